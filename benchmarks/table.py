@@ -1,0 +1,143 @@
+"""What was measured, as lines of text, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any
+
+from .engines import OURS, PEERS, Engine
+from .measure import Row
+
+# A Python peer that answers less than this share of the dims is not one to be compared with.
+ENOUGH = 0.80
+
+Cells = list[str]
+
+
+def best_peer(row: Row) -> str | None:
+    """The fastest Python peer that resolves enough dims of this model."""
+    able = []
+    for peer in PEERS:
+        timing = row.timings.get(peer.name)
+        if peer.is_python and timing and timing.ms is not None and timing.resolved >= ENOUGH:
+            able.append((timing.ms, peer.name))
+    return min(able)[1] if able else None
+
+
+def ratio(row: Row, peer: str | None) -> float | None:
+    """How many times longer the peer takes than shapesolve."""
+    ours = row.timings.get(OURS.name)
+    theirs = row.timings.get(peer) if peer else None
+    if ours is None or theirs is None or ours.ms is None or theirs.ms is None:
+        return None
+    return theirs.ms / ours.ms
+
+
+def header(engines: Sequence[Engine]) -> Cells:
+    """The names of the columns."""
+    cells = ["model", "nodes", *(f"ms {e.label}" for e in engines)]
+    cells += [f"x {e.label}" for e in engines if e is not OURS]
+    return [*cells, "x best py", *(f"dims {e.label}" for e in engines)]
+
+
+def cells(row: Row, engines: Sequence[Engine]) -> Cells:
+    """One model."""
+    timings = [row.timings[e.name] for e in engines]
+    out = [row.model, str(row.nodes), *(_number(t.ms, 2) for t in timings)]
+    out += [_number(ratio(row, e.name), 2) for e in engines if e is not OURS]
+    out.append(_number(ratio(row, best_peer(row)), 2))
+    return out + ["-" if t.error else f"{100 * t.resolved:.0f} %" for t in timings]
+
+
+def totals(rows: Sequence[Row], engines: Sequence[Engine]) -> list[Cells]:
+    """Sums over the models that an engine finished, and summaries of the ratios."""
+    peers = [e.name for e in engines if e is not OURS]
+    done = {e.name: [r for r in rows if r.timings[e.name].ms is not None] for e in engines}
+    sums: Cells = ["total", str(sum(r.nodes for r in rows))]
+    sums += [_number(sum(r.timings[e.name].ms or 0.0 for r in done[e.name]), 1) for e in engines]
+    sums += [_number(_ratio_of_totals(rows, {r.model: p for r in rows}), 2) for p in peers]
+    sums.append(_number(_ratio_of_totals(rows, {r.model: best_peer(r) for r in rows}), 2))
+    sums += [
+        f"{100 * sum(r.timings[e.name].resolved for r in rows) / len(rows):.0f} %" if rows else "-"
+        for e in engines
+    ]
+    per_column = [[ratio(r, p) for r in rows] for p in peers] + [[ratio(r, best_peer(r)) for r in rows]]
+    ratios = [[x for x in column if x is not None] for column in per_column]
+    blank_before, blank_after = [""] * (1 + len(engines)), [""] * len(engines)
+    counts = [str(len(done[e.name])) for e in engines]
+    return [
+        sums,
+        ["geometric mean", *blank_before, *(_number(_geomean(c), 2) for c in ratios), *blank_after],
+        ["lowest ratio", *blank_before, *(_number(min(c, default=None), 2) for c in ratios), *blank_after],
+        ["models compared", str(len(rows)), *counts, *(str(len(c)) for c in ratios), *blank_after],
+    ]
+
+
+def render_text(head: Cells, body: Sequence[Cells], foot: Sequence[Cells]) -> str:
+    """Aligned columns for a terminal."""
+    everything = [head, *body, *foot]
+    widths = [max(len(line[i]) for line in everything) for i in range(len(head))]
+
+    def line(row: Cells) -> str:
+        return "  ".join(
+            [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:]))]
+        ).rstrip()
+
+    rule = "-" * len(line(["-" * w for w in widths]))
+    return "\n".join([line(head), rule, *map(line, body), rule, *map(line, foot)])
+
+
+def render_markdown(head: Cells, body: Sequence[Cells], foot: Sequence[Cells]) -> str:
+    """A Markdown table; the totals are its last rows."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *body, *foot]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def to_json(rows: Sequence[Row], engines: Sequence[Engine], rounds: int) -> dict[str, Any]:
+    """Everything that was measured, all rounds included."""
+    return {
+        "machine": {"python": platform.python_version(), "system": platform.platform()},
+        "versions": {e.name: _version(e) for e in engines},
+        "rounds": rounds,
+        "models": [
+            {
+                "model": row.model,
+                "nodes": row.nodes,
+                "best_python_peer": best_peer(row),
+                "engines": {
+                    name: {"ms": t.ms, "seconds": t.seconds, "resolved": t.resolved, "error": t.error}
+                    for name, t in row.timings.items()
+                },
+            }
+            for row in rows
+        ],
+    }
+
+
+def _version(engine: Engine) -> str | None:
+    try:
+        return metadata.version(engine.name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def _geomean(values: Sequence[float]) -> float | None:
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+def _ratio_of_totals(rows: Sequence[Row], peer_of: dict[str, str | None]) -> float | None:
+    """Total time of the peers over ours, on the models that both finished."""
+    ours = theirs = 0.0
+    for row in rows:
+        peer = peer_of[row.model]
+        if peer is not None and ratio(row, peer) is not None:
+            ours += row.timings[OURS.name].ms or 0.0
+            theirs += row.timings[peer].ms or 0.0
+    return theirs / ours if ours else None

@@ -1,0 +1,1 @@
+"""Small models to try the analyzer on, and the code that writes them."""

@@ -1,0 +1,210 @@
+"""Tensors stored in the model. Sizes are read with the model, data only when somebody asks for it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from .errors import ModelError, quoted
+from .external import DataFolder
+
+_UNREAD: Any = object()
+
+# Little-endian, as raw_data always is.
+_PLAIN: dict[int, np.dtype[Any]] = {
+    TensorProto.FLOAT: np.dtype("<f4"),
+    TensorProto.UINT8: np.dtype("u1"),
+    TensorProto.INT8: np.dtype("i1"),
+    TensorProto.UINT16: np.dtype("<u2"),
+    TensorProto.INT16: np.dtype("<i2"),
+    TensorProto.INT32: np.dtype("<i4"),
+    TensorProto.INT64: np.dtype("<i8"),
+    TensorProto.BOOL: np.dtype("?"),
+    TensorProto.FLOAT16: np.dtype("<f2"),
+    TensorProto.DOUBLE: np.dtype("<f8"),
+    TensorProto.UINT32: np.dtype("<u4"),
+    TensorProto.UINT64: np.dtype("<u8"),
+    TensorProto.COMPLEX64: np.dtype("<c8"),
+    TensorProto.COMPLEX128: np.dtype("<c16"),
+}
+# Types that numpy itself does not have: bits of one element, packed without gaps.
+_PACKED: dict[int, int] = {
+    getattr(TensorProto, name): bits
+    for name, bits in (
+        ("BFLOAT16", 16),
+        ("FLOAT8E4M3FN", 8),
+        ("FLOAT8E4M3FNUZ", 8),
+        ("FLOAT8E5M2", 8),
+        ("FLOAT8E5M2FNUZ", 8),
+        ("FLOAT8E8M0", 8),
+        ("UINT4", 4),
+        ("INT4", 4),
+        ("FLOAT4E2M1", 4),
+        ("UINT2", 2),
+        ("INT2", 2),
+    )
+    if hasattr(TensorProto, name)
+}
+_TYPED_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+
+class Constant:
+    """A dense tensor stored in the model: an initializer or a tensor attribute."""
+
+    __slots__ = ("_array", "_folder", "_proto", "dims", "dtype", "name", "numel")
+
+    name: str
+    dtype: int
+    dims: tuple[int, ...]
+    numel: int
+
+    def __init__(self, proto: onnx.TensorProto, folder: DataFolder | None, name: str = "") -> None:
+        """Read name, type and dims; `name` is what an error calls a tensor that has no name of its own.
+
+        Raises:
+            ModelError: a dim is negative.
+        """
+        self.name = _own_name(proto) or name
+        self.dtype = proto.data_type
+        self.dims = check_dims(proto.dims, self.name)
+        self.numel = math.prod(self.dims)
+        self._proto = proto
+        self._folder = folder
+        self._array = _UNREAD
+
+    def array(self, limit: int = 4096) -> np.ndarray[Any, Any] | None:
+        """The data as a read-only array, strings as an object array of `str`.
+
+        None when there are more than `limit` elements, when the data is not to be had (external file
+        missing, too short, or outside the folder of the model; stripped), or when no numpy type fits.
+
+        Raises:
+            ModelError: the model stores another amount of data than dims and type ask for.
+        """
+        if self.numel > limit:
+            return None
+        if self._array is _UNREAD:
+            array = self._read()
+            if array is not None:
+                array.flags.writeable = False
+            self._array = array
+        result: np.ndarray[Any, Any] | None = self._array
+        return result
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, dtype={self.dtype}, dims={self.dims})"
+
+    def _read(self) -> np.ndarray[Any, Any] | None:
+        proto = self._proto
+        if proto.HasField("segment"):
+            return None
+        if self.dtype == TensorProto.STRING:
+            return self._read_strings()
+        nbytes = self._nbytes()
+        if nbytes is None:
+            return None
+        if proto.data_location == TensorProto.EXTERNAL:
+            raw = self._read_external(nbytes)
+            return None if raw is None else self._decode(raw)
+        if proto.HasField("raw_data"):
+            raw = proto.raw_data
+            if len(raw) == nbytes:
+                return self._decode(raw)
+            if raw:
+                raise ModelError(
+                    f"tensor {quoted(self.name)} holds {len(raw):,} bytes of raw_data,"
+                    f" but its type and dims {list(self.dims)} ask for {nbytes:,}"
+                )
+        return self._read_typed()
+
+    def _read_external(self, nbytes: int) -> bytes | None:
+        if nbytes == 0:
+            return b""
+        return None if self._folder is None else self._folder.read(self._proto, nbytes)
+
+    def _nbytes(self) -> int | None:
+        if self.dtype in _PLAIN:
+            return self.numel * _PLAIN[self.dtype].itemsize
+        bits = _PACKED.get(self.dtype)
+        return None if bits is None else (self.numel * bits + 7) // 8
+
+    def _decode(self, raw: bytes) -> np.ndarray[Any, Any] | None:
+        plain = _PLAIN.get(self.dtype)
+        if plain is not None:
+            return _shaped(np.frombuffer(raw, plain).astype(plain.newbyteorder("="), copy=False), self.dims)
+        return _convert(TensorProto(data_type=self.dtype, dims=self.dims, raw_data=raw))
+
+    def _read_typed(self) -> np.ndarray[Any, Any] | None:
+        """The data of the repeated fields; a tensor without any data is one whose weights were stripped."""
+        if self.numel and not any(len(getattr(self._proto, field)) for field in _TYPED_FIELDS):
+            return None
+        if self.numel == 0 and self.dtype in _PLAIN:
+            return self._decode(b"")
+        array = _convert(self._proto)
+        if array is None and self.dtype in _PLAIN:
+            raise ModelError(
+                f"tensor {quoted(self.name)} does not hold the {self.numel:,} elements"
+                f" that its dims {list(self.dims)} ask for"
+            )
+        return array
+
+    def _read_strings(self) -> np.ndarray[Any, Any] | None:
+        stored = self._proto.string_data
+        if self._proto.data_location == TensorProto.EXTERNAL or (self.numel and not stored):
+            return None
+        if len(stored) != self.numel:
+            raise ModelError(
+                f"tensor {quoted(self.name)} holds {len(stored):,} strings,"
+                f" but its dims {list(self.dims)} ask for {self.numel:,}"
+            )
+        array = np.empty(self.numel, object)
+        try:
+            array[:] = [text.decode() for text in stored]
+        except UnicodeDecodeError:
+            return None
+        return _shaped(array, self.dims)
+
+
+class SparseConstant(Constant):
+    """A sparse tensor stored in the model: type and dims of the dense tensor it stands for, but no data."""
+
+    __slots__ = ()
+
+    def __init__(self, proto: onnx.SparseTensorProto, name: str = "") -> None:
+        """Read type and dims. Raises `ModelError` when a dim is negative."""
+        self.name = _own_name(proto.values) or name
+        self.dtype = proto.values.data_type
+        self.dims = check_dims(proto.dims, self.name)
+        self.numel = math.prod(self.dims)
+        self._array = None
+
+
+def check_dims(dims: Any, name: str) -> tuple[int, ...]:
+    """The dims of a stored tensor as a tuple. Raises `ModelError` when one is negative."""
+    result = tuple(dims)
+    if result and min(result) < 0:
+        raise ModelError(f"tensor {quoted(name)} has a negative dim: {list(result[:16])}")
+    return result
+
+
+def _own_name(proto: onnx.TensorProto) -> str:
+    name: object = proto.name
+    return name if isinstance(name, str) else ""  # protobuf hands out bytes for text that is not UTF-8
+
+
+def _shaped(array: np.ndarray[Any, Any], dims: tuple[int, ...]) -> np.ndarray[Any, Any] | None:
+    try:
+        return array.reshape(dims)
+    except ValueError:  # no data, but a size or a rank that numpy cannot hold: [0, 2**62]
+        return None
+
+
+def _convert(proto: onnx.TensorProto) -> np.ndarray[Any, Any] | None:
+    try:
+        return np.asarray(numpy_helper.to_array(proto))
+    except (ValueError, TypeError, KeyError, NotImplementedError, OverflowError):
+        return None

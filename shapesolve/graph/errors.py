@@ -1,0 +1,27 @@
+"""The one error that unusable input gives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+_LONGEST_NAME = 200
+_TEXT = frozenset((str,))
+
+
+class ModelError(ValueError):
+    """The input cannot be used as an ONNX model; the message is one sentence, naming node or file."""
+
+
+def quoted(name: object) -> str:
+    """A name from an untrusted model, fit for one line of a message: escaped and not too long."""
+    text = str(name)
+    if len(text) > _LONGEST_NAME:
+        text = text[:_LONGEST_NAME] + "…"
+    return repr(text)
+
+
+def check_text(texts: Collection[object], owner: str) -> None:
+    """Raise `ModelError` unless all are `str`: protobuf hands out `bytes` for text that is not UTF-8."""
+    if not _TEXT.issuperset(map(type, texts)):
+        culprit = next(text for text in texts if type(text) is not str)
+        raise ModelError(f"{owner} has a name that is not UTF-8: {quoted(culprit)}")

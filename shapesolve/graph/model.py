@@ -1,0 +1,94 @@
+"""The model as the rest of the program sees it: immutable, ordered, checked.
+
+https://onnx.ai/onnx/repo-docs/IR.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import onnx
+
+from .constant import Constant
+from .node import Node
+from .types import ValueType
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+FunctionKey: TypeAlias = tuple[str, str, str]
+"""Domain, name, overload."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """A graph or subgraph. Equality is identity."""
+
+    name: str
+    nodes: tuple[Node, ...] = field(repr=False)
+    """Topologically ordered, ties follow the stored order."""
+    inputs: tuple[tuple[str, ValueType | None], ...]
+    outputs: tuple[tuple[str, ValueType | None], ...]
+    value_info: Mapping[str, ValueType] = field(repr=False)
+    """Declared types of tensors inside the graph (inputs and outputs are not repeated here)."""
+    initializers: Mapping[str, Constant] = field(repr=False)
+    overridable: frozenset[str] = field(repr=False)
+    """Initializers that are only the default of a graph input. Empty before IR version 4, where every
+    initializer had to be listed as an input, and onnxruntime takes them all as constants."""
+    captures: tuple[str, ...] = field(repr=False)
+    """Names taken from the scope around the graph, in order of first use."""
+
+    def to_networkx(self) -> nx.DiGraph[str]:
+        """The graph for NetworkX.
+
+        One node per operator call, keyed by its label (`#2`, `#3`, … is added to labels that repeat), with
+        attributes `kind="node"`, `op_type`, `domain` and `index`. Tensors that come from outside are nodes
+        with `kind` `"input"`, `"initializer"` or `"outer"` (captured from the scope around a subgraph), keyed
+        by their name. Edges carry `tensors`, the tuple of names that flow along them. What a subgraph
+        captures counts as read by the node that owns it.
+        """
+        from .networks import to_networkx
+
+        return to_networkx(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A model-local function. Equality is identity."""
+
+    domain: str
+    name: str
+    overload: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: tuple[str, ...]
+    """Attributes that a call has to give."""
+    defaults: Mapping[str, Any] = field(repr=False)
+    """Attributes that a call may leave out, with their values."""
+    opsets: Mapping[str, int] = field(repr=False)
+    """The function's own imports, completed by those of the model."""
+    nodes: tuple[Node, ...] = field(repr=False)
+    """Topologically ordered, ties follow the stored order."""
+    value_info: Mapping[str, ValueType] = field(repr=False)
+
+    @property
+    def key(self) -> FunctionKey:
+        """What a node has to say in `domain`, `op_type` and `overload` to call this function."""
+        return self.domain, self.name, self.overload
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A model. It keeps `proto` and reads from it on demand: do not change the proto meanwhile."""
+
+    graph: Graph
+    opsets: Mapping[str, int]
+    """Version per domain; the standard domain `ai.onnx` is the empty string."""
+    functions: Mapping[FunctionKey, Function]
+    ir_version: int
+    path: Path | None
+    proto: onnx.ModelProto = field(repr=False)
+    metadata: Mapping[str, str] = field(repr=False)

@@ -1,0 +1,77 @@
+"""The order of the nodes of a graph: topological, ties follow the stored order. NetworkX decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from .errors import ModelError, quoted
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+_LONGEST_CYCLE = 12
+
+
+def topological_order(
+    reads: Sequence[Iterable[str]], producers: Mapping[str, int], label: Callable[[int], str], owner: str
+) -> list[int]:
+    """Positions of nodes so that each comes after those whose outputs it reads.
+
+    Args:
+        reads: for each node the tensors it reads; names without a producer are ignored.
+        producers: position of the node that computes a tensor.
+        label: what an error calls the node at a position.
+        owner: what an error calls the graph.
+
+    Raises:
+        ModelError: nodes depend on each other in a cycle.
+    """
+    import networkx as nx
+
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(range(len(reads)))
+    for index, names in enumerate(reads):
+        graph.add_edges_from([(producers[name], index) for name in names if name in producers])
+    try:
+        return list(nx.lexicographical_topological_sort(graph))
+    except nx.NetworkXUnfeasible:
+        cycle = find_cycle({i: list(graph.successors(i)) for i in graph})
+        raise ModelError(f"{owner} has a cycle: {render_cycle([label(i) for i in cycle])}") from None
+
+
+def find_cycle(edges: Mapping[_Key, Iterable[_Key]]) -> list[_Key]:
+    """Keys of one cycle in order, starting with the key that comes first in `edges`; empty without one."""
+    import networkx as nx
+
+    rank = {key: i for i, key in enumerate(edges)}
+    graph: nx.DiGraph[_Key] = nx.DiGraph()
+    graph.add_nodes_from(edges)
+    graph.add_edges_from([(a, b) for a, targets in edges.items() for b in targets if b in rank])
+    loops = [
+        part
+        for part in nx.strongly_connected_components(graph)
+        if len(part) > 1 or graph.has_edge(*(next(iter(part)),) * 2)
+    ]
+    if not loops:
+        return []
+    part = min(loops, key=lambda part: min(rank[key] for key in part))
+    start = min(part, key=rank.__getitem__)
+    if graph.has_edge(start, start):
+        return [start]
+    inside: nx.DiGraph[_Key] = nx.DiGraph()
+    inside.add_edges_from([(a, b) for a in sorted(part, key=rank.__getitem__) for b in edges[a] if b in part])
+    # Every node of a strong component is on a cycle: the shortest way from a successor back to the start.
+    back = nx.single_target_shortest_path(inside, start)
+    paths = dict(back)
+    nearest = min(inside.successors(start), key=lambda key: (len(paths[key]), rank[key]))
+    return [start, *paths[nearest][:-1]]
+
+
+def render_cycle(labels: Sequence[str]) -> str:
+    """`'a' -> 'b' -> 'a'`, with the middle of a long cycle left out."""
+    names = [quoted(label) for label in (*labels, labels[0])]
+    if len(names) > _LONGEST_CYCLE:
+        half = _LONGEST_CYCLE // 2
+        left_out = len(names) - 2 * half
+        names = [*names[:half], f"({left_out:,} more)", *names[-half:]]
+    return " -> ".join(names)

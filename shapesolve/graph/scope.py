@@ -1,0 +1,281 @@
+"""Reading one scope of names: the nodes of a graph or function body, their order, what they capture.
+
+A scope is first *collected* (fields copied out of the protobuf in a single pass, subgraphs noted for later)
+and then, when the scopes inside it are done, *settled* (names resolved, nodes ordered). Working from a list
+rather than by recursion keeps deep nesting away from Python's stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import onnx
+from onnx import AttributeProto
+
+from .constant import Constant, SparseConstant, check_dims
+from .errors import ModelError, check_text, quoted
+from .external import DataFolder
+from .model import Graph
+from .node import Node, attribute_kind
+from .order import topological_order
+from .types import TypeReader, ValueType
+
+DEEPEST_NESTING = 256
+
+_PLAIN_KINDS = frozenset(range(AttributeProto.FLOAT, AttributeProto.STRING + 1)) | frozenset(
+    range(AttributeProto.FLOATS, AttributeProto.STRINGS + 1)
+)
+
+
+class Reading:
+    """What all scopes of one model share while it is read."""
+
+    __slots__ = ("folder", "ir_version", "types")
+
+    def __init__(self, ir_version: int, folder: DataFolder | None) -> None:
+        self.ir_version = ir_version
+        self.folder = folder
+        self.types = TypeReader()
+
+
+class Scope:
+    """A graph or function body that is being read."""
+
+    __slots__ = (
+        "_attribute_names",
+        "_late",
+        "_produced",
+        "captures",
+        "children",
+        "depth",
+        "given",
+        "graph",
+        "nodes",
+        "outputs",
+        "owner",
+        "proto",
+        "reading",
+    )
+
+    def __init__(
+        self, reading: Reading, proto: onnx.GraphProto | onnx.FunctionProto, owner: str, depth: int = 0
+    ) -> None:
+        """A scope to be collected. `owner` is what an error calls it, `depth` counts the scopes around it."""
+        self.reading = reading
+        self.proto = proto
+        self.owner = owner
+        self.depth = depth
+        self.nodes: list[Node] = []
+        self.given: dict[str, str] = {}
+        """Names that are there before any node has run, and what gives them."""
+        self.outputs: tuple[str, ...] = ()
+        self.children: list[tuple[Node, str, Scope]] = []
+        self.captures: dict[str, str] = {}
+        """Names from the scope around, and what uses each first."""
+        self.graph: Graph | None = None
+        self._attribute_names: set[str] = set()
+        self._late: dict[int, list[str]] = {}
+        self._produced: set[str] = set()
+
+    def give(self, names: Iterable[str], kind: str) -> None:
+        """Declare names that are there from the start. Raises `ModelError` on a repeated one."""
+        given = self.given
+        for name in names:
+            if name in given:
+                raise ModelError(f"{self.owner} has two {kind}s named {quoted(name)}")
+            given[name] = kind
+
+    def collect(self) -> None:
+        """Read the nodes and note the subgraphs.
+
+        Raises:
+            ModelError: a tensor has two producers, or an attribute cannot be read.
+        """
+        folder = self.reading.folder
+        nodes, late = self.nodes, self._late
+        seen = {"", *self.given}
+        before, outputs_total = len(seen), 0
+        knows, learn, add = seen.issuperset, seen.update, nodes.append
+        texts: dict[str, str] = {}
+        share = texts.setdefault
+        for index, proto in enumerate(self.proto.node):
+            inputs, outputs = tuple(proto.input), tuple(proto.output)
+            op_type, domain = proto.op_type, proto.domain
+            if domain == "ai.onnx":
+                domain = ""
+            node = Node(proto, share(op_type, op_type), domain, inputs, outputs, index, folder)
+            if not knows(inputs):
+                late[index] = [name for name in inputs if name not in seen]
+            attributes = proto.attribute
+            if attributes:
+                self._check_attributes(node, attributes)
+            learn(outputs)
+            outputs_total += len(outputs)
+            add(node)
+        self._produced = seen
+        check_text(seen, self.owner)
+        check_text(texts, self.owner)
+        check_text(self._attribute_names, self.owner)
+        check_text([node.name for node in nodes], self.owner)
+        check_text([node.domain for node in nodes], self.owner)
+        check_text([node.overload for node in nodes], self.owner)
+        if len(seen) != before + outputs_total:
+            self._check_single_producers()
+
+    def settle(self) -> tuple[Node, ...]:
+        """The nodes in order; fills `captures`. The scopes inside must be settled and have their graphs.
+
+        Raises:
+            ModelError: nodes depend on each other in a cycle.
+        """
+        inner = self._attach_subgraphs()
+        nodes, given, produced = self.nodes, self.given, self._produced
+        captures = self.captures
+        ordered = not self._late or not any(n in produced for names in self._late.values() for n in names)
+        producers: dict[str, int] = {}
+        if inner or not ordered:
+            producers = {name: node.index for node in nodes for name in node.outputs if name}
+        for index in sorted({*self._late, *inner}):
+            for name in self._late.get(index, ()):
+                if name not in produced:
+                    captures.setdefault(name, f"node {quoted(nodes[index].label)} reads")
+            for name, user in inner.get(index, {}).items():
+                if name in producers:
+                    ordered = ordered and producers[name] < index
+                elif name not in given:
+                    captures.setdefault(name, user)
+        for name in self.outputs:
+            if name not in produced:
+                captures.setdefault(name, f"{self.owner} has as output")
+        if ordered:
+            return tuple(nodes)
+        reads = [(*node.inputs, *inner.get(node.index, ())) for node in nodes]
+        order = topological_order(reads, producers, lambda i: nodes[i].label, self.owner)
+        return tuple([nodes[i] for i in order])
+
+    def _attach_subgraphs(self) -> dict[int, dict[str, str]]:
+        """Give the nodes their subgraphs. Returns by node index what these capture."""
+        subgraphs: dict[int, list[tuple[str, Graph]]] = {}
+        inner: dict[int, dict[str, str]] = {}
+        for node, name, child in self.children:
+            assert child.graph is not None
+            subgraphs.setdefault(node.index, []).append((name, child.graph))
+            needs = inner.setdefault(node.index, {})
+            for tensor, user in child.captures.items():
+                needs.setdefault(tensor, user)
+        for index, graphs in subgraphs.items():
+            self.nodes[index].subgraphs = tuple(graphs)
+        return inner
+
+    def _check_attributes(self, node: Node, attributes: Any) -> None:
+        """Look at what has to be right from the start: names, stored tensors, subgraphs."""
+        names = set()
+        for attribute in attributes:
+            names.add(attribute.name)
+            if attribute.type not in _PLAIN_KINDS and not attribute.ref_attr_name:
+                self._check_rich_attribute(node, attribute)
+        if len(names) != len(attributes):
+            raise ModelError(f"node {quoted(node.label)} has two attributes of the same name")
+        self._attribute_names |= names
+
+    def _check_rich_attribute(self, node: Node, attribute: AttributeProto) -> None:
+        kind = attribute_kind(attribute)
+        if kind == AttributeProto.TENSOR:
+            dims = attribute.t.dims
+            if dims and min(dims) < 0:
+                check_dims(dims, f"{node.label}.{attribute.name}")
+        elif kind == AttributeProto.GRAPH:
+            self._add_child(node, attribute.name, attribute.g)
+        elif kind == AttributeProto.GRAPHS:
+            for i, graph in enumerate(attribute.graphs):
+                self._add_child(node, f"{attribute.name}[{i}]", graph)
+        elif kind not in _PLAIN_KINDS:
+            # The rest is rare, and reading it is checking it.
+            label = f"{node.label}.{attribute.name}"
+            for stored in (*attribute.tensors, *(s.values for s in attribute.sparse_tensors)):
+                check_dims(stored.dims, label)
+            for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
+                check_dims(sparse.dims, label)
+            for declared in (attribute.tp, *attribute.type_protos):
+                self.reading.types.read(declared, label)
+
+    def _add_child(self, node: Node, name: str, proto: onnx.GraphProto) -> None:
+        if self.depth >= DEEPEST_NESTING:
+            raise ModelError(f"node {quoted(node.label)} is nested in more than {DEEPEST_NESTING} subgraphs")
+        owner = f"subgraph {quoted(f'{node.label}.{name}')}"
+        self.children.append((node, name, Scope(self.reading, proto, owner, self.depth + 1)))
+
+    def _check_single_producers(self) -> None:
+        producers: dict[str, Node] = {}
+        for node in self.nodes:
+            for name in filter(None, node.outputs):
+                if name in self.given:
+                    raise ModelError(
+                        f"tensor {quoted(name)} is both an {self.given[name]} of {self.owner}"
+                        f" and an output of node {quoted(node.label)}"
+                    )
+                if name in producers:
+                    first, second = quoted(producers[name].label), quoted(node.label)
+                    raise ModelError(f"tensor {quoted(name)} has two producers, nodes {first} and {second}")
+                producers[name] = node
+
+
+def settle_all(root: Scope) -> tuple[Node, ...]:
+    """Collect and settle a scope with everything inside it. Returns the nodes of `root` in order.
+
+    Raises:
+        ModelError: something in it cannot be used, or a name is used that nothing gives.
+    """
+    scopes, waiting = [], [root]
+    while waiting:
+        scope = waiting.pop()
+        if isinstance(scope.proto, onnx.GraphProto):
+            _declare(scope, scope.proto)
+        scope.collect()
+        scopes.append(scope)
+        waiting.extend(child for _, _, child in reversed(scope.children))
+    nodes: tuple[Node, ...] = ()
+    for scope in reversed(scopes):  # a scope comes after the one around it
+        nodes = scope.settle()
+        if isinstance(scope.proto, onnx.GraphProto):
+            scope.graph = _make_graph(scope, scope.proto, nodes)
+    for name, user in root.captures.items():
+        raise ModelError(f"{user} {quoted(name)}, which nothing in {root.owner} produces")
+    return nodes
+
+
+def _declare(scope: Scope, proto: onnx.GraphProto) -> None:
+    scope.give([info.name for info in proto.input], "input")
+    inputs = set(scope.given)
+    stored = [t.name for t in proto.initializer] + [t.values.name for t in proto.sparse_initializer]
+    if len(set(stored)) != len(stored):
+        scope.given.clear()
+        scope.give(stored, "initializer")
+    scope.give([name for name in stored if name not in inputs], "initializer")
+    scope.outputs = tuple([info.name for info in proto.output])
+
+
+def _make_graph(scope: Scope, proto: onnx.GraphProto, nodes: tuple[Node, ...]) -> Graph:
+    reading = scope.reading
+    check_text([proto.name], scope.owner)
+    inputs = reading.types.read_values(proto.input)
+    initializers = {t.name: Constant(t, reading.folder) for t in proto.initializer}
+    initializers.update((t.values.name, SparseConstant(t)) for t in proto.sparse_initializer)
+    listed = {name for name, _ in inputs} if reading.ir_version >= 4 else frozenset()
+    return Graph(
+        name=proto.name,
+        nodes=nodes,
+        inputs=inputs,
+        outputs=reading.types.read_values(proto.output),
+        value_info=read_value_info(reading, proto.value_info),
+        initializers=MappingProxyType(initializers),
+        overridable=frozenset(listed & initializers.keys()),
+        captures=tuple(scope.captures),
+    )
+
+
+def read_value_info(reading: Reading, infos: Iterable[onnx.ValueInfoProto]) -> Mapping[str, ValueType]:
+    """Declared types by name, without the names that are declared without a type."""
+    return MappingProxyType({name: t for name, t in reading.types.read_values(infos) if t is not None})

@@ -1,0 +1,126 @@
+"""From whatever people call a model to a `ModelProto`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError, EncodeError  # type: ignore[import-untyped]
+
+from .errors import ModelError, quoted
+
+_LARGEST_PROTOBUF = 2**31 - 1
+
+
+def load_proto(source: object) -> tuple[onnx.ModelProto, Path | None]:
+    """The model as a proto, and the file it came from if it was one. External data is not touched.
+
+    Raises:
+        ModelError: `source` is not a model, or not one that can be read.
+    """
+    if isinstance(source, onnx.ModelProto):
+        return source, None
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(os.fsdecode(source))
+        return _parse(_read_file(path), quoted(path)), path
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return _parse(bytes(source), f"input of {len(source):,} bytes"), None
+    return _convert(source), None
+
+
+def _read_file(path: Path) -> bytes:
+    name = quoted(path)
+    try:
+        if path.is_dir():
+            raise ModelError(f"{name} is a directory, not a model file")
+        if not path.is_file():
+            raise ModelError(f"{name} is not a file" if path.exists() else f"there is no file {name}")
+        size = path.stat().st_size
+        if size > _LARGEST_PROTOBUF:
+            raise ModelError(
+                f"{name} has {size:,} bytes, more than the 2 GiB that protobuf can hold:"
+                " save the weights as external data (onnx.save_model with save_as_external_data=True)"
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read {name}: {error.strerror or error}") from None
+    except ValueError as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"{name} is not a path: {error}") from None
+
+
+def _parse(data: bytes, name: str) -> onnx.ModelProto:
+    if not data:
+        raise ModelError(f"{name} is empty")
+    if len(data) > _LARGEST_PROTOBUF:
+        raise ModelError(f"{name} is larger than the 2 GiB that protobuf can hold")
+    if data.startswith(b"version https://git-lfs.github.com/spec/"):
+        raise ModelError(f"{name} is a Git LFS pointer, not the model itself: run git lfs pull")
+    try:
+        proto: onnx.ModelProto = onnx.ModelProto.FromString(data)
+    except DecodeError as error:
+        if "MaxDepth" in str(error):
+            raise ModelError(f"{name} is nested deeper than protobuf reads") from None
+        missing = _missing_bytes(data)
+        if missing:
+            raise ModelError(f"{name} is truncated: at least {missing:,} bytes are missing") from None
+        raise ModelError(f"{name} is not an ONNX model: it is not protobuf, or damaged") from None
+    if not proto.HasField("graph"):
+        raise ModelError(f"{name} is not an ONNX model: it has no graph")
+    return proto
+
+
+def _missing_bytes(data: bytes) -> int:
+    """How many bytes the last top-level field lacks, 0 when the data does not look like a cut-off model."""
+    fields = onnx.ModelProto.DESCRIPTOR.fields_by_number
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        number, wire = tag >> 3, tag & 7
+        if number not in fields or wire not in (0, 2):
+            return 0
+        value, at = _varint(data, at)
+        if wire == 2:
+            if value > _LARGEST_PROTOBUF:
+                return 0
+            at += value
+    return at - len(data)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(data):
+            return 0, len(data) + 1
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            break
+    return value, at
+
+
+def _convert(source: Any) -> onnx.ModelProto:
+    """From objects of other packages, which are recognized without importing those."""
+    kind = f"{type(source).__module__}.{type(source).__qualname__}"
+    try:
+        if callable(getattr(source, "to_model_proto", None)):
+            proto = source.to_model_proto()
+        elif hasattr(source, "model_proto"):
+            proto = source.model_proto
+        elif "onnx_ir" in sys.modules and isinstance(source, sys.modules["onnx_ir"].Model):
+            proto = sys.modules["onnx_ir"].to_proto(source)
+        else:
+            raise ModelError(
+                f"cannot read a model from {kind}: give a path, bytes, an onnx.ModelProto, an onnx_ir.Model,"
+                " an exporter's ONNXProgram or an onnxscript function"
+            )
+    except (EncodeError, DecodeError) as error:
+        raise ModelError(f"cannot turn {kind} into a ModelProto: {error}") from None
+    if not isinstance(proto, onnx.ModelProto):
+        raise ModelError(f"{kind} gave {type(proto).__qualname__} where an onnx.ModelProto was due")
+    return proto

@@ -1,0 +1,121 @@
+"""Imports point one way, and `import shapesolve` stays light."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "shapesolve"
+
+# What a room may import besides itself. A dotted entry allows that one module of a room.
+# A new top-level module of the package belongs in this table.
+LOWER = {"dims", "graph", "ops", "solver"}
+EVERYTHING = LOWER | {"analysis", "report"}
+ALLOWED: dict[str, set[str]] = {
+    "dims": set(),
+    "graph": {"dims"},
+    "ops": {"dims", "graph", "solver.constraint"},
+    "solver": {"dims"},
+    "analysis": LOWER,
+    "report": LOWER | {"analysis"},
+    "cli": EVERYTHING | {""},
+    "__init__": EVERYTHING,
+    "__main__": {"cli"},
+}
+
+# Loaded when first needed, never by `import shapesolve`.
+LAZY = ["IPython", "onnxruntime", "rich", "sympy", "typer", "z3"]
+
+
+def imports_of(source: str, module: str, *, is_package: bool) -> Iterator[tuple[int, str]]:
+    """Line and dotted path within shapesolve of every import of ours, wherever it stands in the file.
+
+    The package itself is the empty path. `from a.b import c` yields `a.b.c`: `c` may be a module.
+    """
+    package = module.split(".") if is_package else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            prefix = ".".join([*base, *([node.module] if node.module else [])])
+            names = [f"{prefix}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            top, _, rest = name.partition(".")
+            if top == "shapesolve":
+                yield node.lineno, rest
+
+
+def violations(source: str, module: str, *, is_package: bool = False) -> list[str]:
+    """The imports of `module` (dotted, from `shapesolve`) that the table does not allow."""
+    room = module.split(".")[1] if "." in module else "__init__"
+    if room not in ALLOWED:
+        return [f"{module}: no such room in the table of tests/test_imports.py"]
+    allowed = ALLOWED[room] | {room}
+    rooms = ALLOWED.keys()
+    found = []
+    for line, path in imports_of(source, module, is_package=is_package):
+        target = path if path.partition(".")[0] in rooms else ""  # a name of shapesolve/__init__.py
+        if not any(target == ok or (ok and target.startswith(f"{ok}.")) for ok in allowed):
+            found.append(f"{module}:{line} imports {target or 'the package itself'}")
+    return found
+
+
+def test_imports_point_one_way() -> None:
+    found = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        parts = list(file.relative_to(ROOT).with_suffix("").parts)
+        is_package = parts[-1] == "__init__"
+        if is_package:
+            parts.pop()
+        found += violations(file.read_text("utf-8"), ".".join(parts), is_package=is_package)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "allowed"),
+    [
+        ("shapesolve.dims.expr", "from shapesolve.dims import atoms", True),
+        ("shapesolve.dims.expr", "from . import atoms", True),
+        ("shapesolve.dims.expr", "import shapesolve.graph", False),
+        ("shapesolve.dims.expr", "from ..graph import Node", False),
+        ("shapesolve.dims.expr", "from .. import graph", False),
+        ("shapesolve.dims.expr", "from shapesolve import Dim", False),
+        ("shapesolve.dims.expr", "def f():\n    import shapesolve.solver.facts", False),
+        ("shapesolve.graph.node", "from shapesolve.dims import Dim", True),
+        ("shapesolve.graph.node", "from shapesolve.ops import conv", False),
+        ("shapesolve.ops.conv", "from shapesolve.solver.constraint import Constraint", True),
+        ("shapesolve.ops.conv", "from shapesolve.solver import constraint", True),
+        ("shapesolve.ops.conv", "from shapesolve.solver import Constraint", False),
+        ("shapesolve.ops.conv", "from shapesolve.solver.constraints_of_z3 import x", False),
+        ("shapesolve.solver.z3", "from shapesolve.graph import Node", False),
+        ("shapesolve.analysis", "from shapesolve.solver import facts", True),
+        ("shapesolve.analysis", "from shapesolve.report import text", False),
+        ("shapesolve.report.text", "from shapesolve.analysis import Analysis", True),
+        ("shapesolve.report.text", "from shapesolve.cli import main", False),
+        ("shapesolve.cli", "from shapesolve import analyze, report", True),
+        ("shapesolve.__main__", "from shapesolve.cli import main", True),
+        ("shapesolve.attic", "import os", False),
+        ("shapesolve.dims.expr", "import shapesolver, os.path", True),
+    ],
+)
+def test_the_table_is_enforced(module: str, source: str, allowed: bool) -> None:
+    assert (not violations(source, module)) == allowed
+
+
+def test_a_relative_import_of_a_package_starts_at_itself() -> None:
+    assert not violations("from .expr import Dim", "shapesolve.dims", is_package=True)
+    assert violations("from ..graph import Node", "shapesolve.dims", is_package=True)
+
+
+def test_importing_the_package_is_light() -> None:
+    code = f"import sys, shapesolve; print(*(m for m in {LAZY!r} if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
