@@ -1,0 +1,257 @@
+"""`Cond`: conditions on dims, in canonical form and hash-consed like the dims themselves.
+
+A condition is ``true``, ``false``, a relation of a polynomial with zero (``==``, ``!=``, ``>=``), or an
+``and`` / ``or`` of conditions. Negation is pushed inwards, so that there is no ``not``.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from math import gcd
+from typing import Any
+
+from .core import _LOCK, Dim, IntoDim, Substitution, _dropper, as_dim, make_dim
+
+
+class Cond:
+    """A condition on sizes; made by `eq`, `ne`, `ge`, `le`, `gt`, `lt`, `divides`, `all_of`, `any_of`.
+
+    ``kind`` is one of ``true false == != >= and or``; relations compare ``args[0]`` with zero.
+    Equal canonical forms are the same object.
+    """
+
+    __slots__ = ("__weakref__", "_text", "args", "free", "kind", "order", "size")
+
+    kind: str
+    args: tuple[Any, ...]
+    free: frozenset[str]
+    order: tuple[Any, ...]
+    size: int
+    _text: str | None
+
+    @property
+    def is_true(self) -> bool:
+        """Does it hold whatever the sizes are?"""
+        return self.kind == "true"
+
+    @property
+    def is_false(self) -> bool:
+        """Does it fail whatever the sizes are?"""
+        return self.kind == "false"
+
+    @property
+    def free_symbols(self) -> frozenset[str]:
+        """Names of the symbols it depends on."""
+        return self.free
+
+    def __invert__(self) -> Cond:
+        kind, args = self.kind, self.args
+        if kind == "==":
+            return _relation("!=", args[0])
+        if kind == "!=":
+            return _relation("==", args[0])
+        if kind == ">=":
+            return _relation(">=", -args[0] - 1)
+        if kind in ("and", "or"):
+            return (any_of if kind == "and" else all_of)(~a for a in args)
+        return FALSE if self.is_true else TRUE
+
+    def __and__(self, other: Cond) -> Cond:
+        return all_of((self, other))
+
+    def __or__(self, other: Cond) -> Cond:
+        return any_of((self, other))
+
+    def evaluate(self, bindings: Mapping[str, int]) -> bool | None:
+        """Truth at these sizes; None when it depends on a symbol that is not bound."""
+        kind = self.kind
+        if kind in ("and", "or"):
+            settles = kind == "or"
+            seen = [a.evaluate(bindings) for a in self.args]
+            return settles if settles in seen else None if None in seen else not settles
+        if kind in ("true", "false"):
+            return kind == "true"
+        value = self.args[0].evaluate(bindings)
+        if value is None:
+            return None
+        return bool(value >= 0 if kind == ">=" else (value == 0) == (kind == "=="))
+
+    def map_dims(self, change: Callable[[Dim], Dim]) -> Cond:
+        """The condition with its dims replaced."""
+        if not self.args:
+            return self
+        if self.kind == "and":
+            return all_of(a.map_dims(change) for a in self.args)
+        if self.kind == "or":
+            return any_of(a.map_dims(change) for a in self.args)
+        new = change(self.args[0])
+        return self if new is self.args[0] else _relation(self.kind, new)
+
+    def subs(self, bindings: Mapping[str, IntoDim]) -> Cond:
+        """The condition with symbols replaced by dims or ints."""
+        return self if self.free.isdisjoint(bindings) else self.map_dims(Substitution(bindings))
+
+    def solved(self) -> tuple[str, Dim] | None:
+        """``(symbol, expression)`` when an equality (or its negation) is solved for a symbol."""
+        return solve_for_symbol(self.args[0]) if self.kind in ("==", "!=") else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make, (self.kind, self.args)
+
+    def __str__(self) -> str:
+        if self._text is None:
+            from .printing import cond_text
+
+            self._text = cond_text(self)
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Cond({str(self)!r})"
+
+
+_CONDS: dict[tuple[Any, ...], weakref.ref[Cond]] = {}
+
+
+def _make(kind: str, args: tuple[Any, ...] = ()) -> Cond:
+    key = (kind, args)
+    ref = _CONDS.get(key)
+    cond = ref() if ref is not None else None
+    if cond is not None:
+        return cond
+    with _LOCK:
+        ref = _CONDS.get(key)
+        cond = ref() if ref is not None else None
+        if cond is None:
+            cond = Cond()
+            cond.kind, cond.args, cond._text = kind, args, None
+            cond.free = frozenset().union(*(a.free for a in args))
+            cond.size = 1 + sum(a.size for a in args)
+            cond.order = (cond.size, kind, *(a.order for a in args))
+            _CONDS[key] = weakref.ref(cond, _dropper(_CONDS, key))
+        return cond
+
+
+TRUE = _make("true")
+FALSE = _make("false")
+
+
+def truth(value: bool) -> Cond:
+    """`TRUE` or `FALSE`."""
+    return TRUE if value else FALSE
+
+
+def _relation(kind: str, d: Dim) -> Cond:
+    """The relation of `d` with zero, decided where bounds and divisibility decide it."""
+    if not d.terms:
+        c = d.const
+        return truth(c >= 0 if kind == ">=" else (c == 0) == (kind == "=="))
+    g = gcd(*(c for _, c in d.terms))
+    if kind == ">=":
+        if g > 1:
+            d = make_dim(tuple((m, c // g) for m, c in d.terms), d.const // g)
+        lo, hi = d.bounds()
+        if lo is not None and lo >= 0:
+            return TRUE
+        if hi is not None and hi < 0:
+            return FALSE
+        if hi == 0:
+            return _relation("==", d)
+        return _make(kind, (d,))
+    never = d.const % g != 0
+    if not never:
+        if g > 1:
+            d = make_dim(tuple((m, c // g) for m, c in d.terms), d.const // g)
+        if d.terms[0][1] < 0:
+            d = -d
+        lo, hi = d.bounds()
+        never = (lo is not None and lo > 0) or (hi is not None and hi < 0)
+    if never:
+        return truth(kind == "!=")
+    return _make(kind, (d,))
+
+
+def eq(a: IntoDim, b: IntoDim) -> Cond:
+    """``a == b``."""
+    return TRUE if a is b else _relation("==", as_dim(a) - b)
+
+
+def ne(a: IntoDim, b: IntoDim) -> Cond:
+    """``a != b``."""
+    return FALSE if a is b else _relation("!=", as_dim(a) - b)
+
+
+def ge(a: IntoDim, b: IntoDim) -> Cond:
+    """``a >= b``."""
+    return TRUE if a is b else _relation(">=", as_dim(a) - b)
+
+
+def le(a: IntoDim, b: IntoDim) -> Cond:
+    """``a <= b``."""
+    return ge(b, a)
+
+
+def gt(a: IntoDim, b: IntoDim) -> Cond:
+    """``a > b``."""
+    return ge(as_dim(a) - 1, b)
+
+
+def lt(a: IntoDim, b: IntoDim) -> Cond:
+    """``a < b``."""
+    return ge(as_dim(b) - 1, a)
+
+
+def divides(k: IntoDim, a: IntoDim) -> Cond:
+    """``a % k == 0`` (false where k is the constant 0)."""
+    k = as_dim(k)
+    return FALSE if k.value == 0 else eq(as_dim(a) % k, 0)
+
+
+def all_of(conds: Iterable[Cond]) -> Cond:
+    """Conjunction."""
+    return _join("and", conds, TRUE, FALSE)
+
+
+def any_of(conds: Iterable[Cond]) -> Cond:
+    """Disjunction."""
+    return _join("or", conds, FALSE, TRUE)
+
+
+def _join(kind: str, conds: Iterable[Cond], neutral: Cond, absorbing: Cond) -> Cond:
+    parts: dict[Cond, None] = {}
+    for c in conds:
+        if c is absorbing:
+            return absorbing
+        if c is not neutral:
+            parts.update(dict.fromkeys(c.args if c.kind == kind else (c,)))
+    if not parts:
+        return neutral
+    if len(parts) == 1:
+        return next(iter(parts))
+    if any(~c in parts for c in parts if c.kind in ("==", "!=", ">=")):
+        return absorbing
+    return _make(kind, tuple(sorted(parts, key=lambda c: c.order)))
+
+
+def implies(a: Cond, b: Cond) -> Cond:
+    """``b`` wherever ``a`` holds."""
+    return any_of((~a, b))
+
+
+def solve_for_symbol(d: Dim, prefer: Callable[[str], Any] | None = None) -> tuple[str, Dim] | None:
+    """Solve ``d == 0`` for a symbol that stands alone with coefficient 1 or -1; None when none does.
+
+    Among several candidates the largest `prefer` key is eliminated (by default the last name in order).
+    """
+    best: tuple[Any, str, Dim] | None = None
+    for mono, c in d.terms:
+        if len(mono) != 1 or mono[0].kind != "sym" or c not in (1, -1):
+            continue
+        name = mono[0].args[0]
+        rest = d - make_dim(((mono, c),), 0)
+        if name in rest.free:
+            continue
+        key = prefer(name) if prefer else name
+        if best is None or key > best[0]:
+            best = (key, name, rest.scale(-c))
+    return None if best is None else (best[1], best[2])

@@ -1,0 +1,508 @@
+"""`Dim`: integer expressions in canonical form.
+
+A dim is a polynomial with integer coefficients over *atoms*. Atoms are symbols and four
+non-polynomial terms: ``n // d``, ``pos(x) = max(x, 0)``, ``broadcast(a, b, ...)`` and
+``ite(cond, a, b)``. Everything else is written with these: ``a % k`` is ``a - k*(a//k)``,
+``max(a, b)`` is ``b + pos(a - b)``, ``min(a, b)`` is ``a - pos(a - b)``. So identities such as
+``k*(a//k) + a%k == a`` or ``max(a, b) + min(a, b) == a + b`` hold by construction.
+
+Dims and atoms are hash-consed: equal canonical forms are the same object, so equality is identity.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Union
+
+if TYPE_CHECKING:
+    from .cond import Cond
+
+#: a product of atoms, sorted, with repetition; never empty
+Monomial = tuple["Atom", ...]
+#: the non-constant part of a polynomial: sorted, no zero coefficients
+Terms = tuple[tuple[Monomial, int], ...]
+IntoDim = Union["Dim", int]
+
+#: most terms that a product may have; beyond it arithmetic raises `DimTooLarge`
+MAX_TERMS = 512
+
+
+class DimTooLarge(ArithmeticError):
+    """An expression outgrew the size cap (the caller names it and keeps the definition)."""
+
+
+_LOCK = threading.RLock()
+
+
+class Atom:
+    """A symbol or a non-polynomial term; interned, made by the constructor functions only.
+
+    ``kind`` is ``sym`` (args: name, lower bound or None), ``//`` (numerator, denominator), ``pos`` (dim),
+    ``broadcast`` (dims) or ``ite`` (cond, dim, dim). ``order`` sorts atoms the same way in every process.
+    """
+
+    __slots__ = ("__weakref__", "args", "bounds_memo", "free", "kind", "order", "size")
+
+    kind: str
+    args: tuple[Any, ...]
+    order: tuple[Any, ...]
+    size: int
+    free: frozenset[str]
+    bounds_memo: tuple[Any, Any] | None
+
+    def __repr__(self) -> str:
+        return f"Atom({self.kind}, {', '.join(map(str, self.args))})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return make_atom, (self.kind, *self.args)
+
+
+_ATOMS: dict[tuple[Any, ...], weakref.ref[Atom]] = {}
+_DIMS: dict[tuple[Terms, int], weakref.ref[Dim]] = {}
+
+
+def make_atom(kind: str, *args: Any) -> Atom:
+    """The interned atom; callers have canonicalized `args`."""
+    key = (kind, *args)
+    ref = _ATOMS.get(key)
+    atom = ref() if ref is not None else None
+    if atom is not None:
+        return atom
+    with _LOCK:
+        ref = _ATOMS.get(key)
+        atom = ref() if ref is not None else None
+        if atom is not None:
+            return atom
+        atom = Atom()
+        atom.kind, atom.args, atom.bounds_memo = kind, args, None
+        if kind == "sym":
+            atom.size, atom.free = 1, frozenset((args[0],))
+            atom.order = (0, args[0], -1 if args[1] is None else args[1])
+        else:
+            atom.size = 1 + sum(a.size for a in args)
+            atom.free = frozenset().union(*(a.free for a in args))
+            atom.order = (atom.size, kind, *(a.order for a in args))
+        _ATOMS[key] = weakref.ref(atom, _dropper(_ATOMS, key))
+        return atom
+
+
+def _dropper(table: dict[Any, Any], key: Any) -> Callable[[Any], None]:
+    def drop(ref: Any) -> None:
+        with _LOCK:  # a successor may already stand under the same key
+            if table.get(key) is ref:
+                del table[key]
+
+    return drop
+
+
+def _monomial_order(term: tuple[Monomial, int]) -> tuple[Any, ...]:
+    mono = term[0]
+    return (-len(mono), [a.order for a in mono])
+
+
+def make_dim(terms: Terms, const: int) -> Dim:
+    """The interned dim of canonical `terms` (sorted, non-zero) plus `const`."""
+    key = (terms, const)
+    ref = _DIMS.get(key)
+    dim = ref() if ref is not None else None
+    if dim is not None:
+        return dim
+    with _LOCK:
+        ref = _DIMS.get(key)
+        dim = ref() if ref is not None else None
+        if dim is not None:
+            return dim
+        dim = object.__new__(Dim)
+        dim.terms, dim.const = terms, const
+        dim._hash = hash(key) if terms else hash(const)
+        dim.size = 1 + sum(a.size for mono, _ in terms for a in mono)
+        dim.bounds_memo = dim._text = None
+        if len(terms) == 1 and len(terms[0][0]) == 1:
+            dim.free = terms[0][0][0].free
+        else:
+            dim.free = frozenset().union(*(a.free for mono, _ in terms for a in mono))
+        _DIMS[key] = weakref.ref(dim, _dropper(_DIMS, key))
+        return dim
+
+
+def from_terms(terms: Mapping[Monomial, int], const: int) -> Dim:
+    """The dim of a coefficient table (zeros allowed, any order)."""
+    kept = [t for t in terms.items() if t[1]]
+    if len(kept) > 1:
+        if len(kept) > MAX_TERMS:
+            raise DimTooLarge(f"an expression of {len(kept)} terms")
+        kept.sort(key=_monomial_order)
+    return make_dim(tuple(kept), const)
+
+
+def of_atom(atom: Atom) -> Dim:
+    """The dim that is just `atom`."""
+    return make_dim((((atom,), 1),), 0)
+
+
+def symbol(name: str, lo: int | None = 0) -> Dim:
+    """The symbol `name`; sizes are >= 0, a symbol that stands for any integer has ``lo=None``."""
+    return of_atom(make_atom("sym", name, lo))
+
+
+_SMALL = {}
+
+
+def constant(value: int) -> Dim:
+    """The dim of a known size."""
+    dim = _SMALL.get(value)
+    return dim if dim is not None else make_dim((), value)
+
+
+class Dim:
+    """An integer expression over named sizes, in canonical form; immutable and interned.
+
+    >>> batch, seq = Dim("batch"), Dim("seq")
+    >>> (2 * seq + batch - seq) // 1
+    Dim('batch + seq')
+    >>> (2 * seq // 2).evaluate({"seq": 7})
+    7
+
+    ``Dim(text)`` parses (see `parse_dim`), ``Dim(5)`` is a constant. ``+ - * // %`` take dims and ints with
+    Python's meaning. ``==`` is identity of canonical forms (and compares with ints): equal means proved
+    equal, different does *not* mean provably different: ask `Analysis.equal` or build a condition by `eq`.
+    """
+
+    __slots__ = ("__weakref__", "_hash", "_text", "bounds_memo", "const", "free", "size", "terms")
+
+    terms: Terms
+    const: int
+    size: int
+    free: frozenset[str]
+    bounds_memo: tuple[int | None, int | None] | None
+    _hash: int
+    _text: str | None
+
+    def __new__(cls, value: str | int | Dim) -> Dim:
+        if isinstance(value, Dim):
+            return value
+        if isinstance(value, str):
+            from .parse import parse_dim
+
+            return parse_dim(value)
+        return constant(int(value))
+
+    # ------------------------------------------------------------------ identity
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, int):
+            return not self.terms and self.const == other
+        return NotImplemented if not isinstance(other, Dim) else False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return make_dim, (self.terms, self.const)
+
+    def __copy__(self) -> Dim:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Dim:
+        return self
+
+    @property
+    def value(self) -> int | None:
+        """The size when it is known, else None."""
+        return None if self.terms else self.const
+
+    def __index__(self) -> int:
+        if self.terms:
+            raise TypeError(f"the dim {self} is symbolic: it has no integer value")
+        return self.const
+
+    __int__ = __index__
+
+    @property
+    def name(self) -> str | None:
+        """The symbol's name when the dim is one plain symbol, else None."""
+        atom = self.atom
+        return atom.args[0] if atom is not None and atom.kind == "sym" else None
+
+    @property
+    def atom(self) -> Atom | None:
+        """The atom when the dim is exactly one atom, else None."""
+        if self.const == 0 and len(self.terms) == 1:
+            mono, coefficient = self.terms[0]
+            if coefficient == 1 and len(mono) == 1:
+                return mono[0]
+        return None
+
+    @property
+    def free_symbols(self) -> frozenset[str]:
+        """Names of the symbols it depends on."""
+        return self.free
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Sort key, the same in every process."""
+        return (self.size, [(_monomial_order(t), t[1]) for t in self.terms], self.const)
+
+    # ------------------------------------------------------------------ arithmetic
+
+    def __add__(self, other: IntoDim) -> Dim:
+        if isinstance(other, int):
+            return make_dim(self.terms, self.const + other) if other else self
+        if not isinstance(other, Dim):
+            return NotImplemented
+        if not other.terms:
+            return make_dim(self.terms, self.const + other.const) if other.const else self
+        if not self.terms:
+            return make_dim(other.terms, self.const + other.const) if self.const else other
+        table = dict(self.terms)
+        for mono, c in other.terms:
+            table[mono] = table.get(mono, 0) + c
+        return from_terms(table, self.const + other.const)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Dim:
+        return make_dim(tuple((m, -c) for m, c in self.terms), -self.const)
+
+    def __sub__(self, other: IntoDim) -> Dim:
+        if self is other:
+            return ZERO
+        if isinstance(other, int):
+            return make_dim(self.terms, self.const - other) if other else self
+        if not isinstance(other, Dim):
+            return NotImplemented
+        return self + -other
+
+    def __rsub__(self, other: int) -> Dim:
+        return -self + other
+
+    def scale(self, factor: int) -> Dim:
+        """``factor * self``."""
+        if factor == 1:
+            return self
+        if factor == 0:
+            return ZERO
+        return make_dim(tuple((m, c * factor) for m, c in self.terms), self.const * factor)
+
+    def __mul__(self, other: IntoDim) -> Dim:
+        if isinstance(other, int):
+            return self.scale(other)
+        if not isinstance(other, Dim):
+            return NotImplemented
+        if not other.terms:
+            return self.scale(other.const)
+        if not self.terms:
+            return other.scale(self.const)
+        if len(self.terms) * len(other.terms) > 4 * MAX_TERMS:
+            raise DimTooLarge("a product of large sums")
+        table: dict[Monomial, int] = {}
+        right = (*other.terms, ((), other.const)) if other.const else other.terms
+        for m1, c1 in (*self.terms, ((), self.const)) if self.const else self.terms:
+            for m2, c2 in right:
+                mono = m1 + m2
+                if m1 and m2:
+                    mono = tuple(sorted(mono, key=_atom_order))
+                table[mono] = table.get(mono, 0) + c1 * c2
+        const = table.pop((), 0)
+        return from_terms(table, const)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: IntoDim) -> Dim:
+        from .division import floor_div
+
+        if not isinstance(other, (int, Dim)):
+            return NotImplemented
+        return floor_div(self, other if isinstance(other, Dim) else constant(other))
+
+    def __rfloordiv__(self, other: int) -> Dim:
+        return constant(other) // self
+
+    def __mod__(self, other: IntoDim) -> Dim:
+        return self - (self // other) * other
+
+    def __rmod__(self, other: int) -> Dim:
+        return constant(other) % self
+
+    # ------------------------------------------------------------------ questions
+
+    def evaluate(self, bindings: Mapping[str, int]) -> int | None:
+        """The integer at these sizes; None when a symbol is not bound or a divisor is zero."""
+        total = self.const
+        for mono, c in self.terms:
+            for atom in mono:
+                v = evaluate_atom(atom, bindings)
+                if v is None:
+                    return None
+                c *= v
+            total += c
+        return total
+
+    def subs(self, bindings: Mapping[str, IntoDim]) -> Dim:
+        """The expression with symbols replaced by dims or ints (all at once)."""
+        if self.free.isdisjoint(bindings):
+            return self
+        return Substitution(bindings)(self)
+
+    def bounds(self) -> tuple[int | None, int | None]:
+        """Lower and upper bound that hold whatever the sizes are (None: unbounded)."""
+        if self.bounds_memo is None:
+            from .bounds import bounds
+
+            self.bounds_memo = bounds(self)
+        return self.bounds_memo
+
+    @property
+    def lo(self) -> int | None:
+        """Lower bound that always holds, or None."""
+        return self.bounds()[0]
+
+    @property
+    def hi(self) -> int | None:
+        """Upper bound that always holds, or None."""
+        return self.bounds()[1]
+
+    def simplify(self) -> Dim:
+        """Itself: dims are always in canonical form (kept for readers used to SymPy)."""
+        return self
+
+    @property
+    def sympy(self) -> Any:
+        """The SymPy expression (imports SymPy on first use)."""
+        from .sympy_bridge import to_sympy
+
+        return to_sympy(self)
+
+    def z3(self, scope: Any = None) -> Any:
+        """The Z3 term; `scope` is a `dims.z3_bridge.Z3Scope` that collects definitions (a new one by default)."""
+        from .z3_bridge import Z3Scope
+
+        return (scope or Z3Scope()).term(self)
+
+    def eq(self, other: IntoDim) -> Cond:
+        """The condition ``self == other``."""
+        from .cond import eq
+
+        return eq(self, other)
+
+    def ge(self, other: IntoDim) -> Cond:
+        """The condition ``self >= other``."""
+        from .cond import ge
+
+        return ge(self, other)
+
+    def __str__(self) -> str:
+        if self._text is None:
+            from .printing import python_text
+
+            self._text = python_text(self)
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Dim({str(self)!r})" if self.terms else f"Dim({self.const})"
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+
+def _atom_order(atom: Atom) -> tuple[Any, ...]:
+    return atom.order
+
+
+def evaluate_atom(atom: Atom, bindings: Mapping[str, int]) -> int | None:
+    """Value of one atom; None when unbound or undefined."""
+    kind, args = atom.kind, atom.args
+    if kind == "sym":
+        v = bindings.get(args[0])
+        return None if v is None else int(v)
+    if kind == "ite":
+        held = args[0].evaluate(bindings)
+        return None if held is None else args[1 if held else 2].evaluate(bindings)
+    values = [a.evaluate(bindings) for a in args]
+    if None in values:
+        return None
+    if kind == "//":
+        return None if values[1] == 0 else values[0] // values[1]
+    if kind == "pos":
+        return max(values[0], 0)
+    return next((v for v in values if v != 1), 1)  # broadcast
+
+
+class Substitution:
+    """Replaces symbols in dims and conditions, with a memo for its lifetime."""
+
+    def __init__(self, bindings: Mapping[str, IntoDim]) -> None:
+        self.bindings = {k: v if isinstance(v, Dim) else constant(int(v)) for k, v in bindings.items()}
+        self._memo: dict[Any, Any] = {}
+
+    def __call__(self, dim: Dim) -> Dim:
+        if dim.free.isdisjoint(self.bindings):
+            return dim
+        found: Dim | None = self._memo.get(dim)
+        if found is None:
+            found = self._memo[dim] = rebuild(dim, self.atom)
+        return found
+
+    def atom(self, atom: Atom) -> Dim:
+        """The dim that replaces `atom`."""
+        if atom.kind == "sym":
+            return self.bindings.get(atom.args[0]) or of_atom(atom)
+        if atom.free.isdisjoint(self.bindings):
+            return of_atom(atom)
+        if atom.kind == "ite":
+            cond, a, b = atom.args
+            return apply("ite", (cond.map_dims(self), self(a), self(b)))
+        return apply(atom.kind, tuple(self(a) for a in atom.args))
+
+
+def rebuild(dim: Dim, replace: Callable[[Atom], Dim]) -> Dim:
+    """`dim` with each atom replaced, in canonical form again."""
+    total = constant(dim.const)
+    for mono, c in dim.terms:
+        product = constant(c)
+        for atom in mono:
+            product = product * replace(atom)
+        total = total + product
+    return total
+
+
+def apply(kind: str, args: tuple[Any, ...]) -> Dim:
+    """The canonical dim of a non-polynomial term applied to `args`."""
+    from . import division, lattice
+
+    if kind == "//":
+        return division.floor_div(*args)
+    if kind == "pos":
+        return lattice.pos(args[0])
+    if kind == "broadcast":
+        return lattice.broadcast(*args)
+    return lattice.ite(*args)
+
+
+def as_dim(value: IntoDim) -> Dim:
+    """`value` as a dim."""
+    return value if isinstance(value, Dim) else constant(int(value))
+
+
+def total(dims: Iterable[IntoDim]) -> Dim:
+    """Sum of dims."""
+    result: Dim = ZERO
+    for d in dims:
+        result = result + d
+    return result
+
+
+def product(dims: Iterable[IntoDim]) -> Dim:
+    """Product of dims (1 for none): the number of elements of a shape."""
+    result: Dim = ONE
+    for d in dims:
+        result = result * d
+    return result
+
+
+_SMALL.update({i: make_dim((), i) for i in range(-64, 4097)})
+ZERO, ONE = constant(0), constant(1)

@@ -1,0 +1,91 @@
+"""What is known of one value of the graph: a tensor's type, shape and data, or a sequence, optional or map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Union
+
+from ..dims import Cond, Dim, Shape
+from .values import Value
+
+
+class Tensor:
+    """Element type (0 when unknown), shape (None when the rank is unknown) and known data of a tensor.
+
+    Compared by identity: `Interner` makes equal ones the same object, which is what makes lowering cheap to memoize.
+    """
+
+    __slots__ = ("dtype", "shape", "value")
+
+    def __init__(self, dtype: int = 0, shape: Shape | None = None, value: Value | None = None) -> None:
+        self.dtype, self.shape, self.value = dtype, shape, value
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.dtype}, {self.shape}, {self.value})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequence:
+    """A sequence of tensors: what all elements have in common, the length, and the elements when known one by one."""
+
+    elem: Known | None
+    length: Dim | None = None
+    items: tuple[Known, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optional:
+    """An optional value and the condition under which it holds one."""
+
+    elem: Known | None
+    present: Cond | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Map:
+    """A map from keys of element type `key` to values."""
+
+    key: int
+    value: Known | None
+
+
+Known = Union[Tensor, Sequence, Optional, Map]
+
+
+class Interner:
+    """Makes tensors with equal content one object, for the time of an analysis."""
+
+    def __init__(self) -> None:
+        self._tensors: dict[tuple[int, Shape | None, Value | None], Tensor] = {}
+
+    def tensor(self, dtype: int, shape: Shape | None, value: Value | None = None) -> Tensor:
+        """The tensor with this content."""
+        key = (dtype, shape, value)
+        found = self._tensors.get(key)
+        if found is None:
+            found = self._tensors[key] = Tensor(dtype, shape, value)
+        return found
+
+    def resolve(self, known: Known, dim: Callable[[Dim], Dim]) -> Known:
+        """`known` with every dim in it read through `dim`."""
+        if isinstance(known, Tensor):
+            shape = known.shape
+            if shape is not None:
+                dims = [dim(d) for d in shape]
+                if any(a is not b for a, b in zip(dims, shape, strict=True)):
+                    shape = Shape(dims)
+            value = known.value.resolve(dim) if known.value is not None else None
+            if shape is known.shape and value is known.value:
+                return known
+            return self.tensor(known.dtype, shape, value)
+        if isinstance(known, Sequence):
+            return Sequence(
+                known.elem and self.resolve(known.elem, dim),
+                known.length and dim(known.length),
+                known.items and tuple(self.resolve(i, dim) for i in known.items),
+            )
+        if isinstance(known, Optional):
+            present = known.present.map_dims(dim) if known.present is not None else None
+            return Optional(known.elem and self.resolve(known.elem, dim), present)
+        return known

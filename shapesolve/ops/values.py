@@ -1,0 +1,243 @@
+"""Partial data: what is known of a tensor's elements.
+
+A `Value` holds either every element (``elems``, flat, row-major, with the concrete ``shape``; a single element may still
+be unknown, ``None``) or only bounds that all elements satisfy (``lo``, ``hi``). Integer elements are `Dim`, booleans are
+`Cond`, floats are Python floats already rounded to the tensor's type, or a `Ratio` when they depend on sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import prod
+from typing import Any, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dims import Cond, Dim, constant, maximum, minimum, truth
+from ..graph import Constant
+
+#: most elements that are followed one by one
+MAX_ELEMENTS = 1024
+#: largest stored integer tensor that is read to bound its elements
+MAX_BOUNDED = 1 << 20
+
+Array = NDArray[np.object_]
+
+
+class Ratio:
+    """A float that is ``num / den`` for an integer expression `num` and an int `den` >= 1.
+
+    `rounded` says that the true value is this quotient rounded once by the float type: then only floor, ceil and
+    truncation are still exact (an integer below 2**24 divided by an integer never rounds across an integer).
+    """
+
+    __slots__ = ("den", "num", "rounded")
+
+    def __init__(self, num: Dim, den: int = 1, rounded: bool = False) -> None:
+        self.num, self.den, self.rounded = num, den, rounded
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Ratio)
+            and self.num is other.num
+            and self.den == other.den
+            and self.rounded == other.rounded
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.num, self.den, self.rounded))
+
+    def __repr__(self) -> str:
+        return f"Ratio({self.num}, {self.den})"
+
+
+Elem = Union[Dim, Cond, Ratio, float, str, None]
+
+
+class Value:
+    """Known elements, or bounds of all elements, of one tensor; immutable."""
+
+    __slots__ = ("_bounds", "_hash", "elems", "shape", "source")
+
+    shape: tuple[int, ...] | None
+    elems: tuple[Elem, ...] | None
+    source: Constant | None
+    _bounds: tuple[Dim | None, Dim | None] | None
+
+    def __init__(
+        self,
+        shape: tuple[int, ...] | None,
+        elems: tuple[Elem, ...] | None,
+        bounds: tuple[Dim | None, Dim | None] | None = None,
+        source: Constant | None = None,
+    ) -> None:
+        self.shape, self.elems, self._bounds, self.source = shape, elems, bounds, source
+        self._hash = hash((shape, elems, bounds, id(source) if source else 0))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, Value)
+            and self._hash == other._hash
+            and self.shape == other.shape
+            and self.elems == other.elems
+            and self.source is other.source
+            and (self.elems is not None or self._bounds == other._bounds)
+        )
+
+    # ------------------------------------------------------------------ making
+
+    @classmethod
+    def of(cls, array: Any) -> Value | None:
+        """The value of an object array (or nested sequence) of elements; None when nothing is known or it is too large."""
+        a = array if isinstance(array, np.ndarray) else np.array(array, dtype=object)
+        if a.size > MAX_ELEMENTS:
+            return None
+        elems = tuple(a.reshape(-1).tolist())
+        if elems and all(e is None for e in elems):
+            return None
+        return cls(a.shape, elems)
+
+    @classmethod
+    def vector(cls, elems: Iterable[Elem]) -> Value | None:
+        """A one-dimensional value."""
+        elems = tuple(elems)
+        if len(elems) > MAX_ELEMENTS or (elems and all(e is None for e in elems)):
+            return None
+        return cls((len(elems),), elems)
+
+    @classmethod
+    def scalar(cls, elem: Elem) -> Value | None:
+        """A value of rank 0."""
+        return None if elem is None else cls((), (elem,))
+
+    @classmethod
+    def between(cls, lo: Dim | None, hi: Dim | None) -> Value | None:
+        """Integer elements that are not known one by one but lie in ``[lo, hi]``."""
+        return None if lo is None and hi is None else cls(None, None, (lo, hi))
+
+    @classmethod
+    def stored(cls, constant_: Constant) -> Value | None:
+        """The value of a tensor stored in the model; big ones are read only when their bounds are asked for."""
+        if constant_.numel <= MAX_ELEMENTS:
+            a = constant_.array(MAX_ELEMENTS)
+            if a is None:
+                return None
+            elems = elements_of(a)
+            return None if elems is None else cls(constant_.dims, elems)
+        if constant_.numel <= MAX_BOUNDED and constant_.dtype in _INT_TYPES:
+            return cls(None, None, None, constant_)
+        return None
+
+    # ------------------------------------------------------------------ reading
+
+    @property
+    def array(self) -> Array | None:
+        """The elements as an object array of the tensor's rank, or None."""
+        if self.elems is None or self.shape is None:
+            return None
+        a = np.empty(len(self.elems), dtype=object)
+        a[:] = self.elems
+        return a.reshape(self.shape)
+
+    @property
+    def bounds(self) -> tuple[Dim | None, Dim | None]:
+        """Bounds of all (integer) elements."""
+        if self._bounds is None:
+            self._bounds = self._find_bounds()
+        return self._bounds
+
+    def _find_bounds(self) -> tuple[Dim | None, Dim | None]:
+        if self.source is not None:
+            a = self.source.array(MAX_BOUNDED)
+            if a is None or not a.size:
+                return None, None
+            return constant(int(a.min())), constant(int(a.max()))
+        if not self.elems or not all(isinstance(e, Dim) for e in self.elems):
+            return None, None
+        dims: list[Dim] = list(dict.fromkeys(e for e in self.elems if isinstance(e, Dim)))
+        if len(dims) > 32:
+            known = [d.const for d in dims if not d.terms]
+            if len(known) < len(dims):
+                return None, None
+            return constant(min(known)), constant(max(known))
+        return minimum(*dims), maximum(*dims)
+
+    @property
+    def concrete(self) -> list[Any] | None:
+        """All elements as Python numbers (flat) when every one is known, else None."""
+        if self.elems is None:
+            return None
+        out: list[Any] = []
+        for e in self.elems:
+            if isinstance(e, Dim) and not e.terms:
+                out.append(e.const)
+            elif isinstance(e, Cond) and not e.args:
+                out.append(e.is_true)
+            elif isinstance(e, (float, str)):
+                out.append(e)
+            else:
+                return None
+        return out
+
+    def map(self, change: Callable[[Elem], Elem]) -> Value | None:
+        """The value with each element replaced (only for values that are known one by one)."""
+        if self.elems is None:
+            return None
+        new = tuple(change(e) for e in self.elems)
+        if new == self.elems:
+            return self
+        return None if new and all(e is None for e in new) else Value(self.shape, new)
+
+    def resolve(self, dim: Callable[[Dim], Dim]) -> Value:
+        """The value with every dim in it read through `dim`."""
+        if self.source is not None:
+            return self
+        if self.elems is None:
+            lo, hi = self._bounds or (None, None)
+            return Value(None, None, (lo and dim(lo), hi and dim(hi)))
+
+        def elem(e: Elem) -> Elem:
+            if isinstance(e, Dim):
+                return dim(e)
+            if isinstance(e, Cond):
+                return e.map_dims(dim)
+            if isinstance(e, Ratio):
+                return Ratio(dim(e.num), e.den, e.rounded)
+            return e
+
+        new = tuple(map(elem, self.elems))
+        return self if new == self.elems else Value(self.shape, new)
+
+    def __repr__(self) -> str:
+        if self.elems is None:
+            return f"Value(in {self.bounds})"
+        return f"Value({self.shape}, [{', '.join(map(str, self.elems))}])"
+
+
+_INT_TYPES = frozenset((2, 3, 4, 5, 6, 7, 12, 13))  # TensorProto uint8 .. uint64
+
+
+def elements_of(a: NDArray[Any]) -> tuple[Elem, ...] | None:
+    """Elements of a concrete numpy array; None for types that are not followed."""
+    kind = a.dtype.kind
+    flat = a.reshape(-1).tolist()
+    if kind in "iu":
+        return tuple(constant(v) for v in flat)
+    if kind == "b":
+        return tuple(truth(v) for v in flat)
+    if kind == "f" or a.dtype.name in ("bfloat16",):
+        return tuple(float(v) for v in flat)
+    if kind in "OUS":
+        return tuple(v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in flat)
+    return None
+
+
+def numel(shape: Iterable[int]) -> int:
+    """Number of elements of a concrete shape."""
+    return prod(shape)

@@ -1,0 +1,389 @@
+"""The walk: every node in order, lowered by its rule; what it states goes to the log and to the facts.
+
+Lowering is memoized: a node that says the same (`Node.key`) of the same inputs (interned, so compared by identity) gets the
+same outputs, which makes the repeated layers of a model cost a lookup each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from ..dims import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, any_of, eq, symbol
+from ..graph import Graph, Model, Node
+from ..solver.constraint import Role
+from .declared import declared_known
+from .op import InvalidNode, Op, Place, Requirement
+from .registry import Registry, Rule
+from .schema import fill_types
+from .types import Interner, Known, Tensor
+from .values import Value
+
+#: walks over the graph: a node whose rank became known by a later one is lowered again
+MAX_ROUNDS = 3
+MAX_DEPTH = 64
+
+
+class FactStore(Protocol):
+    """What the walk asks of the facts (see `solver.facts.Facts`)."""
+
+    version: int
+
+    def dim(self, d: Dim) -> Dim: ...
+    def cond(self, c: Cond) -> Cond: ...
+    def assume(self, cond: Cond, cause: int) -> bool: ...
+    def introduce(self, name: str) -> None: ...
+    def why(self, names: Iterable[str]) -> frozenset[int]: ...
+
+
+class Entry(NamedTuple):
+    """One stated condition; `Constraint` objects are made from these when somebody asks."""
+
+    cond: Cond
+    role: Role
+    node: Node | None
+    prefix: str
+    why: str
+    places: tuple[Place, ...]
+    guard: Cond
+
+
+class Clash(NamedTuple):
+    """A condition that cannot hold: the log entry that showed it (or a message alone) and the entries behind it."""
+
+    entry: int | None
+    message: str
+    node: Node | None
+    prefix: str
+    causes: frozenset[int]
+
+
+class Open(NamedTuple):
+    """A broadcast whose two dims may be equal or not."""
+
+    a: Dim
+    b: Dim
+    node: Node
+    prefix: str
+    places: tuple[Place, ...]
+
+
+class Note(NamedTuple):
+    """Something a reader should know about a node: ``kind`` is ``unknown-op``, ``declared``, ``open`` ..."""
+
+    kind: str
+    message: str
+    node: Node | None
+    prefix: str
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """Names visible in one graph or function body, over those of the scope around it."""
+
+    prefix: str
+    opsets: Mapping[str, int]
+    env: dict[str, Known] = field(default_factory=dict)
+    parent: Scope | None = None
+    guard: Cond = TRUE
+    attrs: dict[str, Any] | None = None
+    declared: dict[str, Known] = field(default_factory=dict)
+    depth: int = 0
+
+
+class Walk:
+    """Lowers a model. After `run`: `tensors`, `log`, `clashes`, `opens`, `notes`, `producers`."""
+
+    def __init__(
+        self,
+        model: Model,
+        registry: Registry,
+        facts: FactStore,
+        *,
+        equal: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.model, self.registry, self.facts, self.equal, self.progress = model, registry, facts, equal, progress
+        self.interner = Interner()
+        self.tensors: dict[str, Known] = {}
+        self.producers: dict[str, tuple[Node, str]] = {}
+        self.log: list[Entry] = []
+        self.clashes: list[Clash] = []
+        self.opens: list[Open] = []
+        self.notes: list[Note] = []
+        self.poisoned: set[str] = set()
+        self.reasons: dict[str, str] = {}
+        self.hints: dict[str, Shape] = {}
+        self._names = {"_d": 0, "_v": 0}
+        self._taken: set[str] = set()
+        self._memo: dict[Any, tuple[tuple[Known | None, ...], list[Requirement], Any]] = {}
+        self._rules: dict[tuple[int, str, str], Rule | None] = {}
+        self._current: dict[Known, Known] = {}
+        self._seen_version = -1
+        self.scope = Scope("", model.opsets)
+
+    # ------------------------------------------------------------------ walking
+
+    def run(self, inputs: Mapping[str, Known], taken: Iterable[str] = ()) -> None:
+        """Lower the main graph with these inputs; `taken` are symbol names in use."""
+        self._taken.update(taken)
+        scope = self.scope
+        scope.env = self.tensors
+        scope.env.update(inputs)
+        self.lower_graph(self.model.graph, scope)
+
+    def lower_graph(self, graph: Graph, scope: Scope) -> None:
+        """Lower all nodes of `graph` in `scope` (its inputs are bound already)."""
+        for name, stored in graph.initializers.items():
+            if name not in scope.env:
+                value = None if name in graph.overridable else Value.stored(stored)
+                scope.env[name] = self.interner.tensor(stored.dtype, Shape(stored.dims), value)
+        for name, declared in (*graph.value_info.items(), *graph.outputs):
+            known = declared_known(self, declared)
+            if known is not None:
+                scope.declared[name] = known
+        self.lower_nodes(graph.nodes, scope)
+
+    def lower_nodes(self, nodes: tuple[Node, ...], scope: Scope) -> None:
+        """Lower nodes in order."""
+        outer, self.scope = self.scope, scope
+        total = len(nodes) if scope.parent is None else 0
+        try:
+            for i, node in enumerate(nodes):
+                self.lower(node, scope)
+                if total and self.progress is not None and not i % 64:
+                    self.progress(i, total)
+        finally:
+            self.scope = outer
+        if scope.prefix:
+            for name, known in scope.env.items():
+                self.tensors.setdefault(scope.prefix + name, known)
+
+    def lower(self, node: Node, scope: Scope) -> None:
+        """Lower one node: outputs into the scope, statements into the log."""
+        inputs = tuple([self.read(name, scope) for name in node.inputs])
+        key = None
+        if node.key is not None and scope.attrs is None:
+            key = (node.key, id(scope.opsets), scope.guard, inputs)
+            hit = self._memo.get(key)
+            if hit is not None:
+                outputs, requirements, opens = hit
+                for cond, why, places in requirements:
+                    self.log.append(Entry(cond, "requirement", node, scope.prefix, why, places, scope.guard))
+                for a, b, places in opens:
+                    self.opens.append(Open(a, b, node, scope.prefix, places))
+                self._bind(node, outputs, scope)
+                return
+        version = self.facts.version
+        outputs, op, clean = self._apply(node, inputs, scope)
+        if key is not None and clean and op.pure and version == self.facts.version:
+            self._memo[key] = outputs, op.requirements, op.ambiguous
+        self._bind(node, outputs, scope)
+
+    def _apply(
+        self, node: Node, inputs: tuple[Known | None, ...], scope: Scope
+    ) -> tuple[tuple[Known | None, ...], Op, bool]:
+        version = scope.opsets.get(node.domain, 1)
+        op = Op(self, node, inputs, version, scope.attrs)
+        clashes = len(self.clashes)
+        rule = self.rule(node, scope)
+        try:
+            if rule is None:
+                from .fallback import lower_unregistered
+
+                outputs = lower_unregistered(op, scope)
+            else:
+                outputs = rule.lower(op)
+        except InvalidNode as e:
+            self.clash(str(e), node, scope)
+            outputs = ()
+        except (DimTooLarge, ZeroDivisionError) as e:
+            self.notes.append(Note("open", f"an expression could not be followed: {e}", node, scope.prefix))
+            op.pure, outputs = False, ()
+        done = self._as_tuple(outputs, node)
+        for cond, why, places in op.requirements:
+            self.require(cond, why, places, node, scope)
+        for a, b, places in op.ambiguous:
+            self.opens.append(Open(a, b, node, scope.prefix, places))
+        done = fill_types(node, version, op, rule, done, self.interner)
+        clean = len(self.clashes) == clashes
+        if not clean:
+            done = tuple(self._opened(k) for k in done)
+        return done, op, clean
+
+    def rule(self, node: Node, scope: Scope) -> Rule | None:
+        """The registered rule for a node; None for operators defined by the model or unknown to us."""
+        key = (id(scope.opsets), node.domain, node.op_type)
+        if key not in self._rules:
+            local = any(k[0] == node.domain and k[1] == node.op_type for k in self.model.functions)
+            version = scope.opsets.get(node.domain, 1)
+            self._rules[key] = None if local else self.registry.lookup(node.domain, node.op_type, version)
+        return self._rules[key]
+
+    def _as_tuple(self, outputs: Any, node: Node) -> tuple[Known | None, ...]:
+        n = len(node.outputs)
+        if outputs is None or not isinstance(outputs, (tuple, list)):
+            outputs = (outputs,)
+        return (*outputs[:n], *(None,) * (n - len(outputs)))
+
+    def _bind(self, node: Node, outputs: tuple[Known | None, ...], scope: Scope) -> None:
+        env, producers, prefix, declared = scope.env, self.producers, scope.prefix, scope.declared
+        for name, known in zip(node.outputs, outputs, strict=True):
+            if name:
+                if known is None:
+                    known = self.interner.tensor(0, self.hints.get(prefix + name))
+                elif prefix + name in self.hints and isinstance(known, Tensor) and known.shape is None:
+                    known = self.interner.tensor(known.dtype, self.hints[prefix + name], known.value)
+                if declared and name in declared:
+                    from .declared import reconcile
+
+                    known = reconcile(self, node, scope, name, known, declared[name])
+                env[name] = known
+                producers[prefix + name] = (node, prefix)
+
+    def _opened(self, known: Known | None) -> Known | None:
+        """What is left of an output of a node that cannot run: its type and rank."""
+        if not isinstance(known, Tensor) or known.shape is None:
+            return known if not isinstance(known, Tensor) else self.interner.tensor(known.dtype, None)
+        dims = []
+        for d in known.shape:
+            if not d.terms:
+                dims.append(d)
+                continue
+            fresh = self.fresh("output of a node that cannot run")
+            self.poisoned.update(fresh.free)
+            dims.append(fresh)
+        return self.interner.tensor(known.dtype, Shape(dims))
+
+    # ------------------------------------------------------------------ what rules use
+
+    def read(self, name: str, scope: Scope) -> Known | None:
+        """What is known of a tensor now, read through the facts; None for an absent input."""
+        if not name:
+            return None
+        s: Scope | None = scope
+        while s is not None:
+            known = s.env.get(name)
+            if known is not None:
+                return self.current(known)
+            s = s.parent
+        return None
+
+    def current(self, known: Known) -> Known:
+        """`known` read through the facts as they are now."""
+        if self._seen_version != self.facts.version:
+            self._seen_version = self.facts.version
+            self._current = {}
+            self._memo.clear()
+        found = self._current.get(known)
+        if found is None:
+            found = self._current[known] = self.interner.resolve(known, self.facts.dim)
+        return found
+
+    def fresh(self, what: str, kind: str = "_d") -> Dim:
+        """A new symbol: ``_d0``, ``_d1`` ... for sizes, ``_v0`` ... for unknown integers."""
+        while True:
+            name = f"{kind}{self._names[kind]}"
+            self._names[kind] += 1
+            if name not in self._taken:
+                break
+        self.reasons[name] = what
+        self.facts.introduce(name)
+        return symbol(name, 0 if kind == "_d" else None)
+
+    def refine(self, name: str, shape: Shape) -> None:
+        """A tensor of unknown rank has this shape (a node needs its rank)."""
+        scope = self._owner(name)
+        if scope is None:
+            return
+        known = scope.env[name]
+        if isinstance(known, Tensor):
+            scope.env[name] = self.interner.tensor(known.dtype, shape, known.value)
+            self.hints[scope.prefix + name] = shape
+
+    def unknown_values(self, name: str, tensor: Tensor, n: int) -> tuple[Dim, ...]:
+        """Symbols for the unknown elements of a small integer tensor, the same at every use."""
+        known = tensor.value.elems if tensor.value is not None else None
+        elems = tuple(
+            e if isinstance(e, Dim) else self.fresh(f"element {i} of {name}", "_v")
+            for i, e in enumerate(known or (None,) * n)
+        )
+        shape = tuple(int(d) for d in tensor.shape or ())
+        scope = self._owner(name)
+        if scope is not None:
+            scope.env[name] = self.interner.tensor(tensor.dtype, tensor.shape, Value(shape, elems))
+        return elems
+
+    def _owner(self, name: str) -> Scope | None:
+        s: Scope | None = self.scope
+        while s is not None and name not in s.env:
+            s = s.parent
+        return s
+
+    # ------------------------------------------------------------------ statements
+
+    def require(self, cond: Cond, why: str, places: tuple[Place, ...], node: Node, scope: Scope) -> None:
+        """A node needs `cond` at run time."""
+        if not self.poisoned.isdisjoint(cond.free):
+            return
+        guard = scope.guard
+        self.log.append(Entry(cond, "requirement", node, scope.prefix, why, places, guard))
+        index = len(self.log) - 1
+        if not guard.is_true:
+            needed = any_of((~guard, cond))
+            if needed.free and not self.facts.assume(needed, index):
+                self._clash_of(index, cond)
+        elif not self.facts.assume(cond, index):
+            self._clash_of(index, cond)
+
+    def _clash_of(self, index: int, cond: Cond) -> None:
+        entry = self.log[index]
+        causes = self.facts.why(cond.free | entry.guard.free) | {index}
+        self.clashes.append(Clash(index, entry.why, entry.node, entry.prefix, causes))
+
+    def clash(self, message: str, node: Node, scope: Scope) -> None:
+        """A node that cannot run, whatever the sizes are."""
+        if scope.guard.is_true:
+            self.clashes.append(Clash(None, message, node, scope.prefix, frozenset()))
+        else:  # then its branch must not be taken
+            self.require(any_of(()), message, (), node, scope)
+
+    def define(self, cond: Cond, why: str, node: Node | None, role: Role = "definition") -> None:
+        """Something that holds by construction, by declaration or by assumption."""
+        self.log.append(Entry(cond, role, node, self.scope.prefix, why, (), TRUE))
+        self.facts.assume(cond, len(self.log) - 1)
+
+    def note(self, kind: str, message: str, node: Node | None, scope: Scope) -> None:
+        """Keep a remark about a node."""
+        self.notes.append(Note(kind, message, node, scope.prefix))
+
+    def declare(self, inferred: Dim, said: Dim, what: str, node: Node, scope: Scope) -> None:
+        """The model declares that an inferred dim is `said`."""
+        cond = eq(inferred, said)
+        name = said.name
+        if name is not None and name not in self._taken and inferred.name is not None and inferred.name in self.reasons:
+            self._taken.add(name)  # the author's name for a size that we had to invent one for
+            self.facts.introduce(name)
+            self.define(cond, f"{what} is declared as {said}", node, "declared")
+            return
+        if name is not None and name not in self._taken:
+            return  # a name for an expression, used nowhere else
+        self.log.append(Entry(cond, "declared", node, scope.prefix, f"{what} is declared as {said}", (), scope.guard))
+        if self.facts.cond(cond).is_false:
+            self.note("declared", f"{what} is declared as {said}, it is {inferred}", node, scope)
+
+    def take_equal(self, a: Dim, b: Dim, node: Node) -> bool:
+        """In ``broadcast="equal"`` an open pair is taken to be equal, and that is noted as an assumption."""
+        if not self.equal:
+            return False
+        self.define(eq(a, b), 'broadcast="equal" takes the two sizes to be equal', node, "assumption")
+        return True
+
+    def under(self, scope: Scope, prefix: str, guard: Cond = TRUE) -> Scope:
+        """A scope inside `scope`."""
+        if scope.depth >= MAX_DEPTH * 4:
+            raise InvalidNode(f"subgraphs are nested more than {MAX_DEPTH * 4} deep")
+        return Scope(
+            prefix, scope.opsets, parent=scope, guard=all_of((scope.guard, guard)), attrs=scope.attrs, depth=scope.depth + 1
+        )

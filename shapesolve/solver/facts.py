@@ -1,0 +1,356 @@
+"""Facts: what the constraints seen so far settle, without Z3.
+
+Three kinds of fact are kept, each with the constraints it came from: a symbol equals an expression (substitution),
+a symbol lies in an interval, an expression is divisible by a constant. Reading a dim through the facts replaces
+symbols and simplifies with what is known. Conditions that cannot be used yet are watched by their symbols
+and looked at again when one of these changes. Everything is deterministic and every cause is an index that the caller chose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import gcd
+
+from ..dims import (
+    Atom,
+    Cond,
+    Dim,
+    DimTooLarge,
+    all_of,
+    any_of,
+    constant,
+    eq,
+    exact_quotient,
+    floor_div,
+    ge,
+    of_atom,
+    rebuild,
+    solve_for_symbol,
+)
+from ..dims.bounds import Interval, bounds
+from ..dims.core import apply
+
+Causes = frozenset[int]
+_NONE: Causes = frozenset()
+#: prefixes of symbols that we made: they give way to names that the author wrote
+GENERATED = ("_d", "_v")
+_MAX_ROUNDS = 200
+
+
+def is_generated(name: str) -> bool:
+    """Is it a symbol that the analysis made (``_d0``), not one the author named?"""
+    return name.startswith(GENERATED) and name[2:].isdigit()
+
+
+class Facts:
+    """The facts of one analysis; `version` counts the changes that readers must notice."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.substitution: dict[str, Dim] = {}
+        self.intervals: dict[str, Interval] = {}
+        self.divisors: dict[Dim, int] = {}
+        self.causes: dict[str, Causes] = {}
+        self.rank: dict[str, int] = {}
+        self._watched: dict[str, dict[Cond, Causes]] = {}
+        self._queue: list[tuple[Cond, Causes]] = []
+        self._memo: dict[Dim, Dim] = {}
+        self._touched: set[str] = set()
+
+    # ------------------------------------------------------------------ reading
+
+    def dim(self, d: Dim) -> Dim:
+        """`d` as the facts make it: symbols replaced, divisions and choices simplified."""
+        if not d.terms or self._touched.isdisjoint(d.free):
+            return d
+        found = self._memo.get(d)
+        if found is None:
+            try:
+                found = self._simplified(d)
+            except DimTooLarge:
+                found = d
+            self._memo[d] = found
+        return found
+
+    def cond(self, c: Cond) -> Cond:
+        """`c` read through the facts, decided where bounds decide it."""
+        if self._touched.isdisjoint(c.free):
+            return c
+        return self._decided(c.map_dims(self.dim))
+
+    def decide(self, c: Cond) -> bool | None:
+        """Truth of `c` as far as the facts settle it; None when they do not."""
+        c = self.cond(c)
+        return True if c.is_true else False if c.is_false else None
+
+    def bounds(self, d: Dim) -> Interval:
+        """Bounds of `d` under the facts."""
+        return bounds(self.dim(d), self.intervals)
+
+    def why(self, names: Iterable[str]) -> Causes:
+        """Constraints behind what is known of these symbols, and of the symbols they were replaced by."""
+        seen: set[str] = set()
+        out: set[int] = set()
+        stack = list(names)
+        while stack:
+            name = stack.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            out |= self.causes.get(name, _NONE)
+            if name in self.substitution:
+                stack += self.substitution[name].free
+        return frozenset(out)
+
+    def _simplified(self, d: Dim) -> Dim:
+        new = rebuild(d, self._atom)
+        if self.divisors and new.terms:
+            new = self._use_divisors(new)
+        return new
+
+    def _atom(self, atom: Atom) -> Dim:
+        if atom.kind == "sym":
+            to = self.substitution.get(atom.args[0])
+            return of_atom(atom) if to is None else self.dim(to)
+        if self._touched.isdisjoint(atom.free):
+            return of_atom(atom)
+        if atom.kind == "ite":
+            cond, a, b = atom.args
+            return apply("ite", (self.cond(cond), self.dim(a), self.dim(b)))
+        args = tuple(self.dim(a) for a in atom.args)
+        if atom.kind == "pos":
+            lo, hi = bounds(args[0], self.intervals)
+            if lo is not None and lo >= 0:
+                return args[0]
+            if hi is not None and hi <= 0:
+                return constant(0)
+        elif atom.kind == "broadcast":
+            for a in args:
+                lo = bounds(a, self.intervals)[0]
+                if lo is not None and lo > 1:
+                    return a
+        elif atom.kind == "//" and args[1].value != 0:
+            return self._quotient(args[0], args[1])
+        return apply(atom.kind, args) if args[-1].value != 0 or atom.kind != "//" else of_atom(atom)
+
+    def _quotient(self, n: Dim, d: Dim) -> Dim:
+        k = d.value
+        if k is not None and k > 1:
+            for base, m in self.divisors.items():
+                if m % k == 0:  # (c*base + r)//k = c*(base//k) + r//k
+                    c = _multiple(n, base)
+                    if c:
+                        whole = of_quotient(base, k).scale(c)
+                        return whole + floor_div(n - base.scale(c), d)
+            lo, hi = bounds(n, self.intervals)
+            if lo is not None and hi is not None and lo // k == hi // k:
+                return constant(lo // k)
+        return floor_div(n, d)
+
+    def _use_divisors(self, d: Dim) -> Dim:
+        """``k*(n//k)`` is ``n`` where k divides n."""
+        for mono, c in d.terms:
+            for i, atom in enumerate(mono):
+                if atom.kind != "//" or atom.args[1].terms:
+                    continue
+                n, k = atom.args[0], atom.args[1].const
+                if k > 0 and gcd(c, k) > 1 and self.is_divisible(n, k):
+                    g = gcd(c, k)
+                    rest = constant(c // g)
+                    for other in (*mono[:i], *mono[i + 1 :]):
+                        rest = rest * of_atom(other)
+                    term = constant(c)
+                    for a in mono:
+                        term = term * of_atom(a)
+                    return self._use_divisors(d - term + rest * floor_div(n, constant(k // g)))
+        return d
+
+    def is_divisible(self, n: Dim, k: int) -> bool:
+        """Do the facts say that k divides n?"""
+        if exact_quotient(n, constant(k)) is not None:
+            return True
+        for base, m in self.divisors.items():
+            if m % k == 0:
+                c = _multiple(n, base)
+                if c and exact_quotient(n - base.scale(c), constant(k)) is not None:
+                    return True
+        return False
+
+    def _decided(self, c: Cond) -> Cond:
+        if c.kind == "and":
+            return all_of(map(self._decided, c.args))
+        if c.kind == "or":
+            return any_of(map(self._decided, c.args))
+        if not c.args:
+            return c
+        d = c.args[0]
+        lo, hi = bounds(d, self.intervals)
+        if c.kind == ">=":
+            if lo is not None and lo >= 0:
+                return all_of(())
+            return any_of(()) if hi is not None and hi < 0 else c
+        if (lo is not None and lo > 0) or (hi is not None and hi < 0):
+            return any_of(()) if c.kind == "==" else all_of(())
+        return c
+
+    # ------------------------------------------------------------------ learning
+
+    def introduce(self, name: str) -> None:
+        """Note the order in which symbols appear: earlier names are kept, later ones give way."""
+        self.rank.setdefault(name, len(self.rank))
+
+    def assume(self, cond: Cond, cause: int) -> bool:
+        """Take `cond` for granted. False when it contradicts the facts (which then stay as they were before it)."""
+        self._queue.append((cond, frozenset((cause,))))
+        for _ in range(_MAX_ROUNDS):
+            if not self._queue:
+                return True
+            c, causes = self._queue.pop(0)
+            if not self._learn(c, causes):
+                self._queue.clear()
+                return False
+        self._queue.clear()
+        return True
+
+    def _learn(self, cond: Cond, causes: Causes) -> bool:
+        now = self.cond(cond)
+        if now.is_true:
+            return True
+        if now.is_false:
+            return False
+        if now is not cond:
+            causes = causes | self.why(cond.free)
+        if now.kind == "and":
+            self._queue[:0] = [(c, causes) for c in now.args]
+            return True
+        if now.kind == "==":
+            return self._learn_equal(now, causes)
+        if now.kind in (">=", "!="):
+            return self._learn_bound(now, causes)
+        self._watch(now, causes)
+        return True
+
+    def _learn_equal(self, cond: Cond, causes: Causes) -> bool:
+        d = cond.args[0]
+        solved = solve_for_symbol(d, lambda n: (is_generated(n), self.rank.get(n, 0)))
+        if solved is not None:
+            return self._substitute(*solved, causes)
+        divisor = as_divisibility(d)
+        if divisor is not None:
+            k, n = divisor
+            self.divisors[n] = k * self.divisors.get(n, 1) // gcd(k, self.divisors.get(n, 1))
+            for name in n.free:
+                self.causes[name] = self.causes.get(name, _NONE) | causes
+            self._changed(n.free)
+        self._watch(cond, causes)
+        return True
+
+    def _substitute(self, name: str, to: Dim, causes: Causes) -> bool:
+        lo, hi = self.intervals.pop(name, (None, None))
+        intrinsic = _intrinsic_lo(name, to)
+        causes = causes | self.causes.get(name, _NONE)
+        self.substitution[name] = to
+        self.causes[name] = causes
+        self._changed((name,))
+        for bound in {b for b in (lo, intrinsic) if b is not None}:
+            self._queue.append((ge(to, bound), causes))
+        if hi is not None:
+            self._queue.append((ge(hi - to, 0), causes))
+        return True
+
+    def _learn_bound(self, cond: Cond, causes: Causes) -> bool:
+        d = cond.args[0]
+        if len(d.terms) == 1 and len(d.terms[0][0]) == 1 and d.terms[0][0][0].kind == "sym":
+            atom, c = d.terms[0][0][0], d.terms[0][1]
+            name = atom.args[0]
+            lo, hi = bounds(of_atom(atom), self.intervals)
+            if cond.kind == "!=":
+                if c not in (1, -1):
+                    return True
+                hole = -d.const * c
+                new = (hole + 1 if lo == hole else lo, hole - 1 if hi == hole else hi)
+                if new == (lo, hi):
+                    self._watch(cond, causes)
+            elif c > 0:
+                edge = -(d.const // c)
+                new = (edge if lo is None else max(lo, edge), hi)
+            else:
+                edge = d.const // -c
+                new = (lo, edge if hi is None else min(hi, edge))
+            return self._narrow(name, (lo, hi), new, causes)
+        self._watch(cond, causes)
+        return True
+
+    def _narrow(self, name: str, old: Interval, new: Interval, causes: Causes) -> bool:
+        if new == old:
+            return True
+        lo, hi = new
+        if lo is not None and hi is not None and lo > hi:
+            return False
+        if lo is not None and lo == hi:
+            return self._substitute(name, constant(lo), causes)
+        self.intervals[name] = new
+        self.causes[name] = self.causes.get(name, _NONE) | causes
+        self._changed((name,))
+        return True
+
+    def _watch(self, cond: Cond, causes: Causes) -> None:
+        for name in cond.free:
+            self._watched.setdefault(name, {}).setdefault(cond, causes)
+
+    def _changed(self, names: Iterable[str]) -> None:
+        self.version += 1
+        self._memo.clear()
+        for name in names:
+            self._touched.add(name)
+            waiting = self._watched.get(name)
+            if waiting:
+                for cond, causes in list(waiting.items()):
+                    if self.cond(cond) is not cond:
+                        for other in cond.free:
+                            self._watched.get(other, {}).pop(cond, None)
+                        self._queue.append((cond, causes))
+
+    def pending(self) -> list[Cond]:
+        """Conditions that hold but could not be turned into facts."""
+        return sorted({c for w in self._watched.values() for c in w}, key=lambda c: c.order)
+
+
+def of_quotient(base: Dim, k: int) -> Dim:
+    """``base // k`` where k is known to divide base: kept as it is written."""
+    return floor_div(base, constant(k))
+
+
+def _multiple(n: Dim, base: Dim) -> int:
+    """The integer c with which ``c*base`` occurs in n (0 when it does not)."""
+    table = dict(n.terms)
+    found: int | None = None
+    for mono, b in base.terms:
+        c = table.get(mono, 0)
+        if c % b:
+            return 0
+        c //= b
+        if found is None:
+            found = c
+        elif found != c:
+            return 0
+    return found or 0
+
+
+def as_divisibility(d: Dim) -> tuple[int, Dim] | None:
+    """``(k, n)`` when ``d == 0`` says that the constant k divides n."""
+    for mono, c in d.terms:
+        if len(mono) != 1 or mono[0].kind != "//" or mono[0].args[1].terms:
+            continue
+        n, k = mono[0].args[0], mono[0].args[1].const
+        for sign in (1, -1):
+            if c == -sign * k and d is (n - of_atom(mono[0]).scale(k)).scale(sign):
+                return k, n
+    return None
+
+
+def _intrinsic_lo(name: str, to: Dim) -> int | None:
+    """Sizes are >= 0; only value symbols (``_v``) are not sizes."""
+    return None if name.startswith("_v") else 0
+
+
