@@ -84,6 +84,6 @@ __all__ = [
     "solve_for_symbol",
     "symbol",
     "total",
-    "truth",
     "trunc_div",
+    "truth",
 ]

@@ -1,8 +1,8 @@
 """Bounds of a dim that follow from its form alone, or from known intervals of its symbols.
 
-Each non-polynomial atom has linear relaxations (``n//k <= n/k``, ``pos(x) >= x`` ...). A bound of a sum is the
-best over the relaxations of its few non-polynomial atoms, so ``N - pos(N - 5)`` (a `min`) is bounded by 5 although its
-terms, taken one by one, are not.
+Each non-polynomial atom has linear relaxations (``n//k <= n/k``, ``pos(x) >= x`` ...). A bound of a sum is
+the best over the relaxations of its few non-polynomial atoms, so ``N - pos(N - 5)`` (a `min`) is bounded by 5
+although its terms, taken one by one, are not.
 """
 
 from __future__ import annotations

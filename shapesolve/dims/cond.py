@@ -157,7 +157,7 @@ def _relation(kind: str, d: Dim) -> Cond:
             return FALSE
         if hi == 0:
             return _relation("==", d)
-        return _make(kind, (d,))
+        return _clamped(kind, d) or _make(kind, (d,))
     never = d.const % g != 0
     if not never:
         if g > 1:
@@ -168,7 +168,29 @@ def _relation(kind: str, d: Dim) -> Cond:
         never = (lo is not None and lo > 0) or (hi is not None and hi < 0)
     if never:
         return truth(kind == "!=")
-    return _make(kind, (d,))
+    return _clamped(kind, d) or _make(kind, (d,))
+
+
+def _clamped(kind: str, d: Dim) -> Cond | None:
+    """The relation with zero of a `d` that is ``max(x, m)`` or ``min(x, m)`` for a number m, as one of x alone."""
+    for mono, c in d.terms:
+        if len(mono) != 1 or mono[0].kind != "pos" or c not in (1, -1):
+            continue
+        rest = d - make_dim(((mono, c),), 0)
+        other = rest + mono[0].args[0].scale(c)
+        x, m = (other, rest.const) if not rest.terms else (rest, other.const)
+        if rest.terms and other.terms:
+            continue
+        if kind == ">=":
+            return truth(c > 0) if (m >= 0) == (c > 0) else _relation(">=", x)
+        if m * c > 0:
+            found = FALSE
+        elif m == 0:
+            found = _relation(">=", x.scale(-c))
+        else:
+            found = _relation("==", x)
+        return found if kind == "==" else ~found
+    return None
 
 
 def eq(a: IntoDim, b: IntoDim) -> Cond:
@@ -230,7 +252,20 @@ def _join(kind: str, conds: Iterable[Cond], neutral: Cond, absorbing: Cond) -> C
         return next(iter(parts))
     if any(~c in parts for c in parts if c.kind in ("==", "!=", ">=")):
         return absorbing
+    if kind == "or":
+        for c in [c for c in parts if c.kind == "=="]:
+            solved = c.solved()
+            if solved is not None and _implied(solved, (q for q in parts if q is not c)):
+                del parts[c]
+        if len(parts) == 1:
+            return next(iter(parts))
     return _make(kind, tuple(sorted(parts, key=lambda c: c.order)))
+
+
+def _implied(solved: tuple[str, Dim], others: Iterable[Cond]) -> bool:
+    """Does one of the `others` hold wherever the symbol has its solved value?"""
+    binding = dict([solved])
+    return any(solved[0] in q.free and q.subs(binding).is_true for q in others)
 
 
 def implies(a: Cond, b: Cond) -> Cond:

@@ -89,8 +89,10 @@ def make_atom(kind: str, *args: Any) -> Atom:
 
 
 def _dropper(table: dict[Any, Any], key: Any) -> Callable[[Any], None]:
+    lock = _LOCK  # at interpreter exit, callbacks run when module globals are gone already
+
     def drop(ref: Any) -> None:
-        with _LOCK:  # a successor may already stand under the same key
+        with lock:  # a successor may already stand under the same key
             if table.get(key) is ref:
                 del table[key]
 
@@ -181,6 +183,7 @@ class Dim:
     _text: str | None
 
     def __new__(cls, value: str | int | Dim) -> Dim:
+        """The dim of a text, a number or a dim."""
         if isinstance(value, Dim):
             return value
         if isinstance(value, str):
@@ -378,7 +381,7 @@ class Dim:
         return to_sympy(self)
 
     def z3(self, scope: Any = None) -> Any:
-        """The Z3 term; `scope` is a `dims.z3_bridge.Z3Scope` that collects definitions (a new one by default)."""
+        """The Z3 term; `scope` is a `Z3Scope` that collects definitions (a new one by default)."""
         from .z3_bridge import Z3Scope
 
         return (scope or Z3Scope()).term(self)
@@ -422,9 +425,12 @@ def evaluate_atom(atom: Atom, bindings: Mapping[str, int]) -> int | None:
     if kind == "ite":
         held = args[0].evaluate(bindings)
         return None if held is None else args[1 if held else 2].evaluate(bindings)
-    values = [a.evaluate(bindings) for a in args]
-    if None in values:
-        return None
+    values: list[int] = []
+    for a in args:
+        v = a.evaluate(bindings)
+        if v is None:
+            return None
+        values.append(v)
     if kind == "//":
         return None if values[1] == 0 else values[0] // values[1]
     if kind == "pos":
@@ -440,6 +446,7 @@ class Substitution:
         self._memo: dict[Any, Any] = {}
 
     def __call__(self, dim: Dim) -> Dim:
+        """`dim` with its symbols replaced."""
         if dim.free.isdisjoint(self.bindings):
             return dim
         found: Dim | None = self._memo.get(dim)
@@ -455,7 +462,10 @@ class Substitution:
             return of_atom(atom)
         if atom.kind == "ite":
             cond, a, b = atom.args
-            return apply("ite", (cond.map_dims(self), self(a), self(b)))
+            cond = cond.map_dims(self)
+            if not cond.args:  # the other branch may have no value here
+                return self(a if cond.is_true else b)
+            return apply("ite", (cond, self(a), self(b)))
         return apply(atom.kind, tuple(self(a) for a in atom.args))
 
 

@@ -35,7 +35,7 @@ def trunc_div(n: Dim, d: Dim) -> Dim:
     """``n / d`` rounded toward zero, as C and ONNX's integer Div do."""
     from .lattice import pos, sign
 
-    if d.value is not None and d.const < 0 or d.hi is not None and d.hi < 0:
+    if d.hi is not None and d.hi < 0:
         return -trunc_div(n, -d)
     if d.lo is not None and d.lo >= 0:
         if n.lo is not None and n.lo >= 0:
@@ -62,22 +62,27 @@ def _by_constant(n: Dim, k: int) -> Dim:
     whole: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
     g = k
+    several = sum(c % k != 0 for _, c in n.terms) > 1
     for mono, c in n.terms:
         q, r = divmod(c, k)
+        if several and 2 * r > k:  # among several terms the residue nearest to zero: (L - W)//160 stays as it is
+            q, r = q + 1, r - k
         if q:
             whole[mono] = q
         if r:
             rest[mono] = r
             g = gcd(g, r)
+    if rest and all(c < 0 for c in rest.values()):
+        return from_terms(whole, 0) - _by_constant(-from_terms(rest, n.const) + (k - 1), k)
     e = from_terms(whole, n.const // k)
     if not rest:
         return e
     k //= g
     r_const = (n.const % (k * g)) // g
-    r = from_terms({m: c // g for m, c in rest.items()}, r_const)
+    left = from_terms({m: c // g for m, c in rest.items()}, r_const)
     if k == 1:
-        return e + r
-    return e + _irreducible(r, k)
+        return e + left
+    return e + _irreducible(left, k)
 
 
 def _irreducible(r: Dim, k: int) -> Dim:

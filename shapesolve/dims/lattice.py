@@ -103,12 +103,13 @@ def ite(cond: Cond, a: Dim, b: Dim) -> Dim:
         return a
     if cond.is_false:
         return b
-    if cond.kind == "==":  # where the condition fixes a symbol, `a` may be the same as `b` there
-        solved = cond.solved()
-        if solved is not None and b.subs(dict([solved])) is a.subs(dict([solved])):
-            return b
-    if cond.kind == "!=":
-        solved = cond.solved()
-        if solved is not None and b.subs(dict([solved])) is a.subs(dict([solved])):
-            return a
+    solved = cond.solved()
+    if solved is not None:  # where the condition fixes a symbol, `a` may be the same as `b` there
+        fixed = dict([solved])
+        try:
+            same = b.subs(fixed) is a.subs(fixed)
+        except ZeroDivisionError:  # ite(d == 0, a, n // d)
+            same = False
+        if same:
+            return b if cond.kind == "==" else a
     return of_atom(make_atom("ite", cond, a, b))

@@ -1,7 +1,8 @@
 """How a polynomial reads best: as a sum of pieces such as ``2*W*(H % 32)`` or ``min(N, 5)``.
 
-Dims keep remainders, maxima and minima expanded (``H - 32*(H//32)``, ``M + pos(N - M)``). Every step here is an identity of
-polynomials, so whatever is chosen is true; what is chosen is what takes the fewest symbols to write.
+Dims keep remainders, maxima and minima expanded (``H - 32*(H//32)``, ``M + pos(N - M)``). Every step here
+is an identity of polynomials, so whatever is chosen is true; what is chosen takes the fewest symbols to
+write.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from collections.abc import Iterator
 from math import gcd
 from typing import NamedTuple
 
-from .core import ZERO, Atom, Dim, Monomial, constant, from_terms, make_dim
+from .core import ONE, ZERO, Atom, Dim, Monomial, from_terms, make_dim
 from .division import floor_div
 
 #: a larger polynomial is written as it is stored
-_LARGEST = 64
+_LARGEST = 256
 
 
 class Piece(NamedTuple):
-    """``coefficient * factors * head(args)``; `head` is ``%``, ``max``, ``min`` or empty."""
+    """``coefficient * factors * head(args)``; `head` is ``%``, ``max``, ``min``, ``abs`` or empty."""
 
     coefficient: int
     factors: Monomial
@@ -41,12 +42,6 @@ def pieces_of(dim: Dim) -> tuple[list[Piece], int]:
     return pieces, dim.const
 
 
-def _single_atoms(dim: Dim, kind: str) -> list[Atom]:
-    """Atoms of a kind in `dim`, the largest first: they may contain the smaller ones."""
-    found = {atom for mono, _ in dim.terms for atom in mono if atom.kind == kind}
-    return sorted(found, key=lambda a: a.order, reverse=True)
-
-
 def _drop(mono: Monomial, part: Monomial) -> Monomial | None:
     """``mono / part``, or None when `part` does not divide it."""
     left = list(mono)
@@ -67,45 +62,50 @@ def _length(dim: Dim) -> int:
 
 def _without_remainders(dim: Dim, pieces: list[Piece]) -> Dim:
     """Take every ``c*M*(n - k*(n//k))`` out of `dim`."""
-    for atom in _single_atoms(dim, "//"):
-        for mono, c in dim.terms:
-            rest = _drop(mono, (atom,))
-            if rest is None:
+    present = dict(dim.terms)
+    found = [(a.order, a, m, c) for m, c in dim.terms for a in dict.fromkeys(m) if a.kind == "//"]
+    found.sort(key=lambda f: f[0], reverse=True)  # the larger may contain the smaller
+    for _, atom, mono, c in found:
+        if present.get(mono) != c:
+            continue
+        for piece, value in _remainders(atom, _drop(mono, (atom,)) or (), c):
+            shared = sum(m in present for m, _ in value.terms) + (value.const != 0 and dim.const != 0)
+            if shared < 2:  # nothing but the quotient itself
                 continue
-            for piece, value in _remainders(atom, rest, c):
-                left = dim - value
-                if _length(left) + 1 < _length(dim):
-                    pieces.append(piece)
-                    dim = left
-                    break
+            left = dim - value
+            if _length(left) + 1 < _length(dim):
+                pieces.append(piece)
+                dim, present = left, dict(left.terms)
+                break
     return dim
 
 
 def _remainders(atom: Atom, rest: Monomial, c: int) -> Iterator[tuple[Piece, Dim]]:
     """Remainders in which ``c * rest * atom`` may be the subtracted multiple."""
     n, k = atom.args
-    if k.terms:
-        lead, lead_c = k.terms[0]
-        factors = _drop(rest, lead)
-        if factors is not None and c % lead_c == 0:
-            value = n - k * make_dim((((atom,), 1),), 0)
-            yield Piece(-c // lead_c, factors, "%", (n, k)), _times(value, factors, -c // lead_c)
+    q = make_dim((((atom,), 1),), 0)
+    lead, lead_c = k.terms[0] if k.terms else ((), k.const)
+    factors = _drop(rest, lead)
+    if factors is not None and c % lead_c == 0:
+        yield Piece(-c // lead_c, factors, "%", (n, k)), _times(n - k * q, factors, -c // lead_c)
+    if len(k.terms) > 1 or (k.terms and k.const):
         return
-    b = gcd(c, k.const)  # x//(a*b) also ends (x//a) % b
-    if b > 1:
-        n = floor_div(n, constant(k.const // b))
-        value = n - make_dim((((atom,), b),), 0)
-        yield Piece(-c // b, rest, "%", (n, constant(b))), _times(value, rest, -c // b)
+    shared = tuple(a for a in lead if a in rest)  # x//(a*b) also ends (x//a) % b
+    common, left, factors = gcd(c, lead_c), _drop(lead, shared), _drop(rest, shared)
+    if (common, shared) not in ((1, ()), (lead_c, lead)) and left is not None and factors is not None:
+        n = floor_div(n, _times(ONE, left, lead_c // common))
+        b = _times(ONE, shared, common)
+        yield Piece(-c // common, factors, "%", (n, b)), _times(n - b * q, factors, -c // common)
 
 
 def _without_maxima(dim: Dim, pieces: list[Piece]) -> Dim:
     """Take every ``c*M*pos(x)`` out of `dim`, as a max or a min that takes other terms along."""
     while True:
-        atoms = _single_atoms(dim, "pos")
-        if not atoms:
+        found = [(a.order, a, m, c) for m, c in dim.terms for a in m if a.kind == "pos" and m.count(a) == 1]
+        if not found:
             return dim
-        mono, c = next((m, c) for m, c in dim.terms if atoms[0] in m)
-        piece, dim = _best_extremum(dim, atoms[0], mono, c)
+        _, atom, mono, c = max(found, key=lambda f: f[0])  # the largest: it may contain the others
+        piece, dim = _best_extremum(dim, atom, mono, c)
         pieces.append(piece)
 
 
@@ -116,12 +116,14 @@ def _best_extremum(dim: Dim, atom: Atom, mono: Monomial, c: int) -> tuple[Piece,
     found: list[tuple[int, Piece, Dim]] = []
     for base, x, factor in _bases(atom.args[0], others, factors, c):
         rest = others - _times(base, factors, factor)
-        if _length(rest) > _length(others):
-            continue
         a, b = base + x, base  # base + pos(x) = max(base + x, base)
         for piece in (Piece(factor, factors, "max", (a, b)), Piece(-factor, factors, "min", (-a, -b))):
             found.append((_weight(rest) + _piece_weight(piece), piece, rest))
-    _, piece, rest = min(found, key=lambda f: f[0])
+    if c % 2 == 0:  # abs(x) = 2*pos(x) - x
+        x = atom.args[0]
+        piece, rest = Piece(c // 2, factors, "abs", (x,)), others + _times(x, factors, c // 2)
+        found.append((_weight(rest) + _piece_weight(piece), piece, rest))
+    _, piece, rest = min((f for f in found if _length(f[2]) <= _length(others)), key=lambda f: f[0])
     return piece, rest
 
 

@@ -1,7 +1,7 @@
 """Dims and conditions as text: Python's operators for people, the `dim_param` subset for model files.
 
-Texts are composed bottom-up on an explicit stack (each composer is a generator that yields the parts it needs), so that
-deep nesting never meets Python's recursion limit. What is printed here, `parse` reads back as the same object.
+Texts are composed bottom-up on an explicit stack (each composer is a generator that yields the parts it
+needs), so that deep nesting never meets Python's recursion limit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from .cond import Cond
 from .core import Atom, Dim
-from .grammar import KEYWORDS, quoted_name
+from .grammar import KEYWORDS, MAX_LENGTH, quoted_name
 from .lattice import absolute, minimum, pos
 from .presentation import Piece, pieces_of
 from .traverse import atoms_of
@@ -27,11 +27,15 @@ class _Text(NamedTuple):
     extremum: str = ""  # the whole text is one call of this function (max or min)
 
 
+_Terms: TypeAlias = list[tuple[Piece, _Text]]
 _Composer: TypeAlias = Generator[Dim | Cond, _Text, _Text]
 
 
 def python_text(dim: Dim) -> str:
-    """`dim` in Python's syntax, e.g. ``2*(H//2) + min(N, 5)``; `parse_dim` reads it back as the same object."""
+    """`dim` in Python's syntax, e.g. ``2*(H//2) + min(N, 5)``; `parse_dim` reads it back as the same object.
+
+    Only a text beyond the reader's bounds is not read back (it is shortened to ``<n characters>``).
+    """
     return _Writer().write(dim).text
 
 
@@ -45,18 +49,17 @@ MAX_PARAM_LENGTH = 512
 
 
 def dim_param_text(dim: Dim) -> str | None:
-    """`dim` as a `dim_param` that onnx_ir's expression parser evaluates to the same size; None when there is none.
+    """`dim` as a `dim_param` that onnx_ir's expression parser evaluates to the same size, or None.
 
-    A plain symbol keeps its exact name. ``broadcast`` and choices, which that grammar lacks, are written by max and
-    min, exactly for sizes that broadcast. None: the caller should write a fresh name.
+    A plain symbol keeps its exact name. ``broadcast`` and choices, which that grammar lacks, are written by
+    max and min, exactly for sizes that broadcast. None: the caller should write a fresh name.
     """
     if dim.name is not None:
         return dim.name
     try:
-        text = _ParamWriter().write(dim).text
+        return _ParamWriter().write(dim).text
     except _NotExpressible:
         return None
-    return text if len(text) <= MAX_PARAM_LENGTH else None
 
 
 class _NotExpressible(Exception):
@@ -78,7 +81,7 @@ class _Writer:
             try:
                 needed = composer.send(answer)
             except StopIteration as finished:
-                self._done[node] = answer = finished.value
+                self._done[node] = answer = self._bounded(finished.value)
                 stack.pop()
                 if not stack:
                     return self._done[root]
@@ -121,6 +124,8 @@ class _Writer:
 
     def _head(self, piece: Piece) -> _Composer:
         a = yield piece.args[0]
+        if piece.head == "abs":
+            return self._absolute(a.text, (yield -piece.args[0]).text)
         b = yield piece.args[1]
         if piece.head == "%":
             return _Text(f"{_numerator(a)} % {_factor(b)}", _QUOTIENT)
@@ -152,6 +157,12 @@ class _Writer:
 
     # ------------------------------------------------------------------ what a dialect may change
 
+    def _bounded(self, part: _Text) -> _Text:
+        """An overlong part is not written out: shared parts can make texts exponentially long."""
+        if len(part.text) <= MAX_LENGTH:
+            return part
+        return _Text(f"<{len(part.text)} characters>", _PRIMARY)
+
     def _name(self, name: str) -> str:
         return quoted_name(name)
 
@@ -160,6 +171,9 @@ class _Writer:
 
     def _broadcast(self, atom: Atom, args: list[str]) -> _Text:
         return _Text(f"broadcast({', '.join(args)})", _PRIMARY)
+
+    def _absolute(self, x: str, negated: str) -> _Text:
+        return _Text(f"abs({x})", _PRIMARY)
 
     def _choice(self, atom: Atom) -> _Composer:
         cond = yield atom.args[0]
@@ -170,29 +184,56 @@ class _Writer:
     # ------------------------------------------------------------------ conditions
 
     def _relation(self, cond: Cond) -> _Composer:
+        left, relation, right, const = yield from self._sides(cond)
+        return _Text(f"{_sum_of(left, 0).text} {relation} {_sum_of(right, const).text}", _SUM)
+
+    def _sides(self, cond: Cond) -> Generator[Dim | Cond, _Text, tuple[_Terms, str, _Terms, int]]:
+        """Positive terms on the left, negative ones and the constant on the right, the simpler side first."""
         pieces, const = pieces_of(cond.args[0])
-        left, right = [], []
+        left: _Terms = []
+        right: _Terms = []
         for piece in pieces:
             text = yield from self._piece(piece)
-            (left if piece.coefficient > 0 else right).append((piece, text))
-        right = [(p._replace(coefficient=-p.coefficient), t) for p, t in right]
-        relation, const = cond.kind, -const
-        fewer = len(right) < len(left) or (len(right) == len(left) and const < 0)
+            if piece.coefficient > 0:
+                left.append((piece, text))
+            else:
+                right.append((piece._replace(coefficient=-piece.coefficient), text))
+        fewer = len(right) < len(left) or (len(right) == len(left) and const > 0)
         if not left or (right and fewer):
-            left, right, relation, const = right, left, _SWAPPED[relation], -const
-        return _Text(f"{_sum_of(left, 0).text} {relation} {_sum_of(right, const).text}", _SUM)
+            return right, _SWAPPED[cond.kind], left, const
+        return left, cond.kind, right, -const
 
     def _junction(self, cond: Cond) -> _Composer:
         if not cond.args:
             return _Text(cond.kind, _PRIMARY)
-        texts = []
-        for part in sorted(cond.args, key=lambda c: not _equates_symbols(c)):
+        parts = sorted(cond.args, key=lambda c: not _equates_symbols(c))
+        texts: dict[Any, str] = {}
+        for part in parts:
             text = (yield part).text
-            texts.append(f"({text})" if part.kind in ("and", "or") else text)
-        return _Text(f" {cond.kind} ".join(texts), _SUM)
+            texts[part] = f"({text})" if part.kind in ("and", "or") else text
+        if cond.kind == "and":
+            yield from self._join_ranges(texts)
+        return _Text(f" {cond.kind} ".join(texts.values()), _SUM)
+
+    def _join_ranges(self, texts: dict[Any, str]) -> Generator[Dim | Cond, _Text, None]:
+        """``193 <= H <= 224`` in place of its two halves."""
+        halves: dict[tuple[str, str], tuple[Cond, int]] = {}
+        for part in [p for p in texts if p.kind == ">="]:
+            left, relation, right, const = yield from self._sides(part)
+            if right:
+                continue
+            middle = _sum_of(left, 0).text
+            other = halves.pop((middle, _SWAPPED_ORDER[relation]), None)
+            if other is None:
+                halves[middle, relation] = part, const
+                continue
+            low, high = (const, other[1]) if relation == ">=" else (other[1], const)
+            texts[other[0]] = f"{low} <= {middle} <= {high}"
+            del texts[part]
 
 
 _SWAPPED = {"==": "==", "!=": "!=", ">=": "<="}
+_SWAPPED_ORDER = {">=": "<=", "<=": ">="}
 
 
 def _equates_symbols(cond: Cond) -> bool:
@@ -208,7 +249,7 @@ def _numerator(part: _Text) -> str:
     return part.text if plain else f"({part.text})"
 
 
-def _sum_of(pieces: list[tuple[Piece, _Text]], const: int) -> _Text:
+def _sum_of(pieces: _Terms, const: int) -> _Text:
     """Positive terms before negative ones, higher degree first, then alphabetical, the constant last."""
     if not pieces:
         return _Text(str(const), _PRIMARY if const >= 0 else _SUM)
@@ -218,7 +259,7 @@ def _sum_of(pieces: list[tuple[Piece, _Text]], const: int) -> _Text:
     if const:
         first = const > 0 and terms[0][0]  # 5 - N
         terms.insert(0 if first else len(terms), (const < 0, 0, "", _Text(str(abs(const)), _PRIMARY)))
-    out = []
+    out: list[str] = []
     for negative, _, _, t in terms:
         if out:
             out.append(f" - {t.text}" if negative else f" + {t.text}")
@@ -229,6 +270,11 @@ def _sum_of(pieces: list[tuple[Piece, _Text]], const: int) -> _Text:
 
 class _ParamWriter(_Writer):
     """The subset of onnx_ir: ``+ - * // %``, max, min, names of letters, digits, ``_`` and ``.``."""
+
+    def _bounded(self, part: _Text) -> _Text:
+        if len(part.text) > MAX_PARAM_LENGTH:
+            raise _NotExpressible
+        return part
 
     def _name(self, name: str) -> str:
         if not _PARAM_NAME.fullmatch(name) or name in KEYWORDS:
@@ -245,6 +291,9 @@ class _ParamWriter(_Writer):
             return _Text(f"max({joined})", _PRIMARY)
         return _Text(f"max({joined})*min({joined}, 1)", _PRODUCT)
 
+    def _absolute(self, x: str, negated: str) -> _Text:
+        return _Text(f"max({x}, {negated})", _PRIMARY)
+
     def _choice(self, atom: Atom) -> _Composer:
         """``b + (a - b)*c`` where c is 1 or 0."""
         cond, a, b = atom.args
@@ -253,7 +302,7 @@ class _ParamWriter(_Writer):
         difference = yield a - b
         otherwise = yield b
         chosen = yield from self._indicator(cond)
-        product = f"{_factor(difference)}*{chosen.text}"
+        product = chosen.text if (a - b).value == 1 else f"{_factor(difference)}*{chosen.text}"
         if b.value == 0:
             return _Text(product, _PRODUCT)
         return _Text(f"({otherwise.text} + {product})", _PRIMARY)

@@ -1,4 +1,4 @@
-"""`Ratio`: an exact quotient of two dims, for texts that divide inside ``floor(...)`` and ``ceiling(...)``."""
+"""`Ratio`: an exact quotient of two dims, for texts that divide inside ``floor(..)`` and ``ceiling(..)``."""
 
 from __future__ import annotations
 

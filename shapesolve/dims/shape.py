@@ -22,6 +22,7 @@ class Shape(tuple[Dim, ...]):
     __slots__ = ()
 
     def __new__(cls, dims: Iterable[Dim | int | str] = ()) -> Shape:
+        """The shape of these sizes."""
         return tuple.__new__(cls, [d if type(d) is Dim else Dim(d) for d in dims])
 
     @property
@@ -84,7 +85,7 @@ class Shape(tuple[Dim, ...]):
         return f"[{', '.join(map(str, self))}]"
 
     def __repr__(self) -> str:
-        return f"Shape({str(self)})"
+        return f"Shape({self!s})"
 
 
 def broadcast_dim(a: Dim, b: Dim) -> tuple[Dim, Cond]:
@@ -95,7 +96,7 @@ def broadcast_dim(a: Dim, b: Dim) -> tuple[Dim, Cond]:
 
 
 def broadcast_shapes(*shapes: Shape | None) -> Shape | None:
-    """The NumPy-style (multidirectional) broadcast of shapes; None if one is unknown or they cannot broadcast.
+    """The NumPy-style (multidirectional) broadcast of shapes; None if one is unknown or they cannot be.
 
     Sizes that may be equal or 1 stay open as ``broadcast(a, b)``, never ``max``.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..dims import Dim, Shape, eq
+from ..dims import Dim, Shape, symbol
 from ..dims.parse import dim_from_param
 from ..graph import MapType, Node, OptionalType, SequenceType, TensorType, ValueType
 from .types import Known, Map, Optional, Sequence, Tensor
@@ -25,7 +25,7 @@ def declared_known(walk: Walk, declared: ValueType | None, name: str = "") -> Kn
             shape = Shape(_declared_dim(walk, d, f"{name}_d{i}" if name else "") for i, d in enumerate(declared.dims))
         return walk.interner.tensor(declared.dtype, shape)
     if isinstance(declared, SequenceType):
-        return Sequence(declared_known(walk, declared.elem, name and f"{name}_item"))
+        return Sequence(declared_known(walk, declared.elem))  # elements may differ in what has no name
     if isinstance(declared, OptionalType):
         return Optional(declared_known(walk, declared.elem, name))
     assert isinstance(declared, MapType)
@@ -38,8 +38,8 @@ def _declared_dim(walk: Walk, d: int | str | None, name: str) -> Dim:
     if isinstance(d, str):
         return dim_from_param(d)
     if name and name.isidentifier():
-        return Dim(name)
-    return Dim(_ANONYMOUS) if not name else walk.fresh(f"a dim of {name}")
+        return symbol(name)
+    return symbol(_ANONYMOUS) if not name else walk.fresh(f"a dim of {name}")
 
 
 def reconcile(walk: Walk, node: Node, scope: Scope, name: str, known: Known, declared: Known) -> Known:

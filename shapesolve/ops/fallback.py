@@ -63,6 +63,7 @@ def lower_function(op: Op, scope: Scope, function: Function) -> list[Known | Non
         known = op.known(i)
         if known is not None:
             inner.env[name] = known
+            walk.aliases[inner.prefix + name] = (node.inputs[i], scope.prefix)
     walk.lower_nodes(function.nodes, inner)
     return [walk.read(name, inner) for name in function.outputs]
 

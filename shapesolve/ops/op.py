@@ -50,13 +50,14 @@ class Op:
     """A node with what is known of its inputs. Absent optional inputs count as not there."""
 
     __slots__ = (
-        "ambiguous", "attrs", "inputs", "n_out", "node", "pure", "requirements", "version", "walk",
+        "ambiguous", "attrs", "inputs", "n_out", "names", "node", "pure", "requirements", "version", "walk",
     )  # fmt: skip
 
     def __init__(
         self, walk: Walk, node: Node, inputs: tuple[Known | None, ...], version: int, attrs: dict[str, Any] | None
     ) -> None:
         self.walk, self.node, self.inputs, self.version, self.attrs = walk, node, inputs, version, attrs
+        self.names = node.inputs
         self.n_out = len(node.outputs)
         self.requirements: list[Requirement] = []
         self.ambiguous: list[tuple[Dim, Dim, tuple[Place, ...]]] = []
@@ -108,7 +109,7 @@ class Op:
 
     def has(self, i: int) -> bool:
         """Is input `i` connected?"""
-        return i < len(self.node.inputs) and self.node.inputs[i] != ""
+        return i < len(self.names) and self.names[i] != ""
 
     def wants(self, i: int) -> bool:
         """Is output `i` used by name?"""
@@ -144,7 +145,10 @@ class Op:
         """Backward inference: an input of unknown rank gets the rank that the node needs."""
         self.pure = False
         shape = Shape(self.walk.fresh(f"dim {k} of {self.name_of(i)}") for k in range(rank))
-        self.walk.refine(self.node.inputs[i], shape)
+        self.walk.refine(self.names[i], shape)
+        if i < len(self.inputs):
+            refined = self.walk.interner.tensor(self.dtype(i), shape, self.value(i))
+            self.inputs = (*self.inputs[:i], refined, *self.inputs[i + 1 :])
         return shape
 
     def rank(self, i: int) -> int | None:
@@ -183,7 +187,7 @@ class Op:
         if n is None or n > _MAX_UNKNOWN or t.dtype not in (0, 6, 7, 12, 13, 2, 3, 4, 5):
             return None
         self.pure = False
-        return self.walk.unknown_values(self.node.inputs[i], t, n)
+        return self.walk.unknown_values(self.names[i], t, n)
 
     def scalar(self, i: int) -> Dim | None:
         """The single element of an integer input, as a dim."""
@@ -198,7 +202,7 @@ class Op:
 
     def name_of(self, i: int) -> str:
         """The tensor's name, for messages."""
-        return self.node.inputs[i] if i < len(self.node.inputs) and self.node.inputs[i] else f"#{i}"
+        return self.names[i] if i < len(self.names) and self.names[i] else f"#{i}"
 
     def axis(self, axis: int, rank: int, what: str = "axis") -> int:
         """`axis` made non-negative; the node is invalid when it is outside ``[-rank, rank - 1]``."""
@@ -291,8 +295,11 @@ class Op:
         return broadcast(a, b)
 
     def in_range(self, value: Value | None, size: Dim, empty: Cond, why: str, *places: Place) -> None:
-        """Require all elements of an index tensor to lie in ``[-size, size - 1]`` (unless the tensor is empty)."""
-        if value is None:
+        """Require all elements of an index tensor to lie in ``[-size, size - 1]`` (unless the tensor is empty).
+
+        Bounds that no element need reach require nothing.
+        """
+        if value is None or not value.reached:
             return
         lo, hi = value.bounds
         if hi is not None:

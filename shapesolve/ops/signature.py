@@ -89,8 +89,8 @@ class Signature:
     def __call__(self, op: Op) -> list[Known | None]:
         inputs, outputs, conditions = self.parsed
         match = _Match(op, self._given(op))
-        if len(op.node.inputs) > len(inputs) and not (inputs and inputs[-1].repeats):
-            raise InvalidNode(f"{op.node.op_type} takes at most {len(inputs)} inputs, it has {len(op.node.inputs)}")
+        if len(op.names) > len(inputs) and not (inputs and inputs[-1].repeats):
+            raise InvalidNode(f"{op.node.op_type} takes at most {len(inputs)} inputs, it has {len(op.names)}")
         for i in range(op.n_in):
             if op.has(i):
                 match.input(i, inputs[min(i, len(inputs) - 1)])

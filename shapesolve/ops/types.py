@@ -68,7 +68,7 @@ class Interner:
         return found
 
     def resolve(self, known: Known, dim: Callable[[Dim], Dim]) -> Known:
-        """`known` with every dim in it read through `dim`."""
+        """`known` with every dim in it read through `dim`; the same object when nothing changes."""
         if isinstance(known, Tensor):
             shape = known.shape
             if shape is not None:
@@ -80,12 +80,13 @@ class Interner:
                 return known
             return self.tensor(known.dtype, shape, value)
         if isinstance(known, Sequence):
-            return Sequence(
-                known.elem and self.resolve(known.elem, dim),
-                known.length and dim(known.length),
-                known.items and tuple(self.resolve(i, dim) for i in known.items),
-            )
+            elem = known.elem and self.resolve(known.elem, dim)
+            length = dim(known.length) if known.length is not None else None
+            items = None if known.items is None else tuple([self.resolve(i, dim) for i in known.items])
+            same = items is None or all(a is b for a, b in zip(items, known.items or (), strict=True))
+            return known if same and elem is known.elem and length is known.length else Sequence(elem, length, items)
         if isinstance(known, Optional):
+            inner = known.elem and self.resolve(known.elem, dim)
             present = known.present.map_dims(dim) if known.present is not None else None
-            return Optional(known.elem and self.resolve(known.elem, dim), present)
+            return known if inner is known.elem and present is known.present else Optional(inner, present)
         return known

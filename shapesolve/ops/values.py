@@ -58,11 +58,15 @@ Elem = Union[Dim, Cond, Ratio, float, str, None]
 class Value:
     """Known elements, or bounds of all elements, of one tensor; immutable."""
 
-    __slots__ = ("_bounds", "_hash", "elems", "shape", "source")
+    __slots__ = ("_bounds", "_hash", "elems", "parts", "reached", "shape", "source")
 
     shape: tuple[int, ...] | None
     elems: tuple[Elem, ...] | None
     source: Constant | None
+    #: is each bound some element (unless the tensor is empty)? only then can it be required to fit
+    reached: bool
+    #: of a value known by bounds only: bounds for each index of the last axis, where they are known apart
+    parts: tuple[Value, ...] | None
     _bounds: tuple[Dim | None, Dim | None] | None
 
     def __init__(
@@ -71,9 +75,12 @@ class Value:
         elems: tuple[Elem, ...] | None,
         bounds: tuple[Dim | None, Dim | None] | None = None,
         source: Constant | None = None,
+        reached: bool = False,
+        parts: tuple[Value, ...] | None = None,
     ) -> None:
-        self.shape, self.elems, self._bounds, self.source = shape, elems, bounds, source
-        self._hash = hash((shape, elems, bounds, id(source) if source else 0))
+        self.shape, self.elems, self._bounds, self.source, self.parts = shape, elems, bounds, source, parts
+        self.reached = reached or elems is not None or source is not None
+        self._hash = hash((shape, elems, bounds, id(source) if source else 0, self.reached, parts))
 
     def __hash__(self) -> int:
         return self._hash
@@ -88,6 +95,8 @@ class Value:
             and self.elems == other.elems
             and self.source is other.source
             and (self.elems is not None or self._bounds == other._bounds)
+            and self.reached == other.reached
+            and self.parts == other.parts
         )
 
     # ------------------------------------------------------------------ making
@@ -117,9 +126,16 @@ class Value:
         return None if elem is None else cls((), (elem,))
 
     @classmethod
-    def between(cls, lo: Dim | None, hi: Dim | None) -> Value | None:
-        """Integer elements that are not known one by one but lie in ``[lo, hi]``."""
-        return None if lo is None and hi is None else cls(None, None, (lo, hi))
+    def between(
+        cls, lo: Dim | None, hi: Dim | None, *, reached: bool = False, parts: tuple[Value, ...] | None = None
+    ) -> Value | None:
+        """Integer elements not known one by one that lie in ``[lo, hi]`` (`reached`: both are taken)."""
+        return None if lo is None and hi is None else cls(None, None, (lo, hi), None, reached, parts)
+
+    @property
+    def loose(self) -> Value | None:
+        """What is left when some of the elements are taken, in any order: bounds."""
+        return Value.between(*self.bounds)
 
     @classmethod
     def stored(cls, constant_: Constant) -> Value | None:
@@ -200,7 +216,8 @@ class Value:
             return self
         if self.elems is None:
             lo, hi = self._bounds or (None, None)
-            return Value(None, None, (lo and dim(lo), hi and dim(hi)))
+            parts = self.parts and tuple(p.resolve(dim) for p in self.parts)
+            return Value(None, None, (lo and dim(lo), hi and dim(hi)), None, self.reached, parts)
 
         def elem(e: Elem) -> Elem:
             if isinstance(e, Dim):

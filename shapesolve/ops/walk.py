@@ -6,11 +6,13 @@ same outputs, which makes the repeated layers of a model cost a lookup each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from ..dims import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, any_of, eq, symbol
+from ..dims import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, any_of, eq, le, symbol
 from ..graph import Graph, Model, Node
 from ..solver.constraint import Role
 from .declared import declared_known
@@ -22,7 +24,9 @@ from .values import Value
 
 #: walks over the graph: a node whose rank became known by a later one is lowered again
 MAX_ROUNDS = 3
-MAX_DEPTH = 64
+#: subgraphs and function bodies inside each other, and the interpreter frames that one takes
+MAX_DEPTH = 256
+_FRAMES = 12
 
 
 class FactStore(Protocol):
@@ -89,7 +93,21 @@ class Scope:
     guard: Cond = TRUE
     attrs: dict[str, Any] | None = None
     declared: dict[str, Known] = field(default_factory=dict)
+    refined: set[str] = field(default_factory=set)  # names in `env` that belong to a scope around it
     depth: int = 0
+    repeats: bool = False  # lowered once for all trips of a loop
+
+
+class Settled:
+    """Facts that only answer: nothing more is learned (see `Walk.rehearsal`)."""
+
+    def __init__(self, facts: FactStore) -> None:
+        self.version, self.dim, self.cond, self.why = facts.version, facts.dim, facts.cond, facts.why
+        self.introduce = facts.introduce
+
+    def assume(self, cond: Cond, cause: int) -> bool:
+        """Not taken for granted."""
+        return True
 
 
 class Walk:
@@ -108,6 +126,7 @@ class Walk:
         self.interner = Interner()
         self.tensors: dict[str, Known] = {}
         self.producers: dict[str, tuple[Node, str]] = {}
+        self.aliases: dict[str, tuple[str, str]] = {}  # formal input of a body -> (name, prefix) outside
         self.log: list[Entry] = []
         self.clashes: list[Clash] = []
         self.opens: list[Open] = []
@@ -115,8 +134,11 @@ class Walk:
         self.poisoned: set[str] = set()
         self.reasons: dict[str, str] = {}
         self.hints: dict[str, Shape] = {}
+        self.chosen: dict[Dim, Dim] = {}  # names of choices that depend on data
+        self.rehearsing = 0
         self._names = {"_d": 0, "_v": 0}
-        self._taken: set[str] = set()
+        self._taken: set[str] = set()  # names that inputs or assumptions use
+        self._reserved: set[str] = set()  # names that the file uses anywhere
         self._memo: dict[Any, tuple[tuple[Known | None, ...], list[Requirement], Any]] = {}
         self._rules: dict[tuple[int, str, str], Rule | None] = {}
         self._current: dict[Known, Known] = {}
@@ -125,13 +147,28 @@ class Walk:
 
     # ------------------------------------------------------------------ walking
 
+    def reserve(self, names: Iterable[str]) -> None:
+        """Names that generated symbols must not take."""
+        self._reserved.update(names)
+
+    def given(self, cond: Cond) -> None:
+        """A condition that the user states."""
+        self.log.append(Entry(cond, "user", None, "", "stated by the user", (), TRUE))
+        if not self.facts.assume(cond, len(self.log) - 1):
+            self._clash_of(len(self.log) - 1, cond)
+
     def run(self, inputs: Mapping[str, Known], taken: Iterable[str] = ()) -> None:
         """Lower the main graph with these inputs; `taken` are symbol names in use."""
         self._taken.update(taken)
         scope = self.scope
         scope.env = self.tensors
         scope.env.update(inputs)
-        self.lower_graph(self.model.graph, scope)
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, 1000 + MAX_DEPTH * _FRAMES))
+        try:
+            self.lower_graph(self.model.graph, scope)
+        finally:
+            sys.setrecursionlimit(limit)
 
     def lower_graph(self, graph: Graph, scope: Scope) -> None:
         """Lower all nodes of `graph` in `scope` (its inputs are bound already)."""
@@ -141,6 +178,8 @@ class Walk:
                 scope.env[name] = self.interner.tensor(stored.dtype, Shape(stored.dims), value)
         for name, declared in (*graph.value_info.items(), *graph.outputs):
             known = declared_known(self, declared)
+            if scope.repeats and isinstance(known, Tensor):  # a name cannot stand for a size that changes
+                known = self.interner.tensor(known.dtype, None)
             if known is not None:
                 scope.declared[name] = known
         self.lower_nodes(graph.nodes, scope)
@@ -158,7 +197,8 @@ class Walk:
             self.scope = outer
         if scope.prefix:
             for name, known in scope.env.items():
-                self.tensors.setdefault(scope.prefix + name, known)
+                if name not in scope.refined:
+                    self.tensors.setdefault(scope.prefix + name, known)
 
     def lower(self, node: Node, scope: Scope) -> None:
         """Lower one node: outputs into the scope, statements into the log."""
@@ -286,7 +326,7 @@ class Walk:
         while True:
             name = f"{kind}{self._names[kind]}"
             self._names[kind] += 1
-            if name not in self._taken:
+            if name not in self._taken and name not in self._reserved:
                 break
         self.reasons[name] = what
         self.facts.introduce(name)
@@ -298,9 +338,15 @@ class Walk:
         if scope is None:
             return
         known = scope.env[name]
-        if isinstance(known, Tensor):
-            scope.env[name] = self.interner.tensor(known.dtype, shape, known.value)
+        if not isinstance(known, Tensor):
+            return
+        here = self.scope
+        if scope is not here and (self.rehearsing or scope.guard is not here.guard):
+            here.refined.add(name)  # true where this branch is taken
+            scope = here
+        elif not self.rehearsing:
             self.hints[scope.prefix + name] = shape
+        scope.env[name] = self.interner.tensor(known.dtype, shape, known.value)
 
     def unknown_values(self, name: str, tensor: Tensor, n: int) -> tuple[Dim, ...]:
         """Symbols for the unknown elements of a small integer tensor, the same at every use."""
@@ -314,6 +360,16 @@ class Walk:
         if scope is not None:
             scope.env[name] = self.interner.tensor(tensor.dtype, tensor.shape, Value(shape, elems))
         return elems
+
+    def unknown_truth(self, name: str, tensor: Tensor | None) -> Cond:
+        """The truth of an unknown boolean scalar as a condition on a 0/1 symbol, the same at every use."""
+        bit = self.fresh(f"truth of {name}")
+        self.define(le(bit, 1), f"{name} is true or false", None)
+        scope, cond = self._owner(name), eq(bit, 1)
+        if scope is not None and tensor is not None and tensor.shape is not None and len(tensor.shape) < 2:
+            value = Value((1,) * len(tensor.shape), (cond,))
+            scope.env[name] = self.interner.tensor(tensor.dtype, tensor.shape, value)
+        return cond
 
     def _owner(self, name: str) -> Scope | None:
         s: Scope | None = self.scope
@@ -351,8 +407,11 @@ class Walk:
 
     def define(self, cond: Cond, why: str, node: Node | None, role: Role = "definition") -> None:
         """Something that holds by construction, by declaration or by assumption."""
-        self.log.append(Entry(cond, role, node, self.scope.prefix, why, (), TRUE))
-        self.facts.assume(cond, len(self.log) - 1)
+        guard = self.scope.guard
+        if role == "declared" or (len(cond.free) == 1 and not cond.free.isdisjoint(self.reasons)):
+            guard = TRUE  # a new name, or a bound of a symbol of ours by a number, binds nobody else
+        self.log.append(Entry(cond, role, node, self.scope.prefix, why, (), guard))
+        self.facts.assume(cond if guard.is_true else any_of((~guard, cond)), len(self.log) - 1)
 
     def note(self, kind: str, message: str, node: Node | None, scope: Scope) -> None:
         """Keep a remark about a node."""
@@ -382,8 +441,31 @@ class Walk:
 
     def under(self, scope: Scope, prefix: str, guard: Cond = TRUE) -> Scope:
         """A scope inside `scope`."""
-        if scope.depth >= MAX_DEPTH * 4:
-            raise InvalidNode(f"subgraphs are nested more than {MAX_DEPTH * 4} deep")
-        return Scope(
-            prefix, scope.opsets, parent=scope, guard=all_of((scope.guard, guard)), attrs=scope.attrs, depth=scope.depth + 1
-        )
+        if scope.depth >= MAX_DEPTH:
+            raise InvalidNode(f"subgraphs are nested more than {MAX_DEPTH} deep")
+        inner = Scope(prefix, scope.opsets, parent=scope, guard=all_of((scope.guard, guard)), attrs=scope.attrs)
+        inner.depth, inner.repeats = scope.depth + 1, scope.repeats
+        return inner
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """Lower without saying anything: what is logged, noted, named or learned inside is forgotten."""
+        kept = {name: getattr(self, name) for name in _SAID}
+        for name in ("log", "clashes", "opens", "notes"):
+            setattr(self, name, [])
+        self.tensors, self.producers, self._memo = {}, {}, {}
+        self.hints, self.chosen = dict(self.hints), dict(self.chosen)
+        self.poisoned, self._taken = set(self.poisoned), set(self._taken)
+        self.facts = Settled(self.facts)
+        self.rehearsing += 1
+        try:
+            yield
+        finally:
+            self.rehearsing -= 1
+            for name, value in kept.items():
+                setattr(self, name, value)
+
+
+_SAID = (
+    "log", "clashes", "opens", "notes", "tensors", "producers", "_memo", "hints", "chosen", "poisoned", "_taken", "facts",
+)  # fmt: skip

@@ -311,9 +311,10 @@ class Facts:
                             self._watched.get(other, {}).pop(cond, None)
                         self._queue.append((cond, causes))
 
-    def pending(self) -> list[Cond]:
-        """Conditions that hold but could not be turned into facts."""
-        return sorted({c for w in self._watched.values() for c in w}, key=lambda c: c.order)
+    def pending(self) -> dict[Cond, Causes]:
+        """Conditions that hold but could not be turned into facts, with the constraints behind each."""
+        found = {c: causes for w in self._watched.values() for c, causes in w.items()}
+        return {c: found[c] for c in sorted(found, key=lambda c: c.order)}
 
 
 def of_quotient(base: Dim, k: int) -> Dim:
@@ -352,5 +353,3 @@ def as_divisibility(d: Dim) -> tuple[int, Dim] | None:
 def _intrinsic_lo(name: str, to: Dim) -> int | None:
     """Sizes are >= 0; only value symbols (``_v``) are not sizes."""
     return None if name.startswith("_v") else 0
-
-

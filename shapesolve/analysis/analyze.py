@@ -1,0 +1,161 @@
+"""`analyze`: from a model to an `Analysis`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+from ..dims import Cond, Dim, eq, parse_cond, symbol
+from ..graph import Graph, Model, ModelError, TensorType, ValueType, read_model
+from ..ops import Known, Registry, default_registry
+from ..ops.declared import declared_known
+from ..ops.types import Optional, Sequence, Tensor
+from ..ops.walk import MAX_ROUNDS, Walk
+from ..solver.facts import Facts
+from .result import Analysis
+
+BroadcastMode = Literal["strict", "named", "equal"]
+#: Z3 work per query (see `solver.budget`); deterministic, unlike seconds
+DEFAULT_RLIMIT = 2_000_000
+
+
+def analyze(
+    model: Any,
+    *,
+    assume: Iterable[str | Cond] = (),
+    bind: Mapping[str, int] | None = None,
+    broadcast: BroadcastMode = "named",
+    opset: int | None = None,
+    registry: Registry | None = None,
+    rlimit: int = DEFAULT_RLIMIT,
+    progress: Callable[[int, int], None] | None = None,
+) -> Analysis:
+    """Analyze the shapes of a model.
+
+    Args:
+        model: a path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, exporter program or onnxscript function.
+        assume: conditions on the input sizes that you know, as text: ``["total == past + seq", "H % 32 == 0"]``.
+        bind: sizes for symbols, ``{"batch": 2}``.
+        broadcast: what to make of a broadcast of two sizes of which neither is known to be 1: ``"strict"`` leaves it open,
+            ``"named"`` (default) binds a name that meets a number and notes the assumption, ``"equal"`` also takes two
+            names to be equal.
+        opset: version of the standard operators to use instead of the one that the model imports.
+        registry: rules of your own operators (see `Registry`), over the built-in ones.
+        rlimit: bound of Z3's work per query.
+        progress: called now and then with (nodes done, nodes in all).
+
+    Raises:
+        ModelError: the model cannot be read; one sentence says why.
+        DimSyntaxError: an assumption cannot be parsed.
+        ValueError: an argument makes no sense.
+    """
+    if broadcast not in ("strict", "named", "equal"):
+        raise ValueError(f'broadcast is "strict", "named" or "equal", not {broadcast!r}')
+    read = read_model(model)
+    if opset is not None:
+        read = replace(read, opsets=MappingProxyType({**read.opsets, "": int(opset)}))
+    rules = _overlay(registry)
+    stated = list(assume)
+    hints: dict[str, Any] = {}
+    for _ in range(MAX_ROUNDS):
+        walk, given = _walk(read, rules, stated, dict(bind or {}), hints, broadcast, progress)
+        if not walk.hints or walk.hints.keys() <= hints.keys():
+            break
+        hints = walk.hints
+    return Analysis(read, walk, given, broadcast, rlimit)
+
+
+def _overlay(registry: Registry | None) -> Registry:
+    """The user's registry over the built-in rules."""
+    built_in = default_registry()
+    if registry is None or registry is built_in:
+        return built_in
+    top = registry
+    while top.parent is not None and top.parent is not built_in:
+        top = top.parent
+    if top.parent is None:
+        top.parent = built_in
+    return registry
+
+
+def _walk(
+    model: Model,
+    registry: Registry,
+    stated: list[str | Cond],
+    bind: Mapping[str, int],
+    hints: Mapping[str, Any],
+    broadcast: BroadcastMode,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[Walk, dict[str, Known]]:
+    facts = Facts()
+    walk = Walk(model, registry, facts, equal=broadcast == "equal", progress=progress)
+    walk.hints = dict(hints)
+    walk.reserve(_declared_names(model.graph))
+    walk.reserve(name for shape in hints.values() for name in shape.free_symbols())
+    given = _inputs(walk, model)
+    symbols = {name: symbol(name) for known in given.values() for name in _names(known)}
+    for name in symbols:
+        facts.introduce(name)
+    for cond in _conditions(stated, bind, symbols):
+        walk.given(cond)
+    walk.run(given, symbols)
+    return walk, given
+
+
+def _conditions(stated: list[str | Cond], bind: Mapping[str, int], symbols: Mapping[str, Dim]) -> Iterator[Cond]:
+    unknown = [name for name in bind if name not in symbols]
+    if unknown:
+        raise ValueError(f"no input of the model has a dim named {unknown[0]!r}; its names are {sorted(symbols)}")
+    for name, size in bind.items():
+        yield eq(symbols[name], int(size))
+    for item in stated:
+        cond = item if isinstance(item, Cond) else parse_cond(item, symbols)
+        strange = sorted(cond.free - symbols.keys())
+        if strange:
+            raise ValueError(
+                f"the assumption {str(item)!r} speaks of {strange[0]!r}, but the model's inputs have {sorted(symbols)}"
+            )
+        yield cond
+
+
+def _inputs(walk: Walk, model: Model) -> dict[str, Known]:
+    graph = model.graph
+    given: dict[str, Known] = {}
+    for name, declared in graph.inputs:
+        if name in graph.initializers and name not in graph.overridable:
+            continue
+        known = declared_known(walk, declared, name)
+        if known is None:
+            known = walk.interner.tensor(0, None)
+        hint = walk.hints.get(name)
+        if hint is not None and isinstance(known, Tensor) and known.shape is None:
+            known = walk.interner.tensor(known.dtype, hint)
+        given[name] = known
+    return given
+
+
+def _names(known: Known | None) -> list[str]:
+    """Symbols of a declared type, in order of appearance."""
+    if isinstance(known, Tensor):
+        return [n for d in known.shape or () for n in sorted(d.free)]
+    if isinstance(known, (Sequence, Optional)):
+        return _names(known.elem)
+    return []
+
+
+def _declared_names(graph: Graph) -> Iterator[str]:
+    """Every dim name that the file uses anywhere at the top, so that ours differ."""
+    for _, declared in (*graph.inputs, *graph.outputs, *graph.value_info.items()):
+        yield from _dim_names(declared)
+
+
+def _dim_names(declared: ValueType | None) -> Iterator[str]:
+    if isinstance(declared, TensorType):
+        yield from (d for d in declared.dims or () if isinstance(d, str))
+    elif declared is not None and hasattr(declared, "elem"):
+        yield from _dim_names(declared.elem)
+
+
+__all__ = ["DEFAULT_RLIMIT", "BroadcastMode", "ModelError", "analyze"]

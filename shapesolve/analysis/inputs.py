@@ -1,0 +1,75 @@
+"""`check_inputs`: concrete input shapes against what the model declares and requires."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..dims import Dim
+from ..ops.types import Tensor
+from ..solver.checker import Checker
+from ..solver.constraint import Constraint
+from .findings import Violation
+
+if TYPE_CHECKING:
+    from .result import Analysis
+
+
+class InputChecker:
+    """Prepared once per analysis; each check costs microseconds."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.declared: list[tuple[str, tuple[Dim, ...]]] = []
+        for name, known in analysis.inputs.items():
+            if isinstance(known, Tensor) and known.shape is not None:
+                self.declared.append((name, tuple(known.shape)))
+        stated = [c for c in analysis.constraints if c.role in ("requirement", "user", "assumption")]
+        self.checker = Checker(stated, analysis.facts)
+
+    def bind(self, shapes: Mapping[str, Sequence[int]]) -> tuple[dict[str, int], list[Violation]]:
+        """Sizes of the symbols, and where the shapes do not fit the declared ones."""
+        sizes: dict[str, int] = {}
+        wrong: list[Violation] = []
+        later: list[tuple[str, int, Dim, int]] = []
+        for name, dims in self.declared:
+            given = shapes.get(name)
+            if given is None:
+                continue
+            if len(given) != len(dims):
+                wrong.append(_misfit(f"{name} needs rank {len(dims)}, but it is {list(given)}"))
+                continue
+            for axis, (d, size) in enumerate(zip(dims, given)):
+                symbol = d.name
+                if symbol is None:
+                    later.append((name, axis, d, size))
+                elif sizes.setdefault(symbol, size) != size:
+                    wrong.append(_misfit(f"{name}[{axis}] is {size}, but {symbol} is {sizes[symbol]} in another input"))
+        for name, axis, d, size in later:
+            expected = d.evaluate(sizes)
+            if expected is not None and expected != size:
+                wrong.append(_misfit(f"{name}[{axis}] must be {d}, but it is {size}"))
+        return sizes, wrong
+
+    def check(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
+        """Everything that these shapes break."""
+        sizes, wrong = self.bind(shapes)
+        broken = self.checker.violations(sizes)
+        return wrong + [self._violation(c, sizes) for c in broken] if broken else wrong
+
+    def _violation(self, constraint: Constraint, sizes: Mapping[str, int]) -> Violation:
+        from .wording import violation_text
+
+        tracer = self.analysis.tracer
+        nodes = dict.fromkeys([constraint.origin.node] if constraint.origin.node else [])
+        for site in constraint.origin.sites:
+            nodes.update(dict.fromkeys(tracer.nodes(tracer.chain(site.tensor, site.axis, to_inputs=True))))
+        return Violation(
+            str(constraint.cond), violation_text(constraint, sizes, self.analysis), tuple(nodes), constraint
+        )
+
+
+def _misfit(message: str) -> Violation:
+    return Violation(message, message, ())
+
+

@@ -1,0 +1,48 @@
+"""Reading claims like ``Z[1] == 2*seq``: references to dims of tensors become symbols of the parser's table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..dims import Dim
+from ..dims.parse import DimSyntaxError
+
+if TYPE_CHECKING:
+    from .result import Analysis
+
+#: a tensor name (or a backticked one) directly followed by an index
+_REFERENCE = re.compile(r"`([^`]+)`\[\s*(-?\d+)\s*\]|([A-Za-z_][\w./:\-]*)\[\s*(-?\d+)\s*\]")
+_MAX_LENGTH = 10_000
+
+
+def resolve_references(text: str, analysis: Analysis) -> tuple[str, Mapping[str, Dim]]:
+    """`text` with every ``tensor[axis]`` replaced by a name, and the table of all names in it."""
+    if len(text) > _MAX_LENGTH:
+        raise DimSyntaxError(f"a claim may have {_MAX_LENGTH} characters, this has {len(text)}")
+    table: dict[str, Dim] = {**analysis.symbols}
+    for shape in analysis.shapes.values():
+        for d in shape:
+            if d.name is not None:
+                table.setdefault(d.name, d)
+
+    def name_for(match: re.Match[str]) -> str:
+        tensor, axis = match[1] or match[3], int(match[2] or match[4])
+        dim = _dim_of(analysis, tensor, axis)
+        name = f"__{len(table)}"
+        table[name] = dim
+        return f" {name} "
+
+    return _REFERENCE.sub(name_for, text), table
+
+
+def _dim_of(analysis: Analysis, tensor: str, axis: int) -> Dim:
+    shape = analysis.shapes.get(tensor)
+    if shape is None:
+        if tensor in analysis.dtypes:
+            raise KeyError(f"the rank of tensor {tensor!r} is not known")
+        raise KeyError(f"the model has no tensor {tensor!r}")
+    if not -len(shape) <= axis < len(shape):
+        raise IndexError(f"tensor {tensor!r} has shape {shape}: it has no axis {axis}")
+    return shape[axis]

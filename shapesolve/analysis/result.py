@@ -1,0 +1,311 @@
+"""`Analysis`: everything that is known of a model's shapes, computed when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..dims import Cond, Dim, Shape, parse_cond, parse_dim, symbol
+from ..graph import Model
+from ..ops.types import Known, Tensor
+from ..ops.values import Value
+from ..ops.walk import Entry, Walk
+from ..solver.constraint import Constraint, Origin, Site
+from .findings import Conflict, Finding, Violation
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import onnx
+
+    from ..solver.ambiguity import Ambiguity
+    from ..solver.bindings import Bindings
+    from ..solver.constraints import ConstraintSet
+    from ..solver.contract import Contract
+    from ..solver.equality import Equalities
+    from ..solver.proof import Proof, Prover
+    from .derivation import Tracer
+    from .explain import Derivation
+    from .inputs import InputChecker
+
+#: what an analysis turns into, and the functions of the report room that do it (loaded when used)
+RENDERERS = {
+    "html": "shapesolve.report.html:render_html",
+    "notebook": "shapesolve.report.notebook:render_notebook",
+    "json": "shapesolve.report.json:render_json",
+    "text": "shapesolve.report.text:render_text",
+    "annotated": "shapesolve.report.annotate:annotate",
+}
+
+
+class Analysis:
+    """What `analyze` found out. Everything beyond shapes is worked out at first use and kept.
+
+    Attributes:
+        shapes: `Shape` per tensor name; tensors of unknown rank are absent. Tensors of nested graphs are named by
+            scope (``loop_node/body/x``).
+        dtypes: element type (`onnx.TensorProto.DataType`) per tensor.
+        values: propagated data (`Value`) per tensor, where any is known.
+    """
+
+    def __init__(self, model: Model, walk: Walk, given: Mapping[str, Known], broadcast: str, rlimit: int) -> None:
+        self.model, self.walk, self.inputs = model, walk, dict(given)
+        self.broadcast, self.rlimit = broadcast, rlimit
+        self.facts: Any = walk.facts
+        self.shapes: dict[str, Shape] = {}
+        self.dtypes: dict[str, int] = {}
+        self.values: dict[str, Value] = {}
+        current = walk.current
+        for name, known in walk.tensors.items():
+            known = current(known)
+            if isinstance(known, Tensor):
+                self.dtypes[name] = known.dtype
+                if known.shape is not None:
+                    self.shapes[name] = known.shape
+                if known.value is not None:
+                    self.values[name] = known.value
+
+    # ------------------------------------------------------------------ constraints
+
+    @cached_property
+    def constraints(self) -> ConstraintSet:
+        """Every constraint, in graph order: definitions, requirements, declarations, assumptions, the user's own."""
+        from ..solver.constraints import ConstraintSet
+
+        log = self.walk.log
+        return ConstraintSet(log, lambda n: self._constraint(log[n]))
+
+    def _constraint(self, entry: Entry) -> Constraint:
+        if entry.node is None:
+            return Constraint(entry.cond, entry.role, Origin("", "", entry.why), entry.guard)
+        names = entry.node.inputs
+        sites = tuple(
+            Site(self.tracer.full_name(names[i], entry.prefix), axis) for i, axis in entry.places if i < len(names)
+        )
+        origin = Origin(f"{entry.prefix}{entry.node.label}", entry.node.op_type, entry.why, sites)
+        return Constraint(entry.cond, entry.role, origin, entry.guard)
+
+    @property
+    def symbols(self) -> dict[str, Dim]:
+        """The dim names of the model's inputs, in order of appearance."""
+        return {n: symbol(n) for known in self.inputs.values() for n in _input_names(known)}
+
+    @cached_property
+    def tracer(self) -> Tracer:
+        """Follows dims backwards (see `derivation`)."""
+        from .derivation import Tracer
+
+        return Tracer(self)
+
+    # ------------------------------------------------------------------ what the solver concludes
+
+    @property
+    def ok(self) -> bool:
+        """Is there no conflict?"""
+        return not self.conflicts
+
+    @cached_property
+    def bindings(self) -> Bindings:
+        """Symbols that have one possible value: ``{"d_model": 64}``; ``.why(name)`` says from what."""
+        from ..solver.bindings import find_bindings
+
+        return find_bindings(self.constraints, self.facts, self.symbols, self.broadcast)
+
+    @cached_property
+    def equalities(self) -> Equalities:
+        """Classes of dims, and of tensors' byte sizes, that are provably equal."""
+        from ..solver.equality import find_equalities
+
+        sizes = {name: item_size(dtype) for name, dtype in self.dtypes.items() if item_size(dtype)}
+        return find_equalities(self.shapes, sizes, self.facts, self.rlimit)
+
+    @cached_property
+    def contract(self) -> Contract:
+        """What the input sizes must satisfy for the model to run, irredundant, in terms of the input symbols."""
+        from ..solver.contract import find_contract
+
+        return find_contract(self.constraints, self.facts, self.symbols, self.rlimit)
+
+    @cached_property
+    def conflicts(self) -> Sequence[Conflict]:
+        """Sets of conditions that cannot hold together, each a minimal core with a message in words."""
+        if not self.walk.clashes:
+            return ()
+        from .conflicts import find_conflicts
+
+        return find_conflicts(self)
+
+    @cached_property
+    def ambiguities(self) -> Sequence[Ambiguity]:
+        """Broadcasts of two sizes that may be equal or 1, which nothing in the model decides."""
+        if not self.walk.opens:
+            return ()
+        from ..solver.ambiguity import find_ambiguities
+
+        opens = [(o.a, o.b, f"{o.prefix}{o.node.label}", o.node.op_type) for o in self.walk.opens]
+        strict = self.broadcast == "strict"
+        return find_ambiguities(opens, self.constraints, self.facts, self.symbols, self.rlimit, strict=strict)
+
+    @cached_property
+    def diagnostics(self) -> Sequence[Finding]:
+        """All findings, errors first, with stable codes."""
+        from .diagnose import diagnose
+
+        return diagnose(self)
+
+    @cached_property
+    def _prover(self) -> Prover:
+        from ..solver.proof import Prover
+
+        return Prover(self.constraints, self.facts, self.symbols, self.rlimit)
+
+    def prove(self, claim: str | Cond) -> Proof:
+        """Is the claim true for every input that the model accepts?
+
+        ``claim`` is a condition over dim names and dims of tensors: ``"Z[1] == 2*seq"``. Returns `Proved`, `Refuted` with a
+        counterexample, or `Unknown` with the reason.
+        """
+        cond = claim if isinstance(claim, Cond) else parse_cond(*self._readable(claim))
+        return self._prover.prove(cond)
+
+    def equal(self, a: str | Dim, b: str | Dim) -> Proof:
+        """Are two dims equal for every input that the model accepts?"""
+        from ..dims import eq
+
+        return self.prove(eq(self._dim(a), self._dim(b)))
+
+    def dim(self, text: str | Dim) -> Dim:
+        """A dim from text over dim names and dims of tensors (``"Z[1] + seq"``)."""
+        return self._dim(text)
+
+    def _dim(self, text: str | Dim) -> Dim:
+        return text if isinstance(text, Dim) else parse_dim(*self._readable(text))
+
+    def _readable(self, text: str) -> tuple[str, Mapping[str, Dim]]:
+        from .references import resolve_references
+
+        return resolve_references(text, self)
+
+    def bounds(self, text: str | Dim) -> tuple[int | None, int | None]:
+        """Lower and upper bound of a dim for all accepted inputs (None: unbounded)."""
+        found: tuple[int | None, int | None] = self._prover.bounds(self._dim(text))
+        return found
+
+    # ------------------------------------------------------------------ sizes
+
+    def evaluate(self, bindings: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """Sizes of every tensor whose shape depends on the bound symbols only."""
+        known = {**{n: d for n, d in self._fixed.items()}, **bindings}
+        memo: dict[Dim, int | None] = {}
+        out: dict[str, tuple[int, ...]] = {}
+        for name, shape in self.shapes.items():
+            sizes = []
+            for d in shape:
+                if d not in memo:
+                    memo[d] = d.evaluate(known) if d.terms else d.const
+                size = memo[d]
+                if size is None:
+                    break
+                sizes.append(size)
+            else:
+                out[name] = tuple(sizes)
+        return out
+
+    @cached_property
+    def _fixed(self) -> dict[str, int]:
+        return {n: d.const for n, d in self.facts.substitution.items() if not d.terms}
+
+    @cached_property
+    def _checker(self) -> InputChecker:
+        from .inputs import InputChecker
+
+        return InputChecker(self)
+
+    def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
+        """Requirements that these concrete input shapes break, with the nodes that need them; empty when they run."""
+        return self._checker.check(shapes)
+
+    def bind_inputs(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """Sizes of the symbols that concrete input shapes give."""
+        return self._checker.bind(shapes)[0]
+
+    def verify(self, inputs: Mapping[str, Any]) -> Any:
+        """Run the model on real inputs (with onnxruntime) and compare every tensor's shape with the prediction."""
+        from .verify import verify
+
+        return verify(self, inputs)
+
+    def compare_with_true_inputs(
+        self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | Sequence[Any]
+    ) -> dict[str, tuple[tuple[str, int, int | None], ...]]:
+        """Per output ``(expression, true size, computed size)`` for every dim, from arrays fed to and got from a runtime."""
+        from .verify import compare
+
+        return compare(self, inputs, outputs)
+
+    # ------------------------------------------------------------------ people and other tools
+
+    def explain(self, tensor: str) -> Derivation:
+        """The derivation of a tensor's shape, node by node."""
+        from .explain import explain
+
+        return explain(self, tensor)
+
+    @cached_property
+    def graph(self) -> nx.DiGraph[str]:
+        """The model's graph for NetworkX."""
+        return self.model.graph.to_networkx()
+
+    def annotate(self, policy: str = "refine") -> onnx.ModelProto:
+        """A copy of the model with shapes written as value_info; policy is skip, override, refine or strict."""
+        return self._render("annotated", policy)
+
+    def update_shapes(self, model: onnx.ModelProto) -> None:
+        """Write the shapes of intermediate tensors into the value_info of `model` (in place)."""
+        importlib.import_module("shapesolve.report.annotate").update_shapes(self, model)
+
+    def to_json(self) -> str:
+        """Everything, as JSON text."""
+        text: str = self._render("json")
+        return text
+
+    def to_html(self) -> str:
+        """One self-contained HTML page."""
+        text: str = self._render("html")
+        return text
+
+    def _repr_html_(self) -> str:
+        text: str = self._render("notebook")
+        return text
+
+    def __str__(self) -> str:
+        text: str = self._render("text")
+        return text
+
+    def __repr__(self) -> str:
+        state = "ok" if self.ok else f"{len(self.conflicts)} conflicts"
+        return f"<Analysis of {len(self.model.graph.nodes)} nodes, {len(self.shapes)} shapes: {state}>"
+
+    def _render(self, kind: str, *args: Any) -> Any:
+        module, _, function = RENDERERS[kind].partition(":")
+        return getattr(importlib.import_module(module), function)(self, *args)
+
+
+def item_size(dtype: int) -> int:
+    """Bytes per element of a type; 0 where that is not a whole number or not fixed (strings, int4)."""
+    import onnx
+
+    try:
+        size = int(onnx.helper.tensor_dtype_to_np_dtype(dtype).itemsize)
+    except (KeyError, ValueError, TypeError):
+        return 0
+    packed = dtype in (onnx.TensorProto.STRING, onnx.TensorProto.INT4, onnx.TensorProto.UINT4)
+    return 0 if packed else size
+
+
+def _input_names(known: Known | None) -> list[str]:
+    if isinstance(known, Tensor):
+        return [n for d in known.shape or () for n in sorted(d.free)]
+    elem = getattr(known, "elem", None)
+    return _input_names(elem) if elem is not None else []

@@ -1,0 +1,188 @@
+"""Dims and conditions as Z3 terms. Names every intermediate: nested divisions and choices make Z3 slow.
+
+Encodings: ``n // d`` is a pair (q, r) with ``n == d*q + r`` or, in native mode, Z3's ``/`` (Euclidean,
+which is floor for a positive divisor); ``max(x, 0)`` is a variable that is 0 or x and at least both;
+``broadcast(a, b)`` is the first size that is not 1 (never the maximum: 0 with 1 gives 0).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+from typing import Any
+
+import z3
+
+from .bounds import atom_bounds
+from .cond import Cond
+from .core import Atom, Dim
+from .traverse import atoms_of
+
+
+class Z3Scope:
+    """Terms in one private Z3 context, with the definitions that they rest on.
+
+    `definitions` grows as terms are made; a query must assert all of it. It says what introduced variables
+    mean, the lower bound of each symbol, and that no divisor is 0 where a quotient is needed (a branch that
+    is not taken needs none).
+    """
+
+    def __init__(self, ctx: Any = None, *, native: bool = False) -> None:
+        self.ctx: Any = z3.Context() if ctx is None else ctx
+        self.native = native
+        self.definitions: list[Any] = []
+        self.symbols: dict[str, Any] = {}
+        self._atoms: dict[Atom, Any] = {}
+        self._defined: dict[Atom, Any] = {}  # when an atom has a value; None: always
+        self._asserted: set[Dim | Cond] = set()
+
+    def term(self, dim: Dim) -> Any:
+        """The Z3 integer term of `dim`."""
+        self._define(dim)
+        return self._polynomial(dim)
+
+    def formula(self, cond: Cond) -> Any:
+        """The Z3 formula of `cond`."""
+        self._define(cond)
+        return self._truth(cond)
+
+    # ------------------------------------------------------------------ definitions
+
+    def _define(self, root: Dim | Cond) -> None:
+        for atom in atoms_of(root):
+            if atom not in self._atoms:
+                self._atoms[atom] = self._encode(atom, len(self._atoms))
+                self._defined[atom] = self._when_defined(atom)
+        if root not in self._asserted:
+            self._asserted.add(root)
+            needed = self._dim_defined(root) if isinstance(root, Dim) else self._cond_defined(root)
+            if needed is not None:
+                self.definitions.append(needed)
+
+    def _encode(self, atom: Atom, number: int) -> Any:
+        if atom.kind == "sym":
+            return self._symbol(*atom.args)
+        if atom.kind == "//" and self.native and _positive_if_defined(atom.args[1]):
+            return self._polynomial(atom.args[0]) / self._polynomial(atom.args[1])
+        v = z3.Int(f"{_LETTER[atom.kind]}!{number}", self.ctx)
+        add = self.definitions.append
+        if atom.kind == "//":
+            add(self._division(atom, v, z3.Int(f"r!{number}", self.ctx)))
+        elif atom.kind == "pos":
+            x = self._polynomial(atom.args[0])
+            add(z3.And(v >= 0, v >= x, z3.Or(v == 0, v == x)))
+        elif atom.kind == "ite":
+            held = self._truth(atom.args[0])
+            add(z3.Implies(held, v == self._polynomial(atom.args[1])))
+            add(z3.Implies(z3.Not(held), v == self._polynomial(atom.args[2])))
+        else:
+            sizes = [self._polynomial(a) for a in atom.args]
+            one = z3.IntVal(1, self.ctx)
+            add(v == reduce(lambda rest, a: z3.If(a != 1, a, rest), reversed(sizes), one))
+        if atom.kind != "//":
+            self._bound(atom, v)
+        return v
+
+    def _symbol(self, name: str, lo: int | None) -> Any:
+        v = self.symbols.get(name)
+        if v is None:
+            v = self.symbols[name] = z3.Int(_symbol_name(name), self.ctx)
+        if lo is not None:
+            self.definitions.append(v >= lo)
+        return v
+
+    def _bound(self, atom: Atom, v: Any) -> None:
+        """Bounds that follow from the form: redundant, but they spare Z3 case splits."""
+        lo, hi = atom_bounds(atom)
+        if lo is not None and (atom.kind != "pos" or lo > 0):
+            self.definitions.append(v >= lo)
+        if hi is not None:
+            self.definitions.append(v <= hi)
+
+    def _division(self, atom: Atom, q: Any, r: Any) -> Any:
+        n, d = self._polynomial(atom.args[0]), self._polynomial(atom.args[1])
+        whole = n == d * q + r
+        above = z3.And(whole, r >= 0, r < d)
+        lo = atom.args[1].lo
+        if lo is not None and lo >= 1:
+            return above
+        if lo is not None and lo >= 0:
+            return z3.Implies(d != 0, above)
+        return z3.And(z3.Implies(d > 0, above), z3.Implies(d < 0, z3.And(whole, r <= 0, r > d)))
+
+    # ------------------------------------------------------------------ where a value exists
+
+    def _when_defined(self, atom: Atom) -> Any:
+        if atom.kind == "sym":
+            return None
+        if atom.kind == "ite":
+            cond, a, b = atom.args
+            da, db, dc = self._dim_defined(a), self._dim_defined(b), self._cond_defined(cond)
+            if da is None and db is None:
+                return dc
+            always = z3.BoolVal(True, self.ctx)
+            chosen = z3.If(self._truth(cond), always if da is None else da, always if db is None else db)
+            return _both([dc, chosen])
+        needed = [self._dim_defined(a) for a in atom.args]
+        if atom.kind == "//":
+            lo, hi = atom.args[1].bounds()
+            if not (lo is not None and lo >= 1) and not (hi is not None and hi <= -1):
+                needed.append(self._polynomial(atom.args[1]) != 0)
+        return _both(needed)
+
+    def _dim_defined(self, dim: Dim) -> Any:
+        return _both([self._defined[a] for mono, _ in dim.terms for a in mono])
+
+    def _cond_defined(self, cond: Cond) -> Any:
+        """As in `Cond.evaluate`, one member may settle an ``and`` or ``or`` whose others have no value."""
+        if not cond.args:
+            return None
+        if cond.kind not in ("and", "or"):
+            return self._dim_defined(cond.args[0])
+        each = [self._cond_defined(c) for c in cond.args]
+        everything = _both(each)
+        if everything is None:
+            return None
+        settled = []
+        for c, d in zip(cond.args, each):
+            truth = self._truth(c) if cond.kind == "or" else z3.Not(self._truth(c))
+            settled.append(truth if d is None else z3.And(d, truth))
+        return z3.Or(everything, *settled)
+
+    # ------------------------------------------------------------------ terms
+
+    def _polynomial(self, dim: Dim) -> Any:
+        parts = []
+        for mono, c in dim.terms:
+            product = reduce(lambda a, b: a * b, (self._atoms[a] for a in mono))
+            parts.append(product if c == 1 else product * c)
+        if dim.const or not parts:
+            parts.append(z3.IntVal(dim.const, self.ctx))
+        return parts[0] if len(parts) == 1 else z3.Sum(parts)
+
+    def _truth(self, cond: Cond) -> Any:
+        if not cond.args:
+            return z3.BoolVal(cond.is_true, self.ctx)
+        if cond.kind in ("and", "or"):
+            return (z3.And if cond.kind == "and" else z3.Or)([self._truth(c) for c in cond.args])
+        left = self._polynomial(cond.args[0])
+        return left >= 0 if cond.kind == ">=" else left == 0 if cond.kind == "==" else left != 0
+
+
+_LETTER = {"//": "q", "pos": "pos", "broadcast": "broadcast", "ite": "ite"}
+_TAKEN = re.compile(r"(q|r|pos|broadcast|ite)![0-9]+|sym!.*", re.DOTALL)
+
+
+def _symbol_name(name: str) -> str:
+    """The name of a symbol in Z3, never that of an introduced variable."""
+    return f"sym!{name}" if _TAKEN.fullmatch(name) else name
+
+
+def _positive_if_defined(d: Dim) -> bool:
+    return d.lo is not None and d.lo >= 0
+
+
+def _both(formulas: list[Any]) -> Any:
+    """Conjunction of those that are not None (trivially true)."""
+    kept = list(dict.fromkeys(f for f in formulas if f is not None))
+    return None if not kept else kept[0] if len(kept) == 1 else z3.And(kept)

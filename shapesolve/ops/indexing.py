@@ -1,0 +1,680 @@
+"""Operators that take or set some elements of a tensor: by position, by index tensors, or by their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from typing import Any
+
+import numpy as np
+
+from ..dims import (
+    ONE,
+    TRUE,
+    ZERO,
+    Cond,
+    Dim,
+    Shape,
+    all_of,
+    any_of,
+    ceil_div,
+    constant,
+    eq,
+    floor_div,
+    ge,
+    ite,
+    le,
+    maximum,
+    minimum,
+    ne,
+    total,
+    truth,
+)
+from ..dims.lattice import pos
+from .layout import held, hull, is_empty, multiple_of, zero_of
+from .op import InvalidNode, Op, const_dims
+from .registry import lower
+from .types import Known
+from .values import MAX_ELEMENTS, Array, Value
+
+#: a start or end this large means 'to the end' (exporters write INT32_MAX or INT64_MAX)
+_END = 2**31 - 1
+_IN_RANGE = "indices must lie within the axis they index"
+
+# ---------------------------------------------------------------------- Slice
+# https://onnx.ai/onnx/operators/onnx__Slice.html
+
+
+@lower("Slice", until=10, values=True)
+def slice_by_attributes(op: Op) -> Known:
+    starts, ends, axes = op.ints_attr("starts") or (), op.ints_attr("ends") or (), op.ints_attr("axes")
+    if axes is None:
+        axes = tuple(range(len(starts)))
+    return sliced(op, const_dims(starts), const_dims(ends), axes, (1,) * len(starts))
+
+
+@lower("Slice", since=10, values=True)
+def slice_by_inputs(op: Op) -> Known:
+    starts, ends = op.ints(1), op.ints(2)
+    n = next((len(v) for v in (starts, ends) if v is not None), None)
+    axes = op.const_ints(3) if op.has(3) else None if n is None else tuple(range(n))
+    steps = op.const_ints(4) if op.has(4) else None if n is None else (1,) * n
+    return sliced(op, starts, ends, axes, steps)
+
+
+def sliced(
+    op: Op,
+    starts: Seq[Dim] | None,
+    ends: Seq[Dim] | None,
+    axes: Seq[int] | None,
+    steps: Seq[int] | None,
+) -> Known:
+    """A part of each of `axes`; unknown axes leave every dim open, other unknowns those of the axes."""
+    shape, value = op.shape(0), op.value(0)
+    loose = value and value.loose
+    if shape is None:
+        return op.out(None, value=loose)
+    if axes is None:
+        return op.out([op.fresh("a dim that may be sliced", 0, d) for d in shape], value=loose)
+    if any(v is not None and len(v) != len(axes) for v in (starts, ends, steps)):
+        raise InvalidNode("Slice needs as many starts, ends and steps as axes")
+    if steps is not None and 0 in steps:
+        raise InvalidNode("a step of Slice cannot be 0")
+    dims = list(shape)
+    taken: list[Any] = [slice(None)] * len(shape)
+    for i, axis in enumerate(op.axes(axes, len(shape))):
+        d = shape[axis]
+        if starts is None or ends is None or steps is None:
+            dims[axis], taken[axis] = op.fresh("a sliced dim", 0, d), None
+            continue
+        first, size = span(op, d, starts[i], ends[i], steps[i])
+        dims[axis] = size
+        known = first.value is not None and size.value is not None
+        taken[axis] = [first.const + k * steps[i] for k in range(size.const)] if known else None
+    if all(a is b for a, b in zip(dims, shape, strict=True)) and all(s == 1 for s in steps or (0,)):
+        return op.out(shape, value=value)
+    array = value.array if value is not None else None
+    if array is None or any(t is None for t in taken):
+        return op.out(dims, value=loose)
+    for axis, t in enumerate(taken):
+        if isinstance(t, list):
+            array = array.take(t, axis=axis)
+    return op.out(dims, value=Value.of(array))
+
+
+def span(op: Op, d: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
+    """First index and size of a slice of `d`; a step below 0 runs down, and stops at -1 at the latest."""
+    if step > 0:
+        first, stop = _clamped(op, start, d), _clamped(op, end, d)
+        return first, ceil_div(pos(stop - first), constant(step))
+    last = d - 1
+    first = minimum(_clamped(op, start, d), last)
+    stop = _clamped(op, end + 1 if end.value is None or abs(end.const) < _END else end, d, back=True) - 1
+    return first, ceil_div(pos(first - stop), constant(-step))
+
+
+def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:
+    """`v` counted from the end where it is negative, clamped to ``[0, d]``.
+
+    With `back`, `v` is one more than the end of a slice that runs down: the sign is that of ``v - 1``.
+    """
+    if v.value is not None:
+        if v.const >= _END:
+            return d
+        if v.const <= -_END:
+            return ZERO
+    edge = 1 if back else 0
+    if held(op, ge(v, edge)):
+        return minimum(d, v)
+    counted = pos(d + v)
+    if held(op, le(v, edge - 1)):
+        return counted
+    return ite(ge(v, edge), minimum(d, v), counted)
+
+
+# ---------------------------------------------------------------------- Split
+# https://onnx.ai/onnx/operators/onnx__Split.html
+
+
+@lower("Split", until=13, values=True)
+def split_by_attribute(op: Op) -> list[Known]:
+    sizes = op.ints_attr("split")
+    given = const_dims(sizes) if sizes is not None else op.ints(1) if op.has(1) else None
+    if op.has(1) and given is None:
+        return _open_split(op)
+    return split_into(op, given, uneven=False)
+
+
+@lower("Split", since=13, values=True)
+def split_by_input(op: Op) -> list[Known]:
+    if op.has(1):
+        sizes = op.ints(1)
+        return _open_split(op) if sizes is None else split_into(op, sizes, uneven=False)
+    return split_into(op, None, uneven=op.attr("num_outputs") is not None)
+
+
+def _open_split(op: Op) -> list[Known]:
+    shape, value = op.shape(0), op.value(0)
+    if shape is None:
+        return [op.out(None)] * op.n_out
+    axis = op.axis(op.int_attr("axis", 0), len(shape))
+    loose = value and value.loose
+    return [
+        op.out(shape.with_dim(axis, op.fresh("a chunk", 0, shape[axis])), value=loose)
+        for _ in range(op.n_out)
+    ]
+
+
+def split_into(op: Op, sizes: Seq[Dim] | None, uneven: bool) -> list[Known]:
+    """Chunks of these sizes, or of equal ones (`uneven`: the last may be smaller, but not empty)."""
+    if sizes is not None and len(sizes) != op.n_out:
+        raise InvalidNode(f"Split has {len(sizes)} sizes for {op.n_out} outputs")
+    shape, value = op.shape(0), op.value(0)
+    loose = value and value.loose
+    if shape is None:
+        return [op.out(None, value=loose)] * op.n_out
+    axis = op.axis(op.int_attr("axis", 0), len(shape))
+    d, k = shape[axis], op.n_out
+    if sizes is not None:
+        for i, size in enumerate(sizes):
+            op.require(ge(size, 0), "a chunk size is at least 0", (1, 0), (1, i))
+        op.require(eq(total(sizes), d), "the chunk sizes of Split add up to the axis", (0, axis), (1, None))
+    elif uneven:
+        chunk = ceil_div(d, constant(k))
+        last = floor_div(d, constant(2)) if k == 2 else d - chunk.scale(k - 1)
+        op.require(ge(d, k), "Split needs at least one element for each output", (0, axis))
+        op.require(ge(last, 1), "the last chunk of Split must not be empty", (0, axis))
+        sizes = [*([chunk] * (k - 1)), last]
+    else:
+        op.require(
+            multiple_of(constant(k), d), "Split into equal chunks needs a multiple of their number", (0, axis)
+        )
+        sizes = [floor_div(d, constant(k))] * k
+    array = value.array if value is not None else None
+    out: list[Known] = []
+    start = ZERO
+    for size in sizes:
+        part = loose
+        if array is not None and start.value is not None and size.value is not None and d.value is not None:
+            part = Value.of(array.take(range(start.const, min(start.const + size.const, d.const)), axis=axis))
+        out.append(op.out(shape.with_dim(axis, size), value=part))
+        start = start + size
+    return out
+
+
+# ---------------------------------------------------------------------- Pad, CenterCropPad
+# https://onnx.ai/onnx/operators/onnx__Pad.html
+
+
+@lower("Pad", until=2, values=True)
+def pad_by_paddings(op: Op) -> Known:
+    return padded(op, const_dims(op.ints_attr("paddings") or ()), None, Value((), (op.attr("value", 0.0),)))
+
+
+@lower("Pad", since=2, until=11, values=True)
+def pad_by_attribute(op: Op) -> Known:
+    return padded(op, const_dims(op.ints_attr("pads") or ()), None, Value((), (op.attr("value", 0.0),)))
+
+
+@lower("Pad", since=11, values=True)
+def pad(op: Op) -> Known:
+    shape = op.shape(0)
+    axes = op.const_ints(3) if op.has(3) else None
+    pads = op.ints(1)
+    if pads is None or (op.has(3) and axes is None):
+        return op.out(None if shape is None else op.fresh_shape(len(shape), "a padded dim"))
+    return padded(op, pads, axes, op.value(2) if op.has(2) else Value.scalar(zero_of(op.dtype(0))))
+
+
+def padded(op: Op, pads: Seq[Dim], axes: Seq[int] | None, fill: Value | None) -> Known:
+    """`pads` elements before and after each of `axes`; negative ones crop."""
+    if axes is None and len(pads) % 2 == 0:
+        op.shape(0, len(pads) // 2)
+    shape, value = op.shape(0), op.value(0)
+    constant_mode = op.text_attr("mode", "constant") == "constant"
+    bounds = hull([value, fill]) if constant_mode else value and value.loose
+    if shape is None:
+        return op.out(None, value=bounds)
+    order = op.axes(axes, len(shape)) if axes is not None else tuple(range(len(shape)))
+    if len(pads) != 2 * len(order):
+        raise InvalidNode(f"Pad needs two numbers for each of {len(order)} axes, it has {len(pads)} in all")
+    dims = list(shape)
+    around: list[tuple[int, Dim, Dim]] = []
+    for i, axis in enumerate(order):
+        before, after = pads[i], pads[len(order) + i]
+        dims[axis] = shape[axis] + before + after
+        around.append((axis, before, after))
+        op.require(ge(dims[axis], 0), "Pad must not crop more than there is", (0, axis), (1, i))
+    if not constant_mode:
+        _borders(op, shape, dims, around)
+    array, extra = value.array if value is not None else None, fill.array if fill is not None else None
+    numbers = [(a, b.value, c.value) for a, b, c in around]
+    known = constant_mode and not any(None in n for n in numbers)
+    if array is None or extra is None or extra.size != 1 or not known:
+        return op.out(dims, value=bounds)
+    grown = _padded_array(array, numbers, extra.reshape(-1)[0])
+    return op.out(dims, value=bounds if grown is None else Value.of(grown))
+
+
+def _borders(op: Op, shape: Shape, dims: list[Dim], around: list[tuple[int, Dim, Dim]]) -> None:
+    """What the modes that repeat elements need: something to repeat, unless the whole tensor is empty."""
+    mode = op.text_attr("mode", "constant")
+    nothing = is_empty(shape)
+    for axis, before, after in around:
+        if before is ZERO and after is ZERO:
+            continue
+        d = shape[axis]
+        left = d - pos(-before) - pos(-after)
+        why = f"Pad in mode {mode} needs an element to repeat"
+        op.require(any_of((ge(left, 1), nothing)), why, (0, axis))
+        op.require(any_of((ge(d, 1), eq(dims[axis], 0))), why, (0, axis))
+        if mode == "reflect":
+            for size in (before, after):
+                fits = any_of((le(size, left - 1), le(size, 0), nothing))
+                op.require(fits, "reflecting needs more elements than padding", (0, axis), (1, None))
+    if mode == "wrap":  # onnxruntime does not know this mode for tensors without elements
+        op.require(all_of(ge(d, 1) for d in shape), "Pad in mode wrap needs elements", (0, None))
+
+
+def _padded_array(array: Array, around: Seq[tuple[int, int | None, int | None]], fill: Any) -> Array | None:
+    for axis, before, after in around:
+        for at_end, n in ((False, before or 0), (True, after or 0)):
+            if n < 0:
+                size = array.shape[axis]
+                array = array.take(range(size + n) if at_end else range(min(-n, size), size), axis=axis)
+    grow = [(0, 0)] * array.ndim
+    for axis, before, after in around:
+        grow[axis] = (max(before or 0, 0), max(after or 0, 0))
+    if np.prod([n + a + b for n, (a, b) in zip(array.shape, grow, strict=True)]) > MAX_ELEMENTS:
+        return None
+    return np.pad(array, grow, constant_values=fill)
+
+
+# https://onnx.ai/onnx/operators/onnx__CenterCropPad.html
+@lower("CenterCropPad")
+def center_crop_pad(op: Op) -> Known:
+    axes, target = op.ints_attr("axes"), op.ints(1)
+    if axes is None and target is not None:
+        op.shape(0, len(target))
+    shape = op.shape(0)
+    if shape is None:
+        return op.out(None)
+    order = op.axes(axes, len(shape)) if axes is not None else tuple(range(len(shape)))
+    dims = list(shape)
+    if target is not None and len(target) != len(order):
+        raise InvalidNode(f"CenterCropPad has {len(target)} sizes for {len(order)} axes")
+    for i, axis in enumerate(order):
+        dims[axis] = target[i] if target is not None else op.fresh("a size given at run time")
+        op.require(ge(dims[axis], 0), "a size is at least 0", (1, 0), (1, i))
+    return op.out(dims)
+
+
+# ---------------------------------------------------------------------- Gather
+
+
+# https://onnx.ai/onnx/operators/onnx__Gather.html
+@lower("Gather", values=True)
+def gather(op: Op) -> Known:
+    data, indices = op.shape(0), op.shape(1)
+    value, index = op.value(0), op.value(1)
+    loose = value and value.loose
+    if data is None:
+        return op.out(None, value=loose)
+    axis = op.axis(op.int_attr("axis", 0), len(data))
+    if indices is None:
+        return op.out(None, value=loose)
+    _indices_fit(op, index, data[axis], indices, axis)
+    dims = [*data[:axis], *indices, *data[axis + 1 :]]
+    array, at = value.array if value is not None else None, whole_numbers(index)
+    if array is None or at is None or array.ndim <= axis or not _inside(at, array.shape[axis]):
+        return op.out(dims, value=loose)
+    return op.out(dims, value=Value.of(array.take(at, axis=axis)))
+
+
+def _indices_fit(op: Op, index: Value | None, d: Dim, indices: Shape, axis: int) -> None:
+    op.in_range(index, d, is_empty(indices), _IN_RANGE, (1, None), (0, axis))
+
+
+def whole_numbers(value: Value | None) -> Any:
+    """An integer array when every element is a known number, else None."""
+    known = value.concrete if value is not None else None
+    if known is None or value is None or not all(type(k) is int for k in known):
+        return None
+    return np.array(known, dtype=np.int64).reshape(value.shape or ())
+
+
+def _inside(index: Any, size: int) -> bool:
+    return not index.size or bool(index.min() >= -size and index.max() < size)
+
+
+# https://onnx.ai/onnx/operators/onnx__GatherElements.html
+@lower("GatherElements", values=True)
+def gather_elements(op: Op) -> Known:
+    data, indices = _same_rank(op, 0, 1)
+    value, index = op.value(0), op.value(1)
+    loose = value and value.loose
+    if data is None or indices is None:
+        return op.out(indices, value=loose)
+    axis = op.axis(op.int_attr("axis", 0), len(data))
+    _within(op, data, indices, axis, "GatherElements")
+    _indices_fit(op, index, data[axis], indices, axis)
+    array, at = value.array if value is not None else None, whole_numbers(index)
+    if array is None or at is None or not _fits(at, array.shape, axis):
+        return op.out(indices, value=loose)
+    part = array[tuple(slice(None) if k == axis else slice(n) for k, n in enumerate(at.shape))]
+    return op.out(indices, value=Value.of(np.take_along_axis(part, at, axis)))
+
+
+def _fits(index: Any, sizes: tuple[int, ...], axis: int) -> bool:
+    """May `index` take from, or set in, an array of these sizes along `axis`?"""
+    if index.ndim != len(sizes) or not _inside(index, sizes[axis]):
+        return False
+    return all(k == axis or n <= sizes[k] for k, n in enumerate(index.shape))
+
+
+def _same_rank(op: Op, *inputs: int) -> tuple[Shape | None, ...]:
+    """Shapes of inputs that must have one rank; those of unknown rank get it."""
+    rank = next((len(s) for s in map(op.shape, inputs) if s is not None), None)
+    return tuple(op.shape(i, rank) for i in inputs)
+
+
+def _within(op: Op, data: Shape, indices: Shape, axis: int, name: str) -> None:
+    for k, (n, m) in enumerate(zip(indices, data, strict=True)):
+        if k != axis:
+            op.require(le(n, m), f"{name}: the index tensor must not be larger than the data", (1, k), (0, k))
+
+
+# https://onnx.ai/onnx/operators/onnx__GatherND.html (onnxruntime also takes a multiple of the batch sizes)
+@lower("GatherND", values=True)
+def gather_nd(op: Op) -> Known:
+    data, indices = op.shape(0), op.shape(1)
+    value = op.value(0)
+    loose = value and value.loose
+    batch = op.int_attr("batch_dims", 0)
+    if data is None or indices is None:
+        return op.out(None, value=loose)
+    if not 0 <= batch < max(min(len(data), len(indices)), 1) or not len(indices):
+        raise InvalidNode(f"batch_dims {batch} does not fit {data} and indices {indices}")
+    k = indices[-1].value
+    if k is None:
+        return op.out(None, value=loose)
+    if batch + k > len(data):
+        raise InvalidNode(
+            f"GatherND has {k} index components for {op.name_of(0)} {data} after {batch} batch axes"
+        )
+    for i in range(batch):
+        op.same(data[i], indices[i], "batch sizes must agree", (0, i), (1, i))
+    components_fit(op, data[batch : batch + k], [*indices, *data[batch + k :]], batch)
+    dims = [*indices[:-1], *data[batch + k :]]
+    array, at = value.array if value is not None else None, whole_numbers(op.value(1))
+    if array is None or at is None or batch or not _all_inside(at, array.shape[:k]):
+        return op.out(dims, value=loose)
+    return op.out(dims, value=Value.of(_as_array(array[tuple(np.moveaxis(at, -1, 0))])))
+
+
+def _as_array(found: Any) -> Array:
+    """Indexing with scalars yields the element itself."""
+    if isinstance(found, np.ndarray):
+        return found
+    out = np.empty((), dtype=object)
+    out[()] = found
+    return out
+
+
+def components_fit(op: Op, sizes: Seq[Dim], checked: Seq[Dim], first: int) -> None:
+    """Each component of an index (its last axis) lies within its axis, unless `checked` holds a size of 0."""
+    index = op.value(1)
+    if index is None:
+        return
+    array = index.array
+    for j, d in enumerate(sizes):
+        if array is not None and array.ndim:
+            part = Value.of(array[..., j])
+        elif index.parts is not None and len(index.parts) == len(sizes):
+            part = index.parts[j]
+        else:
+            part = index if len(sizes) == 1 else None
+        op.in_range(part, d, is_empty(checked), _IN_RANGE, (1, None), (0, first + j))
+
+
+def _all_inside(index: Any, sizes: tuple[int, ...]) -> bool:
+    return all(_inside(index[..., j], n) for j, n in enumerate(sizes))
+
+
+# ---------------------------------------------------------------------- Scatter
+
+
+# https://onnx.ai/onnx/operators/onnx__Scatter.html https://onnx.ai/onnx/operators/onnx__ScatterElements.html
+@lower("Scatter", "ScatterElements", values=True)
+def scatter_elements(op: Op) -> Known:
+    data, indices, _ = _same_rank(op, 0, 1, 2)
+    if data is None or indices is None:
+        return op.out(data)
+    axis = op.axis(op.int_attr("axis", 0), len(data))
+    op.same_shapes((1, 2), "updates have the shape of the indices")
+    _within(op, data, indices, axis, op.node.op_type)
+    _indices_fit(op, op.value(1), data[axis], indices, axis)
+    array, at, new = _scatter_data(op)
+    if (
+        array is None
+        or at is None
+        or new is None
+        or at.shape != new.shape
+        or not _fits(at, array.shape, axis)
+    ):
+        return op.out(data, value=_scattered_bounds(op))
+    for place in np.ndindex(*at.shape):
+        target = list(place)
+        target[axis] = at[place]
+        array[tuple(target)] = new[place]
+    return op.out(data, value=Value.of(array))
+
+
+def _scatter_data(op: Op) -> tuple[Array | None, Any, Array | None]:
+    """Data, indices and updates when all are known and simply replace each other."""
+    if op.text_attr("reduction", "none") != "none":
+        return None, None, None
+    value, updates = op.value(0), op.value(2)
+    array = value.array if value is not None else None
+    return array, whole_numbers(op.value(1)), updates.array if updates is not None else None
+
+
+def _scattered_bounds(op: Op) -> Value | None:
+    return hull([op.value(0), op.value(2)]) if op.text_attr("reduction", "none") == "none" else None
+
+
+# https://onnx.ai/onnx/operators/onnx__ScatterND.html
+@lower("ScatterND", values=True)
+def scatter_nd(op: Op) -> Known:
+    data, indices, updates = op.shape(0), op.shape(1), op.shape(2)
+    k = indices[-1].value if indices else None
+    if data is None or indices is None or k is None:
+        return op.out(data, value=_scattered_bounds(op))
+    if k > len(data):
+        raise InvalidNode(f"ScatterND has {k} index components for {op.name_of(0)} {data}")
+    needed = [*indices[:-1], *data[k:]]
+    updates = op.shape(2, len(needed))
+    for i, (have, need) in enumerate(zip(updates or (), needed, strict=False)):
+        place = (1, i) if i < len(indices) - 1 else (0, i - len(indices) + 1 + k)
+        op.same(have, need, "updates have the shape of what they replace", (2, i), place)
+    components_fit(op, data[:k], indices, 0)
+    array, at, new = _scatter_data(op)
+    if array is None or at is None or new is None or not at.ndim or not _all_inside(at, array.shape[:k]):
+        return op.out(data, value=_scattered_bounds(op))
+    if new.shape != (*at.shape[:-1], *array.shape[k:]):
+        return op.out(data)
+    for place in np.ndindex(*at.shape[:-1]):
+        array[tuple(at[place])] = new[place]
+    return op.out(data, value=Value.of(array))
+
+
+# https://onnx.ai/onnx/operators/onnx__TensorScatter.html
+@lower("TensorScatter")
+def tensor_scatter(op: Op) -> Known:
+    past, update = _same_rank(op, 0, 1)
+    if past is None or update is None:
+        return op.out(past)
+    axis = op.axis(op.int_attr("axis", -2), len(past))
+    if axis == 0:
+        raise InvalidNode("TensorScatter cannot write along the batch axis")
+    for i, (a, b) in enumerate(zip(past, update, strict=True)):
+        if i != axis:
+            op.same(a, b, "cache and update agree but on the axis written", (0, i), (1, i))
+    room = past[axis] - update[axis]
+    op.require(ge(room, 0), "the update must fit into the cache", (1, axis), (0, axis))
+    if op.has(2):
+        starts = op.shape(2, 1)
+        if starts is not None:
+            op.same(starts[0], past[0], "one write index for each batch element", (2, 0), (0, 0))
+        value = op.value(2)
+        lo, hi = value.bounds if value is not None and value.reached else (None, None)
+        none = is_empty(past[:1])
+        if lo is not None:
+            op.require(any_of((ge(lo, 0), none)), "a write index is at least 0", (2, 0))
+        if hi is not None and op.text_attr("mode", "linear") == "linear":
+            op.require(
+                any_of((le(hi, room), none)), "the update must fit behind its index", (2, 0), (0, axis)
+            )
+    return op.out(past)
+
+
+# ---------------------------------------------------------------------- chosen by value
+
+
+# https://onnx.ai/onnx/operators/onnx__TopK.html
+@lower("TopK", until=10)
+def top_k_by_attribute(op: Op) -> list[Known]:
+    return top_k(op, constant(op.int_attr("k", -1)))
+
+
+@lower("TopK", since=10, values=True)
+def top_k_by_input(op: Op) -> list[Known]:
+    length = op.shape(1, 1)
+    if length is not None:
+        op.require(eq(length[0], 1), "K is a vector of one element", (1, 0))
+    return top_k(op, op.scalar(1))
+
+
+def top_k(op: Op, k: Dim | None) -> list[Known]:
+    """The `k` largest along an axis, and where they are."""
+    shape, value = op.shape(0), op.value(0)
+    loose = value and value.loose
+    if shape is None:
+        return [op.out(None, value=loose), op.out(None)]
+    axis = op.axis(op.int_attr("axis", -1), len(shape))
+    d = shape[axis]
+    if k is None:
+        k = op.fresh("k of TopK", 0, d)
+    op.require(ge(k, 0), "k is at least 0", (1, 0))
+    op.require(le(k, d), "k is at most the size of the axis", (1, 0), (0, axis))
+    dims = shape.with_dim(axis, k)
+    return [op.out(dims, value=loose), op.out(dims, value=Value.between(ZERO, d - 1))]
+
+
+# https://onnx.ai/onnx/operators/onnx__NonZero.html
+@lower("NonZero", values=True)
+def non_zero(op: Op) -> Known:
+    """The text gives a scalar 0 rows, onnxruntime gives it 1: that stays open."""
+    shape, value = op.shape(0), op.value(0)
+    if shape is None:
+        return op.out([op.fresh("rank of the input"), op.fresh("number of non-zero elements")])
+    places = _nonzero_places(value)
+    if places is not None:
+        return op.out(places.shape, value=Value(places.shape, const_dims(places.reshape(-1).tolist())))
+    count = _nonzero_count(op, value, shape)
+    exact = count is not None and count is shape.numel
+    if count is None:
+        count = op.fresh("number of non-zero elements", 0, shape.numel)
+    rows = constant(len(shape)) if shape else op.fresh("rows of NonZero for a scalar", 0, 1)
+    top = maximum(*(d - 1 for d in shape)) if shape else ZERO
+    return op.out([rows, count], value=Value.between(ZERO, top, reached=exact and len(shape) == 1))
+
+
+def _nonzero_places(value: Value | None) -> Any:
+    """The answer itself where all data is known."""
+    array = value.array if value is not None else None
+    if array is None or not array.ndim:
+        return None
+    truths = [_is_nonzero(e) for e in array.reshape(-1).tolist()]
+    if any(t is None or t.free for t in truths):
+        return None
+    return np.stack(np.nonzero(np.array([t is TRUE for t in truths], dtype=bool).reshape(array.shape)))
+
+
+def _nonzero_count(op: Op, value: Value | None, shape: Shape) -> Dim | None:
+    """How many columns there are, where data or its bounds say it."""
+    if value is None:
+        return None
+    if value.elems is not None:
+        truths = [_is_nonzero(e) for e in value.elems]
+        if len(truths) > 16 or None in truths:
+            return None
+        return total(ite(t, ONE, ZERO) for t in truths if t is not None)
+    lo, hi = value.bounds
+    above = lo is not None and held(op, ge(lo, 1))
+    return shape.numel if above or (hi is not None and held(op, le(hi, -1))) else None
+
+
+def _is_nonzero(e: Any) -> Cond | None:
+    if isinstance(e, Dim):
+        return ne(e, 0)
+    if isinstance(e, Cond):
+        return e
+    return truth(e != 0) if isinstance(e, float) else None
+
+
+# https://onnx.ai/onnx/operators/onnx__Unique.html
+@lower("Unique")
+def unique(op: Op) -> list[Known]:
+    shape, value = op.shape(0), op.value(0)
+    loose = value and value.loose
+    axis = op.attr("axis")
+    if shape is None:
+        found = op.fresh("number of distinct elements")
+        counts = op.out([found])
+        y = op.out([found], value=loose) if axis is None else op.out(None, value=loose)
+        return [y, counts, op.out([op.fresh("number of elements")]), counts]
+    if axis is not None:
+        axis = op.axis(axis, len(shape))
+    of = shape.numel if axis is None else shape[axis]
+    found = of if of.value in (0, 1) else op.fresh("number of distinct elements", 0, of)
+    if found is not of:
+        op.define(any_of((ge(found, 1), eq(of, 0))), "a tensor with elements has a distinct one")
+    y = op.out([found] if axis is None else shape.with_dim(axis, found), value=loose)
+    return [
+        y,
+        op.out([found], value=Value.between(ZERO, of - 1)),
+        op.out([of], value=Value.between(ZERO, found - 1)),
+        op.out([found], value=Value.between(ONE, of)),
+    ]
+
+
+# https://onnx.ai/onnx/operators/onnx__Compress.html
+@lower("Compress", values=True)
+def compress(op: Op) -> Known:
+    shape, condition = op.shape(0), op.shape(1, 1)
+    value, chosen = op.value(0), op.value(1)
+    loose = value and value.loose
+    axis = op.attr("axis")
+    if shape is None:
+        if axis is not None:
+            return op.out(None, value=loose)
+        return op.out([op.fresh("number of elements kept")], value=loose)
+    if not shape:
+        raise InvalidNode("Compress needs an input of rank 1 or more")
+    if axis is not None:
+        axis = op.axis(axis, len(shape))
+    of = shape.numel if axis is None else shape[axis]
+    kept = _kept(chosen, of)
+    if kept is None:
+        limit = of if condition is None else minimum(of, condition[0])
+        kept = op.fresh("number of elements kept", 0, limit)
+    return op.out([kept] if axis is None else shape.with_dim(axis, kept), value=loose)
+
+
+def _kept(chosen: Value | None, of: Dim) -> Dim | None:
+    """How many of the first `of` conditions hold; conditions beyond them do not count."""
+    elems = chosen.elems if chosen is not None else None
+    if elems is None or not all(isinstance(e, Cond) for e in elems):
+        return None
+    terms = [ite(all_of((e, ge(of, i + 1))), ONE, ZERO) for i, e in enumerate(elems) if isinstance(e, Cond)]
+    return total(terms) if sum(bool(t.terms) for t in terms) <= 8 else None

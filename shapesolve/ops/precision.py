@@ -1,0 +1,111 @@
+"""What an element type can hold: integers wrap, floats round, quotients of sizes are exact or given up."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from math import gcd
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from ..dims import Cond, Dim, constant
+from .values import Elem, Ratio
+
+#: an element larger than this is given up
+MAX_ELEM_SIZE = 400
+#: smallest and largest number of each integer type
+INT_LIMITS: dict[int, tuple[int, int]] = {
+    TensorProto.UINT8: (0, 2**8 - 1), TensorProto.INT8: (-(2**7), 2**7 - 1),
+    TensorProto.UINT16: (0, 2**16 - 1), TensorProto.INT16: (-(2**15), 2**15 - 1),
+    TensorProto.UINT32: (0, 2**32 - 1), TensorProto.INT32: (-(2**31), 2**31 - 1),
+    TensorProto.UINT64: (0, 2**64 - 1), TensorProto.INT64: (-(2**63), 2**63 - 1),
+}  # fmt: skip
+_WIDE = 2**31 - 1  # types that hold this hold every size
+_FLOATS = frozenset((TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16))
+#: types that hold quotients of sizes: highest degree, largest odd part of a coefficient, largest constant
+_EXACT: dict[int, tuple[int, int, int]] = {
+    TensorProto.FLOAT: (1, 2**8, 2**16),
+    TensorProto.DOUBLE: (3, 2**16, 2**31),
+}
+
+#: an exact quotient: numerator and denominator
+Pair = tuple[Dim, int]
+
+
+def fit(e: Elem, dtype: int) -> Elem:
+    """`e` as `dtype` stores it (an unknown type, 0, takes integers as they are)."""
+    if isinstance(e, Dim):
+        return _fit_int(e, dtype)
+    if isinstance(e, Cond):
+        return e if e.size <= MAX_ELEM_SIZE else None
+    if isinstance(e, float):
+        return rounded(e, dtype)
+    return e
+
+
+def _fit_int(d: Dim, dtype: int) -> Dim | None:
+    limits = INT_LIMITS.get(dtype)
+    if limits is None:
+        return d if dtype == 0 else None
+    lo, hi = limits
+    if not d.terms:
+        return constant((d.const - lo) % (hi - lo + 1) + lo)
+    if d.size > MAX_ELEM_SIZE:
+        return None
+    if lo < 0 and hi >= _WIDE:
+        return d
+    least, most = d.bounds()
+    if least is None or least < lo:
+        return None
+    return d if hi >= _WIDE or (most is not None and most <= hi) else None
+
+
+@cache
+def float_type(dtype: int) -> Any:
+    """The numpy type of a float type that is followed, else None."""
+    return helper.tensor_dtype_to_np_dtype(dtype).type if dtype in _FLOATS else None
+
+
+def rounded(x: float, dtype: int) -> float | None:
+    """`x` rounded to a float type; None for NaN and for types that are not followed."""
+    made = float_type(dtype)
+    if made is None:
+        return None
+    with np.errstate(all="ignore"):
+        y = float(made(x))
+    return None if math.isnan(y) else y
+
+
+def ratio(num: Dim, den: int, dtype: int) -> Ratio | float | None:
+    """``num / den`` as a float of `dtype`, None unless it is exact but for the rounding of this division."""
+    if den < 0:
+        num, den = -num, -den
+    if not num.terms:
+        return rounded(num.const / den, dtype) if abs(num.const) < 2**53 and den < 2**53 else None
+    common = gcd(den, num.const, *(c for _, c in num.terms))
+    if common > 1:
+        num, den = num // common, den // common
+    limits = _EXACT.get(dtype)
+    if limits is None or num.size > MAX_ELEM_SIZE:
+        return None
+    degree, coefficient, const = limits
+    was_rounded = den & (den - 1) != 0
+    twos = gcd(num.const, *(c for _, c in num.terms))
+    twos = 1 if was_rounded else twos & -twos  # a power of two costs no digits
+    if abs(num.const) // twos > const or any(
+        len(mono) > degree or abs(c) // twos > coefficient for mono, c in num.terms
+    ):
+        return None
+    return Ratio(num, den, was_rounded)
+
+
+def exact(e: Elem) -> Pair | None:
+    """A float element as exact ``(numerator, denominator)``; None when it was rounded or has many digits."""
+    if isinstance(e, Ratio):
+        return None if e.rounded else (e.num, e.den)
+    if isinstance(e, float) and math.isfinite(e):
+        p, q = e.as_integer_ratio()
+        return (constant(p), q) if abs(p) < 2**20 and q <= 2**16 else None
+    return None

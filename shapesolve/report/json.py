@@ -1,0 +1,58 @@
+"""Everything as JSON, with a stable layout (version 1)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from .names import dtype_name
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis, Finding
+
+VERSION = 1
+
+
+def render_json(analysis: Analysis) -> str:
+    """The report as JSON text."""
+    return json.dumps(report_data(analysis), indent=1, ensure_ascii=False)
+
+
+def report_data(analysis: Analysis) -> dict[str, Any]:
+    """The report as plain data."""
+    model = analysis.model
+    outputs = [name for name, _ in model.graph.outputs]
+    return {
+        "version": VERSION,
+        "model": model.path.name if model.path is not None else model.graph.name,
+        "nodes": len(model.graph.nodes),
+        "opsets": {domain or "ai.onnx": version for domain, version in sorted(model.opsets.items())},
+        "ok": analysis.ok,
+        "inputs": list(analysis.inputs),
+        "outputs": outputs,
+        "tensors": {
+            name: {
+                "dtype": dtype_name(dtype),
+                "shape": _shape(analysis, name),
+            }
+            for name, dtype in analysis.dtypes.items()
+        },
+        "bindings": dict(analysis.bindings),
+        "contract": [] if analysis.conflicts else _contract(analysis),
+        "findings": [finding_data(f) for f in analysis.diagnostics],
+    }
+
+
+def _shape(analysis: Analysis, name: str) -> list[int | str] | None:
+    shape = analysis.shapes.get(name)
+    return None if shape is None else [str(d) if d.terms else d.const for d in shape]
+
+
+def _contract(analysis: Analysis) -> list[dict[str, Any]]:
+    return [{"condition": t.text, "nodes": list(t.nodes)} for t in analysis.contract]
+
+
+def finding_data(finding: Finding) -> dict[str, Any]:
+    """One finding as plain data."""
+    return {"severity": finding.severity, **asdict(finding)}

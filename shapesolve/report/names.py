@@ -1,0 +1,47 @@
+"""Names that people read: element types, and groups of tensors that differ in a number only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from onnx import TensorProto
+
+from ..dims import Shape
+
+_PLAIN = {"FLOAT": "float32", "DOUBLE": "float64", "UNDEFINED": "?"}
+_NUMBER = re.compile(r"\d+")
+
+
+def dtype_name(dtype: int) -> str:
+    """``float32``, ``int64`` ..."""
+    try:
+        name = TensorProto.DataType.Name(dtype)
+    except ValueError:
+        return "?"
+    return _PLAIN.get(name, name.lower())
+
+
+def shape_text(shape: Shape | None) -> str:
+    """A shape, or what to say when the rank is not known."""
+    return "of unknown rank" if shape is None else str(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Tensors of one type and shape whose names differ in numbers only: the first of them, and how many more."""
+
+    name: str
+    dtype: str
+    shape: str
+    more: int
+
+
+def grouped(names: Iterable[str], shapes: Mapping[str, Shape], dtypes: Mapping[str, int]) -> list[Row]:
+    """Rows for a table of tensors, in order of first appearance."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for name in names:
+        key = (_NUMBER.sub("#", name), dtype_name(dtypes.get(name, 0)), shape_text(shapes.get(name)))
+        groups.setdefault(key, []).append(name)
+    return [Row(members[0], dtype, shape, len(members) - 1) for (_, dtype, shape), members in groups.items()]

@@ -1,0 +1,41 @@
+"""All limits of the solver in one place. Z3's are resource counts: the same on every machine."""
+
+from __future__ import annotations
+
+#: Z3 resources per query and encoding; a million is about 0.2 s (`analyze(rlimit=...)` replaces it)
+RLIMIT = 1_000_000
+#: resources for queries whose answer is only nice to have (redundancy, smaller numbers)
+CHEAP_RLIMIT = 200_000
+#: such queries that may end without an answer before no more are asked
+CHEAP_FAILURES = 8
+#: milliseconds after which a query is stopped even when Z3 does not count its work; a safety net only
+TIMEOUT_MS = 20_000
+
+#: assignments tried by evaluation before Z3 is asked
+SEARCH_TRIES = 240
+#: largest values that a counterexample is first looked for with
+SMALL_DOMAINS = (16, 4096)
+#: smaller values tried per symbol when a counterexample is shrunk
+SHRINK_TRIES = 40
+
+#: sizes at which a condition on one symbol is tabulated to guess its simple form
+TABLE_SIZES = 5000
+#: sizes per symbol at which a condition on two symbols is tabulated
+GRID_SIZES = 400
+#: a period tried for conditions of divisibility
+MAX_PERIOD = 1024
+#: single values that a guess may list
+MAX_LISTED = 4
+
+#: contract terms beyond this number are not compared with each other by Z3
+MAX_REDUNDANCY = 80
+#: questions asked to name exactly the non-emptiness assumptions that contract terms rest on
+MAX_ASSUMPTION_QUERIES = 24
+#: constraints of a proof beyond this number are not reduced to a minimal core by deletion
+MAX_CORE_DELETION = 48
+#: symbols that are not inputs, and pairs of bounds of each, from which conditions on inputs are drawn
+MAX_ELIMINATED = 32
+#: nodes of the search tree that lists several minimal cores
+MAX_CORE_NODES = 64
+#: pairs of dims compared by Z3 per class of dims that look equal
+MAX_EQUALITY_QUERIES = 64

@@ -1,0 +1,101 @@
+"""`Checker`: which requirements are broken at given input sizes, exactly and in microseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..dims import Cond, Dim
+from .compiled import Compiler, Test
+from .constraint import Constraint, Role
+from .constraints import Stated, all_rows, need
+from .facts import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A requirement that does not hold: `cond` (with its guard as an implication), and who states it."""
+
+    cond: Cond
+    constraints: tuple[Constraint, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Labels of the nodes that need it, in graph order."""
+        return tuple(dict.fromkeys(c.origin.node for c in self.constraints if c.origin.node))
+
+
+class Checker:
+    """The requirements themselves, compiled: empty inputs are judged as exactly as others.
+
+    A condition on data (on symbols that the inputs do not bind) is evaluated where the facts give the symbol
+    in terms of inputs; else it is judged only if its bounds decide it.
+    """
+
+    def __init__(
+        self,
+        constraints: Sequence[Stated],
+        facts: Facts | None = None,
+        roles: Sequence[Role] = ("requirement", "user", "assumption"),
+    ) -> None:
+        self.constraints = constraints = all_rows(constraints)
+        numbers: dict[tuple[Cond, Cond], list[int]] = {}
+        for n, row in constraints.stated():
+            if row.role in roles:
+                numbers.setdefault((row.cond, row.guard), []).append(n)
+        merged: dict[Cond, list[int]] = {}
+        for same in numbers.values():
+            merged.setdefault(need(constraints.rows[same[0]]), []).extend(same)
+        compiler = Compiler()
+        self._tests: list[tuple[Test, Cond, list[int]]] = [
+            (compiler.test(cond), cond, same) for cond, same in merged.items() if not cond.is_true
+        ]
+        names = sorted(set().union(*(cond.free for _, cond, _ in self._tests)))
+        #: symbols that the facts express by others, used where the caller does not bind them
+        self._derived: list[tuple[str, Dim]] = (
+            []
+            if facts is None
+            else [(n, facts.dim(facts.substitution[n])) for n in names if n in facts.substitution]
+        )
+
+    def violations(self, sizes: Mapping[str, int]) -> list[Constraint]:
+        """The first constraint of each requirement that is broken at these sizes; see `broken`."""
+        return [b.constraints[0] for b in self.broken(sizes)]
+
+    def broken(self, sizes: Mapping[str, int]) -> list[Broken]:
+        """The requirements that are broken at these sizes of input symbols, in graph order; empty when the
+        model runs.
+        """
+        sizes = self._completed(sizes)
+        found: list[tuple[int, Cond, list[int]]] = []
+        for test, cond, numbers in self._tests:
+            try:
+                held: bool | None = test(sizes)
+            except (KeyError, ZeroDivisionError):
+                held = _judged(cond, sizes)
+            if held is False:
+                found.append((numbers[0], cond, numbers))
+        found.sort(key=lambda b: b[0])
+        numbered = self.constraints.numbered
+        return [Broken(cond, tuple(numbered(n) for n in numbers)) for _, cond, numbers in found]
+
+    def _completed(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        extra = {}
+        for name, dim in self._derived:
+            if name not in sizes:
+                value = dim.evaluate(sizes)
+                if value is not None:
+                    extra[name] = value
+        return {**sizes, **extra} if extra else sizes
+
+
+def _judged(cond: Cond, sizes: Mapping[str, int]) -> bool | None:
+    """Truth of a condition that has a part without a value: what settles it nevertheless."""
+    held = cond.evaluate(sizes)
+    if held is None and not cond.free <= sizes.keys():
+        try:
+            left = cond.subs(sizes)
+        except ZeroDivisionError:
+            return None
+        return True if left.is_true else False if left.is_false else None
+    return held

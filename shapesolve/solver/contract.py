@@ -1,0 +1,376 @@
+"""Building the contract: requirements projected onto input symbols, made plain, and freed of what follows
+from the rest.
+
+The facts do most of the work: requirements are learned anew by facts that know that inputs are not empty;
+what these then know of the input symbols, and the conditions that they could not use, say together what all
+requirements say. The rest is guess and verify (`invert`), and the removal of terms that others imply. Every
+step is proved equivalent, or not made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import product
+
+from ..dims import Cond, Dim, all_of, any_of, constant, divides, eq, ge, of_atom, symbol
+from ..dims.traverse import atoms_of
+from . import budget
+from .constraint import Role
+from .constraints import ConstraintSet, Stated, all_rows, need
+from .engine import Engine, cone
+from .facts import Causes, Facts, is_generated
+from .invert import separate
+from .plain import (
+    KINDS,
+    bounds_on,
+    common_factor,
+    is_plain,
+    is_plain_group,
+    kind_of,
+    may_be_undefined,
+    sized,
+    without,
+)
+from .residue import unsimplified
+from .terms import Contract, Term, Terms, text_of
+from .witness import needed_by
+
+
+def find_contract(
+    constraints: Sequence[Stated], facts: Facts, symbols: Iterable[str], rlimit: int = budget.RLIMIT
+) -> Contract:
+    """The contract of a model with these input symbols (in the order in which they are met).
+
+    `facts` have learned the constraints; they tell what holds for empty inputs too.
+    """
+    return _Builder(all_rows(constraints), facts, list(symbols), Engine(rlimit)).build()
+
+
+class _Builder:
+    def __init__(
+        self, constraints: ConstraintSet, facts: Facts, inputs: Sequence[str], engine: Engine
+    ) -> None:
+        self.facts = facts
+        self.constraints, self.inputs, self.engine = constraints, list(dict.fromkeys(inputs)), engine
+        self.known = set(self.inputs)
+        self.position = {n: i for i, n in enumerate(self.inputs)}
+        self.stated: dict[Cond, list[int]] = {}
+        self.declared: dict[Cond, list[int]] = {}
+        rows: dict[tuple[Cond, Cond, bool], list[int]] = {}
+        for number, row in constraints.stated():
+            rows.setdefault((row.cond, row.guard, row.role == "declared"), []).append(number)
+        for (_, _, declared), numbers in rows.items():
+            cond = need(constraints.rows[numbers[0]])
+            named = declared and self._is_name(cond)
+            (self.declared if declared and not named else self.stated).setdefault(cond, []).extend(numbers)
+        self.granted: dict[str, Cond] = {}
+        self._merged: list[Causes] = []
+        self._precision = budget.MAX_ASSUMPTION_QUERIES
+
+    def _is_name(self, cond: Cond) -> bool:
+        """Does a declaration only give the author's name to a size that we had invented a name for?"""
+        return (
+            cond.kind == "==" and len(cond.free) == 2
+            and sum(map(is_generated, cond.free)) == 1 and self.known.isdisjoint(cond.free)
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ the whole
+
+    def build(self) -> Contract:
+        facts = self._learned(nonempty=True) or self._learned(nonempty=False)
+        if facts is None:
+            return Contract(Terms(), impossible=True)
+        raw = self._projected(self._raw(facts))
+        internal = {c: causes for c, causes in raw.items() if not self.known.issuperset(c.free)}
+        internal = {c: causes for c, causes in internal.items() if self._roles(causes) - {"definition"}}
+        own = {c: causes for c, causes in raw.items() if c not in internal and self.known.issuperset(c.free)}
+        said = self._said()
+        given = {c: causes for c, causes in own.items() if said.cond(c).is_true}
+        plain = self._made_plain({c: causes for c, causes in own.items() if c not in given}, given)
+        plain = self._irredundant(plain, given)
+        self._restore_nonempty(plain, given)
+        declared = {facts.cond(c): frozenset(ns) for c, ns in self.declared.items()}
+        return Contract(
+            self._terms(plain, given),
+            self._terms(internal, {}, exact=False),
+            self._terms(given, {}, exact=False),
+            self._terms({c: ns for c, ns in declared.items() if not c.is_true}, {}, exact=False),
+        )
+
+    def _learned(self, *, nonempty: bool) -> Facts | None:
+        """Facts that know all requirements; None when these contradict each other."""
+        facts = Facts()
+        self.granted = {}
+        self._merged = []
+        for i, name in enumerate(self.inputs):
+            facts.introduce(name)
+            if nonempty and not name.startswith("_v"):
+                self.granted[name] = ge(symbol(name), 1)
+                facts.assume(self.granted[name], -1 - i)
+        for cond in self.stated:
+            for name in sorted(cond.free - self.known):
+                facts.introduce(name)
+        for cond, numbers in self.stated.items():
+            now, used = self._stripped(facts.cond(cond), facts)
+            cause = numbers[0]
+            if used or now is not cond:  # what made it simpler is a cause as well
+                self._merged.append(frozenset((cause,)) | used | facts.why(cond.free))
+                cause = len(self.constraints.rows) + len(self._merged) - 1
+            if not facts.assume(now, cause):
+                return None
+        return facts
+
+    def _said(self) -> Facts:
+        """What the user and our assumptions say by themselves."""
+        facts = Facts()
+        for cond, numbers in self.stated.items():
+            if any(self.constraints.rows[n].role in ("user", "assumption") for n in numbers):
+                facts.assume(cond, numbers[0])
+        return facts
+
+    def _stripped(self, cond: Cond, facts: Facts) -> tuple[Cond, Causes]:
+        """A relation with zero without the positive factors of all its terms: ``batch*x == batch*y`` says ``x
+        == y``.
+        """
+        if cond.kind in ("and", "or"):
+            used: set[int] = set()
+
+            def strip(c: Cond) -> Cond:
+                now, more = self._stripped(c, facts)
+                used.update(more)
+                return now
+
+            parts = [strip(c) for c in cond.args]
+            if not used:
+                return cond, frozenset()
+            return (all_of(parts) if cond.kind == "and" else any_of(parts)), frozenset(used)
+        if not cond.args or cond.args[0].const or not cond.args[0].terms:
+            return cond, frozenset()
+        d: Dim = cond.args[0]
+        common = common_factor(d)
+        positive = [a for a in common if a.kind == "sym" and (facts.bounds(of_atom(a))[0] or 0) >= 1]
+        if not positive:
+            return cond, frozenset()
+        names = {a.args[0] for a in positive}
+        quotient = without(d, positive)
+        relation = (
+            eq(quotient, 0)
+            if cond.kind == "=="
+            else ~eq(quotient, 0)
+            if cond.kind == "!="
+            else ge(quotient, 0)
+        )
+        return relation, facts.why(names)
+
+    def _raw(self, facts: Facts) -> dict[Cond, Causes]:
+        """What the facts know of input symbols, as conditions with causes."""
+        found: dict[Cond, Causes] = {}
+
+        def add(cond: Cond, causes: Causes) -> None:
+            causes = self._numbers(causes)
+            if not cond.is_true and any(n >= 0 for n in causes):
+                found[cond] = found.get(cond, frozenset()) | causes
+
+        for name in (*self.inputs, *sorted(facts.substitution.keys() - self.known)):
+            if name in facts.substitution:
+                add(eq(sized(name), unsimplified(sized(name), facts)), facts.why((name,)))
+        for name, (lo, hi) in sorted(facts.intervals.items()):
+            size, causes = sized(name), facts.causes.get(name, frozenset())
+            if lo is not None and not (lo == 1 and name in self.granted):
+                add(ge(size, lo), causes)
+            if hi is not None:
+                add(ge(constant(hi) - size, 0), causes)
+        for base, k in sorted(facts.divisors.items(), key=lambda item: item[0].order):
+            add(divides(constant(k), unsimplified(base, facts)), facts.why(base.free))
+        for cond, causes in facts.pending().items():
+            now = facts.cond(cond)
+            add(now, causes if now is cond else causes | facts.why(cond.free))
+        return found
+
+    def _projected(self, raw: dict[Cond, Causes]) -> dict[Cond, Causes]:
+        """With what follows for input symbols from bounds of others: ``7 <= n <= N`` needs ``N >= 7``."""
+        done = dict(raw)
+        names = sorted(set().union(*(c.free for c in raw)) - self.known) if raw else []
+        for name in names[: budget.MAX_ELIMINATED]:
+            lows, highs = bounds_on(sized(name), done)
+            for (low, low_causes), (high, high_causes) in list(product(lows, highs))[: budget.MAX_ELIMINATED]:
+                cond = ge(high, low)
+                if not cond.is_true and cond not in done and low_causes | high_causes:
+                    done[cond] = low_causes | high_causes
+        return done
+
+    def _numbers(self, causes: Iterable[int]) -> Causes:
+        """Causes as constraint numbers (negative ones: the non-emptiness of an input)."""
+        first = len(self.constraints.rows)
+        out: set[int] = set()
+        stack = list(causes)
+        while stack:
+            n = stack.pop()
+            if n >= first:
+                stack.extend(self._merged[n - first])
+            else:
+                out.add(n)
+        return frozenset(out)
+
+    def _roles(self, causes: Causes) -> set[Role]:
+        return {self.constraints.rows[n].role for n in causes if n >= 0}
+
+    # ------------------------------------------------------------------ plain forms
+
+    def _made_plain(self, conds: Mapping[Cond, Causes], given: Mapping[Cond, Causes]) -> dict[Cond, Causes]:
+        """Conditions that are hard to read replaced by ranges and remainders, where these say the same."""
+        done = dict(conds)
+        by_symbol: dict[str, list[Cond]] = {}
+        for c in conds:
+            if len(c.free) == 1:
+                by_symbol.setdefault(next(iter(c.free)), []).append(c)
+        for _, group in sorted(by_symbol.items()):
+            if not is_plain_group(group):
+                self._replace(done, group)
+        for group in self._groups(done):
+            if any(not is_plain(c) for c in group) and 1 < len(set().union(*(c.free for c in group))) <= 4:
+                self._replace(done, group)
+        return done
+
+    def _replace(self, conds: dict[Cond, Causes], group: Sequence[Cond]) -> None:
+        plain = separate(group, self.granted, self.engine)
+        if plain is None or set(plain) == set(group):
+            return
+        causes = frozenset[int]().union(*(conds.pop(c) for c in group))
+        exact = self.engine.entails(all_of(plain), group, cheap=True).proved and all(
+            self.engine.entails(c, plain, cheap=True).proved for c in group
+        )
+        for cond in plain:
+            used = (
+                causes if exact else causes | {-1 - self.position[n] for n in cond.free if n in self.granted}
+            )
+            for part in cond.args if cond.kind == "and" else (cond,):
+                if not part.is_true:
+                    conds[part] = used
+
+    def _groups(self, conds: Iterable[Cond]) -> list[list[Cond]]:
+        left = dict.fromkeys(conds)
+        groups = []
+        while left:
+            first = next(iter(left))
+            group = cone(first.free, left) or [first]
+            for c in group:
+                left.pop(c, None)
+            groups.append(group)
+        return groups
+
+    # ------------------------------------------------------------------ redundancy
+
+    def _irredundant(self, conds: dict[Cond, Causes], given: Mapping[Cond, Causes]) -> dict[Cond, Causes]:
+        """Without the conditions that the others imply, the complex ones tried first."""
+        done = dict(conds)
+        for cond in sorted(conds, key=lambda c: c.order, reverse=True)[: budget.MAX_REDUNDANCY]:
+            near = [c for c in (*done, *given) if c is not cond and not c.free.isdisjoint(cond.free)]
+            if (not near and is_plain(cond)) or may_be_undefined(cond) or _is_legality(cond, near):
+                continue
+            others = [*(c for c in done if c is not cond), *given, *self._granted_for(done)]
+            if self.engine.entails(cond, others, cheap=True).proved:
+                del done[cond]
+            elif cond.kind == "or":
+                self._drop_impossible(done, cond, others)
+        return done
+
+    def _drop_impossible(self, conds: dict[Cond, Causes], cond: Cond, others: Sequence[Cond]) -> None:
+        """An alternative without the members that the other conditions exclude."""
+        left = [
+            c
+            for c in cond.args
+            if not self.engine.satisfiable([*cone(cond.free, others), c], cheap=True).unsat
+        ]
+        if left and len(left) < len(cond.args):
+            causes = conds.pop(cond)
+            used = {-1 - self.position[n] for n in cond.free if n in self.granted}
+            fewer = any_of(left)
+            for part in fewer.args if fewer.kind == "and" else (fewer,):
+                conds[part] = conds.get(part, frozenset()) | causes | used
+
+    def _granted_for(self, conds: Iterable[Cond]) -> list[Cond]:
+        names = set().union(*(c.free for c in conds)) if conds else set()
+        return [self.granted[n] for n in sorted(names) if n in self.granted]
+
+    def _restore_nonempty(self, conds: dict[Cond, Causes], given: Iterable[Cond]) -> None:
+        """``batch >= 1`` where a node needs it and no other term implies it: the assumption had hidden it."""
+        for cond in self.granted.values():
+            numbers = self.stated.get(cond)
+            if numbers and not self.engine.entails(cond, [*conds, *given], cheap=True).proved:
+                conds[cond] = frozenset(numbers)
+
+    # ------------------------------------------------------------------ terms
+
+    def _terms(
+        self, conds: Mapping[Cond, Causes], given: Mapping[Cond, Causes], *, exact: bool = True
+    ) -> Terms:
+        terms = []
+        conds = _with_chains(conds)
+        witnesses = needed_by(list(conds), self._stated_needs(), list(given), self.granted) if exact else {}
+        for cond, causes in conds.items():
+            numbers = witnesses.get(cond) or {n for n in causes if n >= 0}
+            terms.append(self._term(cond, self._repeats(numbers), causes))
+        terms.sort(
+            key=lambda t: (KINDS.index(t.kind), [self.position.get(s, -1) for s in t.symbols], t.cond.order)
+        )
+        return Terms(terms)
+
+    def _stated_needs(self) -> dict[Cond, int]:
+        return {
+            c: ns[0]
+            for c, ns in self.stated.items()
+            if any(self.constraints.rows[n].role == "requirement" for n in ns)
+        }
+
+    def _repeats(self, numbers: Collection[int]) -> tuple[int, ...]:
+        """With all constraints that state the same conditions."""
+        found: set[int] = set()
+        for same in (*self.stated.values(), *self.declared.values()):
+            if any(n in numbers for n in same):
+                found.update(same)
+        return tuple(sorted(found))
+
+    def _term(self, cond: Cond, numbers: tuple[int, ...], causes: Causes) -> Term:
+        symbols = tuple(sorted(cond.free, key=lambda n: (self.position.get(n, len(self.position)), n)))
+        used = self._used([self.inputs[-1 - n] for n in sorted(causes, reverse=True) if n < 0], cond)
+        assumed = tuple(f"{name} >= 1" for name in used)
+        return Term(cond, kind_of(cond), text_of(cond), symbols, numbers, assumed, self.constraints)
+
+    def _used(self, names: list[str], cond: Cond) -> list[str]:
+        """Those inputs (of `names`) whose non-emptiness a term really rests on, as far as that is cheap to
+        tell.
+        """
+        if not names or self.facts.cond(cond).is_true:
+            return []
+        needs = cone(cond.free, self.stated)
+        if len(needs) > budget.MAX_CORE_DELETION:
+            return names
+        for name in list(names):
+            if self._precision <= 0:
+                break
+            self._precision -= 1
+            fewer = [self.granted[n] for n in names if n != name]
+            if self.engine.entails(cond, [*needs, *fewer], cheap=True).proved:
+                names = [n for n in names if n != name]
+        return names
+
+
+def _is_legality(cond: Cond, others: Sequence[Cond]) -> bool:
+    """Does it make a broadcast in the other terms legal? They mean nothing without it."""
+    return cond.kind == "or" and any(a.kind == "broadcast" for a in atoms_of(*others))
+
+
+def _with_chains(conds: Mapping[Cond, Causes]) -> dict[Cond, Causes]:
+    """Lower and upper bounds of the same thing joined: ``193 <= H <= 224``."""
+    joined: dict[Cond, Causes] = {}
+    bounds: dict[Dim, Cond] = {}
+    for c, causes in conds.items():
+        if c.kind == ">=" and kind_of(c) != "nonempty":
+            opposite = bounds.pop(-(c.args[0] - c.args[0].const), None)
+            if opposite is not None:
+                joined[all_of((opposite, c))] = joined.pop(opposite) | causes
+                continue
+            bounds[c.args[0] - c.args[0].const] = c
+        joined[c] = causes
+    return joined

@@ -1,0 +1,137 @@
+"""What reads easily: linear relations, remainders by constants, choices of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from ..dims import Atom, Cond, Dim, constant, of_atom, product, symbol, total
+from ..dims.core import make_dim
+from ..dims.traverse import atoms_of
+
+Kind = Literal["equality", "range", "divisibility", "alternative", "other", "nonempty"]
+#: the order in which terms are read out
+KINDS: tuple[Kind, ...] = ("equality", "range", "divisibility", "alternative", "other", "nonempty")
+
+
+def kind_of(cond: Cond) -> Kind:
+    """How a condition reads."""
+    if cond.kind == "or":
+        return "alternative"
+    if cond.kind == "and":
+        kinds = {kind_of(c) for c in cond.args}
+        return (
+            "range"
+            if kinds == {"range"}
+            else "divisibility"
+            if kinds <= {"range", "divisibility"}
+            else "other"
+        )
+    if not cond.args:
+        return "other"
+    d = cond.args[0]
+    plain = all(a.kind == "sym" for mono, _ in d.terms for a in mono)
+    if cond.kind == "==":
+        return "equality" if plain else "divisibility" if is_divisibility(cond) else "other"
+    if cond.kind == ">=" and plain:
+        lone = len(d.terms) == 1 and d.terms[0][1] == 1 and len(d.terms[0][0]) == 1
+        return "nonempty" if lone and d.const == -1 else "range"
+    return "other"
+
+
+def is_divisibility(cond: Cond) -> bool:
+    """Does it say that a remainder by a constant has one value?"""
+    if cond.kind != "==":
+        return False
+    quotients = [(mono, c) for mono, c in cond.args[0].terms if any(a.kind != "sym" for a in mono)]
+    if len(quotients) != 1 or len(quotients[0][0]) != 1 or quotients[0][0][0].kind != "//":
+        return False
+    (atom,), c = quotients[0]
+    numerator, divisor = atom.args
+    rest = cond.args[0].scale(-1 if c > 0 else 1) - numerator
+    return divisor.value == abs(c) and all(m == (atom,) for m, _ in rest.terms)
+
+
+def sides_of(difference: Dim) -> tuple[Dim, Dim]:
+    """The two sides of a relation of `difference` with 0, each with positive terms."""
+    left = make_dim(tuple(t for t in difference.terms if t[1] > 0), max(difference.const, 0))
+    right = make_dim(tuple((m, -c) for m, c in difference.terms if c < 0), max(-difference.const, 0))
+    return left, right
+
+
+def common_factor(d: Dim) -> list[Atom]:
+    """Atoms that every term has as a factor, with repetition."""
+    common = list(d.terms[0][0])
+    for mono, _ in d.terms[1:]:
+        pool = list(mono)
+        kept = []
+        for atom in common:
+            if atom in pool:
+                pool.remove(atom)
+                kept.append(atom)
+        common = kept
+    return common
+
+
+def without(d: Dim, factors: Sequence[Atom]) -> Dim:
+    """`d` divided by some factors that every term has."""
+    parts = []
+    for mono, c in d.terms:
+        left = list(mono)
+        for atom in factors:
+            left.remove(atom)
+        parts.append(product(of_atom(a) for a in left).scale(c))
+    return total(parts)
+
+
+def sized(name: str) -> Dim:
+    """The symbol of a name: a size, or (``_v``) any integer."""
+    return symbol(name, None if name.startswith("_v") else 0)
+
+
+Bound = tuple[Dim, frozenset[int]]
+
+
+def bounds_on(x: Dim, conds: Mapping[Cond, frozenset[int]]) -> tuple[list[Bound], list[Bound]]:
+    """Lower and upper bounds of a symbol that conditions state, each with the causes of its condition."""
+    (mono, _), name = x.terms[0], x.name
+    lows: list[Bound] = [] if x.lo is None else [(constant(x.lo), frozenset())]
+    highs: list[Bound] = []
+    for cond, causes in conds.items():
+        if cond.kind != ">=" or name not in cond.free:
+            continue
+        d = cond.args[0]
+        c = dict(d.terms).get(mono, 0)
+        rest = d - x.scale(c)
+        if c in (1, -1) and name not in rest.free:
+            (lows if c == 1 else highs).append((-rest if c == 1 else rest, causes))
+    return lows, highs
+
+
+def is_plain(c: Cond) -> bool:
+    """Does a person read it at once: linear, or a remainder of something linear, or a choice of such?"""
+    if c.kind in ("and", "or"):
+        return all(map(is_plain, c.args))
+    if not c.args:
+        return True
+    if is_divisibility(c):
+        atom = next(a for mono, _ in c.args[0].terms for a in mono if a.kind != "sym")
+        return _is_linear(atom.args[0])
+    return _is_linear(c.args[0])
+
+
+def _is_linear(d: Dim) -> bool:
+    return all(len(mono) == 1 and mono[0].kind == "sym" for mono, _ in d.terms)
+
+
+def is_plain_group(group: Sequence[Cond]) -> bool:
+    """Are these conditions on one symbol in their simplest form already?"""
+    if not all(map(is_plain, group)):
+        return False
+    kinds = {kind_of(c) for c in group}
+    return len(group) == 1 or kinds <= {"range", "nonempty"}
+
+
+def may_be_undefined(c: Cond) -> bool:
+    """Has it a divisor that may be 0? What follows "where it has a value" must not make it redundant."""
+    return any(a.kind == "//" and a.args[1].terms and (a.args[1].lo or 0) < 1 for a in atoms_of(c))

@@ -1,0 +1,142 @@
+"""Models by evaluation: small sizes that satisfy some conditions, found without Z3.
+
+What a handful of assignments can decide need not start a solver. Deterministic: the candidates depend on the
+conditions alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from random import Random
+
+from ..dims import Cond, Dim, symbol
+from ..dims.traverse import atoms_of
+from . import budget
+from .facts import Facts
+
+Model = dict[str, int]
+
+
+class Contradiction(Exception):
+    """The conditions cannot hold together: the facts alone say so."""
+
+
+def find_model(conds: Sequence[Cond], tries: int = budget.SEARCH_TRIES) -> Model | None:
+    """Small sizes at which all `conds` hold, or None when none was met. Raises `Contradiction` when there are
+    none.
+    """
+    facts = Facts()
+    for i, cond in enumerate(conds):
+        if not facts.assume(cond, i):
+            raise Contradiction
+    names = sorted(set().union(*(c.free for c in conds)))
+    left = [facts.cond(c) for c in conds]
+    free = sorted(set().union(*(facts.dim(_symbol(n, conds)).free for n in names), *(c.free for c in left)))
+    shapes = {n: facts.dim(_symbol(n, conds)) for n in names}
+    interesting = _interesting([*left, *facts.pending()])
+    pools = [_pool(name, facts, interesting, conds) for name in free]
+    for values in _assignments(pools, tries):
+        base = dict(zip(free, values, strict=True))
+        model: Model = {}
+        for name in names:
+            value = shapes[name].evaluate(base)
+            if value is None:
+                break
+            model[name] = value
+        else:
+            if satisfies(model, conds):
+                return model
+    return None
+
+
+def satisfies(model: Mapping[str, int], conds: Iterable[Cond]) -> bool:
+    """Do all `conds` hold at these sizes, and is each symbol a size where it must be one?"""
+    seen: dict[str, int | None] = {}
+    for c in conds:
+        if c.evaluate(model) is not True:
+            return False
+        _lower_bounds(c, seen)
+    return all(lo is None or model[name] >= lo for name, lo in seen.items())
+
+
+def shrink(model: Model, conds: Sequence[Cond]) -> Model:
+    """The same kind of model with smaller numbers, symbol by symbol."""
+    best = dict(model)
+    for name in sorted(best):
+        value = best[name]
+        for smaller in range(min(abs(value), budget.SHRINK_TRIES)):
+            trial = {**best, name: smaller}
+            if satisfies(trial, conds):
+                best = trial
+                break
+    return best
+
+
+def _lower_bounds(c: Cond, seen: dict[str, int | None]) -> None:
+    if c.free <= seen.keys():
+        return
+    for atom in atoms_of(c):
+        if atom.kind == "sym":
+            seen[atom.args[0]] = atom.args[1]
+
+
+def _symbol(name: str, conds: Sequence[Cond]) -> Dim:
+    found: dict[str, int | None] = {}
+    for c in conds:
+        if name in c.free:
+            _lower_bounds(c, found)
+            return symbol(name, found[name])
+    return symbol(name)
+
+
+def _interesting(conds: Iterable[Cond]) -> list[int]:
+    """Numbers that occur in the conditions: likely edges."""
+    found: set[int] = set()
+    for c in conds:
+        stack = [c]
+        while stack:
+            top = stack.pop()
+            for a in top.args:
+                if isinstance(a, Cond):
+                    stack.append(a)
+                else:
+                    found.add(abs(a.const))
+                    found.update(abs(k) for _, k in a.terms)
+        for atom in atoms_of(c):
+            if atom.kind == "//" and not atom.args[1].terms:
+                found.add(atom.args[1].const)
+    return sorted(n for n in found if 1 < n <= 1 << 40)[:6]
+
+
+def _pool(name: str, facts: Facts, interesting: Sequence[int], conds: Sequence[Cond]) -> list[int]:
+    """Values to try for one symbol, the likely and small ones first."""
+    lo, hi = facts.bounds(_symbol(name, conds))
+    start = 0 if lo is None else lo
+    first = [start + 2, start + 3, start + 1, start, start + 5, start + 4, start + 7]
+    steps = [m for base, m in facts.divisors.items() if name in base.free]
+    near = [v for n in (*steps, *interesting) for v in (n, 2 * n, n - 1, n + 1, 3 * n)]
+    if hi is not None:
+        near[:0] = [hi, hi - 1, (start + hi) // 2]
+    if lo is None:
+        first += [-1, -2]
+    keep = dict.fromkeys(
+        v for v in (*first, *near, start + 11, start + 16, start + 30) if hi is None or v <= hi
+    )
+    return [v for v in keep if lo is None or v >= lo][:24] or [start]
+
+
+def _assignments(pools: Sequence[Sequence[int]], tries: int) -> Iterator[tuple[int, ...]]:
+    size = 1
+    for pool in pools:
+        size *= len(pool)
+    if size <= tries:
+        yield from product(*pools)
+        return
+    yield tuple(pool[i % min(2, len(pool))] for i, pool in enumerate(pools))
+    yield tuple(pool[min(i % 5, len(pool) - 1)] for i, pool in enumerate(pools))
+    yield tuple(pool[0] for pool in pools)
+    random = Random(len(pools))
+    for k in range(tries - 3):
+        reach = 4 if k % 3 == 0 else 8 if k % 3 == 1 else 24
+        yield tuple(pool[random.randrange(min(reach, len(pool)))] for pool in pools)

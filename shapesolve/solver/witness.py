@@ -1,0 +1,90 @@
+"""Which requirements a contract term stands for: those that break where only that term is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ..dims import Cond
+from .compiled import Compiler
+from .search import Contradiction, Model, find_model
+
+_POINTS = 24
+_NEAR = (1, -1, 2, -2, 3, 5, 7, 8, 16, 32)
+
+
+def needed_by(
+    terms: Sequence[Cond], needs: Mapping[Cond, int], given: Sequence[Cond], granted: Mapping[str, Cond]
+) -> dict[Cond, set[int]]:
+    """For each term, the numbers of the requirements that fail at some size that breaks this term alone.
+
+    Terms for which no such size was found are absent: their causes must do.
+    """
+    compiler = Compiler()
+    tests = [(compiler.test(c), c.free, n) for c, n in needs.items()]
+    found: dict[Cond, set[int]] = {}
+    for term in terms:
+        others = [c for c in (*terms, *given) if c is not term]
+        names = _connected(term.free, others)
+        others = [c for c in others if not c.free.isdisjoint(names)]
+        others += [c for n, c in granted.items() if n in names]
+        near = [(test, n) for test, free, n in tests if not free.isdisjoint(term.free)]
+        hit: set[int] = set()
+        for point in _points(term, others):
+            for test, n in near:
+                try:
+                    if n not in hit and not test(point):
+                        hit.add(n)
+                except (KeyError, ZeroDivisionError):
+                    continue
+        if hit:
+            found[term] = hit
+    return found
+
+
+def _connected(names: Iterable[str], conds: Iterable[Cond]) -> set[str]:
+    reached, left = set(names), list(conds)
+    grown = True
+    while grown:
+        grown = False
+        for c in left:
+            if not c.free.isdisjoint(reached) and not c.free <= reached:
+                reached |= c.free
+                grown = True
+    return reached
+
+
+def _points(term: Cond, others: Sequence[Cond]) -> Iterator[Model]:
+    """Sizes that break `term` and nothing else: a small one, and variations of it."""
+    try:
+        base = find_model([~term, *others])
+        good = find_model([term, *others])
+    except Contradiction:
+        return
+    compiler = Compiler()
+    broken = compiler.test(~term)
+    tests = [compiler.test(c) for c in others]
+    given = 0
+    seen: set[tuple[tuple[str, int], ...]] = set()
+    for start in (base, good):
+        for trial in _variations(start, term) if start is not None else ():
+            key = tuple(sorted(trial.items()))
+            if key in seen:
+                continue
+            seen.add(key)
+            try:
+                if broken(trial) and all(t(trial) for t in tests):
+                    yield trial
+                    given += 1
+            except (KeyError, ZeroDivisionError):
+                continue
+            if given >= _POINTS:
+                return
+
+
+def _variations(start: Model, term: Cond) -> Iterator[Model]:
+    yield start
+    for name in sorted(term.free):
+        value = start.get(name, 1)
+        for size in (*range(1, 20), *(value + d for d in _NEAR), value * 2, 100, 1000, 5000):
+            if size >= 0:
+                yield {**start, name: size}

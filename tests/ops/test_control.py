@@ -1,0 +1,274 @@
+"""If, Loop and Scan: what is predicted of them and of their bodies, against onnxruntime."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+import shapesolve
+
+from .conftest import agrees, shapes, text
+
+SIZES = (0, 1, 2, 5)
+SEQ = "sh = Shape(x) zero = Constant<value_ints=[0]>() n1 = Gather(sh, zero) n = Squeeze(n1)"
+YES = "yes = Constant<value=bool {1}>()"
+
+
+def analyze(inputs: str, nodes: str, outputs: str = "y") -> shapesolve.Analysis:
+    return shapesolve.analyze(text(inputs, nodes, outputs))
+
+
+# ---------------------------------------------------------------------- If
+
+
+BRANCHES = "<then_branch = t () => (a) {{ {} }}, else_branch = e () => (b) {{ {} }}>"
+
+
+def choose(cond: str, then: str, other: str) -> str:
+    return f"{cond} y = If(c) {BRANCHES.format(then, other)}"
+
+
+SIZE_IS_BIG = f"{SEQ} k = Constant<value_int=2>() c = Greater(n, k)"
+
+
+@pytest.mark.parametrize(
+    ("cond", "then", "other", "expected"),
+    [
+        ("c = Constant<value=bool {1}>()", "a = Relu(x)", "b = Flatten(x)", "[N, 3]"),
+        ("c = Constant<value=bool {0}>()", "a = Relu(x)", "b = Transpose(x)", "[3, N]"),
+        (SIZE_IS_BIG, "a = Relu(x)", "b = Transpose(x)", "[(N if N >= 3 else 3), (3 if N >= 3 else N)]"),
+        (SIZE_IS_BIG, "a = Relu(x)", "b = Neg(x)", "[N, 3]"),
+        (SIZE_IS_BIG, "a = Shape(x)", "s = Shape(x) b = Neg(s)", "[2]"),
+        (SIZE_IS_BIG, "a = Relu(x)", "b = ReduceSum<keepdims=0>(x)", None),
+    ],
+)
+def test_branches_on_sizes(cond: str, then: str, other: str, expected: str | None) -> None:
+    model = text("float[N, 3] x", choose(cond, then, other))
+    assert shapes(model) == [expected]
+    agrees(model, N=SIZES)
+
+
+def test_condition_on_data() -> None:
+    model = text("float[N, 3] x, bool c", choose("", "a = Concat<axis=0>(x, x)", "b = Neg(x)"))
+    for truth in (True, False):
+        agrees(model, {"c": np.array(truth)}, N=SIZES)
+    analysis = shapesolve.analyze(model)
+    size, three = analysis.shapes["y"]
+    assert three == 3 and size.name in analysis.walk.reasons
+    same = text(
+        "float[N, 3] x, bool c",
+        choose("", "a = Concat<axis=0>(x, x)", "b = Neg(x)")
+        + f"z = If(c) {BRANCHES.format('a = Concat<axis=0>(x, x)', 'b = Neg(x)')}",
+        "y, z",
+    )
+    first, second = shapes(same)
+    assert first == second  # the same condition chooses the same
+
+
+def test_branch_that_cannot_run() -> None:
+    """A node that cannot run says that its branch is not taken, which settles the result."""
+    bad = "k = Constant<value=float[7] {1, 2, 3, 4, 5, 6, 7}>() a = Add(x, k)"
+    model = text("float[N, 3] x, bool c", choose("", bad, "b = Transpose(x)"))
+    analysis = shapesolve.analyze(model)
+    assert not analysis.walk.clashes
+    assert str(analysis.shapes["y"]) == "[3, N]"
+    for truth in (0, 1):
+        fixed = choose(f"c = Constant<value=bool {{{truth}}}>()", bad, "b = Neg(x)")
+        assert bool(shapesolve.analyze(text("float[N, 3] x", fixed)).walk.clashes) == bool(truth)
+
+
+def test_branch_does_not_leak() -> None:
+    """What a branch needs holds under its condition only."""
+    then = "four = Constant<value_ints=[4, 3]>() a = Reshape(x, four)"
+    model = text("float[N, 3] x", choose(SIZE_IS_BIG, then, "b = Neg(x)") + " z = Relu(x)", "y, z")
+    analysis = agrees(model, N=(0, 1, 2, 3, 4, 5))
+    assert str(analysis.shapes["z"]) == "[N, 3]"
+    unknown = text("float[] x, bool c", choose("", "a = Transpose<perm=[1, 0]>(x)", "b = Relu(x)") + " z = Relu(x)", "z")
+    assert shapes(unknown) == [None]
+
+
+def test_names_of_tensors_inside() -> None:
+    analysis = analyze(
+        "float[N, 3] x, bool c",
+        "[pick] y = If(c) " + BRANCHES.format("h = Relu(x) a = Concat<axis=1>(h, x)", "b = Neg(x)"),
+    )
+    assert str(analysis.shapes["pick/then_branch/a"]) == "[N, 6]"
+    assert "pick/else_branch/b" in analysis.shapes and "pick/then_branch/x" not in analysis.shapes
+
+
+def nested(depth: int, same_condition: bool) -> onnx.ModelProto:
+    """Ifs in the else branch of an If, and so on; built in place, as a copy of it nests too deep."""
+    model = text("float[N, 3] x, bool flag", SEQ, "n")
+    graph = model.graph
+    for k in range(depth):
+        condition = "flag"
+        if not same_condition:
+            graph.node.append(helper.make_node("Constant", [], [f"k{k}"], value_int=k))
+            graph.node.append(helper.make_node("Greater", ["n", f"k{k}"], [f"c{k}"]))
+            condition = f"c{k}"
+        graph.output.add(name=f"y{k}")
+        node = graph.node.add(op_type="If", name=f"if{k}", input=[condition], output=[f"y{k}"])
+        then, other = node.attribute.add(name="then_branch"), node.attribute.add(name="else_branch")
+        then.type = other.type = onnx.AttributeProto.GRAPH
+        then.g.node.add(op_type="Relu" if k % 2 else "Transpose", input=["x"], output=[f"t{k}"])
+        then.g.output.add(name=f"t{k}")
+        graph = other.g
+    graph.node.add(op_type="Neg", input=["x"], output=["last"])
+    graph.output.add(name="last")
+    return model
+
+
+@pytest.mark.parametrize("same_condition", [True, False])
+def test_deep_nesting(same_condition: bool) -> None:
+    start = time.perf_counter()
+    found = shapesolve.analyze(nested(200, same_condition)).shapes["y0"]
+    assert time.perf_counter() - start < 10
+    if not same_condition:
+        assert found.evaluate({"N": 2}) in ([3, 2], [2, 3], None)
+
+
+def test_a_branch_knows_its_condition() -> None:
+    """Inside a branch the same condition is settled."""
+    model = text(
+        "float[N, 3] x, bool c",
+        choose("", "a = If(c) <then_branch = t1 () => (d) { d = Relu(x) }, else_branch = e1 () => (e) { e = Flatten<axis=0>(x) }>", "b = Neg(x)"),
+    )
+    assert shapes(model) == ["[N, 3]"]
+
+
+# ---------------------------------------------------------------------- Loop
+
+
+def looped(body: str, given: str, outs: str, carried: str = "") -> str:
+    """A loop of N trips; what it makes is put where ``{}`` stands."""
+    first = f", {carried}" if carried else ""
+    head = f"(int64 i, bool ci{given}) => (bool co{outs})"
+    return f"{SEQ} {YES} {{}} = Loop(n, yes{first}) <body = b {head} {{ {body} }}>"
+
+
+KEEP = "co = Identity(ci)"
+
+
+@pytest.mark.parametrize(
+    ("made", "loop", "expected"),
+    [
+        # scan outputs: as many rows as trips; onnxruntime makes other sizes 0 when there are none
+        ("y", looped(f"{KEEP} s = Transpose(x)", "", ", s"), ["[N, 3, N]"]),
+        ("y", looped(f"{KEEP} s = Relu(w)", "", ", s"), ["[N, (0 if N == 0 else M), 2]"]),
+        # carried values that stay, grow, shrink to a size of their own, move
+        ("y", looped(f"{KEEP} o = Relu(v)", ", float[K, 3] v", ", o", carried="x"), ["[N, 3]"]),
+        ("y", looped(f"{KEEP} o = Concat<axis=0>(v, w)", ", float[K, 2] v", ", o", carried="w"), ["[M*N + M, 2]"]),
+        ("y", looped(f"{KEEP} o = Transpose(x)", ", float[K, L] v", ", o", carried="x"), None),
+        (
+            "y, z",
+            looped(
+                f"{KEEP} o = Identity(u) p = Concat<axis=0>(v, w)",
+                ", float[K, 2] v, float[L, 2] u",
+                ", o, p",
+                carried="w, w",
+            ),
+            None,
+        ),
+    ],
+)
+def test_loop_over_a_size(made: str, loop: str, expected: list[str] | None) -> None:
+    model = text("float[N, 3] x, float[M, 2] w", loop.replace("{}", made), made)
+    if expected:
+        assert shapes(model) == expected
+    agrees(model, N=(0, 1, 2, 3), M=(0, 1, 4))
+
+
+@pytest.mark.parametrize("stop", range(8))
+def test_loop_that_ends_by_a_size(stop: int) -> None:
+    """``while i + 1 < N - stop``, at most 4 times."""
+    loop = f"""{SEQ} {YES} four = Constant<value_int=4>() one = Constant<value_int=1>()
+        k = Constant<value_int={stop}>()
+        y = Loop(four, yes) <body = b (int64 i, bool ci) => (bool co, s)
+            {{ j = Add(i, one) m = Sub(n, k) co = Less(j, m) s = Identity(j) }}>"""
+    analysis = agrees(text("float[N, 3] x", loop), N=range(9))
+    assert analysis.shapes["y"][0].evaluate({"N": 3}) is not None
+
+
+def test_loop_that_ends_by_data() -> None:
+    loop = f"""{SEQ} {YES}
+        y, z = Loop(n, yes, x) <body = b (int64 i, bool ci, float[K, 3] v) => (bool co, o, s)
+            {{ m = ReduceMax<keepdims=0>(v) zf = Constant<value_float=0.5>() co = Less(m, zf)
+               o = Identity(v) s = Relu(v) }}>"""
+    model = text("float[N, 3] x", loop, "y, z")
+    analysis = agrees(model, N=(1, 2, 5))
+    rows = analysis.shapes["z"][0]
+    assert rows.name in analysis.walk.reasons and str(analysis.shapes["y"]) == "[N, 3]"
+
+
+def test_values_are_followed() -> None:
+    """A counter that a loop carries is known after it."""
+    loop = f"""{SEQ} {YES} two = Constant<value_int=2>() seven = Constant<value_int=7>()
+        k = Loop(n, yes, seven) <body = b (int64 i, bool ci, int64 c) => (bool co, d)
+            {{ {KEEP} d = Add(c, two) }}>
+        shp = Reshape(k, n1one) y = ConstantOfShape(shp)"""
+    model = text("float[N, 3] x", "n1one = Constant<value_ints=[1]>() " + loop)
+    assert shapes(model) == ["[2*N + 7]"]
+    agrees(model, N=SIZES)
+
+
+def test_requirements_of_all_trips() -> None:
+    """What every trip needs is stated for the first and the last trip, so sizes decide it."""
+    loop = f"""{SEQ} {YES}
+        y = Loop(n, yes) <body = b (int64 i, bool ci) => (bool co, s) {{ {KEEP} s = Gather(t, i) }}>"""
+    analysis = agrees(text("float[N, 3] x, float[4] t", loop), N=range(7))
+    assert not analysis.walk.clashes
+    fixed = text("float[7, 3] x, float[4] t", loop)
+    assert shapesolve.analyze(fixed).walk.clashes
+
+
+def test_loop_without_trips_needs_nothing() -> None:
+    bad = "k = Constant<value=float[7] {1, 2, 3, 4, 5, 6, 7}>() o = Add(v, k)"
+    loop = f"{SEQ} {YES} y = Loop(n, yes, x) <body = b (int64 i, bool ci, float[A, B] v) => (bool co, o) {{ {KEEP} {bad} }}>"
+    analysis = shapesolve.analyze(text("float[N, 3] x", loop))
+    assert not analysis.walk.clashes
+    agrees(text("float[N, 3] x", loop), N=(0,))
+
+
+def test_names_inside_a_loop() -> None:
+    loop = f"{SEQ} {YES} [rep] y = Loop(n, yes, x) <body = b (int64 i, bool ci, float[A, B] v) => (bool co, o) {{ {KEEP} o = Concat<axis=0>(v, x) }}>"
+    analysis = shapesolve.analyze(text("float[N, 3] x", loop))
+    inside, after = analysis.shapes["rep/body/v"], analysis.shapes["y"]
+    assert after.evaluate({"N": 2}) == [6, 3]
+    (trip,) = inside.free_symbols() - {"N"}
+    assert inside.evaluate({"N": 2, trip: 1}) == [4, 3]
+
+
+# ---------------------------------------------------------------------- Scan
+
+
+@pytest.mark.parametrize(
+    ("attributes", "given", "body", "args", "expected"),
+    [
+        ("num_scan_inputs=1", "float[B, C] a", "o = Relu(a)", "z", ["[A, B, C]"]),
+        ("num_scan_inputs=1, scan_input_axes=[1]", "float[A, C] a", "o = Transpose(a)", "z", ["[B, C, A]"]),
+        ("num_scan_inputs=1, scan_input_axes=[-1], scan_output_axes=[-1]", "float[A, B] a", "o = Neg(a)", "z", ["[A, B, C]"]),
+        ("num_scan_inputs=2", "float[B, C] a, float[K] b", "o = Add(a, b)", "z, w", ["[A, B, broadcast(C, K)]"]),
+    ],
+)
+def test_scan(attributes: str, given: str, body: str, args: str, expected: list[str]) -> None:
+    nodes = f"y = Scan<{attributes}, body = b ({given}) => (o) {{ {body} }}>({args})"
+    model = text("float[A, B, C] z, float[A, K] w" if "w" in args else "float[A, B, C] z", nodes)
+    if "," not in args:
+        agrees(model, A=(1, 3), B=(1, 2), C=(1, 2))  # onnxruntime dies of a division when a size is 0
+        return
+    agrees(model, A=(1, 3), B=(1, 2), C=(1, 2), K=(1, 2))
+
+
+def test_scan_needs_equal_lengths() -> None:
+    nodes = "y = Scan<num_scan_inputs=2, body = b (float p, float q) => (o) { o = Add(p, q) }>(v, w)"
+    agrees(text("float[N] v, float[M] w", nodes), N=(0, 1, 2), M=(0, 1, 2))
+
+
+def test_scan_state_keeps_its_shape() -> None:
+    nodes = """k = Constant<value_ints=[3]>()
+        y = Scan<num_scan_inputs=1, body = b (float[K] s, float q) => (float[L] o) { o = Expand(q, k) }>(v, w)"""
+    agrees(text("float[N] v, float[M] w", nodes), N=(1, 2, 3), M=(1, 2))

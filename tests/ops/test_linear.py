@@ -1,0 +1,126 @@
+"""Matrix products and Einsum, against onnxruntime."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+import shapesolve
+
+from .conftest import agrees, broken, one, shapes
+
+SIZES = (0, 1, 2, 3)
+UINT8 = 2
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "result"),
+    [
+        ("B S 64", "64 32", "[B, S, 32]"),
+        ("K", "K", "[]"),
+        ("K", "K N", "[N]"),
+        ("M K", "K", "[M]"),
+        ("K", "B K N", "[B, N]"),
+        ("A 1 M K", "B K N", "[A, B, M, N]"),
+        ("A B M K", "A 1 K N", "[A, B, M, N]"),
+    ],
+)
+def test_matmul(a: str, b: str, result: str) -> None:
+    assert shapes(one("MatMul", [a, b])) == [result]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [("B M K", "L N"), ("K", "L"), ("B 2 K", "B L 3"), ("2 K", "L"), ("1 K", "C L 2")]
+)
+def test_matmul_runs_where_predicted(a: str, b: str) -> None:
+    names = sorted({t for t in f"{a} {b}".split() if t.isalpha()})
+    agrees(one("MatMul", [a, b]), **{n: (1, 2, 3) if n in "BC" else SIZES for n in names})
+
+
+def test_matmul_of_a_scalar_or_of_unfitting_sizes_is_a_conflict() -> None:
+    for a, b in (("", "3"), ("2 3", "4 5")):
+        assert shapesolve.analyze(one("MatMul", [a, b])).conflicts
+    assert shapes(one("MatMul", ["?", "4 5"])) == [None]
+
+
+@pytest.mark.parametrize("attrs", [{}, {"transA": 1}, {"transB": 1}, {"transA": 1, "transB": 1}])
+@pytest.mark.parametrize("c", [None, "", "C", "D C"])
+def test_gemm(attrs: dict[str, int], c: str | None) -> None:
+    model = one("Gemm", ["M K", "L N", *([] if c is None else [c])], attrs)
+    names = {"M": (0, 2, 3), "K": (0, 3), "L": (0, 2, 3), "N": (1, 3)}
+    agrees(model, **names, **{n: (1, 3) for n in (c or "").split()})
+
+
+def test_gemm_before_7_broadcasts_only_when_told() -> None:
+    plain = shapesolve.analyze(one("Gemm", ["M K", "K N", "1 N"], opset=6))
+    assert broken(plain, {"M": 2, "K": 3, "N": 4}) and not broken(plain, {"M": 1, "K": 3, "N": 4})
+    told = shapesolve.analyze(one("Gemm", ["M K", "K N", "1 N"], {"broadcast": 1}, opset=6))
+    assert not broken(told, {"M": 2, "K": 3, "N": 4})
+
+
+def test_gemm_gives_its_inputs_rank_2() -> None:
+    analysis = shapesolve.analyze(one("Gemm", ["?", "16 32"], opset=11))
+    assert len(analysis.shapes["x0"]) == 2 and str(analysis.shapes["x0"][1]) == "16"
+
+
+def test_quantized_products() -> None:
+    agrees(
+        one("MatMulInteger", ["M K", "L N", "", "Z"], dtypes=UINT8),
+        M=(0, 2),
+        K=(1, 3),
+        L=(1, 3),
+        N=(1, 4),
+        Z=(1, 4),
+    )
+    q = ["M K", "", "", "L N", "Z", "Z", "", ""]
+    kinds = [UINT8, 1, UINT8, UINT8, 1, UINT8, 1, UINT8]
+    agrees(one("QLinearMatMul", q, dtypes=kinds), M=(0, 2), K=(1, 3), L=(1, 3), N=(1, 4), Z=(1, 4))
+
+
+def test_det() -> None:
+    agrees(one("Det", ["B N M"]), B=SIZES, N=SIZES, M=SIZES)
+
+
+@pytest.mark.parametrize(
+    ("equation", "inputs"),
+    [
+        ("ij,jk->ik", ["A B", "C D"]),
+        ("ij,jk", ["A B", "C D"]),
+        ("ij,ij->ij", ["A B", "C D"]),
+        ("ii->i", ["A B"]),
+        ("ii", ["A B"]),
+        ("ba", ["A B"]),
+        ("ij->", ["A B"]),
+        ("...ij,...jk->...ik", ["A 2 B", "C D 3"]),
+        ("...ij,...jk", ["A 2 B", "C D 3"]),
+        ("...i->i...", ["A B C"]),
+        ("ij, ->ij", ["A B", ""]),
+        ("bhid, bhjd -> bhij", ["A 2 B 4", "A 2 C D"]),
+        ("aBc,cB->Ba", ["A B C", "C D"]),
+    ],
+)
+def test_einsum(equation: str, inputs: list[str]) -> None:
+    names = sorted({t for i in inputs for t in i.split() if t.isalpha()})
+    agrees(one("Einsum", inputs, {"equation": equation}), **{n: (1, 2, 4) for n in names})
+
+
+@pytest.mark.parametrize(
+    ("equation", "inputs"),
+    [
+        ("ij->iij", ["A B"]),
+        ("ij->k", ["A B"]),
+        ("ijk->i", ["A B"]),
+        ("i,j->ij", ["A"]),
+        ("...ij->ij", ["A B C"]),
+        ("i$->i", ["A B"]),
+    ],
+)
+def test_einsum_that_cannot_run(equation: str, inputs: list[str]) -> None:
+    assert shapesolve.analyze(one("Einsum", inputs, {"equation": equation})).conflicts
+
+
+def test_a_long_product_keeps_its_sizes() -> None:
+    widths = [8, 16, 4, 32]
+    for a, b in pairwise(widths):
+        assert shapes(one("MatMul", [f"N {a}", f"{a} {b}"])) == [f"[N, {b}]"]

@@ -1,0 +1,91 @@
+"""Image, region and box operators, against onnxruntime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import shapesolve
+
+from .conftest import FLOAT, INT64, agrees, one, shapes
+
+
+def test_grid_sample() -> None:
+    sizes = {"N": (0, 1, 2), "M": (0, 1, 2), "H": (0, 1, 3), "P": (0, 2)}
+    for opset in (16, 20, 22):
+        agrees(one("GridSample", ["N 2 H 4", "M P 5 2"], opset=opset), **sizes)
+    agrees(one("GridSample", ["N 2 H 4 3", "N P 5 6 K"], opset=20), N=(0, 1), H=(0, 2), P=(0, 2), K=(2, 3))
+    assert shapes(one("GridSample", ["?", "N P Q 2"], opset=16))[0] is not None
+
+
+@pytest.mark.parametrize("size", [[1, 2, 4, 5], [2, 2, 4, 5], [1, 2, 4, 5, 6], [1, 2, 0, 5], [0, 2, 4, 5]])
+def test_affine_grid(size: list[int]) -> None:
+    given = {1: np.array(size)}
+    agrees(one("AffineGrid", ["N R C"], {}, given, opset=20), N=(0, 1, 2), R=(2, 3), C=(3, 4))
+
+
+def test_affine_grid_of_a_size_that_is_an_input() -> None:
+    assert (
+        len(
+            shapesolve.analyze(one("AffineGrid", ["N 2 3", "4"], opset=20, dtypes=[FLOAT, INT64])).shapes[
+                "y0"
+            ]
+        )
+        == 4
+    )
+
+
+@pytest.mark.parametrize(
+    ("attrs", "image", "block"),
+    [
+        ({}, [6, 6], [3, 3]),
+        ({"strides": [2, 2]}, [5, 6], [3, 2]),
+        ({"pads": [1, 0, 1, 0]}, [2, 4], [3, 1]),
+        ({}, [2, 6], [3, 3]),
+    ],
+)
+def test_col2im(attrs: dict[str, list[int]], image: list[int], block: list[int]) -> None:
+    model = one("Col2Im", ["N C L"], attrs, {1: np.array(image), 2: np.array(block)}, opset=18)
+    agrees(model, N=(0, 1), C=(0, 6, 9, 17, 18), L=(0, 1, 4, 6, 8, 16))
+
+
+def test_regions() -> None:
+    attrs = {"output_height": 2, "output_width": 3}
+    zeros = {"x2": lambda at: np.zeros(at["S"], np.int64)}
+    for opset in (10, 16, 22):
+        model = one("RoiAlign", ["N 2 3 3", "R F", "S"], attrs, dtypes=[FLOAT, FLOAT, INT64], opset=opset)
+        agrees(model, zeros, N=(1, 2), R=(0, 1, 2), F=(4, 5), S=(0, 1, 2))
+    zeros = {"x1": lambda at: np.zeros((at["R"], at["F"]), np.float32)}
+    agrees(
+        one("MaxRoiPool", ["1 C 3 3", "R F"], {"pooled_shape": [2, 2]}),
+        zeros,
+        C=(1, 2),
+        R=(0, 1, 2),
+        F=(4, 5),
+    )
+
+
+@pytest.mark.parametrize("most", [None, -1, 0, 1, 3])
+def test_non_max_suppression(most: int | None) -> None:
+    given = {} if most is None else {2: np.array([most])}
+    model = one("NonMaxSuppression", ["B S K", "A C T"], {}, given, opset=11)
+    analysis = agrees(model, B=(0, 1), A=(0, 1), S=(0, 2), T=(0, 2), K=(3, 4), C=(0, 2))
+    rows = analysis.shapes["y0"][0]
+    if most is None or most <= 0:
+        assert rows.value == 0
+    else:
+        at = {"B": 2, "A": 2, "S": 5, "T": 5, "K": 4, "C": 3}
+        top = 2 * 3 * min(5, most)
+        limits = [
+            e.cond.evaluate({**at, rows.name: n})
+            for e in analysis.walk.log
+            for n in (top, top + 1)
+            if rows.name in e.cond.free
+        ]
+        assert limits[-2:] == [True, False]
+
+
+def test_image_decoder() -> None:
+    assert str(shapesolve.analyze(one("ImageDecoder", ["B"], dtypes=2, opset=20)).shapes["y0"][2]) == "3"
+    grey = one("ImageDecoder", ["B"], {"pixel_format": "Grayscale"}, dtypes=2, opset=20)
+    assert str(shapesolve.analyze(grey).shapes["y0"][2]) == "1"

@@ -1,0 +1,218 @@
+"""Contracts: what they say, who needs it, that they are exact, that they are the same in every process."""
+
+import json
+import os
+import subprocess
+import sys
+from itertools import product
+
+import pytest
+
+from shapesolve.solver.contract import find_contract
+
+from .building import random_system, system
+
+
+def contract(inputs, *texts):
+    s = system(*texts, inputs=inputs)
+    return find_contract(s.constraints, s.facts, inputs.split())
+
+
+# (input symbols, what nodes state, the contract)
+CASES = [
+    ("H", ["(H + 31)//32 == 7"], ["193 <= H <= 224"]),
+    (
+        "N H W",
+        ["(H + 31)//32 >= 7", "(W + 31)//32 >= 7", "N*2048*((H + 31)//32 - 6)*((W + 31)//32 - 6) == 2048*N"],
+        ["193 <= H <= 224", "193 <= W <= 224"],
+    ),
+    ("N H W", ["N*(H//32)*(W//32)*512 == N*25088"], ["(H//32)*(W//32) == 49"]),
+    ("H", ["2*(H//8) == H//4", "2*(H//4) == H//2", "2*(H//2) == H"], ["H % 8 == 0"]),
+    ("H", ["H % 4 == 0", "H % 6 == 0"], ["H % 12 == 0"]),
+    ("H", ["H//2 - 3 >= 0", "(H - 7)//2 + 1 >= 0"], ["H >= 6"]),
+    ("H", ["H % 32 == 0", "193 <= H", "H <= 230"], ["H == 224"]),
+    ("past seq total", ["total == past + seq"], ["total == past + seq"]),
+    ("past seq", ["past + seq <= 512", "past + seq <= 600", "past <= 700"], ["past + seq <= 512"]),
+    ("batch seq", ["seq <= 512", "batch >= 1"], ["seq <= 512", "batch >= 1"]),
+    ("batch seq", ["seq <= 512 or batch*seq == 0"], ["seq <= 512"]),
+    ("M N", ["M == N or M == 1 or N == 1"], ["M == N or M == 1 or N == 1"]),
+    ("N", ["N == 64 or N == 1"], ["N == 1 or N == 64"]),
+    ("N", ["N == 64 or N == 1", "N == 32 or N == 1"], ["N == 1"]),
+    ("N K", ["N*K == 6*N", "K >= 2"], ["K == 6"]),
+    ("heads hidden", ["64*heads == hidden"], ["hidden == 64*heads"]),
+    ("s b", ["s % 2 == 0 if b == 3"], ["s % 2 == 0 or b != 3"]),
+    ("N", [], []),
+]
+
+
+@pytest.mark.parametrize(("inputs", "stated", "expected"), CASES, ids=[" & ".join(s) for _, s, _ in CASES])
+def test_contracts_read_as_a_person_would_write_them(inputs, stated, expected):
+    found = [str(t) for t in contract(inputs, *stated)]
+    assert sorted(map(_normal, found)) == sorted(map(_normal, expected))
+
+
+def _normal(text):
+    return " or ".join(sorted(text.replace("64*heads == hidden", "hidden == 64*heads").split(" or ")))
+
+
+def test_terms_know_their_nodes():
+    c = contract(
+        "H W", "2*(H//8) == H//4", "2*(H//4) == H//2", "2*(H//2) == H", "2*(H//2) == H", "2*(W//2) == W"
+    )
+    assert c["H"].nodes == ("/n0", "/n1", "/n2", "/n3")
+    assert c["W"].nodes == ("/n4",)
+    assert repr(c) == "Contract(H % 8 == 0, W % 2 == 0)"
+    assert c[0].symbols == ("H",)
+
+
+def test_order_is_equalities_ranges_divisibility_alternatives():
+    c = contract(
+        "batch past seq total H M N",
+        "M == N or M == 1 or N == 1",
+        "H % 32 == 0",
+        "seq <= 512",
+        "total == past + seq",
+        "batch >= 1",
+    )
+    assert [t.kind for t in c] == ["equality", "range", "divisibility", "alternative", "nonempty"]
+
+
+def test_assumptions_are_named_where_they_were_used():
+    c = contract("N H", "N*((H + 31)//32) == 7*N", "H >= 2")
+    assert [(str(t), t.assumptions) for t in c] == [("193 <= H <= 224", ("N >= 1",))]
+    assert contract("H", "H % 8 == 0").assumptions == ()
+
+
+def test_conditions_on_data_and_of_the_user_are_kept_apart():
+    c = contract("N H", "definition: _d0 <= N", "_d0 >= 7", "user: H % 2 == 0", "H % 4 == 0")
+    assert [str(t) for t in c] == ["N >= 7", "H % 4 == 0"]
+    assert [str(t) for t in c.internal] == ["_d0 >= 7"]
+    assert not contract("N", "definition: _d0 <= N").internal
+    given = contract("H", "user: H % 2 == 0", "H >= 5")
+    assert [str(t) for t in given.assumed] == ["H % 2 == 0"]
+    assert [str(t) for t in given] == ["H >= 5"]
+    declared = contract("H W", "declared: H == W", "H >= 5")
+    assert [str(t) for t in declared.declared] == ["H == W"]
+    assert [str(t) for t in declared] == ["H >= 5"]
+
+
+def test_a_contradiction_accepts_nothing():
+    c = contract("H", "H >= 5", "H <= 3")
+    assert c.impossible
+    assert c.holds({"H": 4}) is False
+
+
+def test_a_model_for_empty_inputs_only():
+    c = contract("x y", "x*y == 6*y or y == 0", "x <= 5 or y == 0")
+    assert not c.impossible
+    assert c.holds({"x": 3, "y": 0}) is True
+    assert c.holds({"x": 6, "y": 1}) is False
+
+
+@pytest.mark.parametrize("seed", range(300, 420))
+def test_contracts_are_exact_for_sizes_that_are_not_empty(seed):
+    s = random_system(seed, "ab")
+    c = find_contract(s.constraints, s.facts, ["a", "b"])
+    for sizes in product(range(1, 12), repeat=2):
+        point = dict(zip("ab", sizes, strict=True))
+        truths = [n.evaluate(point) for n in s.needs]
+        if None not in truths:
+            assert c.holds(point) is all(truths), (s.needs, c, point)
+
+
+@pytest.mark.parametrize("seed", range(420, 480))
+def test_terms_without_assumptions_hold_for_empty_sizes_too(seed):
+    s = random_system(seed, "ab")
+    c = find_contract(s.constraints, s.facts, ["a", "b"])
+    for sizes in product(range(8), repeat=2):
+        point = dict(zip("ab", sizes, strict=True))
+        if all(n.evaluate(point) is True for n in s.needs):
+            assert not any(t.cond.evaluate(point) is False for t in c if not t.assumptions), (
+                s.needs,
+                c,
+                point,
+            )
+
+
+@pytest.mark.parametrize("seed", range(480, 510))
+def test_no_term_follows_from_the_others(seed):
+    s = random_system(seed, "ab")
+    c = find_contract(s.constraints, s.facts, ["a", "b"])
+    points = [dict(zip("ab", sizes, strict=True)) for sizes in product(range(1, 40), repeat=2)]
+    for term in c:
+        others = [t.cond for t in c if t is not term]
+        if term.kind in ("equality", "range", "divisibility") and all(t.kind != "other" for t in c):
+            alone = any(
+                all(o.evaluate(p) is True for o in others) and term.cond.evaluate(p) is not True
+                for p in points
+            )
+            assert alone, (s.needs, c, term)
+
+
+# ---------------------------------------------------------------------- exports
+
+
+def _function(source, name="check_sizes"):
+    namespace: dict[str, object] = {}
+    exec(source, namespace)  # noqa: S102  (the point of the test: the text is a working function)
+    return namespace[name]
+
+
+@pytest.mark.parametrize("seed", range(510, 540))
+def test_the_python_function_agrees_with_the_contract(seed):
+    s = random_system(seed, "ab")
+    c = find_contract(s.constraints, s.facts, ["a", "b"])
+    check = _function(c.to_python())
+    for sizes in product(range(1, 9), repeat=2):
+        point = dict(zip("ab", sizes, strict=True))
+        if c.holds(point) is not None:
+            needed = {n: point[n] for n in c.symbols}
+            assert (check(**needed) == []) == c.holds(point)
+
+
+def test_the_python_function_renames_what_is_no_identifier():
+    from shapesolve.dims import divides, ge, le, symbol
+
+    s = system(divides(2, symbol("my dim")), le(symbol("class"), 5), ge(symbol("n"), 3))
+    c = find_contract(s.constraints, s.facts, ["my dim", "class", "n"])
+    check = _function(c.to_python("accepts"), "accepts")
+    assert check(my_dim=4, size_class=5, n_2=3) == []
+    assert len(check(my_dim=3, size_class=9, n_2=3)) == 2
+    with pytest.raises(ValueError, match="not a name"):
+        c.to_python("no name")
+
+
+def test_json_and_smtlib():
+    import z3
+
+    c = contract("past seq total", "total == past + seq", "past + seq <= 512")
+    data = json.loads(json.dumps(c.to_json()))
+    assert [t["condition"] for t in data["terms"]] == [str(t) for t in c]
+    assert data["terms"][0]["nodes"]
+    text = c.to_smtlib()
+    assert ":named c0" in text
+    ctx = z3.Context()
+    solver = z3.Solver(ctx=ctx)
+    solver.from_string(text)
+    assert solver.check() == z3.sat
+
+
+_PRINT = """
+import json
+from shapesolve.solver.contract import find_contract
+from tests.solver.building import random_system
+for seed in range(12):
+    s = random_system(seed)
+    print(json.dumps(find_contract(s.constraints, s.facts, ["a", "b", "c"]).to_json()))
+"""
+
+
+def test_every_process_finds_the_same():
+    outputs = set()
+    for hash_seed in ("0", "1", "77"):
+        done = subprocess.run(
+            [sys.executable, "-c", _PRINT],
+            capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        )  # fmt: skip
+        outputs.add(done.stdout)
+    assert len(outputs) == 1
