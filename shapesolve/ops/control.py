@@ -29,6 +29,7 @@ from .iteration import Carried, kind_only
 from .joining import Choice, change_sizes, symbols_of
 from .op import InvalidNode, Op, Place
 from .registry import lower
+from .rehearsal import rehearsal
 from .types import Known, Tensor
 from .values import Elem, Value
 from .walk import Scope
@@ -129,7 +130,7 @@ def loop(op: Op) -> list[Known | None]:
     trips = _count_trips(op, limit, starts, goes_on, trip, carried.visible)
     begin = len(op.walk.log)
     if trips.ran.is_false:
-        with op.walk.rehearsal():
+        with rehearsal(op.walk):
             outs, _ = lower_inside(op, "body", _given(op, trip, carried.guess), TRUE)
     else:
         outs, _ = lower_inside(op, "body", _given(op, trip, carried.guess), trips.ran)
@@ -157,7 +158,7 @@ def _rehearse(op: Op, carried: Carried, trip: Dim) -> Cond | None:
         carried.give_up()
         return None
     while True:
-        with walk.rehearsal():
+        with rehearsal(walk):
             outs, _ = lower_inside(op, "body", _given(op, trip, carried.guess), TRUE)
         if carried.hold_against(outs[1 : len(carried.first) + 1]):
             return _condition_of(outs[0])
@@ -212,7 +213,7 @@ def _at_most_once(op: Op, first: Seq[Known | None], allowed: bool, starts: Cond 
         starts = op.walk.unknown_truth(op.node.inputs[1], op.tensor(1))
     trips = Trips(ite(starts, ONE, ZERO), True, starts)
     if starts.is_false:
-        with op.walk.rehearsal():
+        with rehearsal(op.walk):
             outs, _ = lower_inside(op, "body", _given(op, ZERO, first), TRUE)
     else:
         outs, _ = lower_inside(op, "body", _given(op, ZERO, first), starts)
@@ -266,7 +267,7 @@ def _fixed_rows(
     rows = outs[len(first) + 1 :]
     if not rows or _none(op, trips).is_false or op.walk.rehearsing >= _MAX_REHEARSING:
         return rows
-    with op.walk.rehearsal():
+    with rehearsal(op.walk):
         given = _given(op, trip, [_declared(op, k, known) for k, known in enumerate(first)])
         return lower_inside(op, "body", given, TRUE)[0][len(first) + 1 :]
 
@@ -276,9 +277,9 @@ def _rows(
 ) -> Known | None:
     """A scan output: what the body gives on each trip, stacked along a new axis.
 
-    All trips must give the same number of elements: onnxruntime counts them, and keeps the first shape. Without
-    trips the text says nothing of the other sizes: onnxruntime makes those 0 that it does not know before the
-    loop runs (that are not numbers in `fixed`).
+    All trips must give the same number of elements: onnxruntime counts them and keeps the first shape.
+    Without trips the text says nothing of the other sizes: onnxruntime makes those 0 that it does not know
+    before the loop runs (that are not numbers in `fixed`).
     """
     if not isinstance(out, Tensor):
         return None

@@ -1,7 +1,7 @@
 """Convolutions and pools.
 
-A window gives ``floor((size + pads - extent) / stride) + 1`` elements; that of a convolution has to fit. Where
-onnxruntime departs from the standard, the functions below say so.
+A window gives ``floor((size + pads - extent) / stride) + 1`` elements; that of a convolution has to fit.
+Where onnxruntime departs from the standard, the functions below say so.
 """
 
 from __future__ import annotations
@@ -217,8 +217,8 @@ def _unslide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
         full = (size - 1) * stride + extra[i] + w.extent[i]
         if wanted:
             chosen = constant(wanted[i - n])
-            gives_back = floor_div(chosen - w.extent[i] - extra[i], constant(stride)) + 1
-            reached = any_of((ge(full, chosen), eq(size, gives_back)))
+            gives_back = floor_div(chosen - w.extent[i], constant(stride)) + 1
+            reached = any_of((ge(full, chosen) if extra[i] < stride else FALSE, eq(size, gives_back)))
             op.require(
                 all_of((ge(size, 1), reached)), "output_shape must be reachable from the input", (x, i + 2)
             )
@@ -274,9 +274,9 @@ def _only_batch_empty(op: Op, x: int, shape: Shape, axis: int, always: bool = Fa
 def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) -> Dim:
     """Elements that a pool gives along spatial axis `i`.
 
-    The standard rounds ``room / stride`` down. onnxruntime rounds toward zero: a window that is too large by less
-    than a stride still gives one element, by less than two strides none, and only then does the run fail. That
-    is stated here; a size 0 beside an empty batch is rejected where it would need a third formula.
+    The standard rounds ``room / stride`` down. onnxruntime rounds toward zero: a window that is too large by
+    less than a stride still gives one element, by less than two strides none, and only then the run fails.
+    That is stated here; a size 0 beside an empty batch is rejected where it would need a third formula.
     """
     size, stride = shape[i + 2], w.strides[i]
     if w.same:

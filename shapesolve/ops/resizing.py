@@ -107,7 +107,9 @@ def _by_sizes(op: Op, shape: Shape, axes: Seq[int], sizes: Seq[Dim]) -> Known:
     for axis, size in zip(axes, sizes, strict=True):
         d = shape[axis]
         op.require(
-            any_of((all_of((ge(d, 1), ge(size, int(policy == "stretch")))), all_of((eq(d, 0), eq(size, 0))))),
+            any_of(
+                (all_of((ge(d, 1), ge(size, int(policy != "not_smaller")))), all_of((eq(d, 0), eq(size, 0))))
+            ),
             "a size can only be resized to a positive size, and nothing only to nothing",
             (0, axis),
             (3, None),
@@ -120,7 +122,10 @@ def _by_sizes(op: Op, shape: Shape, axes: Seq[int], sizes: Seq[Dim]) -> Known:
 
 
 def _keeping_aspect(op: Op, policy: str, dims: list[Dim], sizes: Seq[Dim]) -> list[Dim]:
-    """All axes scaled by the one factor that keeps each within (or at least at) its size, then rounded."""
+    """All axes scaled by the one factor that keeps each within (or at least at) its size, then rounded.
+
+    onnxruntime forgets axes that are given as negative numbers here; the standard does not.
+    """
     larger = policy == "not_smaller"
     known = [d.value for d in dims if d.value]
     wanted = [s.value for s in sizes if s.value is not None]

@@ -16,6 +16,7 @@ from .declared import declared_known
 from .joining import OPEN, closed, common, element, symbols_of
 from .op import InvalidNode, Op
 from .registry import lower
+from .rehearsal import rehearsal
 from .types import Known, Optional, Sequence, Tensor
 from .values import MAX_ELEMENTS, Value
 
@@ -255,7 +256,7 @@ def sequence_map(op: Op) -> list[Known | None]:
         element(op, s.elem) if (s := op.sequence(i)) is not None else op.known(i) for i in range(op.n_in)
     ]
     if length.value == 0:
-        with op.walk.rehearsal():
+        with rehearsal(op.walk):
             outs, _ = lower_inside(op, "body", given, TRUE)
     else:
         outs, _ = lower_inside(op, "body", given, ge(length, 1))
@@ -281,7 +282,7 @@ def _mapped_one_by_one(op: Op, length: Dim) -> list[list[Known | None]] | None:
     made = []
     for k in range(length.const):
         given = [items[k] if (items := sequences.get(i)) is not None else op.known(i) for i in range(op.n_in)]
-        with op.walk.rehearsal():
+        with rehearsal(op.walk):
             outs, _ = lower_inside(op, "body", given, TRUE)
         made.append([_kept(op, out, visible) for out in outs])
     return made

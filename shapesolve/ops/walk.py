@@ -7,8 +7,7 @@ same outputs, which makes the repeated layers of a model cost a lookup each.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -96,18 +95,6 @@ class Scope:
     refined: set[str] = field(default_factory=set)  # names in `env` that belong to a scope around it
     depth: int = 0
     repeats: bool = False  # lowered once for all trips of a loop
-
-
-class Settled:
-    """Facts that only answer: nothing more is learned (see `Walk.rehearsal`)."""
-
-    def __init__(self, facts: FactStore) -> None:
-        self.version, self.dim, self.cond, self.why = facts.version, facts.dim, facts.cond, facts.why
-        self.introduce = facts.introduce
-
-    def assume(self, cond: Cond, cause: int) -> bool:
-        """Not taken for granted."""
-        return True
 
 
 class Walk:
@@ -443,29 +430,7 @@ class Walk:
         """A scope inside `scope`."""
         if scope.depth >= MAX_DEPTH:
             raise InvalidNode(f"subgraphs are nested more than {MAX_DEPTH} deep")
-        inner = Scope(prefix, scope.opsets, parent=scope, guard=all_of((scope.guard, guard)), attrs=scope.attrs)
+        inner = Scope(prefix, scope.opsets, parent=scope, attrs=scope.attrs)
+        inner.guard = all_of((scope.guard, guard))
         inner.depth, inner.repeats = scope.depth + 1, scope.repeats
         return inner
-
-    @contextmanager
-    def rehearsal(self) -> Iterator[None]:
-        """Lower without saying anything: what is logged, noted, named or learned inside is forgotten."""
-        kept = {name: getattr(self, name) for name in _SAID}
-        for name in ("log", "clashes", "opens", "notes"):
-            setattr(self, name, [])
-        self.tensors, self.producers, self._memo = {}, {}, {}
-        self.hints, self.chosen = dict(self.hints), dict(self.chosen)
-        self.poisoned, self._taken = set(self.poisoned), set(self._taken)
-        self.facts = Settled(self.facts)
-        self.rehearsing += 1
-        try:
-            yield
-        finally:
-            self.rehearsing -= 1
-            for name, value in kept.items():
-                setattr(self, name, value)
-
-
-_SAID = (
-    "log", "clashes", "opens", "notes", "tensors", "producers", "_memo", "hints", "chosen", "poisoned", "_taken", "facts",
-)  # fmt: skip

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 #: (style, text); styles: "" plain, "bold", "dim", "error", "warning", "info", "good", "shape", "name", "code"
 Piece = tuple[str, str]
 Line = tuple[Piece, ...]
 
+#: what a terminal would obey instead of showing it: names come from files that nobody vouches for
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    r"""The text with control characters written as ``\x1b``, so that a name cannot steer a terminal."""
+    return _CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
+
 
 def line(*pieces: Piece | str) -> Line:
     """A line of pieces; plain strings have no style."""
-    return tuple(("", p) if isinstance(p, str) else p for p in pieces)
+    return tuple(("", visible(p)) if isinstance(p, str) else (p[0], visible(p[1])) for p in pieces)
 
 
 def plain(lines: Iterable[Line]) -> str:

@@ -10,10 +10,13 @@ from .names import Row, grouped
 
 if TYPE_CHECKING:
     from ..analysis import Analysis, Finding
+    from ..solver.terms import Term
 
 _WIDTH = 10
 _MAX_TERMS = 20
 _MAX_NODES = 3
+_MAX_LEGEND = 12
+_TERM_WIDTH = 48
 
 
 def render_text(analysis: Analysis) -> str:
@@ -31,6 +34,7 @@ def report_lines(analysis: Analysis, seconds: float | None = None) -> Iterator[L
     widths = _widths([r for group in rows.values() for r in group])
     for title, group in rows.items():
         yield from _table(title, group, widths)
+    yield from legend_lines(analysis, [*inputs, *outputs])
     yield ()
     yield from contract_lines(analysis)
     yield ()
@@ -41,7 +45,8 @@ def headline(analysis: Analysis, seconds: float | None = None) -> Line:
     """``model.onnx   8,175 nodes · opset 17 · 0.21 s``."""
     model = analysis.model
     name = model.path.name if model.path is not None else (model.graph.name or "model")
-    facts = [f"{len(model.graph.nodes):,} nodes"]
+    count = len(model.graph.nodes)
+    facts = [f"{count:,} node{'s' if count != 1 else ''}"]
     if "" in model.opsets:
         facts.append(f"opset {model.opsets['']}")
     if seconds is not None:
@@ -76,6 +81,7 @@ def tensor_lines(analysis: Analysis, names: list[str]) -> Iterator[Line]:
     """A table of tensors."""
     rows = [Row(n, *_one(analysis, n), 0) for n in names]
     yield from _table("tensors", rows, _widths(rows))
+    yield from legend_lines(analysis, names)
 
 
 def _one(analysis: Analysis, name: str) -> tuple[str, str]:
@@ -83,29 +89,57 @@ def _one(analysis: Analysis, name: str) -> tuple[str, str]:
     return row.dtype, row.shape
 
 
-def contract_lines(analysis: Analysis) -> Iterator[Line]:
+def legend_lines(analysis: Analysis, names: Iterable[str]) -> Iterator[Line]:
+    """What the generated symbols (``_d0``) in these tensors' shapes stand for."""
+    reasons = analysis.walk.reasons
+    used = dict.fromkeys(s for n in names for d in analysis.shapes.get(n, ()) for s in sorted(d.free) if s in reasons)
+    shown = list(used)[:_MAX_LEGEND]
+    width = max((len(s) for s in shown), default=0)
+    for i, name in enumerate(shown):
+        label = "where" if i == 0 else ""
+        yield line(("dim", label.ljust(_WIDTH)), ("shape", name.ljust(width)), "  ", ("dim", reasons[name]))
+    if len(used) > _MAX_LEGEND:
+        yield line(" " * _WIDTH, ("dim", f"and {len(used) - _MAX_LEGEND} more generated names"))
+
+
+def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterator[Line]:
     """What the input sizes must satisfy, and which nodes need it."""
     if analysis.conflicts:
         yield line(("dim", "contract".ljust(_WIDTH)), ("error", "no input sizes run: the model contradicts itself"))
         return
-    terms = list(analysis.contract)
+    contract = analysis.contract
+    if contract.impossible:
+        yield line(("dim", "contract".ljust(_WIDTH)), ("error", "no input sizes satisfy all requirements"))
+        return
+    terms = list(contract)
     if not terms:
         yield line(("dim", "contract".ljust(_WIDTH)), "none: every input size runs, as far as the rules know")
-        return
-    assumed = "for non-empty inputs" if analysis.contract.assumptions else "for all inputs"
-    yield line(("dim", "contract".ljust(_WIDTH)), ("dim", assumed))
-    width = min(max(len(t.text) for t in terms[:_MAX_TERMS]), 48)
-    for term in terms[:_MAX_TERMS]:
+    else:
+        assumed = "for non-empty inputs" if contract.assumptions else "for all inputs"
+        yield line(("dim", "contract".ljust(_WIDTH)), ("dim", assumed))
+        yield from _terms(terms, limit)
+    if contract.internal:
+        count = len(contract.internal)
+        what = "conditions" if count > 1 else "condition"
+        yield line(" " * _WIDTH, ("dim", f"and {count} {what} on data that input sizes do not decide"))
+        if limit is None:
+            yield from _terms(list(contract.internal), limit)
+
+
+def _terms(terms: list[Term], limit: int | None) -> Iterator[Line]:
+    shown = terms[:limit]
+    width = min(max(len(t.text) for t in shown), _TERM_WIDTH)
+    for term in shown:
         yield line(" " * _WIDTH, ("shape", term.text.ljust(width)), "  ", ("dim", _needed_by(term.nodes)))
-    if len(terms) > _MAX_TERMS:
-        yield line(" " * _WIDTH, ("dim", f"and {len(terms) - _MAX_TERMS} more: shapesolve contract"))
+    if limit is not None and len(terms) > limit:
+        yield line(" " * _WIDTH, ("dim", f"and {len(terms) - limit} more: shapesolve contract"))
 
 
 def _needed_by(nodes: tuple[str, ...]) -> str:
     if not nodes:
         return ""
     shown = ", ".join(nodes[:_MAX_NODES]) + (" …" if len(nodes) > _MAX_NODES else "")
-    return f"needed by {len(nodes)} node{'s' if len(nodes) > 1 else ''}   {shown}"
+    return f"needed by {len(nodes)} {'nodes' if len(nodes) > 1 else 'node '}   {shown}"
 
 
 def summary_lines(analysis: Analysis) -> Iterator[Line]:
@@ -115,12 +149,16 @@ def summary_lines(analysis: Analysis) -> Iterator[Line]:
         yield line(("dim", "findings".ljust(_WIDTH)), ("good", "none"))
         return
     counts = {s: sum(f.severity == s for f in found) for s in ("error", "warning", "info")}
-    told = ", ".join(f"{n} {s}{'s' if n > 1 and s != 'info' else ''}" for s, n in counts.items() if n)
     worst = next(s for s, n in counts.items() if n)
-    yield line(("dim", "findings".ljust(_WIDTH)), (worst, told))
+    yield line(("dim", "findings".ljust(_WIDTH)), (worst, counted(counts)))
     for finding in found:
         yield ()
         yield from finding_lines(finding)
+
+
+def counted(counts: dict[str, int]) -> str:
+    """``2 errors, 1 warning``."""
+    return ", ".join(f"{n} {s}{'s' if n > 1 and s != 'info' else ''}" for s, n in counts.items() if n)
 
 
 def findings_text(findings: Iterable[Finding]) -> str:
@@ -132,7 +170,8 @@ def finding_lines(finding: Finding) -> Iterator[Line]:
     """One finding: code and title, place, operands, the steps that lead to it, notes, help."""
     yield line((finding.severity, f"{finding.severity}[{finding.code}]"), ("bold", f": {finding.title}"))
     if finding.node:
-        yield line(("dim", "  --> "), finding.node, ("dim", f"  {finding.op_type}" if finding.op_type else ""))
+        kind = finding.op_type if finding.op_type and finding.op_type not in finding.node else ""
+        yield line(("dim", "  --> "), finding.node, ("dim", f"  ({kind})" if kind else ""))
     if finding.operands:
         name_width = max(len(n) for n, _, _ in finding.operands)
         shape_width = max(len(s) for _, s, _ in finding.operands)
@@ -146,7 +185,8 @@ def finding_lines(finding: Finding) -> Iterator[Line]:
                 ("dim", origin),
             )
     if finding.steps:
-        yield line(("dim", "   |"))
+        if finding.operands:
+            yield line(("dim", "   |"))
         for i, step in enumerate(finding.steps, 1):
             yield line(("dim", f"  {i:>2}  "), step.text)
     for note in finding.notes:

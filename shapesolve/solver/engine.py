@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Literal
 
-from ..dims import FALSE, Cond, Dim, constant, ge
+from ..dims import FALSE, Cond, Dim, any_of, constant, eq, ge
+from ..dims.traverse import atoms_of
 from . import budget
 from .search import Contradiction, Model, find_model, satisfies, shrink
 
@@ -124,7 +126,8 @@ class Engine:
     # ------------------------------------------------------------------ one connected group of conditions
 
     def _component(self, conds: Iterable[Cond], cheap: bool) -> Answer:
-        key = tuple(sorted({c for c in conds if not c.is_true}, key=_order))
+        stated = {c for c in conds if not c.is_true}
+        key = tuple(sorted(stated.union(legal_broadcasts(stated)), key=_order))
         if not key:
             return Answer("sat", {})
         found = self._memo.get(key)
@@ -238,6 +241,12 @@ def components(conds: Iterable[Cond]) -> list[list[Cond]]:
     return groups
 
 
+def legal_broadcasts(conds: Iterable[Cond]) -> list[Cond]:
+    """What makes the broadcasts in `conds` legal; a size `broadcast(a, b)` means nothing elsewhere."""
+    pairs = [p for a in atoms_of(*conds) if a.kind == "broadcast" for p in combinations(a.args, 2)]
+    return [any_of((eq(a, b), eq(a, 1), eq(b, 1))) for a, b in dict.fromkeys(pairs)]
+
+
 def _order(c: Cond) -> Any:
     return c.order
 
@@ -305,6 +314,7 @@ def _tracked_core(conds: Sequence[Cond], limit: int) -> list[int] | None:
             solver = _solver(z3, scope.ctx, limit)
             solver.set("core.minimize", True)
             formulas = [scope.formula(c) for c in conds]
+            solver.add([scope.formula(c) for c in legal_broadcasts(conds)])
             solver.add(scope.definitions)
             for i, formula in enumerate(formulas):
                 solver.assert_and_track(formula, f"need!{i}")

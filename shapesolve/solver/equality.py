@@ -24,6 +24,8 @@ class Equality:
 
     def __str__(self) -> str:
         """``total == past + seq``: names before expressions."""
+        if len(self.members) == 2:
+            return str(eq(*self.members))
         names = [m for m in self.members if m.name is not None]
         rest = [m for m in self.members if m.name is None]
         return " == ".join(map(str, (*names, *rest)))

@@ -134,11 +134,11 @@ class Prover:
             return Proved((), self._core(cond, goal, given))
         assumed = self._relevant(goal, given)
         if assumed:
-            proof = self._under(cond, goal, given, assumed)
+            proof = self._under(cond, goal, given, assumed, sides)
             if proof is not None:
                 return proof
         if first.refuted and first.model is not None:
-            return self._refuted(cond, goal, first.model, sides)
+            return self._refuted(cond, first.model, sides)
         return Unknown(first.reason or "the solver gave up")
 
     # ------------------------------------------------------------------ quantities
@@ -179,11 +179,18 @@ class Prover:
 
     # ------------------------------------------------------------------ verdicts
 
-    def _under(self, cond: Cond, goal: Cond, given: list[Cond], assumed: list[Assumption]) -> Proof | None:
+    def _under(
+        self,
+        cond: Cond,
+        goal: Cond,
+        given: list[Cond],
+        assumed: list[Assumption],
+        sides: tuple[Dim, Dim] | None,
+    ) -> Proof | None:
         conds = [self.facts.cond(a.cond) for a in assumed]
         second = self.engine.entails(goal, [*given, *conds])
         if second.refuted and second.model is not None:
-            return self._refuted(cond, goal, second.model, None)
+            return self._refuted(cond, second.model, sides)
         if not second.proved:
             return None
         if not self.engine.satisfiable([*given, *conds]).sat:
@@ -200,9 +207,7 @@ class Prover:
         names = set(goal.free).union(*(c.free for c in given))
         return [a for a in self.assumptions if not self.facts.cond(a.cond).free.isdisjoint(names)]
 
-    def _refuted(
-        self, cond: Cond, goal: Cond, model: Mapping[str, int], sides: tuple[Dim, Dim] | None
-    ) -> Proof:
+    def _refuted(self, cond: Cond, model: Mapping[str, int], sides: tuple[Dim, Dim] | None) -> Proof:
         full = self.residue.complete(model)
         if self.residue.violates(full) or cond.evaluate(full) is True:
             return Unknown("the counterexample that was found does not satisfy all constraints")

@@ -49,19 +49,21 @@ def test_matmul_of_a_scalar_or_of_unfitting_sizes_is_a_conflict() -> None:
 def test_gemm(attrs: dict[str, int], c: str | None) -> None:
     model = one("Gemm", ["M K", "L N", *([] if c is None else [c])], attrs)
     names = {"M": (0, 2, 3), "K": (0, 3), "L": (0, 2, 3), "N": (1, 3)}
-    agrees(model, **names, **{n: (1, 3) for n in (c or "").split()})
+    agrees(model, **names, **dict.fromkeys((c or "").split(), (1, 3)))
 
 
 def test_gemm_before_7_broadcasts_only_when_told() -> None:
     plain = shapesolve.analyze(one("Gemm", ["M K", "K N", "1 N"], opset=6))
-    assert broken(plain, {"M": 2, "K": 3, "N": 4}) and not broken(plain, {"M": 1, "K": 3, "N": 4})
+    assert broken(plain, {"M": 2, "K": 3, "N": 4})
+    assert not broken(plain, {"M": 1, "K": 3, "N": 4})
     told = shapesolve.analyze(one("Gemm", ["M K", "K N", "1 N"], {"broadcast": 1}, opset=6))
     assert not broken(told, {"M": 2, "K": 3, "N": 4})
 
 
 def test_gemm_gives_its_inputs_rank_2() -> None:
     analysis = shapesolve.analyze(one("Gemm", ["?", "16 32"], opset=11))
-    assert len(analysis.shapes["x0"]) == 2 and str(analysis.shapes["x0"][1]) == "16"
+    assert len(analysis.shapes["x0"]) == 2
+    assert str(analysis.shapes["x0"][1]) == "16"
 
 
 def test_quantized_products() -> None:
@@ -102,7 +104,7 @@ def test_det() -> None:
 )
 def test_einsum(equation: str, inputs: list[str]) -> None:
     names = sorted({t for i in inputs for t in i.split() if t.isalpha()})
-    agrees(one("Einsum", inputs, {"equation": equation}), **{n: (1, 2, 4) for n in names})
+    agrees(one("Einsum", inputs, {"equation": equation}), **dict.fromkeys(names, (1, 2, 4)))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from random import Random
 from typing import NamedTuple
 
@@ -24,9 +23,9 @@ from shapesolve.dims import (
     parse_cond,
     symbol,
 )
-from shapesolve.dims.traverse import atoms_of
 from shapesolve.solver.constraint import Constraint, Origin
 from shapesolve.solver.constraints import ConstraintSet, need
+from shapesolve.solver.engine import legal_broadcasts
 from shapesolve.solver.facts import Facts
 
 
@@ -112,10 +111,5 @@ def random_system(seed: int, names: str = "abc", most: int = 4) -> System:
     """A system of up to `most` random conditions."""
     random = Random(seed)
     conds = [random_cond(random, names) for _ in range(random.randint(1, most))]
+    # nodes always state what makes a broadcast legal
     return system(*legal_broadcasts(conds), *conds, inputs=" ".join(names))
-
-
-def legal_broadcasts(conds: list[Cond]) -> list[Cond]:
-    """What makes the broadcasts in some conditions legal; nodes always state it."""
-    pairs = [p for a in atoms_of(*conds) if a.kind == "broadcast" for p in combinations(a.args, 2)]
-    return [any_of((eq(a, b), eq(a, 1), eq(b, 1))) for a, b in dict.fromkeys(pairs)]

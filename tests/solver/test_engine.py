@@ -12,7 +12,7 @@ from shapesolve.dims import TRUE, Dim, divides, eq, ge, le, ne, parse_cond
 from shapesolve.solver.engine import Engine, components, cone
 from shapesolve.solver.search import Contradiction, find_model, satisfies, shrink
 
-# Lemmas of shape arithmetic: (goal, what is given, who decides). The canonical form decides those marked `form`.
+# Lemmas of shape arithmetic: goal, what is given, who decides (`form`: the canonical form, without a solver).
 LEMMAS = [
     ("x//2*2 == x", ["x % 2 == 0"], ""),
     ("x//k*k == x", ["x == k*m", "k >= 1"], ""),

@@ -1,4 +1,4 @@
-"""The two layers agree: what the facts conclude, Z3 proves from the original constraints; evaluation agrees with both."""
+"""The two layers agree: what the facts conclude, Z3 proves from the original constraints."""
 
 from itertools import product
 

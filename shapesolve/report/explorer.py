@@ -1,0 +1,248 @@
+"""What the explorer shows, as plain data: tables that refer to each other by number.
+
+The front end (``explorer_src``) folds, searches, evaluates and derives from these tables alone; nothing that comes from the
+model is ever markup or code there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..dims import Cond, Dim, Shape, symbol
+from ..solver.constraints import need
+from .explorer_expressions import Expressions
+from .explorer_sizes import sample_sizes
+from .explorer_scopes import Scoped, find_scopes
+from .names import dtype_name
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+    from ..graph import Node
+    from ..solver.terms import Term
+
+FORMAT = 1
+#: kinds of tensors and of nodes in the tables
+COMPUTED, INPUT, STORED = 0, 1, 2
+OPERATOR, FOLDED, GRAPH_INPUT, GRAPH_OUTPUT = 0, 1, 2, 3
+#: inputs or outputs with names alike are one group from this number on
+_ALIKE = 4
+_NUMBER = re.compile(r"\d+")
+
+
+def explorer_data(analysis: Analysis) -> dict[str, Any]:
+    """The tables of one analysis; JSON-ready. `explorer_src/src/data.ts` has the types."""
+    return _Tables(analysis).data()
+
+
+class _Tables:
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.walk = analysis.walk
+        self.expressions = Expressions()
+        for name in analysis.symbols:
+            self.expressions.number(symbol(name))
+        self.names: dict[str, int] = {}
+        self.tensors: list[list[Any]] = []
+        self.shapes: dict[Shape, int] = {}
+        self.shape_rows: list[list[int]] = []
+        self.dtypes: dict[str, int] = {}
+        self.ops: dict[str, int] = {}
+        self.values: dict[int, list[int]] = {}
+        self.nodes: list[list[Any]] = []
+        self.by_label: dict[str, list[int]] = {}
+        self.scopes: list[tuple[int, str]] = []
+
+    def data(self) -> dict[str, Any]:
+        analysis = self.analysis
+        self._make_nodes()
+        model = analysis.model
+        contract = self._contract()
+        symbols = self._symbols()
+        requirements, constraints = self._constraints()
+        equal = [[self.expressions.shown(d) for d in e.members] for e in analysis.equalities]
+        return {
+            "format": FORMAT,
+            "model": {
+                "name": model.path.name if model.path is not None else (model.graph.name or "model"),
+                "nodes": len(model.graph.nodes),
+                "opset": model.opsets.get("", 0),
+            },
+            "symbols": symbols,
+            "rows": self.expressions.rows,
+            "texts": self.expressions.texts,
+            "shapes": self.shape_rows,
+            "dtypes": list(self.dtypes),
+            "ops": list(self.ops),
+            "tensors": self.tensors,
+            "values": self.values,
+            "scopes": self.scopes,
+            "nodes": self.nodes,
+            "contract": contract,
+            "requirements": requirements,
+            "constraints": constraints,
+            "equal": equal,
+            "findings": [self._finding(f) for f in analysis.diagnostics],
+        }
+
+    # ------------------------------------------------------------------ nodes and tensors
+
+    def _make_nodes(self) -> None:
+        analysis, walk = self.analysis, self.walk
+        calls = list(dict.fromkeys(walk.producers.values()))
+        outputs = [name for name, _ in analysis.model.graph.outputs]
+        moving = set(analysis.inputs)  # names whose data depends on the model's inputs
+        rows: list[list[Any]] = []
+        scoped: list[Scoped] = []
+        for node, prefix in calls:
+            reads = [self._source(name, prefix) if name else "" for name in node.inputs]
+            made = [prefix + name if name else "" for name in node.outputs]
+            fixed = not self._moves(node, prefix, reads, moving)
+            if not fixed:
+                moving.update(made)
+            label = prefix + node.label
+            weights = tuple(r for r in reads if r and r not in walk.producers and r not in analysis.inputs)
+            scoped.append(Scoped(label, node.op_type, weights, fixed))
+            self.by_label.setdefault(label, []).append(len(rows))
+            rows.append([label, self._op(node.op_type), 0, reads, made, FOLDED if fixed else OPERATOR])
+        scopes = find_scopes(scoped)
+        self.scopes = scopes.rows
+        for row, scope in zip(rows, scopes.of):
+            row[2] = scope
+        rows += self._ends("inputs", list(analysis.inputs), GRAPH_INPUT)
+        rows += self._ends("outputs", outputs, GRAPH_OUTPUT)
+        for i, row in enumerate(rows):
+            row[3] = [self._tensor(name) for name in row[3]]
+            row[4] = [self._tensor(name) for name in row[4]]
+            for t in row[4]:
+                if t >= 0:
+                    self.tensors[t][3:] = [INPUT if row[5] == GRAPH_INPUT else COMPUTED, i]
+        self.nodes = rows
+
+    def _moves(self, node: Node, prefix: str, reads: list[str], moving: set[str]) -> bool:
+        """Does the node's result depend on the model's inputs (as far as names tell)?"""
+        if node.subgraphs or prefix or (not reads and node.op_type != "Constant"):
+            return True
+        return any(r in moving for r in reads)
+
+    def _source(self, name: str, prefix: str) -> str:
+        """The tensor that `name` stands for in a scope: outside of a body where it is handed in."""
+        full = self.analysis.tracer.full_name(name, prefix)
+        for _ in range(64):
+            alias = self.walk.aliases.get(full)
+            if full in self.walk.producers or alias is None:
+                break
+            full = self.analysis.tracer.full_name(*alias)
+        return full
+
+    def _ends(self, title: str, names: list[str], kind: int) -> list[list[Any]]:
+        """Inputs or outputs as nodes; many with names alike share a scope."""
+        alike = Counter(_NUMBER.sub("#", n) for n in names)
+        groups: dict[str, int] = {}
+        rows: list[list[Any]] = []
+        for name in names:
+            template = _NUMBER.sub("#", name)
+            scope = -1
+            if alike[template] >= _ALIKE or (len(names) > 2 * _ALIKE and "#" in template):
+                if template not in groups:
+                    groups[template] = len(self.scopes)
+                    self.scopes.append((-1, template if "#" in template else title))
+                scope = groups[template]
+            ends: list[list[str]] = [[], [name]] if kind == GRAPH_INPUT else [[name], []]
+            rows.append([name, self._op(title[:-1]), scope, *ends, kind])
+        return rows
+
+    def _op(self, name: str) -> int:
+        return self.ops.setdefault(name, len(self.ops))
+
+    def _tensor(self, name: str) -> int:
+        if not name:
+            return -1
+        number = self.names.get(name)
+        if number is None:
+            number = self.names[name] = len(self.tensors)
+            analysis = self.analysis
+            dtype = dtype_name(analysis.dtypes.get(name, 0))
+            self.tensors.append([
+                name,
+                self.dtypes.setdefault(dtype, len(self.dtypes)),
+                self._shape(analysis.shapes.get(name)),
+                INPUT if name in analysis.inputs else STORED,
+                -1,
+            ])  # fmt: skip
+            value = analysis.values.get(name)
+            elems = [e for e in (value.elems or ()) if isinstance(e, Dim)] if value is not None else []
+            if elems:
+                self.values[number] = [self.expressions.shown(e) for e in dict.fromkeys(elems)]
+        return number
+
+    def _shape(self, shape: Shape | None) -> int:
+        if shape is None:
+            return -1
+        number = self.shapes.get(shape)
+        if number is None:
+            number = self.shapes[shape] = len(self.shape_rows)
+            self.shape_rows.append([self.expressions.shown(d) for d in shape])
+        return number
+
+    # ------------------------------------------------------------------ sizes and conditions
+
+    def _symbols(self) -> list[dict[str, Any]]:
+        """Every symbol that an expression uses: those of the inputs first, then those that data decides."""
+        analysis = self.analysis
+        samples = sample_sizes(analysis)
+        replaced = {n: self.expressions.shown(d) for n, d in analysis.facts.substitution.items()}
+        out: list[dict[str, Any]] = []
+        for name in self.expressions.symbols:
+            entry: dict[str, Any] = {"name": name, "input": name in analysis.symbols}
+            if name in samples:
+                entry["sample"] = samples[name]
+            if name in replaced:
+                entry["is"] = replaced[name]
+            out.append(entry)
+        return out
+
+    def _contract(self) -> dict[str, Any]:
+        if self.analysis.conflicts:
+            return {"impossible": True, "terms": [], "assuming": []}
+        contract = self.analysis.contract
+        groups = {"": contract.terms, "assumed": contract.assumed, "declared": contract.declared, "data": contract.internal}
+        return {
+            "impossible": contract.impossible,
+            "assuming": list(contract.assumptions),
+            "terms": [self._term(t, why) for why, terms in groups.items() for t in terms],
+        }
+
+    def _term(self, term: Term, why: str) -> dict[str, Any]:
+        return {"text": term.text, "row": self.expressions.number(term.cond), "nodes": self._numbers(term.nodes), "kind": why}
+
+    def _constraints(self) -> tuple[list[list[Any]], dict[int, list[list[str]]]]:
+        """Distinct requirements with the nodes that have them, and what each node states."""
+        needed: dict[Cond, dict[int, None]] = {}
+        stated: dict[int, dict[tuple[str, str, str], None]] = {}
+        for c in self.analysis.constraints:
+            for n in self.by_label.get(c.origin.node, ()):
+                stated.setdefault(n, {})[c.role, str(c), c.origin.rule] = None
+                if c.role == "requirement":
+                    needed.setdefault(need(c), {})[n] = None
+        requirements = [[self.expressions.shown(c), list(ns)] for c, ns in needed.items() if not c.is_true]
+        return requirements, {n: [list(s) for s in rows] for n, rows in stated.items()}
+
+    def _finding(self, finding: Any) -> dict[str, Any]:
+        return {
+            "code": finding.code,
+            "severity": finding.severity,
+            "title": finding.title,
+            "node": finding.node,
+            "op": finding.op_type,
+            "nodes": self._numbers(dict.fromkeys([*([finding.node] if finding.node else []), *finding.nodes])),
+            "operands": [list(o) for o in finding.operands],
+            "steps": [[s.text, self._numbers([s.node])] for s in finding.steps],
+            "notes": list(finding.notes),
+            "help": finding.help,
+        }
+
+    def _numbers(self, labels: Iterable[str] | Mapping[str, None]) -> list[int]:
+        return [n for label in labels for n in self.by_label.get(label, ())]

@@ -1,0 +1,90 @@
+"""Dims and conditions as one flat table that the explorer evaluates without parsing any text.
+
+Every row refers to earlier rows only, so that one pass over the table gives all values. A row is a list that starts with
+its kind:
+
+    ["s", i]                 symbol number i
+    ["+", c, [k, row, ...]]  c plus terms: the integer k times the product of rows (any number of terms)
+    ["/", row, row]          floor division; no value when the divisor is 0
+    ["p", row]               max(row, 0)
+    ["b", row, ...]          broadcast: the first that is not 1, else 1
+    ["?", cond, row, row]    choice
+    ["==", row] ["!=", row] [">=", row]   relation with 0
+    ["and", cond, ...] ["or", cond, ...]  with Kleene's truth for parts without a value
+
+Integers outside the range that JavaScript's numbers hold exactly are written as decimal text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from ..dims import Atom, Cond, Dim
+
+Part: TypeAlias = "Dim | Cond | Atom"
+Row: TypeAlias = list[Any]
+
+_EXACT = 2**53
+_KINDS = {"//": "/", "pos": "p", "broadcast": "b", "ite": "?"}
+
+
+class Expressions:
+    """Builds the table; equal expressions share a row.
+
+    ``rows`` is the table, ``texts`` what people read in place of a row (only of those that were asked for), ``symbols``
+    the names by number.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.texts: dict[int, str] = {}
+        self.symbols: dict[str, int] = {}
+        self._numbers: dict[Part, int] = {}
+
+    def shown(self, part: Dim | Cond) -> int:
+        """The row of an expression that is displayed somewhere, so that its text is needed."""
+        number = self.number(part)
+        if number not in self.texts:
+            self.texts[number] = str(part)
+        return number
+
+    def number(self, part: Part) -> int:
+        """The row of an expression; parts come before the whole, however deep it is nested."""
+        found = self._numbers.get(part)
+        if found is not None:
+            return found
+        stack: list[tuple[Part, Iterator[Part]]] = [(part, iter(_parts(part)))]
+        while stack:
+            whole, rest = stack[-1]
+            missing = next((p for p in rest if p not in self._numbers), None)
+            if missing is not None:
+                stack.append((missing, iter(_parts(missing))))
+                continue
+            stack.pop()
+            self._numbers[whole] = len(self.rows)
+            self.rows.append(self._row(whole))
+        return self._numbers[part]
+
+    def _row(self, part: Part) -> Row:
+        numbers = self._numbers
+        if isinstance(part, Dim):
+            terms = [[_exact(c), *(numbers[a] for a in mono)] for mono, c in part.terms]
+            return ["+", _exact(part.const), *terms]
+        if isinstance(part, Cond):
+            return [part.kind, *(numbers[a] for a in part.args)]
+        if part.kind == "sym":
+            return ["s", self.symbols.setdefault(part.args[0], len(self.symbols))]
+        return [_KINDS[part.kind], *(numbers[a] for a in part.args)]
+
+
+def _parts(part: Part) -> list[Part]:
+    if isinstance(part, Dim):
+        return [a for mono, _ in part.terms for a in mono]
+    if isinstance(part, Atom) and part.kind == "sym":
+        return []
+    return list(part.args)
+
+
+def _exact(value: int) -> int | str:
+    return value if -_EXACT < value < _EXACT else str(value)

@@ -1,0 +1,148 @@
+"""Name scopes: the tree by which the explorer folds a graph.
+
+Exporters write scopes into node names (``/layers.0/attn/MatMul``). Where they don't, the names of the weights that nodes
+read tell (``model.layers.0.attn.weight``): the nodes between two weights belong to what these have in common. What is
+still too long for one picture is cut into runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from os.path import commonprefix
+
+Path = tuple[str, ...]
+
+#: most loose nodes that one scope shows; more are cut into runs
+MAX_LOOSE = 48
+_RUN = 24
+#: share of nodes whose names must have scopes for names to be trusted
+_SCOPED = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """What the tree needs to know of a node: its full label, operator, and the weights that it reads."""
+
+    label: str
+    op_type: str
+    weights: tuple[str, ...] = ()
+    hidden: bool = False
+
+
+@dataclass(slots=True)
+class Scopes:
+    """The tree: ``rows`` are (parent, name) with parent -1 at the top; ``of`` is the scope of each node, -1 for none."""
+
+    rows: list[tuple[int, str]] = field(default_factory=list)
+    of: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Branch:
+    name: str
+    members: list[int] = field(default_factory=list)
+    children: dict[str, _Branch] = field(default_factory=dict)
+
+
+def find_scopes(nodes: Sequence[Scoped]) -> Scopes:
+    """The scope tree of nodes in graph order."""
+    paths = [_path_of_label(n.label) for n in nodes]
+    scoped = sum(len(p) > 0 for p in paths)
+    if scoped < _SCOPED * len(nodes):
+        paths = [p or w for p, w in zip(paths, _paths_of_weights(nodes))]
+    root = _Branch("")
+    for i, path in enumerate(paths):
+        branch = root
+        for part in path:
+            branch = branch.children.setdefault(part, _Branch(part))
+        branch.members.append(i)
+    scopes = Scopes(of=[-1] * len(nodes))
+    stack = [(root, -1)]
+    while stack:
+        branch, number = stack.pop()
+        _place(branch, number, nodes, scopes)
+        below = []
+        for child in branch.children.values():
+            child = _merged(child)
+            scopes.rows.append((number, child.name))
+            below.append((child, len(scopes.rows) - 1))
+        stack += reversed(below)
+    return scopes
+
+
+def _merged(branch: _Branch) -> _Branch:
+    """A scope that holds nothing but one other scope is one with it: ``m/model``."""
+    while not branch.members and len(branch.children) == 1:
+        (child,) = branch.children.values()
+        branch = _Branch(f"{branch.name}/{child.name}", child.members, child.children)
+    return branch
+
+
+def _place(branch: _Branch, number: int, nodes: Sequence[Scoped], scopes: Scopes) -> None:
+    """Put the nodes of a scope into it, or into runs when they are too many for one picture."""
+    members = branch.members
+    if sum(not nodes[i].hidden for i in members) <= MAX_LOOSE:
+        for i in members:
+            scopes.of[i] = number
+        return
+    for run in _runs(members, nodes):
+        scopes.rows.append((number, _run_name([nodes[i] for i in run])))
+        for i in run:
+            scopes.of[i] = len(scopes.rows) - 1
+
+
+def _runs(members: list[int], nodes: Sequence[Scoped]) -> list[list[int]]:
+    """Nodes in graph order, cut where other scopes come in between for long and where a run is full."""
+    runs: list[list[int]] = [[]]
+    shown = 0
+    for i in members:
+        apart = bool(runs[-1]) and i - runs[-1][-1] > _RUN
+        if runs[-1] and (shown >= _RUN or (apart and shown >= 4)):
+            runs.append([])
+            shown = 0
+        runs[-1].append(i)
+        shown += not nodes[i].hidden
+    return runs
+
+
+def _run_name(run: list[Scoped]) -> str:
+    ops = Counter(n.op_type for n in run if not n.hidden) or Counter(n.op_type for n in run)
+    common = [op for op, _ in ops.most_common(2)]
+    return f"{', '.join(common)}{' …' if len(ops) > 2 else ''}"
+
+
+def _path_of_label(label: str) -> Path:
+    return tuple(p for p in label.split("/")[:-1] if p)
+
+
+def _paths_of_weights(nodes: Sequence[Scoped]) -> list[Path]:
+    """Scopes by the weights: a node that reads one is in its scope, the others are in what their neighbours share."""
+    own = [next((p for w in n.weights if (p := _path_of_weight(w))), None) for n in nodes]
+    after: list[Path] = []
+    following: Path = ()
+    for path in reversed(own):
+        following = path if path is not None else following
+        after.append(following)
+    after.reverse()
+    before: Path = ()
+    out: list[Path] = []
+    for path, following in zip(own, after):
+        if path is not None:
+            before = path
+        out.append(path if path is not None else tuple(commonprefix([before, following])))
+    return out
+
+
+def _path_of_weight(name: str) -> Path | None:
+    """``layers.0.attn.weight`` is of ``layers.0 / attn``: a number stays with the word before it."""
+    parts: list[str] = []
+    for word, numbers in groupby(name.split(".")[:-1], key=str.isdigit):
+        text = list(numbers)
+        if word and parts:
+            parts[-1] = ".".join([parts[-1], *text])
+        else:
+            parts += text
+    return tuple(parts) if len(parts) > 0 and all(parts) else None

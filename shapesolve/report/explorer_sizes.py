@@ -1,0 +1,36 @@
+"""Sizes to start from: small numbers for every dim name at which the model runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..dims import ge, symbol
+from ..solver.search import Contradiction, find_model
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+#: different numbers, so that a reader can tell the names apart
+_USUAL = (2, 5, 7, 11, 13, 17, 19, 23)
+
+
+def sample_sizes(analysis: Analysis) -> dict[str, int]:
+    """A size per dim name of the inputs that satisfies the contract where such sizes were found."""
+    names = list(analysis.symbols)
+    usual = {name: _USUAL[i % len(_USUAL)] for i, name in enumerate(names)}
+    if analysis.conflicts:
+        return usual
+    contract = analysis.contract
+    terms = [t.cond for t in (*contract.terms, *contract.assumed)]
+    linked = set().union(*(c.free for c in terms))
+    if not linked <= set(names):
+        terms = [c for c in terms if c.free <= set(names)]
+    for least in (2, 1):
+        conds = [*terms, *(ge(symbol(n), least) for n in sorted(linked))]
+        try:
+            found = find_model(conds) if conds else {}
+        except Contradiction:
+            continue
+        if found is not None:
+            return {n: found.get(n, usual[n]) for n in names}
+    return usual

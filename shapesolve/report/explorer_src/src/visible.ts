@@ -1,0 +1,151 @@
+// Which boxes and lines are in the picture: scopes are closed boxes until somebody opens them.
+
+import { NodeKind, type Tables } from "./data";
+
+/** A node is "n" and its number, a scope "s" and its number. */
+export type BoxId = string;
+
+export interface Box {
+  id: BoxId;
+  parent: BoxId | null;
+  open: boolean;
+}
+
+export interface Line {
+  id: string;
+  source: BoxId;
+  target: BoxId;
+  tensors: number[];
+  far: boolean; // of a box with many readers: drawn faintly and not part of the layout
+}
+
+export interface Picture {
+  boxes: Box[];
+  lines: Line[];
+}
+
+const MANY_READERS = 10;
+const OPENED_AT_START = 70;
+
+export class View {
+  readonly open = new Set<number>();
+  folded = false; // are constants and what is computed from them shown?
+  private top: number[] = [];
+
+  constructor(private readonly tables: Tables) {
+    this.openAtStart();
+  }
+
+  /** Open scopes from the top while the picture stays small. */
+  private openAtStart(): void {
+    const queue = this.tables.data.scopes.flatMap(([parent], s) => (parent < 0 ? [s] : []));
+    let count = queue.length + this.tables.data.nodes.filter((n) => n[2] < 0 && n[5] !== NodeKind.Folded).length;
+    for (let i = 0; i < queue.length; i++) {
+      const scope = queue[i];
+      const inside = this.tables.children[scope].filter((s) => this.tables.shown[s]).length + this.loose(scope);
+      const only = inside > 0 && count <= 12;
+      if (count + inside > OPENED_AT_START && !only) continue;
+      if (this.isEnds(scope)) continue;
+      this.open.add(scope);
+      count += inside;
+      queue.push(...this.tables.children[scope]);
+    }
+    this.refresh();
+  }
+
+  private loose(scope: number): number {
+    return this.tables.members[scope].filter((n) => this.tables.data.nodes[n][5] !== NodeKind.Folded).length;
+  }
+
+  /** Is it a group of graph inputs or outputs? */
+  isEnds(scope: number): boolean {
+    const first = this.tables.members[scope][0];
+    return first !== undefined && this.tables.data.nodes[first][5] >= NodeKind.Input;
+  }
+
+  toggle(scope: number): void {
+    if (this.open.has(scope)) this.open.delete(scope); else this.open.add(scope);
+    this.refresh();
+  }
+
+  closeAll(): void {
+    this.open.clear();
+    this.refresh();
+  }
+
+  openAll(): void {
+    this.tables.data.scopes.forEach((_, s) => this.open.add(s));
+    this.refresh();
+  }
+
+  /** Make a node visible. With `alone`, scopes that do not lead to it are closed. */
+  reveal(node: number, alone: boolean): void {
+    if (alone) this.open.clear();
+    if (this.tables.data.nodes[node][5] === NodeKind.Folded) this.folded = true;
+    for (let s = this.tables.data.nodes[node][2]; s >= 0; s = this.tables.data.scopes[s][0]) this.open.add(s);
+    this.refresh();
+  }
+
+  /** The box that stands for a node. */
+  boxOf(node: number): BoxId {
+    const scope = this.tables.data.nodes[node][2];
+    const closed = scope < 0 ? -1 : this.top[scope];
+    return closed < 0 ? `n${node}` : `s${closed}`;
+  }
+
+  /** Number of boxes in the picture. */
+  count(): number {
+    const boxes = new Set<BoxId>();
+    this.tables.data.nodes.forEach((n, i) => (this.folded || n[5] !== NodeKind.Folded) && boxes.add(this.boxOf(i)));
+    return boxes.size;
+  }
+
+  picture(): Picture {
+    const { nodes, scopes } = this.tables.data;
+    const boxes = new Map<BoxId, Box>();
+    const parentOf = (scope: number): BoxId | null => {
+      if (scope < 0) return null;
+      const id = `s${scope}`;
+      if (!boxes.has(id)) boxes.set(id, { id, parent: parentOf(scopes[scope][0]), open: true });
+      return id;
+    };
+    const hidden = nodes.map((n) => n[5] === NodeKind.Folded && !this.folded);
+    const box = nodes.map((_, i) => this.boxOf(i));
+    nodes.forEach((n, i) => {
+      if (hidden[i] || boxes.has(box[i])) return;
+      const scope = n[2];
+      const closed = scope < 0 ? -1 : this.top[scope];
+      const parent = parentOf(closed < 0 ? scope : scopes[closed][0]);
+      boxes.set(box[i], { id: box[i], parent, open: false });
+    });
+    const lines = new Map<string, { source: BoxId; target: BoxId; tensors: Set<number> }>();
+    nodes.forEach((n, i) => {
+      if (hidden[i]) return;
+      for (const t of n[3]) {
+        const from = t < 0 ? -1 : this.tables.producer(t);
+        if (from < 0 || hidden[from] || box[from] === box[i]) continue;
+        const id = `${box[from]}>${box[i]}`;
+        const line = lines.get(id);
+        if (line) line.tensors.add(t);
+        else lines.set(id, { source: box[from], target: box[i], tensors: new Set([t]) });
+      }
+    });
+    const readers = new Map<BoxId, number>();
+    for (const { source } of lines.values()) readers.set(source, (readers.get(source) ?? 0) + 1);
+    return {
+      boxes: [...boxes.values()],
+      lines: [...lines].map(([id, { source, target, tensors }]) => ({
+        id, source, target, tensors: [...tensors], far: readers.get(source)! > MANY_READERS,
+      })),
+    };
+  }
+
+  /** For each scope the outermost closed scope that hides it, or -1. Parents come before children in the table. */
+  private refresh(): void {
+    this.top = [];
+    this.tables.data.scopes.forEach(([parent], s) => {
+      const above = parent < 0 ? -1 : this.top[parent];
+      this.top.push(above >= 0 ? above : this.open.has(s) ? -1 : s);
+    });
+  }
+}

@@ -1,0 +1,44 @@
+"""Findings as GitHub workflow commands, which show up as annotations of a change.
+
+https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from .sarif import message_text
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis, Finding
+
+_COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
+
+
+def render_github(analysis: Analysis) -> str:
+    """The findings of one analysis, a line each."""
+    path = analysis.model.path
+    return "\n".join(annotation_lines([(str(path) if path is not None else "", analysis.diagnostics)]))
+
+
+def annotation_lines(findings: Iterable[tuple[str, Sequence[Finding]]]) -> Iterator[str]:
+    """One workflow command per finding of any number of files (path, findings)."""
+    for path, found in findings:
+        for finding in found:
+            yield command(_COMMANDS[finding.severity], message_text(finding), path, f"{finding.code} {finding.title}")
+
+
+def command(kind: str, message: str, path: str = "", title: str = "") -> str:
+    """``::error file=model.onnx,title=SS201 …::message``, escaped as the runner asks."""
+    properties = {"file": path, "title": title}
+    given = ",".join(f"{key}={_property(value)}" for key, value in properties.items() if value)
+    return f"::{kind}{' ' if given else ''}{given}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,97 @@
+"""Findings as SARIF 2.1.0, the format that code hosts show beside a change.
+
+https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from ..analysis.findings import CODES
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis, Finding
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+#: severity -> SARIF level
+LEVELS = {"error": "error", "warning": "warning", "info": "note"}
+
+
+def render_sarif(analysis: Analysis) -> str:
+    """The findings of one analysis."""
+    path = analysis.model.path
+    return sarif_text([(str(path) if path is not None else "", analysis.diagnostics)])
+
+
+def sarif_text(findings: Iterable[tuple[str, Sequence[Finding]]], unusable: Mapping[str, str] | None = None) -> str:
+    """One SARIF run over the findings of any number of files (path, findings); `unusable` are files that could not be read."""
+    codes = list(CODES)
+    rules = [
+        {
+            "id": code,
+            "shortDescription": {"text": text},
+            "defaultConfiguration": {"level": LEVELS[severity]},
+            "helpUri": f"https://shapesolve.readthedocs.io/findings/{code}/",
+        }
+        for code, (severity, text) in CODES.items()
+    ]
+    driver = {"name": "shapesolve", "version": _version(), "rules": rules}
+    run: dict[str, Any] = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(path, f, codes) for path, found in findings for f in found],
+    }
+    notifications = [
+        {"level": "error", "message": {"text": text}, "locations": [_place(path)]}
+        for path, text in (unusable or {}).items()
+    ]
+    if notifications:
+        run["invocations"] = [{"executionSuccessful": False, "toolExecutionNotifications": notifications}]
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1, ensure_ascii=False)
+
+
+def _result(path: str, finding: Finding, codes: list[str]) -> dict[str, Any]:
+    location: dict[str, Any] = _place(path) if path else {}
+    nodes = [n for n in dict.fromkeys((finding.node, *finding.nodes)) if n]
+    if nodes:
+        location["logicalLocations"] = [{"fullyQualifiedName": n, "kind": "function"} for n in nodes]
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "ruleIndex": codes.index(finding.code),
+        "level": LEVELS[finding.severity],
+        "message": {"text": message_text(finding)},
+    }
+    if location:
+        result["locations"] = [location]
+    return result
+
+
+def _place(path: str) -> dict[str, Any]:
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(path)}}}
+
+
+def _uri(path: str) -> str:
+    return Path(path).as_uri() if Path(path).is_absolute() else quote(Path(path).as_posix())
+
+
+def message_text(finding: Finding) -> str:
+    """A finding in one paragraph: what, where, the sides, the story, what to do."""
+    parts = [finding.title + (f" at {finding.node}" if finding.node else "")]
+    parts += [f"{name} {shape} {origin}" for name, shape, origin in finding.operands]
+    parts += [step.text for step in finding.steps]
+    parts += finding.notes
+    if finding.help:
+        parts.append(f"help: {finding.help}")
+    return "\n".join(parts)
+
+
+def _version() -> str:
+    try:
+        return version("shapesolve")
+    except PackageNotFoundError:
+        return "0"
