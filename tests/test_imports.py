@@ -23,6 +23,10 @@ ALLOWED: dict[str, set[str]] = {
     "analysis": LOWER,
     "report": LOWER | {"analysis"},
     "cli": EVERYTHING | {""},
+    "model_explorer": EVERYTHING,
+    "onnx_ir": EVERYTHING,
+    "pytest_plugin": EVERYTHING,
+    "testing": EVERYTHING,
     "__init__": EVERYTHING,
     "__main__": {"cli"},
 }

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 RENDERERS = {
     "html": "shapesolve.report.html:render_html",
     "notebook": "shapesolve.report.notebook:render_notebook",
+    "explore": "shapesolve.report.notebook:explore",
     "json": "shapesolve.report.json:render_json",
     "text": "shapesolve.report.text:render_text",
     "annotated": "shapesolve.report.annotate:annotate",
@@ -274,6 +275,10 @@ class Analysis:
         """One self-contained HTML page."""
         text: str = self._render("html")
         return text
+
+    def explore(self, height: int = 640) -> Any:
+        """The explorer as a notebook widget (extra ``notebook``); `height` in pixels."""
+        return self._render("explore", height)
 
     def _repr_html_(self) -> str:
         text: str = self._render("notebook")

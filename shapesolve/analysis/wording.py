@@ -139,7 +139,7 @@ def help_for(constraint: Constraint, analysis: Analysis) -> str:
         return _baked_help(constraint, analysis)
     (a, b) = origin.sites[:2]
     sa, sb = analysis.shapes.get(a.tensor), analysis.shapes.get(b.tensor)
-    if sa is None or sb is None or a.axis is None or b.axis is None:
+    if sa is None or sb is None or a.axis is None or b.axis is None or a.axis >= len(sa) or b.axis >= len(sb):
         return ""
     da, db = sa[a.axis], sb[b.axis]
     if origin.op_type in ("MatMul", "Gemm") and len(sb) >= 2 and len(sa) >= 2:

@@ -14,12 +14,24 @@ from math import ceil, floor
 from .core import Atom, Dim, Monomial
 
 Interval = tuple[int | None, int | None]
-#: intervals of symbols by name
-Known = Mapping[str, Interval]
+
+
+class Known(dict[str, Interval]):
+    """Intervals of symbols by name, with a memo of what follows from them; `forget` after a change."""
+
+    def __init__(self, intervals: Mapping[str, Interval] = {}) -> None:  # noqa: B006
+        super().__init__(intervals)
+        self.memo: dict[Dim | Atom, Interval] = {}
+
+    def forget(self) -> None:
+        """The intervals have changed."""
+        self.memo.clear()
+
+
 #: a linear form over monomials, with rational coefficients; () is the constant
 Form = dict[Monomial, Fraction | int]
 
-_NOTHING: Known = {}
+_NOTHING = Known()
 _BRANCHINGS = 3  # atoms relaxed per bound; each doubles the work
 
 
@@ -27,6 +39,17 @@ def bounds(dim: Dim, known: Known = _NOTHING) -> Interval:
     """``(lo, hi)`` of `dim`, None where unbounded."""
     if not dim.terms:
         return dim.const, dim.const
+    if not known or dim.free.isdisjoint(known):
+        if dim.bounds_memo is None:
+            dim.bounds_memo = _bounds(dim, _NOTHING)
+        return dim.bounds_memo
+    found = known.memo.get(dim)
+    if found is None:
+        found = known.memo[dim] = _bounds(dim, known)
+    return found
+
+
+def _bounds(dim: Dim, known: Known) -> Interval:
     plain = _interval_of(dict(dim.terms), dim.const, known)
     relaxable = [m[0] for m, _ in dim.terms if len(m) == 1 and m[0].kind in ("//", "pos")]
     if not relaxable or len(dim.terms) == 1:
@@ -156,13 +179,16 @@ def atom_bounds(atom: Atom, known: Known = _NOTHING) -> Interval:
                 return (k[0] if lo is None else lo if k[0] is None else max(lo, k[0])), k[1]
         return lo, None
     if known and not atom.free.isdisjoint(known):
-        return _compound(atom, lambda d: bounds(d, known), known)
+        found = known.memo.get(atom)
+        if found is None:
+            found = known.memo[atom] = _compound(atom, lambda d: bounds(d, known))
+        return found
     if atom.bounds_memo is None:
-        atom.bounds_memo = _compound(atom, Dim.bounds, _NOTHING)
+        atom.bounds_memo = _compound(atom, Dim.bounds)
     return atom.bounds_memo
 
 
-def _compound(atom: Atom, of: Callable[[Dim], Interval], known: Known) -> Interval:
+def _compound(atom: Atom, of: Callable[[Dim], Interval]) -> Interval:
     kind = atom.kind
     if kind == "pos":
         lo, hi = of(atom.args[0])

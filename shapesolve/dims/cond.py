@@ -157,7 +157,7 @@ def _relation(kind: str, d: Dim) -> Cond:
             return FALSE
         if hi == 0:
             return _relation("==", d)
-        return _clamped(kind, d) or _make(kind, (d,))
+        return _clamped(kind, d) or _unfloored(d) or _make(kind, (d,))
     never = d.const % g != 0
     if not never:
         if g > 1:
@@ -169,6 +169,19 @@ def _relation(kind: str, d: Dim) -> Cond:
     if never:
         return truth(kind == "!=")
     return _clamped(kind, d) or _make(kind, (d,))
+
+
+def _unfloored(d: Dim) -> Cond | None:
+    """``n//k >= c`` as ``n >= c*k``, ``n//k <= c`` as ``n <= c*k + k - 1``; None for another form."""
+    if len(d.terms) != 1 or len(d.terms[0][0]) != 1:
+        return None
+    atom, c = d.terms[0][0][0], d.terms[0][1]
+    if atom.kind != "//" or c not in (1, -1):
+        return None
+    n, k = atom.args[0], atom.args[1].value
+    if k is None or k < 1:
+        return None
+    return _relation(">=", n + d.const * k if c == 1 else (d.const * k + k - 1) - n)
 
 
 def _clamped(kind: str, d: Dim) -> Cond | None:
@@ -265,7 +278,14 @@ def _join(kind: str, conds: Iterable[Cond], neutral: Cond, absorbing: Cond) -> C
 def _implied(solved: tuple[str, Dim], others: Iterable[Cond]) -> bool:
     """Does one of the `others` hold wherever the symbol has its solved value?"""
     binding = dict([solved])
-    return any(solved[0] in q.free and q.subs(binding).is_true for q in others)
+    for q in others:
+        if solved[0] in q.free:
+            try:
+                if q.subs(binding).is_true:
+                    return True
+            except ZeroDivisionError:  # undefined there, so it does not hold there
+                continue
+    return False
 
 
 def implies(a: Cond, b: Cond) -> Cond:

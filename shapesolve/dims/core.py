@@ -356,7 +356,7 @@ class Dim:
         if self.bounds_memo is None:
             from .bounds import bounds
 
-            self.bounds_memo = bounds(self)
+            return bounds(self)
         return self.bounds_memo
 
     @property

@@ -87,11 +87,43 @@ def _by_constant(n: Dim, k: int) -> Dim:
 
 def _irreducible(r: Dim, k: int) -> Dim:
     """``r // k`` where nothing can be split off."""
-    inner = [m[0] for m, c in r.terms if c == 1 and len(m) == 1 and _constant_quotient(m[0])]
+    quotients = [m[0] for m, _ in r.terms if len(m) == 1 and _constant_quotient(m[0])]
+    for q in quotients:  # c*n + rest = c*(n % m) + (rest + c*m*(n//m)), and n % m is small
+        n, m = q.args
+        c = multiple_in(r, n)
+        if c:
+            small = (n - of_atom(q).scale(m.const)).scale(c)
+            whole = exact_quotient(r - small, constant(k))
+            lo, hi = small.bounds()
+            if whole is not None and lo is not None and hi is not None and lo // k == hi // k:
+                return whole + lo // k
+    inner = [q for q in quotients if ((q,), 1) in r.terms]
     if len(inner) == 1:  # (x//a + c) // k = (x + a*c) // (a*k)
         x, a = inner[0].args
         return _by_constant(x + (r - of_atom(inner[0])).scale(a.const), a.const * k)
+    if len(r.terms) == 1 and 0 <= r.const < k:
+        mono, c = r.terms[0]
+        if c == 1 and len(mono) == 1 and mono[0].kind == "pos":  # pos(y) // k = pos(y // k)
+            from .lattice import pos
+
+            return pos(_by_constant(mono[0].args[0] + r.const, k))
     return of_atom(make_atom("//", r, constant(k)))
+
+
+def multiple_in(n: Dim, base: Dim) -> int:
+    """The integer c with which ``c*base`` occurs in n, constants aside (0 when it does not)."""
+    table = dict(n.terms)
+    found: int | None = None
+    for mono, b in base.terms:
+        c = table.get(mono, 0)
+        if c % b:
+            return 0
+        c //= b
+        if found is None:
+            found = c
+        elif found != c:
+            return 0
+    return found or 0
 
 
 def _constant_quotient(atom: Atom) -> bool:

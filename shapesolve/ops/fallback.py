@@ -11,7 +11,7 @@ from onnx import helper
 from ..dims import Shape
 from ..graph import AttrRef, Function, Node, SequenceType, TensorType, ValueType, function_of, value_type
 from .declared import declared_known
-from .op import InvalidNode, Op
+from .op import InvalidNode, MalformedNode, Op
 from .schema import find_schema
 from .types import Known, Sequence, Tensor
 
@@ -24,6 +24,11 @@ def lower_unregistered(op: Op, scope: Scope) -> list[Known | None]:
     node = op.node
     function = _model_function(op.walk, node)
     if function is not None:
+        if op.n_in > len(function.inputs) or op.n_out > len(function.outputs):
+            raise MalformedNode(
+                f"function {function.name} has {len(function.inputs)} inputs and {len(function.outputs)} outputs, "
+                f"it is called with {op.n_in} and {op.n_out}"
+            )
         return lower_function(op, scope, function)
     schema = find_schema(node.domain, node.op_type, op.version)
     if schema is not None:

@@ -55,7 +55,7 @@ def rearranged(value: Value | None, change: Callable[[Array], Array]) -> Value |
 
 def held(op: Op, cond: Cond) -> bool:
     """Does `cond` follow from bounds, or from what earlier nodes need?"""
-    return cond.is_true or op.walk.facts.cond(cond).is_true
+    return cond.is_true or op.walk.facts.decide(cond) is True
 
 
 def is_empty(shape: Iterable[Dim]) -> Cond:

@@ -46,6 +46,10 @@ class InvalidNode(ValueError):
     """The node cannot run whatever its inputs are; the message says why in a sentence."""
 
 
+class MalformedNode(InvalidNode):
+    """The node does not fit its operator: a model that holds it cannot be loaded, even when it is never reached."""
+
+
 class Op:
     """A node with what is known of its inputs. Absent optional inputs count as not there."""
 
@@ -58,6 +62,8 @@ class Op:
     ) -> None:
         self.walk, self.node, self.inputs, self.version, self.attrs = walk, node, inputs, version, attrs
         self.names = node.inputs
+        if None in inputs:  # an input of the function around it that its caller left out
+            self.names = tuple([n if k is not None else "" for n, k in zip(node.inputs, inputs, strict=True)])
         self.n_out = len(node.outputs)
         self.requirements: list[Requirement] = []
         self.ambiguous: list[tuple[Dim, Dim, tuple[Place, ...]]] = []
@@ -365,4 +371,4 @@ def stored_value(value: Any) -> Value | None:
     return Value.stored(value) if isinstance(value, Constant) else None
 
 
-__all__ = ["INT64_MAX", "TRUE", "InvalidNode", "Op", "Place", "Requirement", "const_dims", "stored_value"]
+__all__ = ["INT64_MAX", "TRUE", "InvalidNode", "MalformedNode", "Op", "Place", "Requirement", "const_dims", "stored_value"]

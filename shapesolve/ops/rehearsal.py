@@ -22,7 +22,7 @@ class Settled:
 
     def __init__(self, facts: FactStore) -> None:
         self.version, self.dim, self.cond, self.why = facts.version, facts.dim, facts.cond, facts.why
-        self.introduce = facts.introduce
+        self.decide, self.introduce = facts.decide, facts.introduce
 
     def assume(self, cond: Cond, cause: int) -> bool:
         """Not taken for granted."""

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from ..dims import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, any_of, eq, le, symbol
+from ..dims import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, any_of, eq, ge, le, symbol
 from ..graph import Graph, Model, Node
 from ..solver.constraint import Role
 from .declared import declared_known
-from .op import InvalidNode, Op, Place, Requirement
+from .interface import misfit, mistyped
+from .op import InvalidNode, MalformedNode, Op, Place, Requirement
 from .registry import Registry, Rule
 from .schema import fill_types
 from .types import Interner, Known, Tensor
@@ -35,6 +36,7 @@ class FactStore(Protocol):
 
     def dim(self, d: Dim) -> Dim: ...
     def cond(self, c: Cond) -> Cond: ...
+    def decide(self, c: Cond) -> bool | None: ...
     def assume(self, cond: Cond, cause: int) -> bool: ...
     def introduce(self, name: str) -> None: ...
     def why(self, names: Iterable[str]) -> frozenset[int]: ...
@@ -216,14 +218,20 @@ class Walk:
         clashes = len(self.clashes)
         rule = self.rule(node, scope)
         try:
+            if rule is not None or not self._is_local(node):
+                self._check_interface(op, scope)
             if rule is None:
                 from .fallback import lower_unregistered
 
                 outputs = lower_unregistered(op, scope)
             else:
                 outputs = rule.lower(op)
+        except MalformedNode as e:
+            self.clash(str(e), node, scope, loads=False)
+            outputs = ()
         except InvalidNode as e:
-            self.clash(str(e), node, scope)
+            if len(self.clashes) == clashes:
+                self.clash(str(e), node, scope)
             outputs = ()
         except (DimTooLarge, ZeroDivisionError) as e:
             self.notes.append(Note("open", f"an expression could not be followed: {e}", node, scope.prefix))
@@ -237,16 +245,41 @@ class Walk:
         clean = len(self.clashes) == clashes
         if not clean:
             done = tuple(self._opened(k) for k in done)
+        for known in done:
+            if isinstance(known, Tensor) and known.shape is not None:
+                self._say_sizes(known.shape, node)
         return done, op, clean
+
+    def _say_sizes(self, shape: Shape, node: Node) -> None:
+        """A size is not negative, also where its expression does not show that."""
+        for d in shape:
+            if d.terms and (d.lo is None or d.lo < 0):
+                cond = ge(d, 0)
+                if self.facts.decide(cond) is None:
+                    self.define(cond, "a size is not negative", node)
 
     def rule(self, node: Node, scope: Scope) -> Rule | None:
         """The registered rule for a node; None for operators defined by the model or unknown to us."""
         key = (id(scope.opsets), node.domain, node.op_type)
         if key not in self._rules:
-            local = any(k[0] == node.domain and k[1] == node.op_type for k in self.model.functions)
             version = scope.opsets.get(node.domain, 1)
+            local = self._is_local(node)
             self._rules[key] = None if local else self.registry.lookup(node.domain, node.op_type, version)
         return self._rules[key]
+
+    def _is_local(self, node: Node) -> bool:
+        """Is the operator a function of the model?"""
+        functions = self.model.functions
+        return bool(functions) and any(k[0] == node.domain and k[1] == node.op_type for k in functions)
+
+    def _check_interface(self, op: Op, scope: Scope) -> None:
+        """Does the node fit its operator? Where only element types are wrong its shapes are still worth knowing."""
+        wrong = misfit(op.node, op.names, op.version)
+        if wrong is not None:
+            raise MalformedNode(wrong)
+        wrong = mistyped(op.node, op.inputs, op.version)
+        if wrong is not None:
+            self.clash(wrong, op.node, scope, loads=False)
 
     def _as_tuple(self, outputs: Any, node: Node) -> tuple[Known | None, ...]:
         n = len(node.outputs)
@@ -385,9 +418,9 @@ class Walk:
         causes = self.facts.why(cond.free | entry.guard.free) | {index}
         self.clashes.append(Clash(index, entry.why, entry.node, entry.prefix, causes))
 
-    def clash(self, message: str, node: Node, scope: Scope) -> None:
-        """A node that cannot run, whatever the sizes are."""
-        if scope.guard.is_true:
+    def clash(self, message: str, node: Node, scope: Scope, *, loads: bool = True) -> None:
+        """A node that cannot run, whatever the sizes are; with `loads` false the model fails even where it is not reached."""
+        if scope.guard.is_true or not loads:
             self.clashes.append(Clash(None, message, node, scope.prefix, frozenset()))
         else:  # then its branch must not be taken
             self.require(any_of(()), message, (), node, scope)

@@ -1,13 +1,13 @@
 """Annotated models: shapes written back as value_info, with expressions as ``dim_param``.
 
-The original is never touched. Names that the author declared on graph inputs and outputs stay, since consumers match on them.
+The original is never touched. Names that the author declared on graph inputs and outputs stay, since consumers match on
+them; inputs get names only where they have none. What is inside functions is left out: their bodies serve many calls.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, get_args
 
 import onnx
@@ -17,15 +17,22 @@ from ..dims.printing import dim_param_text
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
+    from ..graph import Graph
 
 #: what to do where a shape is declared already: keep it, replace it, replace what is less specific, or fail on disagreement
 Policy = Literal["skip", "override", "refine", "strict"]
-#: metadata_props key that holds the contract, one condition per line
+#: metadata_props key that holds the contract, one condition per line, each as `parse_cond` reads it
 CONTRACT_KEY = "shapesolve.contract"
+#: metadata_props key that holds what names of ours stand for, ``name = expression`` per line
+NAMES_KEY = "shapesolve.names"
 
 
 def annotate(analysis: Analysis, policy: Policy = "refine") -> onnx.ModelProto:
     """A copy of the model with the inferred shapes in it, and its contract in the metadata (key `CONTRACT_KEY`).
+
+    Policies, where a tensor has a declared shape already: ``skip`` keeps it; ``override`` replaces it (on outputs all but
+    declared names); ``refine`` replaces, dim by dim, what is missing, less specific (a number is more specific than a name)
+    or contradicted; ``strict`` is ``refine`` that fails on a contradiction.
 
     Raises:
         ValueError: an unknown policy, or (``strict``) a declared shape that disagrees with the inferred one.
@@ -38,118 +45,150 @@ def annotate(analysis: Analysis, policy: Policy = "refine") -> onnx.ModelProto:
             raise ValueError(wrong[0].message)
     copy = onnx.ModelProto()
     copy.CopyFrom(analysis.model.proto)
-    _Writer(analysis, policy).write(copy.graph, outputs=True)
-    _set_contract(analysis, copy)
+    writer = _Writer(analysis, policy)
+    writer.write_inputs(copy.graph)
+    writer.write(copy.graph, analysis.model.graph, "", outputs=True)
+    contract = () if analysis.conflicts else (str(t.cond) for t in analysis.contract)
+    _set_metadata(copy, CONTRACT_KEY, contract)
+    _set_metadata(copy, NAMES_KEY, (f"{name} = {dim}" for dim, name in writer.invented.items()))
     return copy
 
 
 def update_shapes(analysis: Analysis, model: onnx.ModelProto) -> None:
     """Write the shapes of intermediate tensors into the value_info of `model`; inputs and outputs are left as they are."""
-    _Writer(analysis, "override").write(model.graph, outputs=False)
-
-
-def save(analysis: Analysis, path: str | Path, policy: Policy = "refine") -> None:
-    """Write the annotated model to `path`, whole or not at all."""
-    write_atomically(Path(path), annotate(analysis, policy).SerializeToString())
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write to a temporary file beside `path`, then rename it."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    _Writer(analysis, "override").write(model.graph, analysis.model.graph, "", outputs=False)
 
 
 def read_contract(model: onnx.ModelProto) -> list[str]:
     """The contract that an annotated model carries, one condition per item."""
-    found = next((p.value for p in model.metadata_props if p.key == CONTRACT_KEY), "")
+    return _metadata(model, CONTRACT_KEY)
+
+
+def read_names(model: onnx.ModelProto) -> dict[str, str]:
+    """What the names stand for that annotation had to invent, as text."""
+    pairs = (text.partition(" = ") for text in _metadata(model, NAMES_KEY))
+    return {name: expression for name, _, expression in pairs}
+
+
+def _metadata(model: onnx.ModelProto, key: str) -> list[str]:
+    found = next((p.value for p in model.metadata_props if p.key == key), "")
     return [text for text in found.splitlines() if text]
 
 
-def _set_contract(analysis: Analysis, model: onnx.ModelProto) -> None:
-    if analysis.conflicts:
-        return
-    kept = [p for p in model.metadata_props if p.key != CONTRACT_KEY]
-    text = "\n".join(t.text for t in analysis.contract)
+def _set_metadata(model: onnx.ModelProto, key: str, lines: Iterable[str]) -> None:
+    text = "\n".join(lines)
+    kept = [(p.key, p.value) for p in model.metadata_props if p.key != key]
     del model.metadata_props[:]
-    model.metadata_props.extend(kept)
-    if text:
-        model.metadata_props.add(key=CONTRACT_KEY, value=text)
+    for k, v in [*kept, (key, text)] if text else kept:
+        model.metadata_props.add(key=k, value=v)
+
+
+def _shapes_of(info: onnx.ValueInfoProto) -> onnx.TypeProto.Tensor | None:
+    """The tensor type that a declaration has or may get; None for sequences, maps and the like."""
+    return info.type.tensor_type if info.type.WhichOneof("value") in (None, "tensor_type") else None
 
 
 class _Writer:
-    """Writes shapes into one graph's value_info."""
+    """Writes shapes into the value_info of a graph and of the graphs inside it."""
 
     def __init__(self, analysis: Analysis, policy: Policy) -> None:
         self.analysis, self.policy = analysis, policy
-        self.names: dict[Dim, str] = {}
+        self.invented: dict[Dim, str] = {}
+        self.texts: dict[Dim, str] = {}
+        self.taken = {n for shape in analysis.shapes.values() for d in shape for n in d.free}
+        self.taken.update(_dim_names(analysis.model.proto.graph))
 
-    def write(self, graph: onnx.GraphProto, *, outputs: bool) -> None:
+    def write_inputs(self, graph: onnx.GraphProto) -> None:
+        """Names for dims that the inputs leave without one, so that expressions over them mean something."""
+        if self.policy == "skip":
+            return
+        for info in graph.input:
+            tensor, shape = _shapes_of(info), self.analysis.shapes.get(info.name)
+            if tensor is None or shape is None or info.name not in self.analysis.inputs:
+                continue
+            if not tensor.HasField("shape"):
+                self.set_shape(tensor, self.analysis.dtypes.get(info.name, 0), shape)
+            elif len(tensor.shape.dim) == len(shape):
+                for old, new in zip(tensor.shape.dim, shape):
+                    if not (old.dim_param or old.HasField("dim_value")):
+                        self.set_dim(old, new)
+
+    def write(self, graph: onnx.GraphProto, read: Graph, prefix: str, *, outputs: bool) -> None:
+        """One graph, and those inside its nodes; `read` is the graph as read, `prefix` its scope in the analysis' names."""
         there = {v.name: v for v in graph.value_info}
         fixed = {v.name for v in graph.input} | {t.name for t in graph.initializer}
         ends = {v.name: v for v in graph.output}
         for node in graph.node:
             for name in filter(None, node.output):
-                if name in fixed:
-                    continue
                 if name in ends:
                     if outputs:
-                        self.fill(ends[name], is_output=True)
-                    continue
-                self.info(graph, there, name)
+                        self.fill(ends[name], prefix + name, is_output=True)
+                elif name not in fixed:
+                    self.info(graph, there, name, prefix + name)
+        owners = [node for node in read.nodes if node.subgraphs]
+        repeated = {label for label, n in Counter(node.label for node in owners).items() if n > 1}
+        for owner in owners:
+            if owner.label in repeated or owner.index >= len(graph.node):
+                continue  # which of two scopes of one name a tensor belongs to cannot be told
+            inside = dict(owner.subgraphs)
+            for attribute in graph.node[owner.index].attribute:
+                if attribute.type == onnx.AttributeProto.GRAPH and attribute.name in inside:
+                    scope = f"{prefix}{owner.label}/{attribute.name}/"
+                    self.write(attribute.g, inside[attribute.name], scope, outputs=outputs)
 
-    def info(self, graph: onnx.GraphProto, there: dict[str, onnx.ValueInfoProto], name: str) -> None:
-        dtype, shape = self.analysis.dtypes.get(name, 0), self.analysis.shapes.get(name)
+    def info(
+        self, graph: onnx.GraphProto, there: Mapping[str, onnx.ValueInfoProto], name: str, full: str
+    ) -> None:
+        """The declaration of an intermediate tensor."""
+        dtype, shape = self.analysis.dtypes.get(full, 0), self.analysis.shapes.get(full)
         if name in there:
-            self.fill(there[name], is_output=False)
+            self.fill(there[name], full, is_output=False)
         elif dtype and shape is not None:
-            info = graph.value_info.add(name=name)
-            self.set_type(info, dtype, shape)
+            self.set_shape(graph.value_info.add(name=name).type.tensor_type, dtype, shape)
 
-    def fill(self, info: onnx.ValueInfoProto, *, is_output: bool) -> None:
-        name = info.name
-        dtype, shape = self.analysis.dtypes.get(name, 0), self.analysis.shapes.get(name)
-        if not dtype or shape is None or (info.type.WhichOneof("value") not in (None, "tensor_type")):
+    def fill(self, info: onnx.ValueInfoProto, full: str, *, is_output: bool) -> None:
+        """A declaration that is there, merged with what was inferred."""
+        dtype, shape = self.analysis.dtypes.get(full, 0), self.analysis.shapes.get(full)
+        tensor = _shapes_of(info)
+        if not dtype or shape is None or tensor is None:
             return
-        tensor = info.type.tensor_type
-        if not tensor.HasField("shape") or len(tensor.shape.dim) != len(shape):
-            if tensor.HasField("shape") and self.policy in ("skip", "strict"):
-                return
-            self.set_type(info, dtype, shape)
+        if not tensor.HasField("shape"):
+            self.set_shape(tensor, dtype, shape)
+        elif self.policy == "skip":
             return
-        for old, new in zip(tensor.shape.dim, shape):
-            self.merge(old, new, keep_name=is_output)
+        elif len(tensor.shape.dim) != len(shape):
+            self.set_shape(tensor, dtype, shape)
+        else:
+            if self.policy == "override" or not tensor.elem_type:
+                tensor.elem_type = dtype
+            for old, new in zip(tensor.shape.dim, shape):
+                self.merge(old, new, keep_name=is_output)
 
     def merge(self, old: onnx.TensorShapeProto.Dimension, new: Dim, *, keep_name: bool) -> None:
         """One declared dim against the inferred one, under the policy."""
-        if old.WhichOneof("value") is None:
-            self.set_dim(old, new)
-        elif self.policy == "override" and not (keep_name and old.HasField("dim_param")):
-            self.set_dim(old, new)
-        elif self.policy in ("refine", "strict") and old.HasField("dim_param") and not new.terms and not keep_name:
+        named = bool(old.dim_param)
+        if named and keep_name:
+            return
+        if not named and not old.HasField("dim_value"):
+            replace = True
+        elif self.policy == "override":
+            replace = True
+        else:
+            replace = not new.terms and (named or old.dim_value != new.const)
+        if replace:
             self.set_dim(old, new)
 
-    def set_type(self, info: onnx.ValueInfoProto, dtype: int, shape: Shape) -> None:
-        tensor = info.type.tensor_type
-        tensor.elem_type = dtype
+    def set_shape(self, tensor: onnx.TypeProto.Tensor, dtype: int, shape: Shape) -> None:
+        """Type and shape, from nothing."""
+        if dtype:
+            tensor.elem_type = dtype
         del tensor.shape.dim[:]
         tensor.shape.SetInParent()
         for d in shape:
             self.set_dim(tensor.shape.dim.add(), d)
 
     def set_dim(self, proto: onnx.TensorShapeProto.Dimension, d: Dim) -> None:
+        """A number, or an expression as text."""
         if not d.terms:
             proto.dim_value = d.const
         else:
@@ -157,6 +196,19 @@ class _Writer:
 
     def text(self, d: Dim) -> str:
         """The expression; a name of its own where the exchange grammar cannot express it."""
-        if d not in self.names:
-            self.names[d] = dim_param_text(d) or f"_e{len(self.names)}"
-        return self.names[d]
+        if d not in self.texts:
+            self.texts[d] = dim_param_text(d) or self._invent(d)
+        return self.texts[d]
+
+    def _invent(self, d: Dim) -> str:
+        number = len(self.invented)
+        while f"_e{number}" in self.taken:
+            number += 1
+        self.taken.add(f"_e{number}")
+        self.invented[d] = f"_e{number}"
+        return f"_e{number}"
+
+
+def _dim_names(graph: onnx.GraphProto) -> Iterable[str]:
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        yield from (d.dim_param for d in info.type.tensor_type.shape.dim if d.dim_param)

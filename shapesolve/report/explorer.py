@@ -1,7 +1,7 @@
 """What the explorer shows, as plain data: tables that refer to each other by number.
 
-The front end (``explorer_src``) folds, searches, evaluates and derives from these tables alone; nothing that comes from the
-model is ever markup or code there.
+The front end (``explorer_src``) folds, searches, evaluates and derives from these tables alone; nothing that
+comes from the model is ever markup or code there.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..dims import Cond, Dim, Shape, symbol
+from ..ops.types import Tensor
 from ..solver.constraints import need
 from .explorer_expressions import Expressions
-from .explorer_sizes import sample_sizes
 from .explorer_scopes import Scoped, find_scopes
+from .explorer_sizes import sample_sizes
 from .names import dtype_name
 
 if TYPE_CHECKING:
@@ -93,20 +94,29 @@ class _Tables:
         analysis, walk = self.analysis, self.walk
         calls = list(dict.fromkeys(walk.producers.values()))
         outputs = [name for name, _ in analysis.model.graph.outputs]
-        moving = set(analysis.inputs)  # names whose data depends on the model's inputs
+        fixed = set(
+            analysis.model.graph.initializers
+        )  # names whose data does not depend on the model's inputs
+        fixed -= analysis.inputs.keys()
         rows: list[list[Any]] = []
         scoped: list[Scoped] = []
         for node, prefix in calls:
             reads = [self._source(name, prefix) if name else "" for name in node.inputs]
             made = [prefix + name if name else "" for name in node.outputs]
-            fixed = not self._moves(node, prefix, reads, moving)
-            if not fixed:
-                moving.update(made)
+            constant = (
+                not node.subgraphs
+                and fixed.issuperset(filter(None, reads))
+                and (any(reads) or node.op_type == "Constant")
+            )
+            if constant:
+                fixed.update(made)
             label = prefix + node.label
             weights = tuple(r for r in reads if r and r not in walk.producers and r not in analysis.inputs)
-            scoped.append(Scoped(label, node.op_type, weights, fixed))
+            scoped.append(Scoped(label, node.op_type, weights, constant))
             self.by_label.setdefault(label, []).append(len(rows))
-            rows.append([label, self._op(node.op_type), 0, reads, made, FOLDED if fixed else OPERATOR])
+            rows.append([label, self._op(node.op_type), 0, reads, made, FOLDED if constant else OPERATOR])
+            if node.subgraphs:
+                rows[-1].append(self._results(node, label))
         scopes = find_scopes(scoped)
         self.scopes = scopes.rows
         for row, scope in zip(rows, scopes.of):
@@ -114,18 +124,19 @@ class _Tables:
         rows += self._ends("inputs", list(analysis.inputs), GRAPH_INPUT)
         rows += self._ends("outputs", outputs, GRAPH_OUTPUT)
         for i, row in enumerate(rows):
-            row[3] = [self._tensor(name) for name in row[3]]
-            row[4] = [self._tensor(name) for name in row[4]]
+            for column in (3, 4, *range(6, len(row))):
+                row[column] = [self._tensor(name) for name in row[column]]
             for t in row[4]:
                 if t >= 0:
                     self.tensors[t][3:] = [INPUT if row[5] == GRAPH_INPUT else COMPUTED, i]
         self.nodes = rows
 
-    def _moves(self, node: Node, prefix: str, reads: list[str], moving: set[str]) -> bool:
-        """Does the node's result depend on the model's inputs (as far as names tell)?"""
-        if node.subgraphs or prefix or (not reads and node.op_type != "Constant"):
-            return True
-        return any(r in moving for r in reads)
+    def _results(self, node: Node, label: str) -> list[str]:
+        """What the bodies of a node compute: drawn as lines to the node."""
+        names = [
+            f"{label}/{attribute}/{name}" for attribute, graph in node.subgraphs for name, _ in graph.outputs
+        ]
+        return [n for n in names if n in self.walk.producers]
 
     def _source(self, name: str, prefix: str) -> str:
         """The tensor that `name` stands for in a scope: outside of a body where it is handed in."""
@@ -164,7 +175,9 @@ class _Tables:
         if number is None:
             number = self.names[name] = len(self.tensors)
             analysis = self.analysis
-            dtype = dtype_name(analysis.dtypes.get(name, 0))
+            known = self.walk.tensors.get(name)
+            plain = known is None or isinstance(known, Tensor)
+            dtype = dtype_name(analysis.dtypes.get(name, 0)) if plain else type(known).__name__.lower()
             self.tensors.append([
                 name,
                 self.dtypes.setdefault(dtype, len(self.dtypes)),
@@ -208,7 +221,12 @@ class _Tables:
         if self.analysis.conflicts:
             return {"impossible": True, "terms": [], "assuming": []}
         contract = self.analysis.contract
-        groups = {"": contract.terms, "assumed": contract.assumed, "declared": contract.declared, "data": contract.internal}
+        groups = {
+            "": contract.terms,
+            "assumed": contract.assumed,
+            "declared": contract.declared,
+            "data": contract.internal,
+        }
         return {
             "impossible": contract.impossible,
             "assuming": list(contract.assumptions),
@@ -216,7 +234,12 @@ class _Tables:
         }
 
     def _term(self, term: Term, why: str) -> dict[str, Any]:
-        return {"text": term.text, "row": self.expressions.number(term.cond), "nodes": self._numbers(term.nodes), "kind": why}
+        return {
+            "text": term.text,
+            "row": self.expressions.number(term.cond),
+            "nodes": self._numbers(term.nodes),
+            "kind": why,
+        }
 
     def _constraints(self) -> tuple[list[list[Any]], dict[int, list[list[str]]]]:
         """Distinct requirements with the nodes that have them, and what each node states."""
@@ -237,7 +260,9 @@ class _Tables:
             "title": finding.title,
             "node": finding.node,
             "op": finding.op_type,
-            "nodes": self._numbers(dict.fromkeys([*([finding.node] if finding.node else []), *finding.nodes])),
+            "nodes": self._numbers(
+                dict.fromkeys([*([finding.node] if finding.node else []), *finding.nodes])
+            ),
             "operands": [list(o) for o in finding.operands],
             "steps": [[s.text, self._numbers([s.node])] for s in finding.steps],
             "notes": list(finding.notes),

@@ -1,7 +1,7 @@
 """Dims and conditions as one flat table that the explorer evaluates without parsing any text.
 
-Every row refers to earlier rows only, so that one pass over the table gives all values. A row is a list that starts with
-its kind:
+Every row refers to earlier rows only, so that one pass over the table gives all values. A row is a list that
+starts with its kind:
 
     ["s", i]                 symbol number i
     ["+", c, [k, row, ...]]  c plus terms: the integer k times the product of rows (any number of terms)
@@ -32,8 +32,8 @@ _KINDS = {"//": "/", "pos": "p", "broadcast": "b", "ite": "?"}
 class Expressions:
     """Builds the table; equal expressions share a row.
 
-    ``rows`` is the table, ``texts`` what people read in place of a row (only of those that were asked for), ``symbols``
-    the names by number.
+    ``rows`` is the table, ``texts`` what people read in place of a row (only of those that were asked for),
+    ``symbols`` the names by number.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Name scopes: the tree by which the explorer folds a graph.
 
-Exporters write scopes into node names (``/layers.0/attn/MatMul``). Where they don't, the names of the weights that nodes
-read tell (``model.layers.0.attn.weight``): the nodes between two weights belong to what these have in common. What is
-still too long for one picture is cut into runs.
+Exporters write scopes into node names (``/layers.0/attn/MatMul``). Where they don't, the names of the weights
+that nodes read tell (``model.layers.0.attn.weight``): the nodes between two weights belong to what these have in
+common. What is still too long for one picture is cut into runs.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from os.path import commonprefix
+from itertools import groupby, takewhile
 
 Path = tuple[str, ...]
 
@@ -34,7 +33,7 @@ class Scoped:
 
 @dataclass(slots=True)
 class Scopes:
-    """The tree: ``rows`` are (parent, name) with parent -1 at the top; ``of`` is the scope of each node, -1 for none."""
+    """The tree: ``rows`` are (parent, name), parent -1 at the top; ``of`` is each node's scope, -1 for none."""
 
     rows: list[tuple[int, str]] = field(default_factory=list)
     of: list[int] = field(default_factory=list)
@@ -119,8 +118,11 @@ def _path_of_label(label: str) -> Path:
 
 
 def _paths_of_weights(nodes: Sequence[Scoped]) -> list[Path]:
-    """Scopes by the weights: a node that reads one is in its scope, the others are in what their neighbours share."""
-    own = [next((p for w in n.weights if (p := _path_of_weight(w))), None) for n in nodes]
+    """Scopes by weights: a node that reads one is in its scope, others in what their neighbours share."""
+    uses = Counter(
+        w for n in nodes for w in n.weights
+    )  # a shared weight says nothing of where its readers are
+    own = [next((p for w in n.weights if uses[w] == 1 and (p := _path_of_weight(w))), None) for n in nodes]
     after: list[Path] = []
     following: Path = ()
     for path in reversed(own):
@@ -132,8 +134,12 @@ def _paths_of_weights(nodes: Sequence[Scoped]) -> list[Path]:
     for path, following in zip(own, after):
         if path is not None:
             before = path
-        out.append(path if path is not None else tuple(commonprefix([before, following])))
+        out.append(path if path is not None else _shared(before, following))
     return out
+
+
+def _shared(a: Path, b: Path) -> Path:
+    return tuple(x for x, _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b)))
 
 
 def _path_of_weight(name: str) -> Path | None:

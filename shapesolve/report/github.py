@@ -26,7 +26,9 @@ def annotation_lines(findings: Iterable[tuple[str, Sequence[Finding]]]) -> Itera
     """One workflow command per finding of any number of files (path, findings)."""
     for path, found in findings:
         for finding in found:
-            yield command(_COMMANDS[finding.severity], message_text(finding), path, f"{finding.code} {finding.title}")
+            yield command(
+                _COMMANDS[finding.severity], message_text(finding), path, f"{finding.code} {finding.title}"
+            )
 
 
 def command(kind: str, message: str, path: str = "", title: str = "") -> str:

@@ -28,7 +28,9 @@ def render_sarif(analysis: Analysis) -> str:
     return sarif_text([(str(path) if path is not None else "", analysis.diagnostics)])
 
 
-def sarif_text(findings: Iterable[tuple[str, Sequence[Finding]]], unusable: Mapping[str, str] | None = None) -> str:
+def sarif_text(
+    findings: Iterable[tuple[str, Sequence[Finding]]], unusable: Mapping[str, str] | None = None
+) -> str:
     """One SARIF run over the findings of any number of files (path, findings); `unusable` are files that could not be read."""
     codes = list(CODES)
     rules = [
@@ -36,7 +38,6 @@ def sarif_text(findings: Iterable[tuple[str, Sequence[Finding]]], unusable: Mapp
             "id": code,
             "shortDescription": {"text": text},
             "defaultConfiguration": {"level": LEVELS[severity]},
-            "helpUri": f"https://shapesolve.readthedocs.io/findings/{code}/",
         }
         for code, (severity, text) in CODES.items()
     ]

@@ -92,7 +92,9 @@ def _one(analysis: Analysis, name: str) -> tuple[str, str]:
 def legend_lines(analysis: Analysis, names: Iterable[str]) -> Iterator[Line]:
     """What the generated symbols (``_d0``) in these tensors' shapes stand for."""
     reasons = analysis.walk.reasons
-    used = dict.fromkeys(s for n in names for d in analysis.shapes.get(n, ()) for s in sorted(d.free) if s in reasons)
+    used = dict.fromkeys(
+        s for n in names for d in analysis.shapes.get(n, ()) for s in sorted(d.free) if s in reasons
+    )
     shown = list(used)[:_MAX_LEGEND]
     width = max((len(s) for s in shown), default=0)
     for i, name in enumerate(shown):
@@ -105,7 +107,9 @@ def legend_lines(analysis: Analysis, names: Iterable[str]) -> Iterator[Line]:
 def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterator[Line]:
     """What the input sizes must satisfy, and which nodes need it."""
     if analysis.conflicts:
-        yield line(("dim", "contract".ljust(_WIDTH)), ("error", "no input sizes run: the model contradicts itself"))
+        yield line(
+            ("dim", "contract".ljust(_WIDTH)), ("error", "no input sizes run: the model contradicts itself")
+        )
         return
     contract = analysis.contract
     if contract.impossible:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..dims import Cond, Dim, eq
 from . import budget
 from .constraints import Stated
-from .engine import Engine, cone
+from .engine import Engine, nearby
 from .facts import Facts
 from .residue import Residue
 
@@ -88,16 +88,17 @@ def _is_settled(a: Dim, b: Dim, strict: bool) -> bool:
 
 
 def _possible_cases(a: Dim, b: Dim, residue: Residue, engine: Engine) -> list[Case]:
-    """The cases that the constraints leave; a case that Z3 cannot exclude stays, without an example."""
+    """The cases that the constraints leave; one that is not excluded stays."""
     cases = []
-    given = cone(a.free | b.free, residue.conds)
+    near = nearby(a.free | b.free, residue.conds)
     for cond, result in ((eq(a, b), a), (eq(a, 1), b), (eq(b, 1), a)):
         if residue.facts.cond(cond).is_false:
             continue
         different = () if cond is eq(a, b) else (~eq(a, b),)
-        answer = engine.satisfiable([*given, cond, *different])
+        answer = engine.satisfiable([*near, cond, *different], cheap=True)
         if not answer.unsat:
-            cases.append(Case(cond, result, residue.complete(answer.model or {})))
+            example = residue.complete(answer.model or {})
+            cases.append(Case(cond, result, {} if residue.violates(example) else example))
     return cases
 
 

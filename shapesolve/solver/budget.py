@@ -5,9 +5,9 @@ from __future__ import annotations
 #: Z3 resources per query and encoding; a million is about 0.2 s (`analyze(rlimit=...)` replaces it)
 RLIMIT = 1_000_000
 #: resources for queries whose answer is only nice to have (redundancy, smaller numbers)
-CHEAP_RLIMIT = 200_000
+CHEAP_RLIMIT = 50_000
 #: such queries that may end without an answer before no more are asked
-CHEAP_FAILURES = 8
+CHEAP_FAILURES = 4
 #: milliseconds after which a query is stopped even when Z3 does not count its work; a safety net only
 TIMEOUT_MS = 20_000
 
@@ -37,5 +37,7 @@ MAX_CORE_DELETION = 48
 MAX_ELIMINATED = 32
 #: nodes of the search tree that lists several minimal cores
 MAX_CORE_NODES = 64
-#: pairs of dims compared by Z3 per class of dims that look equal
-MAX_EQUALITY_QUERIES = 64
+#: pairs of dims that look equal, compared by proof
+MAX_EQUALITY_QUERIES = 48
+#: conditions that a cheap question takes into account, the nearest ones first
+MAX_NEAR = 32

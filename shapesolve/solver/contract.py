@@ -29,6 +29,7 @@ from .plain import (
     kind_of,
     may_be_undefined,
     sized,
+    tightest,
     without,
 )
 from .residue import unsimplified
@@ -80,7 +81,7 @@ class _Builder:
         facts = self._learned(nonempty=True) or self._learned(nonempty=False)
         if facts is None:
             return Contract(Terms(), impossible=True)
-        raw = self._projected(self._raw(facts))
+        raw = tightest(self._projected(self._raw(facts)))
         internal = {c: causes for c, causes in raw.items() if not self.known.issuperset(c.free)}
         internal = {c: causes for c, causes in internal.items() if self._roles(causes) - {"definition"}}
         own = {c: causes for c, causes in raw.items() if c not in internal and self.known.issuperset(c.free)}

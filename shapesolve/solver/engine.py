@@ -155,7 +155,8 @@ class Engine:
             if answer.unsat:
                 return answer
             if answer.sat:
-                return Answer("sat", self._small(conds, answer.model or {}, limit))
+                model = answer.model or {}
+                return Answer("sat", shrink(model, conds) if cheap else self._small(conds, model, limit))
             reason = reason or answer.reason
         for top in () if cheap else budget.SMALL_DOMAINS:
             answer = _ask(conds, limit, native=False, top=top)
@@ -225,6 +226,22 @@ def cone(names: Iterable[str], conds: Iterable[Cond]) -> list[Cond]:
                 found[c] = None
                 stack += sorted(c.free - seen)
                 seen |= c.free
+    return sorted(found, key=_order)
+
+
+def nearby(names: Iterable[str], conds: Iterable[Cond], most: int = budget.MAX_NEAR) -> list[Cond]:
+    """The part of the `cone` that is fewest steps away, up to about `most` conditions."""
+    left = dict.fromkeys(conds)
+    reached = set(names)
+    found: list[Cond] = []
+    while left and len(found) < most:
+        step = [c for c in left if not c.free.isdisjoint(reached)]
+        if not step or (found and len(found) + len(step) > most):
+            break
+        for c in step:
+            del left[c]
+            reached |= c.free
+        found += step
     return sorted(found, key=_order)
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar, overload
 
 from ..dims import Dim, Shape, eq, symbol
 from . import budget
-from .engine import Engine, cone
+from .engine import Engine, cone, nearby
 from .facts import Facts, is_generated
 from .residue import Residue
 from .search import Contradiction, Model, find_model
@@ -91,8 +91,7 @@ def equal_dims(residue: Residue, dims: Iterable[Dim], engine: Engine) -> tuple[E
     seen = {facts.dim(d): None for d in dims if d.terms}
     for d in seen:
         classes.setdefault(d, {d: None})
-    for group in _alike(list(seen), residue):
-        _merge(classes, group, residue, engine)
+    _merge(classes, _alike(list(seen), residue), residue, engine)
     found = [Equality(tuple(c)) for c in classes.values() if len(c) > 1]
     return tuple(sorted(found, key=lambda e: [m.order for m in e.members]))
 
@@ -111,8 +110,7 @@ def equal_sizes(
         owners.setdefault(size, []).append(key)
         by_size.setdefault(size, {size: None})
     symbolic = [size for size in by_size if size.terms]
-    for group in _alike(symbolic, residue):
-        _merge(by_size, group, residue, engine)
+    _merge(by_size, _alike(symbolic, residue), residue, engine)
     classes = (tuple(k for size in sizes for k in owners[size]) for sizes in by_size.values())
     return tuple(c for c in classes if len(c) > 1)
 
@@ -139,20 +137,21 @@ def _alike(dims: Sequence[Dim], residue: Residue) -> list[list[Dim]]:
 
 
 def _merge(
-    classes: dict[Dim, dict[Dim, None]], group: Sequence[Dim], residue: Residue, engine: Engine
+    classes: dict[Dim, dict[Dim, None]], groups: Iterable[Sequence[Dim]], residue: Residue, engine: Engine
 ) -> None:
-    """Join the classes of those members of `group` that are proved equal to an earlier one."""
-    kept: list[Dim] = []
+    """Join the classes of those members of each group that are proved equal to an earlier one."""
     queries = 0
-    for d in sorted(group, key=lambda d: d.order):
-        for other in kept:
-            if queries >= budget.MAX_EQUALITY_QUERIES:
-                return
-            queries += 1
-            goal = residue.facts.cond(eq(d, other))
-            given = cone(d.free | other.free, residue.conds)
-            if engine.entails(goal, given, cheap=True).proved:
-                classes[other].update(classes.pop(d))
-                break
-        else:
-            kept.append(d)
+    for group in groups:
+        kept: list[Dim] = []
+        for d in sorted(group, key=lambda d: d.order):
+            for other in kept:
+                if queries >= budget.MAX_EQUALITY_QUERIES:
+                    return
+                queries += 1
+                goal = residue.facts.cond(eq(d, other))
+                given = nearby(d.free | other.free, residue.conds)
+                if engine.entails(goal, given, cheap=True).proved:
+                    classes[other].update(classes.pop(d))
+                    break
+            else:
+                kept.append(d)

@@ -27,8 +27,9 @@ from ..dims import (
     rebuild,
     solve_for_symbol,
 )
-from ..dims.bounds import Interval, bounds
+from ..dims.bounds import Interval, Known, bounds
 from ..dims.core import apply
+from ..dims.division import multiple_in
 
 Causes = frozenset[int]
 _NONE: Causes = frozenset()
@@ -48,7 +49,7 @@ class Facts:
     def __init__(self) -> None:
         self.version = 0
         self.substitution: dict[str, Dim] = {}
-        self.intervals: dict[str, Interval] = {}
+        self.intervals = Known()
         self.divisors: dict[Dim, int] = {}
         self.causes: dict[str, Causes] = {}
         self.rank: dict[str, int] = {}
@@ -56,6 +57,8 @@ class Facts:
         self._queue: list[tuple[Cond, Causes]] = []
         self._memo: dict[Dim, Dim] = {}
         self._touched: set[str] = set()
+        self._dirty: set[str] = set()
+        self._stated: set[Cond] = set()
 
     # ------------------------------------------------------------------ reading
 
@@ -81,7 +84,11 @@ class Facts:
     def decide(self, c: Cond) -> bool | None:
         """Truth of `c` as far as the facts settle it; None when they do not."""
         c = self.cond(c)
-        return True if c.is_true else False if c.is_false else None
+        if not c.args:
+            return c.is_true
+        if c in self._stated or (c.kind == "or" and any(part in self._stated for part in c.args)):
+            return True
+        return False if c.kind in ("==", "!=", ">=") and ~c in self._stated else None
 
     def bounds(self, d: Dim) -> Interval:
         """Bounds of `d` under the facts."""
@@ -138,7 +145,7 @@ class Facts:
         if k is not None and k > 1:
             for base, m in self.divisors.items():
                 if m % k == 0:  # (c*base + r)//k = c*(base//k) + r//k
-                    c = _multiple(n, base)
+                    c = multiple_in(n, base)
                     if c:
                         whole = of_quotient(base, k).scale(c)
                         return whole + floor_div(n - base.scale(c), d)
@@ -171,7 +178,7 @@ class Facts:
             return True
         for base, m in self.divisors.items():
             if m % k == 0:
-                c = _multiple(n, base)
+                c = multiple_in(n, base)
                 if c and exact_quotient(n - base.scale(c), constant(k)) is not None:
                     return True
         return False
@@ -204,6 +211,8 @@ class Facts:
         self._queue.append((cond, frozenset((cause,))))
         for _ in range(_MAX_ROUNDS):
             if not self._queue:
+                self._wake()
+            if not self._queue:
                 return True
             c, causes = self._queue.pop(0)
             if not self._learn(c, causes):
@@ -233,8 +242,10 @@ class Facts:
     def _learn_equal(self, cond: Cond, causes: Causes) -> bool:
         d = cond.args[0]
         solved = solve_for_symbol(d, lambda n: (is_generated(n), self.rank.get(n, 0)))
-        if solved is not None:
+        if solved is not None and self._may_replace(*solved):
             return self._substitute(*solved, causes)
+        if len(d.terms) == 1:
+            self._queue += [(ge(d, 0), causes), (ge(-d, 0), causes)]  # a quotient that is known: n//k == c
         divisor = as_divisibility(d)
         if divisor is not None:
             k, n = divisor
@@ -244,6 +255,10 @@ class Facts:
             self._changed(n.free)
         self._watch(cond, causes)
         return True
+
+    def _may_replace(self, name: str, to: Dim) -> bool:
+        """The author's names do not give way to symbols that we made."""
+        return is_generated(name) or not any(map(is_generated, to.free))
 
     def _substitute(self, name: str, to: Dim, causes: Causes) -> bool:
         lo, hi = self.intervals.pop(name, (None, None))
@@ -278,8 +293,18 @@ class Facts:
                 edge = d.const // -c
                 new = (lo, edge if hi is None else min(hi, edge))
             return self._narrow(name, (lo, hi), new, causes)
+        if len(d.terms) == 1 and self._is_positive_product(cond.kind, d):
+            self._queue += [(ge(of_atom(a), 1), causes) for a in dict.fromkeys(d.terms[0][0])]
         self._watch(cond, causes)
         return True
+
+    def _is_positive_product(self, kind: str, d: Dim) -> bool:
+        """Does the condition say that a product of sizes is not 0? Then none of them is."""
+        mono, c = d.terms[0]
+        says = d.const == 0 if kind == "!=" else c > 0 and d.const < 0
+        return says and all((bounds(of_atom(a), self.intervals)[0] or 0) >= 0 and a.kind != "ite" for a in mono) and all(
+            bounds(of_atom(a), self.intervals)[0] is not None for a in mono
+        )
 
     def _narrow(self, name: str, old: Interval, new: Interval, causes: Causes) -> bool:
         if new == old:
@@ -297,19 +322,25 @@ class Facts:
     def _watch(self, cond: Cond, causes: Causes) -> None:
         for name in cond.free:
             self._watched.setdefault(name, {}).setdefault(cond, causes)
+        self._stated.add(cond)
 
     def _changed(self, names: Iterable[str]) -> None:
         self.version += 1
         self._memo.clear()
+        self.intervals.forget()
+        self._touched.update(names)
+        self._dirty.update(names)
+
+    def _wake(self) -> None:
+        """Look again at the conditions that waited for a symbol that changed."""
+        names, self._dirty = sorted(self._dirty), set()
         for name in names:
-            self._touched.add(name)
-            waiting = self._watched.get(name)
-            if waiting:
-                for cond, causes in list(waiting.items()):
-                    if self.cond(cond) is not cond:
-                        for other in cond.free:
-                            self._watched.get(other, {}).pop(cond, None)
-                        self._queue.append((cond, causes))
+            for cond, causes in list(self._watched.get(name, {}).items()):
+                if self.cond(cond) is not cond:
+                    for other in cond.free:
+                        self._watched.get(other, {}).pop(cond, None)
+                    self._stated.discard(cond)
+                    self._queue.append((cond, causes))
 
     def pending(self) -> dict[Cond, Causes]:
         """Conditions that hold but could not be turned into facts, with the constraints behind each."""
@@ -320,22 +351,6 @@ class Facts:
 def of_quotient(base: Dim, k: int) -> Dim:
     """``base // k`` where k is known to divide base: kept as it is written."""
     return floor_div(base, constant(k))
-
-
-def _multiple(n: Dim, base: Dim) -> int:
-    """The integer c with which ``c*base`` occurs in n (0 when it does not)."""
-    table = dict(n.terms)
-    found: int | None = None
-    for mono, b in base.terms:
-        c = table.get(mono, 0)
-        if c % b:
-            return 0
-        c //= b
-        if found is None:
-            found = c
-        elif found != c:
-            return 0
-    return found or 0
 
 
 def as_divisibility(d: Dim) -> tuple[int, Dim] | None:

@@ -108,6 +108,19 @@ def bounds_on(x: Dim, conds: Mapping[Cond, frozenset[int]]) -> tuple[list[Bound]
     return lows, highs
 
 
+def tightest(conds: Mapping[Cond, frozenset[int]]) -> dict[Cond, frozenset[int]]:
+    """Without bounds that another bound of the same expression implies: ``n <= 600`` next to ``n <= 512``."""
+    best: dict[Dim, Cond] = {}
+    for cond in conds:
+        if cond.kind == ">=":
+            d = cond.args[0]
+            known = best.get(d - d.const)
+            if known is None or d.const < known.args[0].const:
+                best[d - d.const] = cond
+    kept = set(best.values())
+    return {c: causes for c, causes in conds.items() if c.kind != ">=" or c in kept}
+
+
 def is_plain(c: Cond) -> bool:
     """Does a person read it at once: linear, or a remainder of something linear, or a choice of such?"""
     if c.kind in ("and", "or"):
@@ -116,7 +129,7 @@ def is_plain(c: Cond) -> bool:
         return True
     if is_divisibility(c):
         atom = next(a for mono, _ in c.args[0].terms for a in mono if a.kind != "sym")
-        return _is_linear(atom.args[0])
+        return not atom.args[0].const and _is_linear(atom.args[0])
     return _is_linear(c.args[0])
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from itertools import product
 
 import pytest
@@ -216,3 +217,19 @@ def test_every_process_finds_the_same():
         )  # fmt: skip
         outputs.add(done.stdout)
     assert len(outputs) == 1
+
+
+def test_a_thousand_requirements_are_soon_read():
+    from shapesolve.dims import any_of, eq, ge, le, symbol
+
+    height, width, past, seq, total = map(symbol, ["height", "width", "past", "seq", "total"])
+    stated = []
+    for i in range(250):
+        k = 2 ** (i % 5 + 1)
+        stated += [eq(height // k * 2, height // (k // 2)), ge((width + i) // 32, 1), le(past + seq, 512 + i)]
+        stated.append(any_of((eq(total, past + seq), eq(total, 1))))
+    s = system(*stated, inputs="height width past seq total")
+    start = time.perf_counter()
+    c = find_contract(s.constraints, s.facts, ["height", "width", "past", "seq", "total"])
+    assert time.perf_counter() - start < 2  # about 0.1 s on an idle machine
+    assert str(c) == "width >= 32, past + seq <= 512, height % 32 == 0, total == 1 or total == past + seq"

@@ -41,7 +41,7 @@ export interface Data {
   tensors: [string, number, number, number, number][]; // name, dtype, shape, kind, producer
   values: Record<string, number[]>;
   scopes: [number, string][];
-  nodes: [string, number, number, number[], number[], number][]; // label, op, scope, reads, makes, kind
+  nodes: [string, number, number, number[], number[], number, number[]?][]; // label, op, scope, reads, makes, kind, results of bodies
   contract: { impossible: boolean; assuming: string[]; terms: TermEntry[] };
   requirements: [number, number[]][];
   constraints: Record<string, [string, string, string][]>;

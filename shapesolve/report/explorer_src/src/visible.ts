@@ -24,7 +24,7 @@ export interface Picture {
   lines: Line[];
 }
 
-const MANY_READERS = 10;
+const MANY = 8;
 const OPENED_AT_START = 70;
 
 export class View {
@@ -121,7 +121,7 @@ export class View {
     const lines = new Map<string, { source: BoxId; target: BoxId; tensors: Set<number> }>();
     nodes.forEach((n, i) => {
       if (hidden[i]) return;
-      for (const t of n[3]) {
+      for (const t of [...n[3], ...(n[6] ?? [])]) {
         const from = t < 0 ? -1 : this.tables.producer(t);
         if (from < 0 || hidden[from] || box[from] === box[i]) continue;
         const id = `${box[from]}>${box[i]}`;
@@ -130,12 +130,11 @@ export class View {
         else lines.set(id, { source: box[from], target: box[i], tensors: new Set([t]) });
       }
     });
-    const readers = new Map<BoxId, number>();
-    for (const { source } of lines.values()) readers.set(source, (readers.get(source) ?? 0) + 1);
+    const far = farLines([...lines.values()]);
     return {
       boxes: [...boxes.values()],
-      lines: [...lines].map(([id, { source, target, tensors }]) => ({
-        id, source, target, tensors: [...tensors], far: readers.get(source)! > MANY_READERS,
+      lines: [...lines].map(([id, line]) => ({
+        id, source: line.source, target: line.target, tensors: [...line.tensors], far: far.has(line),
       })),
     };
   }
@@ -148,4 +147,30 @@ export class View {
       this.top.push(above >= 0 ? above : this.open.has(s) ? -1 : s);
     });
   }
+}
+
+/**
+ * The lines of boxes with many others, but for one: the layout keeps such a box near its first reader or last writer.
+ * A line that is all that holds its other end is kept too.
+ */
+function farLines<L extends { source: BoxId; target: BoxId }>(lines: L[]): Set<L> {
+  const far = new Set<L>();
+  const bySource = grouped(lines, "source");
+  const byTarget = grouped(lines, "target");
+  for (const group of bySource.values()) {
+    if (group.length > MANY) for (const l of group.slice(1)) if (byTarget.get(l.target)!.length > 1) far.add(l);
+  }
+  for (const group of byTarget.values()) {
+    if (group.length > MANY) for (const l of group.slice(0, -1)) if (bySource.get(l.source)!.length > 1) far.add(l);
+  }
+  return far;
+}
+
+function grouped<L extends { source: BoxId; target: BoxId }>(lines: L[], end: "source" | "target"): Map<BoxId, L[]> {
+  const groups = new Map<BoxId, L[]>();
+  for (const line of lines) {
+    const group = groups.get(line[end]);
+    if (group) group.push(line); else groups.set(line[end], [line]);
+  }
+  return groups;
 }

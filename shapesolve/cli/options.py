@@ -1,0 +1,74 @@
+"""Arguments that commands share, and what they turn into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .console import Format, Progress, fail
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+    from ..dims import Cond
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The ONNX file.", show_default=False)]
+Assume = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--assume", metavar="CONDITION", help='What you know of the sizes, e.g. "total == past + seq".'
+    ),
+]
+Bind = Annotated[
+    list[str] | None, typer.Option("--bind", metavar="NAME=SIZE", help="A size for a dim name, e.g. batch=2.")
+]
+Broadcast = Annotated[
+    str,
+    typer.Option(
+        "--broadcast", metavar="MODE", help="Open broadcasts: strict, named or equal (see the docs)."
+    ),
+]
+FindingsFormat = Annotated[
+    Format, typer.Option("--format", help="How findings are printed.", show_default=True)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def load(
+    model: Path, assume: list[str] | None = None, bind: list[str] | None = None, broadcast: str = "named"
+) -> Analysis:
+    """Analyze a file for a command; problems with the input end the command."""
+    from ..analysis import analyze
+    from ..dims import DimSyntaxError
+    from ..graph import ModelError
+
+    try:
+        sizes = dict(_binding(b) for b in bind or [])
+        with Progress("nodes") as progress:
+            return analyze(
+                model, assume=_conditions(assume), bind=sizes, broadcast=broadcast, progress=progress
+            )  # type: ignore[arg-type]
+    except ModelError as e:
+        fail(f"{model}: {e}")
+    except (DimSyntaxError, ValueError) as e:
+        fail(str(e))
+
+
+def _conditions(texts: list[str] | None) -> list[str | Cond]:
+    return list(texts or [])
+
+
+def _binding(text: str) -> tuple[str, int]:
+    name, equals, size = text.rpartition("=")
+    if not equals or not size.strip().isascii() or not size.strip().isdigit() or len(size.strip()) > 18:
+        raise ValueError(f"--bind takes NAME=SIZE with a size >= 0, not {text[:200]!r}")
+    return name.strip(), int(size)
+
+
+def sizes_of(bind: list[str] | None) -> dict[str, int]:
+    """The sizes that ``--bind`` gives; a text that is none ends the command."""
+    try:
+        return dict(_binding(b) for b in bind or [])
+    except ValueError as e:
+        fail(str(e))

@@ -1,0 +1,223 @@
+"""Commands that read one model and tell about it: analyze, check, contract, explain, evaluate, prove."""
+
+from __future__ import annotations
+
+import time
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .app import app
+from .console import FOUND, OK, Format, TextOrJson, fail, say, show
+from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, Model, load, sizes_of
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+
+@app.command()
+def analyze(
+    model: Model,
+    tensors: Annotated[
+        str | None, typer.Option("--tensors", metavar="PATTERN", help="Show these tensors, e.g. '*attn*'.")
+    ] = None,
+    assume: Assume = None,
+    bind: Bind = None,
+    broadcast: Broadcast = "named",
+    format: FindingsFormat = Format.text,
+    json: AsJson = False,
+) -> None:
+    """Shapes of inputs and outputs, the contract, and all findings.
+
+    Examples:
+
+        shapesolve analyze model.onnx
+
+        shapesolve analyze model.onnx --tensors '*attn*' --assume "total == past + seq"
+    """
+    start = time.perf_counter()
+    a = load(model, assume, bind, broadcast)
+    from ..report.text import report_lines, tensor_lines
+
+    if tensors is not None:
+        names = [n for n in a.dtypes if fnmatchcase(n, tensors) or tensors == n]
+        if not names:
+            fail(f"no tensor matches {tensors!r}")
+        show(tensor_lines(a, names))
+    elif json or format is not Format.text:
+        say(_findings(a, Format.json if json else format))
+    else:
+        a.diagnostics  # noqa: B018 -- so that the time shown covers them
+        show(list(report_lines(a, time.perf_counter() - start)))
+
+
+@app.command()
+def check(
+    model: Model,
+    assume: Assume = None,
+    bind: Bind = None,
+    broadcast: Broadcast = "named",
+    format: FindingsFormat = Format.text,
+    json: AsJson = False,
+) -> None:
+    """Findings only; exit code 0 when none is an error, 1 when one is, 2 when the input is unusable.
+
+    Examples:
+
+        shapesolve check model.onnx || exit 1
+
+        shapesolve check model.onnx --format github
+    """
+    a = load(model, assume, bind, broadcast)
+    if json or format is not Format.text:
+        text = _findings(a, Format.json if json else format)
+        if text:
+            say(text)
+    else:
+        from ..report.text import headline, summary_lines
+
+        show([headline(a), *summary_lines(a)])
+    raise typer.Exit(FOUND if any(f.severity == "error" for f in a.diagnostics) else OK)
+
+
+def _findings(a: Analysis, format: Format) -> str:
+    if format is Format.json:
+        return a.to_json()
+    if format is Format.sarif:
+        from ..report.sarif import render_sarif
+
+        return render_sarif(a)
+    from ..report.github import render_github
+
+    return render_github(a)
+
+
+@app.command()
+def contract(
+    model: Model,
+    assume: Assume = None,
+    bind: Bind = None,
+    broadcast: Broadcast = "named",
+    python: Annotated[
+        bool, typer.Option("--python", help="Print a Python function that checks sizes.")
+    ] = False,
+    smtlib: Annotated[bool, typer.Option("--smtlib", help="Print SMT-LIB.")] = False,
+    json: AsJson = False,
+) -> None:
+    """What the input sizes must satisfy for the model to run, and which nodes need it.
+
+    Exit code 1 when no sizes run. Examples:
+
+        shapesolve contract model.onnx
+
+        shapesolve contract model.onnx --python > check_sizes.py
+    """
+    a = load(model, assume, bind, broadcast)
+    impossible = bool(a.conflicts) or a.contract.impossible
+    if json or python or smtlib:
+        import json as writer
+
+        if impossible and not json:
+            fail("no input sizes run: the model contradicts itself (see shapesolve check)")
+        c = a.contract
+        say(writer.dumps(c.to_json(), indent=1) if json else c.to_python() if python else c.to_smtlib())
+    else:
+        from ..report.text import contract_lines, headline
+
+        show([headline(a), (), *contract_lines(a, limit=None)])
+    raise typer.Exit(FOUND if impossible else OK)
+
+
+@app.command()
+def explain(
+    model: Model,
+    tensor: Annotated[str, typer.Argument(metavar="TENSOR", help="Name of a tensor.", show_default=False)],
+    assume: Assume = None,
+    bind: Bind = None,
+    broadcast: Broadcast = "named",
+) -> None:
+    """How a tensor's shape came about, node by node from the inputs.
+
+    Example:
+
+        shapesolve explain model.onnx logits
+    """
+    a = load(model, assume, bind, broadcast)
+    try:
+        derivation = a.explain(tensor)
+    except KeyError as e:
+        fail(str(e.args[0]))
+    from ..report.derivation import derivation_lines
+
+    show(derivation_lines(derivation, a))
+
+
+@app.command()
+def evaluate(
+    model: Model,
+    bind: Bind = None,
+    tensors: Annotated[
+        str | None,
+        typer.Option("--tensors", metavar="PATTERN", help="Show these tensors; default: inputs and outputs."),
+    ] = None,
+    format: Annotated[TextOrJson, typer.Option("--format", help="How sizes are printed.")] = TextOrJson.text,
+    json: AsJson = False,
+) -> None:
+    """Sizes of tensors for given sizes of the inputs; exit code 1 when the model does not run at them.
+
+    Example:
+
+        shapesolve evaluate model.onnx --bind batch=2 --bind seq=5
+    """
+    a = load(model)
+    sizes = sizes_of(bind)
+    unknown = sorted(sizes.keys() - a.symbols.keys())
+    if unknown:
+        fail(
+            f"no input of the model has a dim named {unknown[0]!r}; its names are {', '.join(a.symbols) or 'none'}"
+        )
+    from ..report.evaluation import evaluation_data, evaluation_lines
+
+    wanted = [n for n in a.dtypes if tensors is None or fnmatchcase(n, tensors) or n == tensors]
+    if tensors is None:
+        wanted = [*a.inputs, *(n for n, _ in a.model.graph.outputs)]
+    elif not wanted:
+        fail(f"no tensor matches {tensors!r}")
+    if json or format is TextOrJson.json:
+        import json as writer
+
+        data = evaluation_data(a, sizes, wanted)
+        say(writer.dumps(data, indent=1))
+        broken = bool(data["violations"])
+    else:
+        show(evaluation_lines(a, sizes, wanted))
+        broken = bool(evaluation_data(a, sizes, [])["violations"])
+    raise typer.Exit(FOUND if broken else OK)
+
+
+@app.command()
+def prove(
+    model: Model,
+    claim: Annotated[str, typer.Argument(help='A condition, e.g. "Z[1] == 2*seq".', show_default=False)],
+    assume: Assume = None,
+    bind: Bind = None,
+    broadcast: Broadcast = "named",
+) -> None:
+    """Is a condition on shapes true for every input that the model accepts?
+
+    Exit code 0 when proved, 1 when refuted or not decided. Example:
+
+        shapesolve prove model.onnx "logits[1] == seq"
+    """
+    from ..dims import DimSyntaxError
+
+    a = load(model, assume, bind, broadcast)
+    try:
+        proof = a.prove(claim)
+    except (DimSyntaxError, KeyError, IndexError, ValueError) as e:
+        fail(str(e.args[0]) if e.args else str(e))
+    from ..report.verdict import verdict_lines
+
+    show(verdict_lines(claim, proof))
+    raise typer.Exit(OK if proof else FOUND)

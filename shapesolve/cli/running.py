@@ -1,0 +1,51 @@
+"""Commands that run the model: verify."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .app import app
+from .console import FOUND, OK, fail, say, show
+from .options import AsJson, Assume, Bind, Model, load, sizes_of
+
+
+@app.command()
+def verify(
+    model: Model,
+    bind: Bind = None,
+    runs: Annotated[
+        int, typer.Option("--runs", metavar="N", min=1, max=100, help="How many sizes to draw.")
+    ] = 3,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Other sizes and inputs.")] = 0,
+    assume: Assume = None,
+    json: AsJson = False,
+) -> None:
+    """Run the model with onnxruntime, at drawn or given sizes, and compare every tensor's shape with the prediction.
+
+    Sizes are drawn so that they satisfy the contract. Exit code 0 when everything agrees, 1 when something does not, 2 when
+    the model cannot be run. Examples:
+
+        shapesolve verify model.onnx
+
+        shapesolve verify model.onnx --bind batch=2 --bind seq=5
+    """
+    from importlib.util import find_spec
+
+    if find_spec("onnxruntime") is None:
+        fail("verify needs onnxruntime: pip install onnxruntime")
+    a = load(model, assume)
+    from ..report.verification import CannotRun, verification_data, verification_lines, verify_at_sizes
+
+    try:
+        done = verify_at_sizes(a, sizes_of(bind), runs, seed)
+    except CannotRun as e:
+        fail(f"{model}: {e}")
+    if json:
+        import json as writer
+
+        say(writer.dumps(verification_data(done), indent=1))
+    else:
+        show(verification_lines(a, done))
+    raise typer.Exit(OK if all(run.ok for run in done) else FOUND)

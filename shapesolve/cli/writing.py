@@ -1,0 +1,74 @@
+"""Commands that write a file: annotate, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .app import app
+from .console import fail, say
+from .options import Assume, Bind, Broadcast, Model, load
+
+Out = Annotated[
+    Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write.", show_default=False)
+]
+
+
+@app.command()
+def annotate(
+    model: Model,
+    output: Out,
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy",
+            metavar="POLICY",
+            help="Shapes that are declared already: skip, override, refine or strict.",
+        ),
+    ] = "refine",
+    assume: Assume = None,
+    broadcast: Broadcast = "named",
+) -> None:
+    """Write a copy of the model with every shape in it, and its contract in the metadata.
+
+    Example:
+
+        shapesolve annotate model.onnx -o annotated.onnx --policy override
+    """
+    a = load(model, assume, None, broadcast)
+    from ..report.annotate_file import save_annotated
+
+    try:
+        save_annotated(a, output, policy)  # type: ignore[arg-type]
+    except ValueError as e:
+        fail(str(e))
+    except OSError as e:
+        fail(f"cannot write {output}: {e.strerror or e}")
+    say(f"wrote {output}")
+
+
+@app.command()
+def report(
+    model: Model,
+    output: Out,
+    assume: Assume = None,
+    bind: Bind = None,
+    broadcast: Broadcast = "named",
+) -> None:
+    """Write the report as one HTML page that works offline: graph, shapes, contract, findings, sliders for sizes.
+
+    Example:
+
+        shapesolve report model.onnx -o report.html
+    """
+    a = load(model, assume, bind, broadcast)
+    text = a.to_html()
+    from ..report.annotate_file import write_atomically
+
+    try:
+        write_atomically(output, text.encode("utf-8"))
+    except OSError as e:
+        fail(f"cannot write {output}: {e.strerror or e}")
+    say(f"wrote {output}")

@@ -1,0 +1,150 @@
+"""A node held against its operator's interface: numbers of inputs and outputs, attributes, element types.
+
+Runtimes refuse a model with a node that does not fit when they load it, whatever the sizes are.
+https://onnx.ai/onnx/api/defs.html, for ``com.microsoft`` see `microsoft_interface`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import onnx
+from onnx import AttributeProto, TensorProto
+
+from ..graph import Node
+from ..graph.node import attribute_kind
+from .microsoft_interface import required_of
+from .schema import dtype_of, find_schema
+from .types import Known, Tensor
+
+_VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
+_SINGLE = onnx.defs.OpSchema.FormalParameterOption.Single
+
+
+@dataclass(frozen=True, slots=True)
+class Formal:
+    """An input of the interface: its name, its type variable, the element types of tensors that it takes."""
+
+    name: str
+    variable: str
+    allowed: frozenset[int]
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What one operator takes at one opset version; None bounds nothing."""
+
+    inputs: tuple[Formal, ...]
+    most_inputs: int | None
+    most_outputs: int | None
+    repeats: bool
+    attributes: dict[str, int] | None
+    needed: tuple[str, ...]
+
+    def formal(self, i: int) -> Formal | None:
+        """The formal parameter of input `i`."""
+        if i < len(self.inputs):
+            return self.inputs[i]
+        return self.inputs[-1] if self.repeats and self.inputs else None
+
+
+def misfit(node: Node, names: tuple[str, ...], version: int) -> str | None:
+    """Why the node does not fit its operator's numbers of inputs and outputs and its attributes, in a sentence."""
+    interface = find_interface(node.domain, node.op_type, version)
+    if interface is None:
+        return None
+    op = node.op_type
+    for i, formal in enumerate(interface.inputs):
+        if formal.required and (i >= len(names) or not names[i]):
+            return f"{op} needs its input {formal.name} (number {i})"
+    if interface.most_inputs is not None and len(names) > interface.most_inputs:
+        return f"{op} takes at most {interface.most_inputs} inputs at opset {version}, it has {len(names)}"
+    if interface.most_outputs is not None and len(node.outputs) > interface.most_outputs:
+        return f"{op} has at most {interface.most_outputs} outputs at opset {version}, here it has {len(node.outputs)}"
+    return _bad_attribute(node, interface, version)
+
+
+def _bad_attribute(node: Node, interface: Interface, version: int) -> str | None:
+    op, given = node.op_type, node.proto.attribute
+    if interface.needed:
+        present = {a.name for a in given}
+        for name in interface.needed:
+            if name not in present:
+                return f"{op} needs the attribute {name}"
+    if interface.attributes is None:
+        return None
+    for attribute in given:
+        kind = interface.attributes.get(attribute.name)
+        if kind is None:
+            return f"{op} has no attribute {attribute.name} at opset {version}"
+        if attribute_kind(attribute) not in (kind, 0):
+            said = AttributeProto.AttributeType.Name(attribute_kind(attribute))
+            return f"attribute {attribute.name} of {op} must be {AttributeProto.AttributeType.Name(kind)}, it is {said}"
+    return None
+
+
+def mistyped(node: Node, inputs: tuple[Known | None, ...], version: int) -> str | None:
+    """Why the element types of the inputs do not fit the operator, in a sentence."""
+    interface = find_interface(node.domain, node.op_type, version)
+    if interface is None or not interface.inputs:
+        return None
+    bound: dict[str, tuple[int, str]] = {}
+    for i, known in enumerate(inputs):
+        if not isinstance(known, Tensor) or not known.dtype:
+            continue
+        formal, dtype = interface.formal(i), known.dtype
+        if formal is None or not formal.allowed:
+            continue
+        if dtype not in formal.allowed:
+            return f"input {formal.name} of {node.op_type} cannot have element type {_name(dtype)} at opset {version}"
+        if formal.variable:
+            first, name = bound.setdefault(formal.variable, (dtype, node.inputs[i]))
+            if first != dtype:
+                return (
+                    f"{node.op_type} needs one element type for its inputs, "
+                    f"but {name} is {_name(first)} and {node.inputs[i]} is {_name(dtype)}"
+                )
+    return None
+
+
+def _name(dtype: int) -> str:
+    return str(TensorProto.DataType.Name(dtype)).lower()
+
+
+@lru_cache(maxsize=4096)
+def find_interface(domain: str, op_type: str, version: int) -> Interface | None:
+    """The interface of an operator at an opset version; None when nobody declares it, or only a newer onnx does."""
+    if domain == "com.microsoft":
+        required = required_of(op_type)
+        if required is None:
+            return None
+        inputs, needed = required
+        unnamed = tuple(Formal(f"number {i}", "", frozenset(), mark == "r") for i, mark in enumerate(inputs))
+        return Interface(unnamed, None, None, False, None, needed)
+    if not domain and version > onnx.defs.onnx_opset_version():
+        return None
+    schema = find_schema(domain, op_type, version)
+    if schema is None or schema.deprecated:
+        return None
+    attributes = {name: int(a.type.value) for name, a in schema.attributes.items()}
+    needed = tuple(name for name, a in schema.attributes.items() if a.required)
+    repeats = any(p.option == _VARIADIC for p in schema.inputs)
+    return Interface(
+        tuple(_formal(p) for p in schema.inputs),
+        None if repeats else schema.max_input,
+        None if any(p.option == _VARIADIC for p in schema.outputs) else schema.max_output,
+        repeats,
+        attributes,
+        needed,
+    )
+
+
+def _formal(parameter: onnx.defs.OpSchema.FormalParameter) -> Formal:
+    texts = parameter.types
+    tensors = [t for t in texts if t.startswith(("tensor(", "sparse_tensor("))]
+    allowed = frozenset(dtype_of(t.partition("(")[2][:-1]) for t in tensors)
+    variable = parameter.type_str if parameter.is_homogeneous and "(" not in parameter.type_str else ""
+    required = parameter.option == _SINGLE or (parameter.option == _VARIADIC and parameter.min_arity > 0)
+    return Formal(parameter.name, variable, allowed, required)

@@ -1,0 +1,151 @@
+// Right column: what is known of the selected tensor, node or scope.
+
+import { TensorKind } from "./data";
+import { derivation } from "./derivation";
+import { counted, fill, h, section } from "./dom";
+import type { Graph } from "./graph";
+import { findingItem, nodeLinks } from "./sizes";
+import type { State } from "./state";
+
+const KIND_NAMES = ["computed", "graph input", "stored in the model"];
+const MANY = 24;
+
+export function detailsPanel(state: State, graph: () => Graph): HTMLElement {
+  const element = h("aside", { class: "details", "aria-label": "Details", tabindex: -1 });
+  const refresh = (): void => {
+    const s = state.selection;
+    if (s === null) fill(element, hint());
+    else if (s.kind === "node") fill(element, nodeDetails(state, s.node));
+    else if (s.kind === "tensor") fill(element, tensorDetails(state, s.tensor));
+    else if (s.kind === "scope") fill(element, scopeDetails(state, s.scope, graph()));
+    else if (s.tensors.length === 1) fill(element, tensorDetails(state, s.tensors[0]));
+    else fill(element, h("h2", {}, counted(s.tensors.length, "tensor")), tensorTable(state, s.tensors));
+  };
+  state.onSelect(() => {
+    refresh();
+    element.scrollTop = 0;
+  });
+  state.onSizes(() => {
+    const top = element.scrollTop;
+    refresh();
+    element.scrollTop = top;
+  });
+  refresh();
+  return element;
+}
+
+function hint(): HTMLElement {
+  const keys: [string, string][] = [
+    ["/", "search"], ["↑ ↓ ← →", "walk along the graph"], ["Enter", "open or close a scope"],
+    ["+ − 0", "zoom, fit"], ["w a s d", "move the picture"], ["Esc", "clear the selection"],
+  ];
+  return h("div", { class: "hint" },
+    h("h2", {}, "Nothing selected"),
+    h("p", {}, "Select a box or a line of the graph. Double-click a box with a thick border to open it."),
+    h("table", {}, h("tbody", {}, keys.map(([key, what]) => h("tr", {}, h("td", {}, h("kbd", {}, key)), h("td", {}, what))))),
+    h("p", { class: "muted" }, "Keys work when the graph has the focus."));
+}
+
+export function tensorLink(state: State, tensor: number): HTMLElement {
+  return h("button", { type: "button", class: "link", onclick: () => state.select({ kind: "tensor", tensor }, true) }, state.tables.tensorName(tensor) || "(unnamed)");
+}
+
+function tensorTable(state: State, tensors: number[]): HTMLElement {
+  const shown = tensors.slice(0, 200);
+  return h("table", { class: "tensors" }, h("tbody", {}, shown.map((t) => h("tr", {},
+    h("td", {}, t < 0 ? h("span", { class: "muted" }, "left out") : tensorLink(state, t)),
+    h("td", { class: "muted" }, t < 0 ? "" : state.tables.dtype(t)),
+    h("td", { class: "shape" }, t < 0 ? "" : state.shape(t))))));
+}
+
+function nodeDetails(state: State, node: number): (HTMLElement | null)[] {
+  const { tables, data } = state;
+  const [label, , scope, reads, makes] = data.nodes[node];
+  const stated = data.constraints[node] ?? [];
+  const findings = data.findings.filter((f) => f.nodes.includes(node));
+  return [
+    h("h2", {}, tables.op(node)),
+    h("p", { class: "path" }, label),
+    scope >= 0 ? h("p", { class: "muted path" }, "in ", h("button", {
+      type: "button", class: "link", onclick: () => state.select({ kind: "scope", scope }, true),
+    }, tables.scopePath(scope))) : null,
+    state.broken.has(node) ? h("p", { class: "bad" }, "✗ These sizes break a condition of this node.") : null,
+    reads.length ? section("Reads", true, tensorTable(state, reads)) : null,
+    makes.length ? section("Makes", true, tensorTable(state, makes)) : null,
+    stated.length ? section("States", true, h("ul", { class: "stated" }, stated.map(([role, text, rule]) =>
+      h("li", {}, h("span", { class: "badge" }, role), " ", h("code", {}, text), h("div", { class: "muted" }, rule))))) : null,
+    findings.length ? section("Findings", true, h("ul", { class: "findings" }, findings.map((f) => findingItem(state, f)))) : null,
+  ];
+}
+
+function tensorDetails(state: State, tensor: number): (HTMLElement | null)[] {
+  const { tables } = state;
+  const producer = tables.producer(tensor);
+  const readers = tables.readers[tensor];
+  const shape = tables.shape(tensor);
+  const numbers = state.shape(tensor);
+  const symbolic = state.symbolic(tensor);
+  return [
+    h("h2", { class: "path" }, tables.tensorName(tensor)),
+    h("p", {}, h("span", { class: "muted" }, `${tables.dtype(tensor)} · ${KIND_NAMES[tables.kind(tensor)]}`)),
+    h("p", { class: "shape big" }, symbolic),
+    numbers !== symbolic ? h("p", { class: "shape big bound-shape" }, `= ${numbers}`) : null,
+    producer >= 0 && tables.kind(tensor) === TensorKind.Computed ? h("p", {}, "made by ", nodeLinks(state, [producer], 1)) : null,
+    readers.length ? h("p", {}, `read by `, nodeLinks(state, readers, 4)) : null,
+    shape?.length ? section("Dims", true, h("ol", { class: "dims", start: 0 }, shape.map((row) => dimItem(state, tensor, row)))) : null,
+    derivationSection(state, tensor),
+  ];
+}
+
+function dimItem(state: State, tensor: number, row: number): HTMLElement {
+  const { tables, data } = state;
+  const size = state.evaluator.size(row);
+  const text = tables.text(row);
+  const equal = data.equal.filter((members) => members.includes(row)).flatMap((m) => m.filter((r) => r !== row));
+  const others = tables.isNumber(row) ? [] : tables.tensorsWith(row).filter((t) => t !== tensor);
+  return h("li", {},
+    h("code", {}, text), size !== null && size.toString() !== text ? h("b", {}, ` = ${size}`) : null,
+    equal.length ? h("div", { class: "muted" }, "equal to ", equal.map((r, i) => [i ? ", " : "", h("code", {}, tables.text(r))]).flat()) : null,
+    others.length ? h("details", { class: "inner" }, h("summary", {}, `same in ${counted(others.length, "other tensor")}`),
+      tensorTable(state, others.slice(0, MANY))) : null);
+}
+
+function derivationSection(state: State, tensor: number): HTMLElement {
+  const { tables, data } = state;
+  const { sources, steps } = derivation(tables, tensor);
+  const requires = (node: number): string[] => (data.constraints[node] ?? []).filter(([role]) => role === "requirement").map(([, text]) => text);
+  const items = steps.map(({ node, tensor: made }) => h("li", {},
+    h("button", { type: "button", class: "link", onclick: () => state.select({ kind: "node", node }, true) }, tables.op(node)), " ",
+    h("span", { class: "muted path" }, tables.label(node)),
+    h("div", { class: "shape" }, `${tables.data.nodes[node][3].filter((t) => t >= 0).map((t) => state.shape(t)).join(", ")} → ${state.shape(made)}`),
+    requires(node).map((text) => h("div", {}, "needs ", h("code", {}, text)))));
+  return section(`Derivation (${counted(steps.length, "step")})`, true,
+    sources.length ? h("p", {}, "from ", sources.map((t, i) => [i ? ", " : "", tensorLink(state, t), " ", h("span", { class: "shape" }, state.shape(t))]).flat()) : null,
+    h("ol", { class: "derivation" }, items.slice(0, 60)),
+    items.length > 60 ? h("p", { class: "muted" }, `and ${items.length - 60} more`) : null);
+}
+
+function scopeDetails(state: State, scope: number, graph: Graph): HTMLElement[] {
+  const { tables, data } = state;
+  const ops = new Map<string, number>();
+  let findings = 0;
+  data.nodes.forEach((n, i) => {
+    for (let s = n[2]; s >= 0; s = data.scopes[s][0]) {
+      if (s !== scope) continue;
+      ops.set(tables.op(i), (ops.get(tables.op(i)) ?? 0) + 1);
+      findings += Number(state.faulty.has(i));
+    }
+  });
+  const ranked = [...ops].sort((a, b) => b[1] - a[1]).slice(0, 12);
+  return [
+    h("h2", { class: "path" }, tables.scopePath(scope)),
+    h("p", {}, `${counted(tables.size[scope], "node")}, ${counted(tables.children[scope].length, "scope")} inside`, findings ? `, ${counted(findings, "node")} with findings` : ""),
+    h("div", { class: "buttons" }, h("button", {
+      type: "button", onclick: () => {
+        graph.toggleScope(scope);
+        state.select({ kind: "scope", scope });
+      },
+    }, graph.isOpen(scope) ? "Close" : "Open")),
+    h("table", { class: "tensors" }, h("tbody", {}, ranked.map(([op, n]) => h("tr", {}, h("td", {}, op), h("td", { class: "muted" }, String(n)))))),
+  ];
+}

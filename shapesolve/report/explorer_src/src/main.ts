@@ -1,0 +1,103 @@
+// The page: header, three columns, and what ties them together.
+
+import type { Data } from "./data";
+import { detailsPanel } from "./details";
+import { counted, h } from "./dom";
+import { Graph } from "./graph";
+import { searchBox } from "./search";
+import { contractPanel, findingsPanel, sizesPanel } from "./sizes";
+import { State } from "./state";
+
+const FORMAT = 1;
+
+/** Build the explorer inside `root`; returns a function that takes it apart. */
+export function mount(root: HTMLElement, data: Data): () => void {
+  if (data.format !== FORMAT) {
+    root.textContent = `This explorer reads format ${FORMAT}, the data has format ${data.format}.`;
+    return () => undefined;
+  }
+  root.classList.add("shapesolve-explorer");
+  const state = new State(data);
+  const canvas = h("div", {
+    class: "canvas", tabindex: 0, role: "application", "aria-label": "Graph. Arrow keys walk along it, Enter opens a scope.",
+  });
+  let graph: Graph;
+  const live = h("div", { class: "visually-hidden", "aria-live": "polite" });
+  const body = h("div", { class: "columns" },
+    h("nav", { class: "left", "aria-label": "Sizes, contract and findings" },
+      sizesPanel(state), contractPanel(state), findingsPanel(state)),
+    h("main", { class: "middle" }, canvas, toolbar(data, () => graph)),
+    detailsPanel(state, () => graph));
+  root.replaceChildren(header(state, root, () => graph), body, live);
+  graph = new Graph(state, canvas);
+  state.onSelect(() => (live.textContent = announced(state)));
+  const observer = new ResizeObserver(() => graph.restyle());
+  observer.observe(canvas);
+  const media = matchMedia("(prefers-color-scheme: dark)");
+  const themed = (): void => graph.restyle();
+  media.addEventListener("change", themed);
+  const slash = (event: KeyboardEvent): void => {
+    const typing = event.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+    if (event.key !== "/" || typing) return;
+    event.preventDefault();
+    root.querySelector<HTMLInputElement>(".search input")?.focus();
+  };
+  root.addEventListener("keydown", slash);
+  if (root.dataset.page !== undefined) document.addEventListener("keydown", slash);
+  return () => {
+    observer.disconnect();
+    media.removeEventListener("change", themed);
+    document.removeEventListener("keydown", slash);
+    root.replaceChildren();
+  };
+}
+
+function header(state: State, root: HTMLElement, graph: () => Graph): HTMLElement {
+  const { model, findings, contract } = state.data;
+  const errors = findings.filter((f) => f.severity === "error").length;
+  const warnings = findings.filter((f) => f.severity === "warning").length;
+  const bad = errors || contract.impossible;
+  const status = bad ? counted(errors, "error") : warnings ? counted(warnings, "warning") : "no problems found";
+  const themes = ["auto", "light", "dark"];
+  const theme = h("button", {
+    type: "button", class: "theme", title: "Colours: as the system says, light, dark", onclick: () => {
+      const next = themes[(themes.indexOf(root.dataset.theme ?? "auto") + 1) % themes.length];
+      root.dataset.theme = next;
+      theme.textContent = `◐ ${next}`;
+      graph().restyle();
+    },
+  }, "◐ auto");
+  return h("header", {},
+    h("h1", { title: model.name }, model.name),
+    h("span", { class: "muted" }, `${counted(model.nodes, "node")} · opset ${model.opset}`),
+    h("span", { class: `badge ${bad ? "error" : warnings ? "warning" : "good"}` }, status),
+    searchBox(state), theme);
+}
+
+function toolbar(data: Data, graph: () => Graph): HTMLElement {
+  const button = (text: string, title: string, act: () => void): HTMLElement =>
+    h("button", { type: "button", title, "aria-label": title, onclick: act }, text);
+  const folded = data.nodes.some((n) => n[5] === 1);
+  const small = data.nodes.length <= 400;
+  return h("div", { class: "toolbar", role: "toolbar", "aria-label": "View" },
+    button("+", "Zoom in", () => graph().zoomBy(1.25)),
+    button("−", "Zoom out", () => graph().zoomBy(0.8)),
+    button("Fit", "Fit the whole graph", () => graph().fit()),
+    data.scopes.length ? button("Close all", "Close all scopes", () => graph().closeAll()) : null,
+    data.scopes.length && small ? button("Open all", "Open all scopes", () => graph().openAll()) : null,
+    folded ? h("label", {}, h("input", {
+      type: "checkbox", onchange: (e: Event) => graph().setFolded((e.target as HTMLInputElement).checked),
+    }), " constants") : null);
+}
+
+function announced(state: State): string {
+  const s = state.selection;
+  if (!s) return "";
+  if (s.kind === "node") {
+    const shapes = state.data.nodes[s.node][4].filter((t) => t >= 0).map((t) => state.shape(t));
+    return `${state.tables.op(s.node)} ${state.tables.label(s.node)} ${shapes.join(", ")}`;
+  }
+  if (s.kind === "tensor") return `${state.tables.tensorName(s.tensor)} ${state.shape(s.tensor)}`;
+  if (s.kind === "scope") return `scope ${state.tables.scopePath(s.scope)}`;
+  return counted(s.tensors.length, "tensor");
+}

@@ -1,0 +1,70 @@
+"""The HTML report: the explorer, its data and its styles in one file that needs no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from .explorer import explorer_data
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<style>{css}</style>
+</head>
+<body>
+<div id="explorer" data-page></div>
+<noscript>This report needs JavaScript. <code>shapesolve analyze</code> prints the same as text.</noscript>
+<script type="application/json" id="data">{data}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+_BODY_CSS = "html,body{margin:0;height:100%}#explorer{height:100vh}\n"
+_POLICY = "default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+_START = (
+    '\nShapesolveExplorer.mount(document.getElementById("explorer"),'
+    'JSON.parse(document.getElementById("data").textContent));'
+)
+
+
+def render_html(analysis: Analysis) -> str:
+    """One self-contained page: the graph, shapes, contract and findings, with sizes that can be bound.
+
+    All that comes from the model is in a block of JSON that the script turns into text nodes. A content
+    security policy lets only our own script run and nothing be loaded.
+    """
+    data = explorer_data(analysis)
+    script = asset("explorer.js") + _START
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _PAGE.format(
+        policy=_POLICY.format(digest=digest),
+        title=html.escape(f"{data['model']['name']} · shapesolve"),
+        css=_BODY_CSS + asset("explorer.css"),
+        data=script_json(data),
+        script=script,
+    )
+
+
+def script_json(data: Any) -> str:
+    """JSON that can stand in a script element: whatever the names are, ``</script>`` and ``<!--`` do not occur."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a file in ``static`` (built by ``explorer_src``)."""
+    return (files(__package__) / "static" / name).read_text("utf-8")

@@ -1,0 +1,149 @@
+"""How an analysis shows itself in a notebook: tables that sort and filter, and the explorer as a widget.
+
+The display needs nothing but a browser: no extra package, no network, no script. Sorting and filtering are
+done by a small script where the front end runs scripts; the tables read well without it.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from .html import asset
+from .names import dtype_name, grouped, shape_text
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis, Finding
+
+#: most rows of the table of all tensors; the text says when there are more
+MAX_ROWS = 400
+_MAX_NODES = 3
+_ids = count()
+
+
+def render_notebook(analysis: Analysis) -> str:
+    """Inputs, outputs, contract, findings and tensors as HTML tables."""
+    model = analysis.model
+    name = model.path.name if model.path is not None else (model.graph.name or "model")
+    outputs = [n for n, _ in model.graph.outputs]
+    verdict = "no conflicts" if analysis.ok else _counted(len(analysis.conflicts), "conflict")
+    parts = [
+        f"<style>{asset('notebook.css')}</style>",
+        f"<p><b>{_text(name)}</b> · {_counted(len(model.graph.nodes), 'node')} · "
+        f"<span class='{'ss-good' if analysis.ok else 'ss-error'}'>{verdict}</span></p>",
+        _tensors("Inputs", analysis, list(analysis.inputs)),
+        _tensors("Outputs", analysis, outputs),
+        _contract(analysis),
+        _findings(analysis.diagnostics),
+        _all_tensors(analysis),
+    ]
+    number = next(_ids)
+    script = f"<script>{asset('notebook.js')}({number})</script>"
+    return f"<div class='shapesolve' data-shapesolve='{number}'>{''.join(parts)}</div>{script}"
+
+
+def explore(analysis: Analysis, height: int = 640) -> Any:
+    """The explorer as a widget of Jupyter, VS Code, Colab or marimo.
+
+    Needs the extra ``notebook`` (anywidget). Without it this is a `PlainExplorer`, which prints what to
+    install and the text report.
+    """
+    try:
+        from .notebook_widget import ExplorerWidget
+    except ImportError:
+        return PlainExplorer(analysis)
+    from .explorer import explorer_data
+
+    return ExplorerWidget(data=explorer_data(analysis), height=height)
+
+
+class PlainExplorer:
+    """What `explore` gives where anywidget is not installed: the tables, or the text report."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+
+    def __repr__(self) -> str:
+        hint = "The interactive explorer needs anywidget: pip install 'shapesolve[notebook]'"
+        return f"{hint}\n\n{self.analysis}"
+
+    def _repr_html_(self) -> str:
+        return (
+            "<p>The interactive explorer needs anywidget: <code>pip install 'shapesolve[notebook]'</code>. "
+            "<code>to_html()</code> writes the same as a page.</p>" + render_notebook(self.analysis)
+        )
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def _tensors(title: str, analysis: Analysis, names: list[str]) -> str:
+    rows = [
+        (f"{r.name}  (and {r.more} more like it)" if r.more else r.name, r.dtype, r.shape)
+        for r in grouped(names, analysis.shapes, analysis.dtypes)
+    ]
+    return _table(title, ("name", "type", "shape"), rows)
+
+
+def _all_tensors(analysis: Analysis) -> str:
+    names = list(analysis.walk.producers)
+    rows = []
+    for name in names[:MAX_ROWS]:
+        node, prefix = analysis.walk.producers[name]
+        dtype = dtype_name(analysis.dtypes.get(name, 0))
+        rows.append(
+            (name, dtype, shape_text(analysis.shapes.get(name)), f"{node.op_type} {prefix}{node.label}")
+        )
+    more = (
+        f"<p>The first {MAX_ROWS} of {len(names):,}; <code>shapes</code> has all.</p>"
+        if len(names) > MAX_ROWS
+        else ""
+    )
+    table = _table("", ("name", "type", "shape", "made by"), rows, sortable=True) + more
+    return f"<details><summary>{_counted(len(names), 'computed tensor')}</summary>{table}</details>"
+
+
+def _contract(analysis: Analysis) -> str:
+    if analysis.conflicts:
+        return "<h4>Contract</h4><p class='ss-error'>No input sizes run: the model contradicts itself.</p>"
+    rows = [(t.text, _nodes(t.nodes)) for t in analysis.contract]
+    if not rows:
+        return "<h4>Contract</h4><p>None: every input size runs, as far as the rules know.</p>"
+    return _table("Contract", ("condition", "needed by"), rows)
+
+
+def _nodes(nodes: Sequence[str]) -> str:
+    return ", ".join(nodes[:_MAX_NODES]) + (
+        f" and {len(nodes) - _MAX_NODES} more" if len(nodes) > _MAX_NODES else ""
+    )
+
+
+def _findings(findings: Sequence[Finding]) -> str:
+    if not findings:
+        return "<h4>Findings</h4><p class='ss-good'>None.</p>"
+    items = [
+        f"<li><span class='ss-{f.severity}'>{f.severity} {f.code}</span> {_text(f.title)}"
+        f"{f' <code>{_text(f.node)}</code>' if f.node else ''}"
+        f"{''.join(f'<br>{_text(t)}' for t in (*(s.text for s in f.steps), *f.notes))}"
+        f"{f'<br><b>help:</b> {_text(f.help)}' if f.help else ''}</li>"
+        for f in findings
+    ]
+    return f"<h4>Findings</h4><ul>{''.join(items)}</ul>"
+
+
+def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, sortable: bool = False) -> str:
+    head = "".join(f"<th scope='col'>{h}</th>" for h in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    caption = f"<h4>{title}</h4>" if title else ""
+    mark = " data-sort" if sortable else ""
+    return f"{caption}<table{mark}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _text(text: str) -> str:
+    return html.escape(text, quote=True)
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -1,0 +1,188 @@
+"""Many models at once: one row each, computed by any `concurrent.futures.Executor`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from .json import finding_data
+from .lines import Line, line
+
+if TYPE_CHECKING:
+    from ..analysis import Finding
+    from ..analysis.analyze import BroadcastMode
+
+#: no error; findings that are errors; not a model that can be read; the analysis itself failed
+Status = Literal["ok", "conflict", "unusable", "failed"]
+_STYLES = {"ok": "good", "conflict": "error", "unusable": "warning", "failed": "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRow:
+    """What came of one model."""
+
+    path: str
+    status: Status
+    nodes: int = 0
+    seconds: float = 0.0
+    tensors: int = 0
+    known: int = 0
+    contract: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    message: str = ""
+
+    def count(self, severity: str) -> int:
+        """Findings of a severity."""
+        return sum(f.severity == severity for f in self.findings)
+
+
+def find_models(paths: Iterable[str | Path]) -> list[Path]:
+    """The files named, and every ``*.onnx`` below the folders named, in order, once each."""
+    found: dict[Path, None] = {}
+    for path in map(Path, paths):
+        for file in sorted(path.rglob("*.onnx")) if path.is_dir() else [path]:
+            found[file] = None
+    return list(found)
+
+
+def scan_one(path: str, broadcast: BroadcastMode = "named") -> ScanRow:
+    """Analyze one file; whatever goes wrong becomes a row."""
+    from ..analysis import analyze
+    from ..graph import ModelError
+
+    start = time.perf_counter()
+    try:
+        a = analyze(path, broadcast=broadcast)
+        findings = tuple(a.diagnostics)
+        contract = () if a.conflicts else tuple(t.text for t in a.contract)
+        status: Status = "ok" if a.ok else "conflict"
+        known = sum(1 for name in a.dtypes if name in a.shapes)
+        seconds = time.perf_counter() - start
+        return ScanRow(
+            path, status, len(a.model.graph.nodes), seconds, len(a.dtypes), known, contract, findings,
+            findings[0].title if status == "conflict" else "",
+        )  # fmt: skip
+    except ModelError as e:
+        return ScanRow(path, "unusable", seconds=time.perf_counter() - start, message=str(e))
+    except Exception as e:
+        text = f"{type(e).__name__}: {' '.join(str(e).split())[:300]}"
+        return ScanRow(path, "failed", seconds=time.perf_counter() - start, message=text)
+
+
+def scan(
+    paths: Iterable[str | Path],
+    executor: Executor | None = None,
+    *,
+    jobs: int | None = None,
+    broadcast: BroadcastMode = "named",
+    progress: Callable[[int, int, ScanRow], None] | None = None,
+) -> list[ScanRow]:
+    """Analyze many models; rows in the order of the files.
+
+    Args:
+        paths: files, and folders that are searched for ``*.onnx``.
+        executor: any `concurrent.futures.Executor` (a Dask ``Client.get_executor()`` for a cluster); without one,
+            `jobs` processes (one per processor) are started and ended.
+        jobs: processes to start.
+        broadcast: as in `analyze`.
+        progress: called with (done, total, row) as models are done, in whatever order that is.
+    """
+    files = [str(p) for p in find_models(paths)]
+    rows: dict[str, ScanRow] = {}
+
+    def take(row: ScanRow) -> None:
+        rows[row.path] = row
+        if progress is not None:
+            progress(len(rows), len(files), row)
+
+    if executor is not None:
+        for row in _run(executor, files, broadcast):
+            take(row)
+    else:
+        workers = max(1, min(jobs or os.cpu_count() or 1, len(files)))
+        for row in _own_processes(files, workers, broadcast):
+            take(row)
+    return [rows[f] for f in files]
+
+
+def _run(executor: Executor, files: Sequence[str], broadcast: BroadcastMode) -> Iterator[ScanRow]:
+    futures: dict[Future[ScanRow], str] = {executor.submit(scan_one, f, broadcast): f for f in files}
+    done = as_completed(futures) if all(isinstance(f, Future) for f in futures) else iter(futures)
+    for future in done:
+        yield future.result()
+
+
+def _own_processes(files: Sequence[str], workers: int, broadcast: BroadcastMode) -> Iterator[ScanRow]:
+    """In processes of our own. When one of them dies, the files not done yet are tried again, each in a process of its own."""
+    left = dict.fromkeys(files)
+    try:
+        with _pool(workers) as pool:
+            for row in _run(pool, files, broadcast):
+                del left[row.path]
+                yield row
+    except BrokenProcessPool:
+        for file in list(left):
+            try:
+                with _pool(1) as pool:
+                    yield pool.submit(scan_one, file, broadcast).result()
+            except BrokenProcessPool:
+                yield ScanRow(file, "failed", message="the process that analyzed it died")
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+
+
+# ---------------------------------------------------------------------- text and data
+
+
+def scan_lines(rows: Sequence[ScanRow]) -> Iterator[Line]:
+    """A table, one row per model, and the totals."""
+    width = max((len(r.path) for r in rows), default=5)
+    yield line(("dim", f"{'model'.ljust(width)}  {'':8}  {'nodes':>6}  {'s':>6}  {'shapes':>7}  findings"))
+    for r in rows:
+        told = [f"{n} {s}{'s' if n > 1 else ''}" for s in ("error", "warning") if (n := r.count(s))]
+        note = (
+            ", ".join(told) if not r.message else r.message if not told else f"{', '.join(told)}: {r.message}"
+        )
+        share = f"{100 * r.known // r.tensors}%" if r.tensors else ""
+        yield line(
+            ("name", r.path.ljust(width)),
+            "  ",
+            (_STYLES[r.status], r.status.ljust(8)),
+            ("dim", f"  {r.nodes:>6,}  {r.seconds:>6.2f}  {share:>7}  "),
+            note,
+        )
+    yield ()
+    totals = {s: sum(r.status == s for r in rows) for s in _STYLES}
+    yield line(("bold", f"{len(rows)} model{'s' if len(rows) != 1 else ''}: "), _told(totals))
+
+
+def _told(totals: dict[str, int]) -> str:
+    return ", ".join(f"{n} {status}" for status, n in totals.items() if n) or "nothing to do"
+
+
+def scan_data(rows: Sequence[ScanRow]) -> dict[str, Any]:
+    """The rows as plain data."""
+    return {"version": 1, "models": [_row_data(r) for r in rows]}
+
+
+def _row_data(r: ScanRow) -> dict[str, Any]:
+    return {
+        "path": r.path,
+        "status": r.status,
+        "nodes": r.nodes,
+        "seconds": round(r.seconds, 3),
+        "tensors": r.tensors,
+        "tensors_with_shape": r.known,
+        "contract": list(r.contract),
+        "findings": [finding_data(f) for f in r.findings],
+        "message": r.message,
+    }

@@ -1,0 +1,160 @@
+"""What came out of torch.export: its guards as conditions on the declared sizes, with the lines that asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch.utils._sympy.printers import PythonPrinter
+
+from ..dims import Cond, Dim, DimSyntaxError, parse_cond, parse_dim, symbol
+from ..solver.constraint import Constraint
+from ..solver.constraint import Origin as Rule
+from ..solver.constraints import ConstraintSet
+from ..solver.contract import find_contract
+from ..solver.facts import Facts
+from ..solver.terms import Contract
+from .declared import Declaration
+from .exporting import Watch
+from .places import NOWHERE, Origin, Place, is_foreign
+
+#: beyond this torch.export has guarded on every element of something
+MAX_GUARDS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One guard: what PyTorch says, the same as a condition on declared sizes (None: not expressible), and from where."""
+
+    text: str
+    cond: Cond | None
+    origin: Origin = NOWHERE
+    asked: bool = False
+
+
+def find_guards(program: Any, declaration: Declaration, watch: Watch | None) -> tuple[Guard, ...]:
+    """The guards of an `ExportedProgram` that say anything on declared sizes, in the order in which they were made."""
+    env = shape_env(program)
+    if env is None:
+        return ()
+    table = axis_symbols(env, program, declaration)
+    found = [_guard(g, table, watch) for g in list(env.guards)[:MAX_GUARDS]]
+    return tuple(g for g in found if g.cond is None or not g.cond.is_true)
+
+
+def _guard(guard: Any, table: Mapping[str, Dim], watch: Watch | None) -> Guard:
+    location = guard.sloc
+    seen = watch.of(location) if watch is not None else None
+    origin, asked = (seen.origin, seen.asked) if seen is not None else _kept_location(location)
+    text = _text(guard.expr)
+    try:
+        cond: Cond | None = parse_cond(text, table)
+    except DimSyntaxError:
+        cond = None
+    if cond is not None and not cond.free <= {n for d in table.values() for n in d.free}:
+        cond = None
+    if cond is not None and cond.kind == "!=" and not asked:
+        # operators compare sizes with 1 to choose a fast path: what they choose holds for every other size
+        cond = Cond("true")
+    return Guard(text, cond, origin, asked)
+
+
+def _kept_location(location: Any) -> tuple[Origin, bool]:
+    """What PyTorch itself keeps of a guard's place."""
+    frame = getattr(location, "framework_loc", None)
+    file = getattr(frame, "filename", None)
+    if not file or is_foreign(file):
+        return NOWHERE, False
+    return Origin((Place(file, int(frame.lineno or 0), str(frame.name), str(frame.line or "")),)), True
+
+
+def _text(expr: Any) -> str:
+    try:
+        return str(PythonPrinter().doprint(expr))
+    except Exception:  # a printer without a rule for some function; its plain form is shown instead
+        return str(expr)
+
+
+def shape_env(program: Any) -> Any:
+    """The symbolic environment of an `ExportedProgram`, or None when nothing in it is dynamic."""
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        mode = getattr(value, "fake_mode", None)
+        env = getattr(mode, "shape_env", None)
+        if env is not None:
+            return env
+    return None
+
+
+def axis_symbols(env: Any, program: Any, declaration: Declaration) -> dict[str, Dim]:
+    """What each of PyTorch's symbols (``s27``) is in terms of the declared sizes."""
+    sizes = {f"L{declaration.keys[a.leaf]}.size()[{a.index}]": a.size for a in declaration.axes}
+    table: dict[str, Dim] = {}
+    for sym, sources in env.var_to_sources.items():
+        for source in sources:
+            name = source.name if isinstance(source.name, str) else source.name()
+            if name in sizes:
+                table.setdefault(str(sym), sizes[name])
+    for leaf, shape in enumerate(input_shapes(program)):
+        for axis in declaration.at(leaf):
+            if shape is not None and axis.index < len(shape):
+                _solve(str(shape[axis.index]), axis.size, table)
+    return table
+
+
+def _solve(text: str, size: Dim, table: dict[str, Dim]) -> None:
+    """Learn a symbol from an axis that PyTorch calls `text` (``s27``, ``2*s16``) and the declaration calls `size`."""
+    try:
+        theirs = parse_dim(text)
+    except DimSyntaxError:
+        return
+    free = sorted(theirs.free)
+    if len(free) != 1 or free[0] in table:
+        return
+    if theirs is symbol(free[0]):
+        table[free[0]] = size
+        return
+    ours = sorted(size.free)
+    if len(ours) == 1 and size.subs({ours[0]: symbol(free[0])}) is theirs:
+        table[free[0]] = symbol(ours[0])
+
+
+def input_shapes(program: Any) -> list[tuple[Any, ...] | None]:
+    """Per flattened input of the call its symbolic shape; None for what is no tensor."""
+    values = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
+    shapes: list[tuple[Any, ...] | None] = []
+    for spec in program.graph_signature.input_specs:
+        if spec.kind.name == "USER_INPUT":
+            shape = getattr(values.get(getattr(spec.arg, "name", "")), "shape", None)
+            shapes.append(None if shape is None else tuple(shape))
+    return shapes
+
+
+def input_names(program: Any) -> list[str]:
+    """Per flattened input of the call the name it has in the graph."""
+    return [
+        str(getattr(spec.arg, "name", ""))
+        for spec in program.graph_signature.input_specs
+        if spec.kind.name == "USER_INPUT"
+    ]
+
+
+def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -> Contract:
+    """The guards, simplified and irredundant, as a contract on the declared sizes."""
+    constraints = [
+        Constraint(g.cond, "requirement", Rule(f"guard:{i}", "torch.export", g.text))
+        for i, g in enumerate(guards)
+        if g.cond is not None
+    ]
+    facts = Facts()
+    for name in roots:
+        facts.introduce(name)
+    for i, constraint in enumerate(constraints):
+        facts.assume(constraint.cond, i)
+    return find_contract(ConstraintSet(constraints), facts, roots, rlimit)
+
+
+def guards_behind(nodes: Sequence[str], guards: Sequence[Guard]) -> list[Guard]:
+    """The guards of a contract term, from the labels of its constraints."""
+    return [guards[int(n.removeprefix("guard:"))] for n in nodes if n.startswith("guard:")]

@@ -1,0 +1,177 @@
+"""Where in Python a node comes from: source lines from stack traces, module paths from name scopes.
+
+The torch.export-based exporter writes ``pkg.torch.onnx.stack_trace``, ``name_scopes`` and ``class_hierarchy`` into a
+node's metadata; the TorchScript-based one leaves the scope in the node's name and, when verbose, the stack in its
+documentation. https://docs.pytorch.org/docs/stable/onnx_export.html
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from ..graph import Node
+
+_PREFIX = "pkg.torch.onnx."
+_FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)(?:\n[ \t]+([^\n]*))?')
+_TS_FRAME = re.compile(r"^(?:# )?([^\s#(][^(\n]*\.py)(?:\((\d+)\): (\S+)|:(\d+):\d+)", re.MULTILINE)
+_TORCH = str(Path(torch.__file__).parent) + "/"
+_OURS = str(Path(__file__).parent) + "/"
+_LONGEST = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of Python."""
+
+    file: str
+    line: int
+    function: str = ""
+    code: str = ""
+
+    def __str__(self) -> str:
+        return f"{shown_path(self.file)}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a node comes from: the calls that led to it (outermost first), and the path of its module."""
+
+    trace: tuple[Place, ...] = ()
+    module: str = ""
+    kind: str = ""
+
+    @property
+    def place(self) -> Place | None:
+        """The innermost line of the module's own code."""
+        return self.trace[-1] if self.trace else None
+
+    def __bool__(self) -> bool:
+        return bool(self.trace or self.module)
+
+
+NOWHERE = Origin()
+
+
+def shown_path(file: str) -> str:
+    """Relative to the working directory where it is inside, as compilers print it."""
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except ValueError:
+        return file
+
+
+def is_foreign(file: str) -> bool:
+    """Is it a file of PyTorch, of this package or of the interpreter: not where a module's author looks?"""
+    return file.startswith((_TORCH, _OURS, "<"))
+
+
+def own_frames(places: Iterable[Place]) -> tuple[Place, ...]:
+    """The frames outside of PyTorch, in their order."""
+    return tuple(p for p in places if not is_foreign(p.file))
+
+
+def read_trace(text: str) -> tuple[Place, ...]:
+    """The frames of a stack trace that Python printed, without those of PyTorch."""
+    found = (Place(f, int(n), fn, (code or "").strip()) for f, n, fn, code in _FRAME.findall(text[:_LONGEST]))
+    return own_frames(found)
+
+
+def origin_of(node: Node) -> Origin:
+    """Where a node comes from, as far as the exporter wrote it down."""
+    meta = node.metadata
+    trace = read_trace(meta.get(f"{_PREFIX}stack_trace", ""))
+    scopes = _names(meta.get(f"{_PREFIX}name_scopes", ""))
+    kinds = _names(meta.get(f"{_PREFIX}class_hierarchy", ""))
+    if scopes:
+        return Origin(trace, scopes[-2] if len(scopes) > 1 else "", kinds[-2] if len(kinds) > 1 else "")
+    if trace:
+        return Origin(trace)
+    return Origin(_legacy_trace(node.proto.doc_string), legacy_module(node.name))
+
+
+def _names(text: str) -> list[str]:
+    """A list of names that the exporter printed as Python."""
+    if not text or len(text) > _LONGEST:
+        return []
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return []
+    return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
+
+
+def _legacy_trace(text: str) -> tuple[Place, ...]:
+    """Frames of a TorchScript export's doc string, which has the innermost first."""
+    found = [
+        Place(file, int(line or other), function)
+        for file, line, function, other in _TS_FRAME.findall(text[:_LONGEST])
+    ]
+    return own_frames(reversed(found))
+
+
+def legacy_module(name: str) -> str:
+    """The module path in a TorchScript node's name: ``/encoder/layers.0/fc/MatMul`` is of ``encoder.layers.0.fc``."""
+    parts = name.split("/")
+    if len(parts) < 3 or parts[0]:
+        return ""
+    path: list[str] = []
+    for part in parts[1:-1]:
+        if path and part.startswith(f"{path[-1]}."):
+            path[-1] = part  # a ModuleList's member repeats the list's name: /layers/layers.0
+        else:
+            path.append(part)
+    return ".".join(path)
+
+
+class Origins:
+    """Origins by node label; a node that the exporter made without saying from what inherits from its neighbours."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._nodes: dict[str, Node] = {}
+        self._readers: dict[str, list[Node]] = {}
+        self._makers: dict[str, Node] = {}
+        for node in walk(nodes):
+            self._nodes.setdefault(node.label, node)
+            for name in node.outputs:
+                self._makers.setdefault(name, node)
+            for name in node.inputs:
+                self._readers.setdefault(name, []).append(node)
+
+    def of(self, label: str) -> Origin:
+        """The origin of a node, by its label (with or without the scope it is in)."""
+        node = self._nodes.get(label)
+        while node is None and "/" in label:
+            label = label.partition("/")[2]
+            node = self._nodes.get(label)
+        if node is None:
+            return NOWHERE
+        own = origin_of(node)
+        if own.trace:
+            return own
+        return next((o for o in map(origin_of, self._near(node)) if o.trace), own)
+
+    def of_tensor(self, name: str) -> Origin:
+        """The origin of the node that makes a tensor."""
+        made = self._makers.get(name)
+        return NOWHERE if made is None else origin_of(made)
+
+    def _near(self, node: Node) -> Iterator[Node]:
+        for name in node.outputs:
+            yield from self._readers.get(name, ())
+        for name in node.inputs:
+            if name in self._makers:
+                yield self._makers[name]
+
+
+def walk(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Nodes with those of all subgraphs inside them."""
+    for node in nodes:
+        yield node
+        for _, graph in node.subgraphs:
+            yield from walk(graph.nodes)
