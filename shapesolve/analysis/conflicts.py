@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..ops.walk import Clash
-from ..solver.constraint import Constraint, Site
+from ..ops.walk import Clash, Entry
+from ..solver.constraint import Constraint
+from .advice import advise
 from .findings import Conflict, Finding, Step
-from .wording import help_for, link_step, need_text, origin_text, side_by_side, title_of
+from .spots import Spot, SpotTracer, input_spots, spots_of
+from .wording import attributes_text, chain_step, meeting_text, need_text, operand_row, title_of
 
 if TYPE_CHECKING:
     from .result import Analysis
 
 MAX_CONFLICTS = 100
 _MAX_STEPS = 12
+_MAX_OPERANDS = 5
+_NEVER = "no input size makes this model run"
 
 
 def find_conflicts(analysis: Analysis) -> tuple[Conflict, ...]:
@@ -27,21 +32,16 @@ def find_conflicts(analysis: Analysis) -> tuple[Conflict, ...]:
 
 def _invalid(analysis: Analysis, clash: Clash) -> Conflict:
     """A node that is wrong by itself."""
-    label = f"{clash.prefix}{clash.node.label}" if clash.node else ""
-    op_type = clash.node.op_type if clash.node else ""
-    operands = _operands(analysis, [Site(t) for t in _inputs(analysis, clash)])
-    nodes = dict.fromkeys([label])
-    for tensor, _, _ in operands:
-        nodes.update(dict.fromkeys(analysis.tracer.nodes(analysis.tracer.chain(tensor, None))))
-    finding = Finding(
-        "SS202", clash.message, label, op_type, tuple(nodes), operands, notes=("no input size makes this model run",)
-    )
+    node = clash.node
+    label = f"{clash.prefix}{node.label}" if node is not None else ""
+    op_type = node.op_type if node is not None else ""
+    spots = input_spots(node, clash.prefix, analysis) if node is not None else ()
+    tracer = SpotTracer(analysis)
+    nodes = dict.fromkeys([label, *(n for spot in spots for n in tracer.labels(spot))])
+    operands = tuple(operand_row(s.tensor, analysis, s.data) for s in spots[:_MAX_OPERANDS])
+    notes = (*attributes_text(node), _NEVER) if node is not None else (_NEVER,)
+    finding = Finding("SS202", clash.message, label, op_type, tuple(nodes), operands, notes=notes)
     return Conflict((), f"{label}: {clash.message}", tuple(nodes), finding)
-
-
-def _inputs(analysis: Analysis, clash: Clash) -> list[str]:
-    names = clash.node.inputs if clash.node is not None else ()
-    return [analysis.tracer.full_name(n, clash.prefix) for n in names if n]
 
 
 def _contradiction(analysis: Analysis, clash: Clash) -> Conflict:
@@ -53,60 +53,85 @@ def _contradiction(analysis: Analysis, clash: Clash) -> Conflict:
     cores = minimal_cores(constraints, candidates, 1) if len(candidates) > 1 else [(clash.entry,)]
     indices = cores[0] if cores else tuple(candidates)
     core = tuple(constraints[i] for i in indices)
-    last = constraints[clash.entry] if clash.entry in indices else core[-1]
-    steps, nodes = _steps(analysis, core, last)
-    code = "SS203" if any(c.role == "user" for c in core) else "SS201"
-    title = title_of(last.origin.op_type, last.origin.rule)
-    operands = _operands(analysis, last.origin.sites)
-    assumed = [str(c.cond) for c in core if c.role in ("assumption", "user")]
-    notes = (
-        f"under the assumption {' and '.join(assumed)}, no input size makes this model run"
-        if assumed
-        else "no input size makes this model run",
-    )
+    meeting = clash.entry if clash.entry in indices else indices[-1]
+    last, entry = constraints[meeting], analysis.walk.log[meeting]
+    spots = spots_of(entry, analysis)
+    steps, nodes = _story(analysis, indices, meeting)
+    stated = [str(c.cond) for c in core if c.role == "user"]
+    title = _accused(stated, core) or title_of(last.origin.op_type, last.origin.rule)
     finding = Finding(
-        code, title, last.origin.node, last.origin.op_type, nodes, operands, steps, notes, help_for(last, analysis)
+        "SS203" if stated else "SS201",
+        title,
+        last.origin.node,
+        last.origin.op_type,
+        nodes,
+        _operands(analysis, entry, spots),
+        steps,
+        _notes(core, entry),
+        "" if stated else advise(entry, spots, analysis),
     )
     return Conflict(core, _message(finding, last), nodes, finding)
 
 
-def _operands(analysis: Analysis, sites: tuple[Site, ...] | list[Site]) -> tuple[tuple[str, str, str], ...]:
-    names = dict.fromkeys(s.tensor for s in sites)
-    return tuple((n, str(analysis.shapes.get(n, "of unknown rank")), origin_text(n, analysis)) for n in names)
+def _accused(stated: Sequence[str], core: Sequence[Constraint]) -> str:
+    """The title when the user's own assumptions take part."""
+    if not stated:
+        return ""
+    quoted = [f"`{s}`" for s in stated]
+    if len(stated) == len(core) and len(stated) > 1:
+        return f"the assumptions {', '.join(quoted[:-1])} and {quoted[-1]} contradict each other"
+    if len(stated) == 1:
+        return f"the assumption {quoted[0]} contradicts the model"
+    return f"the assumptions {', '.join(quoted[:-1])} and {quoted[-1]} contradict the model"
 
 
-def _steps(
-    analysis: Analysis, core: tuple[Constraint, ...], last: Constraint
+def _notes(core: Sequence[Constraint], entry: Entry) -> tuple[str, ...]:
+    given = attributes_text(entry.node) if entry.node is not None else ()
+    stated = any(c.role == "user" for c in core)
+    assumed = [str(c.cond) for c in core if c.role == "assumption"]
+    if stated:
+        return (*given, "no input size satisfies all of this")
+    if assumed:
+        return (*given, f"under the assumption {' and '.join(assumed)}, {_NEVER}")
+    if not entry.guard.is_true:
+        return (*given, f"no input size lets this node run where it is reached: {entry.guard}")
+    return (*given, _NEVER)
+
+
+def _operands(analysis: Analysis, entry: Entry, spots: Sequence[Spot]) -> tuple[tuple[str, str, str], ...]:
+    """The two sides; where the rule speaks of one tensor only, what else the node reads."""
+    rows = {s.tensor: s.data for s in spots}
+    if len(rows) < 2 and entry.node is not None:
+        for s in input_spots(entry.node, entry.prefix, analysis):
+            rows.setdefault(s.tensor, s.data)
+    return tuple(operand_row(name, analysis, data) for name, data in list(rows.items())[:_MAX_OPERANDS])
+
+
+def _story(
+    analysis: Analysis, indices: Iterable[int], meeting: int
 ) -> tuple[tuple[Step, ...], tuple[str, ...]]:
-    """The story in order: where each side's size comes from, what the other constraints say, where they meet."""
-    tracer = analysis.tracer
-    steps: dict[Step, None] = {}
+    """In order: where each side's size comes from, what the other constraints say, where they meet."""
+    tracer = SpotTracer(analysis)
+    steps: dict[str, Step] = {}
     nodes: dict[str, None] = {}
-    for constraint in core:
-        for site in constraint.origin.sites:
-            links = tracer.chain(site.tensor, site.axis)
-            if links and site.axis is not None:
-                steps[link_step(site, links, analysis)] = None
-            for label in reversed(tracer.nodes(tracer.chain(site.tensor, site.axis, to_inputs=True))):
-                nodes[label] = None
-        if constraint is not last:
-            steps[Step(constraint.origin.node, constraint.origin.op_type, "", need_text(constraint))] = None
+    for index in sorted(indices, key=lambda i: (i == meeting, i)):
+        constraint, entry = analysis.constraints[index], analysis.walk.log[index]
+        for spot in spots_of(entry, analysis):
+            links = tracer.links(spot)
+            if links and spot.axis is not None:
+                step = chain_step(spot, links, analysis)
+                steps.setdefault(step.text, step)
+            nodes.update(dict.fromkeys(reversed(tracer.labels(spot))))
+        if index != meeting:
+            text = need_text(constraint)
+            steps.setdefault(text, Step(constraint.origin.node, constraint.origin.op_type, "", text))
         if constraint.origin.node:
             nodes[constraint.origin.node] = None
-    meet = Step(last.origin.node, last.origin.op_type, "", _meeting(last))
-    return (*list(steps)[:_MAX_STEPS], meet), tuple(nodes)
-
-
-def _meeting(last: Constraint) -> str:
-    if last.role == "user":
-        return need_text(last)
-    if last.origin.sites and not last.cond.free:
-        return f"{last.origin.op_type}: {last.origin.rule}, but it gets " + _sizes(last)
-    return f"{last.origin.op_type} needs {last.cond}: {last.origin.rule}"
-
-
-def _sizes(last: Constraint) -> str:
-    return " and ".join(str(s) for s in last.origin.sites) or side_by_side(last.cond)
+    last = analysis.constraints[meeting]
+    text = meeting_text(last, analysis.walk.log[meeting], analysis)
+    end = Step(last.origin.node, last.origin.op_type, "", text)
+    kept = [s for s in list(steps.values())[:_MAX_STEPS] if s.text != text]
+    return (*kept, end), tuple(nodes)
 
 
 def _message(finding: Finding, last: Constraint) -> str:

@@ -2,58 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
-from ..dims import Cond
+from ..dims import Dim
+from ..graph import Node
+from ..ops.walk import Entry
 from ..solver.constraint import Constraint, Site
 from .derivation import Link
 from .findings import Step
+from .spots import Spot, holding_text, spots_of
 
 if TYPE_CHECKING:
     from .result import Analysis
 
-#: what an operator cannot do when its sizes contradict each other
-_TITLES = {
-    "MatMul": "cannot multiply these shapes",
-    "Gemm": "cannot multiply these shapes",
-    "FusedMatMul": "cannot multiply these shapes",
-    "Concat": "cannot join these shapes",
-    "Reshape": "cannot give its input this shape",
-    "Conv": "cannot run its kernel over this input",
-    "ConvTranspose": "cannot run its kernel over this input",
-    "MaxPool": "cannot slide its window over this input",
-    "AveragePool": "cannot slide its window over this input",
-    "Expand": "cannot expand its input to this shape",
-    "Gather": "reads outside of its table",
-    "GatherND": "reads outside of its table",
-    "GatherElements": "reads outside of its table",
-    "Split": "cannot split its input into these parts",
-    "Slice": "cannot slice this input",
-    "Einsum": "cannot combine these shapes",
-    "Where": "cannot broadcast these shapes",
-}
-_BROADCASTING = "cannot broadcast these shapes"
+#: what an operator cannot do: operator, words of the rule that was broken ("" for any), what follows the operator's name
+_TITLES: tuple[tuple[frozenset[str], str, str], ...] = tuple(
+    (frozenset(ops.split()), words, title)
+    for ops, words, title in (
+        ("Gemm", "added term", "cannot add its bias to this product"),
+        ("MatMul Gemm FusedMatMul MatMulInteger QLinearMatMul MatMulNBits", "", "cannot multiply these shapes"),
+        ("Concat", "", "cannot join these shapes"),
+        ("Reshape", "", "cannot give its input this shape"),
+        ("Conv ConvTranspose ConvInteger QLinearConv", "channel", "has a weight for another number of channels"),
+        ("Conv ConvTranspose ConvInteger QLinearConv", "fit", "cannot place its kernel on this input"),
+        ("MaxPool AveragePool LpPool", "fit", "cannot place its window on this input"),
+        ("Expand", "", "cannot expand its input to this shape"),
+        ("Gather GatherND GatherElements ScatterND ScatterElements", "", "reads outside of its table"),
+        ("Split SplitToSequence", "", "cannot split its input into these parts"),
+        ("Slice", "", "cannot slice this input"),
+        ("Einsum", "", "cannot combine these shapes"),
+        ("BatchNormalization InstanceNormalization", "", "has parameters for another number of channels"),
+        ("LayerNormalization GroupNormalization RMSNormalization", "", "has parameters that do not fit its input"),
+        ("LSTM GRU RNN", "", "has weights that do not fit together"),
+        ("Pad", "crop", "crops more than there is"),
+        ("Squeeze", "", "cannot remove an axis whose size is not 1"),
+        ("TopK", "at most", "asks for more elements than there are"),
+        ("DepthToSpace SpaceToDepth", "", "cannot rearrange these sizes"),
+        ("Tile", "", "cannot repeat this input"),
+    )
+)
+_MAX_ATTRIBUTES = 6
+_MAX_ELEMENTS_SHOWN = 6
+_MAX_MADE_OF = 2
 
 
 def title_of(op_type: str, rule: str) -> str:
     """What is wrong, in one line."""
-    if op_type in _TITLES:
-        return f"{op_type} {_TITLES[op_type]}"
+    for ops, words, title in _TITLES:
+        if op_type in ops and words in rule:
+            return f"{op_type} {title}"
     if "broadcast" in rule:
-        return f"{op_type} {_BROADCASTING}"
+        return f"{op_type} cannot broadcast these shapes"
     return f"{op_type} cannot run on these shapes" if op_type else "these conditions contradict each other"
 
 
-def side_by_side(cond: Cond) -> str:
-    """A condition that cannot hold, as what it compares: ``64 against 65``."""
-    parts = cond.args if cond.kind == "or" else (cond,)
-    for part in parts:
-        if part.kind == "==":
-            text = str(part)
-            left, _, right = text.partition(" == ")
-            return f"{left} against {right}"
-    return str(cond)
+def attributes_text(node: Node) -> tuple[str, ...]:
+    """A note with the node's short attributes: numbers and words that a reader would look up next."""
+    told = []
+    for name, value in node.attributes.items():
+        if isinstance(value, (int, str)) and len(str(value)) <= 40:
+            told.append(f"{name} = {value}")
+        elif isinstance(value, tuple) and len(value) <= _MAX_ELEMENTS_SHOWN and all(isinstance(v, int) for v in value):
+            told.append(f"{name} = [{', '.join(map(str, value))}]")
+    return (f"with {', '.join(told[:_MAX_ATTRIBUTES])}",) if told else ()
 
 
 def shape_text(tensor: str, analysis: Analysis) -> str:
@@ -62,32 +75,64 @@ def shape_text(tensor: str, analysis: Analysis) -> str:
     return f"{tensor} {shape}" if shape is not None else f"{tensor} of unknown rank"
 
 
+def operand_row(tensor: str, analysis: Analysis, data: bool = False) -> tuple[str, str, str]:
+    """A side of a conflict: its name, its shape, where it comes from (and what it holds, when that is what counts)."""
+    shape = analysis.shapes.get(tensor)
+    holds = holding_text(tensor, analysis) if data else ""
+    origin = origin_text(tensor, analysis) + (f", holds {holds}" if holds else "")
+    return tensor, str(shape) if shape is not None else "of unknown rank", origin
+
+
 def origin_text(tensor: str, analysis: Analysis) -> str:
     """Where a tensor comes from: an input, an initializer, or a node."""
     made = analysis.walk.producers.get(tensor)
     if made is not None:
         return f"from {made[1]}{made[0].label}"
-    return "an input of the model" if tensor in analysis.inputs else "an initializer"
+    if tensor in analysis.inputs:
+        return "an input of the model"
+    alias = analysis.walk.aliases.get(tensor)
+    return "an initializer" if alias is None else f"given as {alias[0]}"
 
 
-def link_step(site: Site, links: list[Link], analysis: Analysis) -> Step:
+def chain_step(spot: Spot, links: Sequence[Link], analysis: Analysis) -> Step:
     """What a chain says of the size at its end: where it was first made, and through which nodes it came."""
     source = links[-1]
+    size = spot.size(analysis)
+    text = f"{spot} is {source.dim if size is None else size}: {_source_text(source, analysis)}"
     through = [link for link in links[:-1] if link.node is not None]
-    where = f"{site}" if site.axis is not None else site.tensor
-    size = source.dim
-    if source.kind == "input":
-        text = f"{where} is {size}: input {source.tensor} has shape {analysis.shapes.get(source.tensor)}"
-    elif source.kind == "initializer":
-        text = f"{where} is {size}: initializer {source.tensor} has shape {analysis.shapes.get(source.tensor)}"
-    else:
-        text = f"{where} is {size}: {source.label} makes {shape_text(source.tensor, analysis)}"
     if len(through) == 1:
         text += f", passed on by {through[0].label}"
     elif through:
         text += f", passed on by {len(through)} nodes from {through[-1].label} to {through[0].label}"
     op_type = source.node.op_type if source.node is not None else ""
     return Step(source.label, op_type, source.tensor, text)
+
+
+def _source_text(source: Link, analysis: Analysis) -> str:
+    holds = holding_text(source.tensor, analysis) if source.axis is None else ""
+    if source.kind in ("input", "initializer"):
+        if holds:
+            return f"{source.kind} {source.tensor} holds {holds}"
+        return f"{source.kind} {source.tensor} has shape {analysis.shapes.get(source.tensor)}"
+    if source.node is not None and source.node.op_type == "Constant":
+        return f"the constant {source.label} holds {holds}" if holds else f"it is in the constant {source.label}"
+    if source.axis is None:
+        return f"{source.label} computes {holds}" if holds else f"{source.label} computes it"
+    return f"{source.label} makes {shape_text(source.tensor, analysis)}{_made_of(source, analysis)}"
+
+
+def _made_of(source: Link, analysis: Analysis) -> str:
+    """``from x [batch, seq, 768]``: what a node that computes a size was given."""
+    assert source.node is not None
+    names = [analysis.tracer.full_name(n, source.prefix) for n in source.node.inputs if n]
+    known = [n for n in dict.fromkeys(names) if n in analysis.shapes and len(analysis.shapes[n]) > 0]
+    told = [_given(n, source.node, i, analysis) for i, n in enumerate(known[:_MAX_MADE_OF])]
+    return f" from {' and '.join(told)}" if told else ""
+
+
+def _given(tensor: str, node: Node, position: int, analysis: Analysis) -> str:
+    holds = holding_text(tensor, analysis) if position and node.op_type in ("Reshape", "Expand", "Tile") else ""
+    return f"{tensor} = {holds}" if holds else shape_text(tensor, analysis)
 
 
 def need_text(constraint: Constraint) -> str:
@@ -102,6 +147,44 @@ def need_text(constraint: Constraint) -> str:
     needs = "needs" if constraint.role == "requirement" else "gives"
     guard = "" if constraint.guard.is_true else f" where {constraint.guard}"
     return f"{origin.node} {needs} {constraint.cond}{guard}: {origin.rule}"
+
+
+def meeting_text(last: Constraint, entry: Entry, analysis: Analysis) -> str:
+    """The last step: what the node needs, and what it gets."""
+    if last.role == "user" or entry.node is None:
+        return need_text(last)
+    if last.cond.free:
+        return need_text(last)
+    facts = [t for s in spots_of(entry, analysis) if (t := _fact(s, entry, analysis))]
+    got = f", but {_joined(facts)}" if facts else ""
+    rule = last.origin.rule
+    told = f"{rule} must hold" if _is_formula(rule) else rule
+    return f"{last.origin.node}: {told}{got}"
+
+
+def _is_formula(rule: str) -> bool:
+    return any(sign in rule for sign in ("==", ">=", "<=", " % "))
+
+
+def _fact(spot: Spot, entry: Entry, analysis: Analysis) -> str:
+    size = spot.size(analysis)
+    if size is not None:
+        return f"{spot} is {size}"
+    holds = holding_text(spot.tensor, analysis) if spot.data else ""
+    if holds:
+        return f"{spot.tensor} holds {holds}"
+    if spot.axis is not None:
+        return ""
+    shape = analysis.shapes.get(spot.tensor)
+    if shape is None:
+        return ""
+    if entry.node is not None and entry.node.op_type == "Reshape" and all(not d.terms for d in shape):
+        return f"{spot.tensor} {shape} has {prod(d.const for d in shape)} elements"
+    return f"{spot.tensor} is {shape}"
+
+
+def _joined(facts: Sequence[str]) -> str:
+    return f"{', '.join(facts[:-1])} and {facts[-1]}" if len(facts) > 1 else facts[0]
 
 
 def violation_text(constraint: Constraint, sizes: Mapping[str, int], analysis: Analysis) -> str:
@@ -128,38 +211,5 @@ def _at_sizes(tensor: str, sizes: Mapping[str, int], analysis: Analysis) -> str:
     shape = analysis.shapes.get(tensor)
     if shape is None:
         return tensor
-    dims = [d.evaluate(sizes) for d in shape]
-    return f"{tensor} [{', '.join(str(s) if s is not None else str(d) for s, d in zip(dims, shape))}]"
-
-
-def help_for(constraint: Constraint, analysis: Analysis) -> str:
-    """A fix, where the shapes suggest one."""
-    origin = constraint.origin
-    if constraint.role == "user" or len(origin.sites) < 2:
-        return _baked_help(constraint, analysis)
-    (a, b) = origin.sites[:2]
-    sa, sb = analysis.shapes.get(a.tensor), analysis.shapes.get(b.tensor)
-    if sa is None or sb is None or a.axis is None or b.axis is None or a.axis >= len(sa) or b.axis >= len(sb):
-        return ""
-    da, db = sa[a.axis], sb[b.axis]
-    if origin.op_type in ("MatMul", "Gemm") and len(sb) >= 2 and len(sa) >= 2:
-        if sa[-1] is sb[-1]:
-            return f"{b.tensor} {sb} fits when its last two axes are swapped: is a Transpose missing?"
-        if sb[-1] is sa[-2]:
-            return f"the operands fit the other way round: {b.tensor} times {a.tensor}"
-    if origin.op_type == "Concat":
-        for axis in range(len(sa)):
-            others = [k for k in range(len(sa)) if k != axis]
-            if len(sa) == len(sb) and all(sa[k] is sb[k] for k in others):
-                return f"the shapes join along axis {axis}"
-    for site, own, other, dim in ((b, sb, a, da), (a, sa, b, db)):
-        stored = site.tensor not in analysis.walk.producers and site.tensor not in analysis.inputs
-        if stored and not dim.terms and site.axis is not None:
-            return f"initializer {site.tensor} would fit with shape {own.with_dim(site.axis, dim)}, or {other} is not meant to be {dim}"
-    return _baked_help(constraint, analysis)
-
-
-def _baked_help(constraint: Constraint, analysis: Analysis) -> str:
-    if constraint.origin.op_type in ("Reshape", "Expand"):
-        return "the target shape looks like one baked in at export: derive it from Shape of the input"
-    return ""
+    dims: list[tuple[int | None, Dim]] = [(d.evaluate(sizes), d) for d in shape]
+    return f"{tensor} [{', '.join(str(s) if s is not None else str(d) for s, d in dims)}]"

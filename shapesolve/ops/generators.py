@@ -214,10 +214,10 @@ def _range_value(start: Dim, limit: Dim, delta: Dim, count: Dim, dtype: int) -> 
     if count.value is not None:
         if count.value > MAX_ELEMENTS:
             last = start + delta * (count - 1)
-            return Value.between(minimum(start, last), maximum(start, last))
+            return Value.between(minimum(start, last), maximum(start, last), reached=True)
         return Value.vector(fit(start + delta * i, dtype) for i in range(count.value))
     if delta.lo is not None and delta.lo >= 1:
-        return Value.between(start, limit - 1)
+        return Value.between(start, limit - 1, reached=delta.value == 1)
     return Value.between(limit + 1, start) if delta.hi is not None and delta.hi <= -1 else None
 
 

@@ -63,7 +63,7 @@ class Op:
         self.walk, self.node, self.inputs, self.version, self.attrs = walk, node, inputs, version, attrs
         self.names = node.inputs
         if None in inputs:  # an input of the function around it that its caller left out
-            self.names = tuple([n if k is not None else "" for n, k in zip(node.inputs, inputs, strict=True)])
+            self.names = tuple([n if k is not None else "" for n, k in zip(node.inputs, inputs, strict=False)])
         self.n_out = len(node.outputs)
         self.requirements: list[Requirement] = []
         self.ambiguous: list[tuple[Dim, Dim, tuple[Place, ...]]] = []

@@ -217,25 +217,24 @@ class Walk:
         op = Op(self, node, inputs, version, scope.attrs)
         clashes = len(self.clashes)
         rule = self.rule(node, scope)
+        fits = rule is None and self._is_local(node) or self._fits(op, scope)
+        outputs: Any = ()
         try:
-            if rule is not None or not self._is_local(node):
-                self._check_interface(op, scope)
             if rule is None:
                 from .fallback import lower_unregistered
 
                 outputs = lower_unregistered(op, scope)
             else:
                 outputs = rule.lower(op)
-        except MalformedNode as e:
-            self.clash(str(e), node, scope, loads=False)
-            outputs = ()
         except InvalidNode as e:
-            if len(self.clashes) == clashes:
-                self.clash(str(e), node, scope)
-            outputs = ()
+            if fits:
+                self.clash(str(e), node, scope, loads=not isinstance(e, MalformedNode))
+        except (AssertionError, LookupError, TypeError, ValueError):
+            if fits:  # a rule may rely on what its operator always has
+                raise
         except (DimTooLarge, ZeroDivisionError) as e:
             self.notes.append(Note("open", f"an expression could not be followed: {e}", node, scope.prefix))
-            op.pure, outputs = False, ()
+            op.pure = False
         done = self._as_tuple(outputs, node)
         for cond, why, places in op.requirements:
             self.require(cond, why, places, node, scope)
@@ -243,7 +242,7 @@ class Walk:
             self.opens.append(Open(a, b, node, scope.prefix, places))
         done = fill_types(node, version, op, rule, done, self.interner)
         clean = len(self.clashes) == clashes
-        if not clean:
+        if not clean and fits:
             done = tuple(self._opened(k) for k in done)
         for known in done:
             if isinstance(known, Tensor) and known.shape is not None:
@@ -272,14 +271,12 @@ class Walk:
         functions = self.model.functions
         return bool(functions) and any(k[0] == node.domain and k[1] == node.op_type for k in functions)
 
-    def _check_interface(self, op: Op, scope: Scope) -> None:
-        """Does the node fit its operator? Where only element types are wrong its shapes are still worth knowing."""
-        wrong = misfit(op.node, op.names, op.version)
-        if wrong is not None:
-            raise MalformedNode(wrong)
-        wrong = mistyped(op.node, op.inputs, op.version)
+    def _fits(self, op: Op, scope: Scope) -> bool:
+        """Does the node fit its operator? Where it does not, it is refused, but its shapes are still worth knowing."""
+        wrong = misfit(op.node, op.names, op.version) or mistyped(op.node, op.inputs, op.version)
         if wrong is not None:
             self.clash(wrong, op.node, scope, loads=False)
+        return wrong is None
 
     def _as_tuple(self, outputs: Any, node: Node) -> tuple[Known | None, ...]:
         n = len(node.outputs)

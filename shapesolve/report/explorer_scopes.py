@@ -1,8 +1,8 @@
 """Name scopes: the tree by which the explorer folds a graph.
 
 Exporters write scopes into node names (``/layers.0/attn/MatMul``). Where they don't, the names of the weights
-that nodes read tell (``model.layers.0.attn.weight``): the nodes between two weights belong to what these have in
-common. What is still too long for one picture is cut into runs.
+that nodes read tell (``model.layers.0.attn.weight``): the nodes between two weights belong to what these have
+in common. What is still too long for one picture is cut into runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Scoped:
 
 @dataclass(slots=True)
 class Scopes:
-    """The tree: ``rows`` are (parent, name), parent -1 at the top; ``of`` is each node's scope, -1 for none."""
+    """The tree: ``rows`` are (parent, name), -1 at the top; ``of`` is each node's scope, -1 for none."""
 
     rows: list[tuple[int, str]] = field(default_factory=list)
     of: list[int] = field(default_factory=list)

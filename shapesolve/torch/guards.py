@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.utils._sympy.printers import PythonPrinter
 
-from ..dims import Cond, Dim, DimSyntaxError, parse_cond, parse_dim, symbol
+from ..dims import TRUE, Cond, Dim, DimSyntaxError, parse_cond, parse_dim, symbol
 from ..solver.constraint import Constraint
 from ..solver.constraint import Origin as Rule
 from ..solver.constraints import ConstraintSet
@@ -56,7 +56,7 @@ def _guard(guard: Any, table: Mapping[str, Dim], watch: Watch | None) -> Guard:
         cond = None
     if cond is not None and cond.kind == "!=" and not asked:
         # operators compare sizes with 1 to choose a fast path: what they choose holds for every other size
-        cond = Cond("true")
+        cond = TRUE
     return Guard(text, cond, origin, asked)
 
 

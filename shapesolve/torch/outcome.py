@@ -1,0 +1,168 @@
+"""What was declared against what came out, size by size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..analysis import Analysis
+from ..dims import Cond, Dim, ge, solve_for_symbol
+from ..solver.constraint import Constraint, Origin
+from ..solver.constraints import ConstraintSet
+from ..solver.facts import Facts
+from ..solver.plain import kind_of
+from ..solver.proof import Proof, Prover, Refuted
+from ..solver.terms import Term
+from .declared import Declaration, Root
+
+Kind = Literal["fixed", "tied", "range", "restricted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """A condition that came out and that the declaration does not promise.
+
+    Attributes:
+        term: the condition, with everything that needs it.
+        kind: one size, a relation to other dims, a bound, or anything else (multiples, alternatives).
+        proof: does the declaration imply it? Here always `Refuted` (with sizes that break it) or `Unknown`.
+        beyond: the broken bound is one that the declaration does not state at all.
+        guarded: torch.export itself made it a condition; else the graph needs it and nothing says so.
+    """
+
+    term: Term
+    kind: Kind
+    roots: tuple[str, ...]
+    proof: Proof
+    beyond: bool = False
+    guarded: bool = False
+
+    @property
+    def counterexample(self) -> tuple[tuple[str, int], ...]:
+        """Sizes within the declaration at which it does not run."""
+        if not isinstance(self.proof, Refuted):
+            return ()
+        return tuple((r, self.proof.counterexample[r]) for r in self.roots if r in self.proof.counterexample)
+
+
+@dataclass(frozen=True)
+class SizeOutcome:
+    """What became of one declared size: ``state`` is ``free``, ``fixed``, ``tied``, ``range`` or ``restricted``."""
+
+    root: Root
+    declared: str
+    state: str
+    restrictions: tuple[Restriction, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        came = ", ".join(r.term.text for r in self.restrictions)
+        return f"{self.declared}: {came or 'free, as declared'}"
+
+
+class Comparison:
+    """Holds terms of a contract against the declared ranges."""
+
+    def __init__(self, declaration: Declaration, rlimit: int) -> None:
+        self.declaration, self.rlimit = declaration, rlimit
+        self._provers: dict[int, Prover] = {}
+
+    def restrictions(self, terms: Iterable[Term], *, guarded: bool) -> list[Restriction]:
+        """The terms that the declaration does not imply."""
+        found = [self._restriction(t, guarded=guarded) for t in terms]
+        return [r for r in found if r is not None]
+
+    def _restriction(self, term: Term, *, guarded: bool) -> Restriction | None:
+        roots = tuple(n for n in term.symbols if n in self.declaration.roots)
+        if not roots or len(roots) < len(term.symbols):
+            return None
+        # torch.export does not promise sizes 0 and 1; the contract of the graph is one for non-empty inputs
+        proof = self._prover(2 if guarded else 1).prove(term.cond)
+        if proof:
+            return None
+        kind = classify(term.cond)
+        return Restriction(term, kind, roots, proof, self._beyond(term.cond, kind), guarded)
+
+    def _beyond(self, cond: Cond, kind: Kind) -> bool:
+        if kind != "range":
+            return False
+        sides = [bound_sides(c) for c in (cond.args if cond.kind == "and" else (cond,))]
+        return any(self._states(name, side) is False for side in sides for name, side in side.items())
+
+    def _states(self, name: str, side: str) -> bool:
+        root = self.declaration.roots[name]
+        return (root.low if side == "low" else root.high) is not None
+
+    def _prover(self, least: int) -> Prover:
+        if least not in self._provers:
+            facts = Facts()
+            rows: list[Constraint] = []
+            for root in self.declaration.roots.values():
+                facts.introduce(root.name)
+                rows += [
+                    Constraint(c, "requirement", Origin("", "", "declared"))
+                    for c in [*root.conditions(), ge(root.dim, min(least, root.high or least))]
+                ]
+            for i, row in enumerate(rows):
+                facts.assume(row.cond, i)
+            self._provers[least] = Prover(ConstraintSet(rows), facts, list(self.declaration.roots), self.rlimit, ())
+        return self._provers[least]
+
+
+def classify(cond: Cond) -> Kind:
+    """What a condition does to the sizes it speaks of."""
+    kind = kind_of(cond)
+    if kind == "equality":
+        return "fixed" if len(cond.free) == 1 else "tied"
+    if kind in ("range", "nonempty"):
+        return "range"
+    return "restricted"
+
+
+def bound_sides(cond: Cond) -> dict[str, str]:
+    """For ``a*x + b*y + c >= 0``: which symbols it bounds from below, which from above."""
+    if cond.kind != ">=":
+        return {}
+    sides: dict[str, str] = {}
+    for monomial, factor in cond.args[0].terms:
+        for atom in monomial:
+            for name in of(atom):
+                sides[name] = "low" if factor > 0 else "high"
+    return sides
+
+
+def of(atom: object) -> Iterable[str]:
+    """The symbols of an atom."""
+    from ..dims import of_atom
+
+    return of_atom(atom).free  # type: ignore[arg-type]
+
+
+def outcomes(declaration: Declaration, restrictions: Sequence[Restriction]) -> tuple[SizeOutcome, ...]:
+    """One outcome per declared size, in the order of declaration."""
+    found: list[SizeOutcome] = []
+    order = ("fixed", "tied", "restricted", "range")
+    for name, root in declaration.roots.items():
+        own = tuple(r for r in restrictions if name in r.roots)
+        state = next((k for k in order if any(r.kind == k for r in own)), "free")
+        found.append(SizeOutcome(root, declaration.quote(name), state, own))
+    return tuple(found)
+
+
+def graph_terms(analysis: Analysis) -> Sequence[Term]:
+    """The contract of the graph; empty when the model contradicts itself."""
+    return () if analysis.conflicts or analysis.contract.impossible else tuple(analysis.contract)
+
+
+def solved(cond: Cond, name: str) -> Dim | None:
+    """What an equality says that a size is, or None."""
+    if cond.kind != "==":
+        return None
+    found = solve_for_symbol(cond.args[0], name)
+    return found if isinstance(found, Dim) else None
+
+
+def sizes_text(sizes: Iterable[tuple[str, int]] | Mapping[str, int]) -> str:
+    """``batch = 3, seq = 5``."""
+    items = sizes.items() if isinstance(sizes, Mapping) else sizes
+    return ", ".join(f"{n} = {v}" for n, v in items)

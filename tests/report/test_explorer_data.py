@@ -1,0 +1,162 @@
+"""The explorer's tables: complete, consistent, small; scopes; sample sizes."""
+
+import json
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shapesolve as ss
+from shapesolve.dims import Cond, Dim, divides, eq, ge, ite, parse_dim, symbol
+from shapesolve.report.explorer import explorer_data
+from shapesolve.report.explorer_expressions import Expressions
+from shapesolve.report.explorer_scopes import MAX_LOOSE, Scoped, find_scopes
+from shapesolve.report.explorer_sizes import sample_sizes
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = sorted([*ROOT.glob("examples/*.onnx"), *ROOT.glob("tests/models/*/model.onnx")])
+
+
+def evaluate(rows: list[list[Any]], sizes: list[int | None]) -> list[Any]:
+    """What the page computes, in Python: the meaning of the table is the same in both."""
+    values: list[Any] = []
+    for kind, *cells in rows:
+        args = [values[c] for c in cells] if kind not in ("s", "+") else []
+        value: Any = None
+        if kind == "s":
+            value = sizes[cells[0]]
+        elif kind == "+":
+            value = int(cells[0])
+            for coefficient, *factors in cells[1:]:
+                product = int(coefficient)
+                for f in factors:
+                    product = None if product is None or values[f] is None else product * values[f]
+                value = None if value is None or product is None else value + product
+        elif kind in ("and", "or"):
+            settles = kind == "or"
+            value = settles if settles in args else None if None in args else not settles
+        elif kind == "?":
+            value = None if args[0] is None else args[1 if args[0] else 2]
+        elif kind in ("true", "false"):
+            value = kind == "true"
+        elif None not in args:
+            value = {
+                "/": lambda: args[0] // args[1] if args[1] else None,
+                "p": lambda: max(args[0], 0),
+                "b": lambda: next((a for a in args if a != 1), 1),
+                "==": lambda: args[0] == 0,
+                "!=": lambda: args[0] != 0,
+                ">=": lambda: args[0] >= 0,
+            }[kind]()
+        values.append(value)
+    return values
+
+
+def expressions() -> list[Dim | Cond]:
+    h, w, n = symbol("h"), symbol("w"), symbol("n", None)
+    texts = [
+        "7", "h", "3*h*w - 5", "h**3 - 2*w", "(h + 31)//32", "h % 7", "max(h, w, 5)", "min(h, 3*w) + 1",
+        "broadcast(h, w)", "(h*w)//(w + 1)", "h//w", "max(h//2 - 1, 0)*w", f"{10**30}*h + {2**70}",
+    ]  # fmt: skip
+    chosen = ite(ge(h, w), h // 2, w // (n + 3))
+    conds = [eq(h, w), ~eq(h, w), divides(32, h), ge(n, -2), eq(h, w) & ge(h, 3), eq(h, 1) | divides(2, w // n)]
+    return [*map(parse_dim, texts), chosen, n // 3, *conds]
+
+
+def test_the_table_means_what_the_expressions_mean() -> None:
+    table = Expressions()
+    wanted = {table.shown(e): e for e in expressions()}
+    rng = random.Random(0)
+    for _ in range(200):
+        sizes = {"h": rng.randrange(40), "w": rng.randrange(40), "n": rng.randrange(-9, 9)}
+        if rng.random() < 0.2:
+            del sizes[rng.choice("hwn")]
+        values = evaluate(table.rows, [sizes.get(name) for name in table.symbols])
+        for row, e in wanted.items():
+            assert values[row] == e.evaluate(sizes), (str(e), sizes)
+
+
+def test_rows_refer_backwards_and_are_shared() -> None:
+    table = Expressions()
+    numbers = [table.number(e) for e in expressions()]
+    assert [table.number(e) for e in expressions()] == numbers
+    for i, (kind, *cells) in enumerate(table.rows):
+        refs = [] if kind == "s" else [r for t in cells[1:] for r in t[1:]] if kind == "+" else cells
+        assert all(r < i for r in refs)
+
+
+def test_deep_expressions_are_no_problem() -> None:
+    d = symbol("x")
+    for i in range(3000):
+        d = (d * symbol("y") + i) // (symbol("z") + 1) if i % 50 == 0 else d + 1
+    table = Expressions()
+    table.number(d)
+    assert json.loads(json.dumps(table.rows)) == table.rows
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda p: p.stem if p.stem != "model" else p.parent.name)
+def test_tables_are_consistent(path: Path) -> None:
+    a = ss.analyze(path)
+    data = json.loads(json.dumps(explorer_data(a)))
+    tensors, nodes, shapes = data["tensors"], data["nodes"], data["shapes"]
+    names = [t[0] for t in tensors]
+    assert len(set(names)) == len(names)
+    for name, dtype, shape, kind, producer in tensors:
+        known = a.shapes.get(name)
+        assert 0 <= dtype < len(data["dtypes"])
+        assert (shape >= 0) == (known is not None)
+        if known is not None:
+            assert [data["texts"][str(r)] for r in shapes[shape]] == [str(d) for d in known]
+        assert (producer >= 0) == (kind != 2), name
+    labels = {n[0] for n in nodes}
+    assert {n.label for n in a.model.graph.nodes if any(n.outputs)} <= labels
+    for _, op, scope, reads, makes, _, *more in nodes:
+        assert 0 <= op < len(data["ops"])
+        assert -1 <= scope < len(data["scopes"])
+        assert all(-1 <= t < len(tensors) for t in (*reads, *makes, *(t for ts in more for t in ts)))
+    assert all(parent < i for i, (parent, _) in enumerate(data["scopes"]))
+    sizes = sample_sizes(a)
+    values = evaluate(data["rows"], [sizes.get(s["name"]) for s in data["symbols"]])
+    expected = a.evaluate(sizes)
+    for name, _, shape, _, _ in tensors:
+        if shape >= 0 and name in expected and None not in (got := [values[r] for r in shapes[shape]]):
+            assert tuple(got) == expected[name]
+
+
+@pytest.mark.parametrize("name", ["attention", "unet"])
+def test_sample_sizes_run(name: str) -> None:
+    a = ss.analyze(ROOT / "examples" / f"{name}.onnx")
+    sizes = sample_sizes(a)
+    assert set(sizes) == set(a.symbols)
+    assert a.contract.holds(sizes)
+
+
+def test_scopes_come_from_names() -> None:
+    labels = ["/m/layers.0/Add", "/m/layers.0/attn/MatMul", "/m/layers.1/Add", "/Relu"]
+    scopes = find_scopes([Scoped(x, "Op") for x in labels])
+    assert scopes.rows == [(-1, "m"), (0, "layers.0"), (0, "layers.1"), (1, "attn")]
+    assert scopes.of == [1, 3, 2, -1]
+
+
+def test_scopes_come_from_weights_where_names_have_none() -> None:
+    weights = [(), ("net.layers.0.fc.weight",), (), ("net.layers.0.out.weight",), ("net.layers.1.fc.weight",)]
+    scopes = find_scopes([Scoped(f"node_{i}", "Op", w) for i, w in enumerate(weights)])
+    names = [scopes.rows[s][1] if s >= 0 else "" for s in scopes.of]
+    assert names[1:] == ["fc", "layers.0", "out", "layers.1/fc"]
+
+
+def test_long_scopes_are_cut_into_runs() -> None:
+    scopes = find_scopes([Scoped(f"n{i}", "Add" if i % 3 else "Mul") for i in range(1000)])
+    assert max(scopes.of.count(s) for s in set(scopes.of)) <= MAX_LOOSE
+    assert {name for _, name in scopes.rows} == {"Add, Mul"}
+
+
+def test_a_large_model_is_written_quickly(tmp_path: Path) -> None:
+    path = ROOT / "tests/models/t5_encoder__ts/model.onnx"
+    a = ss.analyze(path)
+    start = time.perf_counter()
+    text = a.to_html()
+    assert time.perf_counter() - start < 2
+    assert len(text) < 1_500_000
