@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -126,27 +126,25 @@ def _broadcast(a: Spot, b: Spot, analysis: Analysis) -> str:
     x, y = _shapes(a, b, analysis)
     found = []
     for spot, own, other in ((a, x, y), (b, y, x)):
-        swap = _first(combinations(range(len(own)), 2), lambda pair, own=own: tuple(own.swapaxes(*pair)), other)  # type: ignore[misc]
-        if swap and not _stored(spot.tensor, analysis):
-            i, j = swap
-            found.append(f"{spot.tensor} {own} fits when axes {i} and {j} are swapped: is a Transpose missing, or one too many?")
+        swap = next((p for p in combinations(range(len(own)), 2) if _fits(_swapped(own, *p), other)), None)
+        if swap is not None and not _stored(spot.tensor, analysis):
+            told = f"{spot.tensor} {own} fits when axes {swap[0]} and {swap[1]} are swapped"
+            found.append(f"{told}: is a Transpose missing, or one too many?")
             break
     for spot, own, other in ((a, x, y), (b, y, x)):
         if len(own) < len(other):
-            axis = _first(((k,) for k in range(1, len(own) + 1)), lambda k, own=own: (*own[: k[0]], Dim(1), *own[k[0] :]), other)  # type: ignore[misc]
-            if axis:
-                wider = ", ".join(map(str, (*own[: axis[0]], 1, *own[axis[0] :])))
-                found.append(f"{spot.tensor} {own} fits as [{wider}]: is an Unsqueeze missing?")
-    return " Or ".join(found)
+            wider = next((w for k in range(1, len(own) + 1) if _fits(w := _widened(own, k), other)), None)
+            if wider is not None:
+                found.append(f"{spot.tensor} {own} fits as {wider}: is an Unsqueeze missing?")
+    return " Or: ".join(found)
 
 
-def _first(
-    choices: object, change: Callable[[tuple[int, ...]], Sequence[Dim]], other: Sequence[Dim]
-) -> tuple[int, ...] | None:
-    for choice in choices:  # type: ignore[attr-defined]
-        if _fits(change(choice), other):
-            return tuple(choice)
-    return None
+def _swapped(shape: Shape, i: int, j: int) -> Shape:
+    return shape.with_dim(i, shape[j]).with_dim(j, shape[i])
+
+
+def _widened(shape: Shape, axis: int) -> Shape:
+    return Shape((*shape[:axis], Dim(1), *shape[axis:]))
 
 
 def _weight(a: Spot, b: Spot, analysis: Analysis) -> str:

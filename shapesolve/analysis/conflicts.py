@@ -10,7 +10,15 @@ from ..solver.constraint import Constraint
 from .advice import advise
 from .findings import Conflict, Finding, Step
 from .spots import Spot, SpotTracer, input_spots, spots_of
-from .wording import attributes_text, chain_step, meeting_text, need_text, operand_row, title_of
+from .wording import (
+    attributes_text,
+    chain_step,
+    declared_dim,
+    meeting_text,
+    need_text,
+    operand_row,
+    title_of,
+)
 
 if TYPE_CHECKING:
     from .result import Analysis
@@ -52,6 +60,7 @@ def _contradiction(analysis: Analysis, clash: Clash) -> Conflict:
     candidates = sorted(clash.causes)
     cores = minimal_cores(constraints, candidates, 1) if len(candidates) > 1 else [(clash.entry,)]
     indices = cores[0] if cores else tuple(candidates)
+    indices = tuple(dict.fromkeys((*_behind(analysis, indices), *indices)))
     core = tuple(constraints[i] for i in indices)
     meeting = clash.entry if clash.entry in indices else indices[-1]
     last, entry = constraints[meeting], analysis.walk.log[meeting]
@@ -71,6 +80,25 @@ def _contradiction(analysis: Analysis, clash: Clash) -> Conflict:
         "" if stated else advise(entry, spots, analysis),
     )
     return Conflict(core, _message(finding, last), nodes, finding)
+
+
+def _behind(analysis: Analysis, indices: Iterable[int]) -> tuple[int, ...]:
+    """Why input symbols have the sizes that these conditions were stated with.
+
+    A condition that was read through the facts (``64 == 48``) does not name the symbol any more whose size they told.
+    """
+    tracer = SpotTracer(analysis)
+    names: set[str] = set()
+    for index in indices:
+        entry = analysis.walk.log[index]
+        if entry.cond.free:
+            continue
+        for spot in spots_of(entry, analysis):
+            for link in tracer.links(spot, to_inputs=True):
+                declared = declared_dim(link, analysis)
+                if declared is not None and declared is not link.dim:
+                    names |= declared.free
+    return tuple(sorted(analysis.facts.why(names))) if names else ()
 
 
 def _accused(stated: Sequence[str], core: Sequence[Constraint]) -> str:

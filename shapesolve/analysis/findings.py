@@ -26,6 +26,14 @@ CODES: dict[str, tuple[Severity, str]] = {
     "SS402": ("warning", "two dims declared as different names must be equal"),
     "SS403": ("info", "a dim declared dynamic is restricted to a range or to multiples"),
     "SS501": ("info", "a name was bound to a number under an assumption"),
+    "SS601": ("error", "PyTorch: a dim declared dynamic came out with one size"),
+    "SS602": ("error", "PyTorch: dims declared independent came out tied to each other"),
+    "SS603": ("error", "PyTorch: a dim declared dynamic came out restricted to some sizes"),
+    "SS604": ("error", "PyTorch: the declared range is wider than what runs"),
+    "SS605": ("warning", "PyTorch: the module limits a dim whose declaration states no limit"),
+    "SS606": ("warning", "PyTorch: a dim left to torch.export came out fixed, tied or restricted"),
+    "SS607": ("error", "PyTorch: torch.export refuses the module"),
+    "SS608": ("error", "PyTorch: the exporter cannot write the module as ONNX"),
 }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..dims import Dim
 from ..graph import Node
+from ..ops.types import Tensor
 from ..ops.walk import Entry
 from ..solver.constraint import Constraint, Site
 from .derivation import Link
@@ -108,11 +109,21 @@ def chain_step(spot: Spot, links: Sequence[Link], analysis: Analysis) -> Step:
     return Step(source.label, op_type, source.tensor, text)
 
 
+def declared_dim(link: Link, analysis: Analysis) -> Dim | None:
+    """What the model declares where a chain ends at one of its inputs."""
+    known = analysis.inputs.get(link.tensor) if link.kind == "input" else None
+    shape = known.shape if isinstance(known, Tensor) else None
+    return shape[link.axis] if shape is not None and link.axis is not None and link.axis < len(shape) else None
+
+
 def _source_text(source: Link, analysis: Analysis) -> str:
     holds = holding_text(source.tensor, analysis) if source.axis is None else ""
     if source.kind in ("input", "initializer"):
         if holds:
             return f"{source.kind} {source.tensor} holds {holds}"
+        declared = declared_dim(source, analysis)
+        if declared is not None and declared is not source.dim:
+            return f"input {source.tensor} is declared {analysis.inputs[source.tensor].shape}, and {declared} is {source.dim}"  # type: ignore[union-attr]
         return f"{source.kind} {source.tensor} has shape {analysis.shapes.get(source.tensor)}"
     if source.node is not None and source.node.op_type == "Constant":
         return f"the constant {source.label} holds {holds}" if holds else f"it is in the constant {source.label}"

@@ -296,7 +296,9 @@ def _monotone(ints: Callable[[Dim], Dim], floats: Callable[[float], float]) -> F
             return fit(ints(a), dtype)
         if isinstance(a, Ratio):
             num = ints(a.num)
-            return Ratio(num, a.den, a.rounded) if num.terms and num.size <= MAX_ELEM_SIZE else None
+            if not num.terms:
+                return num.const / a.den if not a.rounded else None
+            return Ratio(num, a.den, a.rounded) if num.size <= MAX_ELEM_SIZE else None
         return floats(a) if isinstance(a, float) else None
 
     return function

@@ -33,7 +33,10 @@ _PAGE = """<!doctype html>
 </html>
 """
 _BODY_CSS = "html,body{margin:0;height:100%}#explorer{height:100vh}\n"
-_POLICY = "default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+_POLICY = (
+    "default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+    "img-src data:; base-uri 'none'"
+)
 _START = (
     '\nShapesolveExplorer.mount(document.getElementById("explorer"),'
     'JSON.parse(document.getElementById("data").textContent));'
@@ -59,7 +62,7 @@ def render_html(analysis: Analysis) -> str:
 
 
 def script_json(data: Any) -> str:
-    """JSON that can stand in a script element: whatever the names are, ``</script>`` and ``<!--`` do not occur."""
+    """JSON for a script element: whatever the names are, ``</script>`` and ``<!--`` do not occur."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

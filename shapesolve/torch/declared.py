@@ -12,6 +12,7 @@ from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
 from torch.utils import _pytree as pytree
 
 from ..dims import Cond, Dim, ge, le, symbol
+from ..solver.facts import is_generated
 
 _WORD = re.compile(r"\W+")
 
@@ -72,7 +73,8 @@ class Declaration:
     paths: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     spec: Any = None
-    example: Any = None
+    leaves: Mapping[tuple[int, int], Axis] = field(default_factory=dict)
+    """The axis of an entry, by the identity of the input's own part of ``dynamic_shapes`` and the entry's key."""
 
     def axes_of(self, root: str) -> list[Axis]:
         """The axes whose size depends on a root."""
@@ -115,7 +117,7 @@ def read_declaration(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
         if isinstance(spec, (tuple, list)):
             spec = type(combined)(zip(combined, spec)) if isinstance(combined, dict) else spec
         _tree_map_with_path(reader.read, combined, spec, tree_name="inputs")
-    return Declaration(reader.roots, tuple(reader.axes), paths, keys, dynamic_shapes, combined)
+    return Declaration(reader.roots, tuple(reader.axes), paths, keys, dynamic_shapes, reader.leaves)
 
 
 class _Reader:
@@ -123,6 +125,7 @@ class _Reader:
         self.leaf_of, self.paths = leaf_of, paths
         self.roots: dict[str, Root] = {}
         self.axes: list[Axis] = []
+        self.leaves: dict[tuple[int, int], Axis] = {}
 
     def read(self, path: Any, value: Any, spec: Any) -> None:
         shape = getattr(value, "shape", None)
@@ -134,7 +137,9 @@ class _Reader:
             found = self.entry(entry, self.paths[leaf], index % len(shape) if len(shape) else index)
             if found is not None:
                 size, quoted = found
-                self.axes.append(Axis(leaf, self.paths[leaf], index, size, int(shape[index]), quoted))
+                axis = Axis(leaf, self.paths[leaf], index % len(shape), size, int(shape[index]), quoted)
+                self.axes.append(axis)
+                self.leaves.setdefault((id(spec), index), axis)
 
     def entry(self, entry: Any, path: str, index: int) -> tuple[Dim, str] | None:
         """The size and the words of one entry; None when it is static."""
@@ -175,7 +180,8 @@ def named_root(dim: Any) -> Root:
     """The root of a ``Dim("name", min=, max=)``; bounds that it does not state are None."""
     low, high = dim.min, dim.max
     low = int(low) if isinstance(low, int) and low > 0 else None
-    return Root(dim.__name__, low, int(high) if _finite(high) else None)
+    name = dim.__name__
+    return Root(f"dim{name}" if is_generated(name) else name, low, int(high) if _finite(high) else None)
 
 
 def _finite(bound: Any) -> bool:

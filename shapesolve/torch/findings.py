@@ -1,25 +1,12 @@
-"""Findings that know the Python line: what the analysis says, and what became of the declaration."""
+"""Findings that know the Python line: what the analysis says, and what became of the declaration (SS6xx)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..analysis.findings import Finding, Severity
+from ..analysis.findings import Finding
 from .places import NOWHERE, Origin, Place
-
-#: code -> (severity, what it says in one line); pages in docs/findings
-TORCH_CODES: dict[str, tuple[Severity, str]] = {
-    "SS601": ("error", "a dim declared dynamic came out with one size"),
-    "SS602": ("error", "dims declared independent came out tied to each other"),
-    "SS603": ("error", "a dim declared dynamic came out restricted to some sizes"),
-    "SS604": ("error", "the declared range is wider than what runs"),
-    "SS605": ("warning", "the module limits a dim whose declaration has no such limit"),
-    "SS606": ("warning", "a dim left to torch.export came out fixed or tied"),
-    "SS607": ("error", "torch.export refuses the module"),
-    "SS608": ("error", "the exporter cannot write the module as ONNX"),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class SourceFinding(Finding):
@@ -43,12 +30,6 @@ class SourceFinding(Finding):
     def place(self) -> Place | None:
         """The Python line to look at."""
         return self.origin.place
-
-    @property
-    def severity(self) -> Severity:
-        """``error``, ``warning`` or ``info``."""
-        known = TORCH_CODES.get(self.code)
-        return known[0] if known is not None else Finding.severity.fget(self)  # type: ignore[attr-defined]
 
 
 def located(finding: Finding, origin: Origin, **more: Any) -> SourceFinding:

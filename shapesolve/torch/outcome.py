@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..analysis import Analysis
-from ..dims import Cond, Dim, ge, solve_for_symbol
+from ..dims import Cond, ge
 from ..solver.constraint import Constraint, Origin
 from ..solver.constraints import ConstraintSet
 from ..solver.facts import Facts
@@ -126,16 +126,9 @@ def bound_sides(cond: Cond) -> dict[str, str]:
     sides: dict[str, str] = {}
     for monomial, factor in cond.args[0].terms:
         for atom in monomial:
-            for name in of(atom):
+            for name in sorted(atom.free):
                 sides[name] = "low" if factor > 0 else "high"
     return sides
-
-
-def of(atom: object) -> Iterable[str]:
-    """The symbols of an atom."""
-    from ..dims import of_atom
-
-    return of_atom(atom).free  # type: ignore[arg-type]
 
 
 def outcomes(declaration: Declaration, restrictions: Sequence[Restriction]) -> tuple[SizeOutcome, ...]:
@@ -152,14 +145,6 @@ def outcomes(declaration: Declaration, restrictions: Sequence[Restriction]) -> t
 def graph_terms(analysis: Analysis) -> Sequence[Term]:
     """The contract of the graph; empty when the model contradicts itself."""
     return () if analysis.conflicts or analysis.contract.impossible else tuple(analysis.contract)
-
-
-def solved(cond: Cond, name: str) -> Dim | None:
-    """What an equality says that a size is, or None."""
-    if cond.kind != "==":
-        return None
-    found = solve_for_symbol(cond.args[0], name)
-    return found if isinstance(found, Dim) else None
 
 
 def sizes_text(sizes: Iterable[tuple[str, int]] | Mapping[str, int]) -> str:

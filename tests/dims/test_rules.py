@@ -10,10 +10,13 @@ from shapesolve.dims import (
     eq,
     exact_quotient,
     floor_div,
+    ge,
+    implies,
     ite,
     maximum,
     minimum,
     ne,
+    parse_cond,
     pos,
     rebuild,
     solve_for_symbol,
@@ -257,3 +260,17 @@ def test_a_choice_guards_its_divisor():
     assert guarded.subs({"b": 2}) is a // 2
     assert guarded.evaluate({"a": 5, "b": 0, "c": 7}) == 7
     assert ite(eq(b, 0), c, a // b).subs({"b": 0}) is c
+
+
+@pytest.mark.parametrize("text", ["x % a == 0 or x == 0", "x % a != 0 or x % a == 0", "(x//a)*y == 0 or y == 0"])
+def test_a_member_without_a_value_absorbs_nothing(text):
+    a_is_zero = {"x": 0, "a": 0, "y": 0}
+    written = parse_cond(text)
+    first, second = (parse_cond(t) for t in text.split(" or "))
+    assert first.evaluate(a_is_zero) is None
+    assert written.evaluate(a_is_zero) is second.evaluate(a_is_zero)
+    assert implies(ge(symbol("a"), 1), first | second).evaluate({"x": 0, "a": 1, "y": 0}) is True
+
+
+def test_a_member_with_a_value_absorbs_what_implies_it():
+    assert str(parse_cond("x % 4 == 0 or x == 8")) == "x % 4 == 0"

@@ -20,30 +20,23 @@ def ints(*values: int) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-def _if_branch() -> onnx.ModelProto:
-    float_ = onnx.TensorProto.FLOAT
-    inside = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["then_y"], name="project")],
-        "then",
-        [],
-        [helper.make_tensor_value_info("then_y", float_, None)],
-        [numpy_helper.from_array(np.zeros((65, 8), np.float32), "w")],
-    )
-    other = helper.make_graph(
-        [helper.make_node("Identity", ["x"], ["else_y"], name="keep")],
-        "else",
-        [],
-        [helper.make_tensor_value_info("else_y", float_, None)],
-    )
-    nodes = [helper.make_node("If", ["training"], ["y"], name="choice", then_branch=inside, else_branch=other)]
+def _if_branches() -> onnx.ModelProto:
+    """Whichever branch is taken, its product does not fit."""
+    unknown = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]
+    branches = {}
+    for name, rows in (("then_branch", 65), ("else_branch", 63)):
+        weight = numpy_helper.from_array(np.zeros((rows, 8), np.float32), f"{name}_w")
+        node = helper.make_node("MatMul", ["x", weight.name], [f"{name}_y"], name="project")
+        result = [helper.make_tensor_value_info(f"{name}_y", onnx.TensorProto.FLOAT, None)]
+        branches[name] = helper.make_graph([node], name, [], result, [weight])
     graph = helper.make_graph(
-        nodes,
+        [helper.make_node("If", ["training"], ["y"], name="choice", **branches)],
         "g",
         [
             helper.make_tensor_value_info("training", onnx.TensorProto.BOOL, []),
-            helper.make_tensor_value_info("x", float_, ["batch", 64]),
+            helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["batch", 64]),
         ],
-        [helper.make_tensor_value_info("y", float_, None)],
+        unknown,
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
@@ -83,6 +76,18 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         (),
     ),
     "reshape_baked": (
+        model(
+            """g (float[batch, 3, 32, 32] image) => (y) {
+            [conv] c = Conv<strides: ints = [2, 2], kernel_shape: ints = [2, 2]>(image, conv_weight)
+            [flatten] f = Reshape(c, target)
+            [head] y = MatMul(f, head_weight) }""",
+            conv_weight=[8, 3, 2, 2],
+            target=ints(0, 1152),
+            head_weight=[1152, 10],
+        ),
+        (),
+    ),
+    "reshape_baked_batch": (
         model(
             """g (float[batch, 3, 32, 32] image) => (y) {
             [conv] c = Conv<strides: ints = [2, 2], kernel_shape: ints = [2, 2]>(image, conv_weight)
@@ -285,7 +290,7 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         model("g (float[batch, 8] x) => (y) { [conv] y = Conv(x, conv_weight) }", conv_weight=[4, 8, 3, 3]),
         (),
     ),
-    "if_branch": (_if_branch(), ()),
+    "if_branches": (_if_branches(), ()),
     "specialised": (
         model(
             """g (float[batch, seq, 32] x) => (y) {

@@ -8,6 +8,10 @@ import { searchBox } from "./search";
 import { contractPanel, findingsPanel, sizesPanel } from "./sizes";
 import { State } from "./state";
 
+export { Tables } from "./data";
+export { derivation } from "./derivation";
+export { Evaluator } from "./evaluate";
+
 const FORMAT = 1;
 
 /** Build the explorer inside `root`; returns a function that takes it apart. */

@@ -1,0 +1,174 @@
+"""A declaration that fits: ``dynamic_shapes`` to paste, corrected by what came out."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..dims import Cond, Dim, constant, solve_for_symbol
+from .declared import Axis, Declaration
+from .outcome import Restriction
+
+_MAX_DIVISOR = 4096
+
+
+@dataclass
+class _Fit:
+    """What a root becomes: a size, another expression, or ``step * new + offset`` within bounds."""
+
+    low: int | None
+    high: int | None
+    fixed: int | None = None
+    equals: Dim | None = None
+    step: int = 1
+    offset: int = 0
+    changed: bool = False
+
+
+class Correction:
+    """The corrected declaration; ``left_out`` are conditions that ``dynamic_shapes`` has no words for."""
+
+    def __init__(self, declaration: Declaration, restrictions: Sequence[Restriction]) -> None:
+        self.declaration = declaration
+        self.fits = {n: _Fit(r.low, r.high) for n, r in declaration.roots.items()}
+        self.left_out: list[str] = []
+        for restriction in sorted(restrictions, key=lambda r: _ORDER[r.kind]):
+            cond = restriction.term.cond
+            for part in cond.args if cond.kind == "and" else (cond,):
+                if not self._apply(part):
+                    self.left_out.append(str(part))
+
+    @property
+    def changed(self) -> bool:
+        """Does it differ from what was declared?"""
+        return any(f.changed for f in self.fits.values())
+
+    # ------------------------------------------------------------------ from conditions to fits
+
+    def _apply(self, cond: Cond) -> bool:
+        names = sorted(cond.free)
+        if cond.kind == "==":
+            if len(names) == 1 and self._residue(cond, names[0]):
+                return True
+            return self._equality(cond)
+        if cond.kind == ">=" and len(names) == 1 and len(cond.args[0].terms) == 1:
+            return self._bound(cond.args[0], names[0])
+        return False
+
+    def _equality(self, cond: Cond) -> bool:
+        order = list(self.fits)
+        found = solve_for_symbol(cond.args[0], lambda n: order.index(n) if n in order else -1)
+        if found is None:
+            return False
+        name, rest = found
+        if name not in self.fits:
+            return False
+        fit = self.fits[name]
+        if rest.value is not None:
+            fit.fixed, fit.changed = rest.value, True
+            return True
+        if len(rest.terms) != 1 or rest.terms[0][1] < 1 or len(rest.terms[0][0]) != 1:
+            return False  # torch.export derives a dim from one other dim, increasing
+        fit.equals, fit.changed = rest, True
+        return True
+
+    def _residue(self, cond: Cond, name: str) -> bool:
+        divisors = {a.args[1].value for mono, _ in cond.args[0].terms for a in mono if a.kind == "//"}
+        (step, *others) = divisors or {None}
+        if step is None or others or not 1 < step <= _MAX_DIVISOR:
+            return False
+        rests = [r for r in range(step) if cond.evaluate({name: 16 * step + r})]
+        if len(rests) != 1:
+            return False
+        fit = self.fits[name]
+        fit.step, fit.offset, fit.changed = step, rests[0], True
+        return True
+
+    def _bound(self, d: Dim, name: str) -> bool:
+        (monomial, factor), fit = d.terms[0], self.fits[name]
+        if len(monomial) != 1 or monomial[0].kind != "sym":
+            return False
+        if factor > 0:
+            fit.low = max(fit.low or 0, -(d.const // factor))
+        else:
+            high = d.const // -factor
+            fit.high = high if fit.high is None else min(fit.high, high)
+        fit.changed = True
+        return True
+
+    # ------------------------------------------------------------------ from fits to text
+
+    def text(self) -> str:
+        """Python to paste: the dims, and ``dynamic_shapes``."""
+        used: dict[str, None] = {}
+        body = self._render(self.declaration.spec, used)
+        lines = [f"{_word(n)} = {self._definition(n)}" for n in used if self._definition(n)]
+        return "\n".join([*lines, f"dynamic_shapes = {body}"])
+
+    def _definition(self, name: str) -> str:
+        fit, root = self.fits[name], self.declaration.roots[name]
+        low, high, label = fit.low, fit.high, name
+        if fit.step > 1 or fit.offset:
+            label = f"_{name.lstrip('_')}"
+            low = max(1, -(-((low or 0) - fit.offset) // fit.step))
+            high = None if high is None else (high - fit.offset) // fit.step
+        bounds = "".join(f", {k}={v}" for k, v in (("min", low), ("max", high)) if v)
+        if root.hint and fit.step == 1 and not self._read_by_others(name):
+            return ""
+        return f'Dim("{label}"{bounds})'
+
+    def _read_by_others(self, name: str) -> bool:
+        return any(f.equals is not None and name in f.equals.free for f in self.fits.values())
+
+    def _render(self, spec: Any, used: dict[str, None]) -> str:
+        if isinstance(spec, dict):
+            kept = [(k, self._entry(spec, k, v, used)) for k, v in spec.items()]
+            return "{" + ", ".join(f"{k!r}: {text}" for k, text in kept if text) + "}"
+        if isinstance(spec, (list, tuple)):
+            parts = [self._entry(spec, i, v, used) or "None" for i, v in enumerate(spec)]
+            inner = ", ".join(parts) + ("," if isinstance(spec, tuple) and len(parts) == 1 else "")
+            return f"({inner})" if isinstance(spec, tuple) else f"[{inner}]"
+        return repr(spec)
+
+    def _entry(self, spec: Any, key: Any, value: Any, used: dict[str, None]) -> str:
+        """Text of one entry; empty for one that is static now."""
+        axis = self.declaration.leaves.get((id(spec), key)) if isinstance(key, int) else None
+        if axis is not None:
+            return self._size(axis, used)
+        if value is None or isinstance(value, (dict, list, tuple)):
+            return self._render(value, used)
+        if type(value).__name__ == "_DimHint":
+            return f"Dim.{value.type.name}"
+        return repr(value)
+
+    def _size(self, axis: Axis, used: dict[str, None]) -> str:
+        size = axis.size
+        for _ in self.fits:  # a size may be equal to one that is equal to another
+            size = size.subs({n: self._value(n) for n in size.free})
+        if size.value is not None:
+            return ""
+        (name,) = sorted(size.free)[:1]
+        root, fit = self.declaration.roots[name], self.fits[name]
+        used.setdefault(name)
+        if not self._definition(name):
+            bounds = ", ".join(f"{k}={v}" for k, v in (("min", fit.low), ("max", fit.high)) if v)
+            return f"Dim.{root.hint}({bounds})" if bounds else f"Dim.{root.hint}"
+        return str(size.subs({name: Dim(_word(name)) * fit.step + fit.offset}))
+
+    def _value(self, name: str) -> Dim:
+        fit = self.fits[name]
+        if fit.fixed is not None:
+            return constant(fit.fixed)
+        return fit.equals if fit.equals is not None else self.declaration.roots[name].dim
+
+
+_ORDER = {"range": 0, "restricted": 1, "tied": 2, "fixed": 3}
+
+
+def _word(name: str) -> str:
+    """A Python name for a dim."""
+    word = re.sub(r"\W", "_", name)
+    return f"{word}_" if keyword.iskeyword(word) or not word or word[0].isdigit() else word

@@ -1,0 +1,128 @@
+"""What torch.export says when it gives up, in terms of lines and dims. Nothing is left out: its own words stay with it."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from typing import Any
+
+import torch
+
+from .exporting import quiet
+from .findings import SourceFinding
+from .places import NOWHERE, Origin, Place, own_frames
+
+_NOISE = re.compile(
+    r"\n*(For more information, run with|For extended logs|If you suspect the guard|For more debugging help"
+    r"|For C\+\+ stack trace|The error above occurred when calling).*",
+    re.DOTALL,
+)
+_LONGEST = 4000
+
+
+def own_words(error: BaseException) -> str:
+    """The exporter's message without its standing advice on logging."""
+    return _NOISE.sub("", str(error)).strip()[:_LONGEST] or type(error).__name__
+
+
+def is_about_dims(error: BaseException) -> bool:
+    """Does torch.export say that the declared dims do not fit what the module does with them?"""
+    text = str(error)
+    return "Constraints violated" in text or "specialized" in text or "dynamic_shapes" in text
+
+
+def origin_of_error(error: BaseException) -> Origin:
+    """The lines of the module's own code on the way to an error; its causes are searched too."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        frames = traceback.extract_tb(current.__traceback__)
+        places = [Place(f.filename, f.lineno or 0, f.name, (f.line or "").strip()) for f in frames]
+        inside = _after_export(places)
+        if inside:
+            return Origin(inside)
+        current = current.__cause__ or current.__context__
+    return NOWHERE
+
+
+def _after_export(places: list[Place]) -> tuple[Place, ...]:
+    """The own frames below the last entry into PyTorch's tracing: what stands above called us."""
+    first = next((i for i, p in enumerate(places) if "torch" in p.file and not own_frames([p])), None)
+    return () if first is None else own_frames(places[first:])
+
+
+def refused(error: BaseException, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> SourceFinding:
+    """A refusal that is not about declared dims, as a finding."""
+    words = own_words(error)
+    eager = _eager_failure(module, args, kwargs)
+    if eager is not None:
+        return SourceFinding(
+            "SS607",
+            f"the module fails on the example arguments, before any export: {_first(own_words(eager))}",
+            notes=(own_words(eager),),
+            help="call the module with the example arguments and make that run first",
+            origin=origin_of_error(eager),
+        )
+    title, help_ = _translated(error, words)
+    return SourceFinding("SS607", title, notes=(words,), help=help_, origin=origin_of_error(error))
+
+
+def _translated(error: BaseException, words: str) -> tuple[str, str]:
+    kind = type(error).__name__
+    depends = re.search(r"data-dependent expression ([^\n]*?)(?: \(unhinted|\.|$)", words)
+    if kind == "GuardOnDataDependentSymNode" or depends:
+        what = f" `{depends[1].strip()}`" if depends else ""
+        return (
+            f"torch.export cannot decide{what}: it depends on the data, not on sizes",
+            "keep the decision in tensors (torch.where, masks), or state what holds with torch._check(...)",
+        )
+    if "dynamic_shapes" in words or kind == "UserError":
+        return f"torch.export refuses the declaration: {_first(words)}", ""
+    return f"torch.export refuses the module: {kind}: {_first(words)}", ""
+
+
+def _eager_failure(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:
+    try:
+        with quiet(), torch.no_grad():
+            module(*args, **kwargs)
+    except Exception as error:  # whatever the module raises is what we want to show
+        return error
+    return None
+
+
+def unwritable(error: BaseException, program: Any) -> SourceFinding:
+    """The torch.export-based exporter failed after torch.export succeeded."""
+    from .places import read_trace
+
+    words = own_words(error)
+    origin = origin_of_error(error)
+    match = re.search(r"node target is <[^>]*?'?([\w.:]+)'?", words) or re.search(r"function for ([\w.:<>']+)", words)
+    operator = f" of {match[1]}" if match else ""
+    trace = read_trace(words)
+    if not trace:
+        node = _blamed(words, program)
+        trace = read_trace(node.meta.get("stack_trace", "") or "") if node is not None else ()
+    root: BaseException = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    return SourceFinding(
+        "SS608",
+        f"the exporter cannot write a call{operator} as ONNX: {_first(own_words(root))}",
+        notes=(words,),
+        help="use operators that ONNX has, or pass a custom_translation_table to torch.onnx.export",
+        origin=Origin(trace) if trace else origin,
+    )
+
+
+def _blamed(words: str, program: Any) -> Any:
+    """The graph node that a conversion error speaks of."""
+    for match in re.finditer(r"%(\w+)", words):
+        for node in program.graph.nodes:
+            if node.name == match[1] and node.op == "call_function":
+                return node
+    return None
+
+
+def _first(words: str) -> str:
+    return words.split("\n", 1)[0].strip()

@@ -1,0 +1,299 @@
+"""The explorer in a real browser (headless Chromium).
+
+Set SHAPESOLVE_BROWSER to the path of Chromium (``/usr/bin/chromium``); then a missing browser or driver is a failure.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shapesolve as ss
+from shapesolve.report.explorer_sizes import sample_sizes
+
+from .test_html import HOSTILE, hostile_model
+
+ROOT = Path(__file__).resolve().parents[2]
+BROWSER = os.environ.get("SHAPESOLVE_BROWSER", "")
+CORPUS = os.environ.get("SHAPESOLVE_CORPUS", "")
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+]  # fmt: skip
+MODELS = [
+    "examples/attention.onnx", "examples/unet.onnx", "examples/broken_residual.onnx",
+    "tests/models/script_loop_if__ts/model.onnx", "tests/models/t5_encoder__ts/model.onnx",
+]  # fmt: skip
+LABELS = "() => document.querySelector('.canvas')._cyreg.cy.edges().map(e => e.data('label'))"
+NODES = """(css) => document.querySelector('.canvas')._cyreg.cy.nodes('.' + css).map(n => n.data('label'))"""
+
+pytestmark = pytest.mark.skipif(not BROWSER, reason="SHAPESOLVE_BROWSER is not set: browser tests are left out")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Shown:
+    """An analysis opened as a page; counts what should not happen there."""
+
+    def __init__(self, chromium: Any, folder: Path, analysis: ss.Analysis, scheme: str = "light") -> None:
+        self.analysis = analysis
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+        file = folder / "report.html"
+        file.write_text(analysis.to_html(), "utf-8")
+        self.page = chromium.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
+        self.page.on("pageerror", lambda e: self.errors.append(str(e)))
+        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
+        self.page.on("dialog", lambda d: self.errors.append(f"dialog {d.message}"))
+        self.page.on("request", lambda r: self.requests.append(r.url))
+        start = time.perf_counter()
+        self.page.goto(file.as_uri())
+        self.page.wait_for_selector(".canvas canvas")
+        self.page.evaluate("() => new Promise(requestAnimationFrame)")
+        self.seconds = time.perf_counter() - start
+
+    def text(self, selector: str) -> str:
+        return str(self.page.inner_text(selector))
+
+    def find(self, words: str) -> None:
+        self.page.keyboard.press("/")
+        self.page.keyboard.type(words)
+        self.page.keyboard.press("Enter")
+
+    def close(self) -> None:
+        assert self.errors == []
+        assert [r for r in self.requests if not r.startswith(("file:", "data:", "blob:"))] == []
+        self.page.close()
+
+
+@pytest.fixture
+def show(chromium: Any, tmp_path: Path) -> Iterator[Any]:
+    opened: list[Shown] = []
+
+    def open_page(model: Any, **options: Any) -> Shown:
+        model = ROOT / model if isinstance(model, str) else model
+        opened.append(Shown(chromium, tmp_path, ss.analyze(model), **options))
+        return opened[-1]
+
+    yield open_page
+    for shown in opened:
+        shown.close()
+
+
+def test_shapes_stand_on_the_edges_and_become_numbers(show: Any) -> None:
+    s = show("examples/attention.onnx")
+    assert "[batch, seq, 64]" in s.page.evaluate(LABELS)
+    s.page.fill("#size-0", "3")
+    s.page.fill("#size-1", "7")
+    labels = s.page.evaluate(LABELS)
+    assert "[3, 7, 64]" in labels
+    assert "[3, 4, past_seq + 7, 16]" not in labels
+    assert "[batch, seq, 64]" not in labels
+    s.page.click("#unbind-all")
+    assert "[batch, seq, 64]" in s.page.evaluate(LABELS)
+
+
+def test_a_slider_binds_its_symbol(show: Any) -> None:
+    s = show("examples/attention.onnx")
+    s.page.focus("input[aria-label='seq slider']")
+    for _ in range(3):
+        s.page.keyboard.press("ArrowRight")
+    seq = int(s.page.input_value("#size-1"))
+    assert f"[batch, {seq}, 64]" in s.page.evaluate(LABELS)
+
+
+def test_a_violated_term_turns_red(show: Any) -> None:
+    s = show("examples/unet.onnx")
+    s.page.click("#bind-all")
+    assert s.page.query_selector(".term.bad") is None
+    assert "holds" in {e.get_attribute("aria-label") for e in s.page.query_selector_all(".term .sign")}
+    s.page.fill("#size-1", "12")
+    assert "height % 8 == 0" in s.text(".term.bad")
+    assert "Concat" in s.page.evaluate(NODES, "broken")
+    assert "violated" in s.text(".left")
+    red = s.page.evaluate("getComputedStyle(document.querySelector('.term.bad code')).color")
+    assert red == "rgb(198, 40, 40)"
+
+
+def test_search_selects_and_shows_a_tensor(show: Any) -> None:
+    s = show("examples/attention.onnx")
+    s.find("present_key")
+    details = s.text(".details")
+    assert "present_key" in details
+    assert "[batch, 4, past_seq + seq, 16]" in details
+    assert "Derivation" in details
+    s.page.click("#bind-all")
+    sizes = sample_sizes(s.analysis)
+    assert f"= [{sizes['batch']}, 4, {sizes['past_seq'] + sizes['seq']}, 16]" in s.text(".details")
+
+
+def test_findings_jump_to_their_nodes(show: Any) -> None:
+    s = show("examples/broken_residual.onnx")
+    assert "error SS201" in s.text(".findings")
+    s.page.click(".finding .headline")
+    assert "/block/Add" in s.text(".details")
+    assert s.page.evaluate(NODES, "selected") == ["Add"]
+    assert "Add" in s.page.evaluate(NODES, "error")
+
+
+def test_it_works_with_the_keyboard_alone(show: Any) -> None:
+    s = show("tests/models/t5_encoder__ts/model.onnx")
+    s.page.focus(".canvas")
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowUp", "+", "-", "0", "s"):
+        s.page.keyboard.press(key)
+    assert len(s.page.evaluate(NODES, "selected")) == 1
+    assert s.text("[aria-live]") != ""
+    s.find("SelfAttention")
+    s.page.focus(".canvas")
+    before = s.page.evaluate("document.querySelector('.canvas')._cyreg.cy.nodes().length")
+    s.page.keyboard.press("Enter")
+    assert s.page.evaluate("document.querySelector('.canvas')._cyreg.cy.nodes().length") != before
+    s.page.keyboard.press("Escape")
+    assert "Nothing selected" in s.text(".details")
+
+
+def test_everything_that_acts_can_have_the_focus(show: Any) -> None:
+    s = show("examples/unet.onnx")
+    unnamed = s.page.evaluate("""() => [...document.querySelectorAll('button, input, [role]')]
+        .filter(e => !(e.textContent.trim() || e.ariaLabel || e.labels?.length)).map(e => e.outerHTML)""")
+    assert unnamed == []
+
+
+@pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
+def test_light_and_dark(show: Any, scheme: str, dark: bool) -> None:
+    s = show("examples/unet.onnx", scheme=scheme)
+    background = "getComputedStyle(document.querySelector('.shapesolve-explorer')).backgroundColor"
+
+    def is_dark() -> bool:
+        return sum(json.loads(s.page.evaluate(background).replace("rgb(", "[").replace(")", "]"))) < 384
+
+    assert is_dark() == dark
+    s.page.click(".theme")  # light
+    assert not is_dark()
+    s.page.click(".theme")  # dark
+    assert is_dark()
+
+
+def test_names_of_the_model_stay_text(show: Any) -> None:
+    s = show(hostile_model())
+    s.find("alert(1)")
+    s.page.click("#bind-all")
+    assert s.page.evaluate("document.querySelectorAll('img, svg, b > i').length") == 0
+    assert HOSTILE.split("\u2028")[0] in s.text(".details")
+
+
+@pytest.mark.parametrize("path", MODELS)
+def test_the_page_computes_what_python_computes(show: Any, path: str) -> None:
+    s = show(path)
+    sizes = sample_sizes(s.analysis)
+    got = s.page.evaluate(
+        """(sizes) => {
+        const data = JSON.parse(document.getElementById("data").textContent);
+        const bound = new Map(data.symbols.flatMap((x, i) => x.name in sizes ? [[i, BigInt(sizes[x.name])]] : []));
+        const evaluator = new ShapesolveExplorer.Evaluator(data);
+        evaluator.bind(bound);
+        return Object.fromEntries(data.tensors.filter(t => t[2] >= 0).map(t =>
+            [t[0], data.shapes[t[2]].map(r => evaluator.size(r)?.toString() ?? null)]));
+        }""",
+        sizes,
+    )
+    expected = s.analysis.evaluate(sizes)
+    compared = 0
+    for name, shape in got.items():
+        if name in expected:
+            assert tuple(map(int, shape)) == expected[name], name
+            compared += 1
+        else:
+            assert None in shape
+    assert compared > 5
+
+
+@pytest.mark.parametrize("path", MODELS)
+def test_derivations_are_those_of_explain(show: Any, path: str) -> None:
+    s = show(path)
+    got = s.page.evaluate("""() => {
+        const data = JSON.parse(document.getElementById("data").textContent);
+        const tables = new ShapesolveExplorer.Tables(data);
+        return Object.fromEntries(data.tensors.map(([name], t) => {
+            const d = ShapesolveExplorer.derivation(tables, t);
+            return [name, [d.sources.map(x => data.tensors[x][0]), d.steps.map(x => data.nodes[x.node][0])]];
+        }));
+    }""")
+    names = list(got)
+    for name in names[:: max(1, len(names) // 60)]:
+        explained = s.analysis.explain(name)
+        assert sorted(got[name][0]) == sorted({n for _, n, _ in explained.sources}), name
+        assert got[name][1] == [step.node for step in explained.steps], name
+
+
+def test_it_fits_a_narrow_window(show: Any) -> None:
+    s = show("examples/unet.onnx")
+    s.page.set_viewport_size({"width": 480, "height": 800})
+    assert s.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_widget_shows_the_same(chromium: Any, tmp_path: Path) -> None:
+    widget = ss.analyze(ROOT / "examples/attention.onnx").explore()
+    (tmp_path / "widget.js").write_text(type(widget)._esm if isinstance(type(widget)._esm, str) else str(widget._esm), "utf-8")
+    data = json.dumps({"data": widget.data, "height": widget.height}).replace("<", "\\u003c")
+    page = chromium.new_page()
+    page.set_content(f"""<style>{widget._css}</style><div id="host"></div><script type="module">
+        {(tmp_path / "widget.js").read_text("utf-8").replace("export default { render };", "")}
+        const traits = {data};
+        render({{ model: {{ get: (name) => traits[name] }}, el: document.getElementById("host") }});
+    </script>""")
+    page.wait_for_selector("#host .canvas canvas")
+    assert "[batch, seq, 64]" in page.evaluate(LABELS)
+    assert page.evaluate("document.querySelector('.shapesolve-explorer').offsetHeight") == widget.height
+    page.close()
+
+
+def test_tables_of_a_notebook_sort_and_filter(chromium: Any) -> None:
+    page = chromium.new_page()
+    page.set_content(ss.analyze(ROOT / "examples/attention.onnx")._repr_html_())
+    page.click("summary")
+    first = "document.querySelector('table[data-sort] tbody tr').cells[0].textContent"
+    page.click("table[data-sort] th >> nth=0")
+    low = page.evaluate(first)
+    page.click("table[data-sort] th >> nth=0")
+    assert page.evaluate(first) > low
+    page.fill("input[type=search]", "present_key")
+    assert page.evaluate("[...document.querySelectorAll('table[data-sort] tbody tr')].filter(r => !r.hidden).length") == 1
+    page.close()
+
+
+@pytest.mark.skipif(not CORPUS, reason="SHAPESOLVE_CORPUS is not set: the large model is left out")
+def test_the_large_model_opens_quickly_and_moves(show: Any) -> None:
+    s = show(Path(CORPUS) / "models/llama_large32_past__ts/model.onnx")
+    assert s.seconds < 3
+    box = s.page.query_selector(".canvas").bounding_box()
+    s.page.mouse.move(box["x"] + 300, box["y"] + 300)
+    s.page.mouse.down()
+    gaps = s.page.evaluate_handle("""() => { const gaps = []; let last = performance.now(); let on = true;
+        const tick = (t) => { gaps.push(t - last); last = t; if (on) requestAnimationFrame(tick); };
+        requestAnimationFrame(tick); return { stop() { on = false; return gaps; } }; }""")
+    for i in range(40):
+        s.page.mouse.move(box["x"] + 300 + 4 * i, box["y"] + 300 + 3 * i)
+    s.page.mouse.up()
+    waits = sorted(gaps.evaluate("g => g.stop()"))
+    assert waits[len(waits) // 2] < 60
+    start = time.perf_counter()
+    s.page.click("#bind-all")
+    assert s.page.evaluate(LABELS)
+    assert time.perf_counter() - start < 1
+    start = time.perf_counter()
+    s.find("layers.17/self_attn/Softmax")
+    assert "Softmax" in s.text(".details")
+    assert time.perf_counter() - start < 3
