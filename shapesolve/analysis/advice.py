@@ -78,7 +78,11 @@ def _convolution(entry: Entry, a: Spot, b: Spot, analysis: Analysis) -> str:
     have, share, out = x[a.axis or 0], w[b.axis or 0], w[0]
     if have.terms or share.terms or out.terms or not share.const or not isinstance(group, int):
         return ""
-    if have.const % share.const == 0 and group != have.const // share.const and out.const % (have.const // share.const) == 0:
+    if (
+        have.const % share.const == 0
+        and group != have.const // share.const
+        and out.const % (have.const // share.const) == 0
+    ):
         fitting = have.const // share.const
         if group != 1 or share.const == 1:
             return f"{b.tensor} {w} fits {have} channels with group = {fitting}, not {group}"
@@ -96,7 +100,11 @@ def _product(op_type: str, a: Spot, b: Spot, analysis: Analysis) -> str:
     if op_type == "Gemm":
         flag = "transB" if b.axis == len(right) - 2 else "transA"
         other = right[-1] if b.axis == len(right) - 2 else left[-1]
-        return f"{b.tensor} {right} fits with transB = 1" if flag == "transB" and left[a.axis or 0] is other else ""
+        return (
+            f"{b.tensor} {right} fits with transB = 1"
+            if flag == "transB" and left[a.axis or 0] is other
+            else ""
+        )
     if left[-1] is right[-1]:
         return f"{b.tensor} {right} fits when its last two axes are swapped: is a Transpose missing?"
     if right[-1] is left[-2]:
@@ -153,7 +161,12 @@ def _weight(a: Spot, b: Spot, analysis: Analysis) -> str:
     sides = sorted(((b, y, a), (a, x, b)), key=lambda side: len(side[1]))
     for spot, own, other in sides:
         wanted = other.size(analysis)
-        if _stored(spot.tensor, analysis) and wanted is not None and not wanted.terms and spot.axis is not None:
+        if (
+            _stored(spot.tensor, analysis)
+            and wanted is not None
+            and not wanted.terms
+            and spot.axis is not None
+        ):
             fitting = own.with_dim(spot.axis, wanted)
             return f"{spot.tensor} would fit with shape {fitting}, or {other} is not meant to be {wanted}"
     return ""

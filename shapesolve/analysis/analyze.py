@@ -104,10 +104,14 @@ def _walk(
     return walk, given
 
 
-def _conditions(stated: list[str | Cond], bind: Mapping[str, int], symbols: Mapping[str, Dim]) -> Iterator[Cond]:
+def _conditions(
+    stated: list[str | Cond], bind: Mapping[str, int], symbols: Mapping[str, Dim]
+) -> Iterator[Cond]:
     unknown = [name for name in bind if name not in symbols]
     if unknown:
-        raise ValueError(f"no input of the model has a dim named {unknown[0]!r}; its names are {sorted(symbols)}")
+        raise ValueError(
+            f"no input of the model has a dim named {unknown[0]!r}; its names are {sorted(symbols)}"
+        )
     for name, size in bind.items():
         yield eq(symbols[name], int(size))
     for item in stated:

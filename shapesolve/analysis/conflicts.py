@@ -14,7 +14,7 @@ from .wording import (
     attributes_text,
     chain_step,
     declared_dim,
-    meeting_text,
+    guard_text,
     need_text,
     operand_row,
     title_of,
@@ -76,7 +76,7 @@ def _contradiction(analysis: Analysis, clash: Clash) -> Conflict:
         nodes,
         _operands(analysis, entry, spots),
         steps,
-        _notes(core, entry),
+        _notes(analysis, core, entry),
         "" if stated else advise(entry, spots, analysis),
     )
     return Conflict(core, _message(finding, last), nodes, finding)
@@ -113,7 +113,7 @@ def _accused(stated: Sequence[str], core: Sequence[Constraint]) -> str:
     return f"the assumptions {', '.join(quoted[:-1])} and {quoted[-1]} contradict the model"
 
 
-def _notes(core: Sequence[Constraint], entry: Entry) -> tuple[str, ...]:
+def _notes(analysis: Analysis, core: Sequence[Constraint], entry: Entry) -> tuple[str, ...]:
     given = attributes_text(entry.node) if entry.node is not None else ()
     stated = any(c.role == "user" for c in core)
     assumed = [str(c.cond) for c in core if c.role == "assumption"]
@@ -122,7 +122,10 @@ def _notes(core: Sequence[Constraint], entry: Entry) -> tuple[str, ...]:
     if assumed:
         return (*given, f"under the assumption {' and '.join(assumed)}, {_NEVER}")
     if not entry.guard.is_true:
-        return (*given, f"no input size lets this node run where it is reached: {entry.guard}")
+        return (
+            *given,
+            f"no input size lets this node run where it is reached: {guard_text(entry.guard, analysis)}",
+        )
     return (*given, _NEVER)
 
 
@@ -151,12 +154,12 @@ def _story(
                 steps.setdefault(step.text, step)
             nodes.update(dict.fromkeys(reversed(tracer.labels(spot))))
         if index != meeting:
-            text = need_text(constraint)
+            text = need_text(constraint, entry, analysis)
             steps.setdefault(text, Step(constraint.origin.node, constraint.origin.op_type, "", text))
         if constraint.origin.node:
             nodes[constraint.origin.node] = None
     last = analysis.constraints[meeting]
-    text = meeting_text(last, analysis.walk.log[meeting], analysis)
+    text = need_text(last, analysis.walk.log[meeting], analysis)
     end = Step(last.origin.node, last.origin.op_type, "", text)
     kept = [s for s in list(steps.values())[:_MAX_STEPS] if s.text != text]
     return (*kept, end), tuple(nodes)

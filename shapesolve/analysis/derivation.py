@@ -1,7 +1,8 @@
 """Where a dim comes from: the chain of nodes from inputs and initializers to a tensor's axis.
 
 A dim is followed backwards through the tensors that carry it, as a size or as an element of shape arithmetic. A node that
-passes it on unchanged is a link; a node that computes it is a source, and the dims that it is computed from are followed in turn.
+passes it on unchanged is a link; a node that computes it is a source, and the dims that it is computed from are
+followed in turn.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class Tracer:
             return self._of_nodes(tensor)
         axes = range(len(shape)) if axis is None else [axis if axis >= 0 else axis + len(shape)]
         out: dict[Link, None] = {}
-        stack: list[tuple[str, int | None, Dim]] = [(tensor, a, shape[a]) for a in reversed(axes) if 0 <= a < len(shape)]
+        stack: list[tuple[str, int | None, Dim]] = [
+            (tensor, a, shape[a]) for a in reversed(axes) if 0 <= a < len(shape)
+        ]
         seen: set[tuple[str, int]] = set()
         while stack and len(out) < MAX_LINKS:
             name, at, dim = stack.pop()
@@ -74,7 +77,9 @@ class Tracer:
     def _shape(self, tensor: str) -> Shape | None:
         return self.analysis.shapes.get(tensor)
 
-    def _step(self, tensor: str, axis: int | None, dim: Dim) -> tuple[Link, list[tuple[str, int | None, Dim]]]:
+    def _step(
+        self, tensor: str, axis: int | None, dim: Dim
+    ) -> tuple[Link, list[tuple[str, int | None, Dim]]]:
         made = self.walk.producers.get(tensor)
         while made is None and tensor in self.walk.aliases:
             tensor = self.full_name(*self.walk.aliases[tensor])
@@ -131,5 +136,3 @@ class Tracer:
                 return full
             prefix = prefix.rstrip("/").rpartition("/")[0]
             prefix = f"{prefix}/" if prefix else ""
-
-

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
 _NOTE_CODES = {"unknown-op": "SS101", "declared": "SS102", "open": "SS103"}
-_UNKNOWN_HELP = "register it: shapesolve.signature('OpType', 'N C -> N C', domain='your.domain') or @shapesolve.register"
+_UNKNOWN_HELP = (
+    "register it: shapesolve.signature('OpType', 'N C -> N C', domain='your.domain') or @shapesolve.register"
+)
 _DECLARED_HELP = "the inferred size is used; correct the declaration, or remove it"
 _MAX_REASONS = 4
 #: operators whose shape argument exporters like to bake in
@@ -103,25 +105,37 @@ def _specialised(analysis: Analysis) -> Iterator[Finding]:
         first = causes[-1].origin
         if not to.terms:
             title = f"`{name}` is declared dynamic, but {to} is the only size that runs"
+            if not to.const:
+                title = f"`{name}` must be 0: the model runs on empty inputs only"
             help_ = _fixed_help(causes[-1], name, to)
-            yield Finding("SS401", title, first.node, first.op_type, nodes, notes=_reasons(causes), help=help_)
+            yield Finding(
+                "SS401", title, first.node, first.op_type, nodes, notes=_reasons(causes), help=help_
+            )
         elif to.free <= symbols.keys():
             title = f"`{name}` is declared as a dim of its own, but only {name} == {to} runs"
             help_ = f"declare the dim as {to}"
-            yield Finding("SS402", title, first.node, first.op_type, nodes, notes=_reasons(causes), help=help_)
+            yield Finding(
+                "SS402", title, first.node, first.op_type, nodes, notes=_reasons(causes), help=help_
+            )
 
 
 def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:
     """What fixes a dim: the last conditions first, since they decide; the rest counted."""
-    told = list(dict.fromkeys(f"{c.origin.node} needs {c.cond}: {c.origin.rule}" for c in causes if c.origin.node))
+    told = list(
+        dict.fromkeys(f"{c.origin.node} needs {c.cond}: {c.origin.rule}" for c in causes if c.origin.node)
+    )
     told.reverse()
     rest = len(told) - _MAX_REASONS
     return (*told[:_MAX_REASONS], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
 
 
 def _fixed_help(cause: Constraint, name: str, to: Dim) -> str:
+    if not to.const:
+        return f"{cause.origin.node} fails for every other size: look there first"
     if cause.origin.op_type in _TARGETS:
-        return f"derive the target of {cause.origin.node} from Shape of its input, or declare `{name}` as {to}"
+        return (
+            f"derive the target of {cause.origin.node} from Shape of its input, or declare `{name}` as {to}"
+        )
     return f"declare `{name}` as {to}, or export again with another size of it, to see which constant follows the trace"
 
 
@@ -135,7 +149,11 @@ def _restricted(analysis: Analysis) -> Iterator[Finding]:
             continue
         baked = [c for c in term.constraints if c.origin.op_type in _TARGETS]
         place = (baked or term.constraints)[0].origin
-        help_ = f"if the target of {place.node} was baked in at export, derive it from Shape of its input" if baked else ""
+        help_ = (
+            f"if the target of {place.node} was baked in at export, derive it from Shape of its input"
+            if baked
+            else ""
+        )
         yield Finding("SS403", told, place.node, place.op_type, term.nodes, notes=_needs(term), help=help_)
 
 
@@ -163,7 +181,9 @@ def _open_above(term: Term) -> bool:
 
 def _needs(term: Term) -> tuple[str, ...]:
     nodes = term.nodes
-    shown = ", ".join(nodes[:_MAX_REASONS]) + (f" and {len(nodes) - _MAX_REASONS} more" if len(nodes) > _MAX_REASONS else "")
+    shown = ", ".join(nodes[:_MAX_REASONS]) + (
+        f" and {len(nodes) - _MAX_REASONS} more" if len(nodes) > _MAX_REASONS else ""
+    )
     rules = dict.fromkeys(c.origin.rule for c in term.constraints if c.role == "requirement")
     return tuple(f"{rule}: {shown}" for rule in list(rules)[:1])
 

@@ -38,7 +38,9 @@ class Derivation:
         lines += [f"  {kind} {name} {shape}" for kind, name, shape in self.sources]
         for i, s in enumerate(self.steps, 1):
             reads = ", ".join(f"{n} {shape if shape is not None else '?'}" for n, shape in s.inputs)
-            lines.append(f"  {i}. {s.op_type} {s.node}: {reads} -> {s.output} {s.shape if s.shape is not None else '?'}")
+            lines.append(
+                f"  {i}. {s.op_type} {s.node}: {reads} -> {s.output} {s.shape if s.shape is not None else '?'}"
+            )
             lines += [f"       needs {text}" for text in s.requires]
         return "\n".join(lines)
 
@@ -54,7 +56,9 @@ def explain(analysis: Analysis, tensor: str) -> Derivation:
         made = analysis.walk.producers.get(tensor)
         if made is None:
             kind = "input" if tensor in analysis.inputs else "initializer"
-            return Derivation(tensor, analysis.shapes.get(tensor), ((kind, tensor, analysis.shapes.get(tensor)),), ())
+            return Derivation(
+                tensor, analysis.shapes.get(tensor), ((kind, tensor, analysis.shapes.get(tensor)),), ()
+            )
         links = [Link("computes", tensor, None, ZERO, *made)]
     sources: dict[tuple[str, str, Shape | None], None] = {}
     steps: dict[str, tuple[int, DerivationStep]] = {}
@@ -71,7 +75,9 @@ def explain(analysis: Analysis, tensor: str) -> Derivation:
 def _step(analysis: Analysis, link: Link) -> DerivationStep:
     assert link.node is not None
     names = [analysis.tracer.full_name(n, link.prefix) for n in link.node.inputs if n]
-    needs = dict.fromkeys(str(c) for c in analysis.constraints.for_node(link.label) if c.role == "requirement")
+    needs = dict.fromkeys(
+        str(c) for c in analysis.constraints.for_node(link.label) if c.role == "requirement"
+    )
     return DerivationStep(
         link.label,
         link.node.op_type,
@@ -80,4 +86,3 @@ def _step(analysis: Analysis, link: Link) -> DerivationStep:
         analysis.shapes.get(link.tensor),
         tuple(needs),
     )
-

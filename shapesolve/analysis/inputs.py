@@ -44,9 +44,13 @@ class InputChecker:
                 if symbol is None:
                     later.append((name, axis, d, size))
                 elif sizes.setdefault(symbol, size) != size:
-                    wrong.append(_misfit(f"{name}[{axis}] is {size}, but {symbol} is {sizes[symbol]} in another input"))
+                    wrong.append(
+                        _misfit(f"{name}[{axis}] is {size}, but {symbol} is {sizes[symbol]} in another input")
+                    )
         for name, axis, d, size in later:
-            if not d.terms and d.const != size:  # an expression is the author's promise, which no runtime checks
+            if (
+                not d.terms and d.const != size
+            ):  # an expression is the author's promise, which no runtime checks
                 wrong.append(_misfit(f"{name}[{axis}] must be {d}, but it is {size}"))
         return sizes, wrong
 
@@ -70,5 +74,3 @@ class InputChecker:
 
 def _misfit(message: str) -> Violation:
     return Violation(message, message, ())
-
-

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..solver.ambiguity import Ambiguity
     from ..solver.bindings import Bindings
     from ..solver.constraints import ConstraintSet
-    from ..solver.contract import Contract
+    from ..solver.terms import Contract
     from ..solver.equality import Equalities
     from ..solver.proof import Proof, Prover
     from .derivation import Tracer
@@ -50,7 +50,9 @@ class Analysis:
         values: propagated data (`Value`) per tensor, where any is known.
     """
 
-    def __init__(self, model: Model, walk: Walk, given: Mapping[str, Known], broadcast: str, rlimit: int) -> None:
+    def __init__(
+        self, model: Model, walk: Walk, given: Mapping[str, Known], broadcast: str, rlimit: int
+    ) -> None:
         self.model, self.walk, self.inputs = model, walk, dict(given)
         self.broadcast, self.rlimit = broadcast, rlimit
         self.facts: Any = walk.facts
@@ -82,7 +84,9 @@ class Analysis:
             return Constraint(entry.cond, entry.role, Origin("", "", entry.why), entry.guard)
         names = entry.node.inputs
         sites = tuple(
-            Site(self.tracer.full_name(names[i], entry.prefix), axis) for i, axis in entry.places if i < len(names)
+            Site(self.tracer.full_name(names[i], entry.prefix), axis)
+            for i, axis in entry.places
+            if i < len(names)
         )
         origin = Origin(f"{entry.prefix}{entry.node.label}", entry.node.op_type, entry.why, sites)
         return Constraint(entry.cond, entry.role, origin, entry.guard)
@@ -197,7 +201,7 @@ class Analysis:
 
     def evaluate(self, bindings: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Sizes of every tensor whose shape depends on the bound symbols only."""
-        known = {**{n: d for n, d in self._fixed.items()}, **bindings}
+        known = {**self._fixed, **bindings}
         memo: dict[Dim, int | None] = {}
         out: dict[str, tuple[int, ...]] = {}
         for name, shape in self.shapes.items():
@@ -260,7 +264,8 @@ class Analysis:
 
     def annotate(self, policy: str = "refine") -> onnx.ModelProto:
         """A copy of the model with shapes written as value_info; policy is skip, override, refine or strict."""
-        return self._render("annotated", policy)
+        model: onnx.ModelProto = self._render("annotated", policy)
+        return model
 
     def update_shapes(self, model: onnx.ModelProto) -> None:
         """Write the shapes of intermediate tensors into the value_info of `model` (in place)."""

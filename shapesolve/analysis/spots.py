@@ -91,7 +91,9 @@ def input_spots(node: Node, prefix: str, analysis: Analysis) -> tuple[Spot, ...]
     """All inputs of a node, as a whole."""
     data = _DATA_INPUTS.get(node.op_type, frozenset())
     return tuple(
-        Spot(analysis.tracer.full_name(name, prefix), None, i in data) for i, name in enumerate(node.inputs) if name
+        Spot(analysis.tracer.full_name(name, prefix), None, i in data)
+        for i, name in enumerate(node.inputs)
+        if name
     )
 
 
@@ -119,7 +121,13 @@ class SpotTracer(Tracer):
             return self.chain(spot.tensor, spot.axis, to_inputs=to_inputs)
         size = spot.size(self.analysis)
         value = self.analysis.values.get(spot.tensor)
-        elems = [size] if size is not None else list(value.elems or ()) if value is not None and spot.axis is None else []
+        elems = (
+            [size]
+            if size is not None
+            else list(value.elems or ())
+            if value is not None and spot.axis is None
+            else []
+        )
         out: dict[Link, None] = {}
         stack = [(spot.tensor, None, e) for e in reversed(elems) if isinstance(e, Dim)]
         seen: set[tuple[str, int]] = set()

@@ -57,9 +57,13 @@ def verify(analysis: Analysis, inputs: Mapping[str, Any]) -> Verification:
         wanted = [o.name for o in session.get_outputs()]
         results = session.run(None, dict(inputs))
     except Exception as e:
-        raise RuntimeError(f"the runtime cannot run the model on these inputs: {' '.join(str(e).split())[:400]}") from e
+        raise RuntimeError(
+            f"the runtime cannot run the model on these inputs: {' '.join(str(e).split())[:400]}"
+        ) from e
     bindings = analysis.bind_inputs({k: _size(v) for k, v in inputs.items()})
-    return _compared(analysis, bindings, {n: _size(r) for n, r in zip(wanted, results) if hasattr(r, "shape")})
+    return _compared(
+        analysis, bindings, {n: _size(r) for n, r in zip(wanted, results) if hasattr(r, "shape")}
+    )
 
 
 def _exposed(analysis: Analysis, names: Sequence[str]) -> onnx.ModelProto:
@@ -74,7 +78,9 @@ def _exposed(analysis: Analysis, names: Sequence[str]) -> onnx.ModelProto:
     return model
 
 
-def _compared(analysis: Analysis, bindings: Mapping[str, int], true: Mapping[str, tuple[int, ...]]) -> Verification:
+def _compared(
+    analysis: Analysis, bindings: Mapping[str, int], true: Mapping[str, tuple[int, ...]]
+) -> Verification:
     bad, unknown = [], []
     for name, sizes in true.items():
         shape = analysis.shapes.get(name)
@@ -104,5 +110,7 @@ def compare(
     for name, array in outputs.items():
         shape, true = analysis.shapes.get(name, ()), _size(array)
         same_rank = name in analysis.shapes and len(shape) == len(true)
-        result[name] = tuple((str(d), t, d.evaluate(bindings)) for d, t in zip(shape, true)) if same_rank else ()
+        result[name] = (
+            tuple((str(d), t, d.evaluate(bindings)) for d, t in zip(shape, true)) if same_rank else ()
+        )
     return result

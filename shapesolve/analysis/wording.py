@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
-from ..dims import Dim
+from ..dims import Cond, Dim
 from ..graph import Node
 from ..ops.types import Tensor
 from ..ops.walk import Entry
@@ -23,10 +23,18 @@ _TITLES: tuple[tuple[frozenset[str], str, str], ...] = tuple(
     (frozenset(ops.split()), words, title)
     for ops, words, title in (
         ("Gemm", "added term", "cannot add its bias to this product"),
-        ("MatMul Gemm FusedMatMul MatMulInteger QLinearMatMul MatMulNBits", "", "cannot multiply these shapes"),
+        (
+            "MatMul Gemm FusedMatMul MatMulInteger QLinearMatMul MatMulNBits",
+            "",
+            "cannot multiply these shapes",
+        ),
         ("Concat", "", "cannot join these shapes"),
         ("Reshape", "", "cannot give its input this shape"),
-        ("Conv ConvTranspose ConvInteger QLinearConv", "channel", "has a weight for another number of channels"),
+        (
+            "Conv ConvTranspose ConvInteger QLinearConv",
+            "channel",
+            "has a weight for another number of channels",
+        ),
         ("Conv ConvTranspose ConvInteger QLinearConv", "fit", "cannot place its kernel on this input"),
         ("MaxPool AveragePool LpPool", "fit", "cannot place its window on this input"),
         ("Expand", "", "cannot expand its input to this shape"),
@@ -35,7 +43,11 @@ _TITLES: tuple[tuple[frozenset[str], str, str], ...] = tuple(
         ("Slice", "", "cannot slice this input"),
         ("Einsum", "", "cannot combine these shapes"),
         ("BatchNormalization InstanceNormalization", "", "has parameters for another number of channels"),
-        ("LayerNormalization GroupNormalization RMSNormalization", "", "has parameters that do not fit its input"),
+        (
+            "LayerNormalization GroupNormalization RMSNormalization",
+            "",
+            "has parameters that do not fit its input",
+        ),
         ("LSTM GRU RNN", "", "has weights that do not fit together"),
         ("Pad", "crop", "crops more than there is"),
         ("Squeeze", "", "cannot remove an axis whose size is not 1"),
@@ -65,7 +77,11 @@ def attributes_text(node: Node) -> tuple[str, ...]:
     for name, value in node.attributes.items():
         if isinstance(value, (int, str)) and len(str(value)) <= 40:
             told.append(f"{name} = {value}")
-        elif isinstance(value, tuple) and len(value) <= _MAX_ELEMENTS_SHOWN and all(isinstance(v, int) for v in value):
+        elif (
+            isinstance(value, tuple)
+            and len(value) <= _MAX_ELEMENTS_SHOWN
+            and all(isinstance(v, int) for v in value)
+        ):
             told.append(f"{name} = [{', '.join(map(str, value))}]")
     return (f"with {', '.join(told[:_MAX_ATTRIBUTES])}",) if told else ()
 
@@ -113,7 +129,9 @@ def declared_dim(link: Link, analysis: Analysis) -> Dim | None:
     """What the model declares where a chain ends at one of its inputs."""
     known = analysis.inputs.get(link.tensor) if link.kind == "input" else None
     shape = known.shape if isinstance(known, Tensor) else None
-    return shape[link.axis] if shape is not None and link.axis is not None and link.axis < len(shape) else None
+    return (
+        shape[link.axis] if shape is not None and link.axis is not None and link.axis < len(shape) else None
+    )
 
 
 def _source_text(source: Link, analysis: Analysis) -> str:
@@ -126,7 +144,9 @@ def _source_text(source: Link, analysis: Analysis) -> str:
             return f"input {source.tensor} is declared {analysis.inputs[source.tensor].shape}, and {declared} is {source.dim}"  # type: ignore[union-attr]
         return f"{source.kind} {source.tensor} has shape {analysis.shapes.get(source.tensor)}"
     if source.node is not None and source.node.op_type == "Constant":
-        return f"the constant {source.label} holds {holds}" if holds else f"it is in the constant {source.label}"
+        return (
+            f"the constant {source.label} holds {holds}" if holds else f"it is in the constant {source.label}"
+        )
     if source.axis is None:
         return f"{source.label} computes {holds}" if holds else f"{source.label} computes it"
     return f"{source.label} makes {shape_text(source.tensor, analysis)}{_made_of(source, analysis)}"
@@ -142,11 +162,13 @@ def _made_of(source: Link, analysis: Analysis) -> str:
 
 
 def _given(tensor: str, node: Node, position: int, analysis: Analysis) -> str:
-    holds = holding_text(tensor, analysis) if position and node.op_type in ("Reshape", "Expand", "Tile") else ""
+    holds = (
+        holding_text(tensor, analysis) if position and node.op_type in ("Reshape", "Expand", "Tile") else ""
+    )
     return f"{tensor} = {holds}" if holds else shape_text(tensor, analysis)
 
 
-def need_text(constraint: Constraint) -> str:
+def need_text(constraint: Constraint, entry: Entry, analysis: Analysis) -> str:
     """What one constraint says, as a sentence without its end."""
     origin = constraint.origin
     if constraint.role == "user":
@@ -155,22 +177,20 @@ def need_text(constraint: Constraint) -> str:
         return f"{constraint.cond} is assumed: {origin.rule}"
     if not origin.node:
         return f"{constraint.cond}: {origin.rule}"
+    where = "" if entry.guard.is_true else f" where {guard_text(entry.guard, analysis)}"
+    if constraint.cond.is_false:
+        facts = [t for s in spots_of(entry, analysis) if (t := _fact(s, entry, analysis))]
+        told = f"{origin.rule} must hold" if _is_formula(origin.rule) else origin.rule
+        return f"{origin.node}{where}: {told}" + (f", but {_joined(facts)}" if facts else "")
     needs = "needs" if constraint.role == "requirement" else "gives"
-    guard = "" if constraint.guard.is_true else f" where {constraint.guard}"
-    return f"{origin.node} {needs} {constraint.cond}{guard}: {origin.rule}"
+    return f"{origin.node} {needs} {constraint.cond}{where}: {origin.rule}"
 
 
-def meeting_text(last: Constraint, entry: Entry, analysis: Analysis) -> str:
-    """The last step: what the node needs, and what it gets."""
-    if last.role == "user" or entry.node is None:
-        return need_text(last)
-    if last.cond.free:
-        return need_text(last)
-    facts = [t for s in spots_of(entry, analysis) if (t := _fact(s, entry, analysis))]
-    got = f", but {_joined(facts)}" if facts else ""
-    rule = last.origin.rule
-    told = f"{rule} must hold" if _is_formula(rule) else rule
-    return f"{last.origin.node}: {told}{got}"
+def guard_text(guard: Cond, analysis: Analysis) -> str:
+    """A path condition, with what its generated names stand for."""
+    reasons = analysis.walk.reasons
+    named = [f"{n}: {reasons[n]}" for n in sorted(guard.free) if n in reasons]
+    return f"{guard} ({', '.join(named)})" if named else str(guard)
 
 
 def _is_formula(rule: str) -> bool:

@@ -19,7 +19,7 @@ Interval = tuple[int | None, int | None]
 class Known(dict[str, Interval]):
     """Intervals of symbols by name, with a memo of what follows from them; `forget` after a change."""
 
-    def __init__(self, intervals: Mapping[str, Interval] = {}) -> None:  # noqa: B006
+    def __init__(self, intervals: Mapping[str, Interval] = {}) -> None:
         super().__init__(intervals)
         self.memo: dict[Dim | Atom, Interval] = {}
 

@@ -263,16 +263,25 @@ def _join(kind: str, conds: Iterable[Cond], neutral: Cond, absorbing: Cond) -> C
         return neutral
     if len(parts) == 1:
         return next(iter(parts))
-    if any(~c in parts for c in parts if c.kind in ("==", "!=", ">=")):
-        return absorbing
+    for c in parts:
+        if c.kind in ("==", "!=", ">=") and ~c in parts and (kind == "and" or has_value(c)):
+            return absorbing
     if kind == "or":
         for c in [c for c in parts if c.kind == "=="]:
             solved = c.solved()
-            if solved is not None and _implied(solved, (q for q in parts if q is not c)):
+            if solved is not None and _implied(solved, (q for q in parts if q is not c and has_value(q))):
                 del parts[c]
         if len(parts) == 1:
             return next(iter(parts))
     return _make(kind, tuple(sorted(parts, key=lambda c: c.order)))
+
+
+def has_value(c: Cond) -> bool:
+    """Is it true or false at all sizes? Not when it divides by something that may be 0."""
+    from .traverse import atoms_of
+
+    divisors = (a.args[1] for a in atoms_of(c) if a.kind == "//")
+    return all(d.value != 0 if not d.terms else (d.lo or 0) > 0 for d in divisors)
 
 
 def _implied(solved: tuple[str, Dim], others: Iterable[Cond]) -> bool:

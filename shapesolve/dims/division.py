@@ -96,7 +96,7 @@ def _irreducible(r: Dim, k: int) -> Dim:
             whole = exact_quotient(r - small, constant(k))
             lo, hi = small.bounds()
             if whole is not None and lo is not None and hi is not None and lo // k == hi // k:
-                return whole + lo // k
+                return whole + constant(lo // k)
     inner = [q for q in quotients if ((q,), 1) in r.terms]
     if len(inner) == 1:  # (x//a + c) // k = (x + a*c) // (a*k)
         x, a = inner[0].args

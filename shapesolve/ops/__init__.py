@@ -27,6 +27,7 @@ def default_registry() -> Registry:
 
 
 __all__ = [
+    "DEFAULT",
     "InvalidNode",
     "Known",
     "Map",

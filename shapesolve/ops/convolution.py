@@ -25,7 +25,7 @@ from ..dims import (
     maximum,
     minimum,
 )
-from .op import InvalidNode, Op
+from .op import InvalidNode, MalformedNode, Op
 from .registry import lower
 from .types import Known, Tensor
 
@@ -60,6 +60,8 @@ def window_of(op: Op, kernel: Seq[Dim]) -> Window:
     if pads is not None and len(pads) != 2 * n:
         raise InvalidNode(f"pads {list(pads)} must hold {2 * n} sizes, two for each of {n} spatial axes")
     pads = pads or (0,) * (2 * n)
+    if min(pads, default=0) < 0 and op.node.op_type != "MaxUnpool":
+        raise MalformedNode(f"pads {list(pads)} must not be negative")
     extent = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
     return Window(tuple(kernel), extent, strides, pads[:n], pads[n:], auto)
 
@@ -130,6 +132,8 @@ def _kernel_of(op: Op, w: int, weight: Shape) -> tuple[Dim, ...]:
 
 
 def _group(op: Op) -> int:
+    if op.attr("pads") is not None and op.text_attr("auto_pad", "NOTSET") != "NOTSET":
+        raise MalformedNode("a convolution has either pads or auto_pad")
     group = op.int_attr("group", 1)
     if group < 1:
         raise InvalidNode(f"group {group} must be positive")
@@ -211,6 +215,8 @@ def _unslide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
     extra = op.ints_attr("output_padding") or (0,) * n
     if len(extra) != n:
         raise InvalidNode(f"output_padding {list(extra)} must hold {n} sizes, one for each spatial axis")
+    if min(extra, default=0) < 0:
+        raise MalformedNode(f"output_padding {list(extra)} must not be negative")
     out: list[Dim] = []
     for i, size in enumerate(spatial):
         stride = w.strides[i]

@@ -22,7 +22,9 @@ def declared_known(walk: Walk, declared: ValueType | None, name: str = "") -> Kn
     if isinstance(declared, TensorType):
         shape = None
         if declared.dims is not None:
-            shape = Shape(_declared_dim(walk, d, f"{name}_d{i}" if name else "") for i, d in enumerate(declared.dims))
+            shape = Shape(
+                _declared_dim(walk, d, f"{name}_d{i}" if name else "") for i, d in enumerate(declared.dims)
+            )
         return walk.interner.tensor(declared.dtype, shape)
     if isinstance(declared, SequenceType):
         return Sequence(declared_known(walk, declared.elem))  # elements may differ in what has no name
@@ -45,14 +47,19 @@ def _declared_dim(walk: Walk, d: int | str | None, name: str) -> Dim:
 def reconcile(walk: Walk, node: Node, scope: Scope, name: str, known: Known, declared: Known) -> Known:
     """What is known of a tensor after hearing the model's own declaration of it.
 
-    Where nothing was inferred the declaration stands. A new name that the author gives to a size of ours replaces ours. Anything
-    else is kept as a declared constraint: a disagreement is a finding, and the inferred shape stays.
+    Where nothing was inferred the declaration stands. A new name that the author gives to a size of ours replaces
+    ours. Anything else is kept as a declared constraint: a disagreement is a finding, and the inferred shape stays.
     """
     if not isinstance(known, Tensor) or not isinstance(declared, Tensor):
         return known
     dtype = known.dtype or declared.dtype
     if known.dtype and declared.dtype and known.dtype != declared.dtype:
-        walk.note("declared", f"{name} is declared with element type {declared.dtype}, it is {known.dtype}", node, scope)
+        walk.note(
+            "declared",
+            f"{name} is declared with element type {declared.dtype}, it is {known.dtype}",
+            node,
+            scope,
+        )
     shape = known.shape
     if shape is None:
         if declared.shape is not None and not any(_is_anonymous(d) for d in declared.shape):
@@ -69,5 +76,3 @@ def reconcile(walk: Walk, node: Node, scope: Scope, name: str, known: Known, dec
 
 def _is_anonymous(d: Dim) -> bool:
     return d.name == _ANONYMOUS
-
-

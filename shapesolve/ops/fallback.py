@@ -1,4 +1,7 @@
-"""Operators that nobody declared: model-local functions, function bodies from the schemas, onnx's own inference, or nothing known."""
+"""Operators that nobody declared.
+
+They are model-local functions, have a body in their schema, or are left to onnx's own inference; else nothing is known.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +101,7 @@ def _plain_body(domain: str, op_type: str, version: int) -> Function | None:
     return _with_defaults(schema, schema.function_body, version)
 
 
-def schema_body(op: Op, schema: onnx.defs.OpSchema) -> Function | None:
+def schema_body(op: Op, schema: Any) -> Function | None:
     """The body that the standard defines an operator by, built for this node where it depends on the node."""
     node = op.node
     if schema.has_context_dependent_function:
@@ -118,7 +121,7 @@ def schema_body(op: Op, schema: onnx.defs.OpSchema) -> Function | None:
     return _plain_body(node.domain, node.op_type, op.version)
 
 
-def _with_defaults(schema: onnx.defs.OpSchema, body: onnx.FunctionProto, version: int) -> Function | None:
+def _with_defaults(schema: Any, body: onnx.FunctionProto, version: int) -> Function | None:
     if not body.node:
         return None
     body = onnx.FunctionProto.FromString(body.SerializeToString())
@@ -131,7 +134,7 @@ def _with_defaults(schema: onnx.defs.OpSchema, body: onnx.FunctionProto, version
     for name, attribute in schema.attributes.items():
         if name in named or attribute.required:
             continue
-        if attribute.default_value is not None and attribute.default_value.name:
+        if attribute.default_value.name:
             body.attribute_proto.append(attribute.default_value)
         named.add(name)
     kept = [a for a in body.attribute if not any(p.name == a for p in body.attribute_proto)]
@@ -144,7 +147,7 @@ def _with_defaults(schema: onnx.defs.OpSchema, body: onnx.FunctionProto, version
 # ---------------------------------------------------------------------- onnx's own inference
 
 
-def infer_by_schema(op: Op, schema: onnx.defs.OpSchema) -> list[Known | None] | None:
+def infer_by_schema(op: Op, schema: Any) -> list[Known | None] | None:
     """Ask onnx's own inference for this one node; its answers in names are not trusted, only numbers and ranks."""
     types = {name: _type_proto(op.known(i)) for i, name in enumerate(op.node.inputs) if name}
     if any(t is None for t in types.values()):
@@ -163,7 +166,9 @@ def infer_by_schema(op: Op, schema: onnx.defs.OpSchema) -> list[Known | None] | 
             opset_imports=[helper.make_opsetid(op.node.domain, op.version)],
         )
     except onnx.shape_inference.InferenceError as e:
-        op.walk.note("open", f"onnx's own inference says: {' '.join(str(e).split())[:300]}", op.node, op.walk.scope)
+        op.walk.note(
+            "open", f"onnx's own inference says: {' '.join(str(e).split())[:300]}", op.node, op.walk.scope
+        )
         return None
     except (RuntimeError, ValueError, TypeError):
         return None
@@ -186,7 +191,9 @@ def _node_proto(op: Op) -> onnx.NodeProto:
 
 def _type_proto(known: Known | None) -> onnx.TypeProto | None:
     if isinstance(known, Tensor) and known.dtype:
-        shape = None if known.shape is None else [d.value if d.value is not None else None for d in known.shape]
+        shape = (
+            None if known.shape is None else [d.value if d.value is not None else None for d in known.shape]
+        )
         return helper.make_tensor_type_proto(known.dtype, shape)
     if isinstance(known, Sequence) and known.elem is not None:
         inner = _type_proto(known.elem)
@@ -200,5 +207,3 @@ def _tensor_proto(op: Op, i: int) -> onnx.TensorProto | None:
     if known is None or value is None or value.shape is None or not dtype:
         return None
     return helper.make_tensor(op.node.inputs[i], dtype, value.shape, known)
-
-

@@ -10,7 +10,7 @@ from functools import partial
 
 from ..dims import ONE, Cond, Dim, Shape, constant, eq, ge, le
 from ..graph import Constant
-from .op import InvalidNode, Op
+from .op import InvalidNode, MalformedNode, Op
 from .registry import lower, signature
 from .types import Known, Map, Sequence, Tensor
 from .values import Value
@@ -37,6 +37,16 @@ def length(op: Op, *names: str) -> int:
         if value:
             return len(value)
     return 0
+
+
+def one_of(op: Op, *names: str) -> str:
+    """The one of these attributes that is there; the node is malformed when there is none, or another one."""
+    given = [name for name in names if op.attr(name) is not None]
+    if len(given) != 1:
+        raise MalformedNode(
+            f"{op.node.op_type} needs exactly one of {', '.join(names)}, it has {given or 'none'}"
+        )
+    return given[0]
 
 
 def rows_of(op: Op, i: int = 0) -> tuple[Dim, Dim] | None:
@@ -126,6 +136,7 @@ def feature_vectorizer(op: Op) -> Known:
 @ml("OneHotEncoder", types=("float",))
 def one_hot_encoder(op: Op) -> Known:
     shape = op.shape(0)
+    one_of(op, "cats_int64s", "cats_strings")
     categories = constant(length(op, "cats_int64s", "cats_strings"))
     return op.out(None if shape is None else [*shape, categories])
 
@@ -136,7 +147,12 @@ def swap_strings(op: Op) -> Known:
     return op.out(op.shape(0), {STRING: INT64, INT64: STRING}.get(op.dtype(0), 0))
 
 
-ml("CategoryMapper")(swap_strings)
+@ml("CategoryMapper")
+def category_mapper(op: Op) -> Known:
+    if not length(op, "cats_int64s") == length(op, "cats_strings") > 0:
+        raise MalformedNode("CategoryMapper needs as many cats_int64s as cats_strings")
+    return swap_strings(op)
+
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_LabelEncoder.html
 ml("LabelEncoder", until=2)(swap_strings)
@@ -144,10 +160,21 @@ ml("LabelEncoder", until=2)(swap_strings)
 
 @ml("LabelEncoder", since=2)
 def label_encoder(op: Op) -> Known:
-    values = op.attr("values_tensor")
-    kinds = (("values_strings", STRING), ("values_int64s", INT64), ("values_floats", FLOAT))
-    named = next((dtype for name, dtype in kinds if op.attr(name)), 0)
-    return op.out(op.shape(0), values.dtype if isinstance(values, Constant) else named)
+    """Keys and values come in one attribute each, of one length."""
+    kinds = {"strings": STRING, "int64s": INT64, "floats": FLOAT}
+    tensors = ("tensor",) if op.version >= 4 else ()
+    keys, values = (
+        one_of(op, *(f"{what}_{kind}" for kind in (*kinds, *tensors))) for what in ("keys", "values")
+    )
+    if length(op, keys) != length(op, values):
+        raise MalformedNode(f"LabelEncoder has {length(op, keys)} keys and {length(op, values)} values")
+    stored, default = op.attr(values), op.attr("default_tensor")
+    dtype = stored.dtype if isinstance(stored, Constant) else kinds[values.removeprefix("values_")]
+    if isinstance(default, Constant) and (default.dims != (1,) or default.dtype != dtype):
+        raise MalformedNode(
+            "the default_tensor of LabelEncoder must be one element of the type of the values"
+        )
+    return op.out(op.shape(0), dtype)
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_CastMap.html
@@ -268,10 +295,25 @@ def tree_ensemble_classifier(op: Op) -> list[Known | None]:
     return classified(op, tree_rows(op), classes, "classlabels_int64s")
 
 
+_TREE_LISTS = (
+    "nodes_modes", "nodes_splits", "nodes_truenodeids", "nodes_trueleafs", "nodes_falsenodeids", "nodes_falseleafs",
+)  # fmt: skip
+
+
 # https://onnx.ai/onnx/operators/onnx_aionnxml_TreeEnsemble.html
 @ml("TreeEnsemble", types=(0,))
 def tree_ensemble(op: Op) -> Known:
     rows = tree_rows(op)
+    nodes = length(op, "nodes_featureids")
+    for name in _TREE_LISTS:
+        if op.attr(name) is not None and length(op, name) != nodes:
+            raise MalformedNode(f"TreeEnsemble has {nodes} nodes_featureids and {length(op, name)} {name}")
+    if length(op, "leaf_targetids") != length(op, "leaf_weights"):
+        raise MalformedNode("TreeEnsemble needs a weight for each of leaf_targetids")
+    for name in ("nodes_splits", "leaf_weights"):
+        stored = op.attr(name)
+        if isinstance(stored, Constant) and op.dtype(0) and stored.dtype != op.dtype(0):
+            raise MalformedNode(f"{name} of TreeEnsemble must have the element type of the input")
     return op.out([rows[0], op.int_attr("n_targets", 1)])
 
 

@@ -6,7 +6,8 @@ made by `out`. Nothing here knows about Z3; conditions are handed to the walk, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence as Seq
+from collections.abc import Iterable
+from collections.abc import Sequence as Seq
 from typing import TYPE_CHECKING, Any
 
 from ..dims import (
@@ -58,12 +59,19 @@ class Op:
     )  # fmt: skip
 
     def __init__(
-        self, walk: Walk, node: Node, inputs: tuple[Known | None, ...], version: int, attrs: dict[str, Any] | None
+        self,
+        walk: Walk,
+        node: Node,
+        inputs: tuple[Known | None, ...],
+        version: int,
+        attrs: dict[str, Any] | None,
     ) -> None:
         self.walk, self.node, self.inputs, self.version, self.attrs = walk, node, inputs, version, attrs
         self.names = node.inputs
         if None in inputs:  # an input of the function around it that its caller left out
-            self.names = tuple([n if k is not None else "" for n, k in zip(node.inputs, inputs, strict=False)])
+            self.names = tuple(
+                [n if k is not None else "" for n, k in zip(node.inputs, inputs, strict=False)]
+            )
         self.n_out = len(node.outputs)
         self.requirements: list[Requirement] = []
         self.ambiguous: list[tuple[Dim, Dim, tuple[Place, ...]]] = []
@@ -248,7 +256,9 @@ class Op:
                 out, first = list(shape), i
                 continue
             if len(shape) != len(out):
-                raise InvalidNode(f"{why}: {self.name_of(first)} has rank {len(out)}, {self.name_of(i)} rank {len(shape)}")
+                raise InvalidNode(
+                    f"{why}: {self.name_of(first)} has rank {len(out)}, {self.name_of(i)} rank {len(shape)}"
+                )
             for k, d in enumerate(shape):
                 if k != skip:
                     out[k] = self.same(out[k], d, why, (first, k), (i, k))
@@ -334,18 +344,23 @@ class Op:
         """A shape of known rank with new symbols."""
         return Shape(self.fresh(what) for _ in range(rank))
 
-    def out(self, shape: Shape | Iterable[Dim | int] | None, dtype: int = 0, value: Value | None = None) -> Tensor:
+    def out(
+        self, shape: Shape | Iterable[Dim | int] | None, dtype: int = 0, value: Value | None = None
+    ) -> Tensor:
         """A tensor for an output; a `dtype` of 0 is filled in from the operator's schema."""
         if shape is not None and type(shape) is not Shape:
             shape = Shape(shape)
         if shape is not None:
             for d in shape:
+                if not d.terms and d.const > INT64_MAX:
+                    raise InvalidNode(
+                        f"an output would have the shape {shape}, but a size is at most 2**63 - 1"
+                    )
                 if d.size > MAX_DIM_SIZE:
                     shape = Shape(self.named(d) for d in shape)
                     break
-            if value is not None and value.elems is not None and value.shape is not None:
-                if len(value.shape) != len(shape):
-                    value = None
+            if value is not None and value.shape is not None and len(value.shape) != len(shape):
+                value = None
         return self.walk.interner.tensor(dtype, shape, value)
 
     def named(self, d: Dim) -> Dim:
@@ -371,4 +386,14 @@ def stored_value(value: Any) -> Value | None:
     return Value.stored(value) if isinstance(value, Constant) else None
 
 
-__all__ = ["INT64_MAX", "TRUE", "InvalidNode", "MalformedNode", "Op", "Place", "Requirement", "const_dims", "stored_value"]
+__all__ = [
+    "INT64_MAX",
+    "TRUE",
+    "InvalidNode",
+    "MalformedNode",
+    "Op",
+    "Place",
+    "Requirement",
+    "const_dims",
+    "stored_value",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dims import Shape, any_of, ceil_div, constant, eq, ge
-from .op import InvalidNode, Op, Place
+from .op import InvalidNode, MalformedNode, Op, Place
 from .registry import lower, signature
 from .types import Known
 
@@ -79,7 +79,10 @@ def quantize_linear(op: Op) -> Known:
     if op.int_attr("block_size", 0) and x is not None and x:  # onnxruntime aborts
         for k in range(axis % len(x), len(x)):
             op.require(ge(x[k], 1), "blocks cannot be quantized on an empty axis", (0, k))
-    dtype = op.dtype(2) if op.has(2) else op.int_attr("output_dtype", 0) or _UINT8
+    chosen = op.int_attr("output_dtype", 0)
+    dtype = op.dtype(2) if op.has(2) else chosen or _UINT8
+    if chosen and dtype and dtype != chosen:
+        raise MalformedNode("output_dtype and the zero point ask for two different element types")
     return op.out(op.shape(0), dtype)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence as Seq
+from collections.abc import Callable, Iterator
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Union
 
@@ -15,9 +16,9 @@ Outputs = Union["Known", None, Seq[Union["Known", None]]]
 Lower = Callable[["Op"], Outputs]
 Form = Literal["signature", "function", "body", "schema"]
 #: versions as in the seeds: None every version, int this one and later, range exactly these
-Versions = Union[int, range, None]
+Versions = int | range | None
 #: element types of outputs: an int copies that input's, a name is a TensorProto type
-TypeSpec = Union[int, str]
+TypeSpec = int | str
 
 
 @dataclass(frozen=True, slots=True)

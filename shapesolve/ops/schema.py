@@ -6,7 +6,7 @@ https://onnx.ai/onnx/api/defs.html
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import onnx
 from onnx import TensorProto
@@ -29,8 +29,8 @@ def dtype_of(name: str) -> int:
 
 
 @lru_cache(maxsize=4096)
-def find_schema(domain: str, op_type: str, version: int) -> onnx.defs.OpSchema | None:
-    """The installed onnx's schema of an operator at an opset version, or None."""
+def find_schema(domain: str, op_type: str, version: int) -> Any:
+    """The installed onnx's `OpSchema` of an operator at an opset version, or None (its type stubs leave out bodies)."""
     try:
         return onnx.defs.get_schema(op_type, max(version, 1), domain)
     except onnx.defs.SchemaError:

@@ -14,14 +14,15 @@ Inputs and outputs are separated by commas, the dims of one by spaces. A dim is
 ``<S``           a group that broadcasts one way: it must expand to the group ``*S``, which stays what it is;
 ``?``            alone: an input or output of which nothing is said;
 
-An input marked ``...`` at its end repeats for all further inputs. A ``.`` alone is a scalar. Names given as keywords are bound before: to an
-attribute (``b="blocksize"``, or ``b="blocksize=1"`` with a default) or to a number. ``where`` states conditions.
-The rank of an input without a group is required, so it also flows backwards.
+An input marked ``...`` at its end repeats for all further inputs. A ``.`` alone is a scalar. Names given as keywords
+are bound before: to an attribute (``b="blocksize"``, or ``b="blocksize=1"`` with a default) or to a number. ``where``
+states conditions. The rank of an input without a group is required, so it also flows backwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence as Seq
+from collections.abc import Mapping
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
 from ..dims import (
@@ -87,6 +88,7 @@ class Signature:
         return self._parsed
 
     def __call__(self, op: Op) -> list[Known | None]:
+        """Lower a node: match its inputs, state what must agree, give its outputs."""
         inputs, outputs, conditions = self.parsed
         match = _Match(op, self._given(op))
         if len(op.names) > len(inputs) and not (inputs and inputs[-1].repeats):
@@ -233,7 +235,9 @@ class _Match:
         for k, d in enumerate(dims):
             t = target[shift + k]
             places: tuple[Place, ...] = ((i, axis + k), (source, start + shift + k))
-            self.op.require(any_of((eq(d, t), eq(d, 1))), "the size must be equal, or 1 to be broadcast", *places)
+            self.op.require(
+                any_of((eq(d, t), eq(d, 1))), "the size must be equal, or 1 to be broadcast", *places
+            )
 
     def condition(self, cond: Cond) -> None:
         if all(n in self.dims for n in cond.free):

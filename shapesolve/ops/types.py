@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Union
 
 from ..dims import Cond, Dim, Shape
 from .values import Value
@@ -50,7 +49,7 @@ class Map:
     value: Known | None
 
 
-Known = Union[Tensor, Sequence, Optional, Map]
+Known = Tensor | Sequence | Optional | Map
 
 
 class Interner:
@@ -84,7 +83,11 @@ class Interner:
             length = dim(known.length) if known.length is not None else None
             items = None if known.items is None else tuple([self.resolve(i, dim) for i in known.items])
             same = items is None or all(a is b for a, b in zip(items, known.items or (), strict=True))
-            return known if same and elem is known.elem and length is known.length else Sequence(elem, length, items)
+            return (
+                known
+                if same and elem is known.elem and length is known.length
+                else Sequence(elem, length, items)
+            )
         if isinstance(known, Optional):
             inner = known.elem and self.resolve(known.elem, dim)
             present = known.present.map_dims(dim) if known.present is not None else None

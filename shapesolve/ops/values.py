@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import prod
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ class Ratio:
         return f"Ratio({self.num}, {self.den})"
 
 
-Elem = Union[Dim, Cond, Ratio, float, str, None]
+Elem = Dim | Cond | Ratio | float | str | None
 
 
 class Value:

@@ -34,12 +34,23 @@ class FactStore(Protocol):
 
     version: int
 
-    def dim(self, d: Dim) -> Dim: ...
-    def cond(self, c: Cond) -> Cond: ...
-    def decide(self, c: Cond) -> bool | None: ...
-    def assume(self, cond: Cond, cause: int) -> bool: ...
-    def introduce(self, name: str) -> None: ...
-    def why(self, names: Iterable[str]) -> frozenset[int]: ...
+    def dim(self, d: Dim) -> Dim:
+        """A dim as the facts make it."""
+
+    def cond(self, c: Cond) -> Cond:
+        """A condition read through the facts."""
+
+    def decide(self, c: Cond) -> bool | None:
+        """Its truth, where the facts or what was stated settle it."""
+
+    def assume(self, cond: Cond, cause: int) -> bool:
+        """Take a condition for granted; False when it contradicts the facts."""
+
+    def introduce(self, name: str) -> None:
+        """Note a symbol in order of appearance."""
+
+    def why(self, names: Iterable[str]) -> frozenset[int]:
+        """Causes of what is known of symbols."""
 
 
 class Entry(NamedTuple):
@@ -111,7 +122,13 @@ class Walk:
         equal: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.model, self.registry, self.facts, self.equal, self.progress = model, registry, facts, equal, progress
+        self.model, self.registry, self.facts, self.equal, self.progress = (
+            model,
+            registry,
+            facts,
+            equal,
+            progress,
+        )
         self.interner = Interner()
         self.tensors: dict[str, Known] = {}
         self.producers: dict[str, tuple[Node, str]] = {}
@@ -217,7 +234,7 @@ class Walk:
         op = Op(self, node, inputs, version, scope.attrs)
         clashes = len(self.clashes)
         rule = self.rule(node, scope)
-        fits = rule is None and self._is_local(node) or self._fits(op, scope)
+        fits = (rule is None and self._is_local(node)) or self._fits(op, scope)
         outputs: Any = ()
         try:
             if rule is None:
@@ -438,14 +455,21 @@ class Walk:
         """The model declares that an inferred dim is `said`."""
         cond = eq(inferred, said)
         name = said.name
-        if name is not None and name not in self._taken and inferred.name is not None and inferred.name in self.reasons:
+        if (
+            name is not None
+            and name not in self._taken
+            and inferred.name is not None
+            and inferred.name in self.reasons
+        ):
             self._taken.add(name)  # the author's name for a size that we had to invent one for
             self.facts.introduce(name)
             self.define(cond, f"{what} is declared as {said}", node, "declared")
             return
         if name is not None and name not in self._taken:
             return  # a name for an expression, used nowhere else
-        self.log.append(Entry(cond, "declared", node, scope.prefix, f"{what} is declared as {said}", (), scope.guard))
+        self.log.append(
+            Entry(cond, "declared", node, scope.prefix, f"{what} is declared as {said}", (), scope.guard)
+        )
         if self.facts.cond(cond).is_false:
             self.note("declared", f"{what} is declared as {said}, it is {inferred}", node, scope)
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 
 from ..dims import Cond, Dim, all_of, any_of, constant, divides, eq, ge, of_atom, symbol
+from ..dims.cond import has_value
 from ..dims.traverse import atoms_of
 from . import budget
 from .constraint import Role
@@ -27,7 +28,6 @@ from .plain import (
     is_plain,
     is_plain_group,
     kind_of,
-    may_be_undefined,
     sized,
     tightest,
     without,
@@ -267,7 +267,7 @@ class _Builder:
         done = dict(conds)
         for cond in sorted(conds, key=lambda c: c.order, reverse=True)[: budget.MAX_REDUNDANCY]:
             near = [c for c in (*done, *given) if c is not cond and not c.free.isdisjoint(cond.free)]
-            if (not near and is_plain(cond)) or may_be_undefined(cond) or _is_legality(cond, near):
+            if (not near and is_plain(cond)) or not has_value(cond) or _is_legality(cond, near):
                 continue
             others = [*(c for c in done if c is not cond), *given, *self._granted_for(done)]
             if self.engine.entails(cond, others, cheap=True).proved:

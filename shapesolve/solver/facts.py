@@ -19,7 +19,6 @@ from ..dims import (
     all_of,
     any_of,
     constant,
-    eq,
     exact_quotient,
     floor_div,
     ge,
@@ -302,8 +301,10 @@ class Facts:
         """Does the condition say that a product of sizes is not 0? Then none of them is."""
         mono, c = d.terms[0]
         says = d.const == 0 if kind == "!=" else c > 0 and d.const < 0
-        return says and all((bounds(of_atom(a), self.intervals)[0] or 0) >= 0 and a.kind != "ite" for a in mono) and all(
-            bounds(of_atom(a), self.intervals)[0] is not None for a in mono
+        return (
+            says
+            and all((bounds(of_atom(a), self.intervals)[0] or 0) >= 0 and a.kind != "ite" for a in mono)
+            and all(bounds(of_atom(a), self.intervals)[0] is not None for a in mono)
         )
 
     def _narrow(self, name: str, old: Interval, new: Interval, causes: Causes) -> bool:

@@ -7,7 +7,6 @@ from typing import Literal
 
 from ..dims import Atom, Cond, Dim, constant, of_atom, product, symbol, total
 from ..dims.core import make_dim
-from ..dims.traverse import atoms_of
 
 Kind = Literal["equality", "range", "divisibility", "alternative", "other", "nonempty"]
 #: the order in which terms are read out
@@ -143,8 +142,3 @@ def is_plain_group(group: Sequence[Cond]) -> bool:
         return False
     kinds = {kind_of(c) for c in group}
     return len(group) == 1 or kinds <= {"range", "nonempty"}
-
-
-def may_be_undefined(c: Cond) -> bool:
-    """Has it a divisor that may be 0? What follows "where it has a value" must not make it redundant."""
-    return any(a.kind == "//" and a.args[1].terms and (a.args[1].lo or 0) < 1 for a in atoms_of(c))

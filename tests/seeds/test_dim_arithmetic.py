@@ -81,8 +81,12 @@ def test_integer_div_neg_relu_range():
         oh.make_node("Unsqueeze", ["rest", "axes"], ["rest1"]),
         oh.make_node("ConstantOfShape", ["rest1"], ["Z"]),
     ]
-    scalars = [oh.make_tensor(n, TensorProto.INT64, [], [v]) for n, v in (("two", 2), ("zero", 0), ("one", 1))]
-    a = ss.analyze(one_node(nodes, {"X": (F, ["N"])}, [*scalars, ints("axes", [0])], outputs=("Y", "Z", "minus")))
+    scalars = [
+        oh.make_tensor(n, TensorProto.INT64, [], [v]) for n, v in (("two", 2), ("zero", 0), ("one", 1))
+    ]
+    a = ss.analyze(
+        one_node(nodes, {"X": (F, ["N"])}, [*scalars, ints("axes", [0])], outputs=("Y", "Z", "minus"))
+    )
     assert a.shapes["Y"][0] is ss.Dim("N//2")
     assert a.shapes["Z"][0] is ss.Dim("N - N//2")
 

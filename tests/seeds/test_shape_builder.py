@@ -1,4 +1,4 @@
-"""The examples of the ShapeBuilder document: expressions, evaluation, constraints, true inputs, write-back, a custom operator."""
+"""The examples of the ShapeBuilder document: expressions, constraints, true inputs, write-back, a custom operator."""
 
 from __future__ import annotations
 
@@ -147,7 +147,11 @@ def test_size_one_is_accepted_all_the_same():
 def test_two_names_in_a_broadcast_are_not_merged():
     m = model([oh.make_node("Add", ["X", "Y"], ["Z"])], {"X": ["a"], "Y": ["b"]}, {"Z": [None]})
     z = ss.analyze(m).shapes["Z"][0]
-    assert [z.evaluate({"a": 1, "b": 0}), z.evaluate({"a": 3, "b": 1}), z.evaluate({"a": 4, "b": 4})] == [0, 3, 4]
+    assert [z.evaluate({"a": 1, "b": 0}), z.evaluate({"a": 3, "b": 1}), z.evaluate({"a": 4, "b": 4})] == [
+        0,
+        3,
+        4,
+    ]
 
 
 def test_custom_operator():

@@ -1,0 +1,106 @@
+"""Assertions on shapes and contracts, for the tests of whoever makes models.
+
+    from shapesolve.testing import assert_contract, assert_shapes
+
+    assert_shapes("model.onnx", {"logits": ["batch", "seq", 1000]})
+    assert_contract("unet.onnx", ["height % 8 == 0", "width % 8 == 0"])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .analysis import Analysis, analyze
+from .dims import DimSyntaxError, all_of, parse_cond, parse_dim
+from .report.text import findings_text
+from .solver.proof import Proof, Refuted
+
+
+def assert_ok(model: Any, **options: Any) -> Analysis:
+    """The model has no conflict. Returns its analysis (`model` may be one already; `options` go to `analyze`)."""
+    __tracebackhide__ = True
+    a = _analysis(model, options)
+    if a.conflicts:
+        raise AssertionError("the model cannot run\n\n" + findings_text(c.finding for c in a.conflicts))
+    return a
+
+
+def assert_shapes(model: Any, expected: Mapping[str, Sequence[int | str | None]], **options: Any) -> Analysis:
+    """Every tensor named has the shape given, for every input that the model accepts.
+
+    A dim is a number, an expression over the names of the model's input dims (``"past + seq"``), or None for any.
+
+    Raises:
+        AssertionError: some shape differs; the message lists all that do.
+    """
+    __tracebackhide__ = True
+    a = _analysis(model, options)
+    wrong = [problem for name, dims in expected.items() for problem in _mismatches(a, name, dims)]
+    if wrong:
+        raise AssertionError("shapes differ\n" + "\n".join(f"  {w}" for w in wrong))
+    return a
+
+
+def assert_contract(model: Any, expected: Iterable[str], *, exact: bool = True, **options: Any) -> Analysis:
+    """The model accepts the input sizes that satisfy `expected`, and (`exact`) no others.
+
+    Conditions are compared by proof, not as text. Sizes are taken to be non-empty, as in `Analysis.contract`.
+
+    Raises:
+        AssertionError: the contracts differ; the message names the conditions.
+    """
+    __tracebackhide__ = True
+    a = assert_ok(model, **options)
+    texts = list(expected)
+    wrong = []
+    for text in texts if exact else ():  # what the model runs with satisfies what is expected of it
+        proof = a.prove(text)
+        if not proof:
+            wrong.append(f"the model does not need {text}{_at(proof)}")
+    try:
+        bounded = analyze(a.model.proto if a.model.path is None else a.model.path, **{**options, "assume": texts})
+    except (DimSyntaxError, ValueError) as e:
+        raise AssertionError(str(e)) from None
+    given = all_of(tuple(parse_cond(t, a.symbols) for t in texts))
+    for term in bounded.contract:
+        if not given.free or not _follows(a, texts, term.text):
+            wrong.append(f"the model also needs {term.text} ({', '.join(term.nodes[:3])})")
+    if wrong:
+        raise AssertionError(f"contracts differ: the model's is {a.contract}\n" + "\n".join(f"  {w}" for w in wrong))
+    return a
+
+
+def _analysis(model: Any, options: Mapping[str, Any]) -> Analysis:
+    return model if isinstance(model, Analysis) else analyze(model, **options)
+
+
+def _mismatches(a: Analysis, name: str, dims: Sequence[int | str | None]) -> Iterable[str]:
+    if name not in a.dtypes:
+        yield f"{name}: the model has no such tensor"
+        return
+    shape = a.shapes.get(name)
+    if shape is None:
+        yield f"{name}: its rank is not known, expected {list(dims)}"
+        return
+    if len(shape) != len(dims):
+        yield f"{name}: {shape}, expected {list(dims)}"
+        return
+    for axis, (found, wanted) in enumerate(zip(shape, dims)):
+        if wanted is None:
+            continue
+        try:
+            proof = a.equal(found, wanted if isinstance(wanted, str) else parse_dim(str(wanted), {}))
+        except (DimSyntaxError, KeyError) as e:
+            yield f"{name}[{axis}]: {e.args[0] if e.args else e}"
+            continue
+        if not proof:
+            yield f"{name}[{axis}]: {found}, expected {wanted}{_at(proof)}"
+
+
+def _at(proof: Proof) -> str:
+    if not isinstance(proof, Refuted):
+        return " (not decided)"
+    names = proof.shown or tuple(proof.counterexample)
+    sizes = ", ".join(f"{n} = {proof.counterexample[n]}" for n in names if n in proof.counterexample)
+    return f" (they differ at {sizes})" if sizes else ""

@@ -1,0 +1,20 @@
+"""From PyTorch source line to shape finding: check a module before the file is shipped (extra ``torch``).
+
+    from torch.export import Dim
+    import shapesolve.torch
+    print(shapesolve.torch.check(net, (x,), dynamic_shapes={"x": {0: Dim("batch", min=1, max=64)}}))
+"""
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:  # pragma: no cover - the core needs no PyTorch
+    raise ImportError('shapesolve.torch needs PyTorch: pip install "shapesolve[torch]"') from error
+
+from .checking import check
+from .findings import SourceFinding
+from .outcome import SizeOutcome
+from .places import Place
+from .report import Report
+from .testing import assert_exportable
+
+__all__ = ["Place", "Report", "SizeOutcome", "SourceFinding", "assert_exportable", "check"]

@@ -1,0 +1,170 @@
+"""From restrictions to findings: the declaration quoted, the condition that came out, the line, and what to paste."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..dims import Cond
+from .correction import Correction
+from .declared import Declaration
+from .findings import SourceFinding
+from .guards import Guard, guards_behind
+from .outcome import Restriction, sizes_text
+from .places import NOWHERE, Origin, Origins, Place, read_trace
+
+_CODES = {"fixed": "SS601", "tied": "SS602", "restricted": "SS603", "range": "SS604"}
+_MAX_NODES = 4
+
+
+class Judge:
+    """Makes findings of restrictions; knows the guards, the exported program and the nodes of the ONNX graph."""
+
+    def __init__(
+        self, declaration: Declaration, guards: Sequence[Guard], program: Any, origins: Origins, *, refused: bool
+    ) -> None:
+        self.declaration, self.guards, self.program = declaration, guards, program
+        self.origins, self.refused = origins, refused
+
+    def finding(self, restriction: Restriction, correction: Correction) -> SourceFinding:
+        """One restriction, told."""
+        origin, met, nodes = self._origin(restriction)
+        roots = [self.declaration.roots[n] for n in restriction.roots]
+        code = self._code(restriction)
+        sizes = restriction.counterexample
+        notes = [f"declared: {self.declaration.quote(r.name)}" for r in roots]
+        notes.append(f"came out: {restriction.term.text}, {self._who(restriction, nodes)}")
+        if sizes:
+            notes.append(f"refuted: {sizes_text(sizes)} is within the declaration and does not run")
+        else:
+            notes.append(f"not decided: {restriction.proof!r}")
+        if met is not None:
+            notes.append(f"it meets the declared size at {met}: {met.code}")
+        return SourceFinding(
+            code,
+            self._title(restriction),
+            nodes[0] if nodes else "",
+            nodes=nodes,
+            notes=tuple(notes),
+            help=self._help(restriction, correction),
+            origin=origin,
+            met=met,
+            declared="; ".join(self.declaration.quote(r.name) for r in roots),
+            term=restriction.term.text,
+            counterexample=sizes,
+        )
+
+    def _code(self, restriction: Restriction) -> str:
+        roots = [self.declaration.roots[n] for n in restriction.roots]
+        if restriction.kind == "range" and restriction.beyond and not (restriction.guarded and self.refused):
+            return "SS605"
+        if all(r.hint == "AUTO" for r in roots):
+            return "SS606"
+        return _CODES[restriction.kind]
+
+    def _title(self, restriction: Restriction) -> str:
+        text = restriction.term.text
+        names = " and ".join(f"`{n}`" for n in restriction.roots)
+        many = len(restriction.roots) > 1
+        if restriction.kind == "fixed":
+            return f"{names} was declared dynamic, but only {text} runs"
+        if restriction.kind == "tied":
+            return f"{names} were declared independent, but only {text} runs" if many else f"only {text} runs"
+        if restriction.kind == "range":
+            if restriction.beyond and not (restriction.guarded and self.refused):
+                return f"{names} {'have' if many else 'has'} no such limit declared, but only {text} runs"
+            return f"the range declared for {names} is too wide: only {text} runs"
+        return f"{names} {'were' if many else 'was'} declared dynamic, but only {text} runs"
+
+    def _who(self, restriction: Restriction, nodes: tuple[str, ...]) -> str:
+        if restriction.guarded:
+            behind = guards_behind(restriction.term.nodes, self.guards)
+            asked = any(g.asked for g in behind)
+            return "because the module's code asks" if asked else "because an operator needs it to trace the module"
+        shown = ", ".join(nodes[:_MAX_NODES]) + (" …" if len(nodes) > _MAX_NODES else "")
+        return f"needed by {shown}" if shown else "needed by the graph"
+
+    def _help(self, restriction: Restriction, correction: Correction) -> str:
+        if any(a.example == 1 for n in restriction.roots for a in self.declaration.axes_of(n)) and (
+            restriction.kind == "fixed" and restriction.guarded
+        ):
+            return "torch.export takes a size of 1 in an example for a constant: give an example of size 2 or more"
+        ways = {
+            "fixed": "compute the size from the input's shape; or declare what is true:",
+            "tied": "declare it:",
+            "range": "declare the limit, or lift it:",
+            "restricted": "declare it:",
+        }
+        return f"{ways[restriction.kind]}\n{correction.text()}"
+
+    # ------------------------------------------------------------------ lines
+
+    def _origin(self, restriction: Restriction) -> tuple[Origin, Place | None, tuple[str, ...]]:
+        if not restriction.guarded:
+            return self._origin_of_nodes(restriction)
+        behind = guards_behind(restriction.term.nodes, self.guards)
+        ranked = sorted(behind, key=lambda g: (not g.origin.trace, not _relates(g.cond, restriction)))
+        origin = ranked[0].origin if ranked else NOWHERE
+        cause = self._cause(restriction, origin)
+        if cause is not None and cause.place is not None and cause.place != origin.place:
+            return cause, origin.place, ()
+        return origin, None, ()
+
+    def _origin_of_nodes(self, restriction: Restriction) -> tuple[Origin, Place | None, tuple[str, ...]]:
+        nodes = restriction.term.nodes
+        found = [o for o in (self.origins.of(n) for n in nodes) if o]
+        origin = next((o for o in found if o.trace), found[0] if found else NOWHERE)
+        cause = self._cause(restriction, origin)
+        if cause is not None and cause.place is not None and cause.place != origin.place:
+            return cause, origin.place, nodes
+        return origin, None, nodes
+
+    def _cause(self, restriction: Restriction, met: Origin) -> Origin | None:
+        """The line that writes the size down as a number: ``torch.arange(10)`` far above the sum that fails."""
+        if restriction.kind != "fixed" or self.program is None or met.place is None:
+            return None
+        number = _number(restriction.term.cond)
+        if number is None or _says(met.place, number):
+            return None
+        for node in self._upstream(met.place):
+            value = node.meta.get("val")
+            trace = read_trace(node.meta.get("stack_trace", "") or "")
+            if number in tuple(getattr(value, "shape", ())) and trace and _says(trace[-1], number):
+                return Origin(trace, met.module, met.kind)
+        return None
+
+    def _upstream(self, place: Place) -> Iterator[Any]:
+        """The calls that feed a line, nearest first, that line's own calls included."""
+        here = [n for n in self.program.graph.nodes if n.op == "call_function" and _at(n, place)]
+        waiting, seen = list(here), set(here)
+        while waiting:
+            node = waiting.pop(0)
+            yield node
+            for source in node.all_input_nodes:
+                if source not in seen and source.op == "call_function":
+                    seen.add(source)
+                    waiting.append(source)
+
+
+def _at(node: Any, place: Place) -> bool:
+    trace = read_trace(node.meta.get("stack_trace", "") or "")
+    return bool(trace) and (trace[-1].file, trace[-1].line) == (place.file, place.line)
+
+
+def _says(place: Place, number: int) -> bool:
+    """Is the number written on this line?"""
+    return re.search(rf"(?<![\w.]){number}(?![\w.])", place.code) is not None
+
+
+def _number(cond: Cond) -> int | None:
+    """The number that ``x == n`` says."""
+    if cond.kind != "==" or len(cond.free) != 1 or len(cond.args[0].terms) != 1:
+        return None
+    factor = cond.args[0].terms[0][1]
+    return int(-cond.args[0].const // factor)
+
+
+def _relates(cond: Cond | None, restriction: Restriction) -> bool:
+    """Is a guard of the same kind as the condition it led to?"""
+    return cond is not None and cond.kind == restriction.term.cond.kind

@@ -1,0 +1,83 @@
+"""What an exported program or model declares by itself, when no ``dynamic_shapes`` is given with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+
+from ..analysis import Analysis
+from ..dims import Dim, DimSyntaxError, parse_dim
+from ..ops.types import Tensor
+from .declared import Axis, Declaration, Root
+from .guards import input_names, input_shapes
+
+_LEAST = 2  # torch.export's own lower bound for what it calls dynamic: says nothing of the declaration
+
+
+def declared_by_program(program: Any, proto: onnx.ModelProto | None = None) -> Declaration:
+    """The symbolic sizes of an `ExportedProgram`'s inputs, with its ranges; named as in `proto`, where one is given."""
+    ranges = {str(k): v for k, v in program.range_constraints.items()}
+    written = _written(proto)
+    roots: dict[str, Root] = {}
+    axes: list[Axis] = []
+    names = input_names(program)
+    for leaf, shape in enumerate(input_shapes(program)):
+        for index, size in enumerate(shape or ()):
+            text = str(size)
+            if text.isdigit():
+                continue
+            shown = written.get((names[leaf], index), text)
+            try:
+                dim = parse_dim(shown)
+            except DimSyntaxError:
+                continue
+            low, high = _range(ranges.get(text))
+            for name in sorted(dim.free):
+                plain = dim.name == name
+                known = _range(ranges.get(name)) if not plain else (low, high)
+                roots.setdefault(name, Root(name, *known))
+            bounds = " and ".join(t for t in (f"{low} <= {shown}" if low else "", f"{shown} <= {high}" if high else "") if t)
+            axes.append(Axis(leaf, names[leaf], index, dim, 2, bounds or shown))
+    return Declaration(roots, tuple(axes), tuple(names), tuple(names))
+
+
+def declared_by_model(analysis: Analysis) -> Declaration:
+    """The symbolic sizes of a model's inputs; a file states no ranges."""
+    roots: dict[str, Root] = {}
+    axes: list[Axis] = []
+    names = list(analysis.inputs)
+    for leaf, (name, known) in enumerate(analysis.inputs.items()):
+        shape = known.shape if isinstance(known, Tensor) else None
+        for index, size in enumerate(shape or ()):
+            if isinstance(size, Dim) and size.free:
+                for root in sorted(size.free):
+                    roots.setdefault(root, Root(root))
+                axes.append(Axis(leaf, name, index, size, 2, str(size)))
+    return Declaration(roots, tuple(axes), tuple(names), tuple(names))
+
+
+def _written(proto: onnx.ModelProto | None) -> dict[tuple[str, int], str]:
+    if proto is None:
+        return {}
+    return {
+        (value.name, i): dim.dim_param
+        for value in proto.graph.input
+        for i, dim in enumerate(value.type.tensor_type.shape.dim)
+        if dim.dim_param
+    }
+
+
+def _range(known: Any) -> tuple[int | None, int | None]:
+    if known is None:
+        return None, None
+    low, high = (_number(known.lower), _number(known.upper))
+    return low if low is not None and low > _LEAST else None, high
+
+
+def _number(bound: Any) -> int | None:
+    try:
+        value = int(bound)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        return None
+    return value if abs(value) < 2**62 else None

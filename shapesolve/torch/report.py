@@ -1,0 +1,143 @@
+"""`Report`: what `check` found, for people and for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..analysis import Analysis
+from ..analysis.findings import Finding
+from ..report.lines import Line, line, plain
+from ..report.text import counted, finding_lines
+from .declared import Declaration
+from .findings import SourceFinding
+from .outcome import SizeOutcome
+
+_MAX_TRACE = 6
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of `check`. True when no finding is an error.
+
+    Attributes:
+        findings: everything found, errors first, each with its Python line where the exporter left one.
+        sizes: per declared size what came out (`SizeOutcome`).
+        corrected: ``dynamic_shapes`` to paste, or empty when the declaration is right as it is.
+        refusal: torch.export's own words when it refused; empty when it did not.
+        analysis: the `Analysis` of the exported model, or None when there is none to analyze.
+        program: the `ExportedProgram`; when torch.export refused the declaration, the one in which it was free to choose.
+        model: the exported ONNX model, its dims named as declared.
+    """
+
+    name: str
+    findings: tuple[SourceFinding, ...]
+    declaration: Declaration
+    sizes: tuple[SizeOutcome, ...] = ()
+    corrected: str = ""
+    refusal: str = ""
+    analysis: Analysis | None = field(default=None, repr=False)
+    program: Any = field(default=None, repr=False)
+    model: Any = field(default=None, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Is no finding an error?"""
+        return not self.errors
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    @property
+    def errors(self) -> tuple[SourceFinding, ...]:
+        """The findings of error level."""
+        return tuple(f for f in self.findings if f.severity == "error")
+
+    def at(self, file: str, number: int) -> tuple[SourceFinding, ...]:
+        """The findings on a line of a file (its path may be given from the end)."""
+        return tuple(
+            f for f in self.findings if f.place is not None and f.place.line == number and f.place.file.endswith(file)
+        )
+
+    # ------------------------------------------------------------------ media
+
+    def lines(self) -> Iterator[Line]:
+        """The report in styled lines."""
+        yield line(("bold", self.name), "   ", ("dim", self._facts()))
+        for i, size in enumerate(self.sizes):
+            state = "good" if size.state == "free" else "warning"
+            yield line(("dim", ("declared" if i == 0 else "").ljust(10)), (state, str(size)))
+        counts = {s: sum(f.severity == s for f in self.findings) for s in ("error", "warning", "info")}
+        worst = next((s for s, n in counts.items() if n), "good")
+        yield line(("dim", "findings".ljust(10)), (worst, counted(counts) or "none"))
+        shown: set[str] = set()
+        for finding in self.findings:
+            yield ()
+            yield from source_lines(finding, shown)
+
+    def _facts(self) -> str:
+        if self.analysis is None:
+            return "not exported"
+        count = len(self.analysis.model.graph.nodes)
+        how = "torch.export refused the declaration; exported with sizes left free" if self.refusal else "exported"
+        return f"{how} · {count:,} node{'s' if count != 1 else ''}"
+
+    def __str__(self) -> str:
+        return plain(self.lines())
+
+    def to_json(self) -> str:
+        """Everything, as JSON text."""
+        from .formats import report_data
+
+        return json.dumps(report_data(self), indent=1, ensure_ascii=False)
+
+    def to_github(self) -> str:
+        """GitHub workflow commands: annotations on the Python lines."""
+        from .formats import github_text
+
+        return github_text(self)
+
+    def to_sarif(self) -> str:
+        """SARIF 2.1.0, with the Python lines as locations."""
+        from .formats import sarif_of
+
+        return sarif_of(self)
+
+
+def source_lines(finding: SourceFinding, shown: set[str] | None = None) -> Iterator[Line]:
+    """One finding: what the analysis says of it, led by the Python line. `shown` are help texts that were printed."""
+    first, *rest = finding_lines(_without_help(finding))
+    yield first
+    place = finding.place
+    if place is not None:
+        module = finding.origin.module or "the module itself"
+        kind = f", {finding.origin.kind.rpartition('.')[2]}" if finding.origin.kind else ""
+        yield line(("dim", "  --> "), f"{place}", ("dim", f"  in {place.function or '?'}  ({module}{kind})"))
+        if place.code:
+            yield line(("dim", "   |  "), ("code", place.code))
+        for caller in list(reversed(finding.origin.trace[:-1]))[:_MAX_TRACE]:
+            yield line(("dim", "   |  called from "), f"{caller}", ("dim", f"  {caller.code}"))
+    elif finding.origin.module:
+        yield line(("dim", "  --> "), f"module {finding.origin.module}")
+    yield from rest
+    text = finding.help
+    if not text:
+        return
+    head, _, paste = text.partition("\n")
+    if paste and shown is not None and paste in shown:
+        yield line(("good", "help: "), head.rstrip(":"), ("dim", " (as above)"))
+        return
+    if paste and shown is not None:
+        shown.add(paste)
+    yield line(("good", "help: "), head)
+    for row in paste.splitlines():
+        yield line("      ", ("code", row))
+
+
+def _without_help(finding: SourceFinding) -> Finding:
+    return Finding(
+        finding.code, finding.title, finding.node, finding.op_type, finding.nodes,
+        finding.operands, finding.steps, finding.notes,
+    )  # fmt: skip

@@ -1,0 +1,35 @@
+"""`assert_exportable`: the check as an assertion for a test suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..analysis.analyze import BroadcastMode
+from .checking import check
+from .report import Report
+
+
+def assert_exportable(
+    module: Any,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    assume: Iterable[str] = (),
+    broadcast: BroadcastMode = "named",
+    warnings: bool = False,
+    **options: Any,
+) -> Report:
+    """Assert that a module can be exported as declared: `check` finds no error (with ``warnings=True``: no warning either).
+
+        def test_export() -> None:
+            assert_exportable(Net(), (torch.zeros(2, 16),), dynamic_shapes={"x": {0: Dim("batch", max=64)}})
+
+    Returns the report; raises `AssertionError` with the report as its message.
+    """
+    report = check(module, args, kwargs, dynamic_shapes, assume, broadcast, **options)
+    bad = [f for f in report.findings if f.severity == "error" or (warnings and f.severity == "warning")]
+    if bad:
+        raise AssertionError(f"{report.name} cannot be exported as declared\n\n{report}")
+    return report
