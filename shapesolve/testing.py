@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .analysis import Analysis, analyze
-from .dims import DimSyntaxError, all_of, parse_cond, parse_dim
+from .dims import DimSyntaxError, ge, parse_cond, parse_dim
 from .report.text import findings_text
+from .solver.engine import Engine
 from .solver.proof import Proof, Refuted
 
 
@@ -43,32 +44,41 @@ def assert_shapes(model: Any, expected: Mapping[str, Sequence[int | str | None]]
 
 
 def assert_contract(model: Any, expected: Iterable[str], *, exact: bool = True, **options: Any) -> Analysis:
-    """The model accepts the input sizes that satisfy `expected`, and (`exact`) no others.
+    """The model needs each of the conditions `expected`, and (`exact`) nothing else of its input sizes.
 
-    Conditions are compared by proof, not as text. Sizes are taken to be non-empty, as in `Analysis.contract`.
+    Conditions are compared by proof, not as text, and for non-empty inputs, as in `Analysis.contract`.
 
     Raises:
         AssertionError: the contracts differ; the message names the conditions.
     """
     __tracebackhide__ = True
     a = assert_ok(model, **options)
-    texts = list(expected)
-    wrong = []
-    for text in texts if exact else ():  # what the model runs with satisfies what is expected of it
-        proof = a.prove(text)
-        if not proof:
-            wrong.append(f"the model does not need {text}{_at(proof)}")
+    engine = Engine(a.rlimit)
+    filled = [ge(symbol, 1) for symbol in a.symbols.values()]
+    needed = [*(t.cond for t in a.contract), *filled]
     try:
-        bounded = analyze(a.model.proto if a.model.path is None else a.model.path, **{**options, "assume": texts})
-    except (DimSyntaxError, ValueError) as e:
+        wanted = {text: parse_cond(text, a.symbols) for text in expected}
+    except DimSyntaxError as e:
         raise AssertionError(str(e)) from None
-    given = all_of(tuple(parse_cond(t, a.symbols) for t in texts))
-    for term in bounded.contract:
-        if not given.free or not _follows(a, texts, term.text):
-            wrong.append(f"the model also needs {term.text} ({', '.join(term.nodes[:3])})")
+    wrong = []
+    for text, cond in wanted.items():
+        verdict = engine.entails(cond, needed)
+        if not verdict.proved:
+            wrong.append(f"the model does not need {text}{_example(verdict.model, a)}")
+    for term in a.contract if exact else ():
+        verdict = engine.entails(term.cond, [*wanted.values(), *filled])
+        if not verdict.proved:
+            nodes = f", at {', '.join(term.nodes[:3])}" if term.nodes else ""
+            wrong.append(f"the model also needs {term.text}{nodes}{_example(verdict.model, a)}")
     if wrong:
-        raise AssertionError(f"contracts differ: the model's is {a.contract}\n" + "\n".join(f"  {w}" for w in wrong))
+        listed = "\n".join(f"  {w}" for w in wrong)
+        raise AssertionError(f"contracts differ: the model's is {a.contract or 'empty'}\n{listed}")
     return a
+
+
+def _example(model: Mapping[str, int] | None, a: Analysis) -> str:
+    sizes = ", ".join(f"{n} = {model[n]}" for n in a.symbols if n in model) if model else ""
+    return f" (for example {sizes})" if sizes else ""
 
 
 def _analysis(model: Any, options: Mapping[str, Any]) -> Analysis:

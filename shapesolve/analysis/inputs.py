@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..dims import Dim
 from ..ops.types import Tensor
-from ..solver.checker import Checker
-from ..solver.constraint import Constraint
+from ..solver.checker import Broken, Checker
 from .findings import Violation
 
 if TYPE_CHECKING:
@@ -57,16 +56,17 @@ class InputChecker:
     def check(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
         """Everything that these shapes break."""
         sizes, wrong = self.bind(shapes)
-        broken = self.checker.violations(sizes)
-        return wrong + [self._violation(c, sizes) for c in broken] if broken else wrong
+        broken = self.checker.broken(sizes)
+        return wrong + [self._violation(b, sizes) for b in broken] if broken else wrong
 
-    def _violation(self, constraint: Constraint, sizes: Mapping[str, int]) -> Violation:
+    def _violation(self, broken: Broken, sizes: Mapping[str, int]) -> Violation:
         from .wording import violation_text
 
-        tracer = self.analysis.tracer
-        nodes = dict.fromkeys([constraint.origin.node] if constraint.origin.node else [])
-        for site in constraint.origin.sites:
-            nodes.update(dict.fromkeys(tracer.nodes(tracer.chain(site.tensor, site.axis, to_inputs=True))))
+        tracer, constraint = self.analysis.tracer, broken.constraints[0]
+        nodes = dict.fromkeys(broken.nodes)
+        for c in broken.constraints:
+            for site in c.origin.sites:
+                nodes.update(dict.fromkeys(tracer.nodes(tracer.chain(site.tensor, site.axis, to_inputs=True))))
         return Violation(
             str(constraint.cond), violation_text(constraint, sizes, self.analysis), tuple(nodes), constraint
         )

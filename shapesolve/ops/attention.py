@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from ..dims import Dim, Shape, any_of, constant, divides, eq, exact_quotient, floor_div, ge, le
-from .op import InvalidNode, Op, Place
-from .registry import lower, signature
+from .op import InvalidNode, MalformedNode, Op, Place
+from .registry import lower
+from .signature import Signature
 from .types import Known
 
 # https://onnx.ai/onnx/operators/onnx__CausalConvWithState.html
-signature("CausalConvWithState", "N C L, C 1 K, C, N C K-1 -> N C L, N C K-1", where="K >= 1")
+_causal_conv = Signature("N C L, C 1 K, C, N C K-1 -> N C L, N C K-1", ("K >= 1",), {})
+
+
+@lower("CausalConvWithState")
+def causal_conv_with_state(op: Op) -> list[Known | None]:
+    if op.text_attr("activation", "none") not in ("none", "silu", "swish"):
+        raise MalformedNode(f"activation {op.attr('activation')!r} is none of none, silu, swish")
+    return _causal_conv(op)
 
 
 Part = Literal["batch", "heads", "length", "size"]
@@ -69,6 +77,9 @@ def attention(op: Op) -> list[Known]:
     if not 3 <= rank <= 4:
         raise InvalidNode(f"query, key and value must have rank 3 or 4, not {rank}")
     shapes = [op.shape(i, rank) for i in range(3)]
+    for name in ("left_window_size", "right_window_size"):
+        if op.int_attr(name, -1) < -1:
+            raise MalformedNode(f"{name} must be -1 or not negative, it is {op.attr(name)}")
     kv_heads = op.int_attr("kv_num_heads", 0)
     q, k, v = (
         heads_of(op, i, s, kv_heads if i else op.int_attr("q_num_heads", 0))
@@ -174,6 +185,7 @@ def flex_attention(op: Op) -> Known:
 @lower("LinearAttention")
 def linear_attention(op: Op) -> list[Known]:
     """The output, and the state ``[batch, heads, key size, value size]``."""
+    _check_update_rule(op)
     kv_heads, q_heads = op.int_attr("kv_num_heads", 0), op.int_attr("q_num_heads", 0)
     shapes = [op.shape(i, 3) for i in range(3)]
     q, k, v = (heads_of(op, i, s, kv_heads if i else q_heads) for i, s in enumerate(shapes) if s is not None)
@@ -182,7 +194,8 @@ def linear_attention(op: Op) -> list[Known]:
     length = _agree(op, "length", "query, key and value must have the same length", q, k, v)
     size = _agree(op, "size", "the heads of query and key must have the same size", q, k)
     state = Shape([batch, kv_heads, size, v.size])
-    _fits(op, 3, state, "the past state must fit keys and values")
+    state = _fits(op, 3, state, "the past state must fit keys and values")
+    batch, size, value_size = state[0], state[2], state[3]
     for i in (4, 5):
         given = op.shape(i, 3) if op.has(i) else None
         if given is not None:
@@ -191,14 +204,23 @@ def linear_attention(op: Op) -> list[Known]:
             op.same(given[1], length, why, (i, 1), q.places[2])
             finer = kv_heads * size if i == 4 else constant(1)
             op.require(any_of((eq(given[2], kv_heads), eq(given[2], finer))), why, (i, 2))
-    return [op.out([batch, length, q_heads * v.size]), op.out(state, op.dtype(3) or op.dtype(0))]
+    return [op.out([batch, length, q_heads * value_size]), op.out(state, op.dtype(3) or op.dtype(0))]
 
 
-def _fits(op: Op, i: int, need: Shape, why: str) -> None:
-    """Input `i`, if connected, has exactly this shape."""
+def _check_update_rule(op: Op) -> None:
+    """Which rule updates the state decides which of decay and beta (inputs 4 and 5) there are."""
+    rule = op.text_attr("update_rule", "gated_delta")
+    if rule not in ("linear", "gated", "delta", "gated_delta"):
+        raise MalformedNode(f"update_rule {rule!r} is none of linear, gated, delta, gated_delta")
+    for i, name, word in ((4, "decay", "gated"), (5, "beta", "delta")):
+        if op.has(i) != (word in rule):
+            raise MalformedNode(f"update_rule {rule} {'does not take' if op.has(i) else 'needs'} the input {name}")
+
+
+def _fits(op: Op, i: int, need: Shape, why: str) -> Shape:
+    """Input `i`, if connected, has exactly this shape; returned as both together know it."""
     given = op.shape(i, len(need)) if op.has(i) else None
-    for k, d in enumerate(given or ()):
-        op.same(d, need[k], why, (i, k))
+    return need if given is None else Shape(op.same(d, need[k], why, (i, k)) for k, d in enumerate(given))
 
 
 # https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html

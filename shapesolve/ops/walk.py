@@ -317,17 +317,14 @@ class Walk:
                 producers[prefix + name] = (node, prefix)
 
     def _opened(self, known: Known | None) -> Known | None:
-        """What is left of an output of a node that cannot run: its type and rank."""
+        """What is left of an output of a node that cannot run: its type and rank.
+
+        Its sizes are unknown symbols of which nothing more is required: what depends on a contradiction is not reported again.
+        """
         if not isinstance(known, Tensor) or known.shape is None:
             return known if not isinstance(known, Tensor) else self.interner.tensor(known.dtype, None)
-        dims = []
-        for d in known.shape:
-            if not d.terms:
-                dims.append(d)
-                continue
-            fresh = self.fresh("output of a node that cannot run")
-            self.poisoned.update(fresh.free)
-            dims.append(fresh)
+        dims = [self.fresh("output of a node that cannot run") for _ in known.shape]
+        self.poisoned.update(*(d.free for d in dims))
         return self.interner.tensor(known.dtype, Shape(dims))
 
     # ------------------------------------------------------------------ what rules use

@@ -214,6 +214,8 @@ class _Tables:
                 entry["sample"] = samples[name]
             if name in replaced:
                 entry["is"] = replaced[name]
+            if name in self.walk.reasons:
+                entry["why"] = self.walk.reasons[name]
             out.append(entry)
         return out
 

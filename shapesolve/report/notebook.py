@@ -108,6 +108,8 @@ def _all_tensors(analysis: Analysis) -> str:
 def _contract(analysis: Analysis) -> str:
     if analysis.conflicts:
         return "<h4>Contract</h4><p class='ss-error'>No input sizes run: the model contradicts itself.</p>"
+    if analysis.contract.impossible:
+        return "<h4>Contract</h4><p class='ss-error'>No input sizes satisfy all requirements.</p>"
     rows = [(t.text, _nodes(t.nodes)) for t in analysis.contract]
     if not rows:
         return "<h4>Contract</h4><p>None: every input size runs, as far as the rules know.</p>"

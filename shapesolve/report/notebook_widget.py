@@ -28,6 +28,9 @@ class ExplorerWidget(anywidget.AnyWidget):  # type: ignore[misc]
     data: Any = traitlets.Dict().tag(sync=True)
     height: Any = traitlets.Int(640).tag(sync=True)
 
+    def __repr__(self) -> str:
+        return f"<ExplorerWidget of {self.data['model']['name']}>"
+
     def _repr_html_(self) -> str:
         """What viewers that run no widgets show."""
         return "<p>Interactive explorer: open this notebook in Jupyter to use it.</p>"

@@ -8,7 +8,7 @@ that were checked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import gcd
 
 from ..dims import Cond, Dim, IntoDim, as_dim, constant, divides, eq, ge, ne, symbol
@@ -40,7 +40,14 @@ def usual_assumptions(names: Iterable[str], *, not_one: bool = True) -> tuple[As
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The answer of a proof: `Proved`, `Refuted` or `Unknown`. True only when proved."""
+    """The answer of a proof: `Proved`, `Refuted` or `Unknown`. True only when proved.
+
+    `assumptions` are those that a proof rests on, in words; `core` the constraints that it follows from. Both
+    are empty for other answers.
+    """
+
+    assumptions: tuple[str, ...] = ()
+    core: tuple[Constraint, ...] = ()
 
     def __bool__(self) -> bool:
         return isinstance(self, Proved)
@@ -52,9 +59,6 @@ class Proved(Proof):
     follows from.
     """
 
-    assumptions: tuple[str, ...] = ()
-    core: tuple[Constraint, ...] = ()
-
     def __repr__(self) -> str:
         return f"Proved(assuming={self.assumptions!r})"
 
@@ -65,7 +69,7 @@ class Refuted(Proof):
     there.
     """
 
-    counterexample: Mapping[str, int]
+    counterexample: Mapping[str, int] = field(default_factory=dict)
     sides: tuple[int, str, int] | None = None
     shown: tuple[str, ...] = ()
 
@@ -82,7 +86,7 @@ class Refuted(Proof):
 class Unknown(Proof):
     """Neither proved nor refuted, and why."""
 
-    reason: str
+    reason: str = ""
 
     def __repr__(self) -> str:
         return f"Unknown({self.reason})"
@@ -130,7 +134,7 @@ class Prover:
         first = self.engine.entails(goal, given)
         if first.proved:
             if self.engine.satisfiable(given).unsat:
-                return Unknown("no input size satisfies the constraints")
+                return Unknown(reason="no input size satisfies the constraints")
             return Proved((), self._core(cond, goal, given))
         assumed = self._relevant(goal, given)
         if assumed:
@@ -139,7 +143,7 @@ class Prover:
                 return proof
         if first.refuted and first.model is not None:
             return self._refuted(cond, first.model, sides)
-        return Unknown(first.reason or "the solver gave up")
+        return Unknown(reason=first.reason or "the solver gave up")
 
     # ------------------------------------------------------------------ quantities
 
@@ -210,9 +214,9 @@ class Prover:
     def _refuted(self, cond: Cond, model: Mapping[str, int], sides: tuple[Dim, Dim] | None) -> Proof:
         full = self.residue.complete(model)
         if self.residue.violates(full) or cond.evaluate(full) is True:
-            return Unknown("the counterexample that was found does not satisfy all constraints")
+            return Unknown(reason="the counterexample that was found does not satisfy all constraints")
         shown = tuple(sorted(n for n in cond.free if n in full))
-        return Refuted(full, _compared(cond, sides, full), shown)
+        return Refuted(counterexample=full, sides=_compared(cond, sides, full), shown=shown)
 
     def _core(self, cond: Cond, goal: Cond, given: Sequence[Cond]) -> tuple[Constraint, ...]:
         used: Sequence[Cond] = given

@@ -6,6 +6,7 @@ export interface SymbolEntry {
   name: string;
   input: boolean;
   sample?: number;
+  why?: string; // what a generated name stands for
   is?: number; // the row that the model's equations put in its place
 }
 

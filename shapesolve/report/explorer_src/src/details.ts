@@ -105,6 +105,8 @@ function dimItem(state: State, tensor: number, row: number): HTMLElement {
   const others = tables.isNumber(row) ? [] : tables.tensorsWith(row).filter((t) => t !== tensor);
   return h("li", {},
     h("code", {}, text), size !== null && size.toString() !== text ? h("b", {}, ` = ${size}`) : null,
+    [...tables.free(row)].map((s) => data.symbols[s]).filter((s) => s.why).slice(0, 4).map((s) =>
+      h("div", { class: "muted" }, h("code", {}, s.name), `: ${s.why}`)),
     equal.length ? h("div", { class: "muted" }, "equal to ", equal.map((r, i) => [i ? ", " : "", h("code", {}, tables.text(r))]).flat()) : null,
     others.length ? h("details", { class: "inner" }, h("summary", {}, `same in ${counted(others.length, "other tensor")}`),
       tensorTable(state, others.slice(0, MANY))) : null);

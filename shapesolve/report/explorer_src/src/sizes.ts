@@ -85,7 +85,7 @@ class SizeRow {
       const text = this.state.tables.text(entry.is);
       note = `= ${text}${value !== null && text !== value.toString() ? ` = ${value}` : ""}`;
     }
-    this.follows.textContent = note;
+    this.follows.textContent = note || (entry.why ?? "");
   }
 }
 

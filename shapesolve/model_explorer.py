@@ -1,0 +1,122 @@
+"""An extension for Google's Model Explorer: symbolic shapes on edges, findings on nodes.
+
+    pip install 'shapesolve[model-explorer]'
+    model-explorer model.onnx --extensions=shapesolve.model_explorer
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from model_explorer import Adapter, AdapterMetadata, ModelExplorerGraphs, graph_builder as gb
+
+from .analysis import analyze
+from .report.names import dtype_name, shape_text
+
+if TYPE_CHECKING:
+    from .analysis import Analysis, Finding
+    from .graph import Graph, Node
+
+_COLOURS = {"error": "#f4b6b6", "warning": "#fbe3a6", "info": "#cfe4f7"}
+_RANKS = {"error": 0, "warning": 1, "info": 2}
+_MAX_ATTRIBUTE = 200
+
+
+class ShapesolveAdapter(Adapter):  # type: ignore[misc]
+    """Reads an ONNX file, analyzes it, and shows what was found."""
+
+    metadata = AdapterMetadata(
+        id="shapesolve",
+        name="shapesolve",
+        description="ONNX with proved symbolic shapes",
+        source_repo="",
+        fileExts=["onnx"],
+    )
+
+    def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
+        """The model's graphs: the main one, and one per subgraph of a node."""
+        return {"graphs": graphs_of(analyze(model_path))}
+
+
+def graphs_of(analysis: Analysis) -> list[gb.Graph]:
+    """Model Explorer's graphs for an analysis."""
+    writer = _Writer(analysis)
+    writer.write(analysis.model.graph, "", analysis.model.graph.name or "main")
+    return writer.graphs
+
+
+class _Writer:
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.graphs: list[gb.Graph] = []
+        self.findings: dict[str, list[Finding]] = {}
+        for finding in analysis.diagnostics:
+            for label in dict.fromkeys((finding.node, *finding.nodes)):
+                self.findings.setdefault(label, []).append(finding)
+
+    def write(self, graph: Graph, prefix: str, title: str) -> str:
+        """One graph; those inside its nodes come after it. Returns its id."""
+        out = gb.Graph(id=title)
+        self.graphs.append(out)
+        sources: dict[str, tuple[str, str]] = {}
+        for name, _ in graph.inputs:
+            if name not in graph.initializers:
+                sources[name] = self._end(out, f"input {name}", "Input", [prefix + name], []), "0"
+        for node in graph.nodes:
+            ident = f"#{node.index}"
+            out.nodes.append(self._node(node, ident, prefix, sources))
+            sources.update({name: (ident, str(i)) for i, name in enumerate(node.outputs) if name})
+        for name, _ in graph.outputs:
+            self._end(out, f"output {name}", "Output", [], [sources[name]] if name in sources else [])
+        return title
+
+    def _end(
+        self, out: gb.Graph, ident: str, label: str, made: list[str], read: Iterable[tuple[str, str]]
+    ) -> str:
+        edges = [gb.IncomingEdge(source, port) for source, port in read]
+        node = gb.GraphNode(ident, ident.partition(" ")[2] or label, incomingEdges=edges)
+        node.outputsMetadata = [self._output(str(i), name) for i, name in enumerate(made)]
+        out.nodes.append(node)
+        return ident
+
+    def _node(self, node: Node, ident: str, prefix: str, sources: dict[str, tuple[str, str]]) -> gb.GraphNode:
+        label = f"{prefix}{node.label}"
+        found = sorted(self.findings.get(label, ()), key=lambda f: _RANKS[f.severity])
+        attrs = [gb.KeyValue("name", node.label)]
+        for i, name in enumerate(node.inputs):
+            if name and name not in sources:  # a weight, or a tensor of the graph around
+                attrs.append(gb.KeyValue(f"input {i}", f"{name} {self._type(prefix, name)}"))
+        for key, value in node.attributes.items():
+            if isinstance(value, (int, float, str, tuple)):
+                attrs.append(gb.KeyValue(key, str(value)[:_MAX_ATTRIBUTE]))
+        attrs += [gb.KeyValue(f.code, f"{f.title}. {f.help}" if f.help else f.title) for f in found]
+        needs = dict.fromkeys(str(c) for c in self.analysis.constraints.for_node(label) if c.role == "requirement")
+        attrs += [gb.KeyValue("needs", text) for text in needs]
+        edges = [gb.IncomingEdge(*sources[n], str(i)) for i, n in enumerate(node.inputs) if n in sources]
+        return gb.GraphNode(
+            id=ident,
+            label=node.op_type,
+            namespace=_namespace(node.name),
+            subgraphIds=[self.write(g, f"{label}/{name}/", f"{label}/{name}") for name, g in node.subgraphs],
+            attrs=attrs,
+            incomingEdges=edges,
+            outputsMetadata=[self._output(str(i), prefix + n) for i, n in enumerate(node.outputs) if n],
+            style=gb.GraphNodeStyle(backgroundColor=_COLOURS[found[0].severity]) if found else None,
+        )
+
+    def _type(self, prefix: str, name: str) -> str:
+        full = self.analysis.tracer.full_name(name, prefix)
+        return f"{dtype_name(self.analysis.dtypes.get(full, 0))} {shape_text(self.analysis.shapes.get(full))}"
+
+    def _output(self, port: str, full: str) -> gb.MetadataItem:
+        shape = shape_text(self.analysis.shapes.get(full))
+        told = f"{dtype_name(self.analysis.dtypes.get(full, 0))} {shape}"
+        return gb.MetadataItem(port, [gb.KeyValue("__tensor_tag", full), gb.KeyValue("tensor_shape", told)])
+
+
+def _namespace(name: str) -> str:
+    """``/layers.0/attn/MatMul`` -> ``layers/0/attn``."""
+    parts = re.split(r"[/.]", name.strip("/"))
+    return "/".join(p for p in parts[:-1] if p)

@@ -1,0 +1,119 @@
+"""Shapes for `onnx_ir` models: a pass, and a drop-in for ``infer_symbolic_shapes``.
+
+    import onnx_ir as ir
+    from shapesolve.onnx_ir import infer_symbolic_shapes
+
+    model = infer_symbolic_shapes(ir.load("model.onnx"), policy="refine")
+
+The model's values get shapes whose dims are numbers or `onnx_ir.SymbolicDim` expressions over its input dims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, get_args
+
+import onnx_ir as ir
+
+from .analysis import analyze
+from .dims import Dim, Shape
+from .dims.printing import dim_param_text
+from .report.annotate import Policy
+
+if TYPE_CHECKING:
+    from .analysis import Analysis
+
+
+def infer_symbolic_shapes(model: ir.Model, *, policy: Policy = "refine", **options: Any) -> ir.Model:
+    """Fill in the shapes and types of `model`, in place, and return it.
+
+    Args:
+        model: the model.
+        policy: what to do where a value has a shape already: ``skip``, ``override``, ``refine`` (a number over a name over
+            nothing) or ``strict`` (as refine, and fail where a declared number contradicts the inferred one).
+        options: as for `shapesolve.analyze`.
+
+    Raises:
+        ValueError: an unknown policy, or a contradiction under ``strict``.
+        ModelError: the model cannot be analyzed.
+    """
+    _infer(model, policy, options)
+    return model
+
+
+class ShapePass(ir.passes.InPlacePass):
+    """`infer_symbolic_shapes` as a pass; after `call`, ``analysis`` is what was found out."""
+
+    def __init__(self, policy: Policy = "refine", **options: Any) -> None:
+        super().__init__()
+        self.policy, self.options = policy, options
+        self.analysis: Analysis | None = None
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Run on a model."""
+        self.analysis, modified = _infer(model, self.policy, self.options)
+        return ir.passes.PassResult(model, modified)
+
+
+def _infer(model: ir.Model, policy: Policy, options: dict[str, Any]) -> tuple[Analysis, bool]:
+    if policy not in get_args(Policy):
+        raise ValueError(f"policy is skip, override, refine or strict, not {policy!r}")
+    analysis = analyze(model, **options)
+    if policy == "strict":
+        wrong = [n for n in analysis.walk.notes if n.kind == "declared"]
+        if wrong:
+            raise ValueError(wrong[0].message)
+    outputs = {id(v) for v in model.graph.outputs}
+    changed = False
+    for value, name in _values(model.graph, ""):
+        changed |= _fill(value, name, analysis, policy, is_output=id(value) in outputs)
+    return analysis, changed
+
+
+def _values(graph: ir.Graph, prefix: str) -> Iterator[tuple[ir.Value, str]]:
+    """Values that nodes make, with their names in the analysis; also inside the graphs of nodes."""
+    for node in graph:
+        for value in node.outputs:
+            if value.name:
+                yield value, prefix + value.name
+        label = node.name or f"{node.op_type}({next((v.name for v in node.outputs if v.name), '')})"
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
+                yield from _values(attribute.as_graph(), f"{prefix}{label}/{attribute.name}/")
+
+
+def _fill(value: ir.Value, name: str, analysis: Analysis, policy: Policy, *, is_output: bool) -> bool:
+    dtype, shape = analysis.dtypes.get(name, 0), analysis.shapes.get(name)
+    changed = False
+    if dtype and (value.dtype is None or (policy == "override" and int(value.dtype) != dtype)):
+        value.dtype = ir.DataType(dtype)
+        changed = True
+    if shape is None or (value.shape is not None and policy == "skip"):
+        return changed
+    old = value.shape
+    if old is None or len(old) != len(shape):
+        new = _shape(shape)
+    else:
+        new = ir.Shape([_merged(o, d, policy, is_output) for o, d in zip(old, shape)])
+    if old is not None and list(old) == list(new):
+        return changed
+    value.shape = new
+    return True
+
+
+def _merged(old: int | ir.SymbolicDim, new: Dim, policy: Policy, is_output: bool) -> int | ir.SymbolicDim:
+    named = isinstance(old, ir.SymbolicDim) and old.value is not None
+    unknown = isinstance(old, ir.SymbolicDim) and old.value is None
+    if named and is_output:
+        return old
+    if unknown or policy == "override" or (not new.terms and (named or old != new.const)):
+        return _dim(new)
+    return old
+
+
+def _shape(shape: Shape) -> ir.Shape:
+    return ir.Shape([_dim(d) for d in shape])
+
+
+def _dim(d: Dim) -> int | ir.SymbolicDim:
+    return d.const if not d.terms else ir.SymbolicDim(dim_param_text(d))

@@ -1,0 +1,69 @@
+"""A pytest plugin: ``pytest --shapesolve`` collects ``*.onnx`` files and fails where shapes contradict each other.
+
+``--shapesolve-strict`` lets warnings fail too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .analysis import Finding
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add our options."""
+    group = parser.getgroup("shapesolve")
+    group.addoption("--shapesolve", action="store_true", help="collect *.onnx files and check their shapes")
+    group.addoption("--shapesolve-strict", action="store_true", help="the same, and let warnings fail too")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect a model, when asked to."""
+    wanted = parent.config.getoption("--shapesolve") or parent.config.getoption("--shapesolve-strict")
+    return OnnxFile.from_parent(parent, path=file_path) if wanted and file_path.suffix == ".onnx" else None
+
+
+class OnnxFile(pytest.File):
+    """A model file."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """One test: its shapes."""
+        yield ShapesItem.from_parent(self, name="shapes")
+
+
+class ShapesFailure(Exception):
+    """A model with findings that count; the message is the findings' text."""
+
+
+class ShapesItem(pytest.Item):
+    """Analyzes one model."""
+
+    def runtest(self) -> None:
+        """Fail with the findings that count."""
+        from .analysis import analyze
+        from .graph import ModelError
+        from .report.text import findings_text
+
+        try:
+            found: list[Finding] = list(analyze(self.path).diagnostics)
+        except ModelError as e:
+            raise ShapesFailure(f"{self.path.name}: {e}") from None
+        counts = {"error", "warning"} if self.config.getoption("--shapesolve-strict") else {"error"}
+        wrong = [f for f in found if f.severity in counts]
+        if wrong:
+            raise ShapesFailure(findings_text(wrong))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
+        """Findings as they are, without a traceback."""
+        if isinstance(excinfo.value, ShapesFailure):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, *args, **kwargs)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where the item is, for reports."""
+        return self.path, None, f"shapes of {self.path.name}"

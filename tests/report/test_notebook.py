@@ -1,0 +1,88 @@
+"""The notebook display, the widget and its plain fallback, and the notebooks themselves."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shapesolve as ss
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def test_the_display_says_what_was_found() -> None:
+    text = ss.analyze(ROOT / "examples/attention.onnx")._repr_html_()
+    assert "[batch, seq, 64]" in text
+    assert "total_seq == past_seq + seq" in text
+    assert "SS301" in text
+    assert "no conflicts" in text
+    assert "http" not in text
+
+
+def test_the_display_of_a_broken_model() -> None:
+    text = ss.analyze(ROOT / "examples/broken_residual.onnx")._repr_html_()
+    assert "1 conflict" in text
+    assert "contradicts itself" in text
+
+
+def test_the_display_of_a_large_model_is_short() -> None:
+    text = ss.analyze(ROOT / "tests/models/t5_encoder__ts/model.onnx")._repr_html_()
+    assert "The first 400 of" in text
+    assert len(text) < 150_000
+
+
+def test_explore_is_a_widget() -> None:
+    pytest.importorskip("anywidget")
+    widget = ss.analyze(ROOT / "examples/unet.onnx").explore(height=400)
+    assert repr(widget) == "<ExplorerWidget of unet.onnx>"
+    assert widget.height == 400
+    assert widget.data["model"]["nodes"] == 28
+    assert "export default" in widget._esm
+
+
+def test_explore_prints_text_without_anywidget() -> None:
+    code = """
+import sys
+sys.modules["anywidget"] = None
+import shapesolve as ss
+shown = ss.analyze("examples/unet.onnx").explore()
+print(repr(shown))
+assert "pip install" in shown._repr_html_()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "pip install 'shapesolve[notebook]'" in done.stdout
+    assert "height % 8 == 0" in done.stdout
+
+
+def test_displays_load_no_optional_package() -> None:
+    code = """
+import sys, shapesolve as ss
+a = ss.analyze("examples/unet.onnx")
+a._repr_html_(), a.to_html(), str(a)
+print(*(m for m in ("IPython", "anywidget", "matplotlib", "ipykernel") if m in sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+
+
+def test_there_are_four_stories() -> None:
+    assert len(NOTEBOOKS) == 4
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_notebooks_run(path: Path) -> None:
+    nbformat: Any = pytest.importorskip("nbformat")
+    nbclient: Any = pytest.importorskip("nbclient")
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    nbclient.NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+    ).execute()
+    outputs = [o for cell in notebook.cells for o in cell.get("outputs", ())]
+    assert any("image/png" in o.get("data", {}) for o in outputs) or path.stem.startswith("02")
+    assert not [o for o in outputs if o.output_type == "error"]
