@@ -1,7 +1,7 @@
 """An extension for Google's Model Explorer: symbolic shapes on edges, findings on nodes.
 
-    pip install 'shapesolve[model-explorer]'
-    model-explorer model.onnx --extensions=shapesolve.model_explorer
+pip install 'shapesolve[model-explorer]'
+model-explorer model.onnx --extensions=shapesolve.model_explorer
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from model_explorer import Adapter, AdapterMetadata, ModelExplorerGraphs, graph_builder as gb
+from model_explorer import Adapter, AdapterMetadata, ModelExplorerGraphs
+from model_explorer import graph_builder as gb
 
 from .analysis import analyze
 from .report.names import dtype_name, shape_text
@@ -92,7 +93,9 @@ class _Writer:
             if isinstance(value, (int, float, str, tuple)):
                 attrs.append(gb.KeyValue(key, str(value)[:_MAX_ATTRIBUTE]))
         attrs += [gb.KeyValue(f.code, f"{f.title}. {f.help}" if f.help else f.title) for f in found]
-        needs = dict.fromkeys(str(c) for c in self.analysis.constraints.for_node(label) if c.role == "requirement")
+        needs = dict.fromkeys(
+            str(c) for c in self.analysis.constraints.for_node(label) if c.role == "requirement"
+        )
         attrs += [gb.KeyValue("needs", text) for text in needs]
         edges = [gb.IncomingEdge(*sources[n], str(i)) for i, n in enumerate(node.inputs) if n in sources]
         return gb.GraphNode(

@@ -10,6 +10,7 @@ The model's values get shapes whose dims are numbers or `onnx_ir.SymbolicDim` ex
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -41,7 +42,7 @@ def infer_symbolic_shapes(model: ir.Model, *, policy: Policy = "refine", **optio
     return model
 
 
-class ShapePass(ir.passes.InPlacePass):
+class ShapePass(ir.passes.InPlacePass):  # type: ignore[misc]
     """`infer_symbolic_shapes` as a pass; after `call`, ``analysis`` is what was found out."""
 
     def __init__(self, policy: Policy = "refine", **options: Any) -> None:
@@ -71,15 +72,25 @@ def _infer(model: ir.Model, policy: Policy, options: dict[str, Any]) -> tuple[An
 
 
 def _values(graph: ir.Graph, prefix: str) -> Iterator[tuple[ir.Value, str]]:
-    """Values that nodes make, with their names in the analysis; also inside the graphs of nodes."""
+    """Values that nodes make, with their names in the analysis; also inside the graphs of nodes.
+
+    Graphs of nodes that share a name are left out: which of their scopes a value belongs to cannot be told.
+    """
+    labels = Counter(_label(node) for node in graph)
     for node in graph:
         for value in node.outputs:
             if value.name:
                 yield value, prefix + value.name
-        label = node.name or f"{node.op_type}({next((v.name for v in node.outputs if v.name), '')})"
+        label = _label(node)
+        if labels[label] > 1:
+            continue
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
                 yield from _values(attribute.as_graph(), f"{prefix}{label}/{attribute.name}/")
+
+
+def _label(node: ir.Node) -> str:
+    return node.name or f"{node.op_type}({next((v.name for v in node.outputs if v.name), '')})"
 
 
 def _fill(value: ir.Value, name: str, analysis: Analysis, policy: Policy, *, is_output: bool) -> bool:

@@ -1,9 +1,9 @@
 """Assertions on shapes and contracts, for the tests of whoever makes models.
 
-    from shapesolve.testing import assert_contract, assert_shapes
+from shapesolve.testing import assert_contract, assert_shapes
 
-    assert_shapes("model.onnx", {"logits": ["batch", "seq", 1000]})
-    assert_contract("unet.onnx", ["height % 8 == 0", "width % 8 == 0"])
+assert_shapes("model.onnx", {"logits": ["batch", "seq", 1000]})
+assert_contract("unet.onnx", ["height % 8 == 0", "width % 8 == 0"])
 """
 
 from __future__ import annotations

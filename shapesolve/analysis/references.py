@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..dims import Dim
-from ..dims.parse import DimSyntaxError
+from ..dims.parse import DimSyntaxError, parse_dim
 
 if TYPE_CHECKING:
     from .result import Analysis
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 #: a tensor name (or a backticked one) directly followed by an index
 _REFERENCE = re.compile(r"`([^`]+)`\[\s*(-?\d+)\s*\]|([A-Za-z_][\w./:\-]*)\[\s*(-?\d+)\s*\]")
 _MAX_LENGTH = 10_000
+#: a claim that is a single comparison: two sizes and the relation between them
+_COMPARISON = re.compile(r"([^<>=!]+)(==|!=|<=|>=|<|>)([^<>=!]+)")
 
 
 def resolve_references(text: str, analysis: Analysis) -> tuple[str, Mapping[str, Dim]]:
@@ -35,6 +37,15 @@ def resolve_references(text: str, analysis: Analysis) -> tuple[str, Mapping[str,
         return f" {name} "
 
     return _REFERENCE.sub(name_for, text), table
+
+
+def compared(claim: str, table: Mapping[str, Dim]) -> tuple[Dim, str, Dim] | None:
+    """The two sizes that a (readable) claim compares, as its author wrote them; None for other claims."""
+    found = _COMPARISON.fullmatch(claim)
+    try:
+        return None if found is None else (parse_dim(found[1], table), found[2], parse_dim(found[3], table))
+    except DimSyntaxError:
+        return None
 
 
 def _dim_of(analysis: Analysis, tensor: str, axis: int) -> Dim:

@@ -171,14 +171,16 @@ class Analysis:
         ``claim`` is a condition over dim names and dims of tensors: ``"Z[1] == 2*seq"``. Returns `Proved`, `Refuted` with a
         counterexample, or `Unknown` with the reason.
         """
-        cond = claim if isinstance(claim, Cond) else parse_cond(*self._readable(claim))
-        return self._prover.prove(cond)
+        if isinstance(claim, Cond):
+            return self._prover.prove(claim)
+        from .references import compared
+
+        text, table = self._readable(claim)
+        return self._prover.prove(parse_cond(text, table), sides=compared(text, table))
 
     def equal(self, a: str | Dim, b: str | Dim) -> Proof:
         """Are two dims equal for every input that the model accepts?"""
-        from ..dims import eq
-
-        return self.prove(eq(self._dim(a), self._dim(b)))
+        return self._prover.equal(self._dim(a), self._dim(b))
 
     def dim(self, text: str | Dim) -> Dim:
         """A dim from text over dim names and dims of tensors (``"Z[1] + seq"``)."""
@@ -194,8 +196,24 @@ class Analysis:
 
     def bounds(self, text: str | Dim) -> tuple[int | None, int | None]:
         """Lower and upper bound of a dim for all accepted inputs (None: unbounded)."""
-        found: tuple[int | None, int | None] = self._prover.bounds(self._dim(text))
-        return found
+        return self._prover.bounds(self._dim(text))
+
+    def divisor(self, text: str | Dim) -> int:
+        """The largest number that divides a dim for all accepted inputs (0 when the dim is always 0)."""
+        return self._prover.divisor(self._dim(text))
+
+    def size_in_bytes(self, tensor: str) -> Dim:
+        """The bytes that a tensor's elements take, as a dim: for `bounds`, `divisor`, `equal` and conditions.
+
+        Raises `KeyError` for a tensor without a known rank, `ValueError` for one whose elements have no fixed size.
+        """
+        shape = self.shapes.get(tensor)
+        if shape is None:
+            raise KeyError(f"the rank of tensor {tensor!r} is not known" if tensor in self.dtypes else f"the model has no tensor {tensor!r}")
+        size = item_size(self.dtypes[tensor])
+        if not size:
+            raise ValueError(f"the elements of tensor {tensor!r} have no fixed size")
+        return shape.numel * size
 
     # ------------------------------------------------------------------ sizes
 

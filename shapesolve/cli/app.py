@@ -6,7 +6,7 @@ import typer
 
 app = typer.Typer(
     name="shapesolve",
-    help="Symbolic shape analysis of ONNX models: proved shapes, contracts on input sizes, explained conflicts.",
+    help="Symbolic shapes of ONNX models: proved shapes, contracts on input sizes, explained conflicts.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 OK, FOUND, UNUSABLE = 0, 1, 2
 
 _STYLES = {
-    "bold": "bold", "dim": "dim", "error": "bold red", "warning": "bold yellow", "info": "bold cyan", "good": "green",
-    "shape": "cyan", "name": "", "code": "magenta", "": "",
+    "bold": "bold", "dim": "dim", "error": "bold red", "warning": "bold yellow", "info": "bold cyan",
+    "good": "green", "shape": "cyan", "name": "", "code": "magenta", "": "",
 }  # fmt: skip
 _LONGEST_ERROR = 2000
 
 
-class Format(str, Enum):
+class Format(StrEnum):
     """How findings are printed."""
 
     text = "text"
@@ -33,7 +33,7 @@ class Format(str, Enum):
     github = "github"
 
 
-class TextOrJson(str, Enum):
+class TextOrJson(StrEnum):
     """How results are printed that are no findings."""
 
     text = "text"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +11,6 @@ from .console import Format, Progress, fail
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..dims import Cond
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The ONNX file.", show_default=False)]
 Assume = Annotated[
@@ -45,18 +44,13 @@ def load(
 
     try:
         sizes = dict(_binding(b) for b in bind or [])
+        mode: Any = broadcast
         with Progress("nodes") as progress:
-            return analyze(
-                model, assume=_conditions(assume), bind=sizes, broadcast=broadcast, progress=progress
-            )  # type: ignore[arg-type]
+            return analyze(model, assume=list(assume or ()), bind=sizes, broadcast=mode, progress=progress)
     except ModelError as e:
-        fail(f"{model}: {e}")
+        fail(str(e) if str(model) in str(e) else f"{model}: {e}")
     except (DimSyntaxError, ValueError) as e:
         fail(str(e))
-
-
-def _conditions(texts: list[str] | None) -> list[str | Cond]:
-    return list(texts or [])
 
 
 def _binding(text: str) -> tuple[str, int]:

@@ -175,7 +175,8 @@ def evaluate(
     unknown = sorted(sizes.keys() - a.symbols.keys())
     if unknown:
         fail(
-            f"no input of the model has a dim named {unknown[0]!r}; its names are {', '.join(a.symbols) or 'none'}"
+            f"no input of the model has a dim named {unknown[0]!r};"
+            f" its names are {', '.join(a.symbols) or 'none'}"
         )
     from ..report.evaluation import evaluation_data, evaluation_lines
 

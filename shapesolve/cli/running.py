@@ -22,10 +22,10 @@ def verify(
     assume: Assume = None,
     json: AsJson = False,
 ) -> None:
-    """Run the model with onnxruntime, at drawn or given sizes, and compare every tensor's shape with the prediction.
+    """Run the model with onnxruntime and compare every tensor's shape with the prediction.
 
-    Sizes are drawn so that they satisfy the contract. Exit code 0 when everything agrees, 1 when something does not, 2 when
-    the model cannot be run. Examples:
+    Sizes that are not given are drawn so that they satisfy the contract. Exit code 0 when everything agrees,
+    1 when something does not, 2 when the model cannot be run. Examples:
 
         shapesolve verify model.onnx
 

@@ -57,7 +57,7 @@ def report(
     bind: Bind = None,
     broadcast: Broadcast = "named",
 ) -> None:
-    """Write the report as one HTML page that works offline: graph, shapes, contract, findings, sliders for sizes.
+    """Write the report as one HTML page that works offline: graph, shapes, contract, findings, sliders.
 
     Example:
 

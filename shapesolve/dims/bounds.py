@@ -7,13 +7,37 @@ although its terms, taken one by one, are not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from fractions import Fraction
-from math import ceil, floor
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from .core import Atom, Dim, Monomial
 
 Interval = tuple[int | None, int | None]
+
+
+class Memo(dict[Any, Any]):
+    """Answers that depend on what is known of symbols; `forget` drops those of the symbols that changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_name: dict[str, list[Any]] = {}
+
+    def keep(self, key: Any, answer: Any, names: Iterable[str]) -> None:
+        """Remember the answer for `key`, which depends on the symbols `names`."""
+        self[key] = answer
+        by_name = self._by_name
+        for name in names:
+            keys = by_name.get(name)
+            if keys is None:
+                by_name[name] = [key]
+            else:
+                keys.append(key)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Something about these symbols has changed."""
+        for name in names:
+            for key in self._by_name.pop(name, ()):
+                self.pop(key, None)
 
 
 class Known(dict[str, Interval]):
@@ -21,15 +45,15 @@ class Known(dict[str, Interval]):
 
     def __init__(self, intervals: Mapping[str, Interval] = {}) -> None:
         super().__init__(intervals)
-        self.memo: dict[Dim | Atom, Interval] = {}
+        self.memo = Memo()
 
-    def forget(self) -> None:
-        """The intervals have changed."""
-        self.memo.clear()
+    def forget(self, names: Iterable[str]) -> None:
+        """The intervals of these symbols have changed."""
+        self.memo.forget(names)
 
 
-#: a linear form over monomials, with rational coefficients; () is the constant
-Form = dict[Monomial, Fraction | int]
+#: a linear form over monomials with integer coefficients, over a common denominator; () is the constant
+Form = dict[Monomial, int]
 
 _NOTHING = Known()
 _BRANCHINGS = 3  # atoms relaxed per bound; each doubles the work
@@ -43,104 +67,84 @@ def bounds(dim: Dim, known: Known = _NOTHING) -> Interval:
         if dim.bounds_memo is None:
             dim.bounds_memo = _bounds(dim, _NOTHING)
         return dim.bounds_memo
-    found = known.memo.get(dim)
+    found: Interval | None = known.memo.get(dim)
     if found is None:
-        found = known.memo[dim] = _bounds(dim, known)
+        found = _bounds(dim, known)
+        known.memo.keep(dim, found, dim.free)
     return found
 
 
 def _bounds(dim: Dim, known: Known) -> Interval:
-    plain = _interval_of(dict(dim.terms), dim.const, known)
-    relaxable = [m[0] for m, _ in dim.terms if len(m) == 1 and m[0].kind in ("//", "pos")]
-    if not relaxable or len(dim.terms) == 1:
-        return _rounded(plain)
-    form: Form = {**dict(dim.terms), (): dim.const}
-    chosen = relaxable[-_BRANCHINGS:]
-    lo = _best(form, chosen, known, 1)
-    hi = _best(form, chosen, known, -1)
-    return _rounded((_max(plain[0], lo), _min(plain[1], None if hi is None else -hi)))
+    terms, const = dim.terms, dim.const
+    if len(terms) == 1:
+        mono, c = terms[0]
+        lo, hi = _monomial(mono, known)
+        if c < 0:
+            lo, hi = hi, lo
+        return (None if lo is None else lo * c + const), (None if hi is None else hi * c + const)
+    form: Form = dict(terms)
+    form[()] = const
+    opposite = {m: -c for m, c in form.items()}
+    down, up = _lowest(form, known), _lowest(opposite, known)
+    relaxable = [m[0] for m, _ in terms if len(m) == 1 and m[0].kind in ("//", "pos")]
+    if relaxable:
+        chosen = relaxable[-_BRANCHINGS:]
+        down = _max(down, _lower(form, 1, chosen, known))
+        up = _max(up, _lower(opposite, 1, chosen, known))
+    return down, (None if up is None else -up)
 
 
-def _rounded(interval: tuple[Fraction | int | None, Fraction | int | None]) -> Interval:
-    lo, hi = interval
-    return (None if lo is None else ceil(lo)), (None if hi is None else floor(hi))
-
-
-def _max(a: Fraction | int | None, b: Fraction | int | None) -> Fraction | int | None:
+def _max(a: int | None, b: int | None) -> int | None:
     return b if a is None else a if b is None else max(a, b)
 
 
-def _min(a: Fraction | int | None, b: Fraction | int | None) -> Fraction | int | None:
-    return b if a is None else a if b is None else min(a, b)
+def _lowest(form: Form, known: Known) -> int | None:
+    """Lower bound of a form, term by term."""
+    total = 0
+    for mono, c in form.items():
+        if not mono:
+            total += c
+        elif c:
+            lo, hi = _monomial(mono, known)
+            edge = lo if c > 0 else hi
+            if edge is None:
+                return None
+            total += edge * c
+    return total
 
 
-def _interval_of(
-    terms: Mapping[Monomial, Fraction | int], const: Fraction | int, known: Known
-) -> tuple[Fraction | int | None, Fraction | int | None]:
-    lo: Fraction | int | None = const
-    hi: Fraction | int | None = const
-    for mono, c in terms.items():
-        if not mono or not c:
-            continue
-        a, b = _monomial(mono, known)
-        if c < 0:
-            a, b = b, a
-        lo = None if lo is None or a is None else lo + a * c
-        hi = None if hi is None or b is None else hi + b * c
-        if lo is None and hi is None:
-            break
-    return lo, hi
-
-
-def _best(form: Form, atoms: list[Atom], known: Known, side: int) -> Fraction | int | None:
-    """Best lower bound of ``side * form``."""
-    signed = form if side > 0 else {m: -c for m, c in form.items()}
-    return _lower(signed, atoms, known)
-
-
-def _lower(form: Form, atoms: list[Atom], known: Known) -> Fraction | int | None:
+def _lower(form: Form, den: int, atoms: list[Atom], known: Known) -> int | None:
+    """Best lower bound, rounded up, of ``form / den`` over relaxations of `atoms` (rounding keeps the order of bounds)."""
     if not atoms:
-        return _interval_of(form, form.get((), 0), known)[0]
+        low = _lowest(form, known)
+        return None if low is None else -(-low // den)
     atom, rest = atoms[0], atoms[1:]
+    best = _lower(form, den, rest, known)
     c = form.get((atom,), 0)
-    best = _lower(form, rest, known)
     if not c:
         return best
-    outcomes = [_lower(new, rest, known) for new in _relaxed(form, atom, c)]
-    if atom.kind == "pos" and c < 0:  # pos is 0 or x: both cases must satisfy the bound
-        a, b = outcomes
-        case = None if a is None or b is None else min(a, b)
-        return _max(best, case)
-    for value in outcomes:
-        best = _max(best, value)
-    return best
-
-
-def _relaxed(form: Form, atom: Atom, c: Fraction | int) -> list[Form]:
-    """Forms that are at most `form` (for a negative pos: the forms of its two cases)."""
     if atom.kind == "pos":
-        return [_replace(form, atom, {}), _replace(form, atom, _as_form(atom.args[0], 1))]
+        zero = _lower(_replace(form, atom, 0, None, 1), den, rest, known)
+        same = _lower(_replace(form, atom, c, atom.args[0], 1), den, rest, known)
+        if c > 0:
+            return _max(_max(best, zero), same)
+        # pos is 0 or x: both cases must satisfy the bound
+        return best if zero is None or same is None else _max(best, min(zero, same))
     n, d = atom.args
-    if d.terms:
-        return []
-    k = d.const
-    shift = Fraction(-(k - 1), k) if c > 0 else 0  # (n - k + 1)/k <= n//k <= n/k
-    new = _as_form(n, Fraction(1, k))
-    new[()] = new.get((), 0) + shift
-    return [_replace(form, atom, new)]
+    if d.terms or d.const < 1:
+        return best
+    k = d.const  # (n - k + 1)/k <= n//k <= n/k
+    return _max(best, _lower(_replace(form, atom, c, n - (k - 1) if c > 0 else n, k), den * k, rest, known))
 
 
-def _as_form(dim: Dim, factor: Fraction | int) -> Form:
-    out: Form = {m: c * factor for m, c in dim.terms}
-    out[()] = dim.const * factor
-    return out
-
-
-def _replace(form: Form, atom: Atom, by: Form) -> Form:
-    out = dict(form)
-    c = out.pop((atom,))
-    for mono, k in by.items():
-        out[mono] = out.get(mono, 0) + c * k
+def _replace(form: Form, atom: Atom, c: int, by: Dim | None, factor: int) -> Form:
+    """``factor * form`` where the term of `atom` is replaced by ``c * by``."""
+    out = dict(form) if factor == 1 else {m: k * factor for m, k in form.items()}
+    del out[(atom,)]
+    if by is not None:
+        for mono, k in by.terms:
+            out[mono] = out.get(mono, 0) + c * k
+        out[()] += c * by.const
     return out
 
 
@@ -179,9 +183,10 @@ def atom_bounds(atom: Atom, known: Known = _NOTHING) -> Interval:
                 return (k[0] if lo is None else lo if k[0] is None else max(lo, k[0])), k[1]
         return lo, None
     if known and not atom.free.isdisjoint(known):
-        found = known.memo.get(atom)
+        found: Interval | None = known.memo.get(atom)
         if found is None:
-            found = known.memo[atom] = _compound(atom, lambda d: bounds(d, known))
+            found = _compound(atom, lambda d: bounds(d, known))
+            known.memo.keep(atom, found, atom.free)
         return found
     if atom.bounds_memo is None:
         atom.bounds_memo = _compound(atom, Dim.bounds)

@@ -62,10 +62,9 @@ def _by_constant(n: Dim, k: int) -> Dim:
     whole: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
     g = k
-    several = sum(c % k != 0 for _, c in n.terms) > 1
     for mono, c in n.terms:
         q, r = divmod(c, k)
-        if several and 2 * r > k:  # among several terms the residue nearest to zero: (L - W)//160 stays as it is
+        if 2 * r > k:  # the residue nearest to zero: (L - W)//160 stays as it is, x - 3*x//4 is ceil(x/4)
             q, r = q + 1, r - k
         if q:
             whole[mono] = q

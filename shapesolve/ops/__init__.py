@@ -11,7 +11,7 @@ from .values import Ratio, Value
 FAMILIES = (
     "elementwise", "reduction", "layout", "indexing", "generators", "linear", "convolution", "resizing", "normalization",
     "recurrent", "attention", "vision", "signal", "quantization", "text", "control", "sequences", "ml", "training",
-    "microsoft", "microsoft_attention", "microsoft_cache", "microsoft_quantized", "microsoft_layouts",
+    "microsoft", "microsoft_attention", "microsoft_cache", "microsoft_states", "microsoft_quantized", "microsoft_layouts",
     "microsoft_generation", "onnxruntime_extras",
 )  # fmt: skip
 _loaded: list[str] = []

@@ -214,7 +214,9 @@ def _check_update_rule(op: Op) -> None:
         raise MalformedNode(f"update_rule {rule!r} is none of linear, gated, delta, gated_delta")
     for i, name, word in ((4, "decay", "gated"), (5, "beta", "delta")):
         if op.has(i) != (word in rule):
-            raise MalformedNode(f"update_rule {rule} {'does not take' if op.has(i) else 'needs'} the input {name}")
+            raise MalformedNode(
+                f"update_rule {rule} {'does not take' if op.has(i) else 'needs'} the input {name}"
+            )
 
 
 def _fits(op: Op, i: int, need: Shape, why: str) -> Shape:

@@ -33,7 +33,25 @@ def apply(
         found = on_elements(function, [v.array for v in values], dtype)  # type: ignore[union-attr]
     if found is not None or intervals is None:
         return found
-    return within(intervals(*(interval(v) for v in values)), dtype)
+    reached = intervals in (add, sub, mul, div, negative, relu) and extremes_meet(op, indices)
+    return within(intervals(*(interval(v) for v in values)), dtype, reached)
+
+
+def extremes_meet(op: Op, indices: Seq[int]) -> bool:
+    """Does every combination of an extreme element of each of these inputs occur when they are broadcast?
+
+    So it is when at most one of them has different elements, or each varies along axes of its own. A function that
+    grows (or falls) with each of its arguments then reaches the bounds that follow from theirs.
+    """
+    varying = []
+    for i in indices:
+        value, shape = op.value(i), op.shape(i)
+        if value is None or not value.reached or shape is None or None in value.bounds:
+            return False
+        if value.bounds[0] is not value.bounds[1]:
+            varying.append(shape)
+    along = [{k - len(shape) for k, d in enumerate(shape) if d is not ONE} for shape in varying]
+    return sum(map(len, along)) == len(set().union(*along))
 
 
 def on_elements(function: Function, arrays: Seq[Array | None], dtype: int) -> Value | None:
@@ -67,8 +85,8 @@ def interval(value: Value | None) -> Interval:
     return value.bounds if value is not None else (None, None)
 
 
-def within(bounds: Interval, dtype: int) -> Value | None:
-    """A value known by bounds, as far as the integer type `dtype` holds it."""
+def within(bounds: Interval, dtype: int, reached: bool = False) -> Value | None:
+    """A value known by bounds (`reached`: both are taken), as far as the integer type `dtype` holds it."""
     lo, hi = bounds
     limits = INT_LIMITS.get(dtype)
     if limits is None or (lo is None and hi is None):
@@ -77,7 +95,7 @@ def within(bounds: Interval, dtype: int) -> Value | None:
         return None  # it may wrap
     if limits[1] < _WIDE and not (_at_least(lo, limits[0]) and hi is not None and _at_least(-hi, -limits[1])):
         return None
-    return Value.between(_small(lo), _small(hi))
+    return Value.between(_small(lo), _small(hi), reached=reached)
 
 
 def _at_least(d: Dim | None, limit: int) -> bool:

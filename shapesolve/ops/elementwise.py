@@ -229,7 +229,8 @@ def _folded(op: Op, function: Function, intervals: OnIntervals) -> Value | None:
     if all(v is None for v in values):
         return None
     found = elements.broadcast_elements(together, [v.array if v is not None else None for v in values])
-    return found or elements.within(reduce(intervals, map(elements.interval, values)), op.dtype(0))
+    bounds = reduce(intervals, map(elements.interval, values))
+    return found or elements.within(bounds, op.dtype(0), elements.extremes_meet(op, range(op.n_in)))
 
 
 for _name, _function, _join in (
@@ -285,7 +286,8 @@ def clip(op: Op) -> Known:
             value = value.map(partial(_limited, function, e, op.dtype(0)))
         bounds = join(bounds, elements.interval(limit))
     if value is None or value.elems is None:
-        value = elements.within(bounds, op.dtype(0))
+        given = [i for i in range(3) if op.has(i)]
+        value = elements.within(bounds, op.dtype(0), elements.extremes_meet(op, given))
     return op.out(op.shape(0), value=value)
 
 
@@ -362,7 +364,7 @@ def _cast(op: Op, to: int) -> Known:
         bounds = elements.interval(op.value(0))
         if op.dtype(0) == TensorProto.BOOL:
             bounds = (ZERO, ONE)
-        value = elements.within(bounds, to)
+        value = elements.within(bounds, to, op.dtype(0) in INT_LIMITS and elements.extremes_meet(op, (0,)))
     return op.out(op.shape(0), to, value)
 
 

@@ -31,7 +31,7 @@ from ..dims import (
 )
 from ..dims.lattice import pos
 from .layout import held, hull, is_empty, multiple_of, zero_of
-from .op import InvalidNode, Op, const_dims
+from .op import InvalidNode, MalformedNode, Op, const_dims
 from .registry import lower
 from .types import Known
 from .values import MAX_ELEMENTS, Array, Value
@@ -149,7 +149,10 @@ def split_by_input(op: Op) -> list[Known]:
     if op.has(1):
         sizes = op.ints(1)
         return _open_split(op) if sizes is None else split_into(op, sizes, uneven=False)
-    return split_into(op, None, uneven=op.attr("num_outputs") is not None)
+    counted = op.attr("num_outputs") is not None
+    if op.version >= 18 and not counted:
+        raise MalformedNode("Split needs the sizes of the chunks or the attribute num_outputs")
+    return split_into(op, None, uneven=counted)
 
 
 def _open_split(op: Op) -> list[Known]:

@@ -59,6 +59,8 @@ def misfit(node: Node, names: tuple[str, ...], version: int) -> str | None:
     for i, formal in enumerate(interface.inputs):
         if formal.required and (i >= len(names) or not names[i]):
             return f"{op} needs its input {formal.name} (number {i})"
+    if interface.repeats and interface.inputs[-1].variable and "" in names[len(interface.inputs) - 1 :]:
+        return f"{op} needs all of its inputs {interface.inputs[-1].name}, one is left out"
     if interface.most_inputs is not None and len(names) > interface.most_inputs:
         return f"{op} takes at most {interface.most_inputs} inputs at opset {version}, it has {len(names)}"
     if interface.most_outputs is not None and len(node.outputs) > interface.most_outputs:

@@ -424,8 +424,8 @@ def unsqueezed(op: Op, axes: Seq[int]) -> Known:
 
 # https://onnx.ai/onnx/operators/onnx__DepthToSpace.html
 # https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html
-signature("DepthToSpace", "N C H W -> N C//(b*b) H*b W*b", b="blocksize", where="C % (b*b) == 0")
-signature("SpaceToDepth", "N C H W -> N C*b*b H//b W//b", b="blocksize", where=("H % b == 0", "W % b == 0"))
+signature("DepthToSpace", "N C H W -> N C//(b*b) H*b W*b", b="blocksize", where=("b >= 1", "C % (b*b) == 0"))
+signature("SpaceToDepth", "N C H W -> N C*b*b H//b W//b", b="blocksize", where=("b >= 1", "H % b == 0", "W % b == 0"))
 
 
 # https://onnx.ai/onnx/operators/onnx__ReverseSequence.html

@@ -11,9 +11,10 @@ from __future__ import annotations
 from functools import partial
 
 from ..dims import ONE, Dim, Shape, any_of, constant, eq, ge, le, maximum
-from .op import InvalidNode, Op
+from .op import InvalidNode, MalformedNode, Op
 from .registry import lower, signature
 from .rewiring import lower_as
+from .signature import Signature
 from .types import Known
 
 MICROSOFT = "com.microsoft"
@@ -32,12 +33,21 @@ ms("GatedRMSNorm", "*S K, C, *S K -> *S K", where=("C >= 1", "K % C == 0"))
 ms("BiasAdd", "N S C, C, N S C -> N S C")
 ms("BiasSplitGelu", "N S D, D -> N S D//2")
 ms("BiasSoftmax", "*S, ? -> *S")
-ms("LinearAttentionGate", "*S H, H, H, *S H -> *S H, *S H")
 ms("IsAllFinite", "?... -> .", types=("bool",))
 ms("GemmaRotaryEmbedding", "B T D, B N T D, B N T D, B M T D, B M T D -> B N T D, B M T D", types=(1,))
 ms("ComplexMul", "~S 2, ~S 2 -> ~S 2")
 ms("ComplexMulConj", "~S 2, ~S 2 -> ~S 2")
 ms("BiasDropout", "*S, ?, *S, ?, ? -> *S, *S", types=(0, "bool"))
+
+
+_linear_attention_gate = Signature("*S H, H, H, *S H -> *S H, *S H", (), {})
+
+
+@ms_function("LinearAttentionGate")
+def linear_attention_gate(op: Op) -> list[Known | None]:
+    if op.wants(1) and not op.has(3):
+        raise MalformedNode("the second output of LinearAttentionGate needs the input b")
+    return _linear_attention_gate(op)
 
 
 @ms_function("MurmurHash3")
@@ -167,6 +177,8 @@ def mix_streams(op: Op) -> Known:
 def streams(op: Op) -> tuple[Shape, Dim, Dim] | None:
     """The axes before the streams ``(..., C, H)`` (or ``(..., C * H)``), their number and the size of one."""
     shape, count = op.shape(0), op.int_attr("num_branches", 0)
+    if count < 0:
+        raise MalformedNode(f"num_branches must not be negative, it is {count}")
     if shape is None:
         return None
     if len(shape) < (1 if count else 2):

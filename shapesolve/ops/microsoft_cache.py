@@ -1,4 +1,4 @@
-"""Attention of onnxruntime (``com.microsoft``) with caches that are buffers; other operators with a state.
+"""Attention of onnxruntime (``com.microsoft``) with caches that are buffers (other states: `microsoft_states`).
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GroupQueryAttention
 """
@@ -6,10 +6,13 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.
 from __future__ import annotations
 
 from ..dims import Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
-from .microsoft import ms, ms_function
+from .microsoft import ms_function
 from .microsoft_attention import heads, match, match_bias, need_rank
-from .op import InvalidNode, Op
+from .op import InvalidNode, MalformedNode, Op
 from .types import Known
+
+#: most states of a token sequence that an operator keeps apart
+MOST_STATES = 8
 
 
 def grouped(op: Op, query: Shape, key: int = 1) -> tuple[int, int, Dim]:
@@ -44,6 +47,7 @@ def group_query_attention(op: Op) -> list[Known | None]:
     if past is not None:
         match(op, 4, (batch, few, past[2], held), "past values must fit past keys")
     match(op, 5, (batch,), "there must be a length for each row")
+    one_number(op, 6)
     total = op.scalar(6)
     if total is None:
         total = op.fresh("the number of keys")
@@ -58,15 +62,21 @@ def group_query_attention(op: Op) -> list[Known | None]:
 
 
 def require_steps(op: Op, batch: Dim, queries: Dim, past: Shape | None, total: Dim) -> None:
-    """Require a total length that fits: a cache grows by the new tokens, or is a buffer that holds all."""
-    if past is not None or not op.has(3):
+    """Require a total length that fits: a cache grows by the new tokens, or is a buffer that holds all.
+
+    A sliding window is a buffer that forgets: there the total length may be anything.
+    """
+    if op.int_attr("sliding_window_cache", 0):
+        if past is not None:
+            op.require(
+                ge(past[2], op.int_attr("local_window_size", -1)), "the caches must hold a window", (3, 2)
+            )
+    elif past is not None or not op.has(3):
         held = past[2] if past is not None else constant(0)
         fits = any_of((eq(total, held + queries), le(total, held)))
-        op.require(
-            fits, "the total length must be past and new tokens, or fit the buffer", (3, 2), (0, 1), (6, None)
-        )
-    if not op.int_attr("sliding_window_cache", 0):
-        op.require(ge(total, queries), "the total length counts the new tokens", (0, 1), (6, None))
+        why = "the total length must be past and new tokens, or fit the buffer"
+        op.require(fits, why, (3, 2), (0, 1), (6, None))
+    op.require(ge(total, queries), "the total length counts the new tokens", (0, 1), (6, None))
     single = any_of((eq(queries, total), eq(queries, 1), all_of((ge(queries, 2), eq(batch, 1)))))
     op.require(single, "several new tokens with a past need a batch of 1", (0, 0), (0, 1), (6, None))
 
@@ -100,31 +110,86 @@ def sparse_attention(op: Op) -> list[Known | None]:
 
 @ms_function("DynamicSparseAttention", types=(0, 3, 4))
 def dynamic_sparse_attention(op: Op) -> list[Known | None]:
+    """Without a past the caches grow to the total length; with one they are buffers written in place."""
     q = op.shape(0, 3)
     assert q is not None
+    together(op, 1, 2, "key and value")
     n, few, head = grouped(op, q)
-    past, total = op.shape(3), op.scalar(10)
-    length = op.fresh("the length of the cache")
-    if total is not None and (past is not None or not op.has(3)):
-        length = total if past is None else maximum(past[2], total)
-    cache = op.out([q[0], few, length, head])
-    return [op.out([q[0], q[1], head.scale(n)]), cache, cache]
+    one_number(op, 10)
+    output = op.out([q[0], q[1], head.scale(n)])
+    caches: list[Known | None] = []
+    for i in (3, 4):
+        if op.has(i):
+            match(op, i, (q[0], few, None, head), "the caches must fit the queries")
+            caches.append(op.like(i))
+        else:
+            total = op.scalar(10)
+            length = op.fresh("the length of the cache") if total is None else total
+            caches.append(op.out([q[0], few, length, head]))
+    return [output, *caches]
+
+
+def together(op: Op, a: int, b: int, what: str) -> None:
+    """Two optional inputs are given both or not at all."""
+    if op.has(a) != op.has(b):
+        raise MalformedNode(f"{op.node.op_type} takes {what} only together")
+
+
+def one_number(op: Op, i: int) -> None:
+    """Require input `i` to hold exactly one element."""
+    shape = op.shape(i)
+    if shape is not None:
+        op.require(eq(shape.numel, 1), "the total length must be one number", (i, None))
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PagedAttention
 @ms_function("PagedAttention", "SparsePagedAttention", types=(0, 3, 4))
 def paged_attention(op: Op) -> list[Known | None]:
     """Tokens of all sequences in one row; the caches are blocks that are written in place."""
-    q, narrow = op.shape(0, 2), op.int_attr("v_head_size", 0)
+    q, layout = op.shape(0, 2), op.text_attr("kv_cache_layout", "SEPARATE")
     assert q is not None
-    if op.text_attr("kv_cache_layout", "") == "LATENT":
-        n, head = heads(op), q[1] // heads(op)
-    else:
-        n, _, head = grouped(op, q)
-    return [op.out([q[0], (constant(narrow) if narrow else head).scale(n)]), op.like(3), op.like(4)]
+    if layout not in ("SEPARATE", "LATENT"):
+        raise MalformedNode(f"kv_cache_layout {layout!r} is neither SEPARATE nor LATENT")
+    caches = [need_rank(op, i, 4) for i in (3, 4)]
+    if layout == "LATENT":
+        return [op.out([q[0], _latent(op, q, caches[0])]), op.like(3)]
+    together(op, 1, 2, "key and value")
+    if not op.has(4) or op.n_out == 2:
+        raise MalformedNode(f"{op.node.op_type} needs a cache for values beside that for keys")
+    n, _, head = grouped(op, q)
+    return [op.out([q[0], head.scale(n)]), op.like(3), op.like(4)]
 
 
-# ---------------------------------------------------------------------- linear attention and other states
+def _latent(op: Op, q: Shape, cache: Shape | None) -> Dim:
+    """Width of the result where one latent row per token stands for key and value; what it needs is required."""
+    n, narrow = heads(op), op.int_attr("v_head_size", 0)
+    if not op.has(1) or op.has(2) or op.has(4) or heads(op, "kv_num_heads") != 1 or op.n_out > 2:
+        raise MalformedNode("the LATENT layout has one key head, a key, and neither value nor cache for it")
+    if narrow < 0:
+        raise MalformedNode(f"v_head_size must not be negative, it is {narrow}")
+    op.require(eq(q[1] % n, 0), f"the query must divide into {n} heads", (0, 1))
+    head = q[1] // n
+    match(op, 1, (None, head), "a latent key must be as wide as a query head")
+    if cache is not None:
+        packed = op.text_attr("k_cache_dtype", "") in ("int4", "float4e2m1")
+        match(op, 3, (None, None, 1, (head + 1) // 2 if packed else head), "the cache must hold latent keys")
+    if not narrow:
+        return q[1]
+    op.require(le(narrow, head), "v_head_size must not exceed the query heads", (0, 1))
+    if op.attr("scale") is None:
+        op.require(eq(head, narrow), "narrower values need the attribute scale", (0, 1))
+    return constant(n * narrow)
+
+
+# ---------------------------------------------------------------------- linear attention
+
+
+def state_window(op: Op) -> int:
+    """How many states are kept apart; 0 for the last one alone."""
+    window = op.int_attr("state_window", 0)
+    if not 0 <= window <= MOST_STATES:
+        raise MalformedNode(f"state_window must lie in [0, {MOST_STATES}], it is {window}")
+    return window
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.LinearAttention
@@ -134,7 +199,7 @@ def linear_attention(op: Op) -> list[Known | None]:
     assert q is not None
     assert k is not None
     assert v is not None
-    n, few, window = heads(op, "q_num_heads"), heads(op, "kv_num_heads"), op.int_attr("state_window", 0)
+    n, few, window = heads(op, "q_num_heads"), heads(op, "kv_num_heads"), state_window(op)
     for other in (1, 2):
         match(op, other, (q[0], q[1], None), "queries, keys and values must have one batch and length")
     for i, shape, parts in ((0, q, n), (1, k, few), (2, v, few)):
@@ -146,92 +211,3 @@ def linear_attention(op: Op) -> list[Known | None]:
         op.out([q[0], q[1], size.scale(max(n, few))], op.dtype(0)),
         op.out([window, *state] if window else state, past),
     ]
-
-
-# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatedDeltaNet
-@ms_function("GatedDeltaNet", types=(0, "float", "float"))
-def gated_delta_net(op: Op) -> list[Known | None]:
-    q, v, state = op.shape(0), op.shape(2), op.shape(6, 4)
-    final = state if state is not None else op.fresh_shape(4, "a size of the state")
-    if q is None or (v is None and len(q) not in (2, 3)):
-        return [None, op.out(final), None]
-    rows = q[:-2] if op.has(1) else q[:-1]
-    return [op.out([*rows, final[1], final[2]]), op.out(final), None]
-
-
-# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CausalConvWithState
-@ms_function("CausalConvWithState", types=(0,))
-def causal_conv_with_state(op: Op) -> list[Known | None]:
-    """The state holds the inputs that the kernel still reaches back to; `state_window` keeps several."""
-    x, kernel, ndim = op.shape(0), op.shape(1), op.int_attr("ndim", 1)
-    if x is None or kernel is None or ndim != 1 or len(kernel) != 3:
-        return [op.like(), None]
-    last = op.int_attr("channels_last", 0)
-    op.same(kernel[0], x[2:].numel if last else x[1], "there must be a kernel for each channel", (1, 0))
-    reach = (kernel[2] - 1) * op.int_attr("dilation", 1)
-    state = [x[0], reach, *x[2:]] if last else [x[0], x[1], reach]
-    window = op.int_attr("state_window", 0)
-    return [op.like(), op.out([window, *state] if window else state)]
-
-
-@ms_function("VarlenCausalConvWithState", types=(0,))
-def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
-    x, state = op.shape(0, 2), op.shape(4, 3)
-    assert x is not None
-    assert state is not None
-    update = op.out([state[0], op.int_attr("state_update_capacity", 0), x[1]])
-    return [op.out(x), op.out(state), update]
-
-
-ms("EngramGate", "B S M H, B S M H, B S H, M H, M H, M H -> B S M H, B S M H")
-
-
-@ms_function("NGramHashMapping", types=(0,))
-def ngram_hash_mapping(op: Op) -> list[Known | None]:
-    ids, n = op.shape(0, 2), op.int_attr("max_ngram_size", 3)
-    assert ids is not None
-    hashes = (n - 1) * op.int_attr("n_head_per_ngram", 1)
-    return [op.out([*ids, hashes]), op.out([ids[0], n - 1])]
-
-
-@ms_function("VarlenNGramHashMapping", types=(0, 0, "int32", 0))
-def varlen_ngram_hash_mapping(op: Op) -> list[Known | None]:
-    ids, n, ends = op.shape(0, 1), op.int_attr("max_ngram_size", 3), op.shape(3, 1)
-    assert ids is not None
-    assert ends is not None
-    batch, hashes = ends[0] - 1, (n - 1) * op.int_attr("n_head_per_ngram", 1)
-    past = op.out([batch, n - 1])
-    return [
-        op.out([ids[0], hashes]),
-        past,
-        past,
-        op.out([batch, op.int_attr("state_update_capacity", 0), n - 1]),
-    ]
-
-
-# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttentionIndexer
-@ms_function("SparseAttentionIndexer", types=("int32", 0))
-def sparse_attention_indexer(op: Op) -> list[Known | None]:
-    q, past, compressed = op.shape(0, 3), op.shape(7, 3), op.text_attr("policy_mode", "qsa") == "csa"
-    assert q is not None
-    assert past is not None
-    keys = past[1]
-    if not op.has(12):
-        keys = op.fresh("the number of compressed keys") if compressed else past[1] + q[1]
-    picked = op.out([q[0], q[1], indexed(op, compressed)])
-    return [picked, op.out([past[0], keys, past[2]]), None]
-
-
-@ms_function("PackedSparseAttentionIndexer", types=("int32", "int32", 0, 0, 0, "int32", 0))
-def packed_sparse_attention_indexer(op: Op) -> list[Known | None]:
-    q, compressed = op.shape(0, 2), op.text_attr("policy_mode", "qsa") == "csa"
-    assert q is not None
-    states = [op.like(i) for i in (12, 13, 14, 15)]
-    return [op.out([q[0], indexed(op, compressed)]), op.out([q[0]]), *states, None]
-
-
-def indexed(op: Op, compressed: bool) -> Dim:
-    """How many entries the indexer selects."""
-    if compressed:
-        return constant(op.int_attr("index_topk", 0))
-    return constant(op.int_attr("token_budget", 0) + op.int_attr("compress_ratio", 1) - 1)

@@ -139,7 +139,7 @@ def matmul_fpq4(op: Op) -> Known:
 
 
 ms("MatMulBlockQuantizedFp8Weight", "*S K, N K, N _, ?, N -> *S N")
-ms("MatMulBlockQuantizedFp4Weight", "*S K, N _, N _, ?, ?, N -> *S N")
+ms("MatMulBlockQuantizedFp4Weight", "*S K, N P, N _, ?, ?, N -> *S N", where="K == 2*P")
 ms("MatMulNBitsMlp", "*S K, *S K, K, ?, ?, N, ?, ?, N -> *S N, *S K", K="K", N="N")
 ms(
     "MatMulNBitsQkv", "*S K, *S K, K, ?, ?, M, ?, ?, N, ?, ?, N -> *S M, *S N, *S N, *S K",

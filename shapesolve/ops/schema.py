@@ -79,6 +79,8 @@ def fill_types(
         if declared is not None:
             source = declared[min(i, len(declared) - 1)]
             dtype = dtype_of(source) if isinstance(source, str) else op.dtype(source)
+            if isinstance(source, int) and not op.has(source):  # what an absent input would hold has the type of the first
+                dtype = op.dtype(0)
         elif spec:
             entry = spec[min(i, len(spec) - 1)]
             dtype = entry if isinstance(entry, int) else next((op.dtype(j) for j in entry if op.dtype(j)), 0)

@@ -1,7 +1,8 @@
 """Annotated models: shapes written back as value_info, with expressions as ``dim_param``.
 
-The original is never touched. Names that the author declared on graph inputs and outputs stay, since consumers match on
-them; inputs get names only where they have none. What is inside functions is left out: their bodies serve many calls.
+The original is never touched. Names that the author declared on graph inputs and outputs stay, since consumers
+match on them; inputs get names only where they have none. What is inside functions is left out: their bodies
+serve many calls.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..graph import Graph
 
-#: what to do where a shape is declared already: keep it, replace it, replace what is less specific, or fail on disagreement
+#: what to do where a shape is declared already: keep it, replace it, replace what is less specific, or fail
+#: on disagreement
 Policy = Literal["skip", "override", "refine", "strict"]
 #: metadata_props key that holds the contract, one condition per line, each as `parse_cond` reads it
 CONTRACT_KEY = "shapesolve.contract"
@@ -28,11 +30,11 @@ NAMES_KEY = "shapesolve.names"
 
 
 def annotate(analysis: Analysis, policy: Policy = "refine") -> onnx.ModelProto:
-    """A copy of the model with the inferred shapes in it, and its contract in the metadata (key `CONTRACT_KEY`).
+    """A copy of the model with the inferred shapes in it, and its contract in the metadata (`CONTRACT_KEY`).
 
-    Policies, where a tensor has a declared shape already: ``skip`` keeps it; ``override`` replaces it (on outputs all but
-    declared names); ``refine`` replaces, dim by dim, what is missing, less specific (a number is more specific than a name)
-    or contradicted; ``strict`` is ``refine`` that fails on a contradiction.
+    Policies, where a tensor has a declared shape already: ``skip`` keeps it; ``override`` replaces it (on
+    outputs all but declared names); ``refine`` replaces, dim by dim, what is missing, less specific (a number
+    is more specific than a name) or contradicted; ``strict`` is ``refine`` that fails on a contradiction.
 
     Raises:
         ValueError: an unknown policy, or (``strict``) a declared shape that disagrees with the inferred one.
@@ -55,7 +57,7 @@ def annotate(analysis: Analysis, policy: Policy = "refine") -> onnx.ModelProto:
 
 
 def update_shapes(analysis: Analysis, model: onnx.ModelProto) -> None:
-    """Write the shapes of intermediate tensors into the value_info of `model`; inputs and outputs are left as they are."""
+    """Write the shapes of intermediate tensors into the value_info of `model`; inputs and outputs stay."""
     _Writer(analysis, "override").write(model.graph, analysis.model.graph, "", outputs=False)
 
 
@@ -114,7 +116,7 @@ class _Writer:
                         self.set_dim(old, new)
 
     def write(self, graph: onnx.GraphProto, read: Graph, prefix: str, *, outputs: bool) -> None:
-        """One graph, and those inside its nodes; `read` is the graph as read, `prefix` its scope in the analysis' names."""
+        """One graph, and those inside its nodes; `read` is the graph as read, `prefix` its scope."""
         there = {v.name: v for v in graph.value_info}
         fixed = {v.name for v in graph.input} | {t.name for t in graph.initializer}
         ends = {v.name: v for v in graph.output}
@@ -169,13 +171,9 @@ class _Writer:
         named = bool(old.dim_param)
         if named and keep_name:
             return
-        if not named and not old.HasField("dim_value"):
-            replace = True
-        elif self.policy == "override":
-            replace = True
-        else:
-            replace = not new.terms and (named or old.dim_value != new.const)
-        if replace:
+        missing = not named and not old.HasField("dim_value")
+        better = not new.terms and (named or old.dim_value != new.const)
+        if missing or better or self.policy == "override":
             self.set_dim(old, new)
 
     def set_shape(self, tensor: onnx.TypeProto.Tensor, dtype: int, shape: Shape) -> None:

@@ -22,8 +22,8 @@ def save_annotated(analysis: Analysis, path: str | Path, policy: Policy = "refin
     """Write the annotated model to `path`.
 
     Raises:
-        ValueError: the policy fails; `path` is the model itself; the model keeps weights in files of another folder; or the
-            result is larger than protobuf can hold.
+        ValueError: the policy fails; `path` is the model itself; the model keeps weights in files of another
+            folder; or the result is larger than protobuf can hold.
         OSError: the file cannot be written.
     """
     target = Path(path)

@@ -1,4 +1,4 @@
-"""Two models side by side: which shapes, requirements and contract terms differ, and whether shared outputs are the same."""
+"""Two models side by side: what differs, and whether the outputs that they share are provably the same."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TensorChange:
 
 @dataclass(frozen=True, slots=True)
 class OutputComparison:
-    """What is known of an output that both models have; ``why`` are assumptions, a counterexample or a reason."""
+    """What is known of an output of both models; ``why``: assumptions, a counterexample or a reason."""
 
     name: str
     verdict: Verdict
@@ -42,7 +42,7 @@ class OutputComparison:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What differs between two models; symbols of the second are read as those of the first where inputs share names."""
+    """What differs between two models; symbols are matched by the inputs that both have."""
 
     before: str
     after: str
@@ -106,7 +106,7 @@ def _ends(analysis: Analysis) -> set[str]:
 
 
 def _renaming(before: Analysis, after: Analysis) -> dict[str, str]:
-    """Symbols of the second model -> those of the first: a plain symbol at the same place of an input of the same name."""
+    """Symbols of the second model -> those of the first at the same place of an input of the same name."""
     found: dict[str, str] = {}
     for name, known in after.inputs.items():
         other = before.inputs.get(name)
@@ -123,7 +123,7 @@ def _renaming(before: Analysis, after: Analysis) -> dict[str, str]:
                     found.setdefault(mine.name, its.name)
     taken = set(found.values())
     for name in after.symbols:  # a name of its own must not be mistaken for one of the first model
-        if name not in found and name in (taken | before.symbols.keys()):
+        if name not in found and name in taken:
             found[name] = f"{name}_of_the_second"
     return found
 
@@ -201,7 +201,7 @@ def _terms(analysis: Analysis, to: Mapping[str, Dim]) -> dict[str, None]:
 def _needs(analysis: Analysis, to: Mapping[str, Dim]) -> dict[str, None]:
     found: dict[str, None] = {}
     for c in analysis.constraints:
-        if c.role == "requirement" and c.cond.free:
+        if c.role == "requirement" and c.cond.free and c.cond.free <= analysis.symbols.keys():
             found[f"{c.origin.node}: {c.cond.subs(to) if to else c.cond}"] = None
     return found
 

@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"\d+")
 def dtype_name(dtype: int) -> str:
     """``float32``, ``int64`` ..."""
     try:
-        name = TensorProto.DataType.Name(dtype)
+        name = str(TensorProto.DataType.Name(dtype))  # type: ignore[arg-type, unused-ignore]
     except ValueError:
         return "?"
     return _PLAIN.get(name, name.lower())
@@ -30,7 +30,7 @@ def shape_text(shape: Shape | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Tensors of one type and shape whose names differ in numbers only: the first of them, and how many more."""
+    """Tensors of one type and shape whose names differ in numbers only: the first, and how many more."""
 
     name: str
     dtype: str

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 #: most rows of the table of all tensors; the text says when there are more
 MAX_ROWS = 400
 _MAX_NODES = 3
+_MAX_TEXT = 160
 _ids = count()
 
 
@@ -137,10 +138,16 @@ def _findings(findings: Sequence[Finding]) -> str:
 
 def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, sortable: bool = False) -> str:
     head = "".join(f"<th scope='col'>{h}</th>" for h in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(_cell(text) for text in row)}</tr>" for row in rows)
     caption = f"<h4>{title}</h4>" if title else ""
     mark = " data-sort" if sortable else ""
     return f"{caption}<table{mark}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(text: str) -> str:
+    if len(text) <= _MAX_TEXT:
+        return f"<td>{_text(text)}</td>"
+    return f"<td title='{_text(text[:2000])}'>{_text(text[: _MAX_TEXT - 1])}…</td>"
 
 
 def _text(text: str) -> str:

@@ -31,7 +31,7 @@ def render_sarif(analysis: Analysis) -> str:
 def sarif_text(
     findings: Iterable[tuple[str, Sequence[Finding]]], unusable: Mapping[str, str] | None = None
 ) -> str:
-    """One SARIF run over the findings of any number of files (path, findings); `unusable` are files that could not be read."""
+    """One SARIF run over the findings of any number of files (path, findings); `unusable`: path -> why."""
     codes = list(CODES)
     rules = [
         {

@@ -88,8 +88,8 @@ def scan(
 
     Args:
         paths: files, and folders that are searched for ``*.onnx``.
-        executor: any `concurrent.futures.Executor` (a Dask ``Client.get_executor()`` for a cluster); without one,
-            `jobs` processes (one per processor) are started and ended.
+        executor: any `concurrent.futures.Executor` (a Dask ``Client.get_executor()`` for a cluster); without
+            one, `jobs` processes (one per processor) are started and ended.
         jobs: processes to start.
         broadcast: as in `analyze`.
         progress: called with (done, total, row) as models are done, in whatever order that is.
@@ -114,13 +114,12 @@ def scan(
 
 def _run(executor: Executor, files: Sequence[str], broadcast: BroadcastMode) -> Iterator[ScanRow]:
     futures: dict[Future[ScanRow], str] = {executor.submit(scan_one, f, broadcast): f for f in files}
-    done = as_completed(futures) if all(isinstance(f, Future) for f in futures) else iter(futures)
-    for future in done:
+    for future in as_completed(futures):
         yield future.result()
 
 
 def _own_processes(files: Sequence[str], workers: int, broadcast: BroadcastMode) -> Iterator[ScanRow]:
-    """In processes of our own. When one of them dies, the files not done yet are tried again, each in a process of its own."""
+    """In processes of our own. When one dies, the files not done yet are tried again, each by itself."""
     left = dict.fromkeys(files)
     try:
         with _pool(workers) as pool:

@@ -34,7 +34,7 @@ class CannotRun(Exception):
 def verify_at_sizes(
     analysis: Analysis, given: Mapping[str, int], runs: int = 3, seed: int = 0
 ) -> list[Verification]:
-    """Run the model `runs` times at sizes drawn to satisfy the contract (`given` ones are kept), and compare all shapes.
+    """Run the model at `runs` sizes drawn to satisfy the contract (`given` ones are kept), and compare shapes.
 
     Raises:
         CannotRun: weights are missing, no sizes satisfy the contract, or the runtime refuses.

@@ -8,7 +8,7 @@ and looked at again when one of these changes. Everything is deterministic and e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import gcd
 
 from ..dims import (
@@ -26,7 +26,7 @@ from ..dims import (
     rebuild,
     solve_for_symbol,
 )
-from ..dims.bounds import Interval, Known, bounds
+from ..dims.bounds import Interval, Known, Memo, bounds
 from ..dims.core import apply
 from ..dims.division import multiple_in
 
@@ -54,7 +54,9 @@ class Facts:
         self.rank: dict[str, int] = {}
         self._watched: dict[str, dict[Cond, Causes]] = {}
         self._queue: list[tuple[Cond, Causes]] = []
-        self._memo: dict[Dim, Dim] = {}
+        self.changed: dict[str, int] = {}
+        """The version with which a symbol last changed."""
+        self._memo = Memo()
         self._touched: set[str] = set()
         self._dirty: set[str] = set()
         self._stated: set[Cond] = set()
@@ -65,14 +67,29 @@ class Facts:
         """`d` as the facts make it: symbols replaced, divisions and choices simplified."""
         if not d.terms or self._touched.isdisjoint(d.free):
             return d
-        found = self._memo.get(d)
+        found: Dim | None = self._memo.get(d)
         if found is None:
             try:
                 found = self._simplified(d)
             except DimTooLarge:
                 found = d
-            self._memo[d] = found
+            self._memo.keep(d, found, self._behind(d.free))
         return found
+
+    def _behind(self, names: frozenset[str]) -> Iterable[str]:
+        """The symbols, and those of the expressions that they were replaced by."""
+        substitution = self.substitution
+        if substitution.keys().isdisjoint(names):
+            return names
+        seen: dict[str, None] = dict.fromkeys(names)
+        stack = list(names)
+        while stack:
+            to = substitution.get(stack.pop())
+            if to is not None:
+                new = [name for name in to.free if name not in seen]
+                seen.update(dict.fromkeys(new))
+                stack += new
+        return seen
 
     def cond(self, c: Cond) -> Cond:
         """`c` read through the facts, decided where bounds decide it."""
@@ -325,10 +342,12 @@ class Facts:
             self._watched.setdefault(name, {}).setdefault(cond, causes)
         self._stated.add(cond)
 
-    def _changed(self, names: Iterable[str]) -> None:
+    def _changed(self, names: Collection[str]) -> None:
         self.version += 1
-        self._memo.clear()
-        self.intervals.forget()
+        for name in names:
+            self.changed[name] = self.version
+        self._memo.forget(names)
+        self.intervals.forget(names)
         self._touched.update(names)
         self._dirty.update(names)
 

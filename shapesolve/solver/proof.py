@@ -17,7 +17,7 @@ from .constraint import Constraint
 from .constraints import Stated, need
 from .engine import Engine, cone
 from .facts import Facts, is_generated
-from .plain import sides_of
+from .plain import sides_of, sized
 from .residue import Residue
 
 
@@ -36,6 +36,10 @@ def usual_assumptions(names: Iterable[str], *, not_one: bool = True) -> tuple[As
     if not_one:
         found += [Assumption(f"{n} != 1", ne(symbol(n), 1)) for n in ordered if not is_generated(n)]
     return tuple(found)
+
+
+#: a relation as somebody wrote it
+Sides = tuple[Dim, str, Dim]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ class Unknown(Proof):
         return f"Unknown({self.reason})"
 
 
-_OPPOSITE = {"==": "!=", "!=": "==", ">=": "<"}
+_OPPOSITE = {"==": "!=", "!=": "==", ">=": "<", "<=": ">", ">": "<=", "<": ">="}
 
 
 class Prover:
@@ -119,9 +123,9 @@ class Prover:
         a, b = as_dim(a), as_dim(b)
         if a is b:
             return Proved()
-        return self.prove(eq(a, b), sides=(a, b))
+        return self.prove(eq(a, b), sides=(a, "==", b))
 
-    def prove(self, cond: Cond, sides: tuple[Dim, Dim] | None = None) -> Proof:
+    def prove(self, cond: Cond, sides: Sides | None = None) -> Proof:
         """Does `cond` hold for every input? `sides` are the dims to show when it does not (default: those of
         a relation).
         """
@@ -189,7 +193,7 @@ class Prover:
         goal: Cond,
         given: list[Cond],
         assumed: list[Assumption],
-        sides: tuple[Dim, Dim] | None,
+        sides: Sides | None,
     ) -> Proof | None:
         conds = [self.facts.cond(a.cond) for a in assumed]
         second = self.engine.entails(goal, [*given, *conds])
@@ -211,12 +215,21 @@ class Prover:
         names = set(goal.free).union(*(c.free for c in given))
         return [a for a in self.assumptions if not self.facts.cond(a.cond).free.isdisjoint(names)]
 
-    def _refuted(self, cond: Cond, model: Mapping[str, int], sides: tuple[Dim, Dim] | None) -> Proof:
-        full = self.residue.complete(model)
+    def _refuted(self, cond: Cond, model: Mapping[str, int], sides: Sides | None) -> Proof:
+        full = self.residue.complete(self._extended(cond, model))
         if self.residue.violates(full) or cond.evaluate(full) is True:
             return Unknown(reason="the counterexample that was found does not satisfy all constraints")
         shown = tuple(sorted(n for n in cond.free if n in full))
         return Refuted(counterexample=full, sides=_compared(cond, sides, full), shown=shown)
+
+    def _extended(self, cond: Cond, model: Mapping[str, int]) -> Mapping[str, int]:
+        """`model` with sizes of the symbols in `cond` that it need not speak of: a goal may fail at all sizes."""
+        names = set().union(*(self.facts.dim(sized(n)).free for n in cond.free)) - model.keys()
+        if not names:
+            return model
+        fixed = [eq(sized(n), v) for n, v in model.items()]
+        more = self.engine.model([*cone(names, self.residue.conds), *fixed]) or {}
+        return {**dict.fromkeys(sorted(names), 2), **more, **model}
 
     def _core(self, cond: Cond, goal: Cond, given: Sequence[Cond]) -> tuple[Constraint, ...]:
         used: Sequence[Cond] = given
@@ -241,16 +254,12 @@ class Prover:
         return tuple(self.constraints.numbered(n) for n in sorted(numbers))
 
 
-def _compared(
-    cond: Cond, sides: tuple[Dim, Dim] | None, model: Mapping[str, int]
-) -> tuple[int, str, int] | None:
+def _compared(cond: Cond, sides: Sides | None, model: Mapping[str, int]) -> tuple[int, str, int] | None:
     """The two values that a refuted relation compares."""
-    if cond.kind not in _OPPOSITE:
-        return None
-    a, b = sides or sides_of(cond.args[0])
-    left, right = a.evaluate(model), b.evaluate(model)
-    if left is None or right is None:
-        return None
-    if cond.kind == ">=" and not a.terms:  # read `x <= 5` from the left
-        return right, ">", left
-    return left, _OPPOSITE[cond.kind], right
+    if sides is None:
+        if cond.kind not in _OPPOSITE:
+            return None
+        a, b = sides_of(cond.args[0])
+        sides = (a, cond.kind, b) if a.terms or cond.kind != ">=" else (b, "<=", a)  # `x <= 5` starts with x
+    left, right = sides[0].evaluate(model), sides[2].evaluate(model)
+    return None if left is None or right is None else (left, _OPPOSITE[sides[1]], right)

@@ -9,6 +9,7 @@ from .compiled import Compiler
 from .search import Contradiction, Model, find_model
 
 _POINTS = 24
+_ELSEWHERE = 2  # the size of symbols that no condition is about
 _NEAR = (1, -1, 2, -2, 3, 5, 7, 8, 16, 32)
 
 
@@ -24,12 +25,14 @@ def needed_by(
     found: dict[Cond, set[int]] = {}
     for term in terms:
         others = [c for c in (*terms, *given) if c is not term]
-        names = _connected(term.free, others)
+        near = [(test, n) for test, free, n in tests if not free.isdisjoint(term.free)]
+        beside = set().union(*(free for _, free, _ in tests if not free.isdisjoint(term.free)))
+        names = _connected(term.free | beside, others)
         others = [c for c in others if not c.free.isdisjoint(names)]
         others += [c for n, c in granted.items() if n in names]
-        near = [(test, n) for test, free, n in tests if not free.isdisjoint(term.free)]
         hit: set[int] = set()
-        for point in _points(term, others):
+        for found_point in _points(term, others):
+            point = {**dict.fromkeys(beside, _ELSEWHERE), **found_point}
             for test, n in near:
                 try:
                     if n not in hit and not test(point):

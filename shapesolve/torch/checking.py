@@ -12,8 +12,9 @@ import torch
 from ..analysis import Analysis, analyze
 from ..analysis.analyze import DEFAULT_RLIMIT, BroadcastMode
 from ..dims import Cond
+from ..solver.terms import Contract
 from .correction import Correction
-from .declared import Declaration, read_declaration
+from .declared import Axis, Declaration, read_declaration
 from .exporting import Watch, export_onnx, export_program, named, relaxed
 from .findings import SourceFinding, located
 from .guards import Guard, axis_symbols, find_guards, guard_contract, input_names, input_shapes, shape_env
@@ -22,7 +23,7 @@ from .outcome import Comparison, Restriction, graph_terms, outcomes
 from .places import NOWHERE, Origins
 from .programs import declared_by_model, declared_by_program
 from .refusal import is_about_dims, origin_of_error, own_words, refused, unwritable
-from .renaming import renamed
+from .renaming import dim_names, renamed
 from .report import Report
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
@@ -108,13 +109,13 @@ def _of_module(
     except Exception as error:
         return _refused(name, refusal or error, module, given, Declaration())
     if refusal is not None:
-        if not declaration.axes or not is_about_dims(refusal):
+        if not declaration.axes:
             return _refused(name, refusal, module, given, declaration)
         watch = Watch(module)
         try:
             program = export_program(module, args, kwargs, relaxed(spec), strict=strict, watch=watch)
         except Exception as error:
-            return _refused(name, error, module, given, declaration, also=refusal)
+            return _refused(name, error, module, given, declaration, also=refusal if is_about_dims(refusal) else None)
     return _of_program(program, declaration, settings, name=name, watch=watch, refusal=refusal)
 
 
@@ -169,7 +170,7 @@ def _of_model(source: Any, settings: _Settings, name: str = "") -> Report:
     path = analysis.model.path
     name = name or (path.name if path is not None else analysis.model.graph.name or "model")
     declaration = declared_by_model(analysis)
-    return _judged(name, declaration, (), None, analysis, settings, None)
+    return _judged(name, declaration, (), None, None, analysis, settings, None)
 
 
 def _report(
@@ -182,19 +183,24 @@ def _report(
     refusal: Exception | None,
     extra: tuple[SourceFinding, ...] = (),
 ) -> Report:
+    contract = guard_contract(guards, list(declaration.roots), settings.rlimit) if guards else None
     analysis = None
     if proto is not None:
         env = shape_env(program)
         table = axis_symbols(env, program, declaration) if env is not None else {}
         model = renamed(proto, table, declaration, input_names(program))
-        analysis = analyze(model, assume=settings.assume, broadcast=settings.broadcast, rlimit=settings.rlimit)
-    return _judged(name, declaration, guards, program, analysis, settings, refusal, extra)
+        # what torch.export asks of the sizes is told as such; the graph is judged for the sizes that remain
+        known = [t.cond for t in contract or () if t.cond.free <= dim_names(model)]
+        assume = (*settings.assume, *known)
+        analysis = analyze(model, assume=assume, broadcast=settings.broadcast, rlimit=settings.rlimit)
+    return _judged(name, declaration, guards, contract, program, analysis, settings, refusal, extra)
 
 
 def _judged(
     name: str,
     declaration: Declaration,
     guards: tuple[Guard, ...],
+    contract: Contract | None,
     program: Any,
     analysis: Analysis | None,
     settings: _Settings,
@@ -202,29 +208,24 @@ def _judged(
     extra: tuple[SourceFinding, ...] = (),
 ) -> Report:
     comparison = Comparison(declaration, settings.rlimit)
-    found: list[Restriction] = []
-    if guards:
-        contract = guard_contract(guards, list(declaration.roots), settings.rlimit)
-        found += comparison.restrictions(contract, guarded=True)
+    found = comparison.restrictions(contract or (), guarded=True)
     if analysis is not None:
-        told = {r.term.cond for r in found}
-        found += [r for r in comparison.restrictions(graph_terms(analysis), guarded=False) if r.term.cond not in told]
+        found += comparison.restrictions(graph_terms(analysis), guarded=False)
     correction = Correction(declaration, found)
     origins = Origins(analysis.model.graph.nodes if analysis is not None else ())
     judge = Judge(declaration, guards, program, origins, refused=refusal is not None)
     findings = [*extra, *(judge.finding(r, correction) for r in found)]
-    if program is not None:
-        findings += _ones(declaration, program, findings)
+    constants = _constants(declaration, program, found) if program is not None else {}
+    findings += [_constant(declaration, root, axis) for root, axis in constants.items()]
     if refusal is not None and not any(f.severity == "error" for f in findings):
         findings.append(_untold(refusal))
     if analysis is not None:
         findings += [located(f, origins.of(f.node)) for f in analysis.diagnostics if f.code not in _TOLD_BETTER]
-    ranked = sorted(findings, key=lambda f: _RANK[f.severity])
     return Report(
         name,
-        tuple(ranked),
+        tuple(sorted(findings, key=lambda f: _RANK[f.severity])),
         declaration,
-        outcomes(declaration, found),
+        outcomes(declaration, found, {root: axis.example for root, axis in constants.items()}),
         correction.text() if correction.changed else "",
         own_words(refusal) if refusal is not None else "",
         analysis,
@@ -233,28 +234,27 @@ def _judged(
     )
 
 
-def _ones(declaration: Declaration, program: Any, findings: Sequence[SourceFinding]) -> list[SourceFinding]:
-    """Dims that torch.export fixed without a guard, because the example has size 0 or 1 there."""
-    found = []
+def _constants(declaration: Declaration, program: Any, found: Sequence[Restriction]) -> dict[str, Axis]:
+    """Sizes that torch.export fixed without a guard, because the example has 0 or 1 there."""
+    told = {name for r in found for name in r.roots}
+    constants: dict[str, Axis] = {}
     for leaf, shape in enumerate(input_shapes(program)):
         for axis in declaration.at(leaf):
-            if shape is None or axis.index >= len(shape) or not isinstance(shape[axis.index], int):
-                continue
-            root = next(iter(sorted(axis.size.free)), "")
-            if axis.example > 1 or any(f"`{root}`" in f.title for f in (*findings, *found)):
-                continue
-            auto = declaration.roots[root].hint == "AUTO" if root in declaration.roots else False
-            found.append(
-                SourceFinding(
-                    "SS606" if auto else "SS601",
-                    f"`{root}` was declared dynamic, but came out as the constant {axis.example}",
-                    notes=(f"declared: {axis.where}: {axis.quoted}", f"the example has {axis.where} == {axis.example}"),
-                    help="torch.export takes a size of 0 or 1 in an example for a constant: give an example of size 2 or more",
-                    declared=f"{axis.where}: {axis.quoted}",
-                    term=f"{root} == {axis.example}",
-                )
-            )
-    return found
+            fixed = shape is not None and axis.index < len(shape) and isinstance(shape[axis.index], int)
+            if fixed and axis.example <= 1:
+                constants.update((root, axis) for root in axis.size.free if root not in told)
+    return constants
+
+
+def _constant(declaration: Declaration, root: str, axis: Axis) -> SourceFinding:
+    return SourceFinding(
+        "SS606" if declaration.roots[root].hint == "AUTO" else "SS601",
+        f"`{root}` was declared dynamic, but came out as the constant {axis.example}",
+        notes=(f"declared: {axis.where}: {axis.quoted}", f"the example has {axis.where} == {axis.example}"),
+        help="torch.export takes a size of 0 or 1 in an example for a constant: give an example of size 2 or more",
+        declared=f"{axis.where}: {axis.quoted}",
+        term=f"{axis.size} == {axis.example}",
+    )
 
 
 def _untold(refusal: Exception) -> SourceFinding:

@@ -39,7 +39,7 @@ class Correction:
             cond = restriction.term.cond
             for part in cond.args if cond.kind == "and" else (cond,):
                 if not self._apply(part):
-                    self.left_out.append(str(part))
+                    self._give_up(part)
 
     @property
     def changed(self) -> bool:
@@ -57,6 +57,15 @@ class Correction:
         if cond.kind == ">=" and len(names) == 1 and len(cond.args[0].terms) == 1:
             return self._bound(cond.args[0], names[0])
         return False
+
+    def _give_up(self, cond: Cond) -> None:
+        """``dynamic_shapes`` has no words for the condition: its sizes can only be those of the example."""
+        self.left_out.append(str(cond))
+        for name in sorted(cond.free & self.fits.keys()):
+            fit = self.fits[name]
+            size = self.declaration.example(name)
+            if fit.fixed is None and fit.equals is None and size is not None:
+                fit.fixed, fit.changed = size, True
 
     def _equality(self, cond: Cond) -> bool:
         order = list(self.fits)

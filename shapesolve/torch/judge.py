@@ -90,6 +90,8 @@ class Judge:
             restriction.kind == "fixed" and restriction.guarded
         ):
             return "torch.export takes a size of 1 in an example for a constant: give an example of size 2 or more"
+        if str(restriction.term.cond) in correction.left_out:
+            return f"dynamic_shapes has no words for this: lift it in the code, or declare the sizes static:\n{correction.text()}"
         ways = {
             "fixed": "compute the size from the input's shape; or declare what is true:",
             "tied": "declare it:",

@@ -54,9 +54,12 @@ class SizeOutcome:
     declared: str
     state: str
     restrictions: tuple[Restriction, ...] = field(default=(), repr=False)
+    constant: int | None = None
 
     def __str__(self) -> str:
         came = ", ".join(r.term.text for r in self.restrictions)
+        if self.constant is not None:
+            came = f"the constant {self.constant}"
         return f"{self.declared}: {came or 'free, as declared'}"
 
 
@@ -131,14 +134,18 @@ def bound_sides(cond: Cond) -> dict[str, str]:
     return sides
 
 
-def outcomes(declaration: Declaration, restrictions: Sequence[Restriction]) -> tuple[SizeOutcome, ...]:
-    """One outcome per declared size, in the order of declaration."""
+def outcomes(
+    declaration: Declaration, restrictions: Sequence[Restriction], constants: Mapping[str, int] | None = None
+) -> tuple[SizeOutcome, ...]:
+    """One outcome per declared size, in the order of declaration; `constants` came out as numbers."""
     found: list[SizeOutcome] = []
     order = ("fixed", "tied", "restricted", "range")
     for name, root in declaration.roots.items():
         own = tuple(r for r in restrictions if name in r.roots)
         state = next((k for k in order if any(r.kind == k for r in own)), "free")
-        found.append(SizeOutcome(root, declaration.quote(name), state, own))
+        constant = (constants or {}).get(name)
+        state = state if constant is None else "fixed"
+        found.append(SizeOutcome(root, declaration.quote(name), state, own, constant))
     return tuple(found)
 
 

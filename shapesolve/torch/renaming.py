@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,16 @@ def renamed(
             if dim.dim_param:
                 _rename(dim, table)
     return model
+
+
+def dim_names(model: onnx.ModelProto) -> frozenset[str]:
+    """The names of sizes in the dims of a model's inputs."""
+    found: set[str] = set()
+    for value in model.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            with contextlib.suppress(DimSyntaxError):
+                found |= parse_dim(dim.dim_param).free if dim.dim_param else set()
+    return frozenset(found)
 
 
 def _rename(dim: Any, table: Mapping[str, Dim]) -> None:

@@ -133,7 +133,10 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         (),
     ),
     "conv_channels": (
-        model("g (float[batch, 3, h, w] x) => (y) { [stem] y = Conv(x, stem_weight) }", stem_weight=[16, 4, 3, 3]),
+        model(
+            "g (float[batch, 3, h, w] x) => (y) { [stem] y = Conv(x, stem_weight) }",
+            stem_weight=[16, 4, 3, 3],
+        ),
         (),
     ),
     "conv_group": (
@@ -144,7 +147,9 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         (),
     ),
     "conv_kernel_too_large": (
-        model("g (float[batch, 3, 2, 2] x) => (y) { [stem] y = Conv(x, stem_weight) }", stem_weight=[8, 3, 5, 5]),
+        model(
+            "g (float[batch, 3, 2, 2] x) => (y) { [stem] y = Conv(x, stem_weight) }", stem_weight=[8, 3, 5, 5]
+        ),
         (),
     ),
     "gather_table": (
@@ -316,7 +321,8 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
     ),
     "stale_value_info": (
         model(
-            "g (float[batch, 64] x) => (float[batch, 12] y) { [fc] y = MatMul(x, fc_weight) }", fc_weight=[64, 10]
+            "g (float[batch, 64] x) => (float[batch, 12] y) { [fc] y = MatMul(x, fc_weight) }",
+            fc_weight=[64, 10],
         ),
         (),
     ),

@@ -31,7 +31,9 @@ MODELS = [
 LABELS = "() => document.querySelector('.canvas')._cyreg.cy.edges().map(e => e.data('label'))"
 NODES = """(css) => document.querySelector('.canvas')._cyreg.cy.nodes('.' + css).map(n => n.data('label'))"""
 
-pytestmark = pytest.mark.skipif(not BROWSER, reason="SHAPESOLVE_BROWSER is not set: browser tests are left out")
+pytestmark = pytest.mark.skipif(
+    not BROWSER, reason="SHAPESOLVE_BROWSER is not set: browser tests are left out"
+)
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +248,9 @@ def test_it_fits_a_narrow_window(show: Any) -> None:
 
 def test_the_widget_shows_the_same(chromium: Any, tmp_path: Path) -> None:
     widget = ss.analyze(ROOT / "examples/attention.onnx").explore()
-    (tmp_path / "widget.js").write_text(type(widget)._esm if isinstance(type(widget)._esm, str) else str(widget._esm), "utf-8")
+    (tmp_path / "widget.js").write_text(
+        type(widget)._esm if isinstance(type(widget)._esm, str) else str(widget._esm), "utf-8"
+    )
     data = json.dumps({"data": widget.data, "height": widget.height}).replace("<", "\\u003c")
     page = chromium.new_page()
     page.set_content(f"""<style>{widget._css}</style><div id="host"></div><script type="module">
@@ -270,7 +274,12 @@ def test_tables_of_a_notebook_sort_and_filter(chromium: Any) -> None:
     page.click("table[data-sort] th >> nth=0")
     assert page.evaluate(first) > low
     page.fill("input[type=search]", "present_key")
-    assert page.evaluate("[...document.querySelectorAll('table[data-sort] tbody tr')].filter(r => !r.hidden).length") == 1
+    assert (
+        page.evaluate(
+            "[...document.querySelectorAll('table[data-sort] tbody tr')].filter(r => !r.hidden).length"
+        )
+        == 1
+    )
     page.close()
 
 

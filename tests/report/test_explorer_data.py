@@ -19,6 +19,16 @@ ROOT = Path(__file__).resolve().parents[2]
 MODELS = sorted([*ROOT.glob("examples/*.onnx"), *ROOT.glob("tests/models/*/model.onnx")])
 
 
+OPERATORS: dict[str, Any] = {
+    "/": lambda a, b: a // b if b else None,
+    "p": lambda a: max(a, 0),
+    "b": lambda *parts: next((a for a in parts if a != 1), 1),
+    "==": lambda a: a == 0,
+    "!=": lambda a: a != 0,
+    ">=": lambda a: a >= 0,
+}
+
+
 def evaluate(rows: list[list[Any]], sizes: list[int | None]) -> list[Any]:
     """What the page computes, in Python: the meaning of the table is the same in both."""
     values: list[Any] = []
@@ -42,14 +52,7 @@ def evaluate(rows: list[list[Any]], sizes: list[int | None]) -> list[Any]:
         elif kind in ("true", "false"):
             value = kind == "true"
         elif None not in args:
-            value = {
-                "/": lambda: args[0] // args[1] if args[1] else None,
-                "p": lambda: max(args[0], 0),
-                "b": lambda: next((a for a in args if a != 1), 1),
-                "==": lambda: args[0] == 0,
-                "!=": lambda: args[0] != 0,
-                ">=": lambda: args[0] >= 0,
-            }[kind]()
+            value = OPERATORS[kind](*args)
         values.append(value)
     return values
 
@@ -62,7 +65,14 @@ def expressions() -> list[Dim | Cond]:
     ]  # fmt: skip
     huge = h * 10**30 + 2**70
     chosen = ite(ge(h, w), h // 2, w // (n + 3))
-    conds = [eq(h, w), ~eq(h, w), divides(32, h), ge(n, -2), eq(h, w) & ge(h, 3), eq(h, 1) | divides(2, w // n)]
+    conds = [
+        eq(h, w),
+        ~eq(h, w),
+        divides(32, h),
+        ge(n, -2),
+        eq(h, w) & ge(h, 3),
+        eq(h, 1) | divides(2, w // n),
+    ]
     return [*map(parse_dim, texts), huge, chosen, n // 3, *conds]
 
 

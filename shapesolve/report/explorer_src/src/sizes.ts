@@ -1,7 +1,7 @@
 // Left column: sizes for the dim names, the contract, the findings.
 
 import type { FindingEntry, TermEntry } from "./data";
-import { counted, fill, h, section } from "./dom";
+import { clipped, counted, fill, h, section } from "./dom";
 import type { State } from "./state";
 
 const LARGEST = 10n ** 12n;
@@ -126,7 +126,7 @@ function termItem(state: State, term: TermEntry): HTMLElement {
   const [sign, word, css] = truth === false ? ["✗", "violated", "bad"] : truth ? ["✓", "holds", "good"] : ["·", "open", ""];
   return h("li", { class: `term ${css}` },
     h("span", { class: "sign", title: word, "aria-label": word }, sign),
-    h("code", {}, term.text), nodeLinks(state, term.nodes, 3));
+    h("code", { title: term.text }, clipped(term.text, 180)), nodeLinks(state, term.nodes, 3));
 }
 
 /** Buttons that jump to nodes. */
@@ -160,7 +160,8 @@ export function findingItem(state: State, finding: FindingEntry): HTMLElement {
       h("span", { class: `badge ${finding.severity}` }, `${finding.severity} ${finding.code}`), " ", finding.title),
     finding.node ? h("div", { class: "muted path" }, finding.node, finding.op ? ` (${finding.op})` : "") : null,
     finding.operands.length
-      ? h("table", { class: "operands" }, h("tbody", {}, finding.operands.map((row) => h("tr", {}, row.map((t) => h("td", {}, t))))))
+      ? h("ul", { class: "operands" }, finding.operands.map(([name, shape, origin]) => h("li", {},
+          h("span", { class: "shape" }, shape), " ", name, " ", h("span", { class: "muted" }, origin))))
       : null,
     finding.steps.length ? h("ol", {}, finding.steps.map(([text]) => h("li", {}, text))) : null,
     finding.notes.map((n) => h("p", { class: "note" }, n)),

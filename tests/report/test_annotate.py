@@ -1,0 +1,232 @@
+"""Annotated models: policies, names that stay, files, and round trips through onnxruntime and onnx_ir."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import shapesolve as ss
+from shapesolve.report.annotate import CONTRACT_KEY, read_contract, read_names
+from shapesolve.report.annotate_file import external_locations, save_annotated
+
+from .broken import CASES, ints, model
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def bundled() -> list[Path]:
+    corpus = os.environ.get("SHAPESOLVE_CORPUS")
+    folders = [ROOT / "examples", ROOT / "tests/models", *([Path(corpus) / "models"] if corpus else [])]
+    return [
+        f
+        for folder in folders
+        for f in sorted(folder.rglob("*.onnx"))
+        if "broken" not in str(f.relative_to(folder))
+    ]
+
+
+def dims(info: onnx.ValueInfoProto) -> list[int | str | None]:
+    return [
+        d.dim_param or (d.dim_value if d.HasField("dim_value") else None)
+        for d in info.type.tensor_type.shape.dim
+    ]
+
+
+def declared(inner: list[int | str | None] | None, output: list[int | str | None]) -> onnx.ModelProto:
+    m = model("g (float[N, 4] X) => (Y) { [a] mid = Relu(X) [b] Y = Identity(mid) }")
+    del m.graph.output[:]
+    m.graph.output.append(helper.make_tensor_value_info("Y", TensorProto.FLOAT, output))
+    if inner is not None:
+        m.graph.value_info.append(helper.make_tensor_value_info("mid", TensorProto.FLOAT, inner))
+    return m
+
+
+# declared mid, declared Y, and what each policy makes of them
+POLICIES = [
+    ("skip", ["K", None], ["out", None], ["K", None], ["out", None]),
+    ("override", ["K", None], ["out", None], ["N", 4], ["out", 4]),
+    ("refine", ["K", None], ["out", None], ["K", 4], ["out", 4]),
+    ("strict", ["K", None], ["out", None], ["K", 4], ["out", 4]),
+    ("skip", None, [None, None], ["N", 4], [None, None]),
+    ("override", None, [None, None], ["N", 4], ["N", 4]),
+    ("refine", None, [None, None], ["N", 4], ["N", 4]),
+    ("skip", ["N", 5], ["N", 4], ["N", 5], ["N", 4]),
+    ("override", [7, 5], ["N", 4], ["N", 4], ["N", 4]),
+    ("refine", ["N", 5], ["N", 4], ["N", 4], ["N", 4]),
+    ("refine", ["N", "width"], ["N", "width"], ["N", 4], ["N", "width"]),
+]
+
+
+@pytest.mark.parametrize(("policy", "inner", "output", "mid", "y"), POLICIES)
+def test_merge_policies(policy: str, inner: object, output: object, mid: object, y: object) -> None:
+    m = declared(inner, output)  # type: ignore[arg-type]
+    before = m.SerializeToString(deterministic=True)
+    out = ss.analyze(m).annotate(policy)
+    assert dims(out.graph.value_info[0]) == mid
+    assert dims(out.graph.output[0]) == y
+    assert m.SerializeToString(deterministic=True) == before
+
+
+def test_strict_fails_on_a_contradiction() -> None:
+    with pytest.raises(ValueError, match="declared as 5"):
+        ss.analyze(declared(["N", 5], ["N", 4])).annotate("strict")
+    with pytest.raises(ValueError, match="policy is"):
+        ss.analyze(declared(None, ["N", 4])).annotate("all")
+
+
+def test_declared_names_of_inputs_and_outputs_stay_and_anonymous_dims_get_names() -> None:
+    m = model("g (float[N, 4] X) => (float[rows, 8] Y) { [a] Y = Concat<axis: int = 1>(X, X) }")
+    m.graph.input.append(helper.make_tensor_value_info("Z", TensorProto.FLOAT, [None, "M"]))
+    out = ss.analyze(m).annotate("override")
+    assert dims(out.graph.input[0]) == ["N", 4]
+    assert dims(out.graph.input[1]) == ["Z_d0", "M"]
+    assert dims(out.graph.output[0]) == ["rows", 8]
+
+
+def test_subgraphs_are_annotated_too() -> None:
+    m, _ = CASES["if_branches"]
+    fixed = onnx.ModelProto()
+    fixed.CopyFrom(m)
+    for attribute in fixed.graph.node[0].attribute:
+        weight = attribute.g.initializer[0]
+        weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight)[:1].repeat(64, 0), weight.name))
+        attribute.g.node.insert(0, helper.make_node("Relu", ["x"], [f"{attribute.name}_a"], name="act"))
+        attribute.g.node[1].input[0] = f"{attribute.name}_a"
+    a = ss.analyze(fixed)
+    assert a.ok
+    for attribute in a.annotate().graph.node[0].attribute:
+        assert {v.name: dims(v) for v in attribute.g.value_info} == {f"{attribute.name}_a": ["batch", 64]}
+        assert dims(attribute.g.output[0]) == ["batch", 8]
+
+
+def test_tensors_inside_functions_are_left_out() -> None:
+    m = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17, "local": 1]>
+        g (float[N, 4] x) => (y) { z = local.twice(x) y = Relu(z) }
+        <domain: "local", opset_import: ["": 17]>
+        twice (a) => (c) { b = Concat<axis: int = 1>(a, a) c = Identity(b) }"""
+    )
+    out = ss.analyze(m).annotate()
+    assert {v.name: dims(v) for v in out.graph.value_info} == {"z": ["N", 8]}
+    assert not out.functions[0].value_info
+
+
+def test_the_contract_is_stored_and_read_back() -> None:
+    a = ss.analyze(ROOT / "examples/unet.onnx")
+    out = a.annotate()
+    assert [p.key for p in out.metadata_props].count(CONTRACT_KEY) == 1
+    read = [ss.parse_cond(t, a.symbols) for t in read_contract(out)]
+    assert read == [t.cond for t in a.contract]
+    again = ss.analyze(out).annotate()
+    assert read_contract(again) == read_contract(out)
+    assert read_contract(onnx.ModelProto()) == []
+
+
+# ---------------------------------------------------------------------- files
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = ss.analyze(ROOT / "examples/unet.onnx")
+    target = tmp_path / "out.onnx"
+    save_annotated(a, target)
+    assert ss.analyze(target).ok
+    content = target.read_bytes()
+
+    def failing(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(OSError, match="disk full"):
+        save_annotated(a, target, "override")
+    assert target.read_bytes() == content
+    assert [f.name for f in tmp_path.iterdir()] == ["out.onnx"]
+
+
+def test_external_data_stays_where_it_is(tmp_path: Path) -> None:
+    m = model("g (float[N, 4] x) => (y) { [fc] y = MatMul(x, w) }", w=[4, 8])
+    source = tmp_path / "model" / "m.onnx"
+    source.parent.mkdir()
+    onnx.save(m, source, save_as_external_data=True, location="m.data", size_threshold=0)
+    a = ss.analyze(source)
+    assert list(external_locations(a.model.proto)) == ["m.data"]
+    with pytest.raises(ValueError, match="keeps weights in files of their own"):
+        save_annotated(a, tmp_path / "elsewhere.onnx")
+    save_annotated(a, source.parent / "annotated.onnx")
+    assert not list(onnx.load(source.parent / "annotated.onnx").graph.value_info)
+    assert ort.InferenceSession(source.parent / "annotated.onnx").get_outputs()[0].shape == ["N", 8]
+
+
+def test_what_protobuf_cannot_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shapesolve.report.annotate_file._LARGEST_PROTOBUF", 100)
+    with pytest.raises(ValueError, match="more than the 2 GiB"):
+        save_annotated(ss.analyze(ROOT / "examples/unet.onnx"), tmp_path / "out.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------------- round trips
+
+
+def values(graph: ir.Graph) -> Iterator[ir.Value]:
+    for node in graph:
+        yield from node.outputs
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                yield from values(attribute.as_graph())
+
+
+@pytest.mark.parametrize("path", bundled(), ids=lambda p: p.parent.name if p.stem == "model" else p.stem)
+def test_every_expression_reads_back_as_the_same_value(path: Path) -> None:
+    a = ss.analyze(path)
+    out = a.annotate("override")
+    invented = read_names(out)
+    kept = {o.name for o in out.graph.output}
+    rng = random.Random(7)
+    points = [{n: rng.randrange(1, 400) for n in a.symbols} for _ in range(4)]
+    memo: dict[tuple[str, ss.Dim], None] = {}
+    for value in values(ir.from_proto(out).graph):
+        shape = a.shapes.get(value.name or "")
+        if value.shape is None or shape is None or value.name in kept:
+            continue
+        for read, dim in zip(value.shape, shape, strict=True):
+            if isinstance(read, int):
+                assert dim == read
+            elif read.value not in invented and dim.free <= a.symbols.keys():
+                memo[read.value or "", dim] = None
+    for text, dim in memo:
+        for point in points:
+            true = dim.evaluate(point)
+            if true is not None and true >= 0:
+                assert ir.SymbolicDim(text).evaluate(point) == true, text
+
+
+@pytest.mark.parametrize("path", [p for p in bundled() if "examples" in str(p)], ids=lambda p: p.stem)
+def test_onnxruntime_loads_annotated_models(path: Path, tmp_path: Path) -> None:
+    a = ss.analyze(path)
+    if not a.ok:
+        return
+    save_annotated(a, tmp_path / "out.onnx", "override")
+    options = ort.SessionOptions()
+    options.log_severity_level = 0
+    ort.InferenceSession(tmp_path / "out.onnx", options, providers=["CPUExecutionProvider"])
+    onnx.checker.check_model(onnx.load(tmp_path / "out.onnx"), full_check=False)
+
+
+def test_an_expression_that_the_grammar_lacks_gets_a_name_that_the_metadata_explains() -> None:
+    m = model(
+        "g (float[N] x, float[_e0] z) => (y) { [cut] c = Slice(x, starts, ends) [pad] y = Concat<axis: int = 0>(c, z) }",
+        starts=ints(-3),
+        ends=ints(2**31),
+    )
+    a = ss.analyze(m)
+    out = a.annotate()
+    for name, text in read_names(out).items():
+        assert name not in a.symbols
+        assert ss.parse_dim(text, a.symbols) in set(a.shapes["y"]) | set(a.shapes["c"])

@@ -1,0 +1,290 @@
+"""Every command: what it prints, its exit code, and one clear error for input that cannot be used."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from typer.testing import CliRunner, Result
+
+from shapesolve.cli import app
+
+ROOT = Path(__file__).resolve().parents[2]
+ATTENTION = str(ROOT / "examples/attention.onnx")
+UNET = str(ROOT / "examples/unet.onnx")
+BROKEN = str(ROOT / "examples/broken_residual.onnx")
+EXTERNAL = str(ROOT / "tests/models/bert_eager__ts/model.onnx")
+
+
+def run(*args: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(app, list(args))
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+def error_of(*args: str) -> str:
+    result = run(*args, code=2)
+    assert result.stdout == ""
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    return lines[0]
+
+
+def test_analyze_tells_shapes_contract_and_findings() -> None:
+    text = run("analyze", ATTENTION).stdout
+    assert "past_key        float32  [batch, 4, past_seq, 16]" in text
+    assert "present_key     float32  [batch, 4, past_seq + seq, 16]" in text
+    assert "total_seq == 1 or total_seq == past_seq + seq" in text
+    assert "warning[SS301]: broadcast of `past_seq + seq` against `total_seq` is open" in text
+    assert "\x1b" not in text
+
+
+def test_analyze_shows_chosen_tensors() -> None:
+    text = run("analyze", ATTENTION, "--tensors", "present_*").stdout
+    assert text.splitlines() == [
+        "tensors   present_key    float32  [batch, 4, past_seq + seq, 16]",
+        "          present_value  float32  [batch, 4, past_seq + seq, 16]",
+    ]
+    assert "no tensor matches" in error_of("analyze", ATTENTION, "--tensors", "nope*")
+
+
+def test_assumptions_and_sizes_are_taken_into_account() -> None:
+    text = run("analyze", ATTENTION, "--assume", "total_seq == past_seq + seq", "--bind", "batch=2").stdout
+    assert "findings  none" in text
+    assert "[2, 4, past_seq + seq, 16]" in text
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [(("check", UNET), 0), (("check", ATTENTION), 0), (("check", BROKEN), 1), (("check", __file__), 2)],
+)
+def test_exit_codes_of_check(args: tuple[str, ...], code: int) -> None:
+    run(*args, code=code)
+
+
+@pytest.mark.parametrize("command", ["analyze", "check"])
+def test_findings_in_every_format(command: str) -> None:
+    code = 1 if command == "check" else 0
+    assert json.loads(run(command, BROKEN, "--format", "json", code=code).stdout)["ok"] is False
+    sarif = json.loads(run(command, BROKEN, "--format", "sarif", code=code).stdout)
+    assert sarif["runs"][0]["results"][0]["ruleId"] == "SS201"
+    github = run(command, BROKEN, "--format", "github", code=code).stdout
+    assert github.startswith("::error file=")
+    assert github.count("\n") == 1
+
+
+def test_prove() -> None:
+    assert run("prove", ATTENTION, "present_key[2] == past_seq + seq").stdout.startswith("proved")
+    refuted = run("prove", UNET, "height >= 9", code=1).stdout
+    assert refuted.splitlines() == ["refuted  height >= 9", "  at        height = 8", "  where     8 < 9"]
+
+
+def test_explain_lists_the_way_from_the_inputs() -> None:
+    text = run("explain", ATTENTION, "present_key").stdout
+    assert text.index("past_key") < text.index("/attn/k_proj/MatMul") < text.index("/attn/Concat_3")
+    assert "did you mean" in error_of("explain", ATTENTION, "present")
+
+
+def test_contract() -> None:
+    assert "height % 8 == 0  needed by 3 nodes" in run("contract", UNET).stdout
+    assert json.loads(run("contract", UNET, "--json").stdout)["terms"][0]["condition"] == "height % 8 == 0"
+    source = run("contract", UNET, "--python").stdout
+    names: dict[str, object] = {}
+    compile(source, "contract", "exec", dont_inherit=True)
+    assert "def check_sizes" in source
+    assert "assert" in run("contract", UNET, "--smtlib").stdout
+    assert "no input sizes run" in run("contract", BROKEN, code=1).stdout
+    assert not names
+
+
+def test_evaluate() -> None:
+    text = run("evaluate", UNET, "--bind", "batch=2", "--bind", "height=16", "--bind", "width=24").stdout
+    assert "mask   float32  [2, 1, 16, 24]" in text
+    broken = run(
+        "evaluate", UNET, "--bind", "batch=2", "--bind", "height=20", "--bind", "width=24", code=1
+    ).stdout
+    assert "height = 20" in broken
+    data = json.loads(run("evaluate", UNET, "--bind", "batch=2", "--json").stdout)
+    assert data["open"] == {"image": "[batch, 3, height, width]", "mask": "[batch, 1, height, width]"}
+    assert "its names are batch, height, width" in error_of("evaluate", UNET, "--bind", "depth=3")
+
+
+def test_verify_runs_the_model() -> None:
+    text = run("verify", UNET, "--runs", "2").stdout
+    assert text.count("agrees") == 2
+    text = run("verify", UNET, "--bind", "batch=1", "--bind", "height=8", "--bind", "width=16").stdout
+    assert "batch = 1, height = 8, width = 16   agrees   28 tensors compared" in text
+
+
+def test_verify_says_why_it_cannot() -> None:
+    assert "its weights are not there" in error_of("verify", EXTERNAL)
+    assert "no sizes with height = 7 were found" in error_of("verify", UNET, "--bind", "height=7")
+    assert "no input sizes run" in error_of("verify", BROKEN)
+
+
+def test_diff(tmp_path: Path) -> None:
+    annotated = tmp_path / "annotated.onnx"
+    run("annotate", ATTENTION, "-o", str(annotated))
+    assert "present_key  same" in run("diff", ATTENTION, str(annotated)).stdout
+    assert json.loads(run("diff", BROKEN, UNET, "--json", code=1).stdout)["same"] is False
+
+
+def test_scan(tmp_path: Path) -> None:
+    for name in ("unet", "broken_residual"):
+        shutil.copy(ROOT / f"examples/{name}.onnx", tmp_path)
+    text = run("scan", str(tmp_path), "--jobs", "1", code=1).stdout
+    assert "1 ok, 1 conflict" in text
+    assert "nothing" not in text
+    assert "no .onnx file" in error_of("scan", str(ROOT / "docs"))
+
+
+def test_ops() -> None:
+    assert run("ops", "LayerNormalization").stdout.split()[:2] == ["ai.onnx", "LayerNormalization"]
+    assert len(json.loads(run("ops", "--json").stdout)) > 400
+
+
+def test_annotate_does_not_touch_the_model() -> None:
+    before = Path(UNET).read_bytes()
+    assert "the original is never touched" in error_of("annotate", UNET, "-o", UNET)
+    assert Path(UNET).read_bytes() == before
+
+
+# ---------------------------------------------------------------------- input that cannot be used
+
+
+def saved(
+    path: Path,
+    *nodes: onnx.NodeProto,
+    dims: object = ("N",),
+    opset: tuple[str, int] = ("", 17),
+    ins: str = "x",
+) -> str:
+    graph = helper.make_graph(
+        list(nodes),
+        "g",
+        [helper.make_tensor_value_info(i, TensorProto.FLOAT, dims) for i in ins.split()],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid(*opset)], ir_version=8), path)
+    return str(path)
+
+
+RELU = helper.make_node("Relu", ["x"], ["y"], name="act")
+NESTED = "(" * 100_000 + "height" + ")" * 100_000
+
+
+def test_files_that_are_no_models(tmp_path: Path) -> None:
+    cut, junk = tmp_path / "cut.onnx", tmp_path / "junk.onnx"
+    cut.write_bytes(Path(UNET).read_bytes()[:500])
+    junk.write_text("hello")
+    assert "there is no file" in error_of("analyze", str(tmp_path / "none.onnx"))
+    assert "is a directory" in error_of("analyze", str(tmp_path))
+    assert "is truncated" in error_of("analyze", str(cut))
+    assert "is not an ONNX model" in error_of("analyze", str(junk))
+
+
+def test_graphs_that_make_no_sense(tmp_path: Path) -> None:
+    file = tmp_path / "m.onnx"
+    assert "which nothing in the graph produces" in error_of("check", saved(file, RELU, ins="z"))
+    assert "has two producers" in error_of("check", saved(file, RELU, RELU))
+    loop = [helper.make_node("Relu", ["b"], ["y"]), helper.make_node("Relu", ["y"], ["b"])]
+    assert "cycle" in error_of("check", saved(file, *loop))
+    assert "no opset_import" in error_of("check", saved(file, RELU, opset=("acme", 1)))
+    assert "two inputs named" in error_of("check", saved(file, RELU, ins="x x"))
+
+
+def test_dims_that_make_no_sense(tmp_path: Path) -> None:
+    file = tmp_path / "m.onnx"
+    assert "10,000 characters long" in error_of("check", saved(file, RELU, dims=["a" * 10_000]))
+    assert "200,006 characters long" in error_of("check", saved(file, RELU, dims=[NESTED]))
+    assert len(error_of("analyze", UNET, "--assume", f"{NESTED} == 1")) < 1000
+    run("check", saved(file, RELU, dims=[]))
+    run("check", saved(file, RELU, dims=[-3]))
+    assert "SS101" in run("check", saved(file, helper.make_node("Foo", ["x"], ["y"]))).stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("analyze", UNET, "--bind", "height"), "--bind takes NAME=SIZE"),
+        (("analyze", UNET, "--bind", "height=-1"), "--bind takes NAME=SIZE"),
+        (("analyze", UNET, "--bind", "depth=3"), "no input of the model has a dim named 'depth'"),
+        (("analyze", UNET, "--assume", "height =="), "expected a number"),
+        (("analyze", UNET, "--assume", "depth == 1"), "the model's inputs have"),
+        (("analyze", UNET, "--broadcast", "maybe"), "broadcast is"),
+        (("prove", UNET, "nothing[1] == 2"), "the model has no tensor 'nothing'"),
+        (("prove", UNET, "mask[9] == 2"), "it has no axis 9"),
+        (("annotate", UNET, "-o", "/nowhere/x.onnx"), "cannot write"),
+        (("annotate", UNET, "-o", "x.onnx", "--policy", "all"), "policy is skip, override, refine or strict"),
+        (("scan", "/nowhere"), "there is no file"),
+        (("scan", UNET, "--dask", "tcp://127.0.0.1:1"), "Dask"),
+        (("ops", "Nope"), "no operator matches"),
+    ],
+)
+def test_arguments_that_make_no_sense(args: tuple[str, ...], said: str) -> None:
+    if "--dask" in args:
+        pytest.importorskip("distributed")
+    assert said in error_of(*args)
+
+
+def test_control_characters_in_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    node = helper.make_node("MatMul", ["x", "x"], ["y"], name="\x1b[31mevil\n\u202e")
+    text = run("check", saved(tmp_path / "m.onnx", node, dims=[3, 4]), code=1).stdout
+    assert "\x1b" not in text
+    assert "\\x1b[31mevil\\n\\u202e" in text
+
+
+# ---------------------------------------------------------------------- the process
+
+
+def process(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "shapesolve", *args], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_help_of_every_command_has_an_example() -> None:
+    names = [c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands]
+    assert {
+        "analyze",
+        "check",
+        "contract",
+        "diff",
+        "evaluate",
+        "explain",
+        "ops",
+        "prove",
+        "scan",
+        "verify",
+    } <= set(names)
+    for name in names:
+        text = run(name, "--help").stdout
+        assert "Example" in text
+        assert f"shapesolve {name} " in text
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['shapesolve', '--help']\n"
+        "from shapesolve.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print(*(m for m in ('z3', 'sympy', 'onnxruntime', 'rich', 'IPython') if m in sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert "Usage" in done.stdout
+    assert done.stderr.strip() == ""
+
+
+def test_a_pipe_that_closes_early_is_no_error() -> None:
+    command = f"'{sys.executable}' -m shapesolve ops | head -1"
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr

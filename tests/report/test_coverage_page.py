@@ -1,0 +1,29 @@
+"""The operator table is current and complete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+
+from shapesolve.report.coverage import coverage, render_coverage
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/operators.md"
+
+
+def test_no_operator_of_the_installed_onnx_is_missing() -> None:
+    rows = {(r.domain, r.op_type, r.since) for r in coverage()}
+    schemas = onnx.defs.get_all_schemas_with_history()
+    assert {(s.domain, s.name, s.since_version) for s in schemas} <= rows
+
+
+def test_every_row_says_how() -> None:
+    assert {r.how for r in coverage()} <= {"signature", "function", "body", "fallback", "schema"}
+    assert any(r.values for r in coverage() if r.op_type == "Reshape")
+
+
+def test_the_page_is_current() -> None:
+    """`python -m shapesolve.report.coverage docs/operators.md` writes it again."""
+    text = PAGE.read_text("utf-8")
+    if f"of onnx {onnx.__version__} " in text:  # another onnx has other operators
+        assert text == render_coverage()

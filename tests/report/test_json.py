@@ -1,0 +1,31 @@
+"""The JSON report: one layout, everything in it, the same bytes every time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import shapesolve as ss
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_layout() -> None:
+    data = json.loads(ss.analyze(ROOT / "examples/attention.onnx").to_json())
+    assert data["version"] == 1
+    assert data["model"] == "attention.onnx"
+    assert data["tensors"]["present_key"] == {"dtype": "float32", "shape": ["batch", 4, "past_seq + seq", 16]}
+    assert data["contract"][0]["condition"] == "total_seq == 1 or total_seq == past_seq + seq"
+    assert data["findings"][0]["code"] == "SS301"
+
+
+def test_the_same_bytes_every_time() -> None:
+    texts = {ss.analyze(ROOT / f"examples/{n}.onnx").to_json() for n in ("unet", "unet", "unet")}
+    assert len(texts) == 1
+
+
+def test_a_model_with_conflicts_has_no_contract() -> None:
+    data = json.loads(ss.analyze(ROOT / "examples/broken_matmul.onnx").to_json())
+    assert data["ok"] is False
+    assert data["contract"] == []
+    assert data["findings"][0]["steps"]

@@ -1,0 +1,69 @@
+"""The pass for onnx_ir and the adapter for Model Explorer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx_ir as ir
+import pytest
+
+import shapesolve as ss
+from shapesolve.onnx_ir import ShapePass, infer_symbolic_shapes
+
+ROOT = Path(__file__).resolve().parents[2]
+ATTENTION = ROOT / "examples/attention.onnx"
+
+
+def shapes(model: ir.Model) -> dict[str, str]:
+    return {v.name or "": str(v.shape) for node in model.graph for v in node.outputs}
+
+
+def test_the_pass_fills_in_shapes_once() -> None:
+    model = ir.load(ATTENTION)
+    run = ShapePass()
+    assert run(model).modified
+    assert shapes(model)["present_key"] == "[batch,4,past_seq + seq,16]"
+    assert all(v.shape is not None for node in model.graph for v in node.outputs)
+    assert run.analysis is not None
+    assert run.analysis.ok
+    assert not run(model).modified
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [("skip", "[K,4]"), ("override", "[N,4]"), ("refine", "[K,4]")],
+)
+def test_policies(policy: str, expected: str) -> None:
+    value = ir.Value(name="x", shape=ir.Shape(["N", 4]), type=ir.TensorType(ir.DataType.FLOAT))
+    inner = ir.node("Relu", [value])
+    inner.outputs[0].name, inner.outputs[0].shape = "mid", ir.Shape(["K", 4])
+    last = ir.node("Relu", [inner.outputs[0]])
+    last.outputs[0].name = "y"
+    graph = ir.Graph([value], last.outputs, nodes=[inner, last], opset_imports={"": 17})
+    model = infer_symbolic_shapes(ir.Model(graph, ir_version=8), policy=policy)  # type: ignore[arg-type]
+    assert str(inner.outputs[0].shape) == expected
+    assert str(model.graph.outputs[0].shape) == "[N,4]"
+    inner.outputs[0].shape = ir.Shape(["N", 5])
+    with pytest.raises(ValueError, match="declared as 5"):
+        infer_symbolic_shapes(model, policy="strict")
+    with pytest.raises(ValueError, match="policy is"):
+        infer_symbolic_shapes(model, policy="all")  # type: ignore[arg-type]
+
+
+def test_model_explorer_shows_shapes_and_findings() -> None:
+    pytest.importorskip("model_explorer")
+    from shapesolve.model_explorer import ShapesolveAdapter, graphs_of
+
+    (graph,) = ShapesolveAdapter().convert(str(ATTENTION), {})["graphs"]
+    by_name = {a.value: n for n in graph.nodes for a in n.attrs if a.key == "name"}
+    add = by_name["/attn/Add"]
+    assert [a.key for a in add.attrs if a.key.startswith("SS")] == ["SS301"]
+    assert add.style is not None
+    assert add.namespace == "attn"
+    concat = by_name["/attn/Concat_3"]
+    tags = {a.key: a.value for a in concat.outputsMetadata[0].attrs}
+    assert tags["tensor_shape"] == "float32 [batch, 4, past_seq + seq, 16]"
+    nested = graphs_of(ss.analyze(ROOT / "tests/models/script_loop_if__ts/model.onnx"))
+    ids = {g.id for g in nested}
+    assert len(nested) > 1
+    assert all(s in ids for g in nested for n in g.nodes for s in n.subgraphIds)

@@ -1,0 +1,62 @@
+"""SARIF 2.1.0 and GitHub annotations. With SHAPESOLVE_SARIF_SCHEMA naming the official schema's file, validation against it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import shapesolve as ss
+from shapesolve.analysis.findings import CODES
+from shapesolve.report.github import annotation_lines, command
+from shapesolve.report.sarif import LEVELS, sarif_text
+
+from .broken import CASES
+
+
+def document() -> dict[str, object]:
+    found = [
+        (f"models/{n} 1.onnx", ss.analyze(m, assume=a).diagnostics) for n, (m, a) in list(CASES.items())[::6]
+    ]
+    data: dict[str, object] = json.loads(sarif_text(found, {"/tmp/bad.onnx": "is truncated"}))
+    return data
+
+
+def test_what_the_standard_asks_for() -> None:
+    data = document()
+    assert data["version"] == "2.1.0"
+    (run,) = data["runs"]  # type: ignore[misc]
+    rules = run["tool"]["driver"]["rules"]
+    assert [r["id"] for r in rules] == list(CODES)
+    assert run["results"]
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["level"] in LEVELS.values()
+        assert result["message"]["text"]
+        (location,) = result["locations"]
+        assert " " not in location["physicalLocation"]["artifactLocation"]["uri"]
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"] is False
+    assert invocation["toolExecutionNotifications"][0]["message"]["text"] == "is truncated"
+
+
+@pytest.mark.skipif(
+    "SHAPESOLVE_SARIF_SCHEMA" not in os.environ, reason="SHAPESOLVE_SARIF_SCHEMA names no schema file"
+)
+def test_it_validates_against_the_official_schema() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(Path(os.environ["SHAPESOLVE_SARIF_SCHEMA"]).read_text("utf-8"))
+    jsonschema.Draft4Validator(schema).validate(document())
+
+
+def test_github_commands_are_escaped() -> None:
+    assert (
+        command("error", "50%\nbad", "a,b:c.onnx", "x: y")
+        == "::error file=a%2Cb%3Ac.onnx,title=x%3A y::50%25%0Abad"
+    )
+    model, assume = CASES["matmul_inner"]
+    (line,) = annotation_lines([("m.onnx", ss.analyze(model, assume=assume).diagnostics)])
+    assert line.startswith("::error file=m.onnx,title=SS201 MatMul cannot multiply these shapes::")
+    assert "\n" not in line

@@ -1,0 +1,67 @@
+"""`shapesolve.testing` and the pytest plugin."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from shapesolve.testing import assert_contract, assert_ok, assert_shapes
+
+ROOT = Path(__file__).resolve().parents[2]
+ATTENTION = ROOT / "examples/attention.onnx"
+UNET = ROOT / "examples/unet.onnx"
+BROKEN = ROOT / "examples/broken_residual.onnx"
+
+pytest_plugins = ["pytester"]
+
+
+def test_shapes() -> None:
+    a = assert_shapes(
+        ATTENTION, {"present_key": ["batch", 4, "seq + past_seq", 16], "attn_output": [None, "seq", 64]}
+    )
+    assert_shapes(a, {"present_value": ["batch", 4, "past_seq + seq", 16]})
+    with pytest.raises(AssertionError) as caught:
+        assert_shapes(a, {"present_key": ["batch", 4, "seq", 17], "attn_output": ["batch"], "nothing": []})
+    assert str(caught.value).splitlines() == [
+        "shapes differ",
+        "  present_key[2]: past_seq + seq, expected seq (they differ at past_seq = 1)",
+        "  present_key[3]: 16, expected 17",
+        "  attn_output: [batch, seq, 64], expected ['batch']",
+        "  nothing: the model has no such tensor",
+    ]
+
+
+def test_contracts() -> None:
+    assert_contract(UNET, ["height % 4 == 0", "height % 8 == 0", "width == 8*(width//8)"])
+    assert_contract(UNET, ["height % 4 == 0"], exact=False)
+    with pytest.raises(AssertionError, match="the model also needs width % 8 == 0"):
+        assert_contract(UNET, ["height % 8 == 0"])
+    with pytest.raises(AssertionError, match="the model does not need height % 16 == 0"):
+        assert_contract(UNET, ["height % 16 == 0", "width % 8 == 0"])
+    with pytest.raises(AssertionError, match="expected a number"):
+        assert_contract(UNET, ["height =="])
+
+
+def test_conflicts() -> None:
+    assert_ok(UNET)
+    with pytest.raises(AssertionError, match="Add cannot broadcast these shapes"):
+        assert_ok(BROKEN)
+
+
+def test_plugin(pytester: pytest.Pytester) -> None:
+    for path in (UNET, BROKEN, ATTENTION):
+        shutil.copy(path, pytester.path)
+    plugin = ("-p", "shapesolve.pytest_plugin") if "shapesolve" not in _installed() else ()
+    pytester.runpytest(*plugin).assert_outcomes()
+    result = pytester.runpytest(*plugin, "--shapesolve")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*error*SS201*: Add cannot broadcast these shapes"])
+    pytester.runpytest(*plugin, "--shapesolve-strict").assert_outcomes(passed=1, failed=2)
+
+
+def _installed() -> set[str]:
+    from importlib.metadata import entry_points
+
+    return {e.name for e in entry_points(group="pytest11")}
