@@ -114,3 +114,12 @@ def _at(proof: Proof) -> str:
     names = proof.shown or tuple(proof.counterexample)
     sizes = ", ".join(f"{n} = {proof.counterexample[n]}" for n in names if n in proof.counterexample)
     return f" (they differ at {sizes})" if sizes else ""
+
+
+def __getattr__(name: str) -> Any:
+    """`assert_exportable` of `shapesolve.torch`, loaded when it is asked for: PyTorch is optional."""
+    if name == "assert_exportable":
+        import importlib
+
+        return importlib.import_module("shapesolve.torch.testing").assert_exportable
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

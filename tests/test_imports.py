@@ -27,12 +27,13 @@ ALLOWED: dict[str, set[str]] = {
     "onnx_ir": EVERYTHING,
     "pytest_plugin": EVERYTHING,
     "testing": EVERYTHING,
+    "torch": EVERYTHING,
     "__init__": EVERYTHING,
     "__main__": {"cli"},
 }
 
 # Loaded when first needed, never by `import shapesolve`.
-LAZY = ["IPython", "onnxruntime", "rich", "sympy", "typer", "z3"]
+LAZY = ["IPython", "onnxruntime", "rich", "sympy", "torch", "typer", "z3"]
 
 
 def imports_of(source: str, module: str, *, is_package: bool) -> Iterator[tuple[int, str]]:

@@ -152,7 +152,7 @@ def _story(
             if links and spot.axis is not None:
                 step = chain_step(spot, links, analysis)
                 steps.setdefault(step.text, step)
-            nodes.update(dict.fromkeys(reversed(tracer.labels(spot))))
+        nodes.update(dict.fromkeys(tracer.behind(entry)))
         if index != meeting:
             text = need_text(constraint, entry, analysis)
             steps.setdefault(text, Step(constraint.origin.node, constraint.origin.op_type, "", text))

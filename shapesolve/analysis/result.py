@@ -59,15 +59,17 @@ class Analysis:
         self.shapes: dict[str, Shape] = {}
         self.dtypes: dict[str, int] = {}
         self.values: dict[str, Value] = {}
-        current = walk.current
+        shapes, dtypes, values = self.shapes, self.dtypes, self.values
+        current = walk.current if walk.facts.changed else None
         for name, known in walk.tensors.items():
-            known = current(known)
+            if current is not None:
+                known = current(known)
             if isinstance(known, Tensor):
-                self.dtypes[name] = known.dtype
+                dtypes[name] = known.dtype
                 if known.shape is not None:
-                    self.shapes[name] = known.shape
+                    shapes[name] = known.shape
                 if known.value is not None:
-                    self.values[name] = known.value
+                    values[name] = known.value
 
     # ------------------------------------------------------------------ constraints
 
@@ -130,7 +132,7 @@ class Analysis:
         """What the input sizes must satisfy for the model to run, irredundant, in terms of the input symbols."""
         from ..solver.contract import find_contract
 
-        return find_contract(self.constraints, self.facts, self.symbols, self.rlimit)
+        return find_contract(self.constraints, self.facts, self.symbols, self.rlimit, self.walk.usual)
 
     @cached_property
     def conflicts(self) -> Sequence[Conflict]:
@@ -209,7 +211,8 @@ class Analysis:
         """
         shape = self.shapes.get(tensor)
         if shape is None:
-            raise KeyError(f"the rank of tensor {tensor!r} is not known" if tensor in self.dtypes else f"the model has no tensor {tensor!r}")
+            known = tensor in self.dtypes
+            raise KeyError(f"the rank of tensor {tensor!r} is not known" if known else f"the model has no tensor {tensor!r}")
         size = item_size(self.dtypes[tensor])
         if not size:
             raise ValueError(f"the elements of tensor {tensor!r} have no fixed size")

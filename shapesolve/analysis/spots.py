@@ -153,6 +153,13 @@ class SpotTracer(Tracer):
                 found.update(dict.fromkeys(self._feeding(spot.tensor)))
         return tuple(found)
 
+    def behind(self, entry: Entry) -> tuple[str, ...]:
+        """Nodes behind all sides of a condition; of a rule that speaks of one tensor only, behind all that its node reads."""
+        spots = spots_of(entry, self.analysis)
+        if len({s.tensor for s in spots}) < 2 and entry.node is not None:
+            spots = (*spots, *input_spots(entry.node, entry.prefix, self.analysis))
+        return tuple(dict.fromkeys(label for spot in spots for label in reversed(self.labels(spot))))
+
     def _feeding(self, tensor: str) -> list[str]:
         labels: dict[str, None] = {}
         stack, seen = [tensor], {tensor}

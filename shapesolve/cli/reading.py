@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from .app import app
 from .console import FOUND, OK, Format, TextOrJson, fail, say, show
 from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, Model, load, sizes_of
+from .source import check_source
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -54,7 +56,13 @@ def analyze(
 
 @app.command()
 def check(
-    model: Model,
+    model: Annotated[Path | None, typer.Argument(metavar="MODEL", help="The ONNX file.")] = None,
+    torch: Annotated[
+        str | None,
+        typer.Option(
+            "--torch", metavar="MODULE:FACTORY", help="Check the PyTorch module that a function makes."
+        ),
+    ] = None,
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
@@ -68,7 +76,15 @@ def check(
         shapesolve check model.onnx || exit 1
 
         shapesolve check model.onnx --format github
+
+        shapesolve check --torch package.module:factory
     """
+    if torch is not None:
+        if model is not None or bind:
+            fail("--torch takes the place of the model, and its factory gives the sizes")
+        check_source(torch, assume, broadcast, Format.json if json else format)
+    if model is None:
+        fail("give a model, or --torch package.module:factory")
     a = load(model, assume, bind, broadcast)
     if json or format is not Format.text:
         text = _findings(a, Format.json if json else format)
@@ -216,7 +232,7 @@ def prove(
     a = load(model, assume, bind, broadcast)
     try:
         proof = a.prove(claim)
-    except (DimSyntaxError, KeyError, IndexError, ValueError) as e:
+    except (DimSyntaxError, KeyError, IndexError) as e:
         fail(str(e.args[0]) if e.args else str(e))
     from ..report.verdict import verdict_lines
 

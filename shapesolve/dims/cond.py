@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from math import gcd
 from typing import Any
 
-from .core import _LOCK, Dim, IntoDim, Substitution, _dropper, as_dim, make_dim
+from .core import _LOCK, Dim, IntoDim, Substitution, _dropper, as_dim, make_dim, of_atom
+from .division import exact_quotient, shared
 
 
 class Cond:
@@ -157,6 +158,8 @@ def _relation(kind: str, d: Dim) -> Cond:
             return FALSE
         if hi == 0:
             return _relation("==", d)
+        if lo is None and _is_product_of_sizes(d):
+            return TRUE
         return _clamped(kind, d) or _unfloored(d) or _make(kind, (d,))
     never = d.const % g != 0
     if not never:
@@ -169,6 +172,19 @@ def _relation(kind: str, d: Dim) -> Cond:
     if never:
         return truth(kind == "!=")
     return _clamped(kind, d) or _make(kind, (d,))
+
+
+def _is_product_of_sizes(d: Dim) -> bool:
+    """Is it a product of factors >= 0, multiplied out: ``batch*boxes - batch*pos(boxes - 10)``?"""
+    if d.const or len(d.terms) < 2:
+        return False
+    common = d.terms[0][0]
+    for mono, _ in d.terms[1:]:
+        common = shared(common, mono)
+    if not common or any((lo := of_atom(a).lo) is None or lo < 0 for a in common):
+        return False
+    rest = exact_quotient(d, make_dim(((common, 1),), 0))
+    return rest is not None and rest.lo is not None and rest.lo >= 0
 
 
 def _unfloored(d: Dim) -> Cond | None:

@@ -189,7 +189,7 @@ def _cancel(n: Dim, d: Dim) -> tuple[Dim, Dim]:
     if not n.const and not d.const and n.terms:
         common = n.terms[0][0]
         for mono, _ in (*n.terms[1:], *d.terms):
-            common = _shared(common, mono)
+            common = shared(common, mono)
             if not common:
                 break
         if common:
@@ -215,7 +215,8 @@ def _strip(p: Dim, common: Monomial) -> Dim:
     return from_terms(table, const)
 
 
-def _shared(a: Monomial, b: Monomial) -> Monomial:
+def shared(a: Monomial, b: Monomial) -> Monomial:
+    """The factors that two monomials have in common."""
     pool = list(b)
     out = []
     for atom in a:

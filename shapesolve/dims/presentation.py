@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import gcd
 from typing import NamedTuple
 
-from .core import ONE, ZERO, Atom, Dim, Monomial, from_terms, make_dim
+from .core import ONE, ZERO, Atom, Dim, Monomial, constant, from_terms, make_atom, make_dim, of_atom
 from .division import floor_div
 
 #: a larger polynomial is written as it is stored
@@ -36,7 +36,7 @@ def pieces_of(dim: Dim) -> tuple[list[Piece], int]:
     """Pieces and a constant that add up to `dim`."""
     pieces: list[Piece] = []
     if len(dim.terms) <= _LARGEST:
-        dim = _without_remainders(dim, pieces)
+        dim = _without_remainders(_rounded_down(dim), pieces)
         dim = _without_maxima(dim, pieces)
     pieces.extend(Piece(c, mono) for mono, c in dim.terms)
     return pieces, dim.const
@@ -58,6 +58,19 @@ def _times(dim: Dim, mono: Monomial, factor: int) -> Dim:
 
 def _length(dim: Dim) -> int:
     return len(dim.terms) + (dim.const != 0)
+
+
+def _rounded_down(dim: Dim) -> Dim:
+    """``x - (x + 3)//4``, which is how three quarters of x are kept, as ``3*x//4`` (not in canonical form)."""
+    for mono, c in dim.terms:
+        if c > 0 or len(mono) > 1 or mono[0].kind != "//" or mono[0].args[1].terms:
+            continue
+        n, k = mono[0].args[0], mono[0].args[1].const
+        rest = dim - make_dim(((mono, c),), 0) + make_dim(tuple((m, c) for m, _ in n.terms), 0)
+        if _length(rest) + 1 < _length(dim) and all(0 < 2 * a < k for _, a in n.terms):
+            opposite = make_dim(tuple((m, k - a) for m, a in n.terms), k - 1 - n.const)
+            return _rounded_down(rest + of_atom(make_atom("//", opposite, constant(k))).scale(-c))
+    return dim
 
 
 def _without_remainders(dim: Dim, pieces: list[Piece]) -> Dim:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _UNREAD: Any = object()
 # A key holds the attributes as bytes. Bounds in elements of a tensor and in bytes of an attribute.
 _LARGEST_TENSOR_IN_KEY = 64
-_LARGEST_IN_KEY = 4096
+LARGEST_IN_KEY = 4096
 
 _FIELD_KINDS = {
     "f": AttributeProto.FLOAT,
@@ -54,11 +54,11 @@ class Node:
     __slots__ = (
         "_attributes",
         "_folder",
-        "_key",
         "_proto",
         "domain",
         "index",
         "inputs",
+        "key",
         "name",
         "op_type",
         "outputs",
@@ -78,12 +78,22 @@ class Node:
     """Position in the stored order of its graph."""
     subgraphs: tuple[tuple[str, Graph], ...]
     """Attribute name and graph; a list of graphs gives `name[0]`, `name[1]`, …"""
+    key: Hashable | None
+    """A memo key: equal for nodes that compute the same function of their inputs.
+
+    Equal keys mean the same domain, operator, overload, numbers of inputs and outputs, positions left
+    empty, and attributes; the opset version is the caller's to add. None when that is not decided by the
+    node alone (subgraphs, references to attributes of a function call, external data) or would cost too
+    much (large attributes).
+    """
 
     def __init__(
         self,
         proto: onnx.NodeProto,
         op_type: str,
         domain: str,
+        overload: str,
+        name: str,
         inputs: tuple[str, ...],
         outputs: tuple[str, ...],
         index: int,
@@ -91,16 +101,16 @@ class Node:
     ) -> None:
         self.op_type = op_type
         self.domain = domain
-        self.overload = proto.overload
-        self.name = proto.name
+        self.overload = overload
+        self.name = name
         self.inputs = inputs
         self.outputs = outputs
         self.index = index
         self.subgraphs = ()
         self._proto = proto
         self._folder = folder
+        self.key = None
         self._attributes = _UNREAD
-        self._key = _UNREAD
 
     @property
     def label(self) -> str:
@@ -119,20 +129,6 @@ class Node:
             values = {a.name: self._value(a, graphs) for a in self._proto.attribute}
             self._attributes = MappingProxyType(values)
         result: Mapping[str, Any] = self._attributes
-        return result
-
-    @property
-    def key(self) -> Hashable | None:
-        """A memo key: equal for nodes that compute the same function of their inputs.
-
-        Equal keys mean the same domain, operator, overload, numbers of inputs and outputs, positions left
-        empty, and attributes; the opset version is the caller's to add. None when that is not decided by the
-        node alone (subgraphs, references to attributes of a function call, external data) or would cost too
-        much (large attributes).
-        """
-        if self._key is _UNREAD:
-            self._key = self._make_key()
-        result: Hashable | None = self._key
         return result
 
     @property
@@ -155,29 +151,6 @@ class Node:
     def __repr__(self) -> str:
         domain = f"{self.domain}:" if self.domain else ""
         return f"Node({domain}{self.op_type} {self.label!r}: {self.inputs} -> {self.outputs})"
-
-    def _make_key(self) -> Hashable | None:
-        if self.subgraphs:
-            return None
-        inputs, outputs = self.inputs, self.outputs
-        parts: list[Hashable] = [
-            self.domain,
-            self.op_type,
-            self.overload,
-            _presence(inputs) if "" in inputs else len(inputs),
-            _presence(outputs) if "" in outputs else len(outputs),
-        ]
-        attributes = self._proto.attribute
-        if len(attributes) > 1:
-            attributes = sorted(attributes, key=_name)
-        for attribute in attributes:
-            if attribute.ref_attr_name or not _fits_in_key(attribute):
-                return None
-            part = attribute.SerializeToString()
-            if len(part) > _LARGEST_IN_KEY:
-                return None
-            parts.append(part)
-        return tuple(parts)
 
     def _value(self, attribute: AttributeProto, graphs: Mapping[str, Graph]) -> Any:
         if attribute.ref_attr_name:
@@ -222,16 +195,14 @@ def read_attributes(protos: Any, folder: DataFolder | None, owner: str) -> Mappi
     return MappingProxyType(values)
 
 
-def _name(attribute: AttributeProto) -> str:
-    return attribute.name
-
-
-def _presence(names: tuple[str, ...]) -> tuple[bool, ...]:
+def presence(names: tuple[str, ...]) -> tuple[bool, ...]:
+    """Which of the names are not empty."""
     return tuple([bool(name) for name in names])
 
 
-def _fits_in_key(attribute: AttributeProto) -> bool:
-    kind = attribute.type or attribute_kind(attribute)
+def fits_in_key(attribute: AttributeProto) -> bool:
+    """May a key hold the attribute?"""
+    kind = attribute_kind(attribute)
     return kind not in _LARGE_KINDS and (kind != AttributeProto.TENSOR or _is_small(attribute.t))
 
 
@@ -249,8 +220,18 @@ def _text(value: bytes) -> str | bytes:
         return value
 
 
+#: numbers and texts, and lists of these
+PLAIN_KINDS = frozenset(range(AttributeProto.FLOAT, AttributeProto.STRING + 1)) | frozenset(
+    range(AttributeProto.FLOATS, AttributeProto.STRINGS + 1)
+)
 _LARGE_KINDS = frozenset(
-    (AttributeProto.TENSORS, AttributeProto.SPARSE_TENSOR, AttributeProto.SPARSE_TENSORS)
+    (
+        AttributeProto.TENSORS,
+        AttributeProto.SPARSE_TENSOR,
+        AttributeProto.SPARSE_TENSORS,
+        AttributeProto.GRAPH,
+        AttributeProto.GRAPHS,
+    )
 )
 _READERS: dict[int, Callable[[AttributeProto, DataFolder | None, str], Any]] = {
     AttributeProto.FLOAT: lambda a, _folder, _name: a.f,

@@ -7,7 +7,7 @@ rather than by recursion keeps deep nesting away from Python's stack.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -18,26 +18,24 @@ from .constant import Constant, SparseConstant, check_dims
 from .errors import ModelError, check_text, quoted
 from .external import DataFolder
 from .model import Graph
-from .node import Node, attribute_kind
+from .node import LARGEST_IN_KEY, PLAIN_KINDS, Node, attribute_kind, fits_in_key, presence
 from .order import topological_order
 from .types import TypeReader, ValueType
 
 DEEPEST_NESTING = 256
 
-_PLAIN_KINDS = frozenset(range(AttributeProto.FLOAT, AttributeProto.STRING + 1)) | frozenset(
-    range(AttributeProto.FLOATS, AttributeProto.STRINGS + 1)
-)
-
 
 class Reading:
     """What all scopes of one model share while it is read."""
 
-    __slots__ = ("folder", "ir_version", "types")
+    __slots__ = ("folder", "ir_version", "keys", "types")
 
     def __init__(self, ir_version: int, folder: DataFolder | None) -> None:
         self.ir_version = ir_version
         self.folder = folder
         self.types = TypeReader()
+        self.keys: dict[Hashable, Hashable] = {}
+        """Keys of nodes, so that equal ones are the same object."""
 
 
 class Scope:
@@ -98,29 +96,37 @@ class Scope:
         seen = {"", *self.given}
         before, outputs_total = len(seen), 0
         knows, learn, add = seen.issuperset, seen.update, nodes.append
-        texts: dict[str, str] = {}
-        share = texts.setdefault
+        texts: set[str] = set()
+        kinds: set[tuple[Any, ...]] = set()
+        keys = self.reading.keys
         for index, proto in enumerate(self.proto.node):
-            inputs, outputs = tuple(proto.input), tuple(proto.output)
-            op_type, domain = proto.op_type, proto.domain
+            inputs, outputs = tuple(proto.input[:]), tuple(proto.output[:])
+            op_type, domain, name, overload = proto.op_type, proto.domain, proto.name, proto.overload
             if domain == "ai.onnx":
                 domain = ""
-            node = Node(proto, share(op_type, op_type), domain, inputs, outputs, index, folder)
+            node = Node(proto, op_type, domain, overload, name, inputs, outputs, index, folder)
             if not knows(inputs):
                 late[index] = [name for name in inputs if name not in seen]
             attributes = proto.attribute
+            kind = (op_type, len(inputs), len(outputs), domain, overload)
+            kinds.add(kind)
+            key: Hashable = kind
             if attributes:
-                self._check_attributes(node, attributes)
+                stored = self._read_attributes(node, attributes)
+                key = None if stored is None else (kind, *stored)
+            if "" in inputs or "" in outputs:
+                key = key and (key, presence(inputs), presence(outputs))
+            if key is not None:
+                node.key = keys.setdefault(key, key)
+            texts.add(name)
             learn(outputs)
             outputs_total += len(outputs)
             add(node)
         self._produced = seen
         check_text(seen, self.owner)
         check_text(texts, self.owner)
+        check_text({text for key in kinds for text in key if type(text) is not int}, self.owner)
         check_text(self._attribute_names, self.owner)
-        check_text([node.name for node in nodes], self.owner)
-        check_text([node.domain for node in nodes], self.owner)
-        check_text([node.overload for node in nodes], self.owner)
         if len(seen) != before + outputs_total:
             self._check_single_producers()
 
@@ -169,16 +175,31 @@ class Scope:
             self.nodes[index].subgraphs = tuple(graphs)
         return inner
 
-    def _check_attributes(self, node: Node, attributes: Any) -> None:
-        """Look at what has to be right from the start: names, stored tensors, subgraphs."""
-        names = set()
+    def _read_attributes(self, node: Node, attributes: Iterable[AttributeProto]) -> list[bytes] | None:
+        """Check what has to be right from the start: names, stored tensors, subgraphs. Returns what goes into the key."""
+        names: list[str] = []
+        parts: list[bytes] | None = []
         for attribute in attributes:
-            names.add(attribute.name)
-            if attribute.type not in _PLAIN_KINDS and not attribute.ref_attr_name:
-                self._check_rich_attribute(node, attribute)
-        if len(names) != len(attributes):
-            raise ModelError(f"node {quoted(node.label)} has two attributes of the same name")
-        self._attribute_names |= names
+            names.append(attribute.name)
+            refers = attribute.ref_attr_name
+            if attribute.type not in PLAIN_KINDS:
+                if not refers:
+                    self._check_rich_attribute(node, attribute)
+                if not fits_in_key(attribute):
+                    parts = None
+            if parts is not None:
+                part = attribute.SerializeToString()
+                if refers or len(part) > LARGEST_IN_KEY:
+                    parts = None
+                else:
+                    parts.append(part)
+        self._attribute_names.update(names)
+        if len(names) > 1:
+            if len(set(names)) != len(names):
+                raise ModelError(f"node {quoted(node.label)} has two attributes of the same name")
+            if parts is not None:
+                parts.sort()
+        return parts
 
     def _check_rich_attribute(self, node: Node, attribute: AttributeProto) -> None:
         kind = attribute_kind(attribute)
@@ -191,7 +212,7 @@ class Scope:
         elif kind == AttributeProto.GRAPHS:
             for i, graph in enumerate(attribute.graphs):
                 self._add_child(node, f"{attribute.name}[{i}]", graph)
-        elif kind not in _PLAIN_KINDS:
+        elif kind not in PLAIN_KINDS:
             # The rest is rare, and reading it is checking it.
             label = f"{node.label}.{attribute.name}"
             for stored in (*attribute.tensors, *(s.values for s in attribute.sparse_tensors)):

@@ -60,7 +60,9 @@ def window_of(op: Op, kernel: Seq[Dim]) -> Window:
     if pads is not None and len(pads) != 2 * n:
         raise InvalidNode(f"pads {list(pads)} must hold {2 * n} sizes, two for each of {n} spatial axes")
     pads = pads or (0,) * (2 * n)
-    if min(pads, default=0) < 0 and op.node.op_type != "MaxUnpool":
+    # the standard wants pads >= 0; onnxruntime checks where it knows the kernel before the run, and else crops
+    checked = op.node.op_type != "MaxUnpool" and all(k.value is not None for k in kernel)
+    if checked and min(pads, default=0) < 0:
         raise MalformedNode(f"pads {list(pads)} must not be negative")
     extent = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
     return Window(tuple(kernel), extent, strides, pads[:n], pads[n:], auto)
@@ -215,7 +217,7 @@ def _unslide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
     extra = op.ints_attr("output_padding") or (0,) * n
     if len(extra) != n:
         raise InvalidNode(f"output_padding {list(extra)} must hold {n} sizes, one for each spatial axis")
-    if min(extra, default=0) < 0:
+    if min(extra, default=0) < 0 and all(k.value is not None for k in w.kernel):
         raise MalformedNode(f"output_padding {list(extra)} must not be negative")
     out: list[Dim] = []
     for i, size in enumerate(spatial):
@@ -294,6 +296,7 @@ def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) ->
             "a dilated window with auto_pad (onnxruntime gives less than the standard)", hi=covered
         )
     free, extent = room(size, w, i), w.extent[i].const
+    op.usual(ge(free, 0), "every pooling window fits its input")
     if ceil_mode:
         _only_batch_empty(op, x, shape, i + 2)
         if extent - w.end[i] < stride:  # a last window that would start in the padding at the end is left out

@@ -62,8 +62,9 @@ def reconcile(walk: Walk, node: Node, scope: Scope, name: str, known: Known, dec
         )
     shape = known.shape
     if shape is None:
-        if declared.shape is not None and not any(_is_anonymous(d) for d in declared.shape):
-            shape = declared.shape
+        if declared.shape is not None:
+            what = f"a dim of {name} that is declared without a size"
+            shape = Shape(walk.fresh(what) if _is_anonymous(d) else d for d in declared.shape)
     elif declared.shape is not None:
         if len(shape) != len(declared.shape):
             walk.note("declared", f"{name} is declared as {declared.shape}, it is {shape}", node, scope)

@@ -151,7 +151,9 @@ def split_by_input(op: Op) -> list[Known]:
         return _open_split(op) if sizes is None else split_into(op, sizes, uneven=False)
     counted = op.attr("num_outputs") is not None
     if op.version >= 18 and not counted:
-        raise MalformedNode("Split needs the sizes of the chunks or the attribute num_outputs")
+        shape = op.shape(0)
+        if shape is not None and shape[op.axis(op.int_attr("axis", 0), len(shape))].value is not None:
+            raise MalformedNode("Split needs the sizes of the chunks or the attribute num_outputs")
     return split_into(op, None, uneven=counted)
 
 
@@ -639,8 +641,10 @@ def unique(op: Op) -> list[Known]:
     if axis is not None:
         axis = op.axis(axis, len(shape))
     of = shape.numel if axis is None else shape[axis]
-    found = of if of.value in (0, 1) else op.fresh("number of distinct elements", 0, of)
-    if found is not of:
+    found = of if of.value in (0, 1) else _distinct(op, axis)
+    if found is None:
+        found = op.fresh("number of distinct elements", 0, of)
+    if found is not of and found.terms:
         op.define(any_of((ge(found, 1), eq(of, 0))), "a tensor with elements has a distinct one")
     y = op.out([found] if axis is None else shape.with_dim(axis, found), value=loose)
     return [
@@ -649,6 +653,18 @@ def unique(op: Op) -> list[Known]:
         op.out([of], value=Value.between(ZERO, found - 1)),
         op.out([found], value=Value.between(ONE, of)),
     ]
+
+
+def _distinct(op: Op, axis: int | None) -> Dim | None:
+    """How many distinct elements, or slices along `axis`, known integers have."""
+    numbers, known = op.const_ints(0), op.value(0)
+    if not numbers or known is None or known.shape is None:
+        return None
+    if axis is None:
+        return constant(len(set(numbers)))
+    array = np.array(numbers, dtype=object).reshape(known.shape)
+    rows = np.moveaxis(array, axis, 0).reshape(known.shape[axis], -1)
+    return constant(len({tuple(row) for row in rows.tolist()}))
 
 
 # https://onnx.ai/onnx/operators/onnx__Compress.html

@@ -238,6 +238,14 @@ class Op:
         if not cond.is_true:
             self.requirements.append((cond, why, places))
 
+    def usual(self, cond: Cond, what: str) -> None:
+        """Inputs of the sizes that a model is made for satisfy `cond`, in words `what`.
+
+        It is neither required nor taken for granted: a contract that reads better for such inputs is stated for them.
+        """
+        if cond.args and self.walk.scope.guard.is_true:
+            self.walk.usual.setdefault(cond, what)
+
     def same(self, a: IntoDim, b: IntoDim, why: str, *places: Place) -> Dim:
         """Require ``a == b``; returns the simpler of the two."""
         a, b = as_dim(a), as_dim(b)

@@ -21,7 +21,8 @@ class Settled:
     """Facts that only answer: nothing more is learned (see `rehearsal`)."""
 
     def __init__(self, facts: FactStore) -> None:
-        self.version, self.dim, self.cond, self.why = facts.version, facts.dim, facts.cond, facts.why
+        self.version, self.changed = facts.version, facts.changed
+        self.dim, self.cond, self.why = facts.dim, facts.cond, facts.why
         self.decide, self.introduce = facts.decide, facts.introduce
 
     def assume(self, cond: Cond, cause: int) -> bool:

@@ -66,7 +66,10 @@ def fill_types(
     node: Node, version: int, op: Op, rule: Rule | None, outputs: tuple[Known | None, ...], interner: Interner
 ) -> tuple[Known | None, ...]:
     """Outputs with the element types that the rule left open, or that nothing else is known of."""
-    if all(k is not None and (not isinstance(k, Tensor) or k.dtype) for k in outputs):
+    for known in outputs:
+        if known is None or (isinstance(known, Tensor) and not known.dtype):
+            break
+    else:
         return outputs
     declared = rule.types if rule is not None and rule.types is not None else None
     spec = output_types(node.domain, node.op_type, version) if declared is None else ()
@@ -79,8 +82,8 @@ def fill_types(
         if declared is not None:
             source = declared[min(i, len(declared) - 1)]
             dtype = dtype_of(source) if isinstance(source, str) else op.dtype(source)
-            if isinstance(source, int) and not op.has(source):  # what an absent input would hold has the type of the first
-                dtype = op.dtype(0)
+            if isinstance(source, int) and not op.has(source):
+                dtype = op.dtype(0)  # what an absent input would hold has the type of the first
         elif spec:
             entry = spec[min(i, len(spec) - 1)]
             dtype = entry if isinstance(entry, int) else next((op.dtype(j) for j in entry if op.dtype(j)), 0)

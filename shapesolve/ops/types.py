@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from ..dims import Cond, Dim, Shape
 from .values import Value
 
+_NO_NAMES: frozenset[str] = frozenset()
+
 
 class Tensor:
     """Element type (0 when unknown), shape (None when the rank is unknown) and known data of a tensor.
@@ -15,10 +17,25 @@ class Tensor:
     Compared by identity: `Interner` makes equal ones the same object, which is what makes lowering cheap to memoize.
     """
 
-    __slots__ = ("dtype", "shape", "value")
+    __slots__ = ("dtype", "seen", "shape", "value")
+
+    seen: frozenset[str] | None
+    """`free`, once somebody has asked for it."""
 
     def __init__(self, dtype: int = 0, shape: Shape | None = None, value: Value | None = None) -> None:
         self.dtype, self.shape, self.value = dtype, shape, value
+        self.seen = None
+
+    @property
+    def free(self) -> frozenset[str]:
+        """Names of all symbols in it."""
+        free = self.seen
+        if free is None:
+            free = _NO_NAMES.union(*[d.free for d in self.shape or ()])
+            if self.value is not None:
+                free |= self.value.free
+            self.seen = free
+        return free
 
     def __repr__(self) -> str:
         return f"Tensor({self.dtype}, {self.shape}, {self.value})"
@@ -32,6 +49,12 @@ class Sequence:
     length: Dim | None = None
     items: tuple[Known, ...] | None = None
 
+    @property
+    def free(self) -> frozenset[str]:
+        """Names of all symbols in it."""
+        own = _NO_NAMES if self.length is None else self.length.free
+        return own.union(*[k.free for k in (self.elem, *(self.items or ())) if k is not None])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Optional:
@@ -40,6 +63,11 @@ class Optional:
     elem: Known | None
     present: Cond | None = None
 
+    @property
+    def free(self) -> frozenset[str]:
+        """Names of all symbols in it."""
+        return _NO_NAMES.union(*[part.free for part in (self.elem, self.present) if part is not None])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Map:
@@ -47,6 +75,11 @@ class Map:
 
     key: int
     value: Known | None
+
+    @property
+    def free(self) -> frozenset[str]:
+        """Names of all symbols in it."""
+        return _NO_NAMES if self.value is None else self.value.free
 
 
 Known = Tensor | Sequence | Optional | Map

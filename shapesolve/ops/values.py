@@ -58,7 +58,7 @@ Elem = Dim | Cond | Ratio | float | str | None
 class Value:
     """Known elements, or bounds of all elements, of one tensor; immutable."""
 
-    __slots__ = ("_bounds", "_hash", "elems", "parts", "reached", "shape", "source")
+    __slots__ = ("_bounds", "_free", "_hash", "_of", "elems", "parts", "reached", "shape", "source")
 
     shape: tuple[int, ...] | None
     elems: tuple[Elem, ...] | None
@@ -68,6 +68,9 @@ class Value:
     #: of a value known by bounds only: bounds for each index of the last axis, where they are known apart
     parts: tuple[Value, ...] | None
     _bounds: tuple[Dim | None, Dim | None] | None
+    _free: frozenset[str] | None
+    #: the value whose bounds these are, when nobody has asked for them yet
+    _of: Value | None
 
     def __init__(
         self,
@@ -80,6 +83,7 @@ class Value:
     ) -> None:
         self.shape, self.elems, self._bounds, self.source, self.parts = shape, elems, bounds, source, parts
         self.reached = reached or elems is not None or source is not None
+        self._free = self._of = None
         self._hash = hash((shape, elems, bounds, id(source) if source else 0, self.reached, parts))
 
     def __hash__(self) -> int:
@@ -95,6 +99,7 @@ class Value:
             and self.elems == other.elems
             and self.source is other.source
             and (self.elems is not None or self._bounds == other._bounds)
+            and self._of == other._of
             and self.reached == other.reached
             and self.parts == other.parts
         )
@@ -135,7 +140,18 @@ class Value:
     @property
     def loose(self) -> Value | None:
         """What is left when some of the elements are taken, in any order: bounds."""
-        return Value.between(*self.bounds)
+        if self._of is not None:
+            return self
+        elems = self.elems
+        if not elems or len(elems) > _FEW or any(type(e) is not Dim for e in elems):
+            return Value.between(*self.bounds)
+        return self._loosened()
+
+    def _loosened(self) -> Value:
+        """The bounds of these elements, found when somebody asks for them."""
+        value = Value(None, None)
+        value._of, value._hash = self, hash((value._hash, self._hash))
+        return value
 
     @classmethod
     def stored(cls, constant_: Constant) -> Value | None:
@@ -168,7 +184,18 @@ class Value:
             self._bounds = self._find_bounds()
         return self._bounds
 
+    @property
+    def free(self) -> frozenset[str]:
+        """Names of all symbols in it."""
+        if self._free is None:
+            known: list[Any] = [*(self.elems or ()), *(self._bounds or ()), *(self.parts or ()), self._of]
+            found = [e.num if isinstance(e, Ratio) else e for e in known]
+            self._free = _NO_NAMES.union(*[e.free for e in found if isinstance(e, (Dim, Cond, Value))])
+        return self._free
+
     def _find_bounds(self) -> tuple[Dim | None, Dim | None]:
+        if self._of is not None:
+            return self._of.bounds
         if self.source is not None:
             a = self.source.array(MAX_BOUNDED)
             if a is None or not a.size:
@@ -177,11 +204,11 @@ class Value:
         if not self.elems or not all(isinstance(e, Dim) for e in self.elems):
             return None, None
         dims: list[Dim] = list(dict.fromkeys(e for e in self.elems if isinstance(e, Dim)))
-        if len(dims) > 32:
-            known = [d.const for d in dims if not d.terms]
-            if len(known) < len(dims):
-                return None, None
+        known = [d.const for d in dims if not d.terms]
+        if len(known) == len(dims):
             return constant(min(known)), constant(max(known))
+        if len(dims) > _FEW:
+            return None, None
         return minimum(*dims), maximum(*dims)
 
     @property
@@ -214,6 +241,9 @@ class Value:
         """The value with every dim in it read through `dim`."""
         if self.source is not None:
             return self
+        if self._of is not None:
+            of = self._of.resolve(dim)
+            return self if of is self._of else of._loosened()
         if self.elems is None:
             lo, hi = self._bounds or (None, None)
             parts = self.parts and tuple(p.resolve(dim) for p in self.parts)
@@ -237,6 +267,9 @@ class Value:
         return f"Value({self.shape}, [{', '.join(map(str, self.elems))}])"
 
 
+_NO_NAMES: frozenset[str] = frozenset()
+#: most distinct elements, some of them symbolic, whose least and greatest are written down
+_FEW = 32
 _INT_TYPES = frozenset((2, 3, 4, 5, 6, 7, 12, 13))  # TensorProto uint8 .. uint64
 
 

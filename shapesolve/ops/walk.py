@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -33,6 +34,7 @@ class FactStore(Protocol):
     """What the walk asks of the facts (see `solver.facts.Facts`)."""
 
     version: int
+    changed: Mapping[str, int]  # symbols about which something was learned, and the version with which it was
 
     def dim(self, d: Dim) -> Dim:
         """A dim as the facts make it."""
@@ -63,6 +65,16 @@ class Entry(NamedTuple):
     why: str
     places: tuple[Place, ...]
     guard: Cond
+
+
+class Lowered(NamedTuple):
+    """What lowering a node gave, for the next node that says the same of the same inputs."""
+
+    version: int  # of the facts
+    inputs: tuple[Known | None, ...]
+    outputs: tuple[Known, ...]
+    requirements: Seq[Requirement]
+    ambiguous: Seq[tuple[Dim, Dim, tuple[Place, ...]]]
 
 
 class Clash(NamedTuple):
@@ -136,6 +148,7 @@ class Walk:
         self.log: list[Entry] = []
         self.clashes: list[Clash] = []
         self.opens: list[Open] = []
+        self.usual: dict[Cond, str] = {}  # what holds for inputs of the usual sizes, in words (see `Op.usual`)
         self.notes: list[Note] = []
         self.poisoned: set[str] = set()
         self.reasons: dict[str, str] = {}
@@ -145,7 +158,8 @@ class Walk:
         self._names = {"_d": 0, "_v": 0}
         self._taken: set[str] = set()  # names that inputs or assumptions use
         self._reserved: set[str] = set()  # names that the file uses anywhere
-        self._memo: dict[Any, tuple[tuple[Known | None, ...], list[Requirement], Any]] = {}
+        self._memo: dict[Any, Lowered] = {}
+        self._fitting: set[Any] = set()  # nodes that fit their operator, by key
         self._rules: dict[tuple[int, str, str], Rule | None] = {}
         self._current: dict[Known, Known] = {}
         self._seen_version = -1
@@ -208,24 +222,54 @@ class Walk:
 
     def lower(self, node: Node, scope: Scope) -> None:
         """Lower one node: outputs into the scope, statements into the log."""
-        inputs = tuple([self.read(name, scope) for name in node.inputs])
-        key = None
-        if node.key is not None and scope.attrs is None:
-            key = (node.key, id(scope.opsets), scope.guard, inputs)
-            hit = self._memo.get(key)
-            if hit is not None:
-                outputs, requirements, opens = hit
-                for cond, why, places in requirements:
-                    self.log.append(Entry(cond, "requirement", node, scope.prefix, why, places, scope.guard))
-                for a, b, places in opens:
-                    self.opens.append(Open(a, b, node, scope.prefix, places))
-                self._bind(node, outputs, scope)
-                return
-        version = self.facts.version
-        outputs, op, clean = self._apply(node, inputs, scope)
-        if key is not None and clean and op.pure and version == self.facts.version:
-            self._memo[key] = outputs, op.requirements, op.ambiguous
-        self._bind(node, outputs, scope)
+        env, changed = scope.env, self.facts.changed.keys()
+        given: list[Known | None] = []
+        for name in node.inputs:
+            found = env.get(name)
+            if found is None:
+                found = self.read(name, scope)
+            elif changed and (type(found) is not Tensor or found.seen is None or not changed.isdisjoint(found.seen)):
+                found = self.current(found)
+            given.append(found)
+        inputs = tuple(given)
+        key = node.key
+        if key is None or scope.attrs is not None:
+            self._bind(node, self._apply(node, inputs, scope)[0], scope)
+            return
+        key = (key, id(scope.opsets), scope.guard, inputs)
+        hit = self._memo.get(key)
+        if hit is None or (hit.version != self.facts.version and not self._holds(hit)):
+            version = self.facts.version
+            outputs, op, clean = self._apply(node, inputs, scope)
+            if clean and op.pure and version == self.facts.version:
+                self._remember(key, inputs, outputs, op)
+            self._bind(node, outputs, scope)
+            return
+        for cond, why, places in hit.requirements:
+            self.log.append(Entry(cond, "requirement", node, scope.prefix, why, places, scope.guard))
+        for a, b, places in hit.ambiguous:
+            self.opens.append(Open(a, b, node, scope.prefix, places))
+        if self.hints or not scope.declared.keys().isdisjoint(node.outputs):
+            self._bind(node, hit.outputs, scope)
+            return
+        made = (node, scope.prefix)
+        for name, known in zip(node.outputs, hit.outputs, strict=True):
+            if name:
+                env[name] = known
+                self.producers[scope.prefix + name] = made
+
+    def _remember(
+        self, key: Any, inputs: tuple[Known | None, ...], outputs: tuple[Known | None, ...], op: Op
+    ) -> None:
+        known = tuple([self.interner.tensor(0, None) if k is None else k for k in outputs])
+        self._memo[key] = Lowered(self.facts.version, inputs, known, op.requirements, op.ambiguous)
+
+    def _holds(self, hit: Lowered) -> bool:
+        """Has nothing been learned since about the symbols that it depends on?"""
+        changed = self.facts.changed
+        return not any(
+            changed.get(name, 0) > hit.version for known in hit.inputs if known is not None for name in known.free
+        )
 
     def _apply(
         self, node: Node, inputs: tuple[Known | None, ...], scope: Scope
@@ -263,16 +307,18 @@ class Walk:
             done = tuple(self._opened(k) for k in done)
         for known in done:
             if isinstance(known, Tensor) and known.shape is not None:
-                self._say_sizes(known.shape, node)
+                for d in known.shape:
+                    if d.terms:
+                        lo = (d.bounds_memo or d.bounds())[0]
+                        if lo is None or lo < 0:
+                            self._say_size(d, node)
         return done, op, clean
 
-    def _say_sizes(self, shape: Shape, node: Node) -> None:
+    def _say_size(self, d: Dim, node: Node) -> None:
         """A size is not negative, also where its expression does not show that."""
-        for d in shape:
-            if d.terms and (d.lo is None or d.lo < 0):
-                cond = ge(d, 0)
-                if self.facts.decide(cond) is None:
-                    self.define(cond, "a size is not negative", node)
+        cond = ge(d, 0)
+        if self.facts.decide(cond) is None:
+            self.define(cond, "a size is not negative", node)
 
     def rule(self, node: Node, scope: Scope) -> Rule | None:
         """The registered rule for a node; None for operators defined by the model or unknown to us."""
@@ -290,9 +336,16 @@ class Walk:
 
     def _fits(self, op: Op, scope: Scope) -> bool:
         """Does the node fit its operator? Where it does not, it is refused, but its shapes are still worth knowing."""
-        wrong = misfit(op.node, op.names, op.version) or mistyped(op.node, op.inputs, op.version)
+        node = op.node
+        key = (node.key, op.version) if op.names is node.inputs and node.key is not None else None
+        wrong = None
+        if key not in self._fitting:
+            wrong = misfit(node, op.names, op.version)
+            if wrong is None and key is not None:
+                self._fitting.add(key)
+        wrong = wrong or mistyped(node, op.inputs, op.version)
         if wrong is not None:
-            self.clash(wrong, op.node, scope, loads=False)
+            self.clash(wrong, node, scope, loads=False)
         return wrong is None
 
     def _as_tuple(self, outputs: Any, node: Node) -> tuple[Known | None, ...]:
@@ -343,10 +396,11 @@ class Walk:
 
     def current(self, known: Known) -> Known:
         """`known` read through the facts as they are now."""
+        if self.facts.changed.keys().isdisjoint(known.free):
+            return known
         if self._seen_version != self.facts.version:
             self._seen_version = self.facts.version
             self._current = {}
-            self._memo.clear()
         found = self._current.get(known)
         if found is None:
             found = self._current[known] = self.interner.resolve(known, self.facts.dim)
@@ -426,7 +480,7 @@ class Walk:
 
     def _clash_of(self, index: int, cond: Cond) -> None:
         entry = self.log[index]
-        causes = self.facts.why(cond.free | entry.guard.free) | {index}
+        causes = self.facts.why(cond.free | entry.guard.free) | self.facts.contradiction | {index}
         self.clashes.append(Clash(index, entry.why, entry.node, entry.prefix, causes))
 
     def clash(self, message: str, node: Node, scope: Scope, *, loads: bool = True) -> None:

@@ -26,14 +26,19 @@ def annotation_lines(findings: Iterable[tuple[str, Sequence[Finding]]]) -> Itera
     """One workflow command per finding of any number of files (path, findings)."""
     for path, found in findings:
         for finding in found:
+            place = getattr(finding, "place", None)  # findings on source code know their line
             yield command(
-                _COMMANDS[finding.severity], message_text(finding), path, f"{finding.code} {finding.title}"
+                _COMMANDS[finding.severity],
+                message_text(finding),
+                path,
+                f"{finding.code} {finding.title}",
+                line=place.line if place is not None else 0,
             )
 
 
-def command(kind: str, message: str, path: str = "", title: str = "") -> str:
+def command(kind: str, message: str, path: str = "", title: str = "", *, line: int = 0) -> str:
     """``::error file=model.onnx,title=SS201 …::message``, escaped as the runner asks."""
-    properties = {"file": path, "title": title}
+    properties = {"file": path, "line": str(line or ""), "title": title}
     given = ",".join(f"{key}={_property(value)}" for key, value in properties.items() if value)
     return f"::{kind}{' ' if given else ''}{given}::{_data(message)}"
 

@@ -57,7 +57,8 @@ def sarif_text(
 
 
 def _result(path: str, finding: Finding, codes: list[str]) -> dict[str, Any]:
-    location: dict[str, Any] = _place(path) if path else {}
+    place = getattr(finding, "place", None)  # findings on source code know their line
+    location: dict[str, Any] = _place(path, place.line if place is not None else 0) if path else {}
     nodes = [n for n in dict.fromkeys((finding.node, *finding.nodes)) if n]
     if nodes:
         location["logicalLocations"] = [{"fullyQualifiedName": n, "kind": "function"} for n in nodes]
@@ -72,8 +73,9 @@ def _result(path: str, finding: Finding, codes: list[str]) -> dict[str, Any]:
     return result
 
 
-def _place(path: str) -> dict[str, Any]:
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(path)}}}
+def _place(path: str, line: int = 0) -> dict[str, Any]:
+    region: dict[str, Any] = {"region": {"startLine": line}} if line else {}
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(path)}, **region}}
 
 
 def _uri(path: str) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 
-from ..dims import any_of, ne
+from ..dims import eq, ge
 from ..ops.types import Tensor
-from ..solver.proof import Refuted
+from ..solver.engine import Engine
 from .annotate_file import external_locations
 from .lines import Line, line
 
@@ -95,11 +95,13 @@ def draw_sizes(analysis: Analysis, given: Mapping[str, int], rng: random.Random)
     wanted = {n: given.get(n, rng.choice(_SIZES)) for n in names}
     free = [n for n in names if n not in given]
     rng.shuffle(free)
-    for kept in range(len(free), -1, -1):  # as many of the drawn sizes as the requirements allow
+    engine = Engine(analysis.rlimit)
+    needed = [*(t.cond for t in analysis.contract), *(ge(analysis.symbols[n], 1) for n in free)]
+    for kept in range(len(free), -1, -1):  # as many of the drawn sizes as the contract allows
         pins = {n: wanted[n] for n in [*given, *free[:kept]]}
-        proof = analysis.prove(any_of(tuple(ne(analysis.symbols[n], v) for n, v in pins.items())))
-        if isinstance(proof, Refuted):
-            sizes = {n: proof.counterexample.get(n, wanted[n]) for n in names} | pins
+        answer = engine.satisfiable([*needed, *(eq(analysis.symbols[n], v) for n, v in pins.items())])
+        if answer.sat and answer.model is not None:
+            sizes = {n: answer.model.get(n, wanted[n]) for n in names}
             if _fits(analysis, sizes):
                 return sizes
     told = ", ".join(f"{n} = {v}" for n, v in given.items())

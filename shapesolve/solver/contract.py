@@ -25,6 +25,7 @@ from .plain import (
     KINDS,
     bounds_on,
     common_factor,
+    factors_paired,
     is_plain,
     is_plain_group,
     kind_of,
@@ -38,20 +39,42 @@ from .witness import needed_by
 
 
 def find_contract(
-    constraints: Sequence[Stated], facts: Facts, symbols: Iterable[str], rlimit: int = budget.RLIMIT
+    constraints: Sequence[Stated],
+    facts: Facts,
+    symbols: Iterable[str],
+    rlimit: int = budget.RLIMIT,
+    usual: Mapping[Cond, str] | None = None,
 ) -> Contract:
     """The contract of a model with these input symbols (in the order in which they are met).
 
-    `facts` have learned the constraints; they tell what holds for empty inputs too.
+    `facts` have learned the constraints; they tell what holds for empty inputs too. `usual` are conditions that
+    inputs of usual sizes satisfy, in words: a contract that is hard to read is stated for such inputs, when it reads
+    better then, and names that as an assumption.
     """
-    return _Builder(all_rows(constraints), facts, list(symbols), Engine(rlimit)).build()
+    rows, names = all_rows(constraints), list(symbols)
+    exact = _Builder(rows, facts, names, Engine(rlimit)).build()
+    if not usual or not _unreadable(exact):
+        return exact
+    plainer = _Builder(rows, facts, names, Engine(rlimit), usual).build()
+    return plainer if not plainer.impossible and _unreadable(plainer) < _unreadable(exact) else exact
+
+
+def _unreadable(contract: Contract) -> int:
+    """How much of a contract a person cannot take in at once."""
+    return sum(t.cond.size for t in (*contract.terms, *contract.internal) if not is_plain(t.cond))
 
 
 class _Builder:
     def __init__(
-        self, constraints: ConstraintSet, facts: Facts, inputs: Sequence[str], engine: Engine
+        self,
+        constraints: ConstraintSet,
+        facts: Facts,
+        inputs: Sequence[str],
+        engine: Engine,
+        usual: Mapping[Cond, str] | None = None,
     ) -> None:
         self.facts = facts
+        self.usual = dict(usual or {})
         self.constraints, self.inputs, self.engine = constraints, list(dict.fromkeys(inputs)), engine
         self.known = set(self.inputs)
         self.position = {n: i for i, n in enumerate(self.inputs)}
@@ -108,6 +131,9 @@ class _Builder:
             if nonempty and not name.startswith("_v"):
                 self.granted[name] = ge(symbol(name), 1)
                 facts.assume(self.granted[name], -1 - i)
+        for i, cond in enumerate(self.usual):
+            if not facts.assume(cond, -1 - len(self.inputs) - i):
+                return None
         for cond in self.stated:
             for name in sorted(cond.free - self.known):
                 facts.introduce(name)
@@ -169,7 +195,7 @@ class _Builder:
 
         def add(cond: Cond, causes: Causes) -> None:
             causes = self._numbers(causes)
-            if not cond.is_true and any(n >= 0 for n in causes):
+            if not cond.is_true and any(n >= 0 or n < -len(self.inputs) for n in causes):
                 found[cond] = found.get(cond, frozenset()) | causes
 
         for name in (*self.inputs, *sorted(facts.substitution.keys() - self.known)):
@@ -221,8 +247,10 @@ class _Builder:
     def _made_plain(self, conds: Mapping[Cond, Causes], given: Mapping[Cond, Causes]) -> dict[Cond, Causes]:
         """Conditions that are hard to read replaced by ranges and remainders, where these say the same."""
         done = dict(conds)
-        by_symbol: dict[str, list[Cond]] = {}
         for c in conds:
+            self._pair(done, c, given)
+        by_symbol: dict[str, list[Cond]] = {}
+        for c in done:
             if len(c.free) == 1:
                 by_symbol.setdefault(next(iter(c.free)), []).append(c)
         for _, group in sorted(by_symbol.items()):
@@ -232,6 +260,24 @@ class _Builder:
             if any(not is_plain(c) for c in group) and 1 < len(set().union(*(c.free for c in group))) <= 4:
                 self._replace(done, group)
         return done
+
+    def _pair(self, conds: dict[Cond, Causes], cond: Cond, given: Iterable[Cond]) -> None:
+        """An equality of products replaced by equalities of their factors, where these say the same."""
+        found = factors_paired(cond)
+        if found is None:
+            return
+        pairs, needs = found
+        others = [*(c for c in conds if c is not cond), *given]
+        causes = conds[cond]
+        for c in needs:
+            if not self.engine.entails(c, others, cheap=True).proved:
+                if not self.engine.entails(c, [*others, *self._granted_for([c])], cheap=True).proved:
+                    return
+                causes = causes | {-1 - self.position[n] for n in c.free if n in self.granted}
+        del conds[cond]
+        for c in pairs:
+            if not c.is_true:
+                conds[c] = conds.get(c, frozenset()) | causes
 
     def _replace(self, conds: dict[Cond, Causes], group: Sequence[Cond]) -> None:
         plain = separate(group, self.granted, self.engine)
@@ -308,7 +354,9 @@ class _Builder:
     ) -> Terms:
         terms = []
         conds = _with_chains(conds)
-        witnesses = needed_by(list(conds), self._stated_needs(), list(given), self.granted) if exact else {}
+        witnesses = (
+            needed_by(list(conds), self._stated_needs(), [*given, *self.usual], self.granted) if exact else {}
+        )
         for cond, causes in conds.items():
             numbers = witnesses.get(cond) or {n for n in causes if n >= 0}
             terms.append(self._term(cond, self._repeats(numbers), causes))
@@ -334,8 +382,12 @@ class _Builder:
 
     def _term(self, cond: Cond, numbers: tuple[int, ...], causes: Causes) -> Term:
         symbols = tuple(sorted(cond.free, key=lambda n: (self.position.get(n, len(self.position)), n)))
-        used = self._used([self.inputs[-1 - n] for n in sorted(causes, reverse=True) if n < 0], cond)
-        assumed = tuple(f"{name} >= 1" for name in used)
+        granted = [-1 - n for n in sorted(causes, reverse=True) if n < 0]
+        usual = dict.fromkeys(
+            list(self.usual.values())[i - len(self.inputs)] for i in granted if i >= len(self.inputs)
+        )
+        used = self._used([self.inputs[i] for i in granted if i < len(self.inputs)], cond)
+        assumed = (*(f"{name} >= 1" for name in used), *usual)
         return Term(cond, kind_of(cond), text_of(cond), symbols, numbers, assumed, self.constraints)
 
     def _used(self, names: list[str], cond: Cond) -> list[str]:
@@ -344,14 +396,14 @@ class _Builder:
         """
         if not names or self.facts.cond(cond).is_true:
             return []
-        needs = cone(cond.free, self.stated)
+        needs = cone(cond.free, [*self.stated, *self.usual])
         if len(needs) > budget.MAX_CORE_DELETION:
             return names
         for name in list(names):
             if self._precision <= 0:
                 break
             self._precision -= 1
-            fewer = [self.granted[n] for n in names if n != name]
+            fewer = [*(self.granted[n] for n in names if n != name), *self.usual]
             if self.engine.entails(cond, [*needs, *fewer], cheap=True).proved:
                 names = [n for n in names if n != name]
         return names

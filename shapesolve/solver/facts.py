@@ -60,6 +60,9 @@ class Facts:
         self._touched: set[str] = set()
         self._dirty: set[str] = set()
         self._stated: set[Cond] = set()
+        self._held: list[tuple[Cond, int]] = []
+        #: what the last condition that was refused contradicts
+        self.contradiction: Causes = _NONE
 
     # ------------------------------------------------------------------ reading
 
@@ -225,17 +228,34 @@ class Facts:
     def assume(self, cond: Cond, cause: int) -> bool:
         """Take `cond` for granted. False when it contradicts the facts (which then stay as they were before it)."""
         self._queue.append((cond, frozenset((cause,))))
-        for _ in range(_MAX_ROUNDS):
+        for step in range(_MAX_ROUNDS):
             if not self._queue:
                 self._wake()
             if not self._queue:
-                return True
+                break
             c, causes = self._queue.pop(0)
             if not self._learn(c, causes):
                 self._queue.clear()
+                self.contradiction = causes | self.why(c.free)
+                if step:
+                    self._go_back()
                 return False
+        for c, causes in self._queue:
+            self._watch(c, causes)
         self._queue.clear()
+        self._held.append((cond, cause))
         return True
+
+    def _go_back(self) -> None:
+        """Forget what was learned from a condition before it showed that it contradicts the others."""
+        fresh = Facts()
+        for name in self.rank:
+            fresh.introduce(name)
+        for cond, cause in self._held:
+            fresh.assume(cond, cause)
+        fresh.version += self.version + 1
+        fresh.contradiction = self.contradiction
+        self.__dict__.update(fresh.__dict__)
 
     def _learn(self, cond: Cond, causes: Causes) -> bool:
         now = self.cond(cond)

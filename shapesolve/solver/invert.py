@@ -91,16 +91,24 @@ def plain_form(x: Dim, sizes: Sequence[int]) -> Cond | None:
 
 
 def _periodic(x: Dim, sizes: Sequence[int], top: int) -> Cond | None:
-    """A few residues of one period, from some size on."""
-    held = set(sizes)
-    for period in range(2, 65):
-        residues = sorted({s % period for s in sizes[-period:]})
-        if len(residues) > budget.MAX_LISTED or len(residues) == period:
+    """The remainders of one period, one range of them or a few, from some size on."""
+    first = sizes[0]
+    held = np.zeros(top + 1, dtype=np.bool_)
+    held[np.asarray(sizes)] = True
+    part = held[first:]
+    for period in range(2, min(budget.MAX_PERIOD, len(part) // 3)):
+        if not np.array_equal(part[period:], part[:-period]):
             continue
-        wanted = set(residues)
-        wrong = [s for s in range(1, top + 1) if (s % period in wanted) != (s in held)]
-        if not wrong:
-            return any_of(eq(x % period, r) for r in residues)
+        residues = sorted({(first + int(i)) % period for i in np.flatnonzero(part[:period])})
+        rest = x % period
+        if residues == list(range(residues[0], residues[-1] + 1)):
+            found = all_of((ge(rest, residues[0]), le(rest, residues[-1])))
+        elif len(residues) <= budget.MAX_LISTED:
+            found = any_of(eq(rest, r) for r in residues)
+        else:
+            return None
+        below = [s for s in range(1, first) if s % period in residues]
+        return all_of((found, ge(x, first))) if below else found
     return None
 
 

@@ -209,8 +209,12 @@ def _judged(
 ) -> Report:
     comparison = Comparison(declaration, settings.rlimit)
     found = comparison.restrictions(contract or (), guarded=True)
+    if refusal is not None and not found and any(g.minor for g in guards):
+        every = guard_contract(guards, list(declaration.roots), settings.rlimit, minor=True)
+        found = comparison.restrictions(every, guarded=True)
     if analysis is not None:
-        found += comparison.restrictions(graph_terms(analysis), guarded=False)
+        rest = Comparison(declaration, settings.rlimit, [r.term.cond for r in found])
+        found += rest.restrictions(graph_terms(analysis), guarded=False)
     correction = Correction(declaration, found)
     origins = Origins(analysis.model.graph.nodes if analysis is not None else ())
     judge = Judge(declaration, guards, program, origins, refused=refusal is not None)

@@ -17,7 +17,7 @@ _MAX_DIVISOR = 4096
 
 @dataclass
 class _Fit:
-    """What a root becomes: a size, another expression, or ``step * new + offset`` within bounds."""
+    """What a root becomes: a size, another expression, ``step * new + offset`` within bounds, or (`open`) a hint."""
 
     low: int | None
     high: int | None
@@ -25,6 +25,7 @@ class _Fit:
     equals: Dim | None = None
     step: int = 1
     offset: int = 0
+    open: bool = False
     changed: bool = False
 
 
@@ -59,13 +60,10 @@ class Correction:
         return False
 
     def _give_up(self, cond: Cond) -> None:
-        """``dynamic_shapes`` has no words for the condition: its sizes can only be those of the example."""
+        """``dynamic_shapes`` has no words for the condition: torch.export has to find out, and callers to keep to it."""
         self.left_out.append(str(cond))
         for name in sorted(cond.free & self.fits.keys()):
-            fit = self.fits[name]
-            size = self.declaration.example(name)
-            if fit.fixed is None and fit.equals is None and size is not None:
-                fit.fixed, fit.changed = size, True
+            self.fits[name].open = self.fits[name].changed = True
 
     def _equality(self, cond: Cond) -> bool:
         order = list(self.fits)
@@ -125,7 +123,7 @@ class Correction:
             low = max(1, -(-((low or 0) - fit.offset) // fit.step))
             high = None if high is None else (high - fit.offset) // fit.step
         bounds = "".join(f", {k}={v}" for k, v in (("min", low), ("max", high)) if v)
-        if root.hint and fit.step == 1 and not self._read_by_others(name):
+        if fit.open or (root.hint and fit.step == 1 and not self._read_by_others(name)):
             return ""
         return f'Dim("{label}"{bounds})'
 
@@ -163,8 +161,7 @@ class Correction:
         root, fit = self.declaration.roots[name], self.fits[name]
         used.setdefault(name)
         if not self._definition(name):
-            bounds = ", ".join(f"{k}={v}" for k, v in (("min", fit.low), ("max", fit.high)) if v)
-            return f"Dim.{root.hint}({bounds})" if bounds else f"Dim.{root.hint}"
+            return _hint(root.hint or "DYNAMIC", size.subs({name: fit.low or 0}), fit.high and size.subs({name: fit.high}))
         return str(size.subs({name: Dim(_word(name)) * fit.step + fit.offset}))
 
     def _value(self, name: str) -> Dim:
@@ -172,6 +169,14 @@ class Correction:
         if fit.fixed is not None:
             return constant(fit.fixed)
         return fit.equals if fit.equals is not None else self.declaration.roots[name].dim
+
+
+def _hint(kind: str, low: Dim, high: Dim | int | None) -> str:
+    """``Dim.DYNAMIC(min=4, max=64)``; a lower bound of up to 2 is what the hint says anyway."""
+    least = low.value
+    bounds = [f"min={least}"] if least is not None and least > 2 else []
+    bounds += [f"max={high}"] if high is not None else []
+    return f"Dim.{kind}({', '.join(bounds)})" if bounds else f"Dim.{kind}"
 
 
 _ORDER = {"range": 0, "restricted": 1, "tied": 2, "fixed": 3}

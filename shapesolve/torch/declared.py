@@ -84,15 +84,6 @@ class Declaration:
         """The declared axes of an input, by its position."""
         return (a for a in self.axes if a.leaf == leaf)
 
-    def example(self, root: str) -> int | None:
-        """The size that the example arguments give a root."""
-        for axis in self.axes_of(root):
-            factor = axis.size.subs({root: 1}) - axis.size.subs({root: 0})
-            offset = axis.size.subs({root: 0})
-            if factor.value and offset.value is not None:
-                return (axis.example - offset.value) // factor.value
-        return None
-
     def quote(self, root: str) -> str:
         """The words that declared a root, and where: ``x.shape[0]: Dim('batch', min=1, max=64)``."""
         found = self.axes_of(root)

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.utils._sympy.printers import PythonPrinter
 
-from ..dims import TRUE, Cond, Dim, DimSyntaxError, parse_cond, parse_dim, symbol
+from ..dims import Cond, Dim, DimSyntaxError, parse_cond, parse_dim, symbol
 from ..solver.constraint import Constraint
 from ..solver.constraint import Origin as Rule
 from ..solver.constraints import ConstraintSet
@@ -31,6 +31,8 @@ class Guard:
     cond: Cond | None
     origin: Origin = NOWHERE
     asked: bool = False
+    minor: bool = False
+    """An operator compared a size with one special value, to choose a fast path: it matters only if nothing else does."""
 
 
 def find_guards(program: Any, declaration: Declaration, watch: Watch | None) -> tuple[Guard, ...]:
@@ -54,10 +56,8 @@ def _guard(guard: Any, table: Mapping[str, Dim], watch: Watch | None) -> Guard:
         cond = None
     if cond is not None and not cond.free <= {n for d in table.values() for n in d.free}:
         cond = None
-    if cond is not None and cond.kind == "!=" and not asked:
-        # operators compare sizes with 1 to choose a fast path: what they choose holds for every other size
-        cond = TRUE
-    return Guard(text, cond, origin, asked)
+    minor = cond is not None and cond.kind == "!=" and not asked
+    return Guard(text, cond, origin, asked, minor)
 
 
 def _kept_location(location: Any) -> tuple[Origin, bool]:
@@ -140,12 +140,12 @@ def input_names(program: Any) -> list[str]:
     ]
 
 
-def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -> Contract:
-    """The guards, simplified and irredundant, as a contract on the declared sizes."""
+def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int, *, minor: bool = False) -> Contract:
+    """The guards (with the minor ones, or without), simplified and irredundant, as a contract on the declared sizes."""
     constraints = [
         Constraint(g.cond, "requirement", Rule(f"guard:{i}", "torch.export", g.text))
         for i, g in enumerate(guards)
-        if g.cond is not None
+        if g.cond is not None and (minor or not g.minor)
     ]
     facts = Facts()
     for name in roots:

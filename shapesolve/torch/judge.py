@@ -59,7 +59,7 @@ class Judge:
         roots = [self.declaration.roots[n] for n in restriction.roots]
         if restriction.kind == "range" and restriction.beyond and not (restriction.guarded and self.refused):
             return "SS605"
-        if all(r.hint == "AUTO" for r in roots):
+        if all(r.hint for r in roots) and not (self.refused and restriction.kind == "fixed"):
             return "SS606"
         return _CODES[restriction.kind]
 
@@ -70,7 +70,8 @@ class Judge:
         if restriction.kind == "fixed":
             return f"{names} was declared dynamic, but only {text} runs"
         if restriction.kind == "tied":
-            return f"{names} were declared independent, but only {text} runs" if many else f"only {text} runs"
+            said = "left to torch.export" if self._code(restriction) == "SS606" else "declared independent"
+            return f"{names} were {said}, and only {text} runs"
         if restriction.kind == "range":
             if restriction.beyond and not (restriction.guarded and self.refused):
                 return f"{names} {'have' if many else 'has'} no such limit declared, but only {text} runs"
@@ -91,7 +92,10 @@ class Judge:
         ):
             return "torch.export takes a size of 1 in an example for a constant: give an example of size 2 or more"
         if str(restriction.term.cond) in correction.left_out:
-            return f"dynamic_shapes has no words for this: lift it in the code, or declare the sizes static:\n{correction.text()}"
+            return (
+                "dynamic_shapes has no words for this: lift it in the code, or let torch.export find it out and make callers"
+                f" keep to it:\n{correction.text()}"
+            )
         ways = {
             "fixed": "compute the size from the input's shape; or declare what is true:",
             "tied": "declare it:",

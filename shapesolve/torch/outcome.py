@@ -66,12 +66,12 @@ class SizeOutcome:
 class Comparison:
     """Holds terms of a contract against the declared ranges."""
 
-    def __init__(self, declaration: Declaration, rlimit: int) -> None:
-        self.declaration, self.rlimit = declaration, rlimit
+    def __init__(self, declaration: Declaration, rlimit: int, given: Iterable[Cond] = ()) -> None:
+        self.declaration, self.rlimit, self.given = declaration, rlimit, tuple(given)
         self._provers: dict[int, Prover] = {}
 
     def restrictions(self, terms: Iterable[Term], *, guarded: bool) -> list[Restriction]:
-        """The terms that the declaration does not imply."""
+        """The terms that the declaration (with the conditions `given`) does not imply."""
         found = [self._restriction(t, guarded=guarded) for t in terms]
         return [r for r in found if r is not None]
 
@@ -106,6 +106,7 @@ class Comparison:
                     Constraint(c, "requirement", Origin("", "", "declared"))
                     for c in [*root.conditions(), ge(root.dim, min(least, root.high or least))]
                 ]
+            rows += [Constraint(c, "requirement", Origin("", "", "told before")) for c in self.given]
             for i, row in enumerate(rows):
                 facts.assume(row.cond, i)
             self._provers[least] = Prover(ConstraintSet(rows), facts, list(self.declaration.roots), self.rlimit, ())

@@ -12,17 +12,19 @@ from .exporting import quiet
 from .findings import SourceFinding
 from .places import NOWHERE, Origin, Place, own_frames
 
+#: standing advice on logging, sentence by sentence
 _NOISE = re.compile(
-    r"\n*(For more information, run with|For extended logs|If you suspect the guard|For more debugging help"
-    r"|For C\+\+ stack trace|The error above occurred when calling).*",
-    re.DOTALL,
+    r"[ \t]*(For more information, run with|For extended logs|If you suspect the guard|For more debugging help"
+    r"|For C\+\+ stack trace|The error above occurred when calling)[^\n]*"
 )
+_BLANK = re.compile(r"\n{3,}")
 _LONGEST = 4000
 
 
 def own_words(error: BaseException) -> str:
     """The exporter's message without its standing advice on logging."""
-    return _NOISE.sub("", str(error)).strip()[:_LONGEST] or type(error).__name__
+    text = _BLANK.sub("\n\n", _NOISE.sub("", str(error))).strip()
+    return text[:_LONGEST] or type(error).__name__
 
 
 def is_about_dims(error: BaseException) -> bool:

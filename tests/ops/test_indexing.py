@@ -254,3 +254,16 @@ def test_bounds_that_nothing_reaches_require_nothing() -> None:
     )
     found = shapesolve.analyze(model)
     assert all("indices" not in e.why for e in found.walk.log)
+
+
+@pytest.mark.parametrize(("axis", "shape"), [(None, "[4]"), (0, "[2, 2]"), (1, "[3, 2]")])
+def test_distinct_elements_of_known_numbers_are_counted(axis: int | None, shape: str) -> None:
+    numbers = np.array([[3, 1], [3, 1], [2, 7]])
+    model = one("Unique", [], {} if axis is None else {"axis": axis}, {0: numbers}, n_out=4)
+    assert shapes(model)[0] == shape
+    agrees(model)
+
+
+def test_chunks_of_a_known_axis_must_be_told() -> None:
+    assert shapesolve.analyze(one("Split", ["8"], opset=18, n_out=2)).conflicts
+    assert not shapesolve.analyze(one("Split", ["8"], {"num_outputs": 2}, opset=18, n_out=2)).conflicts

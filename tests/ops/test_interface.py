@@ -201,3 +201,12 @@ def test_a_transform_along_an_unknown_axis_keeps_the_shape() -> None:
     agrees(model, {"x2": np.int64(1)}, N=(1, 4))
     half = one("DFT", ["2 5 N 1", None, ""], {"onesided": 1}, opset=20, dtypes=[FLOAT, FLOAT, INT64])
     assert shapes(half) != ["[2, 5, N, 2]"]
+
+
+def test_a_declared_rank_counts_where_some_sizes_have_no_name() -> None:
+    """The declaration of a tensor of which nothing else is known."""
+    model = text("float[N] x, int64[R] s", "h = Reshape(x, s)  y = Relu(h)")
+    model.graph.value_info.append(helper.make_tensor_value_info("h", FLOAT, [4, None]))
+    found = shapes(model)[0]
+    assert found is not None
+    assert found.startswith("[4, _d")

@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 import shapesolve as ss
 from shapesolve.report.annotate import CONTRACT_KEY, read_contract, read_names
 from shapesolve.report.annotate_file import external_locations, save_annotated
+from shapesolve.report.verification import draw_sizes
 
 from .broken import CASES, ints, model
 
@@ -189,7 +190,9 @@ def test_every_expression_reads_back_as_the_same_value(path: Path) -> None:
     invented = read_names(out)
     kept = {o.name for o in out.graph.output}
     rng = random.Random(7)
-    points = [{n: rng.randrange(1, 400) for n in a.symbols} for _ in range(4)]
+    points = [draw_sizes(a, {}, rng) for _ in range(4)] if a.ok else []
+    if any(info.type.WhichOneof("value") not in (None, "tensor_type") for info in out.graph.output):
+        pytest.skip("onnx_ir reads no maps")
     memo: dict[tuple[str, ss.Dim], None] = {}
     for value in values(ir.from_proto(out).graph):
         shape = a.shapes.get(value.name or "")

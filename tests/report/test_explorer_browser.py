@@ -283,26 +283,54 @@ def test_tables_of_a_notebook_sort_and_filter(chromium: Any) -> None:
     page.close()
 
 
+class Clock:
+    """Seconds of processor time that a page takes; where nothing else runs, also those on the wall.
+
+    Other tests and other people share the machine: wall time there says how busy it is, not how fast the page is.
+    """
+
+    def __init__(self, page: Any) -> None:
+        self.session = page.context.new_cdp_session(page)
+        self.session.send("Performance.enable")
+        self.idle = os.getloadavg()[0] < 1
+        self.restart()
+
+    def restart(self) -> None:
+        self.cpu, self.wall = self._cpu(), time.perf_counter()
+
+    def _cpu(self) -> float:
+        metrics = self.session.send("Performance.getMetrics")["metrics"]
+        return float(next(m["value"] for m in metrics if m["name"] == "ProcessTime"))
+
+    def check(self, limit: float) -> None:
+        """Since the last check (or restart)."""
+        cpu, wall = self._cpu() - self.cpu, time.perf_counter() - self.wall
+        assert cpu < limit
+        assert not self.idle or wall < limit
+        self.restart()
+
+
 @pytest.mark.skipif(not CORPUS, reason="SHAPESOLVE_CORPUS is not set: the large model is left out")
 def test_the_large_model_opens_quickly_and_moves(show: Any) -> None:
     s = show(Path(CORPUS) / "models/llama_large32_past__ts/model.onnx")
-    assert s.seconds < 3
+    clock = Clock(s.page)
+    assert clock._cpu() < 3
+    assert not clock.idle or s.seconds < 3
     box = s.page.query_selector(".canvas").bounding_box()
     s.page.mouse.move(box["x"] + 300, box["y"] + 300)
+    before = s.page.evaluate("document.querySelector('.canvas')._cyreg.cy.pan()")
     s.page.mouse.down()
-    gaps = s.page.evaluate_handle("""() => { const gaps = []; let last = performance.now(); let on = true;
-        const tick = (t) => { gaps.push(t - last); last = t; if (on) requestAnimationFrame(tick); };
-        requestAnimationFrame(tick); return { stop() { on = false; return gaps; } }; }""")
+    clock.restart()
     for i in range(40):
         s.page.mouse.move(box["x"] + 300 + 4 * i, box["y"] + 300 + 3 * i)
+        s.page.evaluate("() => new Promise(requestAnimationFrame)")
+    clock.check(40 * 0.05)  # 40 frames
     s.page.mouse.up()
-    waits = sorted(gaps.evaluate("g => g.stop()"))
-    assert waits[len(waits) // 2] < 60
-    start = time.perf_counter()
+    assert s.page.evaluate("document.querySelector('.canvas')._cyreg.cy.pan()") != before
+    clock.restart()
     s.page.click("#bind-all")
     assert s.page.evaluate(LABELS)
-    assert time.perf_counter() - start < 1
-    start = time.perf_counter()
+    clock.check(1)
     s.find("layers.17/self_attn/Softmax")
     assert "Softmax" in s.text(".details")
-    assert time.perf_counter() - start < 3
+    clock.check(3)

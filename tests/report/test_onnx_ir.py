@@ -52,8 +52,13 @@ def test_policies(policy: str, expected: str) -> None:
 
 def test_model_explorer_shows_shapes_and_findings() -> None:
     pytest.importorskip("model_explorer")
-    from shapesolve.model_explorer import ShapesolveAdapter, graphs_of
+    from model_explorer.extension_manager import ExtensionManager
 
+    from shapesolve.model_explorer.main import ShapesolveAdapter, graphs_of
+
+    manager = ExtensionManager(["shapesolve.model_explorer"])
+    manager.load_extensions()
+    assert "shapesolve" in [e["id"] for e in manager.get_extensions_metadata()]
     (graph,) = ShapesolveAdapter().convert(str(ATTENTION), {})["graphs"]
     by_name = {a.value: n for n in graph.nodes for a in n.attrs if a.key == "name"}
     add = by_name["/attn/Add"]

@@ -231,11 +231,14 @@ class ConvStack(nn.Module):
 
 
 @bench.add(lambda: (zeros(2, 9, 8),), {"x": {0: batch, 1: seq}})
-class PadToMultiple(nn.Module):
+class CausalConvolution(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(8, 8, 3)
+
     def forward(self, x):
-        rest = (4 - x.shape[1] % 4) % 4
-        y = F.pad(x, (0, 0, 0, rest))
-        return y.reshape(y.shape[0], -1, 4, 8).mean(2)
+        y = F.pad(x.transpose(1, 2), (2, 0))
+        return x + self.conv(y).transpose(1, 2)
 
 
 @bench.add(lambda: (zeros(2, 10, 8), zeros(2, 6, 8)), {"x": {0: batch, 1: seq}, "memory": {0: batch, 1: past}})

@@ -30,7 +30,7 @@ export class Graph {
       maxZoom: 3,
       boxSelectionEnabled: false,
       autounselectify: true,
-      hideEdgesOnViewport: false,
+      textureOnViewport: true,
     });
     this.cy.on("tap", (event) => event.target === this.cy && state.select(null));
     this.cy.on("tap", "node", (event) => this.pick(event.target.id()));
@@ -60,6 +60,8 @@ export class Graph {
         group: "nodes" as const,
         data: { id: box.id, parent: box.parent ?? undefined, label, width, height: label.includes("\n") ? 42 : 28 },
         classes: box.open ? "open" : scope ? "scope" : kind,
+        grabbable: false, // the layout is dagre's: a drag anywhere moves the picture
+        pannable: true,
       };
     }));
     this.cy.add(picture.lines.map((line) => ({

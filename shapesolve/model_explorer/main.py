@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from model_explorer import Adapter, AdapterMetadata, ModelExplorerGraphs
 from model_explorer import graph_builder as gb
 
-from .analysis import analyze
-from .report.names import dtype_name, shape_text
+from ..analysis import analyze
+from ..report.names import dtype_name, shape_text
 
 if TYPE_CHECKING:
-    from .analysis import Analysis, Finding
-    from .graph import Graph, Node
+    from ..analysis import Analysis, Finding
+    from ..graph import Graph, Node
 
 _COLOURS = {"error": "#f4b6b6", "warning": "#fbe3a6", "info": "#cfe4f7"}
 _RANKS = {"error": 0, "warning": 1, "info": 2}

@@ -1,0 +1,60 @@
+"""The documentation of the commands, written from the commands: ``python -m shapesolve.cli.pages docs/cli``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from .app import app
+
+_WIDTH = 100
+
+
+def command_names() -> list[str]:
+    """The commands in alphabetical order."""
+    return sorted(c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands)
+
+
+def render_pages() -> dict[str, str]:
+    """File name -> Markdown: a page for each command, and an index."""
+    pages = {
+        f"{name}.md": f"# shapesolve {name}\n\n```text\n{_help(name)}\n```\n" for name in command_names()
+    }
+    rows = "".join(f"| [{name}]({name}.md) | {_summary(name)} |\n" for name in command_names())
+    codes = "Exit codes: 0 nothing wrong, 1 something was found, refuted or not decided, 2 the input cannot be used.\n"
+    pages["index.md"] = f"# Command line\n\n{codes}\n| command | |\n|---|---|\n{rows}"
+    return pages
+
+
+def _help(name: str) -> str:
+    result = CliRunner().invoke(
+        app, [name, "--help"], prog_name="shapesolve", terminal_width=_WIDTH, env={"COLUMNS": "100"}
+    )
+    return "\n".join(line.rstrip() for line in result.stdout.strip().splitlines())
+
+
+def _summary(name: str) -> str:
+    command = next(
+        c for c in app.registered_commands if (c.name or getattr(c.callback, "__name__", "")) == name
+    )
+    return (
+        (command.callback.__doc__ or "").partition("\n\n")[0].replace("\n", " ").strip()
+        if command.callback
+        else ""
+    )
+
+
+def write_pages(folder: str) -> None:
+    """Write all pages into a folder."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    for name, text in render_pages().items():
+        (target / name).write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    from . import comparing, reading, running, scanning, writing  # noqa: F401 -- they register the commands
+
+    write_pages(sys.argv[1] if len(sys.argv) > 1 else "docs/cli")

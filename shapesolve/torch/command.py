@@ -1,0 +1,71 @@
+"""``shapesolve check --torch package.module:factory``: the check from the command line."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..analysis.analyze import BroadcastMode
+from .checking import check
+from .report import Report
+
+_ARGUMENTS = ("module", "args", "kwargs", "dynamic_shapes", "assume", "broadcast", "strict", "opset")
+
+
+class UnusableTarget(ValueError):
+    """The text names nothing that can be checked; one sentence says why."""
+
+
+def check_target(target: str, assume: Iterable[str] = (), broadcast: BroadcastMode = "named") -> Report:
+    """Check what a factory makes. `target` is ``package.module:factory``; modules of the working directory are found.
+
+    The factory takes no arguments and gives a mapping of arguments of `check` (``{"module": net, "args": (x,),
+    "dynamic_shapes": ...}``), or a tuple of the first of them (``net, (x,), {}, dynamic_shapes``).
+
+    Raises `UnusableTarget` when there is no such factory, it fails, or gives something else.
+    """
+    made = _made(target)
+    if isinstance(made, Mapping):
+        given = dict(made)
+    elif isinstance(made, tuple) and made:
+        given = dict(zip(_ARGUMENTS, made))
+    else:
+        given = {"module": made}
+    strange = sorted(map(str, given.keys() - set(_ARGUMENTS)))
+    if "module" not in given or strange:
+        raise UnusableTarget(
+            f"{target} gives {', '.join(map(str, given))}; it must give arguments of shapesolve.torch.check,"
+            f" which are {', '.join(_ARGUMENTS)}"
+        )
+    given["assume"] = (*given.get("assume", ()), *assume)
+    given.setdefault("broadcast", broadcast)
+    return check(**given)
+
+
+def _made(target: str) -> Any:
+    module_name, colon, path = target.partition(":")
+    if not colon or not module_name or not path:
+        raise UnusableTarget(f"--torch takes package.module:factory, not {target!r}")
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as error:  # importing is running somebody's code: whatever goes wrong there ends here
+        raise UnusableTarget(f"cannot import {module_name!r}: {_said(error)}") from error
+    for name in path.split("."):
+        found = getattr(found, name, None)
+        if found is None:
+            raise UnusableTarget(f"{module_name!r} has no {path!r}")
+    try:
+        return found()
+    except Exception as error:
+        raise UnusableTarget(f"{target} fails: {_said(error)}") from error
+
+
+def _said(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,106 @@
+"""The two layers agree: Z3 alone proves, from the constraints as they were stated, what the fast layer concluded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import shapesolve
+from shapesolve import Analysis
+from shapesolve.dims import Cond, constant, divides, eq, ge, le
+from shapesolve.ops.types import Tensor
+from shapesolve.solver.constraints import Stated, need
+from shapesolve.solver.engine import Engine, cone
+from shapesolve.solver.facts import is_generated
+from shapesolve.solver.plain import sized
+from shapesolve.solver.residue import TRUSTED
+
+from .graphs import random_model
+
+BUNDLED = Path(__file__).parents[1] / "models"
+RLIMIT = 2_000_000
+
+
+def models() -> list[Path]:
+    """The bundled models, or those of the corpus in ``$SHAPESOLVE_CORPUS``."""
+    corpus = os.environ.get("SHAPESOLVE_CORPUS")
+    root = Path(corpus) if corpus and Path(corpus).is_dir() else BUNDLED
+    return sorted(p for p in root.glob("**/model.onnx") if "broken" not in p.parts)
+
+
+def is_original(row: Stated) -> bool:
+    """Is it stated by a node, the user or an assumption, or the author's name for a size that we had named?"""
+    if row.role in TRUSTED:
+        return True
+    free = row.cond.free
+    return (
+        row.role == "declared"
+        and row.cond.kind == "=="
+        and sum(map(is_generated, free)) == 1
+        and len(free) == 2
+    )
+
+
+def conclusions(a: Analysis) -> Iterator[tuple[str, Cond, tuple[Cond, ...]]]:
+    """What the fast layer says: a name for it, the claim, and what the claim assumes."""
+    facts = a.facts
+    for name, to in facts.substitution.items():
+        yield f"{name} := {to}", eq(sized(name), to), ()
+    for name, (lo, hi) in facts.intervals.items():
+        if lo is not None:
+            yield f"{name} >= {lo}", ge(sized(name), lo), ()
+        if hi is not None:
+            yield f"{name} <= {hi}", le(sized(name), hi), ()
+    for base, k in facts.divisors.items():
+        yield f"{k} divides {base}", divides(constant(k), base), ()
+    for name, size in a.bindings.items():
+        assumed = a.bindings.why(name).assumption
+        given = tuple(shapesolve.parse_cond(t) for t in assumed.split(" and ")) if assumed else ()
+        yield f"binding {name} = {size}", eq(sized(name), size), given
+    for equality in a.equalities:
+        first = equality.members[0]
+        for other in equality.members[1:]:
+            yield f"equality {first} == {other}", eq(first, other), ()
+    seen = set()
+    for tensor, known in a.walk.tensors.items():
+        if isinstance(known, Tensor) and known.shape is not None and tensor in a.shapes:
+            for before, after in zip(known.shape, a.shapes[tensor], strict=True):
+                if before is not after and (before, after) not in seen:
+                    seen.add((before, after))
+                    yield f"simplification {before} -> {after}", eq(before, after), ()
+
+
+def disagreements(a: Analysis) -> tuple[list[str], list[str], int]:
+    """Claims that Z3 refutes, claims that it cannot decide, and how many were asked."""
+    refused = {clash.entry for clash in a.walk.clashes}  # from a contradiction anything follows
+    rows = [row for n, row in a.constraints.stated() if n not in refused and is_original(row)]
+    stated = list(dict.fromkeys(map(need, rows)))
+    engine = Engine(RLIMIT, shortcuts=False)
+    refuted, open_, asked = [], [], 0
+    for text, claim, assumed in conclusions(a):
+        if claim.is_true:
+            continue
+        asked += 1
+        verdict = engine.entails(claim, [*cone(claim.free, stated), *assumed])
+        if verdict.refuted:
+            refuted.append(f"{text}: {verdict.model}")
+        elif not verdict.proved:
+            open_.append(text)
+    return refuted, open_, asked
+
+
+@pytest.mark.parametrize("path", models(), ids=lambda p: p.parent.name)
+def test_z3_proves_what_facts_say_of_a_model(path):
+    refuted, open_, _ = disagreements(shapesolve.analyze(path))
+    assert not refuted
+    assert not open_
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_z3_proves_what_facts_say_of_random_graphs(seed):
+    refuted, open_, _ = disagreements(shapesolve.analyze(random_model(seed)))
+    assert not refuted
+    assert not open_

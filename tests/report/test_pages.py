@@ -1,0 +1,51 @@
+"""The documentation is complete and says what the program does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from shapesolve.analysis.findings import CODES
+from shapesolve.cli.pages import command_names, render_pages
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+GOLDEN = DOCS.parent / "tests/golden"
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_finding_has_a_page(code: str) -> None:
+    severity, line = CODES[code]
+    text = (DOCS / f"findings/{code}.md").read_text("utf-8")
+    assert text.startswith(f"# {code}: {line}\n")
+    assert f"Severity: {severity}\n" in text
+    assert "## What it means" in text
+    assert "## What to do" in text
+    assert f"| [{code}]({code}.md) | {severity} | {line} |" in (DOCS / "findings/index.md").read_text("utf-8")
+
+
+def test_examples_on_the_pages_are_real_output() -> None:
+    real = "\n".join(f.read_text("utf-8") for f in GOLDEN.glob("*.txt"))
+    for page in sorted((DOCS / "findings").glob("SS*.md")):
+        for example in re.findall(r"```text\n(.*?)\n```", page.read_text("utf-8"), flags=re.DOTALL):
+            assert f"[{page.stem}]" in example
+            assert example in real, page.name
+
+
+def test_pages_of_commands_are_current() -> None:
+    """`python -m shapesolve.cli.pages docs/cli` writes them again."""
+    pages = render_pages()
+    assert {f.name for f in (DOCS / "cli").glob("*.md")} == set(pages)
+    for name, text in pages.items():
+        assert (DOCS / "cli" / name).read_text("utf-8") == text, name
+
+
+def test_every_command_has_a_page() -> None:
+    assert {f"{n}.md" for n in command_names()} < set(render_pages())
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in DOCS.rglob("*.md"):
+        for target in re.findall(r"\]\(([^)#]+?\.md)(?:#[^)]*)?\)", page.read_text("utf-8")):
+            assert (page.parent / target).is_file(), f"{page.name} -> {target}"

@@ -1,0 +1,62 @@
+"""Modules with one mistake each, found on the marked line; modules without, found to be right."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch_needed import need
+
+need("torch", "onnxscript")
+
+import torch
+from torch_bench import Case
+from torch_correct import bench as correct
+from torch_mistakes import bench as mistakes
+
+from shapesolve.torch import Report, check
+
+
+def checked(case: Case) -> Report:
+    return check(case.make(), case.args(), dynamic_shapes=case.dynamic_shapes)
+
+
+def pasted(text: str, folder: Path) -> Any:
+    """What a report tells to paste, run the way a user's file is."""
+    file = folder / "pasted.py"
+    file.write_text(f"from torch.export import Dim\n\n{text}\n")
+    spec = importlib.util.spec_from_file_location("pasted", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.dynamic_shapes
+
+
+def test_the_bench_is_large_enough() -> None:
+    assert len(mistakes) >= 25
+    assert len(correct) >= 25
+    assert len({c.name for c in (*mistakes, *correct)}) == len(mistakes) + len(correct)
+
+
+@pytest.mark.parametrize("case", mistakes, ids=lambda c: c.name)
+def test_a_mistake_is_found_on_its_line(case: Case, tmp_path: Path) -> None:
+    report = checked(case)
+    found = [f for f in report.errors if f.place and (f.place.file, f.place.line) == (case.file, case.marked_line)]
+    assert found, str(report)
+    assert {f.code for f in found} <= set(case.codes), str(report)
+    assert found == list(report.errors), f"an error on another line\n{report}"
+    if report.corrected:
+        with torch.no_grad():
+            torch.export.export(case.make(), case.args(), dynamic_shapes=pasted(report.corrected, tmp_path))
+
+
+@pytest.mark.parametrize("case", correct, ids=lambda c: c.name)
+def test_a_module_without_a_mistake_has_no_error(case: Case) -> None:
+    report = checked(case)
+    assert report.ok, str(report)
+    assert not any(f.severity == "warning" for f in report.findings), str(report)
+    assert all(s.state == "free" for s in report.sizes), str(report)
+    assert report.corrected == ""

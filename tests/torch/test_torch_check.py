@@ -1,0 +1,224 @@
+"""What `check` takes, what it says, and in which formats."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+from torch_needed import need
+
+need("torch", "onnxscript")
+
+import torch
+from torch import nn
+from torch.export import Dim
+from torch_correct import ViewFromShape
+from torch_mistakes import HardCodedBatch, ShortPositionTable, SqueezeBatch, bench
+
+from shapesolve.testing import assert_exportable
+from shapesolve.torch import check
+from shapesolve.torch.exporting import export_onnx, quiet
+from shapesolve.torch.places import legacy_module, read_trace
+
+HERE = Path(__file__).parent
+SHAPES = {"x": {0: Dim("batch", min=1, max=64), 1: Dim("seq", min=1, max=512)}}
+X = (torch.zeros(2, 6, 8),)
+
+
+class Nested(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.ReLU(), ShortTable())
+
+    def forward(self, x):
+        return self.body(x) * 2
+
+
+class ShortTable(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(16, 8)
+
+    def forward(self, x):
+        return x + self.table(torch.arange(x.shape[1]))
+
+
+def test_a_report_quotes_declaration_term_line_module_and_correction() -> None:
+    report = check(HardCodedBatch(), X, dynamic_shapes=SHAPES)
+    (finding,) = report.errors
+    assert finding.declared == "x.shape[0]: Dim('batch', min=1, max=64)"
+    assert finding.term == "batch == 2"
+    assert finding.origin.kind == "HardCodedBatch"
+    assert dict(finding.counterexample)["batch"] != 2
+    text = str(report)
+    for part in ("error[SS601]", "torch_mistakes.py:", "return y.view(2, -1, 8)", "refuted: batch = "):
+        assert part in text
+    assert report.corrected == 'seq = Dim("seq", min=1, max=512)\ndynamic_shapes = {\'x\': {1: seq}}'
+    assert report.corrected.splitlines()[1] in text
+    assert "Constraints violated (batch)" in report.refusal
+    assert [s.state for s in report.sizes] == ["fixed", "free"]
+
+
+def test_a_graph_may_need_what_torch_export_does_not_see() -> None:
+    report = check(Nested(), X, dynamic_shapes=SHAPES)
+    (finding,) = report.errors
+    assert (finding.code, finding.term) == ("SS604", "seq <= 16")
+    assert report.refusal == ""
+    assert finding.origin.module == "body.1.table"
+    assert [p.function for p in finding.origin.trace] == ["forward", "forward"]
+    assert 'Dim("seq", min=1, max=16)' in report.corrected
+    assert check(Nested(), X, dynamic_shapes={"x": {0: Dim("batch"), 1: Dim("seq", max=16)}}).ok
+
+
+def test_a_limit_of_an_undeclared_range_is_a_warning() -> None:
+    report = check(Nested(), X, dynamic_shapes={"x": {0: Dim("batch"), 1: Dim("seq")}})
+    assert report.ok
+    assert [(f.code, f.term) for f in report.findings] == [("SS605", "seq <= 16")]
+
+
+@pytest.mark.parametrize(
+    ("make", "args", "good", "bad"),
+    [
+        (ShortPositionTable, (torch.zeros(2, 10, dtype=torch.int64),), (3, 512), (3, 513)),
+        (SqueezeBatch, (torch.zeros(2, 5, 8),), (1, 5, 8), (2, 5, 8)),
+    ],
+)
+def test_the_runtime_agrees(make: type[nn.Module], args: tuple[torch.Tensor], good: tuple[int, ...], bad: tuple[int, ...]) -> None:
+    (case,) = [c for c in bench if c.make is make]
+    report = check(make(), args, dynamic_shapes=case.dynamic_shapes)
+    assert report.model is not None
+    assert report.analysis is not None
+    session = ort.InferenceSession(report.model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (name,) = report.analysis.inputs
+    kind = np.int64 if args[0].dtype == torch.int64 else np.float32
+    session.run(None, {name: np.zeros(good, kind)})
+    with pytest.raises(Exception, match="(?i)error|invalid|out of"):
+        session.run(None, {name: np.zeros(bad, kind)})
+
+
+def test_hints_and_examples_of_size_one() -> None:
+    auto = check(HardCodedBatch(), X, dynamic_shapes={"x": {0: Dim.AUTO, 1: Dim.AUTO}})
+    assert [(f.code, f.term) for f in auto.findings] == [("SS606", "x_dim0 == 2")]
+    assert check(HardCodedBatch(), X, dynamic_shapes={"x": {0: Dim.DYNAMIC}}).errors[0].code == "SS601"
+    one = check(ViewFromShape(), (torch.zeros(1, 6, 8),), dynamic_shapes=SHAPES)
+    assert [f.code for f in one.errors] == ["SS601"]
+    assert "size 2 or more" in one.errors[0].help
+    assert one.sizes[0].state == "fixed"
+
+
+def test_a_declaration_that_does_not_fit_is_a_finding() -> None:
+    report = check(ViewFromShape(), X, dynamic_shapes={"y": {0: Dim("batch")}})
+    assert [f.code for f in report.findings] == ["SS607"]
+    assert "`dynamic_shapes`" in str(report)
+
+
+def test_programs_and_models_are_taken() -> None:
+    with quiet():
+        program = torch.export.export(Nested(), X, dynamic_shapes=SHAPES)
+        exported = torch.onnx.export(Nested(), X, dynamo=True, dynamic_shapes=SHAPES, verbose=False)
+    for given in (program, exported, export_onnx(program)):
+        report = check(given)
+        (finding,) = report.errors
+        assert finding.code == "SS604"
+        assert "<= 16" in finding.term
+        assert finding.place is not None
+        assert Path(finding.place.file) == Path(__file__)
+    again = check(program, X, dynamic_shapes=SHAPES)
+    assert [f.term for f in again.errors] == ["seq <= 16"]
+
+
+def test_a_torchscript_export_has_scopes_in_its_names() -> None:
+    file = io.BytesIO()
+    with quiet():
+        torch.onnx.export(
+            Nested(), X, file, dynamo=False, input_names=["x"], dynamic_axes={"x": {0: "batch", 1: "seq"}}
+        )
+    report = check(file.getvalue())
+    (finding,) = [f for f in report.findings if f.term]
+    assert (finding.code, finding.term) == ("SS605", "seq <= 16")
+    assert finding.origin.module.startswith("body")
+
+
+def test_names_and_traces() -> None:
+    assert legacy_module("/encoder/layers/layers.0/fc/MatMul") == "encoder.layers.0.fc"
+    assert legacy_module("/MatMul") == ""
+    assert legacy_module("MatMul_3") == ""
+    text = f'File "{HERE}/a.py", line 3, in forward\n    return f(x)\n  File "{torch.__file__}", line 9, in g\n    pass'
+    (place,) = read_trace(text)
+    assert (place.line, place.function, place.code) == (3, "forward", "return f(x)")
+
+
+def test_formats_land_on_the_python_line() -> None:
+    report = check(HardCodedBatch(), X, dynamic_shapes=SHAPES)
+    place = report.errors[0].place
+    assert place is not None
+    github = report.to_github()
+    assert github.startswith("::error file=")
+    assert f"torch_mistakes.py,line={place.line},title=SS601" in github
+    (result,) = json.loads(report.to_sarif())["runs"][0]["results"]
+    location = result["locations"][0]["physicalLocation"]
+    assert location["region"] == {"startLine": place.line}
+    assert location["artifactLocation"]["uri"].endswith("torch_mistakes.py")
+    data = json.loads(report.to_json())
+    assert data["ok"] is False
+    assert data["findings"][0]["place"]["line"] == place.line
+    assert data["declared"][0]["state"] == "fixed"
+
+
+def test_assert_exportable() -> None:
+    assert assert_exportable(ViewFromShape(), X, dynamic_shapes=SHAPES).ok
+    with pytest.raises(AssertionError, match=r"SS601[\s\S]*view\(2, -1, 8\)"):
+        assert_exportable(HardCodedBatch(), X, dynamic_shapes=SHAPES)
+
+
+def command(*args: str) -> subprocess.CompletedProcess[str]:
+    root = HERE.parent.parent
+    return subprocess.run(
+        [sys.executable, "-m", "shapesolve", "check", *args],
+        cwd=HERE,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+
+
+def test_the_command_finds_and_prints() -> None:
+    done = command("--torch", "torch_factories:wrong", "--format", "github")
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("::error file=torch_mistakes.py,line=")
+    done = command("--torch", "torch_factories:right")
+    assert done.returncode == 0, done.stderr
+    assert "free, as declared" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("torch_factories", "package.module:factory"),
+        ("no_such_module:f", "cannot import"),
+        ("torch_factories:nothing", "has no 'nothing'"),
+        ("torch_factories:strange", "must give arguments"),
+        ("torch_factories:failing", "no weights"),
+    ],
+)
+def test_a_target_that_cannot_be_used(target: str, said: str) -> None:
+    from shapesolve.torch.command import UnusableTarget, check_target
+
+    with pytest.raises(UnusableTarget, match=said):
+        check_target(target)
+
+
+def test_without_pytorch_the_command_says_what_is_missing() -> None:
+    code = "import sys; sys.modules['torch'] = None\nimport shapesolve.torch"
+    root = HERE.parent.parent
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    assert "pip install" in done.stderr.splitlines()[-1]
