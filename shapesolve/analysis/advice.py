@@ -79,7 +79,8 @@ def _convolution(entry: Entry, a: Spot, b: Spot, analysis: Analysis) -> str:
     if have.terms or share.terms or out.terms or not share.const or not isinstance(group, int):
         return ""
     if (
-        have.const % share.const == 0
+        have.const
+        and have.const % share.const == 0
         and group != have.const // share.const
         and out.const % (have.const // share.const) == 0
     ):

@@ -18,7 +18,7 @@ from .result import Analysis
 
 BroadcastMode = Literal["strict", "named", "equal"]
 #: Z3 work per query (see `solver.budget`); deterministic, unlike seconds
-DEFAULT_RLIMIT = 2_000_000
+DEFAULT_RLIMIT = 1_000_000
 
 
 def analyze(
@@ -128,7 +128,7 @@ def _inputs(walk: Walk, model: Model) -> dict[str, Known]:
     graph = model.graph
     given: dict[str, Known] = {}
     for name, declared in graph.inputs:
-        if name in graph.initializers and name not in graph.overridable:
+        if name in graph.initializers:  # its default is taken for its value (a note says so)
             continue
         known = declared_known(walk, declared, name)
         if known is None:

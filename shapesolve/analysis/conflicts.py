@@ -45,7 +45,8 @@ def _invalid(analysis: Analysis, clash: Clash) -> Conflict:
     op_type = node.op_type if node is not None else ""
     spots = input_spots(node, clash.prefix, analysis) if node is not None else ()
     tracer = SpotTracer(analysis)
-    nodes = dict.fromkeys([label, *(n for spot in spots for n in tracer.labels(spot))])
+    behind = [n for spot in spots for n in (*tracer.labels(spot), *tracer.rank_makers(spot))]
+    nodes = dict.fromkeys([label, *tracer.owners(clash.prefix), *behind])
     operands = tuple(operand_row(s.tensor, analysis, s.data) for s in spots[:_MAX_OPERANDS])
     notes = (*attributes_text(node), _NEVER) if node is not None else (_NEVER,)
     finding = Finding("SS202", clash.message, label, op_type, tuple(nodes), operands, notes=notes)

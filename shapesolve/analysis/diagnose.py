@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .result import Analysis
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
-_NOTE_CODES = {"unknown-op": "SS101", "declared": "SS102", "open": "SS103"}
+_NOTE_CODES = {"unknown-op": "SS101", "declared": "SS102", "open": "SS103", "default": "SS502"}
 _UNKNOWN_HELP = (
     "register it: shapesolve.signature('OpType', 'N C -> N C', domain='your.domain') or @shapesolve.register"
 )

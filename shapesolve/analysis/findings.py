@@ -26,6 +26,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "SS402": ("warning", "two dims declared as different names must be equal"),
     "SS403": ("info", "a dim declared dynamic is restricted to a range or to multiples"),
     "SS501": ("info", "a name was bound to a number under an assumption"),
+    "SS502": ("info", "the default of an input that may be overridden was taken for its value"),
     "SS601": ("error", "PyTorch: a dim declared dynamic came out with one size"),
     "SS602": ("error", "PyTorch: dims declared independent came out tied to each other"),
     "SS603": ("error", "PyTorch: a dim declared dynamic came out restricted to some sizes"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..dims import Dim
+from ..dims import Dim, symbol
 from ..ops.types import Tensor
 from ..solver.checker import Broken, Checker
 from .findings import Violation
@@ -23,8 +23,9 @@ class InputChecker:
         for name, known in analysis.inputs.items():
             if isinstance(known, Tensor) and known.shape is not None:
                 self.declared.append((name, tuple(known.shape)))
-        stated = [c for c in analysis.constraints if c.role in ("requirement", "user", "assumption")]
-        self.checker = Checker(stated, analysis.facts)
+        said = [c.cond.free for c in analysis.constraints if c.role in ("user", "assumption")]
+        self.tied = frozenset[str]().union(*said)
+        self.checker = Checker(analysis.constraints, analysis.facts)
 
     def bind(self, shapes: Mapping[str, Sequence[int]]) -> tuple[dict[str, int], list[Violation]]:
         """Sizes of the symbols, and where the shapes do not fit the declared ones."""
@@ -51,6 +52,7 @@ class InputChecker:
                 not d.terms and d.const != size
             ):  # an expression is the author's promise, which no runtime checks
                 wrong.append(_misfit(f"{name}[{axis}] must be {d}, but it is {size}"))
+        _solve([(d, size) for _, _, d, size in later if d.terms], sizes, self.tied)
         return sizes, wrong
 
     def check(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
@@ -70,6 +72,30 @@ class InputChecker:
         return Violation(
             str(constraint.cond), violation_text(constraint, sizes, self.analysis), tuple(nodes), constraint
         )
+
+
+def _solve(stated: list[tuple[Dim, int]], sizes: dict[str, int], tied: frozenset[str]) -> None:
+    """Bind symbols that only expressions declare (``2*H`` is 6 where H is 3), as far as one at a time will do.
+
+    Where an expression is all that the model sees of several symbols, and the user said nothing of them (`tied`), any
+    solution stands for all: every size is a function of the declared ones.
+    """
+    left = {d: size for d, size in stated}
+    while True:
+        left = {now: size for d, size in left.items() if (now := d.subs(sizes)).terms}
+        for d, size in left.items():
+            first, *others = sorted(d.free)
+            if others and (not tied.isdisjoint(d.free) or any(o is not d and not o.free.isdisjoint(d.free) for o in left)):
+                continue
+            zeros = dict.fromkeys(others, 0)
+            trial = d.subs(zeros)
+            step = trial.terms[0][1] if trial.terms else 0
+            found, odd = divmod(size - trial.const, step) if step else (-1, 0)
+            if found >= 0 and not odd and trial is symbol(first) * step + trial.const:
+                sizes.update({first: found, **zeros})
+                break
+        else:
+            return
 
 
 def _misfit(message: str) -> Violation:

@@ -60,9 +60,9 @@ class Analysis:
         self.dtypes: dict[str, int] = {}
         self.values: dict[str, Value] = {}
         shapes, dtypes, values = self.shapes, self.dtypes, self.values
-        current = walk.current if walk.facts.changed else None
+        current, changed = walk.current, walk.facts.changed.keys()
         for name, known in walk.tensors.items():
-            if current is not None:
+            if type(known) is not Tensor or (changed and not changed.isdisjoint(known.free)):
                 known = current(known)
             if isinstance(known, Tensor):
                 dtypes[name] = known.dtype
@@ -150,7 +150,12 @@ class Analysis:
             return ()
         from ..solver.ambiguity import find_ambiguities
 
-        opens = [(o.a, o.b, f"{o.prefix}{o.node.label}", o.node.op_type) for o in self.walk.opens]
+        poisoned = self.walk.poisoned  # sizes after a node that cannot run
+        opens = [
+            (o.a, o.b, f"{o.prefix}{o.node.label}", o.node.op_type)
+            for o in self.walk.opens
+            if poisoned.isdisjoint(o.a.free) and poisoned.isdisjoint(o.b.free)
+        ]
         strict = self.broadcast == "strict"
         return find_ambiguities(opens, self.constraints, self.facts, self.symbols, self.rlimit, strict=strict)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..dims import Cond, Dim
@@ -149,16 +150,50 @@ class SpotTracer(Tracer):
         made = self.walk.producers.get(spot.tensor)
         if made is not None:
             found[f"{made[1]}{made[0].label}"] = None
-            if spot.data and len(found) == 1:  # what an element is made of is not known: all that feeds it
+            if spot.data and (
+                len(found) == 1 or spot.axis is None
+            ):  # how many elements there are matters too
                 found.update(dict.fromkeys(self._feeding(spot.tensor)))
         return tuple(found)
+
+    def rank_makers(self, spot: Spot) -> tuple[str, ...]:
+        """Nodes that decide the rank of a tensor: those that computed the shape argument of what made it."""
+        made = self.walk.producers.get(spot.tensor)
+        for _ in range(MAX_LINKS):
+            if made is None:
+                return ()
+            node, prefix = made
+            data = [s for s in input_spots(node, prefix, self.analysis) if s.data]
+            if data:
+                labels = [f"{prefix}{node.label}", *(n for s in data for n in self._feeding(s.tensor))]
+                return tuple(dict.fromkeys(labels))
+            made = self.walk.producers.get(self.full_name(next(filter(None, node.inputs), ""), prefix))
+        return ()
+
+    def owners(self, prefix: str) -> tuple[str, ...]:
+        """The nodes whose subgraphs or bodies a scope is in, the inner one first."""
+        found = []
+        while prefix:
+            inside, prefix = prefix.rstrip("/"), ""
+            for label in (inside, inside.rpartition("/")[0]):
+                if label in self.scopes:
+                    found.append(label)
+                    prefix = self.scopes[label]
+                    break
+        return tuple(found)
+
+    @cached_property
+    def scopes(self) -> dict[str, str]:
+        """Label of every node -> the scope that it is in."""
+        return {f"{prefix}{node.label}": prefix for node, prefix in self.walk.producers.values()}
 
     def behind(self, entry: Entry) -> tuple[str, ...]:
         """Nodes behind all sides of a condition; of a rule that speaks of one tensor only, behind all that its node reads."""
         spots = spots_of(entry, self.analysis)
         if len({s.tensor for s in spots}) < 2 and entry.node is not None:
             spots = (*spots, *input_spots(entry.node, entry.prefix, self.analysis))
-        return tuple(dict.fromkeys(label for spot in spots for label in reversed(self.labels(spot))))
+        labels = [label for spot in spots for label in reversed(self.labels(spot))]
+        return tuple(dict.fromkeys((*self.owners(entry.prefix), *labels)))
 
     def _feeding(self, tensor: str) -> list[str]:
         labels: dict[str, None] = {}
@@ -168,6 +203,8 @@ class SpotTracer(Tracer):
             if made is not None:
                 node, prefix = made
                 labels[f"{prefix}{node.label}"] = None
+                if node.op_type in ("Shape", "Size"):
+                    continue  # from here on sizes are followed, not data
                 names = [self.full_name(n, prefix) for n in node.inputs if n]
                 stack += [n for n in names if n not in seen]
                 seen.update(names)

@@ -22,14 +22,21 @@ class Cond:
     Equal canonical forms are the same object.
     """
 
-    __slots__ = ("__weakref__", "_text", "args", "free", "kind", "order", "size")
+    __slots__ = ("__weakref__", "_order", "_text", "args", "free", "kind", "size")
 
     kind: str
     args: tuple[Any, ...]
     free: frozenset[str]
-    order: tuple[Any, ...]
     size: int
+    _order: tuple[Any, ...] | None
     _text: str | None
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Sort key, the same in every process."""
+        if self._order is None:
+            self._order = (self.size, self.kind, *[a.order for a in self.args])
+        return self._order
 
     @property
     def is_true(self) -> bool:
@@ -126,9 +133,12 @@ def _make(kind: str, args: tuple[Any, ...] = ()) -> Cond:
         if cond is None:
             cond = Cond()
             cond.kind, cond.args, cond._text = kind, args, None
-            cond.free = frozenset().union(*(a.free for a in args))
-            cond.size = 1 + sum(a.size for a in args)
-            cond.order = (cond.size, kind, *(a.order for a in args))
+            cond._order = None
+            if len(args) == 1:
+                cond.free, cond.size = args[0].free, 1 + args[0].size
+            else:
+                cond.free = frozenset().union(*[a.free for a in args])
+                cond.size = 1 + sum([a.size for a in args])
             _CONDS[key] = weakref.ref(cond, _dropper(_CONDS, key))
         return cond
 

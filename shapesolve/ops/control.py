@@ -279,7 +279,7 @@ def _rows(
 
     All trips must give the same number of elements: onnxruntime counts them and keeps the first shape.
     Without trips the text says nothing of the other sizes: onnxruntime makes those 0 that it does not know
-    before the loop runs (that are not numbers in `fixed`).
+    before the loop runs (that are not numbers in `fixed`). It does not know what requirements tell us.
     """
     if not isinstance(out, Tensor):
         return None
@@ -293,12 +293,16 @@ def _rows(
     if trips.exact and out.shape.free_symbols() <= visible | {name}:
         same = eq(start.numel, out.shape.subs({name: trips.count - 1}).numel)
         op.require(any_of((lt(trips.count, 2), same)), "all trips must give rows of one size")
+    learned = op.walk.facts.version > 0
     dims: list[Dim] = []
     for k, d in enumerate(start):
         if not d.free <= visible:
             d = op.fresh("a size of the rows that a loop makes")
-        settled = len(numbers) == len(out.shape) and not numbers[k].terms
-        dims.append(d if settled else ite(none, ZERO, d))
+        if len(numbers) != len(out.shape) or numbers[k].terms:
+            d = ite(none, ZERO, d)
+        elif learned and not none.is_false:  # is it a number for onnxruntime too?
+            d = ite(none, op.fresh("a size of rows that are never made", hi=d), d)
+        dims.append(d)
     dims.insert(axis, trips.count)
     return op.out(dims, out.dtype)
 

@@ -54,6 +54,8 @@ def _fit_int(d: Dim, dtype: int) -> Dim | None:
         return constant((d.const - lo) % (hi - lo + 1) + lo)
     if d.size > MAX_ELEM_SIZE:
         return None
+    if abs(d.const) > hi // 2:
+        return None  # such as a size plus INT64_MAX, which wraps
     if lo < 0 and hi >= _WIDE:
         return d
     least, most = d.bounds()

@@ -32,7 +32,7 @@ def dtype_of(name: str) -> int:
 def find_schema(domain: str, op_type: str, version: int) -> Any:
     """The installed onnx's `OpSchema` of an operator at an opset version, or None (its type stubs leave out bodies)."""
     try:
-        return onnx.defs.get_schema(op_type, max(version, 1), domain)
+        return onnx.defs.get_schema(op_type, min(max(version, 1), 2**31 - 1), domain)
     except onnx.defs.SchemaError:
         return None
 

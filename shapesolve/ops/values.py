@@ -161,8 +161,12 @@ class Value:
             if a is None:
                 return None
             elems = elements_of(a)
-            return None if elems is None else cls(constant_.dims, elems)
-        if constant_.numel <= MAX_BOUNDED and constant_.dtype in _INT_TYPES:
+            if elems is None:
+                return None
+            value = cls(constant_.dims, elems)
+            value._free = _NO_NAMES
+            return value
+        if constant_.numel <= MAX_BOUNDED and constant_.dtype in INT_TYPES:
             return cls(None, None, None, constant_)
         return None
 
@@ -270,7 +274,7 @@ class Value:
 _NO_NAMES: frozenset[str] = frozenset()
 #: most distinct elements, some of them symbolic, whose least and greatest are written down
 _FEW = 32
-_INT_TYPES = frozenset((2, 3, 4, 5, 6, 7, 12, 13))  # TensorProto uint8 .. uint64
+INT_TYPES = frozenset((2, 3, 4, 5, 6, 7, 12, 13))  # TensorProto uint8 .. uint64
 
 
 def elements_of(a: NDArray[Any]) -> tuple[Elem, ...] | None:

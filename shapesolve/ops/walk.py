@@ -21,7 +21,7 @@ from .op import InvalidNode, MalformedNode, Op, Place, Requirement
 from .registry import Registry, Rule
 from .schema import fill_types
 from .types import Interner, Known, Tensor
-from .values import Value
+from .values import INT_TYPES, Value
 
 #: walks over the graph: a node whose rank became known by a later one is lowered again
 MAX_ROUNDS = 3
@@ -148,7 +148,9 @@ class Walk:
         self.log: list[Entry] = []
         self.clashes: list[Clash] = []
         self.opens: list[Open] = []
-        self.usual: dict[Cond, str] = {}  # what holds for inputs of the usual sizes, in words (see `Op.usual`)
+        self.usual: dict[
+            Cond, str
+        ] = {}  # what holds for inputs of the usual sizes, in words (see `Op.usual`)
         self.notes: list[Note] = []
         self.poisoned: set[str] = set()
         self.reasons: dict[str, str] = {}
@@ -194,7 +196,14 @@ class Walk:
         """Lower all nodes of `graph` in `scope` (its inputs are bound already)."""
         for name, stored in graph.initializers.items():
             if name not in scope.env:
-                value = None if name in graph.overridable else Value.stored(stored)
+                value = Value.stored(stored)
+                if name in graph.overridable and value is not None and stored.dtype in INT_TYPES:
+                    self.note(
+                        "default",
+                        f"input {name} has a default value, which is taken for its value",
+                        None,
+                        scope,
+                    )
                 scope.env[name] = self.interner.tensor(stored.dtype, Shape(stored.dims), value)
         for name, declared in (*graph.value_info.items(), *graph.outputs):
             known = declared_known(self, declared)
@@ -228,7 +237,9 @@ class Walk:
             found = env.get(name)
             if found is None:
                 found = self.read(name, scope)
-            elif changed and (type(found) is not Tensor or found.seen is None or not changed.isdisjoint(found.seen)):
+            elif changed and (
+                type(found) is not Tensor or found.seen is None or not changed.isdisjoint(found.seen)
+            ):
                 found = self.current(found)
             given.append(found)
         inputs = tuple(given)
@@ -268,7 +279,10 @@ class Walk:
         """Has nothing been learned since about the symbols that it depends on?"""
         changed = self.facts.changed
         return not any(
-            changed.get(name, 0) > hit.version for known in hit.inputs if known is not None for name in known.free
+            changed.get(name, 0) > hit.version
+            for known in hit.inputs
+            if known is not None
+            for name in known.free
         )
 
     def _apply(

@@ -119,8 +119,7 @@ def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterat
     if not terms:
         yield line(("dim", "contract".ljust(_WIDTH)), "none: every input size runs, as far as the rules know")
     else:
-        assumed = "for non-empty inputs" if contract.assumptions else "for all inputs"
-        yield line(("dim", "contract".ljust(_WIDTH)), ("dim", assumed))
+        yield line(("dim", "contract".ljust(_WIDTH)), ("dim", contract.premise))
         yield from _terms(terms, limit)
     if contract.internal:
         count = len(contract.internal)

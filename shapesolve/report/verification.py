@@ -140,8 +140,7 @@ def _run(analysis: Analysis, sizes: Mapping[str, int], seed: int) -> Verificatio
 def _inputs(analysis: Analysis, sizes: Mapping[str, int], fill: str, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     shapes = _input_shapes(analysis, sizes)
-    optional = analysis.model.graph.overridable
-    return {n: _array(rng, analysis.dtypes[n], s, fill) for n, s in shapes.items() if n not in optional}
+    return {n: _array(rng, analysis.dtypes[n], s, fill) for n, s in shapes.items()}
 
 
 def _array(rng: np.random.Generator, dtype: int, shape: tuple[int, ...], fill: str) -> Any:

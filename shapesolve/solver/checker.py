@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..dims import Cond, Dim
+from ..dims import Cond, Dim, Substitution
 from .compiled import Compiler, Test
 from .constraint import Constraint, Role
 from .constraints import Stated, all_rows, need
-from .facts import Facts
+from .facts import Facts, is_generated
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Checker:
     """The requirements themselves, compiled: empty inputs are judged as exactly as others.
 
     A condition on data (on symbols that the inputs do not bind) is evaluated where the facts give the symbol
-    in terms of inputs; else it is judged only if its bounds decide it.
+    in terms of inputs; else it is judged only if its bounds decide it, or if no data could satisfy all such
+    conditions together.
     """
 
     def __init__(
@@ -57,6 +58,11 @@ class Checker:
             if facts is None
             else [(n, facts.dim(facts.substitution[n])) for n in names if n in facts.substitution]
         )
+        ours = {n for n in names if is_generated(n)} - {n for n, _ in self._derived}
+        self._on_data: dict[Cond, int] = {}
+        for n, row in constraints.stated() if ours else ():
+            if (row.role in roles or row.role == "definition") and not ours.isdisjoint(row.cond.free):
+                self._on_data.setdefault(need(row), n)
 
     def violations(self, sizes: Mapping[str, int]) -> list[Constraint]:
         """The first constraint of each requirement that is broken at these sizes; see `broken`."""
@@ -75,9 +81,23 @@ class Checker:
                 held = _judged(cond, sizes)
             if held is False:
                 found.append((numbers[0], cond, numbers))
+        if self._on_data and not found:
+            found = self._contradicted(sizes)
         found.sort(key=lambda b: b[0])
         numbered = self.constraints.numbered
         return [Broken(cond, tuple(numbered(n) for n in numbers)) for _, cond, numbers in found]
+
+    def _contradicted(self, sizes: Mapping[str, int]) -> list[tuple[int, Cond, list[int]]]:
+        """The first condition on data that contradicts those before it at these sizes."""
+        facts, at_sizes = Facts(), Substitution(sizes)
+        for cond, number in self._on_data.items():
+            try:
+                now = cond.map_dims(at_sizes)
+            except ZeroDivisionError:
+                continue
+            if not facts.assume(now, number):
+                return [(number, cond, [number])]
+        return []
 
     def _completed(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
         extra = {}

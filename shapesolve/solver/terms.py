@@ -85,6 +85,8 @@ _NO_TERMS = Terms()
 class Contract(Sequence[Term]):
     """The irredundant conditions on input symbols under which a model runs, for non-empty inputs.
 
+    Where `assumptions` name it, terms are stated for inputs of usual sizes ("every pooling window fits its input").
+
     Kept apart: `internal` conditions on data (they cannot be checked from input sizes), `assumed` ones that
     the user gave, `declared` ones that the model states about itself and that nothing needs. `impossible`: no
     sizes satisfy the requirements.
@@ -117,8 +119,16 @@ class Contract(Sequence[Term]):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The non-emptiness assumptions that terms rest on."""
+        """The assumptions that terms rest on: inputs that are not empty, sizes that are usual."""
         return tuple(dict.fromkeys(a for t in self.terms for a in t.assumptions))
+
+    @property
+    def premise(self) -> str:
+        """What its assumptions say, in words: ``for non-empty inputs``."""
+        sizes = {f"{s} >= 1" for s in (*self.symbols, *(a.partition(" ")[0] for a in self.assumptions))}
+        usual = [a for a in self.assumptions if a not in sizes]
+        first = "for non-empty inputs" if len(usual) < len(self.assumptions) else "" if usual else "for all inputs"
+        return ", ".join((first, *(f"when {text}" for text in usual)) if first else [f"when {text}" for text in usual])
 
     @property
     def symbols(self) -> tuple[str, ...]:

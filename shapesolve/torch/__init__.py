@@ -1,8 +1,8 @@
 """From PyTorch source line to shape finding: check a module before the file is shipped (extra ``torch``).
 
-    from torch.export import Dim
-    import shapesolve.torch
-    print(shapesolve.torch.check(net, (x,), dynamic_shapes={"x": {0: Dim("batch", min=1, max=64)}}))
+from torch.export import Dim
+import shapesolve.torch
+print(shapesolve.torch.check(net, (x,), dynamic_shapes={"x": {0: Dim("batch", min=1, max=64)}}))
 """
 
 try:

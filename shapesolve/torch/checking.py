@@ -78,12 +78,14 @@ def check(
         return _of_program(module, declaration, settings)
     if hasattr(module, "model_proto"):
         return _of_onnx_program(module, given, dynamic_shapes, settings)
-    if isinstance(module, (torch.nn.Module, torch.jit.ScriptFunction)) or callable(module):
+    if isinstance(module, torch.nn.Module) or (callable(module) and not hasattr(module, "to_model_proto")):
         return _of_module(module, given, dynamic_shapes, settings, strict)
     return _of_model(module, settings)
 
 
-def _declaration(module: Any, given: tuple[tuple[Any, ...], dict[str, Any]], dynamic_shapes: Any) -> Declaration | None:
+def _declaration(
+    module: Any, given: tuple[tuple[Any, ...], dict[str, Any]], dynamic_shapes: Any
+) -> Declaration | None:
     if not dynamic_shapes:
         return None
     args, kwargs = given
@@ -97,7 +99,11 @@ def _of_module(
     module: Any, given: tuple[tuple[Any, ...], dict[str, Any]], spec: Any, settings: _Settings, strict: bool
 ) -> Report:
     args, kwargs = given
-    name = type(module).__qualname__ if isinstance(module, torch.nn.Module) else str(getattr(module, "__name__", module))
+    name = (
+        type(module).__qualname__
+        if isinstance(module, torch.nn.Module)
+        else str(getattr(module, "__name__", module))
+    )
     watch = Watch(module)
     refusal: Exception | None = None
     try:
@@ -115,7 +121,9 @@ def _of_module(
         try:
             program = export_program(module, args, kwargs, relaxed(spec), strict=strict, watch=watch)
         except Exception as error:
-            return _refused(name, error, module, given, declaration, also=refusal if is_about_dims(refusal) else None)
+            return _refused(
+                name, error, module, given, declaration, also=refusal if is_about_dims(refusal) else None
+            )
     return _of_program(program, declaration, settings, name=name, watch=watch, refusal=refusal)
 
 
@@ -160,7 +168,9 @@ def _of_onnx_program(
     program = exported.exported_program
     if program is None:
         return _of_model(exported.model_proto, settings, name="ONNXProgram")
-    declaration = _declaration(program.module(), given, spec) or declared_by_program(program, exported.model_proto)
+    declaration = _declaration(program.module(), given, spec) or declared_by_program(
+        program, exported.model_proto
+    )
     guards = find_guards(program, declaration, None)
     return _report("ONNXProgram", declaration, guards, program, exported.model_proto, settings, None)
 
@@ -224,7 +234,9 @@ def _judged(
     if refusal is not None and not any(f.severity == "error" for f in findings):
         findings.append(_untold(refusal))
     if analysis is not None:
-        findings += [located(f, origins.of(f.node)) for f in analysis.diagnostics if f.code not in _TOLD_BETTER]
+        findings += [
+            located(f, origins.of(f.node)) for f in analysis.diagnostics if f.code not in _TOLD_BETTER
+        ]
     return Report(
         name,
         tuple(sorted(findings, key=lambda f: _RANK[f.severity])),

@@ -161,7 +161,11 @@ class Correction:
         root, fit = self.declaration.roots[name], self.fits[name]
         used.setdefault(name)
         if not self._definition(name):
-            return _hint(root.hint or "DYNAMIC", size.subs({name: fit.low or 0}), fit.high and size.subs({name: fit.high}))
+            return _hint(
+                root.hint or "DYNAMIC",
+                size.subs({name: fit.low or 0}),
+                fit.high and size.subs({name: fit.high}),
+            )
         return str(size.subs({name: Dim(_word(name)) * fit.step + fit.offset}))
 
     def _value(self, name: str) -> Dim:

@@ -100,7 +100,9 @@ def plain_path(path: Any) -> str:
     return f"{match[1]}{text[match.end() :]}" if match else text
 
 
-def read_declaration(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any) -> Declaration:
+def read_declaration(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
+) -> Declaration:
     """Read ``dynamic_shapes`` beside the example arguments of a call.
 
     Raises whatever torch.export raises for a structure that does not fit (`torch._dynamo.exc.UserError`).
@@ -149,7 +151,9 @@ class _Reader:
             return self.named(entry)
         hint = getattr(getattr(entry, "type", None), "name", "")
         if hint in ("AUTO", "DYNAMIC"):
-            root = Root(self.fresh(f"{_WORD.sub('_', path).strip('_')}_dim{index}"), entry.min, entry.max, hint)
+            root = Root(
+                self.fresh(f"{_WORD.sub('_', path).strip('_')}_dim{index}"), entry.min, entry.max, hint
+            )
             return self.root(root).dim, str(root)
         return None
 

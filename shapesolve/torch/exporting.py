@@ -72,7 +72,9 @@ class Watch:
             if not is_foreign(code.co_filename):
                 if not self._inside(frame) and trace and module is not None and module[0] == "":
                     break  # past the root module: whoever called us
-                trace.append(Place(code.co_filename, frame.f_lineno, code.co_name, _line(code.co_filename, frame)))
+                trace.append(
+                    Place(code.co_filename, frame.f_lineno, code.co_name, _line(code.co_filename, frame))
+                )
             if asked is None and not _is_plumbing(code.co_filename):
                 asked = not is_foreign(code.co_filename)
             name = self._names.get(id(frame.f_locals.get("self"))) if code.co_name != "_call_impl" else None
@@ -97,7 +99,14 @@ def _named_modules(module: Any) -> Iterator[tuple[str, Any]]:
 def _is_plumbing(file: str) -> bool:
     """Frames between a size and whoever asks for it: symbolic integers and their environment."""
     return file.endswith(
-        ("symbolic_shapes.py", "sym_node.py", "torch/__init__.py", "recording.py", "torch/torch.py", "exporting.py")
+        (
+            "symbolic_shapes.py",
+            "sym_node.py",
+            "torch/__init__.py",
+            "recording.py",
+            "torch/torch.py",
+            "exporting.py",
+        )
     ) or file.startswith("<")
 
 
@@ -131,14 +140,22 @@ def relaxed(spec: Any) -> Any:
 
 def _relaxed(entry: Any) -> Any:
     dynamic = isinstance(entry, (str, TorchDim)) and not hasattr(entry, "value")
-    return TorchDim.AUTO if dynamic or getattr(getattr(entry, "type", None), "name", "") == "DYNAMIC" else entry
+    return (
+        TorchDim.AUTO if dynamic or getattr(getattr(entry, "type", None), "name", "") == "DYNAMIC" else entry
+    )
 
 
 # ---------------------------------------------------------------------- exports
 
 
 def export_program(
-    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any, *, strict: bool, watch: Watch
+    module: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any,
+    *,
+    strict: bool,
+    watch: Watch,
 ) -> Any:
     """`torch.export.export`, quietly and watched."""
     with quiet(), watch.active():
@@ -154,10 +171,17 @@ def export_onnx(program: Any, opset: int | None = None) -> Any:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Without what the exporters print; what matters comes as an exception or is in the model."""
-    loggers = [logging.getLogger(name) for name in ("torch", "torch.onnx", "torch.export", "torch._export", "onnxscript")]
+    loggers = [
+        logging.getLogger(name)
+        for name in ("torch", "torch.onnx", "torch.export", "torch._export", "onnxscript")
+    ]
     before = [(logger, logger.level, logger.disabled) for logger in loggers]
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
             warnings.simplefilter("ignore")
             for logger in loggers:
                 logger.disabled = True

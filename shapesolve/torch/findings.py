@@ -8,6 +8,7 @@ from typing import Any
 from ..analysis.findings import Finding
 from .places import NOWHERE, Origin, Place
 
+
 @dataclass(frozen=True, slots=True)
 class SourceFinding(Finding):
     """A finding with the Python code it belongs to.

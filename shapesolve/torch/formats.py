@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..report.github import annotation_lines
-from ..report.json import finding_data, report_data as analysis_data
+from ..report.json import finding_data
+from ..report.json import report_data as analysis_data
 from ..report.sarif import sarif_text
 from .findings import SourceFinding
 from .places import Place, shown_path
@@ -30,7 +31,11 @@ def report_data(report: Report) -> dict[str, Any]:
                 "declaration": s.declared,
                 "state": s.state,
                 "conditions": [
-                    {"condition": r.term.text, "verdict": repr(r.proof), "counterexample": dict(r.counterexample)}
+                    {
+                        "condition": r.term.text,
+                        "verdict": repr(r.proof),
+                        "counterexample": dict(r.counterexample),
+                    }
                     for r in s.restrictions
                 ],
             }
@@ -53,9 +58,7 @@ def source_data(finding: SourceFinding) -> dict[str, Any]:
 def github_text(report: Report) -> str:
     """One workflow command per finding; on the Python line where there is one."""
     return "\n".join(
-        text
-        for f in report.findings
-        for text in annotation_lines([(_file(f.place, report), [f])])
+        text for f in report.findings for text in annotation_lines([(_file(f.place, report), [f])])
     )
 
 

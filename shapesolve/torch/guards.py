@@ -62,7 +62,7 @@ def _guard(guard: Any, table: Mapping[str, Dim], watch: Watch | None) -> Guard:
 
 def _kept_location(location: Any) -> tuple[Origin, bool]:
     """What PyTorch itself keeps of a guard's place."""
-    frame = getattr(location, "framework_loc", None)
+    frame: Any = getattr(location, "framework_loc", None)
     file = getattr(frame, "filename", None)
     if not file or is_foreign(file):
         return NOWHERE, False
@@ -140,7 +140,9 @@ def input_names(program: Any) -> list[str]:
     ]
 
 
-def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int, *, minor: bool = False) -> Contract:
+def guard_contract(
+    guards: Sequence[Guard], roots: Sequence[str], rlimit: int, *, minor: bool = False
+) -> Contract:
     """The guards (with the minor ones, or without), simplified and irredundant, as a contract on the declared sizes."""
     constraints = [
         Constraint(g.cond, "requirement", Rule(f"guard:{i}", "torch.export", g.text))

@@ -22,7 +22,13 @@ class Judge:
     """Makes findings of restrictions; knows the guards, the exported program and the nodes of the ONNX graph."""
 
     def __init__(
-        self, declaration: Declaration, guards: Sequence[Guard], program: Any, origins: Origins, *, refused: bool
+        self,
+        declaration: Declaration,
+        guards: Sequence[Guard],
+        program: Any,
+        origins: Origins,
+        *,
+        refused: bool,
     ) -> None:
         self.declaration, self.guards, self.program = declaration, guards, program
         self.origins, self.refused = origins, refused
@@ -57,7 +63,9 @@ class Judge:
 
     def _code(self, restriction: Restriction) -> str:
         roots = [self.declaration.roots[n] for n in restriction.roots]
-        if restriction.kind == "range" and restriction.beyond and not (restriction.guarded and self.refused):
+        told_by_torch = restriction.guarded and self.refused
+        undecided = not restriction.counterexample
+        if (undecided or (restriction.kind == "range" and restriction.beyond)) and not told_by_torch:
             return "SS605"
         if all(r.hint for r in roots) and not (self.refused and restriction.kind == "fixed"):
             return "SS606"
@@ -66,6 +74,8 @@ class Judge:
     def _title(self, restriction: Restriction) -> str:
         text = restriction.term.text
         names = " and ".join(f"`{n}`" for n in restriction.roots)
+        if not restriction.counterexample:
+            return f"only {text} runs, and it is not decided whether what was declared for {names} implies it"
         many = len(restriction.roots) > 1
         if restriction.kind == "fixed":
             return f"{names} was declared dynamic, but only {text} runs"
@@ -82,7 +92,11 @@ class Judge:
         if restriction.guarded:
             behind = guards_behind(restriction.term.nodes, self.guards)
             asked = any(g.asked for g in behind)
-            return "because the module's code asks" if asked else "because an operator needs it to trace the module"
+            return (
+                "because the module's code asks"
+                if asked
+                else "because an operator needs it to trace the module"
+            )
         shown = ", ".join(nodes[:_MAX_NODES]) + (" …" if len(nodes) > _MAX_NODES else "")
         return f"needed by {shown}" if shown else "needed by the graph"
 

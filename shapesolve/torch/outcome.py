@@ -89,8 +89,8 @@ class Comparison:
     def _beyond(self, cond: Cond, kind: Kind) -> bool:
         if kind != "range":
             return False
-        sides = [bound_sides(c) for c in (cond.args if cond.kind == "and" else (cond,))]
-        return any(self._states(name, side) is False for side in sides for name, side in side.items())
+        bounded = [bound_sides(c) for c in (cond.args if cond.kind == "and" else (cond,))]
+        return any(not self._states(name, side) for sides in bounded for name, side in sides.items())
 
     def _states(self, name: str, side: str) -> bool:
         root = self.declaration.roots[name]
@@ -109,7 +109,9 @@ class Comparison:
             rows += [Constraint(c, "requirement", Origin("", "", "told before")) for c in self.given]
             for i, row in enumerate(rows):
                 facts.assume(row.cond, i)
-            self._provers[least] = Prover(ConstraintSet(rows), facts, list(self.declaration.roots), self.rlimit, ())
+            self._provers[least] = Prover(
+                ConstraintSet(rows), facts, list(self.declaration.roots), self.rlimit, ()
+            )
         return self._provers[least]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import onnx
 
 from ..analysis import Analysis
-from ..dims import Dim, DimSyntaxError, parse_dim
+from ..dims import DimSyntaxError, parse_dim
 from ..ops.types import Tensor
 from .declared import Axis, Declaration, Root
 from .guards import input_names, input_shapes
@@ -32,13 +32,10 @@ def declared_by_program(program: Any, proto: onnx.ModelProto | None = None) -> D
                 dim = parse_dim(shown)
             except DimSyntaxError:
                 continue
-            low, high = _range(ranges.get(text))
             for name in sorted(dim.free):
-                plain = dim.name == name
-                known = _range(ranges.get(name)) if not plain else (low, high)
-                roots.setdefault(name, Root(name, *known))
-            bounds = " and ".join(t for t in (f"{low} <= {shown}" if low else "", f"{shown} <= {high}" if high else "") if t)
-            axes.append(Axis(leaf, names[leaf], index, dim, 2, bounds or shown))
+                roots.setdefault(name, Root(name, *_range(ranges.get(text if dim.name == name else name))))
+            limits = _range(ranges.get(text))
+            axes.append(Axis(leaf, names[leaf], index, dim, _LEAST, _quoted(shown, *limits)))
     return Declaration(roots, tuple(axes), tuple(names), tuple(names))
 
 
@@ -50,7 +47,7 @@ def declared_by_model(analysis: Analysis) -> Declaration:
     for leaf, (name, known) in enumerate(analysis.inputs.items()):
         shape = known.shape if isinstance(known, Tensor) else None
         for index, size in enumerate(shape or ()):
-            if isinstance(size, Dim) and size.free:
+            if size.free:
                 for root in sorted(size.free):
                     roots.setdefault(root, Root(root))
                 axes.append(Axis(leaf, name, index, size, 2, str(size)))
@@ -73,6 +70,13 @@ def _range(known: Any) -> tuple[int | None, int | None]:
         return None, None
     low, high = (_number(known.lower), _number(known.upper))
     return low if low is not None and low > _LEAST else None, high
+
+
+def _quoted(name: str, low: int | None, high: int | None) -> str:
+    """The range that a program states, as a condition."""
+    if low is None and high is None:
+        return name
+    return f"{f'{low} <= ' if low is not None else ''}{name}{f' <= {high}' if high is not None else ''}"
 
 
 def _number(bound: Any) -> int | None:

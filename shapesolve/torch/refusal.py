@@ -54,7 +54,9 @@ def _after_export(places: list[Place]) -> tuple[Place, ...]:
     return () if first is None else own_frames(places[first:])
 
 
-def refused(error: BaseException, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> SourceFinding:
+def refused(
+    error: BaseException, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> SourceFinding:
     """A refusal that is not about declared dims, as a finding."""
     words = own_words(error)
     eager = _eager_failure(module, args, kwargs)
@@ -99,7 +101,9 @@ def unwritable(error: BaseException, program: Any) -> SourceFinding:
 
     words = own_words(error)
     origin = origin_of_error(error)
-    match = re.search(r"node target is <[^>]*?'?([\w.:]+)'?", words) or re.search(r"function for ([\w.:<>']+)", words)
+    match = re.search(r"node target is <[^>]*?'?([\w.:]+)'?", words) or re.search(
+        r"function for ([\w.:<>']+)", words
+    )
     operator = f" of {match[1]}" if match else ""
     trace = read_trace(words)
     if not trace:

@@ -58,7 +58,9 @@ class Report:
     def at(self, file: str, number: int) -> tuple[SourceFinding, ...]:
         """The findings on a line of a file (its path may be given from the end)."""
         return tuple(
-            f for f in self.findings if f.place is not None and f.place.line == number and f.place.file.endswith(file)
+            f
+            for f in self.findings
+            if f.place is not None and f.place.line == number and f.place.file.endswith(file)
         )
 
     # ------------------------------------------------------------------ media
@@ -81,7 +83,11 @@ class Report:
         if self.analysis is None:
             return "not exported"
         count = len(self.analysis.model.graph.nodes)
-        how = "torch.export refused the declaration; exported with sizes left free" if self.refusal else "exported"
+        how = (
+            "torch.export refused the declaration; exported with sizes left free"
+            if self.refusal
+            else "exported"
+        )
         return f"{how} · {count:,} node{'s' if count != 1 else ''}"
 
     def __str__(self) -> str:

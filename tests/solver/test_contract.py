@@ -9,14 +9,16 @@ from itertools import product
 
 import pytest
 
+from shapesolve.dims import parse_cond
 from shapesolve.solver.contract import find_contract
 
 from .building import random_system, system
 
 
-def contract(inputs, *texts):
+def contract(inputs, *texts, usual=()):
     s = system(*texts, inputs=inputs)
-    return find_contract(s.constraints, s.facts, inputs.split())
+    said = {parse_cond(t): "windows fit" for t in usual}
+    return find_contract(s.constraints, s.facts, inputs.split(), usual=said)
 
 
 # (input symbols, what nodes state, the contract)
@@ -42,6 +44,13 @@ CASES = [
     ("N K", ["N*K == 6*N", "K >= 2"], ["K == 6"]),
     ("heads hidden", ["64*heads == hidden"], ["hidden == 64*heads"]),
     ("s b", ["s % 2 == 0 if b == 3"], ["s % 2 == 0 or b != 3"]),
+    ("H", ["H//4 == 4*((H + 12)//16)", "H >= 4"], ["H % 16 <= 3", "H >= 16"]),
+    (
+        "H W",
+        ["(H//4)*(W//4) == 16*((H + 12)//16)*((W + 12)//16)", "H >= 4", "W >= 4"],
+        ["H % 16 <= 3", "H >= 16", "W % 16 <= 3", "W >= 16"],
+    ),
+    ("batch boxes", ["batch*min(boxes, 10) >= 0"], []),
     ("N", [], []),
 ]
 
@@ -64,6 +73,29 @@ def test_terms_know_their_nodes():
     assert c["W"].nodes == ("/n4",)
     assert repr(c) == "Contract(H % 8 == 0, W % 2 == 0)"
     assert c[0].symbols == ("H",)
+
+
+def test_nodes_that_also_speak_of_other_symbols_are_named():
+    c = contract("N H", "H >= 161", "N == 0 or max(N, 1)*((H + 31)//32) == 7*max(N, 1)")
+    assert [str(t) for t in c] == ["193 <= H <= 224"]
+    assert c[0].nodes == ("/n0", "/n1")
+
+
+def test_hard_terms_are_stated_for_inputs_of_usual_sizes():
+    stated = "max(H//32, 1)*max(W//32, 1) == 49"
+    c = contract("H W", stated, usual=("H >= 32", "W >= 32"))
+    assert [str(t) for t in c] == ["(H//32)*(W//32) == 49"]
+    assert c.assumptions == ("windows fit",)
+    assert c.premise == "when windows fit"
+    for h, w in product(range(32, 2000, 97), repeat=2):
+        assert c.holds({"H": h, "W": w}) is parse_cond(stated).evaluate({"H": h, "W": w})
+
+
+def test_what_reads_well_needs_no_usual_sizes():
+    c = contract("H", "max(H//32, 1) == 7", usual=("H >= 32",))
+    assert [str(t) for t in c] == ["224 <= H <= 255"]
+    assert not any("windows" in a for a in c.assumptions)
+    assert "windows fit" not in contract("H W", "H >= 1", usual=("H >= 9",)).assumptions
 
 
 def test_order_is_equalities_ranges_divisibility_alternatives():

@@ -71,3 +71,14 @@ def test_a_clash_names_what_it_rests_on():
     s = system("d == 64", "e == d", "e == 65")
     assert s.clash == 2
     assert s.facts.why(("e", "d")) >= {0, 1}
+
+
+def test_a_condition_that_is_refused_leaves_no_trace():
+    s = system("a*b == 6", "b <= 4", "c >= 2", inputs="a b c")
+    facts = s.facts
+    before = (dict(facts.substitution), dict(facts.intervals), dict(facts.divisors), list(facts.pending()))
+    assert not facts.assume(parse_cond("b == c + 3 and a == 5"), 9)
+    assert (dict(facts.substitution), dict(facts.intervals), dict(facts.divisors), list(facts.pending())) == before
+    assert 9 in facts.contradiction
+    assert facts.assume(parse_cond("b == 3"), 10)
+    assert str(facts.dim(symbol("a"))) == "2"

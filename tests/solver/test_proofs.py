@@ -80,6 +80,20 @@ def test_a_refutation_shows_the_sides_that_were_compared():
     assert repr(proof) == "Refuted(height = 3: 2 != 3)"
 
 
+def test_a_claim_that_fails_everywhere_has_a_counterexample_too():
+    s = system("H >= 29", inputs="H")
+    proof = Prover(s.constraints, s.facts, ["H"]).prove(parse_cond("H <= 20"))
+    assert isinstance(proof, Refuted)
+    assert proof.counterexample["H"] >= 29
+
+
+def test_every_answer_has_assumptions_and_a_core(prover):
+    for claim in ("total == past + seq", "past == seq", "x*x*x + y*y*y != z*z*z"):
+        proof = prover.prove(parse_cond(claim))
+        assert isinstance(proof.assumptions, tuple)
+        assert isinstance(proof.core, tuple)
+
+
 def test_equal_dims(prover):
     assert prover.equal(Dim("total"), parse_dim("seq + past")).core[0].origin.node == "/n0"
     assert prover.equal(Dim("H"), Dim("H"))

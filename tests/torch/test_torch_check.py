@@ -60,7 +60,7 @@ def test_a_report_quotes_declaration_term_line_module_and_correction() -> None:
     text = str(report)
     for part in ("error[SS601]", "torch_mistakes.py:", "return y.view(2, -1, 8)", "refuted: batch = "):
         assert part in text
-    assert report.corrected == 'seq = Dim("seq", min=1, max=512)\ndynamic_shapes = {\'x\': {1: seq}}'
+    assert report.corrected == "seq = Dim(\"seq\", min=1, max=512)\ndynamic_shapes = {'x': {1: seq}}"
     assert report.corrected.splitlines()[1] in text
     assert "Constraints violated (batch)" in report.refusal
     assert [s.state for s in report.sizes] == ["fixed", "free"]
@@ -90,7 +90,9 @@ def test_a_limit_of_an_undeclared_range_is_a_warning() -> None:
         (SqueezeBatch, (torch.zeros(2, 5, 8),), (1, 5, 8), (2, 5, 8)),
     ],
 )
-def test_the_runtime_agrees(make: type[nn.Module], args: tuple[torch.Tensor], good: tuple[int, ...], bad: tuple[int, ...]) -> None:
+def test_the_runtime_agrees(
+    make: type[nn.Module], args: tuple[torch.Tensor], good: tuple[int, ...], bad: tuple[int, ...]
+) -> None:
     (case,) = [c for c in bench if c.make is make]
     report = check(make(), args, dynamic_shapes=case.dynamic_shapes)
     assert report.model is not None
@@ -99,7 +101,7 @@ def test_the_runtime_agrees(make: type[nn.Module], args: tuple[torch.Tensor], go
     (name,) = report.analysis.inputs
     kind = np.int64 if args[0].dtype == torch.int64 else np.float32
     session.run(None, {name: np.zeros(good, kind)})
-    with pytest.raises(Exception, match="(?i)error|invalid|out of"):
+    with pytest.raises(Exception, match=r"(?i)error|invalid|out of"):
         session.run(None, {name: np.zeros(bad, kind)})
 
 
@@ -222,3 +224,19 @@ def test_without_pytorch_the_command_says_what_is_missing() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=120)
     assert done.returncode != 0
     assert "pip install" in done.stderr.splitlines()[-1]
+
+
+def test_the_notebook_tells_its_story() -> None:
+    need("nbclient", "nbformat")
+    import nbclient
+    import nbformat
+
+    path = HERE.parent.parent / "notebooks/before_export.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    where = {"metadata": {"path": str(path.parent)}}
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=where).execute()
+    text = "".join(o.get("text", "") for cell in notebook.cells for o in cell.get("outputs", ()))
+    assert "error[SS604]" in text
+    assert "tagger.py:17" in text
+    assert "513 fails" in text

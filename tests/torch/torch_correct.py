@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
-
 from torch_bench import Bench
 
 bench = Bench()
@@ -71,7 +69,10 @@ class ExpandToBatch(nn.Module):
         return torch.cat([self.token.expand(x.shape[0], -1, -1), x], dim=1)
 
 
-@bench.add(lambda: (zeros(2, 3, 16, 16),), {"x": {0: batch, 2: 2 * Dim("half_h", min=4), 3: 2 * Dim("half_w", min=4)}})
+@bench.add(
+    lambda: (zeros(2, 3, 16, 16),),
+    {"x": {0: batch, 2: 2 * Dim("half_h", min=4), 3: 2 * Dim("half_w", min=4)}},
+)
 class EvenSkip(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +90,7 @@ class InterpolatedSkip(nn.Module):
         self.down = nn.Conv2d(3, 3, 3, stride=2, padding=1)
 
     def forward(self, x):
-        return x + F.interpolate(self.down(x), size=x.shape[-2:])
+        return x + nn.functional.interpolate(self.down(x), size=x.shape[-2:])
 
 
 @bench.add(lambda: (zeros(3, 8),), {"x": {0: batch}})
@@ -175,11 +176,14 @@ class Attention(nn.Module):
     def forward(self, x):
         b, n, _ = x.shape
         q, k, v = self.qkv(x).view(b, n, 3, 2, 4).permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return y.transpose(1, 2).reshape(b, n, 8)
 
 
-@bench.add(lambda: (zeros(2, 3, 16, 16),), {"x": {0: batch, 2: 4 * Dim("quarter_h", min=2), 3: 4 * Dim("quarter_w", min=2)}})
+@bench.add(
+    lambda: (zeros(2, 3, 16, 16),),
+    {"x": {0: batch, 2: 4 * Dim("quarter_h", min=2), 3: 4 * Dim("quarter_w", min=2)}},
+)
 class SmallUNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -187,8 +191,8 @@ class SmallUNet(nn.Module):
 
     def forward(self, x):
         a = self.a(x)
-        b = self.b(F.max_pool2d(a, 4))
-        up = F.interpolate(b, scale_factor=4)
+        b = self.b(nn.functional.max_pool2d(a, 4))
+        up = nn.functional.interpolate(b, scale_factor=4)
         return self.c(torch.cat([a, up], dim=1))
 
 
@@ -198,7 +202,9 @@ class LastStep(nn.Module):
         return x[:, -1]
 
 
-@bench.add(lambda: (zeros(2, 10, 8), zeros(2, 10).bool()), {"x": {0: batch, 1: seq}, "mask": {0: batch, 1: seq}})
+@bench.add(
+    lambda: (zeros(2, 10, 8), zeros(2, 10).bool()), {"x": {0: batch, 1: seq}, "mask": {0: batch, 1: seq}}
+)
 class MaskedMean(nn.Module):
     def forward(self, x, mask):
         weights = mask.unsqueeze(-1).to(x.dtype)
@@ -223,7 +229,10 @@ class ConvStack(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Conv1d(4, 4, 5, stride=2), nn.ReLU(), nn.Conv1d(4, 4, 3, stride=2, padding=1), nn.BatchNorm1d(4)
+            nn.Conv1d(4, 4, 5, stride=2),
+            nn.ReLU(),
+            nn.Conv1d(4, 4, 3, stride=2, padding=1),
+            nn.BatchNorm1d(4),
         )
 
     def forward(self, x):
@@ -237,11 +246,13 @@ class CausalConvolution(nn.Module):
         self.conv = nn.Conv1d(8, 8, 3)
 
     def forward(self, x):
-        y = F.pad(x.transpose(1, 2), (2, 0))
+        y = nn.functional.pad(x.transpose(1, 2), (2, 0))
         return x + self.conv(y).transpose(1, 2)
 
 
-@bench.add(lambda: (zeros(2, 10, 8), zeros(2, 6, 8)), {"x": {0: batch, 1: seq}, "memory": {0: batch, 1: past}})
+@bench.add(
+    lambda: (zeros(2, 10, 8), zeros(2, 6, 8)), {"x": {0: batch, 1: seq}, "memory": {0: batch, 1: past}}
+)
 class CrossAttention(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -257,7 +268,9 @@ class TopThree(nn.Module):
         return x.sum(-1).topk(3, dim=1).values
 
 
-@bench.add(lambda: (zeros(6, 8), tokens(12)), {"x": {0: Dim("nodes", min=2)}, "index": {0: Dim("edges", min=2)}})
+@bench.add(
+    lambda: (zeros(6, 8), tokens(12)), {"x": {0: Dim("nodes", min=2)}, "index": {0: Dim("edges", min=2)}}
+)
 class GatherNodes(nn.Module):
     def forward(self, x, index):
         return x.index_select(0, index).sum(-1)

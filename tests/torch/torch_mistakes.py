@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
-
 from torch_bench import Bench
 
 bench = Bench()
@@ -125,7 +123,7 @@ class PaddingDropsRow(nn.Module):
 
     def forward(self, x):
         y = self.conv(x)
-        return F.pad(y, (1, 2))[:, :, : x.shape[2]] + x[:, :, :20]  # the mistake
+        return nn.functional.pad(y, (1, 2))[:, :, : x.shape[2]] + x[:, :, :20]  # the mistake
 
 
 @bench.add(lambda: (zeros(3, 8),), {"x": {0: batch}}, "SS601")
@@ -238,7 +236,7 @@ class LearnedPositions(nn.Module):
         self.positions = nn.Parameter(zeros(1, 10, 8))
 
     def forward(self, x):
-        y = F.layer_norm(x, (8,))
+        y = nn.functional.layer_norm(x, (8,))
         return y + self.positions  # the mistake
 
 

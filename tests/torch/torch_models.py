@@ -26,7 +26,9 @@ def made(kind: Any, config: Any) -> Any:
     return kind(config).eval()
 
 
-@bench.add(lambda: (tokens(2, 10), tokens(2, 10) + 1), {"ids": {0: batch, 1: seq}, "mask": {0: batch, 1: seq}})
+@bench.add(
+    lambda: (tokens(2, 10), tokens(2, 10) + 1), {"ids": {0: batch, 1: seq}, "mask": {0: batch, 1: seq}}
+)
 class Bert(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -90,7 +92,12 @@ class Vit(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         config = hf.ViTConfig(
-            image_size=30, patch_size=6, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=37
+            image_size=30,
+            patch_size=6,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=37,
         )
         self.model = made(hf.ViTModel, config)
 
@@ -115,12 +122,18 @@ class WhisperEncoder(nn.Module):
 
 @bench.add(
     lambda: (tokens(2, 10), tokens(2, 10) + 1, tokens(2, 7)),
-    {"ids": {0: batch, 1: seq}, "mask": {0: batch, 1: seq}, "decoder_ids": {0: batch, 1: Dim("out", min=1, max=128)}},
+    {
+        "ids": {0: batch, 1: seq},
+        "mask": {0: batch, 1: seq},
+        "decoder_ids": {0: batch, 1: Dim("out", min=1, max=128)},
+    },
 )
 class T5(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        config = hf.T5Config(vocab_size=99, d_model=32, d_kv=8, d_ff=37, num_layers=2, num_heads=4, decoder_start_token_id=0)
+        config = hf.T5Config(
+            vocab_size=99, d_model=32, d_kv=8, d_ff=37, num_layers=2, num_heads=4, decoder_start_token_id=0
+        )
         self.model = made(hf.T5ForConditionalGeneration, config)
 
     def forward(self, ids, mask, decoder_ids):

@@ -1,0 +1,99 @@
+"""The contracts of some models as a page, to be read by a person.
+
+``python -m shapesolve.report.contracts FOLDER PAGE [NAMES]`` writes PAGE for the models ``FOLDER/NAME/model.onnx``; without
+names for those that show most.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..ops.types import Tensor
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+    from ..solver.terms import Contract, Term
+
+#: language models with and without a cache, speech, segmentation, detection, classification
+SHOWN = (
+    "llama_large32_past__ts",
+    "gpt2_past__ts",
+    "bert_eager__ts",
+    "clip__dynamo",
+    "t5_decoder_past__ts",
+    "whisper_decoder_past__ts",
+    "wav2vec2_ctc__ts",
+    "resnet50__dynamo",
+    "vit_interp__ts",
+    "swin__ts",
+    "segformer__ts",
+    "diffusion_unet__ts",
+    "unet_interp__dynamo",
+    "fpn_det_topk__ts",
+)
+_MOST_INPUTS = 4
+_MOST_NODES = 2
+_HEAD = """# Contracts of real models
+
+What the input sizes of a model must satisfy for it to run, as `shapesolve contract` finds it. Written by
+`python -m shapesolve.report.contracts`; do not edit by hand.
+"""
+
+
+def contracts_page(analyses: Iterator[tuple[str, Analysis]]) -> str:
+    """The page for named analyses."""
+    return "\n".join([_HEAD, *("\n".join(_section(name, a)) for name, a in analyses)])
+
+
+def _section(name: str, analysis: Analysis) -> Iterator[str]:
+    contract = analysis.contract
+    yield f"## {name}\n"
+    yield f"{len(analysis.model.graph.nodes):,} nodes; {_inputs(analysis)}.\n"
+    if analysis.conflicts or contract.impossible:
+        yield "No input sizes run.\n"
+        return
+    if not contract:
+        yield "Every input size runs.\n"
+        return
+    yield f"{contract.premise.capitalize()}:\n"
+    yield from _table(contract)
+    yield ""
+
+
+def _inputs(analysis: Analysis) -> str:
+    known = [(n, k) for n, k in analysis.inputs.items() if isinstance(k, Tensor) and k.shape is not None]
+    told = [f"`{n}` {k.shape}" for n, k in known[:_MOST_INPUTS]]
+    more = len(known) - len(told)
+    return ", ".join(told) + (f" and {more} more inputs" if more else "")
+
+
+def _table(contract: Contract) -> Iterator[str]:
+    yield "| condition | needed by | assuming |"
+    yield "|---|---|---|"
+    for term in contract:
+        yield f"| `{term}` | {_nodes(term)} | {', '.join(term.assumptions) or ''} |".replace("  |", " |")
+
+
+def _nodes(term: Term) -> str:
+    shown = ", ".join(f"`{n}`" for n in term.nodes[:_MOST_NODES])
+    more = len(term.nodes) - _MOST_NODES
+    return shown + (f" and {more} more" if more > 0 else "")
+
+
+def _analyses(folder: Path, names: Sequence[str]) -> Iterator[tuple[str, Analysis]]:
+    from ..analysis import analyze
+
+    for name in names:
+        yield name, analyze(folder / name / "model.onnx")
+
+
+def write_contracts(folder: Path, page: Path, names: Sequence[str] = SHOWN) -> None:
+    """Write the page for models of a folder."""
+    page.write_text(contracts_page(_analyses(folder, names)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_contracts(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:] or SHOWN)
