@@ -4,21 +4,52 @@
     a = ss.analyze("model.onnx")
     a.shapes["logits"], a.contract, a.conflicts
 
-See `analyze` and `Analysis`.
+See `analyze` and `Analysis`. Names are loaded when first used, so that the command line starts at once.
 """
 
-from .analysis import Analysis, Conflict, Finding, analyze
-from .dims import Cond, Dim, DimSyntaxError, Shape, broadcast_shapes, parse_cond, parse_dim
-from .graph import ModelError
-from .ops import DEFAULT, InvalidNode, Op, Registry, Rule
-from .solver.constraint import Constraint
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .analysis import Analysis, Conflict, Finding, analyze
+    from .dims import Cond, Dim, DimSyntaxError, Shape, broadcast_shapes, parse_cond, parse_dim
+    from .graph import ModelError
+    from .ops import DEFAULT, InvalidNode, Op, Registry, Rule
+    from .solver.constraint import Constraint
+
+    #: decorator that adds a rule for an operator to the default registry (see `Registry.register`)
+    register = DEFAULT.register
+    #: adds an operator by its signature to the default registry (see `shapesolve.ops.signature`)
+    signature = DEFAULT.signature
 
 __version__ = "0.1.0"
 
-#: decorator that adds a rule for an operator to the default registry (see `Registry.register`)
-register = DEFAULT.register
-#: adds an operator by its signature to the default registry (see `shapesolve.ops.signature`)
-signature = DEFAULT.signature
+#: name -> the room that it comes from
+_ROOMS = {
+    **dict.fromkeys(("Analysis", "Conflict", "Finding", "analyze"), "analysis"),
+    **dict.fromkeys(("Cond", "Dim", "DimSyntaxError", "Shape", "broadcast_shapes", "parse_cond", "parse_dim"), "dims"),
+    **dict.fromkeys(("InvalidNode", "Op", "Registry", "Rule"), "ops"),
+    "Constraint": "solver.constraint",
+    "ModelError": "graph",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("register", "signature"):
+        value = getattr(import_module(".ops", __name__).DEFAULT, name)
+    elif name in _ROOMS:
+        value = getattr(import_module(f".{_ROOMS[name]}", __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "Analysis",

@@ -7,13 +7,14 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ..dims import Cond, Dim, eq, parse_cond, symbol
+from ..dims import Cond, Dim, Shape, eq, parse_cond, symbol
 from ..graph import Graph, Model, ModelError, TensorType, ValueType, read_model
 from ..ops import Known, Registry, default_registry
-from ..ops.declared import declared_known
+from ..ops.declared import declared_known, unnamed_dim
 from ..ops.types import Optional, Sequence, Tensor
 from ..ops.walk import MAX_ROUNDS, Walk
 from ..solver.facts import Facts
+from .backwards import ranks_of_inputs
 from .result import Analysis
 
 BroadcastMode = Literal["strict", "named", "equal"]
@@ -58,12 +59,14 @@ def analyze(
         read = replace(read, opsets=MappingProxyType({**read.opsets, "": int(opset)}))
     rules = _overlay(registry)
     stated = list(assume)
-    hints: dict[str, Any] = {}
+    hints: dict[str, Shape] = {}
+    names: dict[str, str] = {}
     for _ in range(MAX_ROUNDS):
-        walk, given = _walk(read, rules, stated, dict(bind or {}), hints, broadcast, progress)
-        if not walk.hints or walk.hints.keys() <= hints.keys():
+        walk, given = _walk(read, rules, stated, dict(bind or {}), hints, names, broadcast, progress)
+        learned = {**walk.hints, **ranks_of_inputs(walk, given)}
+        if learned.keys() <= hints.keys() and walk.author == names:
             break
-        hints = walk.hints
+        hints, names = learned, dict(walk.author)
     return Analysis(read, walk, given, broadcast, rlimit)
 
 
@@ -85,13 +88,14 @@ def _walk(
     registry: Registry,
     stated: list[str | Cond],
     bind: Mapping[str, int],
-    hints: Mapping[str, Any],
+    hints: Mapping[str, Shape],
+    names: Mapping[str, str],
     broadcast: BroadcastMode,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[Walk, dict[str, Known]]:
     facts = Facts()
     walk = Walk(model, registry, facts, equal=broadcast == "equal", progress=progress)
-    walk.hints = dict(hints)
+    walk.hints, walk.author = dict(hints), dict(names)
     walk.reserve(_declared_names(model.graph))
     walk.reserve(name for shape in hints.values() for name in shape.free_symbols())
     given = _inputs(walk, model)
@@ -135,7 +139,10 @@ def _inputs(walk: Walk, model: Model) -> dict[str, Known]:
             known = walk.interner.tensor(0, None)
         hint = walk.hints.get(name)
         if hint is not None and isinstance(known, Tensor) and known.shape is None:
+            if name.isidentifier():
+                hint = Shape(unnamed_dim(walk, f"{name}_d{i}") for i in range(len(hint)))
             known = walk.interner.tensor(known.dtype, hint)
+            walk.undeclared.update(hint.free_symbols())
         given[name] = known
     return given
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..dims import Dim
 from ..solver.constraint import Constraint
 from .findings import Finding
+from .wording import guard_text
 
 if TYPE_CHECKING:
     from ..solver.terms import Term
@@ -30,6 +31,7 @@ def diagnose(analysis: Analysis) -> tuple[Finding, ...]:
     found = dict.fromkeys(
         [
             *_merged(c.finding for c in analysis.conflicts),
+            *_dead_branches(analysis),
             *_notes(analysis),
             *_ambiguities(analysis),
             *_specialised(analysis),
@@ -70,6 +72,19 @@ def _notes(analysis: Analysis) -> Iterator[Finding]:
         yield Finding(code, note.message, label, op_type, (label,), help=helps.get(code, ""))
 
 
+def _dead_branches(analysis: Analysis) -> Iterator[Finding]:
+    """Nodes inside a branch that cannot run: the model runs only where the branch is not taken."""
+    told = {node for conflict in analysis.conflicts for node in conflict.nodes}
+    for number, entry in enumerate(analysis.walk.log):
+        if entry.guard.is_true or not entry.cond.is_false:
+            continue
+        origin = analysis.constraints[number].origin
+        if origin.node not in told:
+            title = f"{origin.op_type} cannot run, so the branch around it must not be taken"
+            notes = (origin.rule, f"it is reached where {guard_text(entry.guard, analysis)}")
+            yield Finding("SS204", title, origin.node, origin.op_type, (origin.node,), notes=notes)
+
+
 def _ambiguities(analysis: Analysis) -> Iterator[Finding]:
     for a in analysis.ambiguities:
         left, right = a.pair
@@ -95,7 +110,7 @@ def _specialised(analysis: Analysis) -> Iterator[Finding]:
     facts, symbols = analysis.facts, analysis.symbols
     for name in symbols:
         to: Dim | None = facts.substitution.get(name)
-        if to is None:
+        if to is None or name in analysis.walk.undeclared:
             continue
         causes = [analysis.constraints[i] for i in sorted(facts.why([name]))]
         if any(c.role in ("user", "assumption") for c in causes) or not causes:

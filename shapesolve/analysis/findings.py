@@ -21,6 +21,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "SS201": ("error", "the sizes of a node's inputs contradict each other"),
     "SS202": ("error", "a node cannot run as it is written"),
     "SS203": ("error", "a stated assumption contradicts the model"),
+    "SS204": ("warning", "a branch cannot run whatever the sizes are"),
     "SS301": ("warning", "a broadcast of two sizes is open"),
     "SS401": ("warning", "a dim declared dynamic has only one size that runs"),
     "SS402": ("warning", "two dims declared as different names must be equal"),

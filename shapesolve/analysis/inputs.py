@@ -68,7 +68,9 @@ class InputChecker:
         nodes = dict.fromkeys(broken.nodes)
         for c in broken.constraints:
             for site in c.origin.sites:
-                nodes.update(dict.fromkeys(tracer.nodes(tracer.chain(site.tensor, site.axis, to_inputs=True))))
+                nodes.update(
+                    dict.fromkeys(tracer.nodes(tracer.chain(site.tensor, site.axis, to_inputs=True)))
+                )
         return Violation(
             str(constraint.cond), violation_text(constraint, sizes, self.analysis), tuple(nodes), constraint
         )
@@ -80,12 +82,14 @@ def _solve(stated: list[tuple[Dim, int]], sizes: dict[str, int], tied: frozenset
     Where an expression is all that the model sees of several symbols, and the user said nothing of them (`tied`), any
     solution stands for all: every size is a function of the declared ones.
     """
-    left = {d: size for d, size in stated}
+    left = dict(stated)
     while True:
         left = {now: size for d, size in left.items() if (now := d.subs(sizes)).terms}
         for d, size in left.items():
             first, *others = sorted(d.free)
-            if others and (not tied.isdisjoint(d.free) or any(o is not d and not o.free.isdisjoint(d.free) for o in left)):
+            if others and (
+                not tied.isdisjoint(d.free) or any(o is not d and not o.free.isdisjoint(d.free) for o in left)
+            ):
                 continue
             zeros = dict.fromkeys(others, 0)
             trial = d.subs(zeros)

@@ -289,13 +289,15 @@ def _join(kind: str, conds: Iterable[Cond], neutral: Cond, absorbing: Cond) -> C
         return neutral
     if len(parts) == 1:
         return next(iter(parts))
-    for c in parts:
-        if c.kind in ("==", "!=", ">=") and ~c in parts and (kind == "and" or has_value(c)):
-            return absorbing
-    if kind == "or":
+    kinds = [c.kind for c in parts]
+    if ("==" in kinds and "!=" in kinds) or kinds.count(">=") > 1:  # else none is the opposite of another
+        for c in parts:
+            if c.kind in ("==", "!=", ">=") and ~c in parts and (kind == "and" or has_value(c)):
+                return absorbing
+    if kind == "or" and "==" in kinds:
         for c in [c for c in parts if c.kind == "=="]:
             solved = c.solved()
-            if solved is not None and _implied(solved, (q for q in parts if q is not c and has_value(q))):
+            if solved is not None and _implied(solved, (q for q in parts if q is not c)):
                 del parts[c]
         if len(parts) == 1:
             return next(iter(parts))
@@ -314,7 +316,7 @@ def _implied(solved: tuple[str, Dim], others: Iterable[Cond]) -> bool:
     """Does one of the `others` hold wherever the symbol has its solved value?"""
     binding = dict([solved])
     for q in others:
-        if solved[0] in q.free:
+        if solved[0] in q.free and has_value(q):
             try:
                 if q.subs(binding).is_true:
                     return True

@@ -24,8 +24,8 @@ from ..dims import (
     minimum,
 )
 from ..dims.lattice import pos
-from ..graph import TensorType
-from .iteration import Carried, kind_only
+from ..graph import TensorType, ValueType
+from .iteration import Carried
 from .joining import Choice, change_sizes, symbols_of
 from .op import InvalidNode, Op, Place
 from .registry import lower
@@ -135,9 +135,7 @@ def loop(op: Op) -> list[Known | None]:
     else:
         outs, _ = lower_inside(op, "body", _given(op, trip, carried.guess), trips.ran)
         _on_first_and_last(op, begin, trip, trips)
-    fixed = _fixed_rows(op, trip, trips, first, outs)
-    rows = [_rows(op, *pair, trip, trips) for pair in zip(outs[n + 1 :], fixed, strict=True)]
-    return [*carried.after(trips.count, trips.ran), *rows]
+    return [*carried.after(trips.count, trips.ran), *_scan_outputs(op, n, outs, trip, trips)]
 
 
 def _given(op: Op, trip: Dim, carried: Seq[Known | None]) -> list[Known | None]:
@@ -219,11 +217,8 @@ def _at_most_once(op: Op, first: Seq[Known | None], allowed: bool, starts: Cond 
         outs, _ = lower_inside(op, "body", _given(op, ZERO, first), starts)
     choice = Choice(op, op.walk.facts.cond(starts))
     n = len(first)
-    fixed = _fixed_rows(op, ZERO, trips, first, outs)
-    return [
-        *(choice.known(out, start) for out, start in zip(outs[1 : n + 1], first, strict=True)),
-        *(_rows(op, *pair, ZERO, trips) for pair in zip(outs[n + 1 :], fixed, strict=True)),
-    ]
+    carried = [choice.known(out, start) for out, start in zip(outs[1 : n + 1], first, strict=True)]
+    return [*carried, *_scan_outputs(op, n, outs, ZERO, trips)]
 
 
 def _on_first_and_last(op: Op, begin: int, trip: Dim, trips: Trips) -> None:
@@ -251,35 +246,20 @@ def _none(op: Op, trips: Trips) -> Cond:
     return op.walk.facts.cond(eq(trips.count, 0) if trips.exact else ~trips.ran)
 
 
-def _declared(op: Op, k: int, known: Known | None) -> Known | None:
-    """Carried value `k` as the body declares it: its rank, and sizes that are numbers."""
-    declared = op.graph_attr("body").inputs[k + 2][1]
-    if not isinstance(known, Tensor) or not isinstance(declared, TensorType) or declared.dims is None:
-        return kind_only(op, known)
-    shape = Shape(d if isinstance(d, int) else op.fresh("a carried size") for d in declared.dims)
-    return op.walk.interner.tensor(known.dtype, shape)
-
-
-def _fixed_rows(
-    op: Op, trip: Dim, trips: Trips, first: Seq[Known | None], outs: Seq[Known | None]
-) -> Seq[Known | None]:
-    """Scan outputs as far as they do not depend on carried shapes: so onnxruntime knows them beforehand."""
-    rows = outs[len(first) + 1 :]
-    if not rows or _none(op, trips).is_false or op.walk.rehearsing >= _MAX_REHEARSING:
-        return rows
-    with rehearsal(op.walk):
-        given = _given(op, trip, [_declared(op, k, known) for k, known in enumerate(first)])
-        return lower_inside(op, "body", given, TRUE)[0][len(first) + 1 :]
+def _scan_outputs(op: Op, n: int, outs: Seq[Known | None], trip: Dim, trips: Trips) -> list[Known | None]:
+    """What a Loop with `n` carried values stacks, from what its body gives on a trip."""
+    said = op.graph_attr("body").outputs[n + 1 :]
+    return [_rows(op, out, trip, trips, 0, kind) for out, (_, kind) in zip(outs[n + 1 :], said, strict=True)]
 
 
 def _rows(
-    op: Op, out: Known | None, fixed: Known | None, trip: Dim, trips: Trips, axis: int = 0
+    op: Op, out: Known | None, trip: Dim, trips: Trips, axis: int, declared: ValueType | None = None
 ) -> Known | None:
     """A scan output: what the body gives on each trip, stacked along a new axis.
 
     All trips must give the same number of elements: onnxruntime counts them and keeps the first shape.
-    Without trips the text says nothing of the other sizes: onnxruntime makes those 0 that it does not know
-    before the loop runs (that are not numbers in `fixed`). It does not know what requirements tell us.
+    Without trips the text says nothing of the other sizes. onnxruntime takes the numbers that it knows beforehand
+    and makes the rest 0; it surely knows those that the body declares, and none that we do not.
     """
     if not isinstance(out, Tensor):
         return None
@@ -288,19 +268,21 @@ def _rows(
     axis = op.axis(axis, len(out.shape) + 1, "scan_output_axes")
     visible, name = visible_symbols(op), trip.name or ""
     none = _none(op, trips)
-    numbers = fixed.shape if isinstance(fixed, Tensor) and fixed.shape is not None else ()
+    said = (declared.dims or ()) if isinstance(declared, TensorType) else ()
     start = out.shape.subs({name: ZERO})
     if trips.exact and out.shape.free_symbols() <= visible | {name}:
         same = eq(start.numel, out.shape.subs({name: trips.count - 1}).numel)
         op.require(any_of((lt(trips.count, 2), same)), "all trips must give rows of one size")
-    learned = op.walk.facts.version > 0
     dims: list[Dim] = []
     for k, d in enumerate(start):
         if not d.free <= visible:
             d = op.fresh("a size of the rows that a loop makes")
-        if len(numbers) != len(out.shape) or numbers[k].terms:
+        known = said[k] if len(said) == len(out.shape) else None
+        if isinstance(known, int):
+            d = ite(none, constant(known), d)
+        elif d.terms or none.is_false:
             d = ite(none, ZERO, d)
-        elif learned and not none.is_false:  # is it a number for onnxruntime too?
+        else:
             d = ite(none, op.fresh("a size of rows that are never made", hi=d), d)
         dims.append(d)
     dims.insert(axis, trips.count)
@@ -339,7 +321,7 @@ def _scan(
     visible = visible_symbols(op)
     after = [_state(op, a, b, length, visible) for a, b in zip(states, outs[:n], strict=True)]
     out_axes = op.ints_attr("scan_output_axes") or (0,) * (len(outs) - n)
-    rows = [_rows(op, out, out, ZERO, trips, axis) for out, axis in zip(outs[n:], out_axes, strict=False)]
+    rows = [_rows(op, out, ZERO, trips, axis) for out, axis in zip(outs[n:], out_axes, strict=False)]
     if before:
         return [_batched(op, before, known) for known in (*after, *rows)]
     return [*after, *rows]

@@ -40,8 +40,16 @@ def _declared_dim(walk: Walk, d: int | str | None, name: str) -> Dim:
     if isinstance(d, str):
         return dim_from_param(d)
     if name and name.isidentifier():
-        return symbol(name)
+        return unnamed_dim(walk, name)
     return symbol(_ANONYMOUS) if not name else walk.fresh(f"a dim of {name}")
+
+
+def unnamed_dim(walk: Walk, name: str) -> Dim:
+    """The symbol of an input dim without a name: `name`, or what the author calls that size elsewhere."""
+    chosen = walk.author.get(name, name)
+    if chosen == name:
+        walk.unnamed.add(name)
+    return symbol(chosen)
 
 
 def reconcile(walk: Walk, node: Node, scope: Scope, name: str, known: Known, declared: Known) -> Known:

@@ -375,8 +375,11 @@ class Op:
         """`d`, or a new name for it when it has outgrown the cap (its definition is kept as a constraint)."""
         if d.size <= MAX_DIM_SIZE:
             return d
-        name = self.fresh("an expression too large to carry")
-        self.define(eq(name, d), "names a large expression")
+        key = (d, self.walk.scope.guard)  # the definition holds under the guard
+        name = self.walk.named.get(key)
+        if name is None:
+            name = self.walk.named[key] = self.fresh("an expression too large to carry")
+            self.define(eq(name, d), "names a large expression")
         return name
 
     def like(self, i: int = 0) -> Tensor:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _SAID = (
     "_memo", "_taken", "chosen", "clashes", "facts", "hints",
-    "log", "notes", "opens", "poisoned", "producers", "tensors",
+    "log", "named", "notes", "opens", "poisoned", "producers", "tensors",
 )  # fmt: skip
 
 
@@ -23,7 +23,7 @@ class Settled:
     def __init__(self, facts: FactStore) -> None:
         self.version, self.changed = facts.version, facts.changed
         self.dim, self.cond, self.why = facts.dim, facts.cond, facts.why
-        self.decide, self.introduce = facts.decide, facts.introduce
+        self.decide, self.introduce, self.contradiction = facts.decide, facts.introduce, facts.contradiction
 
     def assume(self, cond: Cond, cause: int) -> bool:
         """Not taken for granted."""
@@ -36,7 +36,7 @@ def rehearsal(walk: Walk) -> Iterator[None]:
     kept = {name: getattr(walk, name) for name in _SAID}
     walk.log, walk.clashes, walk.opens, walk.notes = [], [], [], []
     walk.tensors, walk.producers, walk._memo = {}, {}, {}
-    walk.hints, walk.chosen = dict(walk.hints), dict(walk.chosen)
+    walk.hints, walk.chosen, walk.named = dict(walk.hints), dict(walk.chosen), dict(walk.named)
     walk.poisoned, walk._taken = set(walk.poisoned), set(walk._taken)
     walk.facts = Settled(walk.facts)
     walk.rehearsing += 1

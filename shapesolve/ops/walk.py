@@ -156,10 +156,14 @@ class Walk:
         self.reasons: dict[str, str] = {}
         self.hints: dict[str, Shape] = {}
         self.chosen: dict[Dim, Dim] = {}  # names of choices that depend on data
+        self.named: dict[tuple[Dim, Cond], Dim] = {}  # names of expressions too large to carry, by guard
         self.rehearsing = 0
         self._names = {"_d": 0, "_v": 0}
         self._taken: set[str] = set()  # names that inputs or assumptions use
         self._reserved: set[str] = set()  # names that the file uses anywhere
+        self.unnamed: set[str] = set()  # symbols of input dims that have no name
+        self.undeclared: set[str] = set()  # symbols of inputs that are declared without a rank
+        self.author: dict[str, str] = {}  # names that the author gives to such dims, elsewhere
         self._memo: dict[Any, Lowered] = {}
         self._fitting: set[Any] = set()  # nodes that fit their operator, by key
         self._rules: dict[tuple[int, str, str], Rule | None] = {}
@@ -531,6 +535,8 @@ class Walk:
             self.define(cond, f"{what} is declared as {said}", node, "declared")
             return
         if name is not None and name not in self._taken:
+            if inferred.name in self.unnamed and not scope.prefix and name not in self.author.values():
+                self.author.setdefault(inferred.name, name)
             return  # a name for an expression, used nowhere else
         self.log.append(
             Entry(cond, "declared", node, scope.prefix, f"{what} is declared as {said}", (), scope.guard)

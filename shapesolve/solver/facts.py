@@ -255,7 +255,10 @@ class Facts:
             fresh.assume(cond, cause)
         fresh.version += self.version + 1
         fresh.contradiction = self.contradiction
+        changed = self.changed  # readers hold on to it
+        changed.update(dict.fromkeys((*changed, *fresh.changed), fresh.version))
         self.__dict__.update(fresh.__dict__)
+        self.changed = changed
 
     def _learn(self, cond: Cond, causes: Causes) -> bool:
         now = self.cond(cond)

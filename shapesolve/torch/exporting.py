@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._guards import TracingContext
 from torch.export import Dim as TorchDim
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -69,9 +70,9 @@ class Watch:
         module, asked, counted = None, None, 0
         while frame is not None and counted < _MAX_FRAMES:
             code = frame.f_code
+            if code is export_program.__code__:
+                break
             if not is_foreign(code.co_filename):
-                if not self._inside(frame) and trace and module is not None and module[0] == "":
-                    break  # past the root module: whoever called us
                 trace.append(
                     Place(code.co_filename, frame.f_lineno, code.co_name, _line(code.co_filename, frame))
                 )
@@ -83,12 +84,19 @@ class Watch:
                 if name[0] == "" and code.co_name == "forward":
                     break
             frame, counted = frame.f_back, counted + 1
-        trace.reverse()
+        trace = _dynamo_stack() or trace[::-1]
         path, kind = module or ("", "")
         return Seen(Origin(tuple(trace), path, kind) if trace else NOWHERE, bool(asked))
 
-    def _inside(self, frame: Any) -> bool:
-        return id(frame.f_locals.get("self")) in self._names
+
+def _dynamo_stack() -> list[Place]:
+    """The module's own lines when TorchDynamo traces (``strict=True``): it runs no frames of the module."""
+    frames = TracingContext.extract_stack() or ()
+    return [
+        p
+        for p in (Place(f.filename, f.lineno or 0, f.name, f.line or "") for f in frames)
+        if not is_foreign(p.file)
+    ]
 
 
 def _named_modules(module: Any) -> Iterator[tuple[str, Any]]:

@@ -42,7 +42,8 @@ class Judge:
         notes = [f"declared: {self.declaration.quote(r.name)}" for r in roots]
         notes.append(f"came out: {restriction.term.text}, {self._who(restriction, nodes)}")
         if sizes:
-            notes.append(f"refuted: {sizes_text(sizes)} is within the declaration and does not run")
+            fails = ", but torch.export rules it out" if restriction.guarded else " and does not run"
+            notes.append(f"refuted: {sizes_text(sizes)} is within the declaration{fails}")
         else:
             notes.append(f"not decided: {restriction.proof!r}")
         if met is not None:

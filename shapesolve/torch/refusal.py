@@ -18,12 +18,13 @@ _NOISE = re.compile(
     r"|For C\+\+ stack trace|The error above occurred when calling)[^\n]*"
 )
 _BLANK = re.compile(r"\n{3,}")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LONGEST = 4000
 
 
 def own_words(error: BaseException) -> str:
     """The exporter's message without its standing advice on logging."""
-    text = _BLANK.sub("\n\n", _NOISE.sub("", str(error))).strip()
+    text = _BLANK.sub("\n\n", _NOISE.sub("", _COLOUR.sub("", str(error)))).strip()
     return text[:_LONGEST] or type(error).__name__
 
 

@@ -145,5 +145,5 @@ def source_lines(finding: SourceFinding, shown: set[str] | None = None) -> Itera
 def _without_help(finding: SourceFinding) -> Finding:
     return Finding(
         finding.code, finding.title, finding.node, finding.op_type, finding.nodes,
-        finding.operands, finding.steps, finding.notes,
+        finding.operands, finding.steps, tuple(row for note in finding.notes for row in note.splitlines() if row.strip()),
     )  # fmt: skip

@@ -20,11 +20,11 @@ def ints(*values: int) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-def _if_branches() -> onnx.ModelProto:
-    """Whichever branch is taken, its product does not fit."""
+def _if_branches(then_rows: int, else_rows: int) -> onnx.ModelProto:
+    """A branch whose weight does not have 64 rows cannot be taken."""
     unknown = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]
     branches = {}
-    for name, rows in (("then_branch", 65), ("else_branch", 63)):
+    for name, rows in (("then_branch", then_rows), ("else_branch", else_rows)):
         weight = numpy_helper.from_array(np.zeros((rows, 8), np.float32), f"{name}_w")
         node = helper.make_node("MatMul", ["x", weight.name], [f"{name}_y"], name="project")
         result = [helper.make_tensor_value_info(f"{name}_y", onnx.TensorProto.FLOAT, None)]
@@ -295,7 +295,8 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         model("g (float[batch, 8] x) => (y) { [conv] y = Conv(x, conv_weight) }", conv_weight=[4, 8, 3, 3]),
         (),
     ),
-    "if_branches": (_if_branches(), ()),
+    "if_branches": (_if_branches(65, 63), ()),
+    "if_one_branch": (_if_branches(65, 64), ()),
     "specialised": (
         model(
             """g (float[batch, seq, 32] x) => (y) {
@@ -332,6 +333,13 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
     ),
     "bound_by_assumption": (
         model("g (float[batch, d_model] x) => (y) { [bias] y = Add(x, b) }", b=[64]),
+        (),
+    ),
+    "overridable_default": (
+        model(
+            "g (float[N, 6] x, int64[2] target) => (y) { [reshape] y = Reshape(x, target) }",
+            target=ints(0, 6),
+        ),
         (),
     ),
     "unknown_operator": (

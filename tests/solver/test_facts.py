@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from shapesolve.dims import FALSE, constant, divides, eq, ge, le, symbol
+from shapesolve.dims import FALSE, constant, divides, eq, ge, le, parse_cond, symbol
 from shapesolve.solver.engine import Engine
 from shapesolve.solver.residue import Residue, unsimplified
 

@@ -148,6 +148,27 @@ def test_a_torchscript_export_has_scopes_in_its_names() -> None:
     assert finding.origin.module.startswith("body")
 
 
+class Factored(nn.Module):
+    def forward(self, x):
+        y = torch.relu(x)
+        return torch.linalg.qr(y)[0]
+
+
+def test_an_operator_that_onnx_does_not_have() -> None:
+    report = check(Factored(), (torch.zeros(2, 4, 4),), dynamic_shapes={"x": {0: Dim("batch")}})
+    (finding,) = report.findings
+    assert finding.code == "SS608"
+    assert "linalg_qr" in finding.title
+    assert finding.place is not None
+    assert "torch.linalg.qr(y)" in finding.place.code
+
+
+def test_dynamo_keeps_the_lines_too() -> None:
+    (case,) = [c for c in bench if c.make is HardCodedBatch]
+    report = check(HardCodedBatch(), X, dynamic_shapes=SHAPES, strict=True)
+    assert [(f.code, f.place and f.place.line) for f in report.errors] == [("SS601", case.marked_line)]
+
+
 def test_names_and_traces() -> None:
     assert legacy_module("/encoder/layers/layers.0/fc/MatMul") == "encoder.layers.0.fc"
     assert legacy_module("/MatMul") == ""
