@@ -101,7 +101,10 @@ def _read_annotations(model: onnx.ModelProto) -> Shapes:
 
 
 def _shapesolve(model: onnx.ModelProto) -> Any:
-    return importlib.import_module("shapesolve").analyze(model)
+    """Shapes, constraints and bindings: what is computed at first use is used."""
+    analysis = importlib.import_module("shapesolve").analyze(model)
+    len(analysis.shapes), len(analysis.constraints), len(analysis.bindings)
+    return analysis
 
 
 def _read_shapesolve(analysis: Any) -> Shapes:

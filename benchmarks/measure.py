@@ -1,4 +1,8 @@
-"""Times of several engines on one model, taken in turns."""
+"""Times of several engines on one model, taken in turns.
+
+Times are CPU seconds of the process: all engines work in one thread, and other work on the machine would distort wall
+time. What an engine loads and prepares once is part of its first round; the median over the rounds shows the warm engine.
+"""
 
 from __future__ import annotations
 
@@ -73,9 +77,9 @@ def _once(
     own.CopyFrom(model)  # no engine sees what another one did to its input
     gc.collect()
     with alarm(limit):
-        start = time.perf_counter()
+        start = time.process_time()
         result = engine.infer(own)
-        timing.seconds.append(time.perf_counter() - start)
+        timing.seconds.append(time.process_time() - start)
     return engine.read(result) if read else None
 
 

@@ -67,6 +67,7 @@ def analyze(
         if learned.keys() <= hints.keys() and walk.author == names:
             break
         hints, names = learned, dict(walk.author)
+    _refuse_strangers(stated, bind or {}, _symbols(given, names))
     return Analysis(read, walk, given, broadcast, rlimit)
 
 
@@ -99,7 +100,7 @@ def _walk(
     walk.reserve(_declared_names(model.graph))
     walk.reserve(name for shape in hints.values() for name in shape.free_symbols())
     given = _inputs(walk, model)
-    symbols = {name: symbol(name) for known in given.values() for name in _names(known)}
+    symbols = _symbols(given, names)
     for name in symbols:
         facts.introduce(name)
     for cond in _conditions(stated, bind, symbols):
@@ -111,21 +112,36 @@ def _walk(
 def _conditions(
     stated: list[str | Cond], bind: Mapping[str, int], symbols: Mapping[str, Dim]
 ) -> Iterator[Cond]:
+    """What the user says about these symbols (others may yet get to be known, see `_refuse_strangers`)."""
+    for name, size in bind.items():
+        if name in symbols:
+            yield eq(symbols[name], int(size))
+    for item in stated:
+        cond = item if isinstance(item, Cond) else parse_cond(item, symbols)
+        if cond.free <= {n for d in symbols.values() for n in d.free}:
+            yield cond
+
+
+def _refuse_strangers(stated: list[str | Cond], bind: Mapping[str, int], symbols: Mapping[str, Dim]) -> None:
+    """Raise `ValueError` for a name that no input has."""
     unknown = [name for name in bind if name not in symbols]
     if unknown:
         raise ValueError(
             f"no input of the model has a dim named {unknown[0]!r}; its names are {sorted(symbols)}"
         )
-    for name, size in bind.items():
-        yield eq(symbols[name], int(size))
     for item in stated:
         cond = item if isinstance(item, Cond) else parse_cond(item, symbols)
-        strange = sorted(cond.free - symbols.keys())
+        strange = sorted(cond.free - {n for d in symbols.values() for n in d.free})
         if strange:
             raise ValueError(
                 f"the assumption {str(item)!r} speaks of {strange[0]!r}, but the model's inputs have {sorted(symbols)}"
             )
-        yield cond
+
+
+def _symbols(given: Mapping[str, Known], names: Mapping[str, str]) -> dict[str, Dim]:
+    """The symbols of inputs by name; those that got the author's name also by ours."""
+    found = {name: symbol(name) for known in given.values() for name in _names(known)}
+    return {**found, **{ours: found[said] for ours, said in names.items() if said in found}}
 
 
 def _inputs(walk: Walk, model: Model) -> dict[str, Known]:

@@ -9,25 +9,31 @@ from ..graph import Node
 from ..ops.types import Known, Tensor
 from ..ops.walk import Walk
 
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
 #: the first output has the rank of the first input
 _KEEP_RANK = frozenset(
-    """
-    Abs Acos Acosh Asin Asinh Atan Atanh BatchNormalization BitwiseNot Cast CastLike Ceil Celu Clip Cos Cosh CumSum
-    DequantizeLinear Dropout DynamicQuantizeLinear Elu Erf Exp Floor Gelu GlobalAveragePool GlobalLpPool GlobalMaxPool
-    GroupNormalization HardSigmoid HardSwish Hardmax Identity InstanceNormalization IsInf IsNaN LRN LayerNormalization
-    LeakyRelu Log LogSoftmax LpNormalization MeanVarianceNormalization Mish Neg Not Pad PRelu QuantizeLinear Reciprocal Relu
-    Resize ReverseSequence RMSNormalization Round Selu Shrink Sigmoid Sign Sin Sinh Slice Softmax Softplus Softsign Split Sqrt
-    Tan Tanh ThresholdedRelu Tile Transpose Trilu Upsample
-    """.split()
+    _words(
+        "Abs Acos Acosh Asin Asinh Atan Atanh BatchNormalization BitwiseNot Cast CastLike Ceil Celu Clip "
+        "Cos Cosh CumSum DequantizeLinear Dropout DynamicQuantizeLinear Elu Erf Exp Floor Gelu "
+        "GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization HardSigmoid HardSwish Hardmax "
+        "Identity InstanceNormalization IsInf IsNaN LRN LayerNormalization LeakyRelu Log LogSoftmax "
+        "LpNormalization MeanVarianceNormalization Mish Neg Not PRelu Pad QuantizeLinear RMSNormalization "
+        "Reciprocal Relu Resize ReverseSequence Round Selu Shrink Sigmoid Sign Sin Sinh Slice Softmax "
+        "Softplus Softsign Split Sqrt Tan Tanh ThresholdedRelu Tile Transpose Trilu Upsample"
+    )
 )
 #: all inputs have the rank of the output
 _ALL_KEEP_RANK = frozenset(("Concat",))
 #: the output has the largest of the inputs' ranks
 _BROADCAST = frozenset(
-    """
-    Add And BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min Mod Mul Or Pow Sub
-    Sum Where Xor
-    """.split()
+    _words(
+        "Add And BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean "
+        "Min Mod Mul Or Pow Sub Sum Where Xor"
+    )
 )
 
 
@@ -36,7 +42,9 @@ def ranks_of_inputs(walk: Walk, given: Mapping[str, Known]) -> dict[str, Shape]:
     missing = [name for name, known in given.items() if isinstance(known, Tensor) and known.shape is None]
     if not missing:
         return {}
-    ranks = {n: len(k.shape) for n, k in walk.tensors.items() if isinstance(k, Tensor) and k.shape is not None}
+    ranks = {
+        n: len(k.shape) for n, k in walk.tensors.items() if isinstance(k, Tensor) and k.shape is not None
+    }
     ranks.update((name, len(shape)) for name, shape in walk.hints.items())
     for node in reversed(walk.model.graph.nodes):
         if node.domain == "" and any(n and n not in ranks for n in node.inputs):

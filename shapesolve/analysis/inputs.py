@@ -19,10 +19,10 @@ class InputChecker:
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
-        self.declared: list[tuple[str, tuple[Dim, ...]]] = []
+        self.declared: list[tuple[str, tuple[tuple[str | None, int | None, Dim], ...]]] = []
         for name, known in analysis.inputs.items():
             if isinstance(known, Tensor) and known.shape is not None:
-                self.declared.append((name, tuple(known.shape)))
+                self.declared.append((name, tuple([(d.name, d.value, d) for d in known.shape])))
         said = [c.cond.free for c in analysis.constraints if c.role in ("user", "assumption")]
         self.tied = frozenset[str]().union(*said)
         self.checker = Checker(analysis.constraints, analysis.facts)
@@ -39,10 +39,10 @@ class InputChecker:
             if len(given) != len(dims):
                 wrong.append(_misfit(f"{name} needs rank {len(dims)}, but it is {list(given)}"))
                 continue
-            for axis, (d, size) in enumerate(zip(dims, given)):
-                symbol = d.name
+            for axis, ((symbol, const, d), size) in enumerate(zip(dims, given)):
                 if symbol is None:
-                    later.append((name, axis, d, size))
+                    if size != const:
+                        later.append((name, axis, d, size))
                 elif sizes.setdefault(symbol, size) != size:
                     wrong.append(
                         _misfit(f"{name}[{axis}] is {size}, but {symbol} is {sizes[symbol]} in another input")

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ..solver.ambiguity import Ambiguity
     from ..solver.bindings import Bindings
     from ..solver.constraints import ConstraintSet
-    from ..solver.terms import Contract
     from ..solver.equality import Equalities
     from ..solver.proof import Proof, Prover
+    from ..solver.terms import Contract
     from .derivation import Tracer
     from .explain import Derivation
     from .inputs import InputChecker
@@ -217,7 +217,11 @@ class Analysis:
         shape = self.shapes.get(tensor)
         if shape is None:
             known = tensor in self.dtypes
-            raise KeyError(f"the rank of tensor {tensor!r} is not known" if known else f"the model has no tensor {tensor!r}")
+            raise KeyError(
+                f"the rank of tensor {tensor!r} is not known"
+                if known
+                else f"the model has no tensor {tensor!r}"
+            )
         size = item_size(self.dtypes[tensor])
         if not size:
             raise ValueError(f"the elements of tensor {tensor!r} have no fixed size")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -203,14 +204,14 @@ def presence(names: tuple[str, ...]) -> tuple[bool, ...]:
 def fits_in_key(attribute: AttributeProto) -> bool:
     """May a key hold the attribute?"""
     kind = attribute_kind(attribute)
-    return kind not in _LARGE_KINDS and (kind != AttributeProto.TENSOR or _is_small(attribute.t))
+    return kind not in _LARGE_KINDS and (
+        kind != AttributeProto.TENSOR or is_small(attribute.t, attribute.t.dims)
+    )
 
 
-def _is_small(tensor: onnx.TensorProto) -> bool:
-    numel = 1
-    for dim in tensor.dims:
-        numel *= dim
-    return numel <= _LARGEST_TENSOR_IN_KEY and tensor.data_location != onnx.TensorProto.EXTERNAL
+def is_small(tensor: onnx.TensorProto, dims: Sequence[int]) -> bool:
+    """May a key hold the data of a tensor of these dims?"""
+    return math.prod(dims) <= _LARGEST_TENSOR_IN_KEY and tensor.data_location != onnx.TensorProto.EXTERNAL
 
 
 def _text(value: bytes) -> str | bytes:

@@ -18,7 +18,7 @@ from .constant import Constant, SparseConstant, check_dims
 from .errors import ModelError, check_text, quoted
 from .external import DataFolder
 from .model import Graph
-from .node import LARGEST_IN_KEY, PLAIN_KINDS, Node, attribute_kind, fits_in_key, presence
+from .node import LARGEST_IN_KEY, PLAIN_KINDS, Node, attribute_kind, fits_in_key, is_small, presence
 from .order import topological_order
 from .types import TypeReader, ValueType
 
@@ -115,7 +115,7 @@ class Scope:
                 stored = self._read_attributes(node, attributes)
                 key = None if stored is None else (kind, *stored)
             if "" in inputs or "" in outputs:
-                key = key and (key, presence(inputs), presence(outputs))
+                key = None if key is None else (key, presence(inputs), presence(outputs))
             if key is not None:
                 node.key = keys.setdefault(key, key)
             texts.add(name)
@@ -180,13 +180,23 @@ class Scope:
         names: list[str] = []
         parts: list[bytes] | None = []
         for attribute in attributes:
-            names.append(attribute.name)
+            name = attribute.name
+            names.append(name)
             refers = attribute.ref_attr_name
-            if attribute.type not in PLAIN_KINDS:
-                if not refers:
-                    self._check_rich_attribute(node, attribute)
-                if not fits_in_key(attribute):
-                    parts = None
+            kind = attribute.type
+            if kind not in PLAIN_KINDS:
+                if kind == AttributeProto.TENSOR and not refers:
+                    stored = attribute.t
+                    dims = stored.dims[:]
+                    if dims and min(dims) < 0:
+                        check_dims(dims, f"{node.label}.{name}")
+                    if not is_small(stored, dims):
+                        parts = None
+                else:
+                    if not refers:
+                        self._check_rich_attribute(node, attribute)
+                    if not fits_in_key(attribute):
+                        parts = None
             if parts is not None:
                 part = attribute.SerializeToString()
                 if refers or len(part) > LARGEST_IN_KEY:

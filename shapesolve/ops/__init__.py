@@ -10,9 +10,10 @@ from .values import Ratio, Value
 #: modules that hold the declarations, loaded when the first model is analyzed
 FAMILIES = (
     "elementwise", "reduction", "layout", "reshaping", "slicing", "indexing", "generators", "linear",
-    "convolution", "resizing", "normalization", "recurrent", "attention", "vision", "signal", "quantization", "text", "control", "sequences", "ml", "training",
-    "microsoft", "microsoft_attention", "microsoft_cache", "microsoft_states", "microsoft_quantized", "microsoft_layouts",
-    "microsoft_generation", "onnxruntime_extras",
+    "convolution", "resizing", "normalization", "recurrent", "attention", "vision", "signal", "quantization",
+    "text", "control", "sequences", "ml", "training",
+    "microsoft", "microsoft_attention", "microsoft_cache", "microsoft_states", "microsoft_quantized",
+    "microsoft_layouts", "microsoft_generation", "onnxruntime_extras",
 )  # fmt: skip
 _loaded: list[str] = []
 

@@ -118,6 +118,10 @@ def loop(op: Op) -> list[Known | None]:
             f"the body takes {len(body.inputs)} inputs and gives {len(body.outputs)} outputs: unfit for"
             f" {n} carried values and {op.n_out} outputs"
         )
+    for i, what in ((0, "the number of trips"), (1, "the condition")):
+        shape = op.shape(i) if op.has(i) else None
+        if shape is not None:
+            op.require(eq(shape.numel, 1), f"{what} must be a single element", (i, None))
     limit = op.scalar(0)
     if limit is not None and limit.value is not None and limit.const >= _ENDLESS:
         limit = None

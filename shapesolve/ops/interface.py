@@ -68,6 +68,24 @@ def misfit(node: Node, names: tuple[str, ...], version: int) -> str | None:
     return _bad_attribute(node, interface, version)
 
 
+#: inputs of standard operators that must be vectors, and those that may also be scalars
+_VECTORS = {"Reshape": (1,), "Slice": (1, 2, 3, 4), "Split": (1,), "Squeeze": (1,), "Tile": (1,)}
+_VECTORS_OR_SCALARS = {"CumSum": (1,), "Trilu": (1,), "Unsqueeze": (1,)}
+
+
+def misranked(node: Node, inputs: tuple[Known | None, ...], version: int) -> str | None:
+    """Why a run fails on the rank of an input that says what to do (a target shape, axes), in a sentence."""
+    op = node.op_type
+    for least, table in ((1, _VECTORS), (0, _VECTORS_OR_SCALARS)):
+        for i in table.get(op, ()):
+            known = inputs[i] if i < len(inputs) else None
+            shape = known.shape if isinstance(known, Tensor) else None
+            if shape is not None and not least <= len(shape) <= 1 and (op != "Tile" or version >= 6):
+                kind = "a vector" if least else "a vector or a scalar"
+                return f"{op} takes {node.inputs[i]} as {kind}, it is {shape}"
+    return None
+
+
 def _bad_attribute(node: Node, interface: Interface, version: int) -> str | None:
     op, given = node.op_type, node.proto.attribute
     if interface.needed:

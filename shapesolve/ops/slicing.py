@@ -279,6 +279,8 @@ def _padded_array(array: Array, around: Seq[tuple[int, int | None, int | None]],
         for at_end, n in ((False, before or 0), (True, after or 0)):
             if n < 0:
                 size = array.shape[axis]
+                if size + n < 0:
+                    return None  # it crops what the other end is padded with
                 array = array.take(range(size + n) if at_end else range(min(-n, size), size), axis=axis)
     grow = [(0, 0)] * array.ndim
     for axis, before, after in around:

@@ -16,7 +16,7 @@ from ..dims import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, any_of, eq, ge, 
 from ..graph import Graph, Model, Node
 from ..solver.constraint import Role
 from .declared import declared_known
-from .interface import misfit, mistyped
+from .interface import misfit, misranked, mistyped
 from .op import InvalidNode, MalformedNode, Op, Place, Requirement
 from .registry import Registry, Rule
 from .schema import fill_types
@@ -34,7 +34,8 @@ class FactStore(Protocol):
     """What the walk asks of the facts (see `solver.facts.Facts`)."""
 
     version: int
-    changed: Mapping[str, int]  # symbols about which something was learned, and the version with which it was
+    changed: dict[str, int]  # symbols about which something was learned, and the version with which it was
+    contradiction: frozenset[int]  # what the condition that was refused last contradicts
 
     def dim(self, d: Dim) -> Dim:
         """A dim as the facts make it."""
@@ -260,18 +261,20 @@ class Walk:
                 self._remember(key, inputs, outputs, op)
             self._bind(node, outputs, scope)
             return
-        for cond, why, places in hit.requirements:
-            self.log.append(Entry(cond, "requirement", node, scope.prefix, why, places, scope.guard))
-        for a, b, places in hit.ambiguous:
-            self.opens.append(Open(a, b, node, scope.prefix, places))
+        _, _, known, requirements, ambiguous = hit
+        prefix = scope.prefix
+        for cond, why, places in requirements:
+            self.log.append(Entry(cond, "requirement", node, prefix, why, places, scope.guard))
+        for a, b, places in ambiguous:
+            self.opens.append(Open(a, b, node, prefix, places))
         if self.hints or not scope.declared.keys().isdisjoint(node.outputs):
-            self._bind(node, hit.outputs, scope)
+            self._bind(node, known, scope)
             return
-        made = (node, scope.prefix)
-        for name, known in zip(node.outputs, hit.outputs, strict=True):
+        made, producers = (node, prefix), self.producers
+        for i, name in enumerate(node.outputs):
             if name:
-                env[name] = known
-                self.producers[scope.prefix + name] = made
+                env[name] = known[i]
+                producers[prefix + name] = made
 
     def _remember(
         self, key: Any, inputs: tuple[Known | None, ...], outputs: tuple[Known | None, ...], op: Op
@@ -304,6 +307,9 @@ class Walk:
 
                 outputs = lower_unregistered(op, scope)
             else:
+                wrong = None if node.domain else misranked(node, inputs, version)
+                if wrong is not None:
+                    raise InvalidNode(wrong)
                 outputs = rule.lower(op)
         except InvalidNode as e:
             if fits:

@@ -12,6 +12,10 @@ from .constraints import Stated, all_rows, need
 from .facts import Facts, is_generated
 
 
+#: input sizes for which it is remembered what they break
+_KEPT = 4096
+
+
 @dataclass(frozen=True, slots=True)
 class Broken:
     """A requirement that does not hold: `cond` (with its guard as an implication), and who states it."""
@@ -63,6 +67,8 @@ class Checker:
         for n, row in constraints.stated() if ours else ():
             if (row.role in roles or row.role == "definition") and not ours.isdisjoint(row.cond.free):
                 self._on_data.setdefault(need(row), n)
+        self._names = sorted(set(names).union(*(cond.free for cond in self._on_data)))
+        self._found: dict[tuple[int | None, ...], list[tuple[int, Cond, list[int]]]] = {}
 
     def violations(self, sizes: Mapping[str, int]) -> list[Constraint]:
         """The first constraint of each requirement that is broken at these sizes; see `broken`."""
@@ -73,6 +79,20 @@ class Checker:
         model runs.
         """
         sizes = self._completed(sizes)
+        key = tuple([sizes.get(name) for name in self._names])
+        found = self._found.get(key)
+        if found is None:
+            if len(self._found) >= _KEPT:
+                self._found.clear()
+            found = self._found[key] = self._find(sizes)
+        numbered = self.constraints.numbered
+        return [Broken(cond, tuple(numbered(n) for n in numbers)) for _, cond, numbers in found]
+
+    def forget(self) -> None:
+        """Drop what is remembered of sizes seen before."""
+        self._found.clear()
+
+    def _find(self, sizes: Mapping[str, int]) -> list[tuple[int, Cond, list[int]]]:
         found: list[tuple[int, Cond, list[int]]] = []
         for test, cond, numbers in self._tests:
             try:
@@ -83,9 +103,7 @@ class Checker:
                 found.append((numbers[0], cond, numbers))
         if self._on_data and not found:
             found = self._contradicted(sizes)
-        found.sort(key=lambda b: b[0])
-        numbered = self.constraints.numbered
-        return [Broken(cond, tuple(numbered(n) for n in numbers)) for _, cond, numbers in found]
+        return sorted(found, key=lambda b: b[0])
 
     def _contradicted(self, sizes: Mapping[str, int]) -> list[tuple[int, Cond, list[int]]]:
         """The first condition on data that contradicts those before it at these sizes."""

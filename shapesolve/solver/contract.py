@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 
-from ..dims import Cond, Dim, all_of, any_of, constant, divides, eq, ge, of_atom, symbol
+from ..dims import Cond, all_of, any_of, constant, divides, eq, ge, symbol
 from ..dims.cond import has_value
 from ..dims.traverse import atoms_of
 from . import budget
@@ -24,16 +24,15 @@ from .invert import separate
 from .plain import (
     KINDS,
     bounds_on,
-    common_factor,
     factors_paired,
     is_plain,
     is_plain_group,
     kind_of,
     sized,
     tightest,
-    without,
 )
 from .residue import unsimplified
+from .rewriting import stripped, with_chains
 from .terms import Contract, Term, Terms, text_of
 from .witness import needed_by
 
@@ -89,6 +88,7 @@ class _Builder:
             (self.declared if declared and not named else self.stated).setdefault(cond, []).extend(numbers)
         self.granted: dict[str, Cond] = {}
         self._merged: list[Causes] = []
+        self._stated_apart: set[str] = set()
         self._precision = budget.MAX_ASSUMPTION_QUERIES
 
     def _is_name(self, cond: Cond) -> bool:
@@ -138,7 +138,7 @@ class _Builder:
             for name in sorted(cond.free - self.known):
                 facts.introduce(name)
         for cond, numbers in self.stated.items():
-            now, used = self._stripped(facts.cond(cond), facts)
+            now, used = stripped(facts.cond(cond), facts)
             cause = numbers[0]
             if used or now is not cond:  # what made it simpler is a cause as well
                 self._merged.append(frozenset((cause,)) | used | facts.why(cond.free))
@@ -154,40 +154,6 @@ class _Builder:
             if any(self.constraints.rows[n].role in ("user", "assumption") for n in numbers):
                 facts.assume(cond, numbers[0])
         return facts
-
-    def _stripped(self, cond: Cond, facts: Facts) -> tuple[Cond, Causes]:
-        """A relation with zero without the positive factors of all its terms: ``batch*x == batch*y`` says ``x
-        == y``.
-        """
-        if cond.kind in ("and", "or"):
-            used: set[int] = set()
-
-            def strip(c: Cond) -> Cond:
-                now, more = self._stripped(c, facts)
-                used.update(more)
-                return now
-
-            parts = [strip(c) for c in cond.args]
-            if not used:
-                return cond, frozenset()
-            return (all_of(parts) if cond.kind == "and" else any_of(parts)), frozenset(used)
-        if not cond.args or cond.args[0].const or not cond.args[0].terms:
-            return cond, frozenset()
-        d: Dim = cond.args[0]
-        common = common_factor(d)
-        positive = [a for a in common if a.kind == "sym" and (facts.bounds(of_atom(a))[0] or 0) >= 1]
-        if not positive:
-            return cond, frozenset()
-        names = {a.args[0] for a in positive}
-        quotient = without(d, positive)
-        relation = (
-            eq(quotient, 0)
-            if cond.kind == "=="
-            else ~eq(quotient, 0)
-            if cond.kind == "!="
-            else ge(quotient, 0)
-        )
-        return relation, facts.why(names)
 
     def _raw(self, facts: Facts) -> dict[Cond, Causes]:
         """What the facts know of input symbols, as conditions with causes."""
@@ -353,13 +319,16 @@ class _Builder:
         self, conds: Mapping[Cond, Causes], given: Mapping[Cond, Causes], *, exact: bool = True
     ) -> Terms:
         terms = []
-        conds = _with_chains(conds)
+        conds = with_chains(conds)
         witnesses = (
             needed_by(list(conds), self._stated_needs(), [*given, *self.usual], self.granted) if exact else {}
         )
-        for cond, causes in conds.items():
+        for cond, causes in sorted(conds.items(), key=lambda item: not _excludes_empty(item[0])):
             numbers = witnesses.get(cond) or {n for n in causes if n >= 0}
-            terms.append(self._term(cond, self._repeats(numbers), causes))
+            term = self._term(cond, self._repeats(numbers), causes)
+            if exact and not term.assumptions and _excludes_empty(cond):
+                self._stated_apart.update(cond.free)
+            terms.append(term)
         terms.sort(
             key=lambda t: (KINDS.index(t.kind), [self.position.get(s, -1) for s in t.symbols], t.cond.order)
         )
@@ -386,7 +355,8 @@ class _Builder:
         usual = dict.fromkeys(
             list(self.usual.values())[i - len(self.inputs)] for i in granted if i >= len(self.inputs)
         )
-        used = self._used([self.inputs[i] for i in granted if i < len(self.inputs)], cond)
+        names = [self.inputs[i] for i in granted if i < len(self.inputs)]
+        used = self._used([n for n in names if n not in self._stated_apart], cond)
         assumed = (*(f"{name} >= 1" for name in used), *usual)
         return Term(cond, kind_of(cond), text_of(cond), symbols, numbers, assumed, self.constraints)
 
@@ -409,21 +379,11 @@ class _Builder:
         return names
 
 
+def _excludes_empty(cond: Cond) -> bool:
+    """Does it say of one size that it is not 0? Then no other term needs to name that as an assumption."""
+    return len(cond.free) == 1 and cond.evaluate(dict.fromkeys(cond.free, 0)) is False
+
+
 def _is_legality(cond: Cond, others: Sequence[Cond]) -> bool:
     """Does it make a broadcast in the other terms legal? They mean nothing without it."""
     return cond.kind == "or" and any(a.kind == "broadcast" for a in atoms_of(*others))
-
-
-def _with_chains(conds: Mapping[Cond, Causes]) -> dict[Cond, Causes]:
-    """Lower and upper bounds of the same thing joined: ``193 <= H <= 224``."""
-    joined: dict[Cond, Causes] = {}
-    bounds: dict[Dim, Cond] = {}
-    for c, causes in conds.items():
-        if c.kind == ">=" and kind_of(c) != "nonempty":
-            opposite = bounds.pop(-(c.args[0] - c.args[0].const), None)
-            if opposite is not None:
-                joined[all_of((opposite, c))] = joined.pop(opposite) | causes
-                continue
-            bounds[c.args[0] - c.args[0].const] = c
-        joined[c] = causes
-    return joined

@@ -127,8 +127,10 @@ class Contract(Sequence[Term]):
         """What its assumptions say, in words: ``for non-empty inputs``."""
         sizes = {f"{s} >= 1" for s in (*self.symbols, *(a.partition(" ")[0] for a in self.assumptions))}
         usual = [a for a in self.assumptions if a not in sizes]
-        first = "for non-empty inputs" if len(usual) < len(self.assumptions) else "" if usual else "for all inputs"
-        return ", ".join((first, *(f"when {text}" for text in usual)) if first else [f"when {text}" for text in usual])
+        told = [f"when {text}" for text in usual]
+        if len(usual) < len(self.assumptions):
+            told.insert(0, "for non-empty inputs")
+        return ", ".join(told) or "for all inputs"
 
     @property
     def symbols(self) -> tuple[str, ...]:

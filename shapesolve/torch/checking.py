@@ -20,7 +20,7 @@ from .findings import SourceFinding, located
 from .guards import Guard, axis_symbols, find_guards, guard_contract, input_names, input_shapes, shape_env
 from .judge import Judge
 from .outcome import Comparison, Restriction, graph_terms, outcomes
-from .places import NOWHERE, Origins
+from .places import NOWHERE, Origin, Origins, read_trace
 from .programs import declared_by_model, declared_by_program
 from .refusal import is_about_dims, origin_of_error, own_words, refused, unwritable
 from .renaming import dim_names, renamed
@@ -137,7 +137,7 @@ def _refused(
 ) -> Report:
     finding = refused(error, module, *given)
     words = "\n\n".join(dict.fromkeys(own_words(e) for e in (also, error) if e is not None))
-    return Report(name, (finding,), declaration, outcomes(declaration, ()), refusal=words)
+    return Report(name, (finding,), declaration, outcomes(declaration, (), known=False), refusal=words)
 
 
 # ---------------------------------------------------------------------- programs and models
@@ -230,8 +230,9 @@ def _judged(
     judge = Judge(declaration, guards, program, origins, refused=refusal is not None)
     findings = [*extra, *(judge.finding(r, correction) for r in found)]
     constants = _constants(declaration, program, found) if program is not None else {}
-    findings += [_constant(declaration, root, axis) for root, axis in constants.items()]
-    if refusal is not None and not any(f.severity == "error" for f in findings):
+    findings += [_constant(declaration, root, axis, refusal) for root, axis in constants.items()]
+    untold = refusal is not None and not any(f.severity == "error" for f in findings)
+    if refusal is not None and untold:
         findings.append(_untold(refusal))
     if analysis is not None:
         findings += [
@@ -241,7 +242,9 @@ def _judged(
         name,
         tuple(sorted(findings, key=lambda f: _RANK[f.severity])),
         declaration,
-        outcomes(declaration, found, {root: axis.example for root, axis in constants.items()}),
+        outcomes(
+            declaration, found, {root: axis.example for root, axis in constants.items()}, known=not untold
+        ),
         correction.text() if correction.changed else "",
         own_words(refusal) if refusal is not None else "",
         analysis,
@@ -251,23 +254,30 @@ def _judged(
 
 
 def _constants(declaration: Declaration, program: Any, found: Sequence[Restriction]) -> dict[str, Axis]:
-    """Sizes that torch.export fixed without a guard, because the example has 0 or 1 there."""
+    """Sizes that torch.export fixed without a guard that we saw: the example has 0 or 1 there, or TorchDynamo did it."""
     told = {name for r in found for name in r.roots}
     constants: dict[str, Axis] = {}
     for leaf, shape in enumerate(input_shapes(program)):
         for axis in declaration.at(leaf):
             fixed = shape is not None and axis.index < len(shape) and isinstance(shape[axis.index], int)
-            if fixed and axis.example <= 1:
+            if fixed:
                 constants.update((root, axis) for root in axis.size.free if root not in told)
     return constants
 
 
-def _constant(declaration: Declaration, root: str, axis: Axis) -> SourceFinding:
+def _constant(declaration: Declaration, root: str, axis: Axis, refusal: Exception | None) -> SourceFinding:
+    if axis.example <= 1:
+        help_ = "torch.export takes a size of 0 or 1 in an example for a constant: give an example of size 2 or more"
+        origin = NOWHERE
+    else:
+        help_ = "compute the size from the input's shape, or leave it out of dynamic_shapes"
+        origin = Origin(read_trace(own_words(refusal))) if refusal is not None else NOWHERE
     return SourceFinding(
         "SS606" if declaration.roots[root].hint == "AUTO" else "SS601",
         f"`{root}` was declared dynamic, but came out as the constant {axis.example}",
         notes=(f"declared: {axis.where}: {axis.quoted}", f"the example has {axis.where} == {axis.example}"),
-        help="torch.export takes a size of 0 or 1 in an example for a constant: give an example of size 2 or more",
+        help=help_,
+        origin=origin,
         declared=f"{axis.where}: {axis.quoted}",
         term=f"{axis.size} == {axis.example}",
     )
@@ -280,5 +290,5 @@ def _untold(refusal: Exception) -> SourceFinding:
         "SS607",
         f"torch.export refuses the declaration: {words.splitlines()[0]}",
         notes=(words,),
-        origin=origin_of_error(refusal) or NOWHERE,
+        origin=origin_of_error(refusal) or Origin(read_trace(words)),
     )

@@ -48,7 +48,7 @@ class Restriction:
 
 @dataclass(frozen=True)
 class SizeOutcome:
-    """What became of one declared size: ``state`` is ``free``, ``fixed``, ``tied``, ``range`` or ``restricted``."""
+    """What became of one declared size: ``state`` is ``free``, ``fixed``, ``tied``, ``range``, ``restricted``; or ``unknown``."""
 
     root: Root
     declared: str
@@ -60,7 +60,8 @@ class SizeOutcome:
         came = ", ".join(r.term.text for r in self.restrictions)
         if self.constant is not None:
             came = f"the constant {self.constant}"
-        return f"{self.declared}: {came or 'free, as declared'}"
+        free = "free, as declared" if self.state == "free" else "not known: torch.export gives up before"
+        return f"{self.declared}: {came or free}"
 
 
 class Comparison:
@@ -138,14 +139,21 @@ def bound_sides(cond: Cond) -> dict[str, str]:
 
 
 def outcomes(
-    declaration: Declaration, restrictions: Sequence[Restriction], constants: Mapping[str, int] | None = None
+    declaration: Declaration,
+    restrictions: Sequence[Restriction],
+    constants: Mapping[str, int] | None = None,
+    *,
+    known: bool = True,
 ) -> tuple[SizeOutcome, ...]:
-    """One outcome per declared size, in the order of declaration; `constants` came out as numbers."""
+    """One outcome per declared size, in the order of declaration; `constants` came out as numbers.
+
+    When the reason of a refusal is not `known`, a size that nothing is said of may be anything but free.
+    """
     found: list[SizeOutcome] = []
     order = ("fixed", "tied", "restricted", "range")
     for name, root in declaration.roots.items():
         own = tuple(r for r in restrictions if name in r.roots)
-        state = next((k for k in order if any(r.kind == k for r in own)), "free")
+        state = next((k for k in order if any(r.kind == k for r in own)), "free" if known else "unknown")
         constant = (constants or {}).get(name)
         state = state if constant is None else "fixed"
         found.append(SizeOutcome(root, declaration.quote(name), state, own, constant))

@@ -11,7 +11,13 @@ import pytest
 import shapesolve
 
 MODELS = Path(__file__).parents[1] / "models"
-NAMES = ("gpt2_past__ts", "unet_interp__dynamo", "loop_scan_outputs", "yolo_nms_postprocess", "broken/wheel_light_vgg19")
+NAMES = (
+    "gpt2_past__ts",
+    "unet_interp__dynamo",
+    "loop_scan_outputs",
+    "yolo_nms_postprocess",
+    "broken/wheel_light_vgg19",
+)
 
 _PRINT = """
 import sys, shapesolve
@@ -50,6 +56,6 @@ def test_every_thread_says_the_same(path):
 def test_what_was_analyzed_before_does_not_matter():
     first = shapesolve.analyze(paths()[0])
     text = first.to_json(), repr(first.prove("total_seq >= past_seq"))
-    shapesolve.analyze(paths()[-1]).contract
+    assert len(shapesolve.analyze(paths()[-1]).contract) == 1
     again = shapesolve.analyze(paths()[0])
     assert (again.to_json(), repr(again.prove("total_seq >= past_seq"))) == text

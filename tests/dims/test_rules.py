@@ -262,7 +262,9 @@ def test_a_choice_guards_its_divisor():
     assert ite(eq(b, 0), c, a // b).subs({"b": 0}) is c
 
 
-@pytest.mark.parametrize("text", ["x % a == 0 or x == 0", "x % a != 0 or x % a == 0", "(x//a)*y == 0 or y == 0"])
+@pytest.mark.parametrize(
+    "text", ["x % a == 0 or x == 0", "x % a != 0 or x % a == 0", "(x//a)*y == 0 or y == 0"]
+)
 def test_a_member_without_a_value_absorbs_nothing(text):
     a_is_zero = {"x": 0, "a": 0, "y": 0}
     written = parse_cond(text)

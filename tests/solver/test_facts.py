@@ -78,7 +78,12 @@ def test_a_condition_that_is_refused_leaves_no_trace():
     facts = s.facts
     before = (dict(facts.substitution), dict(facts.intervals), dict(facts.divisors), list(facts.pending()))
     assert not facts.assume(parse_cond("b == c + 3 and a == 5"), 9)
-    assert (dict(facts.substitution), dict(facts.intervals), dict(facts.divisors), list(facts.pending())) == before
+    assert (
+        dict(facts.substitution),
+        dict(facts.intervals),
+        dict(facts.divisors),
+        list(facts.pending()),
+    ) == before
     assert 9 in facts.contradiction
     assert facts.assume(parse_cond("b == 3"), 10)
     assert str(facts.dim(symbol("a"))) == "2"

@@ -1,0 +1,144 @@
+"""Measurements that need a process of their own: memory, start-up, models of gigabytes.
+
+`python -m benchmarks.isolated growth ENGINE FILE` prints, in kB, how far the peak of resident memory rises while one
+engine works on one model that is already in memory. `python -m benchmarks.isolated huge FOLDER` makes and reads the 3 GB models.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import onnx
+from onnx import TensorProto, helper
+
+ROOT = Path(__file__).resolve().parent.parent
+_GIB = 1 << 30
+
+
+def peak_kb() -> int:
+    """The highest resident memory so far of this process."""
+    status = Path("/proc/self/status").read_text("ascii")
+    return int(status.partition("VmHWM:")[2].split()[0])
+
+
+def reset_peak() -> None:
+    """Let the peak start from what is resident now."""
+    Path("/proc/self/clear_refs").write_text("5", "ascii")
+
+
+def run(*arguments: str, env: dict[str, str] | None = None) -> str:
+    """The output of a fresh interpreter."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path, **(env or {})},
+    )
+    return done.stdout
+
+
+# ---------------------------------------------------------------------- memory
+
+
+def memory_growth(engine: str, file: Path) -> int:
+    """Growth of peak resident memory in kB, in a process of its own."""
+    return int(run("-m", "benchmarks.isolated", "growth", engine, str(file)))
+
+
+def _growth(name: str, file: Path) -> int:
+    from .corpus import read_case, stand_in_weights
+    from .engines import ENGINES
+
+    engine = next(e for e in ENGINES if e.name == name)
+    engine.infer(helper.make_model(helper.make_graph([], "empty", [], [])))  # its modules are not the model's memory
+    warm = ROOT / "examples" / "attention.onnx"
+    if warm.exists():
+        engine.infer(onnx.load_model(warm))
+    case = read_case(file)
+    with stand_in_weights(case.model):
+        reset_peak()
+        before = peak_kb()
+        result = engine.infer(case.model)
+        after = peak_kb()
+    del result
+    return after - before
+
+
+# ---------------------------------------------------------------------- gigabytes
+
+
+def huge_models(folder: Path, gigabytes: int = 3) -> dict[str, dict[str, float]]:
+    """Seconds and growth of memory for a model with inline weights, and for one with external data, of so many GB."""
+    return {
+        kind: json.loads(run("-m", "benchmarks.isolated", "huge", kind, str(folder), str(gigabytes)))
+        for kind in ("inline", "external")
+    }
+
+
+def _huge(kind: str, folder: Path, gigabytes: int) -> dict[str, float]:
+    import shapesolve
+
+    layers, side = 4 * gigabytes, 1 << 13  # 8192 x 8192 floats are a quarter of a GB
+    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"]) for i in range(layers)]
+    given = [helper.make_tensor_value_info("x0", TensorProto.FLOAT, ["batch", side])]
+    made = [helper.make_tensor_value_info(f"x{layers}", TensorProto.FLOAT, None)]
+    model = helper.make_model(helper.make_graph(nodes, "huge", given, made))
+    for i in range(layers):
+        weight = model.graph.initializer.add(name=f"w{i}", data_type=TensorProto.FLOAT, dims=[side, side])
+        if kind == "inline":
+            weight.raw_data = bytes(_GIB // 4)
+        else:
+            weight.data_location = TensorProto.EXTERNAL
+            for key, value in (("location", "weights.bin"), ("offset", i * _GIB // 4), ("length", _GIB // 4)):
+                weight.external_data.add(key=key, value=str(value))
+    source: object = model
+    if kind == "external":
+        with (folder / "weights.bin").open("wb") as stream:
+            stream.truncate(gigabytes * _GIB)  # sparse: no disk is used, and reading it would show in the memory
+        onnx.save_model(model, folder / "huge.onnx")
+        source = folder / "huge.onnx"
+    reset_peak()
+    before, start = peak_kb(), time.perf_counter()
+    analysis = shapesolve.analyze(source)
+    seconds = time.perf_counter() - start
+    assert analysis.shapes[f"x{layers}"][1] == side
+    return {"seconds": seconds, "grew_mb": (peak_kb() - before) / 1024, "resident_mb": before / 1024}
+
+
+# ---------------------------------------------------------------------- start-up
+
+
+def import_seconds(statement: str, rounds: int = 7) -> float:
+    """Median CPU seconds of a fresh interpreter that runs `statement`."""
+    code = f"import time; {statement}; print(time.process_time())"
+    return statistics.median(float(run("-c", code)) for _ in range(rounds))
+
+
+def command_seconds(file: Path, rounds: int = 5) -> tuple[float, float]:
+    """Median wall and CPU seconds of ``shapesolve analyze FILE``, from start to end."""
+    wall, cpu = [], []
+    for _ in range(rounds):
+        before, start = os.times(), time.perf_counter()
+        run("-m", "shapesolve", "analyze", str(file))
+        wall.append(time.perf_counter() - start)
+        after = os.times()
+        cpu.append(
+            after.children_user + after.children_system - before.children_user - before.children_system
+        )
+    return statistics.median(wall), statistics.median(cpu)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "growth":
+        print(_growth(sys.argv[2], Path(sys.argv[3])))
+    else:
+        print(json.dumps(_huge(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))))

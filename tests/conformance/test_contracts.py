@@ -1,0 +1,131 @@
+"""Contracts of real models: what they say, that they agree with `check_inputs`, that findings say why exports do not run."""
+
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import shapesolve
+from shapesolve.report.contracts import SHOWN, contracts_page, write_contracts
+from shapesolve.solver.proof import Proved, Refuted
+
+from .graphs import random_model
+from .test_two_layers import models
+
+MODELS = Path(__file__).parents[1] / "models"
+CORPUS = Path(os.environ.get("SHAPESOLVE_CORPUS") or "nowhere")
+
+
+def analyzed(name):
+    return shapesolve.analyze(MODELS / name / "model.onnx")
+
+
+@pytest.mark.parametrize(
+    ("name", "terms"),
+    [
+        ("gpt2_past__ts", ["total_seq >= past_seq + seq", "batch >= 1", "seq >= 1"]),
+        ("llama_past__dynamo", ["total_seq >= past_seq + seq"]),
+        ("bert_eager__ts", ["seq <= 512", "batch >= 1", "seq >= 1"]),
+        ("vit_interp__ts", ["height >= 8", "width >= 8", "batch >= 1"]),
+        ("unet_interp__dynamo", ["height >= 4", "width >= 4"]),
+        ("stft_op_logmel", ["samples >= 64"]),
+        ("yolo_nms_postprocess", []),
+        ("broken/wheel_light_resnet50", ["193 <= height <= 224", "193 <= width <= 224"]),
+        ("broken/wheel_light_vgg19", ["(height//32)*(width//32) == 49"]),
+    ],
+)
+def test_contracts_say_what_a_caller_must_know(name, terms):
+    contract = analyzed(name).contract
+    assert [str(t) for t in contract] == terms
+    assert all(t.nodes for t in contract)
+
+
+def test_a_contract_for_usual_sizes_says_so():
+    a = analyzed("broken/wheel_light_vgg19")
+    assert a.contract.assumptions == ("batch >= 1", "every pooling window fits its input")
+    assert a.contract.premise == "for non-empty inputs, when every pooling window fits its input"
+    thin = {"data_0": (1, 3, 20, 1568)}  # onnxruntime runs this: a pool of a thin image gives one row
+    assert a.check_inputs(thin) == []
+    assert a.check_inputs({"data_0": (1, 3, 20, 1600)})
+
+
+@pytest.mark.parametrize("name", ["wheel_light_resnet50", "wheel_light_vgg19"])
+def test_the_node_that_restricts_a_size_is_named(name):
+    a = analyzed(f"broken/{name}")
+    baked = [f for f in a.diagnostics if f.code == "SS403"]
+    assert baked
+    assert all(f.op_type == "Reshape" and "cannot" in f.title for f in baked)
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="needs the corpus")
+@pytest.mark.parametrize(
+    ("name", "code", "node", "says"),
+    [
+        ("conformer_ctc__ts", "SS403", "/a/Reshape_4", "49 <= frames <= 52"),
+        ("lstm_stateful__dynamo", "SS403", "node_Reshape_128", "batch*seq % 9 == 0"),
+        ("mamba__ts", "SS401", "/m/backbone/layers.0/mixer/Add_11", "9 is the only size"),
+        ("patchtst__ts", "SS201", "/m/model/encoder/positional_encoder/Add", "cannot broadcast"),
+        ("stft_frontend__ts", "SS403", "/t/self_attn/Reshape_4", "912 <= samples <= 1007"),
+    ],
+)
+def test_findings_say_why_an_export_does_not_run(name, code, node, says):
+    found = shapesolve.analyze(CORPUS / "broken" / name / "model.onnx").diagnostics
+    assert any(f.code == code and f.node == node and says in f.title for f in found), [str(f) for f in found]
+
+
+def agrees(a, seed, largest):
+    """Does the contract accept exactly the sizes at which no requirement is broken (of usual sizes)?"""
+    random, contract = Random(seed), a.contract
+    usual = list(a.walk.usual) if any("window" in text for text in contract.assumptions) else []
+    for _ in range(60):
+        sizes = {n: random.choice((1, 2, 3, 7, 8, 16, 32, 33, 64, 96, 224)) % largest + 1 for n in a.symbols}
+        if any(cond.evaluate(sizes) is False for cond in usual):
+            continue
+        accepted, broken = contract.holds(sizes), a._checker.checker.broken(sizes)
+        if accepted is not None:
+            assert accepted == (not broken) or contract.internal, (sizes, str(contract), broken)
+
+
+@pytest.mark.parametrize("path", models(), ids=lambda p: p.parent.name)
+def test_contract_and_check_agree_on_models(path):
+    agrees(shapesolve.analyze(path), path.parent.name, 300)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_contract_and_check_agree_on_random_graphs(seed):
+    agrees(shapesolve.analyze(random_model(seed)), seed, 9)
+
+
+def test_quantities_and_refutations_read_as_they_were_asked():
+    a = analyzed("vit_interp__ts")
+    (output, _), *_ = a.model.graph.outputs
+    size = a.size_in_bytes(output)
+    assert a.divisor(size) % 4 == 0
+    assert a.bounds(size)[0] == 512
+    assert a.bounds("height")[0] == 8
+    assert isinstance(a.prove("height >= 8"), Proved)
+    refuted = a.prove("height // 2 * 2 == height")
+    height = refuted.counterexample["height"]
+    assert repr(refuted) == f"Refuted(height = {height}: {height - 1} != {height})"
+    assert repr(a.prove("height < 9")).endswith(">= 9)")
+    assert isinstance(a.prove("2 <= height <= 5"), Refuted)
+    assert isinstance(a.equal(size, a.size_in_bytes(output)), Proved)
+    with pytest.raises(KeyError, match="no tensor"):
+        a.size_in_bytes("nothing")
+
+
+def test_the_page_of_contracts(tmp_path):
+    page = contracts_page((name, analyzed(name)) for name in ("gpt2_past__ts", "skl_gbdt"))
+    assert "| `total_seq >= past_seq + seq` | `/m/transformer/Gather_6` | |" in page
+    assert "Every input size runs." in page
+    write_contracts(MODELS, tmp_path / "contracts.md", ["bert_eager__ts"])
+    assert "`seq <= 512`" in (tmp_path / "contracts.md").read_text()
+
+
+@pytest.mark.skipif(not (CORPUS / "models").is_dir(), reason="needs the corpus")
+def test_the_page_in_the_documentation_is_current(tmp_path):
+    write_contracts(CORPUS / "models", tmp_path / "contracts.md", SHOWN)
+    assert (Path(__file__).parents[2] / "docs/contracts.md").read_text() == (
+        tmp_path / "contracts.md"
+    ).read_text()
