@@ -1,72 +1,71 @@
-"""`python -m benchmarks`: shapesolve beside its peers, model by model, in one run.
+"""`python -m benchmarks`: every measurement, written to `benchmarks/RESULTS.md` with a description of the machine.
 
-Every engine gets the same ModelProto in memory, without value_info. Times are medians over rounds in
-which the engines take turns. `x peer` is the peer's time over shapesolve's: above 1, shapesolve is faster.
-A model on which an engine fails has "-" there and does not count for it. `dims` is the share of dims that
-an engine gives as an int or as an expression over the input's symbols; `best py` is, model by model, the
-fastest Python peer that gives at least 80 % of them. In the totals, `dims` is the mean over all models, and
-a failure counts as none.
+`--only peers,memory` measures some sections anew and keeps the others as they stand in the file.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import os
+import platform
+import re
 import sys
+import time
 from pathlib import Path
 
-from .corpus import default_corpus, model_files, read_case
-from .engines import ENGINES
-from .measure import Row, measure
-from .table import cells, header, render_markdown, render_text, to_json, totals
+from . import sections
+from .corpus import default_corpus
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
-def arguments() -> argparse.Namespace:
-    """The command line."""
+def machine() -> str:
+    """What the figures were measured on."""
+    cpu = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*: (.*)", cpu.read_text("utf-8")) if cpu.exists() else None
+    name = found.group(1) if found else platform.processor() or platform.machine()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{name}, {os.cpu_count()} processors, {memory:.0f} GiB, {platform.system()} {platform.release()}, "
+        f"Python {platform.python_version()}; {time.strftime('%Y-%m-%d')}, load {os.getloadavg()[0]:.1f}"
+    )
+
+
+def read_sections(path: Path) -> dict[str, str]:
+    """The sections of an earlier report by their title."""
+    if not path.exists():
+        return {}
+    parts = re.split(r"^## (.*)\n", path.read_text("utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def write_sections(path: Path, found: dict[str, str]) -> None:
+    """The report, in the order in which the sections are defined."""
+    ordered = [title for title, _ in sections.SECTIONS.values() if title in found]
+    text = (
+        "# Measurements\n\nWritten by `python -m benchmarks`. CPU time unless a section says otherwise.\n\n"
+    )
+    text += "\n".join(f"## {title}\n\n{found[title].strip()}\n" for title in ordered)
+    path.write_text(text, "utf-8")
+
+
+def main() -> int:
+    """Measure section by section; what is done is in the file even when a later one fails."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "--corpus", type=Path, help="folder of <name>/model.onnx (default: $SHAPESOLVE_CORPUS)"
     )
-    parser.add_argument(
-        "-k", dest="pattern", default="", metavar="REGEX", help="only models with such a name"
-    )
-    parser.add_argument("--min-nodes", type=int, default=0, help="only models of at least so many nodes")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds to take the median of (default 5)")
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds for one engine on one model")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table")
-    return parser.parse_args()
-
-
-def main() -> int:
-    """Measure and print; the exit status is 1 when there is nothing to measure."""
-    args = arguments()
-    engines = [engine for engine in ENGINES if engine.installed]
-    for engine in ENGINES:
-        state = "" if engine in engines else "   left out: not installed"
-        print(f"{engine.label:<5} {engine.name}{state}")
-    files = model_files(args.corpus or default_corpus(), args.pattern)
-    rows: list[Row] = []
-    for file in files:
-        case = read_case(file)
-        if case.nodes < args.min_nodes:
-            continue
-        print(f"\r{case.name:<60}", end="", file=sys.stderr, flush=True)
-        rows.append(measure(case, engines, max(args.rounds, 1), args.limit))
-    print(f"\r{'':<60}\r", end="", file=sys.stderr)
-    if not rows:
-        print("no model to measure", file=sys.stderr)
-        return 1
-    table = header(engines), [cells(row, engines) for row in rows], totals(rows, engines)
-    print(render_text(*table))
-    for row in rows:
-        for name, timing in row.timings.items():
-            if timing.error:
-                print(f"failed: {name} on {row.model}: {timing.error}")
-    if args.json:
-        args.json.write_text(json.dumps(to_json(rows, engines, args.rounds), indent=1) + "\n", "utf-8")
-    if args.markdown:
-        args.markdown.write_text(render_markdown(*table), "utf-8")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds to take medians of (default 5)")
+    parser.add_argument("--only", default=",".join(sections.SECTIONS), help="sections, separated by commas")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE", help="where the report goes")
+    args = parser.parse_args()
+    found = read_sections(args.results)
+    for key in args.only.split(","):
+        title, measure = sections.SECTIONS[key]
+        print(f"{title} ...", file=sys.stderr, flush=True)
+        where = machine()
+        found[title] = f"{measure(args.corpus or default_corpus(), args.rounds)}\n\n*{where}.*\n"
+        write_sections(args.results, found)
     return 0
 
 

@@ -48,11 +48,13 @@ def measure_costs(corpus: Path, rounds: int = 5, pattern: str = "") -> Iterator[
             start = time.process_time()
             analysis = shapesolve.analyze(case.model)
             shapes = time.process_time()
-            analysis.contract  # noqa: B018: computed at first use
+            analysis.contract  # noqa: B018
             contract = time.process_time()
             analysis.ambiguities  # noqa: B018
             times.append((shapes - start, contract - shapes, time.process_time() - contract))
-        yield Cost(case.name, case.nodes, *(1000 * statistics.median(part) for part in zip(*times, strict=True)))
+        yield Cost(
+            case.name, case.nodes, *(1000 * statistics.median(part) for part in zip(*times, strict=True))
+        )
 
 
 def contract_table(costs: list[Cost]) -> list[list[str]]:

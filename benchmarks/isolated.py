@@ -1,7 +1,8 @@
 """Measurements that need a process of their own: memory, start-up, models of gigabytes.
 
 `python -m benchmarks.isolated growth ENGINE FILE` prints, in kB, how far the peak of resident memory rises while one
-engine works on one model that is already in memory. `python -m benchmarks.isolated huge FOLDER` makes and reads the 3 GB models.
+engine works on one model that is already in memory. `python -m benchmarks.isolated huge KIND FOLDER 3` makes and
+analyzes a model of 3 GB.
 """
 
 from __future__ import annotations
@@ -55,22 +56,38 @@ def memory_growth(engine: str, file: Path) -> int:
 
 
 def _growth(name: str, file: Path) -> int:
-    from .corpus import read_case, stand_in_weights
+    from .corpus import stand_in_weights
     from .engines import ENGINES
 
     engine = next(e for e in ENGINES if e.name == name)
-    engine.infer(helper.make_model(helper.make_graph([], "empty", [], [])))  # its modules are not the model's memory
+    engine.infer(
+        helper.make_model(helper.make_graph([], "empty", [], []))
+    )  # its modules are not the model's memory
     warm = ROOT / "examples" / "attention.onnx"
     if warm.exists():
         engine.infer(onnx.load_model(warm))
-    case = read_case(file)
-    with stand_in_weights(case.model):
+    model = onnx.load_model(
+        file, load_external_data=False
+    )  # nothing else is read: memory freed before would be used again
+    del model.graph.value_info[:]
+    with stand_in_weights(model):
         reset_peak()
         before = peak_kb()
-        result = engine.infer(case.model)
+        result = engine.infer(model)
         after = peak_kb()
     del result
     return after - before
+
+
+def _adversarial() -> int:
+    """Peak of resident memory in MB after the largest model of every family."""
+    import shapesolve
+
+    from .families import FAMILIES
+
+    for family in FAMILIES:
+        shapesolve.analyze(family.make(family.sizes[-1]))
+    return peak_kb() // 1024
 
 
 # ---------------------------------------------------------------------- gigabytes
@@ -103,7 +120,9 @@ def _huge(kind: str, folder: Path, gigabytes: int) -> dict[str, float]:
     source: object = model
     if kind == "external":
         with (folder / "weights.bin").open("wb") as stream:
-            stream.truncate(gigabytes * _GIB)  # sparse: no disk is used, and reading it would show in the memory
+            stream.truncate(
+                gigabytes * _GIB
+            )  # sparse: no disk is used, and reading it would show in the memory
         onnx.save_model(model, folder / "huge.onnx")
         source = folder / "huge.onnx"
     reset_peak()
@@ -140,5 +159,7 @@ def command_seconds(file: Path, rounds: int = 5) -> tuple[float, float]:
 if __name__ == "__main__":
     if sys.argv[1] == "growth":
         print(_growth(sys.argv[2], Path(sys.argv[3])))
+    elif sys.argv[1] == "adversarial":
+        print(_adversarial())
     else:
         print(json.dumps(_huge(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))))

@@ -39,13 +39,13 @@ class InputChecker:
             if len(given) != len(dims):
                 wrong.append(_misfit(f"{name} needs rank {len(dims)}, but it is {list(given)}"))
                 continue
-            for axis, ((symbol, const, d), size) in enumerate(zip(dims, given)):
-                if symbol is None:
+            for axis, ((label, const, d), size) in enumerate(zip(dims, given)):
+                if label is None:
                     if size != const:
                         later.append((name, axis, d, size))
-                elif sizes.setdefault(symbol, size) != size:
+                elif sizes.setdefault(label, size) != size:
                     wrong.append(
-                        _misfit(f"{name}[{axis}] is {size}, but {symbol} is {sizes[symbol]} in another input")
+                        _misfit(f"{name}[{axis}] is {size}, but {label} is {sizes[label]} in another input")
                     )
         for name, axis, d, size in later:
             if (

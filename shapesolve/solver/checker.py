@@ -11,7 +11,6 @@ from .constraint import Constraint, Role
 from .constraints import Stated, all_rows, need
 from .facts import Facts, is_generated
 
-
 #: input sizes for which it is remembered what they break
 _KEPT = 4096
 

@@ -48,7 +48,7 @@ class Restriction:
 
 @dataclass(frozen=True)
 class SizeOutcome:
-    """What became of one declared size: ``state`` is ``free``, ``fixed``, ``tied``, ``range``, ``restricted``; or ``unknown``."""
+    """What became of one declared size: `state` is free, fixed, tied, range or restricted; or unknown."""
 
     root: Root
     declared: str

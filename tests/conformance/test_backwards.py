@@ -119,3 +119,32 @@ def test_declared_against_inferred_is_a_finding():
     a = analyzed([node("Relu", "x", "y")], [info("x", ["b", 4])], [info("y", ["b", 5])])
     assert [f.code for f in a.diagnostics] == ["SS102"]
     assert a.shapes["y"][1] == 4
+
+
+def gathered(indices):
+    """A table [N] read at indices made from ``r = Range(0, n)``, n being the length of x."""
+    nodes = [
+        node("Shape", "x", "s"),
+        node("Squeeze", "s", "n"),
+        node("Range", "zero n one", "r"),
+        *indices,
+        node("Gather", "table i", "y"),
+    ]
+    zero, one, axis = (
+        helper.make_tensor(n, TensorProto.INT64, d, [v])
+        for n, d, v in [("zero", [], 0), ("one", [], 1), ("axis", [1], 1)]
+    )
+    return analyzed(nodes, [info("x", ["n"]), info("table", ["N"])], [info("y")], [zero, one, axis])
+
+
+def test_indices_that_vary_along_axes_of_their_own_reach_the_sum_of_their_bounds():
+    a = gathered([node("Unsqueeze", "r axis", "c"), node("Add", "c r", "i")])
+    assert str(a.contract) == "2*n <= N + 1"
+    assert a.check_inputs({"x": (4,), "table": (7,)}) == []
+    assert a.check_inputs({"x": (4,), "table": (6,)})
+    assert a.check_inputs({"x": (0,), "table": (0,)}) == []
+
+
+def test_indices_that_vary_together_need_not_reach_it():
+    a = gathered([node("Sub", "r r", "i")])
+    assert a.check_inputs({"x": (5,), "table": (1,)}) == []
