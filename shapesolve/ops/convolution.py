@@ -293,7 +293,9 @@ def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) ->
         if w.extent[i] is w.kernel[i]:
             if op.node.op_type == "MaxPool":  # onnxruntime's other pools pass over what is left
                 left = (covered - 1) * stride + w.kernel[i] - size
-                op.require(any_of((ge(left, 0), eq(shape[0], 0))), "the windows must reach the end", (x, i + 2))
+                op.require(
+                    any_of((ge(left, 0), eq(shape[0], 0))), "the windows must reach the end", (x, i + 2)
+                )
             return covered
         return op.fresh(
             "a dilated window with auto_pad (onnxruntime gives less than the standard)", hi=covered

@@ -100,7 +100,10 @@ def _bad_attribute(node: Node, interface: Interface, version: int) -> str | None
         if kind is None:
             return f"{op} has no attribute {attribute.name} at opset {version}"
         if attribute_kind(attribute) not in (kind, 0):
-            said = AttributeProto.AttributeType.Name(attribute_kind(attribute))
+            try:
+                said = AttributeProto.AttributeType.Name(attribute_kind(attribute))
+            except ValueError:
+                said = "of no known type"
             return f"attribute {attribute.name} of {op} must be {AttributeProto.AttributeType.Name(kind)}, it is {said}"
     return None
 
@@ -131,7 +134,10 @@ def mistyped(node: Node, inputs: tuple[Known | None, ...], version: int) -> str 
 
 
 def _name(dtype: int) -> str:
-    return str(TensorProto.DataType.Name(dtype)).lower()
+    try:
+        return str(TensorProto.DataType.Name(dtype)).lower()
+    except ValueError:
+        return f"type {dtype}"
 
 
 @lru_cache(maxsize=4096)

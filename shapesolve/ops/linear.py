@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..dims import Dim, Shape, any_of, eq
+from ..dims import ONE, Dim, Shape, any_of, eq, ne
 from .op import InvalidNode, Op, Place
 from .registry import lower, signature
 from .types import Known
@@ -15,10 +15,7 @@ from .types import Known
 
 
 def matmul_shape(op: Op, left: int = 0, right: int = 1) -> Shape | None:
-    """Shape of the NumPy-style matrix product of two inputs; the inner sizes are required to agree.
-
-    Batch sizes 0 and 1 broadcast to 0 as the standard says, though onnxruntime rejects that in some cases.
-    """
+    """Shape of the NumPy-style matrix product of two inputs; the inner sizes are required to agree."""
     a, b = op.shape(left), op.shape(right)
     for i, shape in ((left, a), (right, b)):
         if shape is not None and not shape:
@@ -33,9 +30,23 @@ def matmul_shape(op: Op, left: int = 0, right: int = 1) -> Shape | None:
         (right, inner),
     )
     batch = op.broadcast_of([(left, a[:-2]), (right, b[:-2])])
+    _refuse_empty(op, left, right, a, b)
     rows = a[-2:-1]
     columns = b[-1:] if len(b) > 1 else Shape()
     return batch + rows + columns
+
+
+def _refuse_empty(op: Op, left: int, right: int, a: Shape, b: Shape) -> None:
+    """What onnxruntime refuses of empty operands, against the standard, which broadcasts 1 to 0."""
+    if len(b) == 1:
+        for i, d in enumerate(a[:-1]):
+            op.require(ne(d, 0), "onnxruntime multiplies no empty matrix with a vector", (left, i))
+    shift = len(a) - len(b)
+    for i, d in enumerate(b[:-2]):
+        other = a[i + shift] if i + shift >= 0 and len(a) > 1 else ONE
+        if other is not d:
+            fits = any_of((ne(d, 0), eq(other, 0)))
+            op.require(fits, "onnxruntime multiplies an empty batch only with another", (right, i))
 
 
 def per_column(op: Op, parameter: int, columns: Dim, what: str, *places: Place) -> None:

@@ -108,3 +108,17 @@ def test_an_opset_beyond_all_integers() -> None:
     model = declared(["N"])
     model.opset_import[0].version = 2**62
     assert shapesolve.analyze(model).shapes["y"]
+
+
+def test_element_types_without_a_name() -> None:
+    model = declared(["N"], ["N"])
+    model.graph.node[0].op_type = "Add"
+    model.graph.node[0].input.append("x1")
+    model.graph.input[1].type.tensor_type.elem_type = 2**31 - 1
+    assert any("type 2147483647" in c.message for c in shapesolve.analyze(model).conflicts)
+
+
+def test_attributes_of_no_known_type() -> None:
+    model = one("Concat", ["N", "M"], {"axis": 0})
+    model.graph.node[0].attribute[0].type = 99
+    shapesolve.analyze(model)
