@@ -24,7 +24,8 @@ def scan_ratio(corpus: Path, rounds: int = 5) -> tuple[float, float, float]:
     with tempfile.TemporaryDirectory(prefix="shapesolve-scan-") as folder:
         for i in range(MODELS):
             Path(folder, f"{i:03}.onnx").symlink_to(files[i % len(files)])
-        one, two = [], []
+        one: list[float] = []
+        two: list[float] = []
         for _ in range(rounds):
             for jobs, seconds in ((1, one), (2, two)):
                 start = time.perf_counter()

@@ -47,8 +47,8 @@ def peers_text(rows: Sequence[Row], rounds: int) -> str:
         "Targets: the total at most 5 times that of onnx (`x onnx` at least 0.20); on models over 200 nodes at least 3 times "
         "as fast as the best Python peer that gives 80 % of the dims; geometric means against onnxruntime and "
         f"onnx-shape-inference at least 5.\n\nMedians of {rounds} rounds in one process, engines in turns; ours includes "
-        "constraints and bindings. `x peer` is the peer's time over ours. In the first rounds alone, the total of shapesolve is "
-        f"{first[OURS.name]:.2f} s, that of onnx {first['onnx']:.2f} s.\n\n{table}"
+        "constraints and bindings. `x peer` is the peer's time over ours. In the first rounds alone, the total of "
+        f"shapesolve is {first[OURS.name]:.2f} s, that of onnx {first['onnx']:.2f} s.\n\n{table}"
     )
 
 
@@ -128,7 +128,8 @@ def checks(corpus: Path, _rounds: int) -> str:
     middle = statistics.median(f[2] for f in found), statistics.median(f[3] for f in found)
     return (
         "Target: under 50 µs per call after the first. "
-        f"Of {len(found)} contracts, {sum(f[2] < 50 for f in found)} meet it at repeated sizes (median {middle[0]:.1f} µs, largest {max(f[2] for f in found):.1f}) and "
+        f"Of {len(found)} contracts, {sum(f[2] < 50 for f in found)} meet it at repeated sizes "
+        f"(median {middle[0]:.1f} µs, largest {max(f[2] for f in found):.1f}) and "
         f"{len(found) - len(slow)} at new sizes (median {middle[1]:.1f} µs). Wall time.\n\n{_table(rows)}"
     )
 

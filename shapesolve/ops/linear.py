@@ -44,9 +44,11 @@ def _refuse_empty(op: Op, left: int, right: int, a: Shape, b: Shape) -> None:
     shift = len(a) - len(b)
     for i, d in enumerate(b[:-2]):
         other = a[i + shift] if i + shift >= 0 and len(a) > 1 else ONE
-        if other is not d:
-            fits = any_of((ne(d, 0), eq(other, 0)))
-            op.require(fits, "onnxruntime multiplies an empty batch only with another", (right, i))
+        needs = [any_of((ne(d, 0), eq(other, 0)))]
+        if shift < 0:
+            needs.append(any_of((ne(other, 0), eq(d, 0))))
+        for cond in needs if other is not d else ():
+            op.require(cond, "onnxruntime multiplies an empty batch only with another", (right, i))
 
 
 def per_column(op: Op, parameter: int, columns: Dim, what: str, *places: Place) -> None:
