@@ -29,7 +29,9 @@ __version__ = "0.1.0"
 #: name -> the room that it comes from
 _ROOMS = {
     **dict.fromkeys(("Analysis", "Conflict", "Finding", "analyze"), "analysis"),
-    **dict.fromkeys(("Cond", "Dim", "DimSyntaxError", "Shape", "broadcast_shapes", "parse_cond", "parse_dim"), "dims"),
+    **dict.fromkeys(
+        ("Cond", "Dim", "DimSyntaxError", "Shape", "broadcast_shapes", "parse_cond", "parse_dim"), "dims"
+    ),
     **dict.fromkeys(("InvalidNode", "Op", "Registry", "Rule"), "ops"),
     "Constraint": "solver.constraint",
     "ModelError": "graph",

@@ -120,7 +120,7 @@ def make_dim(terms: Terms, const: int) -> Dim:
         dim.terms, dim.const = terms, const
         dim._hash = hash(key) if terms else hash(const)
         dim.size = 1 + sum(a.size for mono, _ in terms for a in mono)
-        dim.bounds_memo = dim._text = None
+        dim.bounds_memo = dim._text = dim._order = None
         if len(terms) == 1 and len(terms[0][0]) == 1:
             dim.free = terms[0][0][0].free
         else:
@@ -172,7 +172,7 @@ class Dim:
     equal, different does *not* mean provably different: ask `Analysis.equal` or build a condition by `eq`.
     """
 
-    __slots__ = ("__weakref__", "_hash", "_text", "bounds_memo", "const", "free", "size", "terms")
+    __slots__ = ("__weakref__", "_hash", "_order", "_text", "bounds_memo", "const", "free", "size", "terms")
 
     terms: Terms
     const: int
@@ -180,6 +180,7 @@ class Dim:
     free: frozenset[str]
     bounds_memo: tuple[int | None, int | None] | None
     _hash: int
+    _order: tuple[Any, ...] | None
     _text: str | None
 
     def __new__(cls, value: str | int | Dim) -> Dim:
@@ -248,7 +249,9 @@ class Dim:
     @property
     def order(self) -> tuple[Any, ...]:
         """Sort key, the same in every process."""
-        return (self.size, [(_monomial_order(t), t[1]) for t in self.terms], self.const)
+        if self._order is None:
+            self._order = (self.size, [(_monomial_order(t), t[1]) for t in self.terms], self.const)
+        return self._order
 
     # ------------------------------------------------------------------ arithmetic
 

@@ -363,9 +363,8 @@ def unique(op: Op) -> list[Known]:
     if axis is not None:
         axis = op.axis(axis, len(shape))
     of = shape.numel if axis is None else shape[axis]
-    found = of if of.value in (0, 1) else _distinct(op, axis)
-    if found is None:
-        found = op.fresh("number of distinct elements", 0, of)
+    known = of if of.value in (0, 1) else _distinct(op, axis)
+    found = op.fresh("number of distinct elements", 0, of) if known is None else known
     if found is not of and found.terms:
         op.define(any_of((ge(found, 1), eq(of, 0))), "a tensor with elements has a distinct one")
     y = op.out([found] if axis is None else shape.with_dim(axis, found), value=loose)

@@ -100,10 +100,7 @@ def _bad_attribute(node: Node, interface: Interface, version: int) -> str | None
         if kind is None:
             return f"{op} has no attribute {attribute.name} at opset {version}"
         if attribute_kind(attribute) not in (kind, 0):
-            try:
-                said = AttributeProto.AttributeType.Name(attribute_kind(attribute))
-            except ValueError:
-                said = "of no known type"
+            said = AttributeProto.AttributeType.Name(attribute_kind(attribute))
             return f"attribute {attribute.name} of {op} must be {AttributeProto.AttributeType.Name(kind)}, it is {said}"
     return None
 

@@ -278,6 +278,8 @@ def spread(
         keeps = value.parts is None or (dims and dims[-1].value == len(value.parts))
         return value if keeps else Value.between(*value.bounds, reached=value.reached)
     sizes = tuple(d.const for d in dims if not d.terms)
+    if any(n < 0 for n in sizes):
+        return None  # the node cannot run
     array = value.array
     if array is not None and len(sizes) == len(dims) and int(np.prod(sizes)) <= MAX_ELEMENTS:
         return Value.of(change(array, sizes))

@@ -35,6 +35,8 @@ _NONE: Causes = frozenset()
 #: prefixes of symbols that we made: they give way to names that the author wrote
 GENERATED = ("_d", "_v")
 _MAX_ROUNDS = 200
+#: size of the largest expression that replaces a symbol: beyond it, what is given a name keeps it
+_LARGEST = 1000
 
 
 def is_generated(name: str) -> bool:
@@ -296,7 +298,9 @@ class Facts:
         return True
 
     def _may_replace(self, name: str, to: Dim) -> bool:
-        """The author's names do not give way to symbols that we made."""
+        """The author's names do not give way to symbols that we made, and no name to an expression without measure."""
+        if to.size > _LARGEST:
+            return False
         return is_generated(name) or not any(map(is_generated, to.free))
 
     def _substitute(self, name: str, to: Dim, causes: Causes) -> bool:

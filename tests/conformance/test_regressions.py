@@ -118,7 +118,7 @@ def test_element_types_without_a_name() -> None:
     assert any("type 2147483647" in c.message for c in shapesolve.analyze(model).conflicts)
 
 
-def test_attributes_of_no_known_type() -> None:
-    model = one("Concat", ["N", "M"], {"axis": 0})
-    model.graph.node[0].attribute[0].type = 99
-    shapesolve.analyze(model)
+@pytest.mark.parametrize("target", [[-2], [2, -1], [-1, 2, 3]])
+def test_expanding_data_to_a_negative_size(target: list[int]) -> None:
+    agrees(one("Expand", consts={0: I64([[1]]), 1: I64(target)}))
+    agrees(one("Tile", consts={0: I64([1]), 1: I64([-1])}))
