@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
+from onnx import TensorProto
+
 from ..dims import (
     FALSE,
     ONE,
@@ -291,7 +293,8 @@ def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) ->
         _only_batch_empty(op, x, shape, i + 2)
         covered = ceil_div(size, constant(stride))
         if w.extent[i] is w.kernel[i]:
-            if op.node.op_type == "MaxPool":  # onnxruntime's other pools pass over what is left
+            if op.node.op_type == "MaxPool" and op.dtype(0) == TensorProto.FLOAT and not op.wants(1):
+                # only this kernel of onnxruntime refuses windows that leave gaps at the end
                 left = (covered - 1) * stride + w.kernel[i] - size
                 op.require(
                     any_of((ge(left, 0), eq(shape[0], 0))), "the windows must reach the end", (x, i + 2)

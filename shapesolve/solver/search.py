@@ -7,6 +7,7 @@ conditions alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import product
 from random import Random
 
@@ -74,11 +75,14 @@ def shrink(model: Model, conds: Sequence[Cond]) -> Model:
 
 
 def _lower_bounds(c: Cond, seen: dict[str, int | None]) -> None:
-    if c.free <= seen.keys():
-        return
-    for atom in atoms_of(c):
-        if atom.kind == "sym":
-            seen[atom.args[0]] = atom.args[1]
+    if not c.free <= seen.keys():
+        seen.update(_symbols(c))
+
+
+@lru_cache(maxsize=1024)  # a search asks this of the same few conditions at every try
+def _symbols(c: Cond) -> tuple[tuple[str, int | None], ...]:
+    """The symbols of a condition with their lower bounds."""
+    return tuple([(atom.args[0], atom.args[1]) for atom in atoms_of(c) if atom.kind == "sym"])
 
 
 def _symbol(name: str, conds: Sequence[Cond]) -> Dim:

@@ -81,8 +81,13 @@ def test_pad_that_crops_its_own_padding() -> None:
 @pytest.mark.parametrize(("kernel", "stride"), [(1, 2), (2, 3), (1, 3), (2, 2), (3, 2)])
 def test_same_pooling_with_gaps(auto_pad: str, kernel: int, stride: int) -> None:
     attributes = {"kernel_shape": [kernel], "strides": [stride], "auto_pad": auto_pad}
+    sizes: Any = {"N": (0, 1), "H": (1, 2, 3, 4, 5, 6)}
     for op_type in ("MaxPool", "AveragePool"):
-        agrees(one(op_type, ["N 1 H"], attributes), N=(0, 1), H=(1, 2, 3, 4, 5, 6))
+        agrees(one(op_type, ["N 1 H"], attributes), **sizes)
+    agrees(one("MaxPool", ["N 1 H"], attributes, n_out=2), **sizes)
+    agrees(one("MaxPool", ["N 1 H"], attributes, dtypes=TensorProto.DOUBLE), **sizes)
+    cube = {key: v * 3 if isinstance(v, list) else v for key, v in attributes.items()}
+    agrees(one("MaxPool", ["N 1 H 3 4"], cube), **sizes)
 
 
 @pytest.mark.parametrize(
