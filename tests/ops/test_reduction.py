@@ -1,7 +1,10 @@
 """Reductions, their axes by opset, and running sums, against onnxruntime."""
 
 import numpy as np
+import onnx
 import pytest
+
+import shapesolve as ss
 
 from .conftest import INT64, agrees, one, shapes, text, value
 
@@ -96,3 +99,15 @@ def test_running(axis: int) -> None:
     agrees(one("CumSum", ["N 3"], consts={1: np.array([axis])}), N=SIZES)
     agrees(one("CumSum", ["N 3", ""], dtypes=[1, INT64]), {"x1": np.array(0)}, N=SIZES)
     agrees(one("CumSum", ["N 3", "K"], dtypes=[1, INT64]), N=SIZES, K=(0, 1, 2))
+
+
+@pytest.mark.parametrize("model", [
+    one("ArgMax", ["N M"], {"keepdims": 0, "axis": -1}),
+    one("ReduceMax", ["N M"], {"keepdims": 0, "axes": [-1]}, opset=13),
+])  # fmt: skip
+def test_negative_axes_of_empty_tensors_are_not_accepted(model: onnx.ModelProto) -> None:
+    """onnxruntime keeps the axis there, so that no rank that we could state would be right."""
+    a = ss.analyze(model)
+    assert a.check_inputs({"x0": (2, 3)}) == []
+    assert a.check_inputs({"x0": (0, 3)})
+    assert not ss.analyze(one("ArgMax", ["N M"], {"keepdims": 1, "axis": -1})).check_inputs({"x0": (0, 3)})
