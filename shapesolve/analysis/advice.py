@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ..dims import Dim, Shape
-from ..ops.walk import Entry
+from ..ops.records import Entry
 from .spots import Spot
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..ops.walk import Clash, Entry
+from ..ops.records import Clash, Entry
 from ..solver.constraint import Constraint
 from .advice import advise
 from .findings import Conflict, Finding, Step

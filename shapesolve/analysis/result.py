@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..dims import Cond, Dim, Shape, parse_cond, parse_dim, symbol
 from ..graph import Model
+from ..ops.records import Entry
 from ..ops.types import Known, Tensor
 from ..ops.values import Value
-from ..ops.walk import Entry, Walk
+from ..ops.walk import Walk
 from ..solver.constraint import Constraint, Origin, Site
 from .findings import Conflict, Finding, Violation
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..dims import Cond, Dim
 from ..graph import Node
-from ..ops.walk import Entry
+from ..ops.records import Entry
 from .derivation import MAX_LINKS, Link, Tracer
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..dims import Cond, Dim
 from ..graph import Node
+from ..ops.records import Entry
 from ..ops.types import Tensor
-from ..ops.walk import Entry
 from ..solver.constraint import Constraint, Site
 from .derivation import Link
 from .findings import Step

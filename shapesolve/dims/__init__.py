@@ -24,12 +24,10 @@ from .core import (
     Dim,
     DimTooLarge,
     IntoDim,
-    Substitution,
     as_dim,
     constant,
     of_atom,
     product,
-    rebuild,
     symbol,
     total,
 )
@@ -37,6 +35,7 @@ from .division import ceil_div, exact_quotient, floor_div, trunc_div
 from .lattice import absolute, broadcast, ite, maximum, minimum, never_one, pos, sign
 from .parse import DimSyntaxError, parse_cond, parse_dim
 from .shape import Shape, broadcast_dim, broadcast_shapes
+from .substitution import Substitution, rebuild
 
 __all__ = [
     "FALSE",

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from math import gcd
 from typing import Any
 
-from .core import _LOCK, Dim, IntoDim, Substitution, _dropper, as_dim, make_dim, of_atom
+from .core import _LOCK, Dim, IntoDim, _dropper, as_dim, make_dim, of_atom
 from .division import exact_quotient, shared
+from .substitution import Substitution
 
 
 class Cond:

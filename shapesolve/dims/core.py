@@ -352,6 +352,8 @@ class Dim:
         """The expression with symbols replaced by dims or ints (all at once)."""
         if self.free.isdisjoint(bindings):
             return self
+        from .substitution import Substitution
+
         return Substitution(bindings)(self)
 
     def bounds(self) -> tuple[int | None, int | None]:
@@ -439,61 +441,6 @@ def evaluate_atom(atom: Atom, bindings: Mapping[str, int]) -> int | None:
     if kind == "pos":
         return max(values[0], 0)
     return next((v for v in values if v != 1), 1)  # broadcast
-
-
-class Substitution:
-    """Replaces symbols in dims and conditions, with a memo for its lifetime."""
-
-    def __init__(self, bindings: Mapping[str, IntoDim]) -> None:
-        self.bindings = {k: v if isinstance(v, Dim) else constant(int(v)) for k, v in bindings.items()}
-        self._memo: dict[Any, Any] = {}
-
-    def __call__(self, dim: Dim) -> Dim:
-        """`dim` with its symbols replaced."""
-        if dim.free.isdisjoint(self.bindings):
-            return dim
-        found: Dim | None = self._memo.get(dim)
-        if found is None:
-            found = self._memo[dim] = rebuild(dim, self.atom)
-        return found
-
-    def atom(self, atom: Atom) -> Dim:
-        """The dim that replaces `atom`."""
-        if atom.kind == "sym":
-            return self.bindings.get(atom.args[0]) or of_atom(atom)
-        if atom.free.isdisjoint(self.bindings):
-            return of_atom(atom)
-        if atom.kind == "ite":
-            cond, a, b = atom.args
-            cond = cond.map_dims(self)
-            if not cond.args:  # the other branch may have no value here
-                return self(a if cond.is_true else b)
-            return apply("ite", (cond, self(a), self(b)))
-        return apply(atom.kind, tuple(self(a) for a in atom.args))
-
-
-def rebuild(dim: Dim, replace: Callable[[Atom], Dim]) -> Dim:
-    """`dim` with each atom replaced, in canonical form again."""
-    total = constant(dim.const)
-    for mono, c in dim.terms:
-        product = constant(c)
-        for atom in mono:
-            product = product * replace(atom)
-        total = total + product
-    return total
-
-
-def apply(kind: str, args: tuple[Any, ...]) -> Dim:
-    """The canonical dim of a non-polynomial term applied to `args`."""
-    from . import division, lattice
-
-    if kind == "//":
-        return division.floor_div(*args)
-    if kind == "pos":
-        return lattice.pos(args[0])
-    if kind == "broadcast":
-        return lattice.broadcast(*args)
-    return lattice.ite(*args)
 
 
 def as_dim(value: IntoDim) -> Dim:

@@ -28,11 +28,11 @@ from ..graph import TensorType, ValueType
 from .iteration import Carried
 from .joining import Choice, change_sizes, symbols_of
 from .op import InvalidNode, Op, Place
+from .records import Scope
 from .registry import lower
 from .rehearsal import rehearsal
 from .types import Known, Tensor
 from .values import Elem, Value
-from .walk import Scope
 
 _INT64, _BOOL = 7, 9
 #: a bound of the trips that says "no bound"

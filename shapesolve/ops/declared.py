@@ -10,7 +10,8 @@ from ..graph import MapType, Node, OptionalType, SequenceType, TensorType, Value
 from .types import Known, Map, Optional, Sequence, Tensor
 
 if TYPE_CHECKING:
-    from .walk import Scope, Walk
+    from .records import Scope
+    from .walk import Walk
 
 _ANONYMOUS = "?"
 

@@ -19,7 +19,8 @@ from .schema import find_schema
 from .types import Known, Sequence, Tensor
 
 if TYPE_CHECKING:
-    from .walk import Scope, Walk
+    from .records import Scope
+    from .walk import Walk
 
 
 def lower_unregistered(op: Op, scope: Scope) -> list[Known | None]:

@@ -123,7 +123,9 @@ def _not_empty(op: Op, shape: Shape) -> None:
     the same, and the text is followed.
     """
     for i, d in enumerate(shape):
-        op.require(ne(d, 0), "onnxruntime keeps the negative axes of an empty tensor that it should drop", (0, i))
+        op.require(
+            ne(d, 0), "onnxruntime keeps the negative axes of an empty tensor that it should drop", (0, i)
+        )
 
 
 def _unknown_axes(op: Op, shape: Shape, keep: bool) -> Shape | None:

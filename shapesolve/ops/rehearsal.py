@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from ..dims import Cond
 
 if TYPE_CHECKING:
-    from .walk import FactStore, Walk
+    from .records import FactStore
+    from .walk import Walk
 
 _SAID = (
     "_memo", "_taken", "chosen", "clashes", "facts", "hints",

@@ -27,8 +27,8 @@ from ..dims import (
     solve_for_symbol,
 )
 from ..dims.bounds import Interval, Known, Memo, bounds
-from ..dims.core import apply
 from ..dims.division import multiple_in
+from ..dims.substitution import apply
 
 Causes = frozenset[int]
 _NONE: Causes = frozenset()

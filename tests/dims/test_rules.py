@@ -22,7 +22,8 @@ from shapesolve.dims import (
     solve_for_symbol,
     symbol,
 )
-from shapesolve.dims.core import apply, of_atom
+from shapesolve.dims.core import of_atom
+from shapesolve.dims.substitution import apply
 
 from .trees import (
     Undefined,
