@@ -169,9 +169,15 @@ class Analysis:
 
     @cached_property
     def _prover(self) -> Prover:
-        from ..solver.proof import Prover
+        from ..solver.proof import Assumption, Prover, usual_assumptions
 
-        return Prover(self.constraints, self.facts, self.symbols, self.rlimit)
+        declared = [
+            Assumption(c.origin.rule, c.cond)
+            for c in self.constraints.role("declared")
+            if c.guard.is_true and not self.facts.cond(c.cond).is_false
+        ]
+        assumptions = (*usual_assumptions(self.symbols), *declared)
+        return Prover(self.constraints, self.facts, self.symbols, self.rlimit, assumptions)
 
     def prove(self, claim: str | Cond) -> Proof:
         """Is the claim true for every input that the model accepts?

@@ -129,3 +129,11 @@ def test_nonzero_has_a_bounded_fresh_symbol():
     assert str(a.shapes["Y"][0]) == "2"
     assert a.prove("Y[1] <= 3*N")
     assert a.prove("Y[1] >= 0")
+
+
+def test_declared_outputs_prove_things_of_inputs_and_are_named():
+    m = build([oh.make_node("Relu", ["A"], ["Y"])], {"A": ["N", "M"]}, outputs={"Y": ["N", 5]})
+    a = ss.analyze(m)
+    assert a.prove("M == 5").assumptions == ("Y[1] is declared as 5",)
+    assert a.check_inputs({"A": (2, 3)}) == []
+    assert not a.prove("M == 6")
