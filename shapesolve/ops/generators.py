@@ -92,7 +92,14 @@ def _filled(dims: tuple[Dim, ...], elem: Elem) -> Value | None:
 @lower("EyeLike", values=True)
 def eye_like(op: Op) -> Known:
     dtype = op.int_attr("dtype", 0) or op.dtype(0)
-    return op.out(op.shape(0, 2), dtype, Value.between(ZERO, ONE) if dtype in INT_LIMITS else None)
+    shape = op.shape(0, 2)
+    if dtype not in INT_LIMITS or shape is None:
+        return op.out(shape, dtype)
+    sizes = [d.const for d in shape if not d.terms]
+    if len(sizes) < 2 or sizes[0] * sizes[1] > MAX_ELEMENTS:
+        return op.out(shape, dtype, Value.between(ZERO, ONE))
+    ones = np.eye(sizes[0], sizes[1], k=op.int_attr("k", 0), dtype=np.int64)
+    return op.out(shape, dtype, Value(tuple(sizes), tuple(map(constant, ones.reshape(-1).tolist()))))
 
 
 # ---------------------------------------------------------------------- random numbers
@@ -142,7 +149,22 @@ def one_hot(op: Op) -> Known:
     if shape is None:
         return op.out(None)
     axis = op.axis(op.int_attr("axis", -1), len(shape) + 1)
-    return op.out((*shape[:axis], depth, *shape[axis:]), value=_off_and_on(op))
+    return op.out((*shape[:axis], depth, *shape[axis:]), value=_hot(op, depth, axis) or _off_and_on(op))
+
+
+def _hot(op: Op, depth: Dim, axis: int) -> Value | None:
+    """The elements, where the indices and the depth are known numbers."""
+    index, choice = op.value(0), op.value(2)
+    numbers = index.concrete if index is not None else None
+    if numbers is None or index is None or choice is None or choice.elems is None or len(choice.elems) != 2:
+        return None
+    if depth.terms or depth.const < 1 or depth.const * len(numbers) > MAX_ELEMENTS:
+        return None
+    at = np.array(numbers, np.int64).reshape(index.shape)
+    hot = np.expand_dims(np.where(at < 0, at + depth.const, at), axis)
+    places = np.arange(depth.const).reshape([-1 if k == axis else 1 for k in range(hot.ndim)])
+    off, on = choice.elems
+    return Value.of(np.frompyfunc(lambda same: on if same else off, 1, 1)(hot == places))
 
 
 def _depth(op: Op) -> Dim:

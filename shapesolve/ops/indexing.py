@@ -294,7 +294,27 @@ def top_k(op: Op, k: Dim | None) -> list[Known]:
     op.require(ge(k, 0), "k is at least 0", (1, 0))
     op.require(le(k, d), "k is at most the size of the axis", (1, 0), (0, axis))
     dims = shape.with_dim(axis, k)
+    found = _largest_of_known(op, value, k, axis)
+    if found is not None:
+        return [op.out(dims, value=found[0]), op.out(dims, value=found[1])]
     return [op.out(dims, value=loose), op.out(dims, value=Value.between(ZERO, d - 1))]
+
+
+def _largest_of_known(
+    op: Op, value: Value | None, k: Dim, axis: int
+) -> tuple[Value | None, Value | None] | None:
+    """The elements chosen of known integers, and their places; of equal ones the first is chosen."""
+    numbers, array = whole_numbers(value), value.array if value is not None else None
+    if numbers is None or array is None or k.terms or not 0 <= k.const <= array.shape[axis]:
+        return None
+    if not op.int_attr("sorted", 1):
+        return None
+    order = np.argsort(-numbers if op.int_attr("largest", 1) else numbers, axis=axis, kind="stable")
+    places = np.take(order, range(k.const), axis=axis)
+    return (
+        Value.of(np.take_along_axis(array, places, axis)),
+        Value.of(np.frompyfunc(lambda i: constant(int(i)), 1, 1)(places)),
+    )
 
 
 # https://onnx.ai/onnx/operators/onnx__NonZero.html

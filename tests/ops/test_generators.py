@@ -176,3 +176,18 @@ def test_eye_like() -> None:
     agrees(one("EyeLike", ["N 3"], {"dtype": 7, "k": 1}), N=SIZES)
     agrees(one("EyeLike", ["N 3 1"]), N=(2,))
     assert shapes(one("EyeLike", ["N M"], {"dtype": int(BOOL)})) == ["[N, M]"]
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+def test_one_hot_of_known_indices(axis: int) -> None:
+    nodes = f"""i = Constant<value_ints=[1, -1, 5]>() d = Constant<value_int=3>() v = Constant<value_ints=[4, 7]>()
+    y = OneHot<axis={axis}>(i, d, v)"""
+    model = text("float[N] x", nodes, "y")
+    agrees(model, N=(1, 2))
+    rows = [[4, 7, 4], [4, 4, 7], [4, 4, 4]]
+    wanted = rows if axis != 0 else [list(column) for column in zip(*rows, strict=True)]
+    assert value(model) == str(wanted).replace("], [", ", ").replace("[[", "[").replace("]]", "]")
+
+
+def test_eye_of_known_size() -> None:
+    assert value(text("int64[2, 3] x", "y = EyeLike<k=1>(x)", "y")) == "[0, 1, 0, 0, 0, 1]"

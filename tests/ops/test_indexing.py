@@ -267,3 +267,13 @@ def test_distinct_elements_of_known_numbers_are_counted(axis: int | None, shape:
 def test_chunks_of_a_known_axis_must_be_told() -> None:
     assert shapesolve.analyze(one("Split", ["8"], opset=18, n_out=2)).conflicts
     assert not shapesolve.analyze(one("Split", ["8"], {"num_outputs": 2}, opset=18, n_out=2)).conflicts
+
+
+@pytest.mark.parametrize(
+    ("attrs", "wanted"), [("", ("[9, 4]", "[1, 2]")), ("<largest=0>", ("[3, 4]", "[0, 2]"))]
+)
+def test_top_k_of_known_data(attrs: str, wanted: tuple[str, str]) -> None:
+    nodes = f"v = Constant<value_ints=[3, 9, 4, 4]>() k = Constant<value_ints=[2]>() y, i = TopK{attrs}(v, k)"
+    model = text("float[N] x", nodes, "y, i")
+    agrees(model, N=(1,))
+    assert (value(model, "y"), value(model, "i")) == wanted
