@@ -15,6 +15,7 @@ from ..ops.types import Optional, Sequence, Tensor
 from ..ops.walk import MAX_ROUNDS, Walk
 from ..solver.facts import Facts
 from .backwards import ranks_of_inputs
+from .collection import collection_paused
 from .result import Analysis
 
 BroadcastMode = Literal["strict", "named", "equal"]
@@ -54,20 +55,33 @@ def analyze(
     """
     if broadcast not in ("strict", "named", "equal"):
         raise ValueError(f'broadcast is "strict", "named" or "equal", not {broadcast!r}')
+    with collection_paused():
+        return _analyzed(model, list(assume), dict(bind or {}), broadcast, opset, registry, rlimit, progress)
+
+
+def _analyzed(
+    model: Any,
+    stated: list[str | Cond],
+    bind: Mapping[str, int],
+    broadcast: BroadcastMode,
+    opset: int | None,
+    registry: Registry | None,
+    rlimit: int,
+    progress: Callable[[int, int], None] | None,
+) -> Analysis:
     read = read_model(model)
     if opset is not None:
         read = replace(read, opsets=MappingProxyType({**read.opsets, "": int(opset)}))
     rules = _overlay(registry)
-    stated = list(assume)
     hints: dict[str, Shape] = {}
     names: dict[str, str] = {}
     for _ in range(MAX_ROUNDS):
-        walk, given = _walk(read, rules, stated, dict(bind or {}), hints, names, broadcast, progress)
+        walk, given = _walk(read, rules, stated, bind, hints, names, broadcast, progress)
         learned = {**walk.hints, **ranks_of_inputs(walk, given)}
         if learned.keys() <= hints.keys() and walk.author == names:
             break
         hints, names = learned, dict(walk.author)
-    _refuse_strangers(stated, bind or {}, _symbols(given, names))
+    _refuse_strangers(stated, bind, _symbols(given, names))
     return Analysis(read, walk, given, broadcast, rlimit)
 
 

@@ -63,14 +63,16 @@ class Constant:
     numel: int
 
     def __init__(self, proto: onnx.TensorProto, folder: DataFolder | None, name: str = "") -> None:
-        """Read name, type and dims; `name` is what an error calls a tensor that has no name of its own.
+        """Read type and dims; `name` is what an error calls the tensor (without it, the name that it has).
 
         Raises:
             ModelError: a dim is negative.
         """
-        self.name = _own_name(proto) or name
+        self.name = name or _own_name(proto)
         self.dtype = proto.data_type
-        self.dims = check_dims(proto.dims, self.name)
+        self.dims = dims = tuple(proto.dims[:])
+        if dims and min(dims) < 0:
+            check_dims(dims, self.name)
         self.numel = math.prod(self.dims)
         self._proto = proto
         self._folder = folder

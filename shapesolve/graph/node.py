@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -79,8 +79,8 @@ class Node:
     """Position in the stored order of its graph."""
     subgraphs: tuple[tuple[str, Graph], ...]
     """Attribute name and graph; a list of graphs gives `name[0]`, `name[1]`, …"""
-    key: Hashable | None
-    """A memo key: equal for nodes that compute the same function of their inputs.
+    key: object | None
+    """A memo key, compared by identity: the same for nodes of a model that compute the same function of their inputs.
 
     Equal keys mean the same domain, operator, overload, numbers of inputs and outputs, positions left
     empty, and attributes; the opset version is the caller's to add. None when that is not decided by the

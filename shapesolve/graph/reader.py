@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -41,11 +41,9 @@ def read_model(source: Any) -> Model:
     root = Scope(reading, proto.graph, "the graph")
     settle_all(root)
     assert root.graph is not None
-    functions = {key: _read_function(body, opsets, reading) for key, body in bodies.items()}
+    functions = {key: _read_function(body, opsets, reading, bodies) for key, body in bodies.items()}
     _check_recursion(functions)
-    _check_domains(root.graph.nodes, opsets, functions)
-    for function in functions.values():
-        _check_domains(function.nodes, function.opsets, functions)
+    _check_domains(root, root.graph.nodes, opsets, bodies)
     return Model(
         graph=root.graph,
         opsets=MappingProxyType(opsets),
@@ -96,7 +94,13 @@ def _function_name(key: FunctionKey) -> str:
     return quoted(":".join(filter(None, key)))
 
 
-def _read_function(proto: onnx.FunctionProto, opsets: Mapping[str, int], reading: Reading) -> Function:
+def _read_function(
+    proto: onnx.FunctionProto,
+    opsets: Mapping[str, int],
+    reading: Reading,
+    others: Collection[FunctionKey] | None = None,
+) -> Function:
+    """The function in `proto`; with `others`, the functions of its model, the domains that it uses are checked."""
     key = (_standard(proto.domain), proto.name, proto.overload)
     owner = f"function {_function_name(key)}"
     scope = Scope(reading, proto, "its body")
@@ -106,6 +110,9 @@ def _read_function(proto: onnx.FunctionProto, opsets: Mapping[str, int], reading
         nodes = settle_all(scope)
     except ModelError as error:
         raise ModelError(f"in {owner}: {error}") from None
+    imported = {**opsets, **_read_opsets(proto.opset_import, owner)}
+    if others is not None:
+        _check_domains(scope, nodes, imported, others)
     return Function(
         domain=key[0],
         name=key[1],
@@ -114,7 +121,7 @@ def _read_function(proto: onnx.FunctionProto, opsets: Mapping[str, int], reading
         outputs=scope.outputs,
         attributes=tuple(proto.attribute),
         defaults=read_attributes(proto.attribute_proto, reading.folder, owner),
-        opsets=MappingProxyType({**opsets, **_read_opsets(proto.opset_import, owner)}),
+        opsets=MappingProxyType(imported),
         nodes=nodes,
         value_info=read_value_info(reading, proto.value_info),
     )
@@ -148,12 +155,14 @@ def _all_nodes(nodes: Iterable[Node]) -> Iterable[Node]:
 
 
 def _check_domains(
-    nodes: Iterable[Node], opsets: Mapping[str, int], functions: Mapping[FunctionKey, Function]
+    scope: Scope, nodes: Iterable[Node], opsets: Mapping[str, int], functions: Collection[FunctionKey]
 ) -> None:
     """Every operator must be of an imported opset or a function of the model, as onnx.checker asks."""
-    for node in _all_nodes(nodes):
-        if node.domain not in opsets and _callee(node) not in functions:
-            domain = quoted(node.domain or "ai.onnx")
+    for op_type, domain, overload, _, _ in scope.kinds:
+        callee = domain, op_type, overload
+        if domain not in opsets and callee not in functions:
+            node = next(node for node in _all_nodes(nodes) if _callee(node) == callee)
             raise ModelError(
-                f"node {quoted(node.label)} is of domain {domain}, but the model has no opset_import for it"
+                f"node {quoted(node.label)} is of domain {quoted(domain or 'ai.onnx')},"
+                f" but the model has no opset_import for it"
             )

@@ -18,11 +18,16 @@ from .constant import Constant, SparseConstant, check_dims
 from .errors import ModelError, check_text, quoted
 from .external import DataFolder
 from .model import Graph
-from .node import LARGEST_IN_KEY, PLAIN_KINDS, Node, attribute_kind, fits_in_key, is_small, presence
+from .node import LARGEST_IN_KEY, PLAIN_KINDS, Node, attribute_kind, fits_in_key, presence
 from .order import topological_order
 from .types import TypeReader, ValueType
 
 DEEPEST_NESTING = 256
+_TENSOR = AttributeProto.TENSOR
+
+
+#: operator, domain, overload, numbers of inputs and outputs
+Kind = tuple[str, str, str, int, int]
 
 
 class Reading:
@@ -34,15 +39,14 @@ class Reading:
         self.ir_version = ir_version
         self.folder = folder
         self.types = TypeReader()
-        self.keys: dict[Hashable, Hashable] = {}
-        """Keys of nodes, so that equal ones are the same object."""
+        self.keys: dict[Hashable, object] = {}
+        """For what a node says, the object that stands for it (compared by identity, so cheap to look up)."""
 
 
 class Scope:
     """A graph or function body that is being read."""
 
     __slots__ = (
-        "_attribute_names",
         "_late",
         "_produced",
         "captures",
@@ -50,6 +54,7 @@ class Scope:
         "depth",
         "given",
         "graph",
+        "kinds",
         "nodes",
         "outputs",
         "owner",
@@ -58,13 +63,20 @@ class Scope:
     )
 
     def __init__(
-        self, reading: Reading, proto: onnx.GraphProto | onnx.FunctionProto, owner: str, depth: int = 0
+        self,
+        reading: Reading,
+        proto: onnx.GraphProto | onnx.FunctionProto,
+        owner: str,
+        around: Scope | None = None,
     ) -> None:
-        """A scope to be collected. `owner` is what an error calls it, `depth` counts the scopes around it."""
+        """A scope to be collected. `owner` is what an error calls it, `around` the scope that it is in."""
         self.reading = reading
         self.proto = proto
         self.owner = owner
-        self.depth = depth
+        self.depth: int = 0 if around is None else around.depth + 1
+        """Counts the scopes around it."""
+        self.kinds: dict[Kind, object] = {} if around is None else around.kinds
+        """What nodes in it and in the scopes inside say, but for attributes."""
         self.nodes: list[Node] = []
         self.given: dict[str, str] = {}
         """Names that are there before any node has run, and what gives them."""
@@ -73,7 +85,6 @@ class Scope:
         self.captures: dict[str, str] = {}
         """Names from the scope around, and what uses each first."""
         self.graph: Graph | None = None
-        self._attribute_names: set[str] = set()
         self._late: dict[int, list[str]] = {}
         self._produced: set[str] = set()
 
@@ -97,8 +108,7 @@ class Scope:
         before, outputs_total = len(seen), 0
         knows, learn, add = seen.issuperset, seen.update, nodes.append
         texts: set[str] = set()
-        kinds: set[tuple[Any, ...]] = set()
-        keys = self.reading.keys
+        kinds = self.kinds
         for index, proto in enumerate(self.proto.node):
             inputs, outputs = tuple(proto.input[:]), tuple(proto.output[:])
             op_type, domain, name, overload = proto.op_type, proto.domain, proto.name, proto.overload
@@ -107,17 +117,17 @@ class Scope:
             node = Node(proto, op_type, domain, overload, name, inputs, outputs, index, folder)
             if not knows(inputs):
                 late[index] = [name for name in inputs if name not in seen]
+            kind = (op_type, domain, overload, len(inputs), len(outputs))
+            key = kinds.get(kind)
+            if key is None:
+                check_text(kind[:3], self.owner)
+                key = kinds[kind] = self._key(kind)
             attributes = proto.attribute
-            kind = (op_type, len(inputs), len(outputs), domain, overload)
-            kinds.add(kind)
-            key: Hashable = kind
             if attributes:
-                stored = self._read_attributes(node, attributes)
-                key = None if stored is None else (kind, *stored)
-            if "" in inputs or "" in outputs:
-                key = None if key is None else (key, presence(inputs), presence(outputs))
-            if key is not None:
-                node.key = keys.setdefault(key, key)
+                key = self._key_with(key, node, attributes)
+            if ("" in inputs or "" in outputs) and key is not None:
+                key = self._key((key, presence(inputs), presence(outputs)))
+            node.key = key
             texts.add(name)
             learn(outputs)
             outputs_total += len(outputs)
@@ -125,8 +135,6 @@ class Scope:
         self._produced = seen
         check_text(seen, self.owner)
         check_text(texts, self.owner)
-        check_text({text for key in kinds for text in key if type(text) is not int}, self.owner)
-        check_text(self._attribute_names, self.owner)
         if len(seen) != before + outputs_total:
             self._check_single_producers()
 
@@ -175,40 +183,50 @@ class Scope:
             self.nodes[index].subgraphs = tuple(graphs)
         return inner
 
+    def _key(self, said: Hashable) -> object:
+        keys = self.reading.keys
+        key = keys.get(said)
+        if key is None:
+            key = keys[said] = object()
+        return key
+
+    def _key_with(self, key: object, node: Node, attributes: Iterable[AttributeProto]) -> object | None:
+        """The key of a node with attributes, which are checked unless equal ones have been."""
+        parts = [key]
+        for attribute in attributes:
+            if attribute.type in PLAIN_KINDS or (attribute.type == _TENSOR and fits_in_key(attribute)):
+                parts.append(attribute.SerializeToString())
+            else:
+                break
+        else:
+            found = self.reading.keys.get(tuple(parts))
+            if found is not None:
+                return found
+        stored = self._read_attributes(node, attributes)
+        if stored is None:
+            return None
+        found = self._key((key, *sorted(stored)))
+        self.reading.keys[key, *stored] = found
+        return found
+
     def _read_attributes(self, node: Node, attributes: Iterable[AttributeProto]) -> list[bytes] | None:
         """Check what has to be right from the start: names, stored tensors, subgraphs. Returns what goes into the key."""
         names: list[str] = []
         parts: list[bytes] | None = []
         for attribute in attributes:
-            name = attribute.name
-            names.append(name)
+            names.append(attribute.name)
             refers = attribute.ref_attr_name
-            kind = attribute.type
-            if kind not in PLAIN_KINDS:
-                if kind == AttributeProto.TENSOR and not refers:
-                    stored = attribute.t
-                    dims = stored.dims[:]
-                    if dims and min(dims) < 0:
-                        check_dims(dims, f"{node.label}.{name}")
-                    if not is_small(stored, dims):
-                        parts = None
-                else:
-                    if not refers:
-                        self._check_rich_attribute(node, attribute)
-                    if not fits_in_key(attribute):
-                        parts = None
+            if attribute.type not in PLAIN_KINDS and not refers:
+                self._check_rich_attribute(node, attribute)
             if parts is not None:
-                part = attribute.SerializeToString()
-                if refers or len(part) > LARGEST_IN_KEY:
+                part = attribute.SerializeToString() if fits_in_key(attribute) else b""
+                if refers or not part or len(part) > LARGEST_IN_KEY:
                     parts = None
                 else:
                     parts.append(part)
-        self._attribute_names.update(names)
-        if len(names) > 1:
-            if len(set(names)) != len(names):
-                raise ModelError(f"node {quoted(node.label)} has two attributes of the same name")
-            if parts is not None:
-                parts.sort()
+        check_text(names, self.owner)
+        if len(set(names)) != len(names):
+            raise ModelError(f"node {quoted(node.label)} has two attributes of the same name")
         return parts
 
     def _check_rich_attribute(self, node: Node, attribute: AttributeProto) -> None:
@@ -236,7 +254,7 @@ class Scope:
         if self.depth >= DEEPEST_NESTING:
             raise ModelError(f"node {quoted(node.label)} is nested in more than {DEEPEST_NESTING} subgraphs")
         owner = f"subgraph {quoted(f'{node.label}.{name}')}"
-        self.children.append((node, name, Scope(self.reading, proto, owner, self.depth + 1)))
+        self.children.append((node, name, Scope(self.reading, proto, owner, self)))
 
     def _check_single_producers(self) -> None:
         producers: dict[str, Node] = {}
@@ -292,7 +310,7 @@ def _make_graph(scope: Scope, proto: onnx.GraphProto, nodes: tuple[Node, ...]) -
     reading = scope.reading
     check_text([proto.name], scope.owner)
     inputs = reading.types.read_values(proto.input)
-    initializers = {t.name: Constant(t, reading.folder) for t in proto.initializer}
+    initializers = {(name := t.name): Constant(t, reading.folder, name) for t in proto.initializer}
     initializers.update((t.values.name, SparseConstant(t)) for t in proto.sparse_initializer)
     listed = {name for name, _ in inputs} if reading.ir_version >= 4 else frozenset()
     return Graph(

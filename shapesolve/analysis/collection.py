@@ -1,0 +1,37 @@
+"""Python's cyclic garbage collector, paused while a model is analyzed.
+
+An analysis makes many small objects that all live as long as its result; each pass of the collector over
+them finds nothing and costs an eighth of the time.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_LOCK = threading.Lock()
+_paused = 0
+_was_enabled = False
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """No collection of cycles within; afterwards as it was before, also when analyses overlap in several threads."""
+    global _paused, _was_enabled
+    with _LOCK:
+        if not _paused:
+            _was_enabled = gc.isenabled()
+            gc.disable()
+        _paused += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _paused -= 1
+            if not _paused and _was_enabled:
+                gc.enable()
+
+
+__all__ = ["collection_paused"]
