@@ -130,9 +130,4 @@ class Tracer:
 
     def full_name(self, name: str, prefix: str) -> str:
         """The tensor that `name` means inside scope `prefix`."""
-        while True:
-            full = prefix + name
-            if full in self.walk.tensors or not prefix:
-                return full
-            prefix = prefix.rstrip("/").rpartition("/")[0]
-            prefix = f"{prefix}/" if prefix else ""
+        return self.walk.full_name(name, prefix)

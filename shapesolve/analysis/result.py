@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ..dims import Cond, Dim, Shape, parse_cond, parse_dim, symbol
@@ -61,16 +61,17 @@ class Analysis:
         self.dtypes: dict[str, int] = {}
         self.values: dict[str, Value] = {}
         shapes, dtypes, values = self.shapes, self.dtypes, self.values
-        current, changed = walk.current, walk.facts.changed.keys()
+        settled: dict[Known, Known] = {}
         for name, known in walk.tensors.items():
-            if type(known) is not Tensor or (changed and not changed.isdisjoint(known.free)):
-                known = current(known)
-            if isinstance(known, Tensor):
-                dtypes[name] = known.dtype
-                if known.shape is not None:
-                    shapes[name] = known.shape
-                if known.value is not None:
-                    values[name] = known.value
+            now = settled.get(known)
+            if now is None:
+                now = settled[known] = walk.current(known)
+            if isinstance(now, Tensor):
+                dtypes[name] = now.dtype
+                if now.shape is not None:
+                    shapes[name] = now.shape
+                if now.value is not None:
+                    values[name] = now.value
 
     # ------------------------------------------------------------------ constraints
 
@@ -79,20 +80,7 @@ class Analysis:
         """Every constraint, in graph order: definitions, requirements, declarations, assumptions, the user's own."""
         from ..solver.constraints import ConstraintSet
 
-        log = self.walk.log
-        return ConstraintSet(log, lambda n: self._constraint(log[n]))
-
-    def _constraint(self, entry: Entry) -> Constraint:
-        if entry.node is None:
-            return Constraint(entry.cond, entry.role, Origin("", "", entry.why), entry.guard)
-        names = entry.node.inputs
-        sites = tuple(
-            Site(self.tracer.full_name(names[i], entry.prefix), axis)
-            for i, axis in entry.places
-            if i < len(names)
-        )
-        origin = Origin(f"{entry.prefix}{entry.node.label}", entry.node.op_type, entry.why, sites)
-        return Constraint(entry.cond, entry.role, origin, entry.guard)
+        return ConstraintSet(self.walk.log, partial(_constraint, self.walk))
 
     @property
     def symbols(self) -> dict[str, Dim]:
@@ -337,6 +325,18 @@ class Analysis:
     def _render(self, kind: str, *args: Any) -> Any:
         module, _, function = RENDERERS[kind].partition(":")
         return getattr(importlib.import_module(module), function)(self, *args)
+
+
+def _constraint(walk: Walk, number: int) -> Constraint:
+    entry = walk.log[number]
+    if entry.node is None:
+        return Constraint(entry.cond, entry.role, Origin("", "", entry.why), entry.guard)
+    names = entry.node.inputs
+    sites = tuple(
+        Site(walk.full_name(names[i], entry.prefix), axis) for i, axis in entry.places if i < len(names)
+    )
+    origin = Origin(f"{entry.prefix}{entry.node.label}", entry.node.op_type, entry.why, sites)
+    return Constraint(entry.cond, entry.role, origin, entry.guard)
 
 
 def item_size(dtype: int) -> int:

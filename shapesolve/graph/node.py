@@ -55,6 +55,7 @@ class Node:
     __slots__ = (
         "_attributes",
         "_folder",
+        "_kinds",
         "_proto",
         "domain",
         "index",
@@ -79,6 +80,7 @@ class Node:
     """Position in the stored order of its graph."""
     subgraphs: tuple[tuple[str, Graph], ...]
     """Attribute name and graph; a list of graphs gives `name[0]`, `name[1]`, …"""
+    _kinds: dict[str, int]
     key: object | None
     """A memo key, compared by identity: the same for nodes of a model that compute the same function of their inputs.
 
@@ -126,11 +128,25 @@ class Node:
         value type, tuples of those, or `AttrRef`; None for a kind of attribute that ONNX does not define.
         """
         if self._attributes is _UNREAD:
-            graphs = dict(self.subgraphs)
-            values = {a.name: self._value(a, graphs) for a in self._proto.attribute}
-            self._attributes = MappingProxyType(values)
+            self._read_attributes()
         result: Mapping[str, Any] = self._attributes
         return result
+
+    @property
+    def attribute_kinds(self) -> Mapping[str, int]:
+        """Types (`onnx.AttributeProto.AttributeType`) of the attributes by name."""
+        if self._attributes is _UNREAD:
+            self._read_attributes()
+        return self._kinds
+
+    def _read_attributes(self) -> None:
+        graphs = dict(self.subgraphs) if self.subgraphs else {}
+        values, kinds = {}, {}
+        for attribute in self._proto.attribute:
+            name = attribute.name
+            kinds[name] = kind = attribute.type or attribute_kind(attribute)
+            values[name] = self._value(attribute, kind, graphs)
+        self._attributes, self._kinds = MappingProxyType(values), kinds
 
     @property
     def proto(self) -> onnx.NodeProto:
@@ -153,11 +169,10 @@ class Node:
         domain = f"{self.domain}:" if self.domain else ""
         return f"Node({domain}{self.op_type} {self.label!r}: {self.inputs} -> {self.outputs})"
 
-    def _value(self, attribute: AttributeProto, graphs: Mapping[str, Graph]) -> Any:
+    def _value(self, attribute: AttributeProto, kind: int, graphs: Mapping[str, Graph]) -> Any:
         if attribute.ref_attr_name:
             check_text([attribute.ref_attr_name], f"node {quoted(self.label)}")
             return AttrRef(attribute.ref_attr_name)
-        kind = attribute_kind(attribute)
         if kind == AttributeProto.GRAPH:
             return graphs[attribute.name]
         if kind == AttributeProto.GRAPHS:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 import onnx
 from onnx import AttributeProto

@@ -13,7 +13,6 @@ import onnx
 from onnx import AttributeProto, TensorProto
 
 from ..graph import Node
-from ..graph.node import attribute_kind
 from .microsoft_interface import required_of
 from .schema import dtype_of, find_schema
 from .types import Known, Tensor
@@ -87,21 +86,19 @@ def misranked(node: Node, inputs: tuple[Known | None, ...], version: int) -> str
 
 
 def _bad_attribute(node: Node, interface: Interface, version: int) -> str | None:
-    op, given = node.op_type, node.proto.attribute
-    if interface.needed:
-        present = {a.name for a in given}
-        for name in interface.needed:
-            if name not in present:
-                return f"{op} needs the attribute {name}"
+    op, given = node.op_type, node.attribute_kinds
+    for name in interface.needed:
+        if name not in given:
+            return f"{op} needs the attribute {name}"
     if interface.attributes is None:
         return None
-    for attribute in given:
-        kind = interface.attributes.get(attribute.name)
+    for name, said in given.items():
+        kind = interface.attributes.get(name)
         if kind is None:
-            return f"{op} has no attribute {attribute.name} at opset {version}"
-        if attribute_kind(attribute) not in (kind, 0):
-            said = AttributeProto.AttributeType.Name(attribute_kind(attribute))
-            return f"attribute {attribute.name} of {op} must be {AttributeProto.AttributeType.Name(kind)}, it is {said}"
+            return f"{op} has no attribute {name} at opset {version}"
+        if said not in (kind, 0):
+            kinds = AttributeProto.AttributeType
+            return f"attribute {name} of {op} must be {kinds.Name(kind)}, it is {kinds.Name(said)}"
     return None
 
 
@@ -110,24 +107,32 @@ def mistyped(node: Node, inputs: tuple[Known | None, ...], version: int) -> str 
 
     Which types an operator takes at all is not judged: runtimes take more, and the next opset takes more.
     """
-    interface = find_interface(node.domain, node.op_type, version)
-    if interface is None or not interface.inputs:
-        return None
-    bound: dict[str, tuple[int, str]] = {}
-    for i, known in enumerate(inputs):
-        if not isinstance(known, Tensor) or not known.dtype:
-            continue
-        formal, dtype = interface.formal(i), known.dtype
-        if formal is None or not formal.allowed:
-            continue
-        if formal.variable:
-            first, name = bound.setdefault(formal.variable, (dtype, node.inputs[i]))
-            if first != dtype:
+    for group in shared_types(node.domain, node.op_type, version, len(inputs)):
+        first = name = None
+        for i in group:
+            known = inputs[i]
+            if not isinstance(known, Tensor) or not known.dtype:
+                continue
+            if first is None:
+                first, name = known.dtype, node.inputs[i]
+            elif first != known.dtype:
                 return (
                     f"{node.op_type} needs one element type for its inputs, "
-                    f"but {name} is {_name(first)} and {node.inputs[i]} is {_name(dtype)}"
+                    f"but {name} is {_name(first)} and {node.inputs[i]} is {_name(known.dtype)}"
                 )
     return None
+
+
+@lru_cache(maxsize=4096)
+def shared_types(domain: str, op_type: str, version: int, n_in: int) -> tuple[tuple[int, ...], ...]:
+    """Groups of the first `n_in` inputs that must have the same element type."""
+    interface = find_interface(domain, op_type, version)
+    groups: dict[str, list[int]] = {}
+    for i in range(n_in):
+        formal = None if interface is None else interface.formal(i)
+        if formal is not None and formal.allowed and formal.variable:
+            groups.setdefault(formal.variable, []).append(i)
+    return tuple([tuple(group) for group in groups.values() if len(group) > 1])
 
 
 def _name(dtype: int) -> str:

@@ -26,10 +26,12 @@ from ..dims import (
     le,
 )
 from ..graph import AttrRef, Constant, Graph, Node
+from .schema import output_dtype
 from .types import Known, Sequence, Tensor
 from .values import Value
 
 if TYPE_CHECKING:
+    from .registry import Rule
     from .walk import Walk
 
 INT64_MAX = 2**63 - 1
@@ -55,7 +57,7 @@ class Op:
     """A node with what is known of its inputs. Absent optional inputs count as not there."""
 
     __slots__ = (
-        "ambiguous", "attrs", "inputs", "n_out", "names", "node", "pure", "requirements", "version", "walk",
+        "ambiguous", "attrs", "inputs", "n_out", "names", "node", "pure", "requirements", "rule", "version", "walk",
     )  # fmt: skip
 
     def __init__(
@@ -65,8 +67,10 @@ class Op:
         inputs: tuple[Known | None, ...],
         version: int,
         attrs: dict[str, Any] | None,
+        rule: Rule | None = None,
     ) -> None:
         self.walk, self.node, self.inputs, self.version, self.attrs = walk, node, inputs, version, attrs
+        self.rule = rule
         self.names = node.inputs
         if None in inputs:  # an input of the function around it that its caller left out
             self.names = tuple(
@@ -369,6 +373,8 @@ class Op:
                     break
             if value is not None and value.shape is not None and len(value.shape) != len(shape):
                 value = None
+        if not dtype and self.n_out == 1:
+            dtype = output_dtype(self, 0)
         return self.walk.interner.tensor(dtype, shape, value)
 
     def named(self, d: Dim) -> Dim:

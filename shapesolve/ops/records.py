@@ -52,10 +52,11 @@ class Entry(NamedTuple):
     guard: Cond
 
 
-class Lowered(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Lowered:
     """What lowering a node gave, for the next node that says the same of the same inputs."""
 
-    version: int  # of the facts
+    version: int  # of the facts up to which it is known to hold
     inputs: tuple[Known | None, ...]
     outputs: tuple[Known, ...]
     requirements: Seq[Requirement]

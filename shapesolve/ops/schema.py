@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 import onnx
 from onnx import TensorProto
 
-from ..graph import Node
-from .types import Interner, Known, Tensor
+from .types import Known, Tensor
 
 if TYPE_CHECKING:
     from .op import Op
-    from .registry import Rule
 
 _NAMES = {
     "float": "FLOAT", "double": "DOUBLE", "float16": "FLOAT16", "bfloat16": "BFLOAT16", "bool": "BOOL", "string": "STRING",
 }  # fmt: skip
 
 
+@lru_cache(maxsize=256)
 def dtype_of(name: str) -> int:
     """The TensorProto type of a schema's element type name (``float``, ``int64`` ...)."""
     return int(TensorProto.DataType.Value(_NAMES.get(name, name.upper())))
@@ -62,35 +61,45 @@ def _tensor_type(text: str) -> int:
     return 0
 
 
-def fill_types(
-    node: Node, version: int, op: Op, rule: Rule | None, outputs: tuple[Known | None, ...], interner: Interner
-) -> tuple[Known | None, ...]:
+def fill_types(op: Op, outputs: tuple[Known | None, ...]) -> tuple[Known | None, ...]:
     """Outputs with the element types that the rule left open, or that nothing else is known of."""
     for known in outputs:
-        if known is None or (isinstance(known, Tensor) and not known.dtype):
+        if known is None or (type(known) is Tensor and not known.dtype):
             break
     else:
         return outputs
-    declared = rule.types if rule is not None and rule.types is not None else None
-    spec = output_types(node.domain, node.op_type, version) if declared is None else ()
+    interner = op.walk.interner
     done: list[Known | None] = []
     for i, known in enumerate(outputs):
-        if known is not None and (not isinstance(known, Tensor) or known.dtype):
-            done.append(known)
-            continue
-        dtype = 0
-        if declared is not None:
-            source = declared[min(i, len(declared) - 1)]
-            dtype = dtype_of(source) if isinstance(source, str) else op.dtype(source)
-            if isinstance(source, int) and not op.has(source):
-                dtype = op.dtype(0)  # what an absent input would hold has the type of the first
-        elif spec:
-            entry = spec[min(i, len(spec) - 1)]
-            dtype = entry if isinstance(entry, int) else next((op.dtype(j) for j in entry if op.dtype(j)), 0)
-        elif rule is not None:
-            dtype = op.dtype(0)
         if known is None:
-            done.append(interner.tensor(dtype, None) if dtype else None)
-        else:
-            done.append(interner.tensor(dtype, known.shape, known.value))
+            dtype = output_dtype(op, i)
+            known = interner.tensor(dtype, None) if dtype else None
+        elif isinstance(known, Tensor) and not known.dtype:
+            dtype = output_dtype(op, i)
+            known = interner.tensor(dtype, known.shape, known.value) if dtype else known
+        done.append(known)
     return tuple(done)
+
+
+def output_dtype(op: Op, i: int) -> int:
+    """The element type of output `i` that the rule declares or the operator's schema says, 0 when neither does."""
+    rule = op.rule
+    if rule is not None and rule.types is not None:
+        source = rule.types[min(i, len(rule.types) - 1)]
+        if isinstance(source, str):
+            return dtype_of(source)
+        return op.dtype(
+            source if op.has(source) else 0
+        )  # what an absent input would hold has the type of the first
+    node = op.node
+    spec = output_types(node.domain, node.op_type, op.version)
+    if not spec:
+        return 0 if rule is None else op.dtype(0)
+    entry = spec[min(i, len(spec) - 1)]
+    if isinstance(entry, int):
+        return entry
+    for j in entry:
+        dtype = op.dtype(j)
+        if dtype:
+            return dtype
+    return 0

@@ -89,14 +89,26 @@ class Interner:
     """Makes tensors with equal content one object, for the time of an analysis."""
 
     def __init__(self) -> None:
-        self._tensors: dict[tuple[int, Shape | None, Value | None], Tensor] = {}
+        self._tensors: dict[
+            tuple[object, ...], Tensor
+        ] = {}  # dims by their ids, which the tensors keep alive
+        self._stored: dict[tuple[int, tuple[int, ...]], Tensor] = {}
 
     def tensor(self, dtype: int, shape: Shape | None, value: Value | None = None) -> Tensor:
         """The tensor with this content."""
-        key = (dtype, shape, value)
+        key = (dtype, value, None) if shape is None else (dtype, value, *map(id, shape))
         found = self._tensors.get(key)
         if found is None:
             found = self._tensors[key] = Tensor(dtype, shape, value)
+        return found
+
+    def stored(self, dtype: int, dims: tuple[int, ...], value: Value | None) -> Tensor:
+        """The tensor with this content, of a stored tensor."""
+        if value is not None:
+            return self.tensor(dtype, Shape(dims), value)
+        found = self._stored.get((dtype, dims))
+        if found is None:
+            found = self._stored[dtype, dims] = self.tensor(dtype, Shape(dims))
         return found
 
     def resolve(self, known: Known, dim: Callable[[Dim], Dim]) -> Known:

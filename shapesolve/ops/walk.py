@@ -27,6 +27,7 @@ MAX_ROUNDS = 3
 #: subgraphs and function bodies inside each other, and the interpreter frames that one takes
 MAX_DEPTH = 256
 _FRAMES = 12
+_UNKNOWN: Any = object()
 
 
 class Walk:
@@ -115,7 +116,7 @@ class Walk:
                         None,
                         scope,
                     )
-                scope.env[name] = self.interner.tensor(stored.dtype, Shape(stored.dims), value)
+                scope.env[name] = self.interner.stored(stored.dtype, stored.dims, value)
         for name, declared in (*graph.value_info.items(), *graph.outputs):
             known = declared_known(self, declared)
             if scope.repeats and isinstance(known, Tensor):  # a name cannot stand for a size that changes
@@ -160,18 +161,17 @@ class Walk:
             return
         key = (key, id(scope.opsets), scope.guard, inputs)
         hit = self._memo.get(key)
-        if hit is None or (hit.version != self.facts.version and not self._holds(hit)):
+        if hit is None or (hit.version != self.facts.version and not self._still_holds(hit)):
             version = self.facts.version
             outputs, op, clean = self._apply(node, inputs, scope)
             if clean and op.pure and version == self.facts.version:
                 self._remember(key, inputs, outputs, op)
             self._bind(node, outputs, scope)
             return
-        _, _, known, requirements, ambiguous = hit
-        prefix = scope.prefix
-        for cond, why, places in requirements:
+        known, prefix = hit.outputs, scope.prefix
+        for cond, why, places in hit.requirements:
             self.log.append(Entry(cond, "requirement", node, prefix, why, places, scope.guard))
-        for a, b, places in ambiguous:
+        for a, b, places in hit.ambiguous:
             self.opens.append(Open(a, b, node, prefix, places))
         if self.hints or not scope.declared.keys().isdisjoint(node.outputs):
             self._bind(node, known, scope)
@@ -188,23 +188,24 @@ class Walk:
         known = tuple([self.interner.tensor(0, None) if k is None else k for k in outputs])
         self._memo[key] = Lowered(self.facts.version, inputs, known, op.requirements, op.ambiguous)
 
-    def _holds(self, hit: Lowered) -> bool:
+    def _still_holds(self, hit: Lowered) -> bool:
         """Has nothing been learned since about the symbols that it depends on?"""
         changed = self.facts.changed
-        return not any(
-            changed.get(name, 0) > hit.version
-            for known in hit.inputs
-            if known is not None
-            for name in known.free
-        )
+        for known in hit.inputs:
+            if known is not None:
+                for name in known.free:
+                    if changed.get(name, 0) > hit.version:
+                        return False
+        hit.version = self.facts.version
+        return True
 
     def _apply(
         self, node: Node, inputs: tuple[Known | None, ...], scope: Scope
     ) -> tuple[tuple[Known | None, ...], Op, bool]:
         version = scope.opsets.get(node.domain, 1)
-        op = Op(self, node, inputs, version, scope.attrs)
-        clashes = len(self.clashes)
         rule = self.rule(node, scope)
+        op = Op(self, node, inputs, version, scope.attrs, rule)
+        clashes = len(self.clashes)
         fits = (rule is None and self._is_local(node)) or self._fits(op, scope)
         outputs: Any = ()
         try:
@@ -231,7 +232,7 @@ class Walk:
             self.require(cond, why, places, node, scope)
         for a, b, places in op.ambiguous:
             self.opens.append(Open(a, b, node, scope.prefix, places))
-        done = fill_types(node, version, op, rule, done, self.interner)
+        done = fill_types(op, done)
         clean = len(self.clashes) == clashes
         if not clean and fits:
             done = tuple(self._opened(k) for k in done)
@@ -253,11 +254,13 @@ class Walk:
     def rule(self, node: Node, scope: Scope) -> Rule | None:
         """The registered rule for a node; None for operators defined by the model or unknown to us."""
         key = (id(scope.opsets), node.domain, node.op_type)
-        if key not in self._rules:
+        rule: Rule | None = self._rules.get(key, _UNKNOWN)
+        if rule is _UNKNOWN:
             version = scope.opsets.get(node.domain, 1)
             local = self._is_local(node)
-            self._rules[key] = None if local else self.registry.lookup(node.domain, node.op_type, version)
-        return self._rules[key]
+            rule = None if local else self.registry.lookup(node.domain, node.op_type, version)
+            self._rules[key] = rule
+        return rule
 
     def _is_local(self, node: Node) -> bool:
         """Is the operator a function of the model?"""
@@ -281,6 +284,8 @@ class Walk:
     def _as_tuple(self, outputs: Any, node: Node) -> tuple[Known | None, ...]:
         n = len(node.outputs)
         if outputs is None or not isinstance(outputs, (tuple, list)):
+            if n == 1:
+                return (outputs,)
             outputs = (outputs,)
         return (*outputs[:n], *(None,) * (n - len(outputs)))
 
@@ -462,6 +467,15 @@ class Walk:
             return False
         self.define(eq(a, b), 'broadcast="equal" takes the two sizes to be equal', node, "assumption")
         return True
+
+    def full_name(self, name: str, prefix: str) -> str:
+        """The tensor that `name` means inside the scope of `prefix`, as `tensors` has it."""
+        while True:
+            full = prefix + name
+            if full in self.tensors or not prefix:
+                return full
+            prefix = prefix.rstrip("/").rpartition("/")[0]
+            prefix = f"{prefix}/" if prefix else ""
 
     def under(self, scope: Scope, prefix: str, guard: Cond = TRUE) -> Scope:
         """A scope inside `scope`."""
