@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..dims import Cond, Dim, Shape, parse_cond, parse_dim, symbol
 from ..graph import Model
-from ..ops.records import Entry
 from ..ops.types import Known, Tensor
 from ..ops.values import Value
 from ..ops.walk import Walk

@@ -235,6 +235,8 @@ def _clamped(kind: str, d: Dim) -> Cond | None:
 
 def eq(a: IntoDim, b: IntoDim) -> Cond:
     """``a == b``."""
+    if type(b) is int and type(a) is Dim and not a.terms:
+        return TRUE if a.const == b else FALSE
     return TRUE if a is b else _relation("==", as_dim(a) - b)
 
 
@@ -245,6 +247,8 @@ def ne(a: IntoDim, b: IntoDim) -> Cond:
 
 def ge(a: IntoDim, b: IntoDim) -> Cond:
     """``a >= b``."""
+    if type(b) is int and type(a) is Dim and not a.terms:
+        return TRUE if a.const >= b else FALSE
     return TRUE if a is b else _relation(">=", as_dim(a) - b)
 
 
@@ -280,16 +284,17 @@ def any_of(conds: Iterable[Cond]) -> Cond:
 
 
 def _join(kind: str, conds: Iterable[Cond], neutral: Cond, absorbing: Cond) -> Cond:
-    parts: dict[Cond, None] = {}
+    listed: list[Cond] = []
     for c in conds:
         if c is absorbing:
             return absorbing
         if c is not neutral:
-            parts.update(dict.fromkeys(c.args if c.kind == kind else (c,)))
-    if not parts:
-        return neutral
+            listed += c.args if c.kind == kind else (c,)
+    if len(listed) < 2:
+        return listed[0] if listed else neutral
+    parts = dict.fromkeys(listed)
     if len(parts) == 1:
-        return next(iter(parts))
+        return listed[0]
     kinds = [c.kind for c in parts]
     if ("==" in kinds and "!=" in kinds) or kinds.count(">=") > 1:  # else none is the opposite of another
         for c in parts:

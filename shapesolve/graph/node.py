@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .model import Graph
 
 _UNREAD: Any = object()
+_NO_ATTRIBUTES: Mapping[str, Any] = MappingProxyType({})
 # A key holds the attributes as bytes. Bounds in elements of a tensor and in bytes of an attribute.
 _LARGEST_TENSOR_IN_KEY = 64
 LARGEST_IN_KEY = 4096
@@ -140,6 +141,9 @@ class Node:
         return self._kinds
 
     def _read_attributes(self) -> None:
+        if not self._proto.attribute:
+            self._attributes, self._kinds = _NO_ATTRIBUTES, {}
+            return
         graphs = dict(self.subgraphs) if self.subgraphs else {}
         values, kinds = {}, {}
         for attribute in self._proto.attribute:

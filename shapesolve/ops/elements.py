@@ -30,7 +30,7 @@ def apply(
         return None
     found = None
     if all(v is not None and v.elems is not None for v in values):
-        found = on_elements(function, [v.array for v in values], dtype)  # type: ignore[union-attr]
+        found = on_elements(function, values, dtype)
     if found is not None or intervals is None:
         return found
     reached = intervals in (add, sub, mul, div, negative, relu) and extremes_meet(op, indices)
@@ -54,20 +54,32 @@ def extremes_meet(op: Op, indices: Seq[int]) -> bool:
     return sum(map(len, along)) == len(set().union(*along))
 
 
-def on_elements(function: Function, arrays: Seq[Array | None], dtype: int) -> Value | None:
-    """`function` over broadcast arrays of elements; unknown elements give unknown elements."""
+def on_elements(function: Function, values: Seq[Value | None], dtype: int) -> Value | None:
+    """`function` over broadcast values; unknown elements give unknown elements."""
 
     def element(*elems: Elem) -> Elem:
         return None if None in elems else function(*elems, dtype)
 
-    return broadcast_elements(element, arrays)
+    return broadcast_elements(element, values)
 
 
-def broadcast_elements(function: Callable[..., Elem], arrays: Seq[Array | None]) -> Value | None:
-    """`function` over broadcast arrays; None when one is missing, they do not fit, or there is too much."""
+def broadcast_elements(function: Callable[..., Elem], values: Seq[Value | None]) -> Value | None:
+    """`function` over broadcast values; None when one is missing, they do not fit, or there is too much."""
+    shapes, rows = [], []
+    for value in values:
+        if value is None or value.elems is None or value.shape is None:
+            return None
+        shapes.append(value.shape)
+        rows.append(value.elems)
+    if all(len(row) == 1 for row in rows):
+        return Value.known(max(shapes, key=len), (function(*[row[0] for row in rows]),))
+    if all(shape == shapes[0] for shape in shapes):
+        return Value.known(shapes[0], tuple([function(*elems) for elems in zip(*rows, strict=True)]))
+    return _broadcast_arrays(function, [value.array for value in values if value is not None])
+
+
+def _broadcast_arrays(function: Callable[..., Elem], arrays: Seq[Array | None]) -> Value | None:
     known = [a for a in arrays if a is not None]
-    if len(known) < len(arrays):
-        return None
     try:
         shape = np.broadcast_shapes(*(a.shape for a in known))
     except ValueError:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial, reduce
+from math import prod
 
-import numpy as np
 from onnx import TensorProto, helper
 
 from ..dims import ONE, ZERO, Dim, Shape, any_of, eq, ne
@@ -20,7 +20,7 @@ from .op import InvalidNode, Op
 from .precision import INT_LIMITS
 from .registry import lower, signature
 from .types import Known
-from .values import MAX_ELEMENTS, Array, Elem, Value
+from .values import MAX_ELEMENTS, Elem, Value
 
 # ---------------------------------------------------------------------- one input, same shape
 
@@ -228,9 +228,11 @@ def _folded(op: Op, function: Function, intervals: OnIntervals) -> Value | None:
     values = [op.value(i) for i in range(op.n_in)]
     if all(v is None for v in values):
         return None
-    found = elements.broadcast_elements(together, [v.array if v is not None else None for v in values])
+    found = elements.broadcast_elements(together, values)
+    if found is not None:
+        return found
     bounds = reduce(intervals, map(elements.interval, values))
-    return found or elements.within(bounds, op.dtype(0), elements.extremes_meet(op, range(op.n_in)))
+    return elements.within(bounds, op.dtype(0), elements.extremes_meet(op, range(op.n_in)))
 
 
 for _name, _function, _join in (
@@ -320,16 +322,15 @@ def _chosen(dtype: int, cond: Elem, a: Elem, b: Elem) -> Elem:
     return arith.choose(cond, a, b, dtype)
 
 
-def _elements_or_none(op: Op, i: int) -> Array | None:
+def _elements_or_none(op: Op, i: int) -> Value | None:
     """The elements of an input, or that many unknown ones."""
     value, shape = op.value(i), op.shape(i)
     if value is not None and value.elems is not None:
-        return value.array
-    sizes = [d.value for d in shape] if shape is not None else [None]
-    known = [s for s in sizes if s is not None]
-    if len(known) < len(sizes) or np.prod(known) > MAX_ELEMENTS:
+        return value
+    if shape is None or any(d.terms for d in shape):
         return None
-    return np.full(known, None, dtype=object)
+    sizes = tuple([d.const for d in shape])
+    return None if prod(sizes) > MAX_ELEMENTS else Value(sizes, (None,) * prod(sizes))
 
 
 # ---------------------------------------------------------------------- types

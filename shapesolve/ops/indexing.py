@@ -58,7 +58,7 @@ def gather(op: Op) -> Known:
 
 
 def _indices_fit(op: Op, index: Value | None, d: Dim, indices: Shape, axis: int) -> None:
-    op.in_range(index, d, is_empty(indices), _IN_RANGE, (1, None), (0, axis))
+    op.in_range(index, d, indices, _IN_RANGE, (1, None), (0, axis))
 
 
 def whole_numbers(value: Value | None) -> Any:
@@ -160,7 +160,7 @@ def components_fit(op: Op, sizes: Seq[Dim], checked: Seq[Dim], first: int) -> No
             part = index.parts[j]
         else:
             part = index if len(sizes) == 1 else None
-        op.in_range(part, d, is_empty(checked), _IN_RANGE, (1, None), (0, first + j))
+        op.in_range(part, d, checked, _IN_RANGE, (1, None), (0, first + j))
 
 
 def _all_inside(index: Any, sizes: tuple[int, ...]) -> bool:

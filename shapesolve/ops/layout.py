@@ -351,7 +351,7 @@ def concatenated(op: Op, axis: int) -> Known:
     kept = [i for i, s in enumerate(shapes) if i not in legacy and s is not None]
     if any(len(shapes[i] or ()) != rank for i in kept):
         raise InvalidNode(f"Concat needs inputs of one rank, they are {', '.join(map(str, shapes))}")
-    checked = [i for i in kept if not is_empty(shapes[i] or ()).is_true] or kept
+    checked = [i for i in kept if not any(d.value == 0 for d in shapes[i] or ())] or kept
     joint = op.same_shapes(checked, "Concat needs equal sizes on the other axes", skip=axis)
     along = [(shapes[i] or Shape())[axis] for i in kept]
     dims = list(joint or ())

@@ -341,7 +341,7 @@ def rotary_embedding(op: Op) -> Known:
     value = op.value(1)
     if value is not None and positions is not None and len(positions) == 2:
         op.in_range(
-            value, cosines[0], eq(positions.numel, 0), "the table must hold each position", (1, None), (2, 0)
+            value, cosines[0], (positions.numel,), "the table must hold each position", (1, None), (2, 0)
         )
     return op.like()
 

@@ -322,18 +322,23 @@ class Op:
             return a
         return broadcast(a, b)
 
-    def in_range(self, value: Value | None, size: Dim, empty: Cond, why: str, *places: Place) -> None:
-        """Require all elements of an index tensor to lie in ``[-size, size - 1]`` (unless the tensor is empty).
+    def in_range(
+        self, value: Value | None, size: Dim, indexed: Iterable[Dim], why: str, *places: Place
+    ) -> None:
+        """Require all elements of an index tensor to lie in ``[-size, size - 1]`` (unless one of the dims `indexed` is 0).
 
         Bounds that no element need reach require nothing.
         """
         if value is None or not value.reached:
             return
         lo, hi = value.bounds
-        if hi is not None:
-            self.require(any_of((le(hi, size - 1), empty)), why, *places)
-        if lo is not None:
-            self.require(any_of((ge(lo, -size), empty)), why, *places)
+        below = TRUE if hi is None else le(hi, size - 1)
+        above = TRUE if lo is None else ge(lo, -size)
+        if below.is_true and above.is_true:
+            return
+        empty = any_of([eq(d, 0) for d in indexed])
+        self.require(any_of((below, empty)), why, *places)
+        self.require(any_of((above, empty)), why, *places)
 
     # ------------------------------------------------------------------ outputs
 

@@ -17,14 +17,18 @@ class Tensor:
     Compared by identity: `Interner` makes equal ones the same object, which is what makes lowering cheap to memoize.
     """
 
-    __slots__ = ("dtype", "seen", "shape", "value")
+    __slots__ = ("as_of", "dtype", "now", "seen", "shape", "value")
 
     seen: frozenset[str] | None
     """`free`, once somebody has asked for it."""
+    now: Tensor
+    """The tensor read through the facts, as they were with version `as_of`."""
+    as_of: int
 
     def __init__(self, dtype: int = 0, shape: Shape | None = None, value: Value | None = None) -> None:
         self.dtype, self.shape, self.value = dtype, shape, value
         self.seen = None
+        self.now, self.as_of = self, 0
 
     @property
     def free(self) -> frozenset[str]:

@@ -112,18 +112,18 @@ class Value:
         a = array if isinstance(array, np.ndarray) else np.array(array, dtype=object)
         if a.size > MAX_ELEMENTS:
             return None
-        elems = tuple(a.reshape(-1).tolist())
-        if elems and all(e is None for e in elems):
-            return None
-        return cls(a.shape, elems)
+        return cls.known(a.shape, tuple(a.reshape(-1).tolist()))
+
+    @classmethod
+    def known(cls, shape: tuple[int, ...], elems: tuple[Elem, ...]) -> Value | None:
+        """The value of these elements; None when nothing is known of any."""
+        return cls(shape, elems) if not elems or any(e is not None for e in elems) else None
 
     @classmethod
     def vector(cls, elems: Iterable[Elem]) -> Value | None:
         """A one-dimensional value."""
         elems = tuple(elems)
-        if len(elems) > MAX_ELEMENTS or (elems and all(e is None for e in elems)):
-            return None
-        return cls((len(elems),), elems)
+        return None if len(elems) > MAX_ELEMENTS else cls.known((len(elems),), elems)
 
     @classmethod
     def scalar(cls, elem: Elem) -> Value | None:
@@ -143,7 +143,7 @@ class Value:
         if self._of is not None:
             return self
         elems = self.elems
-        if not elems or len(elems) > _FEW or any(type(e) is not Dim for e in elems):
+        if not elems or len(elems) > _FEW or not all(type(e) is Dim for e in elems):
             return Value.between(*self.bounds)
         return self._loosened()
 

@@ -75,8 +75,9 @@ class Walk:
         self._memo: dict[Any, Lowered] = {}
         self._fitting: set[Any] = set()  # nodes that fit their operator, by key
         self._rules: dict[tuple[int, str, str], Rule | None] = {}
-        self._current: dict[Known, Known] = {}
-        self._seen_version = -1
+        self._others: dict[
+            Known, tuple[int, Known]
+        ] = {}  # what is no tensor, read through the facts of a version
         self.scope = Scope("", model.opsets)
 
     # ------------------------------------------------------------------ walking
@@ -143,15 +144,15 @@ class Walk:
 
     def lower(self, node: Node, scope: Scope) -> None:
         """Lower one node: outputs into the scope, statements into the log."""
-        env, changed = scope.env, self.facts.changed.keys()
+        env, version = scope.env, self.facts.version
         given: list[Known | None] = []
         for name in node.inputs:
             found = env.get(name)
             if found is None:
                 found = self.read(name, scope)
-            elif changed and (
-                type(found) is not Tensor or found.seen is None or not changed.isdisjoint(found.seen)
-            ):
+            elif type(found) is Tensor and found.as_of == version:
+                found = found.now
+            else:
                 found = self.current(found)
             given.append(found)
         inputs = tuple(given)
@@ -161,8 +162,7 @@ class Walk:
             return
         key = (key, id(scope.opsets), scope.guard, inputs)
         hit = self._memo.get(key)
-        if hit is None or (hit.version != self.facts.version and not self._still_holds(hit)):
-            version = self.facts.version
+        if hit is None or (hit.version != version and not self._still_holds(hit)):
             outputs, op, clean = self._apply(node, inputs, scope)
             if clean and op.pure and version == self.facts.version:
                 self._remember(key, inputs, outputs, op)
@@ -331,15 +331,25 @@ class Walk:
 
     def current(self, known: Known) -> Known:
         """`known` read through the facts as they are now."""
-        if self.facts.changed.keys().isdisjoint(known.free):
-            return known
-        if self._seen_version != self.facts.version:
-            self._seen_version = self.facts.version
-            self._current = {}
-        found = self._current.get(known)
-        if found is None:
-            found = self._current[known] = self.interner.resolve(known, self.facts.dim)
-        return found
+        changed, version = self.facts.changed, self.facts.version
+        if not isinstance(known, Tensor):
+            if changed.keys().isdisjoint(known.free):
+                return known
+            made, found = self._others.get(known, (-1, known))
+            if made != version:
+                found = self.interner.resolve(known, self.facts.dim)
+                self._others[known] = version, found
+            return found
+        if known.as_of != version:
+            free = known.free if known.now is known else known.free | known.now.free
+            for name in free:
+                if changed.get(name, 0) > known.as_of:
+                    resolved = self.interner.resolve(known, self.facts.dim)
+                    assert isinstance(resolved, Tensor)
+                    known.now = resolved
+                    break
+            known.as_of = version
+        return known.now
 
     def fresh(self, what: str, kind: str = "_d") -> Dim:
         """A new symbol: ``_d0``, ``_d1`` ... for sizes, ``_v0`` ... for unknown integers."""
