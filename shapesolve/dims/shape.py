@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import SupportsIndex, overload
 
 from .cond import Cond, any_of, eq
@@ -77,9 +77,6 @@ class Shape(tuple[Dim, ...]):
         if not isinstance(other, tuple):
             return NotImplemented
         return tuple.__new__(Shape, (*self, *Shape(other)))
-
-    def __iter__(self) -> Iterator[Dim]:
-        return tuple.__iter__(self)
 
     def __str__(self) -> str:
         return f"[{', '.join(map(str, self))}]"

@@ -25,7 +25,7 @@ from .values import MAX_ELEMENTS, Elem, Ratio, Value
 # https://onnx.ai/onnx/operators/onnx__Constant.html
 @lower("Constant", values=True)
 def constant_of(op: Op) -> Known:
-    given = [name for name in _FORMS if op.attr(name) is not None]
+    given = [name for name in op.node.attributes if name in _FORMS and op.attr(name) is not None]
     if len(given) != 1:
         raise InvalidNode(
             f"Constant needs exactly one of its attributes, it has {', '.join(given) or 'none'}"

@@ -139,8 +139,8 @@ class Op:
 
     def tensor(self, i: int) -> Tensor | None:
         """Input `i` when it is a tensor."""
-        known = self.known(i)
-        return known if isinstance(known, Tensor) else None
+        known = self.inputs[i] if i < len(self.inputs) else None
+        return known if type(known) is Tensor else None
 
     def sequence(self, i: int) -> Sequence | None:
         """Input `i` when it is a sequence."""
@@ -149,8 +149,8 @@ class Op:
 
     def shape(self, i: int, rank: int | None = None) -> Shape | None:
         """Shape of input `i`, None when its rank is unknown; with `rank`, the node requires that rank."""
-        t = self.tensor(i)
-        shape = t.shape if t is not None else None
+        known = self.inputs[i] if i < len(self.inputs) else None
+        shape = known.shape if type(known) is Tensor else None
         if rank is None:
             return shape
         if shape is None:
@@ -176,13 +176,13 @@ class Op:
 
     def dtype(self, i: int) -> int:
         """Element type of input `i`, 0 when unknown."""
-        t = self.tensor(i)
-        return t.dtype if t is not None else 0
+        known = self.inputs[i] if i < len(self.inputs) else None
+        return known.dtype if type(known) is Tensor else 0
 
     def value(self, i: int) -> Value | None:
         """Known data of input `i` (elements or bounds), or None."""
-        t = self.tensor(i)
-        return t.value if t is not None else None
+        known = self.inputs[i] if i < len(self.inputs) else None
+        return known.value if type(known) is Tensor else None
 
     def ints(self, i: int) -> tuple[Dim, ...] | None:
         """Elements of a small integer input (rank 0 or 1), as dims.
@@ -295,16 +295,16 @@ class Op:
             return Shape()
         if len(shapes) == 2 and shapes[0][1] is shapes[1][1]:
             return shapes[0][1]
-        rank = max(len(s) for _, s in shapes)
+        rank = max([len(s) for _, s in shapes])
         out: list[Dim] = [ONE] * rank
         at: list[Place] = [(shapes[0][0], None)] * rank
         for i, s in shapes:
-            for k, d in enumerate(s, rank - len(s)):
-                place = (i, k - rank + len(s))
+            before = rank - len(s)
+            for k, d in enumerate(s, before):
                 if out[k] is ONE:
-                    out[k], at[k] = d, place
+                    out[k], at[k] = d, (i, k - before)
                 elif d is not ONE and d is not out[k]:
-                    out[k] = self.broadcast_pair(out[k], d, at[k], place)
+                    out[k] = self.broadcast_pair(out[k], d, at[k], (i, k - before))
         return Shape(out)
 
     def broadcast_pair(self, a: Dim, b: Dim, *places: Place) -> Dim:
