@@ -59,6 +59,7 @@ class Atom:
         return make_atom, (self.kind, *self.args)
 
 
+_NO_NAMES: frozenset[str] = frozenset()
 _ATOMS: dict[tuple[Any, ...], weakref.ref[Atom]] = {}
 _DIMS: dict[tuple[Terms, int], weakref.ref[Dim]] = {}
 
@@ -119,12 +120,12 @@ def make_dim(terms: Terms, const: int) -> Dim:
         dim = object.__new__(Dim)
         dim.terms, dim.const = terms, const
         dim._hash = hash(key) if terms else hash(const)
-        dim.size = 1 + sum(a.size for mono, _ in terms for a in mono)
         dim.bounds_memo = dim._text = dim._order = None
-        if len(terms) == 1 and len(terms[0][0]) == 1:
-            dim.free = terms[0][0][0].free
+        atoms = [a for mono, _ in terms for a in mono]
+        if len(atoms) == 1:
+            dim.free, dim.size = atoms[0].free, 1 + atoms[0].size
         else:
-            dim.free = frozenset().union(*(a.free for mono, _ in terms for a in mono))
+            dim.free, dim.size = _NO_NAMES.union(*[a.free for a in atoms]), 1 + sum([a.size for a in atoms])
         _DIMS[key] = weakref.ref(dim, _dropper(_DIMS, key))
         return dim
 
@@ -281,7 +282,12 @@ class Dim:
             return make_dim(self.terms, self.const - other) if other else self
         if not isinstance(other, Dim):
             return NotImplemented
-        return self + -other
+        if not other.terms:
+            return make_dim(self.terms, self.const - other.const) if other.const else self
+        table = dict(self.terms)
+        for mono, c in other.terms:
+            table[mono] = table.get(mono, 0) - c
+        return from_terms(table, self.const - other.const)
 
     def __rsub__(self, other: int) -> Dim:
         return -self + other

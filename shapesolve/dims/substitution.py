@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .core import Atom, Dim, IntoDim, constant, of_atom
+from .core import Atom, Dim, IntoDim, Monomial, constant, from_terms, of_atom
 
 
 class Substitution:
@@ -41,13 +41,21 @@ class Substitution:
 
 def rebuild(dim: Dim, replace: Callable[[Atom], Dim]) -> Dim:
     """`dim` with each atom replaced, in canonical form again."""
-    total = constant(dim.const)
+    table: dict[Monomial, int] = {}
+    const, changed = dim.const, False
     for mono, c in dim.terms:
+        new = [replace(atom) for atom in mono]
+        if all(to.atom is atom for to, atom in zip(new, mono, strict=True)):
+            table[mono] = table.get(mono, 0) + c
+            continue
+        changed = True
         product = constant(c)
-        for atom in mono:
-            product = product * replace(atom)
-        total = total + product
-    return total
+        for to in new:
+            product = product * to
+        const += product.const
+        for other, k in product.terms:
+            table[other] = table.get(other, 0) + k
+    return from_terms(table, const) if changed else dim
 
 
 def apply(kind: str, args: tuple[Any, ...]) -> Dim:

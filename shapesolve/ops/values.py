@@ -19,6 +19,8 @@ from ..graph import Constant
 
 #: most elements that are followed one by one
 MAX_ELEMENTS = 1024
+#: floats matter as scales and limits of shapes only: longer vectors are weights
+MAX_FLOATS = 128
 #: largest stored integer tensor that is read to bound its elements
 MAX_BOUNDED = 1 << 20
 
@@ -116,7 +118,9 @@ class Value:
 
     @classmethod
     def known(cls, shape: tuple[int, ...], elems: tuple[Elem, ...]) -> Value | None:
-        """The value of these elements; None when nothing is known of any."""
+        """The value of these elements; None when nothing is known of any, and for many floats."""
+        if len(elems) > MAX_FLOATS and type(elems[0]) is float:
+            return None
         return cls(shape, elems) if not elems or any(e is not None for e in elems) else None
 
     @classmethod
@@ -156,7 +160,7 @@ class Value:
     @classmethod
     def stored(cls, constant_: Constant) -> Value | None:
         """The value of a tensor stored in the model; big ones are read only when their bounds are asked for."""
-        if constant_.numel <= MAX_ELEMENTS:
+        if constant_.numel <= (MAX_FLOATS if constant_.dtype in FLOAT_TYPES else MAX_ELEMENTS):
             a = constant_.array(MAX_ELEMENTS)
             if a is None:
                 return None
@@ -274,6 +278,7 @@ class Value:
 _NO_NAMES: frozenset[str] = frozenset()
 #: most distinct elements, some of them symbolic, whose least and greatest are written down
 _FEW = 32
+FLOAT_TYPES = frozenset((1, 10, 11, 16))  # TensorProto float, float16, double, bfloat16
 INT_TYPES = frozenset((2, 3, 4, 5, 6, 7, 12, 13))  # TensorProto uint8 .. uint64
 
 
