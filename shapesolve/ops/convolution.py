@@ -144,14 +144,19 @@ def _group(op: Op) -> int:
     return group
 
 
+def _data_and_weight(op: Op, x: int, w: int) -> tuple[Shape, Shape] | None:
+    """The shapes of the two, of one rank; None while no rank is known."""
+    n = spatial_rank(op, x, w)
+    data, weight = (None, None) if n is None else (op.shape(x, n + 2), op.shape(w, n + 2))
+    return None if data is None or weight is None else (data, weight)
+
+
 def conv_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -> Shape | None:
     """Output shape of a convolution of input `x` with weight `w`, both channels first."""
-    n = spatial_rank(op, x, w)
-    if n is None:
+    found = _data_and_weight(op, x, w)
+    if found is None:
         return None
-    data, weight = op.shape(x, n + 2), op.shape(w, n + 2)
-    if data is None or weight is None:
-        return None
+    data, weight = found
     group = _group(op)
     op.require(eq(data[1], weight[1] * group), _channels_rule(group), (x, 1), (w, 1))
     op.require(divides(group, weight[0]), f"the output channels must be a multiple of group {group}", (w, 0))
@@ -193,12 +198,10 @@ def qlinear_conv(op: Op) -> Known:
 
 def conv_transpose_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -> Shape | None:
     """Output shape of a transposed convolution."""
-    n = spatial_rank(op, x, w)
-    if n is None:
+    found = _data_and_weight(op, x, w)
+    if found is None:
         return None
-    data, weight = op.shape(x, n + 2), op.shape(w, n + 2)
-    if data is None or weight is None:
-        return None
+    data, weight = found
     group = _group(op)
     channels = weight[1] * group
     op.require(

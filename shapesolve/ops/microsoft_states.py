@@ -199,22 +199,14 @@ def varlen_ngram_hash_mapping(op: Op) -> list[Known | None]:
 
 # ---------------------------------------------------------------------- indexers of sparse attention
 
+_CSA_INPUTS = {1: "key", 8: "gate", 9: "position_bias", 10: "head_weights", 11: "position_ids"}
+
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttentionIndexer
 @ms_function("SparseAttentionIndexer", types=("int32", 0, 0))
 def sparse_attention_indexer(op: Op) -> list[Known | None]:
     """``qsa`` keeps a key for each token; ``csa`` merges `compress_ratio` tokens into one and keeps what is left over."""
-    csa = _indexer(
-        op,
-        {
-            1: "key",
-            8: "gate",
-            9: "position_bias",
-            10: "head_weights",
-            11: "position_ids",
-            13: "past_proj_buffer",
-        },
-    )
+    csa = _indexer(op, {**_CSA_INPUTS, 13: "past_proj_buffer"})
     if csa and op.has(6):
         raise MalformedNode("the policy csa takes no mask")
     if op.n_out != 2 + csa:
@@ -245,17 +237,7 @@ def _compressed(op: Op, q: Shape, head: Dim) -> tuple[Dim, Known]:
 
 @ms_function("PackedSparseAttentionIndexer", types=("int32", "int32", 0, 0, 0, "int32", 0))
 def packed_sparse_attention_indexer(op: Op) -> list[Known | None]:
-    csa = _indexer(
-        op,
-        {
-            1: "key",
-            8: "gate",
-            9: "position_bias",
-            10: "head_weights",
-            11: "position_ids",
-            14: "past_gate_buffer",
-        },
-    )
+    csa = _indexer(op, {**_CSA_INPUTS, 14: "past_gate_buffer"})
     capacity = _packed_outputs(op, csa)
     q, states = op.shape(0, 2), [need_rank(op, i, 2 if i == 15 else 3) for i in (12, 13, 14, 15)]
     assert q is not None
