@@ -24,7 +24,8 @@ Shapes = Mapping[str, Sequence[str]]
 class Engine:
     """`label` heads its columns; `infer` is what is timed, `read` is not.
 
-    `read` turns the result into shapes as text, with "" for a dim without value or name.
+    `read` turns the result into shapes as text, with "" for a dim without value or name. `refuses` says whether the
+    engine's own entry point throws this result away with an exception.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Engine:
     is_python: bool
     infer: Callable[[onnx.ModelProto], Any]
     read: Callable[[Any], Shapes]
+    refuses: Callable[[Any], bool] = lambda _result: False
 
     @property
     def installed(self) -> bool:
@@ -115,19 +117,19 @@ def _onnx(model: onnx.ModelProto) -> onnx.ModelProto:
     return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
 
-def _onnxruntime(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The steps of `SymbolicShapeInference.infer_shapes`, which throws a partial answer away."""
+def _onnxruntime(model: onnx.ModelProto) -> tuple[onnx.ModelProto, bool]:
+    """The steps of `SymbolicShapeInference.infer_shapes`, which raises an error where the second value is false."""
     from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference, get_opset
 
     if (get_opset(model) or 0) < 7:
         raise ValueError("onnxruntime's tool supports opset 7 and above")
     tool = SymbolicShapeInference(int_max=2**31 - 1, auto_merge=True, guess_output_rank=False, verbose=0)
+    complete = False
     tool._preprocess(model)
     while tool.run_:
-        tool._infer_impl()
+        complete = bool(tool._infer_impl())
     tool._update_output_from_vi()
-    inferred: onnx.ModelProto = tool.out_mp_
-    return inferred
+    return tool.out_mp_, complete
 
 
 def _onnx_shape_inference(model: onnx.ModelProto) -> Any:
@@ -147,7 +149,15 @@ def _read_onnx_shape_inference(model: Any) -> Shapes:
 OURS = Engine("shapesolve", "ours", "shapesolve", True, _shapesolve, _read_shapesolve)
 PEERS = (
     Engine("onnx", "onnx", "onnx", False, _onnx, _read_annotations),
-    Engine("onnxruntime", "ort", "onnxruntime", True, _onnxruntime, _read_annotations),
+    Engine(
+        "onnxruntime",
+        "ort",
+        "onnxruntime",
+        True,
+        _onnxruntime,
+        lambda result: _read_annotations(result[0]),
+        refuses=lambda result: not result[1],
+    ),
     Engine(
         "onnx-shape-inference",
         "osi",

@@ -26,10 +26,11 @@ LONG = 20.0
 
 @dataclass
 class Timing:
-    """One engine on one model: seconds per round, or why there are none."""
+    """One engine on one model: seconds per round, or why there are none; `refused`: the engine gives no answer in the end."""
 
     seconds: list[float] = field(default_factory=list)
     resolved: float = 0.0
+    refused: bool = False
     error: str | None = None
 
     @property
@@ -80,6 +81,7 @@ def _once(
         start = time.process_time()
         result = engine.infer(own)
         timing.seconds.append(time.process_time() - start)
+    timing.refused = engine.refuses(result)
     return engine.read(result) if read else None
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from .corpus import default_corpus, model_files, read_case
 from .engines import ENGINES
 from .measure import Row, measure
-from .table import cells, header, render_markdown, render_text, to_json, totals
+from .table import cells, header, render_markdown, render_text, to_json, totals, verdicts
 
 
 def arguments() -> argparse.Namespace:
@@ -59,6 +59,7 @@ def main() -> int:
         return 1
     table = header(engines), [cells(row, engines) for row in rows], totals(rows, engines)
     print(render_text(*table))
+    print(f"\n{verdicts(rows)}\n")
     for row in rows:
         for name, timing in row.timings.items():
             if timing.error:

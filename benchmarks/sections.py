@@ -18,7 +18,7 @@ from .growth import grow
 from .guard import BASELINE
 from .many import MODELS, load, scan_ratio
 from .measure import Row, measure
-from .table import cells, header, render_markdown, totals
+from .table import cells, header, render_markdown, totals, verdicts
 
 _LIMIT = 120.0
 _MEMORY = ("llama_large32_past__ts", "swin__ts", "bert_large24__ts", "wheel_light_densenet121", "mixtral__ts")
@@ -48,7 +48,7 @@ def peers_text(rows: Sequence[Row], rounds: int) -> str:
         "as fast as the best Python peer that gives 80 % of the dims; geometric means against onnxruntime and "
         f"onnx-shape-inference at least 5.\n\nMedians of {rounds} rounds in one process, engines in turns; ours includes "
         "constraints and bindings. `x peer` is the peer's time over ours. In the first rounds alone, the total of "
-        f"shapesolve is {first[OURS.name]:.2f} s, that of onnx {first['onnx']:.2f} s.\n\n{table}"
+        f"shapesolve is {first[OURS.name]:.2f} s, that of onnx {first['onnx']:.2f} s.\n\n{verdicts(rows)}\n\n{table}"
     )
 
 

@@ -14,6 +14,11 @@ from .measure import Row
 # A Python peer that answers less than this share of the dims is not one to be compared with.
 ENOUGH = 0.80
 
+#: marks the time of an engine that in the end raises an error
+REFUSED = "†"
+#: models of more nodes are those that the targets speak of
+LARGE = 200
+
 Cells = list[str]
 
 
@@ -36,6 +41,30 @@ def ratio(row: Row, peer: str | None) -> float | None:
     return theirs.ms / ours.ms
 
 
+def verdicts(rows: Sequence[Row]) -> str:
+    """What the table says of the targets, in sentences."""
+    large = [row for row in rows if row.nodes > LARGE]
+    best = [(x, row.model) for row in large if (x := ratio(row, best_peer(row))) is not None]
+    behind = [
+        f"{row.model} ({peer.label} {x:.2f}{REFUSED * row.timings[peer.name].refused})"
+        for row in large
+        for peer in PEERS
+        if peer.is_python and (x := ratio(row, peer.name)) is not None and x < 1
+    ]
+    lines = [
+        f"Of {len(best)} models over {LARGE} nodes, {sum(x >= 3 for x, _ in best)} are at least 3 times as fast as the best "
+        f"Python peer that gives {ENOUGH:.0%} of the dims; lowest: "
+        + ", ".join(f"{name} {x:.2f}" for x, name in sorted(best)[:3])
+        + ".",
+        f"Slower than a Python peer over {LARGE} nodes, whatever it answers: {', '.join(behind) or 'none'}.",
+    ]
+    if any(t.refused for row in rows for t in row.timings.values()):
+        lines.append(
+            f"{REFUSED} the peer's entry point raises an error on this model (`Incomplete symbolic shape inference`)."
+        )
+    return "\n\n".join(lines)
+
+
 def header(engines: Sequence[Engine]) -> Cells:
     """The names of the columns."""
     cells = ["model", "nodes", *(f"ms {e.label}" for e in engines)]
@@ -46,7 +75,7 @@ def header(engines: Sequence[Engine]) -> Cells:
 def cells(row: Row, engines: Sequence[Engine]) -> Cells:
     """One model."""
     timings = [row.timings[e.name] for e in engines]
-    out = [row.model, str(row.nodes), *(_number(t.ms, 2) for t in timings)]
+    out = [row.model, str(row.nodes), *(_number(t.ms, 2) + REFUSED * t.refused for t in timings)]
     out += [_number(ratio(row, e.name), 2) for e in engines if e is not OURS]
     out.append(_number(ratio(row, best_peer(row)), 2))
     return out + ["-" if t.error else f"{100 * t.resolved:.0f} %" for t in timings]
@@ -108,7 +137,13 @@ def to_json(rows: Sequence[Row], engines: Sequence[Engine], rounds: int) -> dict
                 "nodes": row.nodes,
                 "best_python_peer": best_peer(row),
                 "engines": {
-                    name: {"ms": t.ms, "seconds": t.seconds, "resolved": t.resolved, "error": t.error}
+                    name: {
+                        "ms": t.ms,
+                        "seconds": t.seconds,
+                        "resolved": t.resolved,
+                        "refused": t.refused,
+                        "error": t.error,
+                    }
                     for name, t in row.timings.items()
                 },
             }
