@@ -57,7 +57,7 @@ class Node:
         "_attributes",
         "_folder",
         "_kinds",
-        "_proto",
+        "_protos",
         "domain",
         "index",
         "inputs",
@@ -93,7 +93,7 @@ class Node:
 
     def __init__(
         self,
-        proto: onnx.NodeProto,
+        protos: Sequence[onnx.NodeProto],
         op_type: str,
         domain: str,
         overload: str,
@@ -111,7 +111,7 @@ class Node:
         self.outputs = outputs
         self.index = index
         self.subgraphs = ()
-        self._proto = proto
+        self._protos = protos
         self._folder = folder
         self.key = None
         self._attributes = _UNREAD
@@ -141,12 +141,13 @@ class Node:
         return self._kinds
 
     def _read_attributes(self) -> None:
-        if not self._proto.attribute:
+        proto = self.proto
+        if not proto.attribute:
             self._attributes, self._kinds = _NO_ATTRIBUTES, {}
             return
         graphs = dict(self.subgraphs) if self.subgraphs else {}
         values, kinds = {}, {}
-        for attribute in self._proto.attribute:
+        for attribute in proto.attribute:
             name = attribute.name
             kinds[name] = kind = attribute.type or attribute_kind(attribute)
             values[name] = self._value(attribute, kind, graphs)
@@ -155,12 +156,12 @@ class Node:
     @property
     def proto(self) -> onnx.NodeProto:
         """The protobuf it was read from; not to be changed."""
-        return self._proto
+        return self._protos[self.index]
 
     @property
     def metadata(self) -> Mapping[str, str]:
         """The `metadata_props` of the node."""
-        return read_metadata(self._proto.metadata_props)
+        return read_metadata(self.proto.metadata_props)
 
     @property
     def captures(self) -> tuple[str, ...]:

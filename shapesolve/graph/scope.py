@@ -108,12 +108,13 @@ class Scope:
         knows, learn, add = seen.issuperset, seen.update, nodes.append
         texts: set[str] = set()
         kinds = self.kinds
-        for index, proto in enumerate(self.proto.node):
+        protos = self.proto.node
+        for index, proto in enumerate(protos):
             inputs, outputs = tuple(proto.input[:]), tuple(proto.output[:])
             op_type, domain, name, overload = proto.op_type, proto.domain, proto.name, proto.overload
             if domain == "ai.onnx":
                 domain = ""
-            node = Node(proto, op_type, domain, overload, name, inputs, outputs, index, folder)
+            node = Node(protos, op_type, domain, overload, name, inputs, outputs, index, folder)
             if not knows(inputs):
                 late[index] = [name for name in inputs if name not in seen]
             kind = (op_type, domain, overload, len(inputs), len(outputs))

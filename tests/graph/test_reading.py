@@ -401,7 +401,7 @@ def test_whole_models_read(path: Path) -> None:
             assert known.issuperset(n.inputs)
             assert known.issuperset(n.captures)
             known.update(n.outputs)
-            assert len(n.attributes) == len(n._proto.attribute)
+            assert len(n.attributes) == len(n.proto.attribute)
             scopes.extend(g for _, g in n.subgraphs)
         for constant in scope.initializers.values():
             array = constant.array()
