@@ -13,6 +13,19 @@ TIMEOUT_MS = 20_000
 
 #: assignments tried by evaluation before Z3 is asked
 SEARCH_TRIES = 240
+#: of these, how many before the conditions are taken apart by cases
+FIRST_TRIES = 24
+#: cases that a question is taken apart into, and the size of the conditions in all of them together
+MAX_CASES = 16
+MAX_CASE_SIZE = 800
+#: values of one symbol, or members of an alternative, that are worth a case each
+MAX_BRANCHES = 24
+#: the largest number whose factors are tried
+MAX_FACTORED = 1 << 20
+#: inequalities kept while unknowns are eliminated
+MAX_LINEAR_ROWS = 64
+#: sizes in the table that decides conditions on one symbol
+MAX_TABLE = 1 << 14
 #: largest values that a counterexample is first looked for with
 SMALL_DOMAINS = (16, 4096)
 #: smaller values tried per symbol when a counterexample is shrunk

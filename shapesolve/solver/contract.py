@@ -250,9 +250,7 @@ class _Builder:
         if plain is None or set(plain) == set(group):
             return
         causes = frozenset[int]().union(*(conds.pop(c) for c in group))
-        exact = self.engine.entails(all_of(plain), group, cheap=True).proved and all(
-            self.engine.entails(c, plain, cheap=True).proved for c in group
-        )
+        exact = self._same(plain, group)
         for cond in plain:
             used = (
                 causes if exact else causes | {-1 - self.position[n] for n in cond.free if n in self.granted}
@@ -260,6 +258,17 @@ class _Builder:
             for part in cond.args if cond.kind == "and" else (cond,):
                 if not part.is_true:
                     conds[part] = used
+
+    def _same(self, some: Sequence[Cond], others: Sequence[Cond]) -> bool:
+        """Do two lists of conditions provably say the same, also for empty inputs?"""
+        names = set().union(*(c.free for c in (*some, *others)))
+        if len(names) == 1:
+            same = self.engine.equivalent(some, others, names.pop(), 0)
+            if same is not None:
+                return same
+        return self.engine.entails(all_of(some), others, cheap=True).proved and all(
+            self.engine.entails(c, some, cheap=True).proved for c in others
+        )
 
     def _groups(self, conds: Iterable[Cond]) -> list[list[Cond]]:
         left = dict.fromkeys(conds)
@@ -369,6 +378,10 @@ class _Builder:
         needs = cone(cond.free, [*self.stated, *self.usual])
         if len(needs) > budget.MAX_CORE_DELETION:
             return names
+        if len(names) > 1 and self._precision > 0:  # often it rests on none
+            self._precision -= 1
+            if self.engine.entails(cond, [*needs, *self.usual], cheap=True).proved:
+                return []
         for name in list(names):
             if self._precision <= 0:
                 break

@@ -16,7 +16,10 @@ from typing import Any, Literal
 from ..dims import FALSE, Cond, Dim, any_of, constant, eq, ge
 from ..dims.traverse import atoms_of
 from . import budget
-from .search import Contradiction, Model, find_model, satisfies, shrink
+from .cases import decide
+from .periods import Regular
+from .residue import Residue
+from .search import Contradiction, Model, Search, satisfies, shrink
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,9 @@ class Engine:
         self.queries = 0
         self._failures = 0
         self._memo: dict[tuple[Cond, ...], Answer] = {}
+        self._regular = Regular()
+        #: what the facts leave of questions that were answered with no
+        self._refuted: set[frozenset[Cond]] = set()
         self._cores: dict[tuple[Cond, ...], tuple[int, ...] | None] = {}
 
     # ------------------------------------------------------------------ questions
@@ -140,7 +146,7 @@ class Engine:
             return _UNSAT
         if self.shortcuts:
             try:
-                model = find_model(conds)
+                model = self._without_z3(conds)
             except Contradiction:
                 return _UNSAT
             if model is not None:
@@ -164,6 +170,26 @@ class Engine:
                 return Answer("sat", shrink(answer.model or {}, conds))
         self._failures += cheap
         return Answer("unknown", reason=reason)
+
+    def _without_z3(self, conds: Sequence[Cond]) -> Model | None:
+        """A model that evaluation meets or a division into cases finds. Raises `Contradiction` when there is none."""
+        search = Search(conds)
+        model = search.model(budget.FIRST_TRIES)
+        if model is not None:
+            return model
+        key = frozenset(Residue(search.facts).conds)
+        if key in self._refuted:
+            raise Contradiction
+        try:
+            found = decide(conds, search.facts, self._regular)
+        except Contradiction:
+            self._refuted.add(key)
+            raise
+        return search.model(budget.SEARCH_TRIES) or found
+
+    def equivalent(self, some: Sequence[Cond], others: Sequence[Cond], name: str, least: int) -> bool | None:
+        """Do two lists of conditions on one symbol hold at the same sizes of at least `least`? None: not found out."""
+        return self._regular.same(some, others, name, least) if self.shortcuts else None
 
     def _small(self, conds: tuple[Cond, ...], model: Model, limit: int) -> Model:
         """A model that a person likes to read: small numbers."""

@@ -40,6 +40,10 @@ def separate(conds: Sequence[Cond], floor: Mapping[str, Cond], engine: Engine) -
         if guess is None:
             return None
         guesses.append(guess)
+    if len(names) == 1:
+        same = engine.equivalent(guesses, conds, names[0], 1 if granted else 0)
+        if same is not None:
+            return guesses if same else None
     for guess in guesses:
         if not engine.entails(guess, [*conds, *granted], cheap=True).proved:
             return None

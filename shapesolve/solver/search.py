@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 from random import Random
 
 from ..dims import Cond, Dim, symbol
 from ..dims.traverse import atoms_of
 from . import budget
+from .compiled import Compiler
 from .facts import Facts
+from .linear import infeasible
 
 Model = dict[str, int]
 
@@ -27,28 +29,76 @@ def find_model(conds: Sequence[Cond], tries: int = budget.SEARCH_TRIES) -> Model
     """Small sizes at which all `conds` hold, or None when none was met. Raises `Contradiction` when there are
     none.
     """
+    return Search(conds).model(tries)
+
+
+class Search:
+    """Looks for small sizes at which all `conds` hold, as long as one asks for more tries.
+
+    Raises `Contradiction` when the facts, or linear combinations of what they leave, say that there are none.
+    """
+
+    def __init__(self, conds: Sequence[Cond]) -> None:
+        self.conds = conds
+        self.facts = learned(conds)
+        self._trials = self._sizes()
+
+    def model(self, tries: int) -> Model | None:
+        """The next model among that many tries."""
+        return next((m for m in islice(self._trials, tries) if m is not None), None)
+
+    def _sizes(self) -> Iterator[Model | None]:
+        """A model, or None, for each assignment tried."""
+        facts, conds = self.facts, self.conds
+        names = sorted(set().union(*(c.free for c in conds)))
+        left = [facts.cond(c) for c in conds]
+        shapes = {n: facts.dim(_symbol(n, conds)) for n in names}
+        free = sorted(set().union(*(d.free for d in shapes.values()), *(c.free for c in left)))
+        interesting = _interesting([*left, *facts.pending()])
+        pools = [_pool(name, facts, interesting, conds) for name in free]
+        holds = _Test(conds)
+        for values in _assignments(pools, budget.SEARCH_TRIES):
+            base = dict(zip(free, values, strict=True))
+            model: Model = {}
+            for name in names:
+                value = shapes[name].evaluate(base)
+                if value is None:
+                    break
+                model[name] = value
+            yield model if len(model) == len(names) and holds(model) else None
+
+
+def learned(conds: Iterable[Cond]) -> Facts:
+    """Facts that know `conds`. Raises `Contradiction` when these contradict each other."""
     facts = Facts()
     for i, cond in enumerate(conds):
         if not facts.assume(cond, i):
             raise Contradiction
-    names = sorted(set().union(*(c.free for c in conds)))
-    left = [facts.cond(c) for c in conds]
-    free = sorted(set().union(*(facts.dim(_symbol(n, conds)).free for n in names), *(c.free for c in left)))
-    shapes = {n: facts.dim(_symbol(n, conds)) for n in names}
-    interesting = _interesting([*left, *facts.pending()])
-    pools = [_pool(name, facts, interesting, conds) for name in free]
-    for values in _assignments(pools, tries):
-        base = dict(zip(free, values, strict=True))
-        model: Model = {}
-        for name in names:
-            value = shapes[name].evaluate(base)
-            if value is None:
-                break
-            model[name] = value
-        else:
-            if satisfies(model, conds):
-                return model
-    return None
+    left = dict.fromkeys(facts.cond(c) for c in facts.pending())
+    if any(c.is_false for c in left) or infeasible(left, facts.bounds):
+        raise Contradiction
+    return facts
+
+
+class _Test:
+    """Do conditions hold at some sizes, and is each symbol a size where it must be one?"""
+
+    def __init__(self, conds: Sequence[Cond]) -> None:
+        compiler = Compiler()
+        self.tests = [(compiler.test(c), c) for c in conds]
+        self.least: dict[str, int | None] = {}
+        for c in conds:
+            _lower_bounds(c, self.least)
+
+    def __call__(self, model: Mapping[str, int]) -> bool:
+        for test, cond in self.tests:
+            try:
+                held: bool | None = test(model)
+            except (KeyError, ZeroDivisionError):
+                held = cond.evaluate(model)
+            if held is not True:
+                return False
+        return all(lo is None or model[name] >= lo for name, lo in self.least.items())
 
 
 def satisfies(model: Mapping[str, int], conds: Iterable[Cond]) -> bool:

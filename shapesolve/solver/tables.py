@@ -24,16 +24,23 @@ def truth_table(cond: Cond, sizes: Mapping[str, Sizes]) -> Truth:
 
     Raises `Inexact` when a value may not fit, `KeyError` when a symbol is missing.
     """
-    with np.errstate(all="ignore"):
-        return np.asarray(_Table(sizes).holds(cond))
+    return Table(sizes).truth(cond)
 
 
-class _Table:
+class Table:
+    """Truth tables of several conditions at the same sizes; parts that they share are evaluated once."""
+
     def __init__(self, sizes: Mapping[str, Sizes]) -> None:
         self.sizes = sizes
         self.memo: dict[Atom, tuple[Any, Any]] = {}
 
+    def truth(self, cond: Cond) -> Truth:
+        """See `truth_table`."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.holds(cond))
+
     def holds(self, cond: Cond) -> Any:
+        """The same, as numpy gives it."""
         kind = cond.kind
         if kind in ("true", "false"):
             return np.bool_(kind == "true")
@@ -49,20 +56,21 @@ class _Table:
 
     def dim(self, dim: Dim) -> tuple[Any, Any]:
         """Values, and where they exist (True: everywhere)."""
-        total: Any = np.int64(_fit(dim.const))
+        total: Any = np.int64(fit(dim.const))
         defined: Any = True
         for mono, c in dim.terms:
-            term: Any = np.int64(_fit(c))
+            term: Any = np.int64(fit(c))
             for atom in mono:
                 value, there = self.atom(atom)
-                _fit(_peak(term) * _peak(value))
+                fit(peak(term) * peak(value))
                 term = term * value
                 defined = _and(defined, there)
-            _fit(_peak(total) + _peak(term))
+            fit(peak(total) + peak(term))
             total = total + term
         return total, defined
 
     def atom(self, atom: Atom) -> tuple[Any, Any]:
+        """The same for an atom, remembered."""
         found = self.memo.get(atom)
         if found is None:
             found = self.memo[atom] = self._atom(atom.kind, atom.args)
@@ -96,12 +104,14 @@ def _and(a: Any, b: Any) -> Any:
     return b if a is True else a if b is True else np.logical_and(a, b)
 
 
-def _peak(values: Any) -> int:
+def peak(values: Any) -> int:
+    """The largest magnitude among some numbers."""
     array = np.asarray(values)
     return max(abs(int(array.max())), abs(int(array.min())))
 
 
-def _fit(value: int) -> int:
+def fit(value: int) -> int:
+    """`value`, if 64 bits hold it with room to spare; raises `Inexact`."""
     if abs(value) >= _SAFE:
         raise Inexact(str(value))
     return value
