@@ -20,9 +20,11 @@ class InputChecker:
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
         self.declared: list[tuple[str, tuple[tuple[str | None, int | None, Dim], ...]]] = []
+        alike: dict[tuple[Dim, ...], tuple[tuple[str | None, int | None, Dim], ...]] = {}
         for name, known in analysis.inputs.items():
             if isinstance(known, Tensor) and known.shape is not None:
-                self.declared.append((name, tuple([(d.name, d.value, d) for d in known.shape])))
+                dims = tuple([(d.name, d.value, d) for d in known.shape])
+                self.declared.append((name, alike.setdefault(tuple(known.shape), dims)))
         said = [c.cond.free for c in analysis.constraints if c.role in ("user", "assumption")]
         self.tied = frozenset[str]().union(*said)
         self.checker = Checker(analysis.constraints, analysis.facts)
@@ -32,10 +34,14 @@ class InputChecker:
         sizes: dict[str, int] = {}
         wrong: list[Violation] = []
         later: list[tuple[str, int, Dim, int]] = []
+        fit: dict[
+            int, Sequence[int]
+        ] = {}  # by the identity of what is declared: the inputs of a cache are all alike
         for name, dims in self.declared:
             given = shapes.get(name)
-            if given is None:
+            if given is None or fit.get(id(dims)) == given:
                 continue
+            found = len(wrong) + len(later)
             if len(given) != len(dims):
                 wrong.append(_misfit(f"{name} needs rank {len(dims)}, but it is {list(given)}"))
                 continue
@@ -47,6 +53,8 @@ class InputChecker:
                     wrong.append(
                         _misfit(f"{name}[{axis}] is {size}, but {label} is {sizes[label]} in another input")
                     )
+            if found == len(wrong) + len(later):
+                fit[id(dims)] = given
         for name, axis, d, size in later:
             if (
                 not d.terms and d.const != size

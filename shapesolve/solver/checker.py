@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..dims import Cond, Dim, Substitution
 from .compiled import Compiler, Test
+from .completions import Completions
 from .constraint import Constraint, Role
 from .constraints import Stated, all_rows, need
 from .facts import Facts, is_generated
@@ -50,7 +51,7 @@ class Checker:
         merged: dict[Cond, list[int]] = {}
         for same in numbers.values():
             merged.setdefault(need(constraints.rows[same[0]]), []).extend(same)
-        compiler = Compiler()
+        compiler = Compiler(merged)
         self._tests: list[tuple[Test, Cond, list[int]]] = [
             (compiler.test(cond), cond, same) for cond, same in merged.items() if not cond.is_true
         ]
@@ -66,6 +67,8 @@ class Checker:
         for n, row in constraints.stated() if ours else ():
             if (row.role in roles or row.role == "definition") and not ours.isdisjoint(row.cond.free):
                 self._on_data.setdefault(need(row), n)
+        needs = (*(cond for _, cond, _ in self._tests), *self._on_data)
+        self._completions = Completions(needs, compiler) if ours else None
         self._names = sorted(set(names).union(*(cond.free for cond in self._on_data)))
         self._found: dict[tuple[int | None, ...], list[tuple[int, Cond, list[int]]]] = {}
 
@@ -92,6 +95,9 @@ class Checker:
         self._found.clear()
 
     def _find(self, sizes: Mapping[str, int]) -> list[tuple[int, Cond, list[int]]]:
+        sizes = dict(sizes)  # compiled parts remember their values by the identity of what they were given
+        if self._completions is not None and self._completions.exists(sizes):
+            return []
         found: list[tuple[int, Cond, list[int]]] = []
         for test, cond, numbers in self._tests:
             try:

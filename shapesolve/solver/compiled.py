@@ -7,7 +7,7 @@ nevertheless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..dims import Atom, Cond, Dim
@@ -18,11 +18,16 @@ Test = Callable[[Sizes], bool]
 
 
 class Compiler:
-    """Compiles conditions; parts that they share are compiled once."""
+    """Compiles conditions; parts that they share are compiled once.
 
-    def __init__(self) -> None:
+    Parts that occur several times in `shared` are also evaluated once per mapping of sizes: it must not be changed
+    between two uses.
+    """
+
+    def __init__(self, shared: Iterable[Cond] = ()) -> None:
         self._dims: dict[Dim, Size] = {}
         self._atoms: dict[Atom, Size] = {}
+        self._shared = _repeated(shared)
 
     def test(self, cond: Cond) -> Test:
         """A function that says whether `cond` holds."""
@@ -43,7 +48,10 @@ class Compiler:
         """A function that gives the size of `dim`."""
         found = self._dims.get(dim)
         if found is None:
-            found = self._dims[dim] = self._sum(dim)
+            found = self._sum(dim)
+            if dim in self._shared:
+                found = _remembered(found)
+            self._dims[dim] = found
         return found
 
     def _sum(self, dim: Dim) -> Size:
@@ -85,7 +93,10 @@ class Compiler:
     def _atom(self, atom: Atom) -> Size:
         found = self._atoms.get(atom)
         if found is None:
-            found = self._atoms[atom] = self._compiled_atom(atom.kind, atom.args)
+            found = self._compiled_atom(atom.kind, atom.args)
+            if atom in self._shared:
+                found = _remembered(found)
+            self._atoms[atom] = found
         return found
 
     def _compiled_atom(self, kind: str, args: tuple[Any, ...]) -> Size:
@@ -106,6 +117,46 @@ class Compiler:
                 return lambda sizes: n(sizes) // k
             return lambda sizes: n(sizes) // d(sizes)
         return _broadcast(dims)
+
+
+def _repeated(conds: Iterable[Cond]) -> set[Dim | Atom]:
+    """Sums and atoms that take some work and occur in several places."""
+    places: dict[Dim | Atom, int] = {}
+    stack: list[Any] = list(conds)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Cond):
+            stack += node.args
+            continue
+        if isinstance(node, Dim) and len(node.terms) == 1 and not node.const:
+            stack += node.terms[0][0]
+            continue
+        if isinstance(node, Atom) and node.kind == "sym":
+            continue
+        seen = places[node] = places.get(node, 0) + 1
+        if seen == 1:
+            stack += node.args if isinstance(node, Atom) else [a for mono, _ in node.terms for a in mono]
+    return {node for node, seen in places.items() if seen > 1 and not _is_light(node)}
+
+
+def _is_light(node: Dim | Atom) -> bool:
+    """Is it evaluated as fast as it is looked up?"""
+    return isinstance(node, Dim) and len(node.terms) <= 1
+
+
+def _remembered(size: Size) -> Size:
+    """The same function, evaluated once for the same mapping."""
+    last: tuple[Sizes | None, int] = (None, 0)
+
+    def looked_up(sizes: Sizes) -> int:
+        nonlocal last
+        known, value = last
+        if known is not sizes:
+            value = size(sizes)
+            last = (sizes, value)
+        return value
+
+    return looked_up
 
 
 def _joined(kind: str, tests: list[Test]) -> Test:
