@@ -17,7 +17,7 @@ SEARCH_TRIES = 240
 FIRST_TRIES = 24
 #: cases that a question is taken apart into, and the size of the conditions in all of them together
 MAX_CASES = 16
-MAX_CASE_SIZE = 800
+MAX_CASE_SIZE = 400
 #: values of one symbol, or members of an alternative, that are worth a case each
 MAX_BRANCHES = 24
 #: the largest number whose factors are tried

@@ -24,7 +24,7 @@ class Compiler:
     between two uses.
     """
 
-    def __init__(self, shared: Iterable[Cond] = ()) -> None:
+    def __init__(self, shared: Iterable[Cond | Dim] = ()) -> None:
         self._dims: dict[Dim, Size] = {}
         self._atoms: dict[Atom, Size] = {}
         self._shared = _repeated(shared)
@@ -119,7 +119,7 @@ class Compiler:
         return _broadcast(dims)
 
 
-def _repeated(conds: Iterable[Cond]) -> set[Dim | Atom]:
+def _repeated(conds: Iterable[Cond | Dim]) -> set[Dim | Atom]:
     """Sums and atoms that take some work and occur in several places."""
     places: dict[Dim | Atom, int] = {}
     stack: list[Any] = list(conds)

@@ -6,7 +6,7 @@ conditions alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, product
 from random import Random
@@ -14,7 +14,7 @@ from random import Random
 from ..dims import Cond, Dim, symbol
 from ..dims.traverse import atoms_of
 from . import budget
-from .compiled import Compiler
+from .compiled import Compiler, Size
 from .facts import Facts
 from .linear import infeasible
 
@@ -56,16 +56,30 @@ class Search:
         free = sorted(set().union(*(d.free for d in shapes.values()), *(c.free for c in left)))
         interesting = _interesting([*left, *facts.pending()])
         pools = [_pool(name, facts, interesting, conds) for name in free]
-        holds = _Test(conds)
+        compiler = Compiler((*conds, *shapes.values()))
+        holds = _Test(conds, compiler)
+        formulas = [(name, _forgiving(compiler.dim(d), d)) for name, d in shapes.items()]
         for values in _assignments(pools, budget.SEARCH_TRIES):
             base = dict(zip(free, values, strict=True))
             model: Model = {}
-            for name in names:
-                value = shapes[name].evaluate(base)
+            for name, size in formulas:
+                value = size(base)
                 if value is None:
                     break
                 model[name] = value
             yield model if len(model) == len(names) and holds(model) else None
+
+
+def _forgiving(size: Size, dim: Dim) -> Callable[[Model], int | None]:
+    """`size`, or what `dim` says where that fails."""
+
+    def value(sizes: Model) -> int | None:
+        try:
+            return size(sizes)
+        except (KeyError, ZeroDivisionError):
+            return dim.evaluate(sizes)
+
+    return value
 
 
 def learned(conds: Iterable[Cond]) -> Facts:
@@ -83,8 +97,7 @@ def learned(conds: Iterable[Cond]) -> Facts:
 class _Test:
     """Do conditions hold at some sizes, and is each symbol a size where it must be one?"""
 
-    def __init__(self, conds: Sequence[Cond]) -> None:
-        compiler = Compiler()
+    def __init__(self, conds: Sequence[Cond], compiler: Compiler) -> None:
         self.tests = [(compiler.test(c), c) for c in conds]
         self.least: dict[str, int | None] = {}
         for c in conds:
