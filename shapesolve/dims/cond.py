@@ -90,10 +90,11 @@ class Cond:
         """The condition with its dims replaced."""
         if not self.args:
             return self
-        if self.kind == "and":
-            return all_of(a.map_dims(change) for a in self.args)
-        if self.kind == "or":
-            return any_of(a.map_dims(change) for a in self.args)
+        if self.kind in ("and", "or"):
+            parts = tuple([a.map_dims(change) for a in self.args])
+            if parts == self.args:
+                return self
+            return all_of(parts) if self.kind == "and" else any_of(parts)
         new = change(self.args[0])
         return self if new is self.args[0] else _relation(self.kind, new)
 
@@ -341,15 +342,10 @@ def solve_for_symbol(d: Dim, prefer: Callable[[str], Any] | None = None) -> tupl
 
     Among several candidates the largest `prefer` key is eliminated (by default the last name in order).
     """
-    best: tuple[Any, str, Dim] | None = None
-    for mono, c in d.terms:
-        if len(mono) != 1 or mono[0].kind != "sym" or c not in (1, -1):
-            continue
-        name = mono[0].args[0]
-        rest = d - make_dim(((mono, c),), 0)
-        if name in rest.free:
-            continue
-        key = prefer(name) if prefer else name
-        if best is None or key > best[0]:
-            best = (key, name, rest.scale(-c))
-    return None if best is None else (best[1], best[2])
+    alone = [t for t in d.terms if len(t[0]) == 1 and t[0][0].kind == "sym" and t[1] in (1, -1)]
+    alone.sort(key=lambda t: (prefer or str)(t[0][0].args[0]), reverse=True)
+    for term in alone:
+        name, rest = term[0][0].args[0], make_dim(tuple([t for t in d.terms if t is not term]), d.const)
+        if name not in rest.free:
+            return name, rest.scale(-term[1])
+    return None

@@ -83,6 +83,8 @@ def make_atom(kind: str, *args: Any) -> Atom:
             atom.order = (0, args[0], -1 if args[1] is None else args[1])
         else:
             atom.size = 1 + sum(a.size for a in args)
+            if kind == "broadcast":  # each of its sizes is compared with each other one
+                atom.size += (len(args) - 1) * (len(args) - 2) // 2
             atom.free = frozenset().union(*(a.free for a in args))
             atom.order = (atom.size, kind, *(a.order for a in args))
         _ATOMS[key] = weakref.ref(atom, _dropper(_ATOMS, key))

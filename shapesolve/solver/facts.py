@@ -50,6 +50,7 @@ class Facts:
     def __init__(self) -> None:
         self.version = 0
         self.substitution: dict[str, Dim] = {}
+        self._values: dict[str, Dim] = {}  # what was last found for each replaced symbol
         self.intervals = Known()
         self.divisors: dict[Dim, int] = {}
         self.causes: dict[str, Causes] = {}
@@ -74,27 +75,38 @@ class Facts:
             return d
         found: Dim | None = self._memo.get(d)
         if found is None:
+            leaves = self._leaves(d.free)
             try:
                 found = self._simplified(d)
             except DimTooLarge:
                 found = d
-            self._memo.keep(d, found, self._behind(d.free))
+            self._memo.keep(d, found, leaves)
         return found
 
-    def _behind(self, names: frozenset[str]) -> Iterable[str]:
-        """The symbols, and those of the expressions that they were replaced by."""
-        substitution = self.substitution
-        if substitution.keys().isdisjoint(names):
+    def _leaves(self, names: frozenset[str]) -> Iterable[str]:
+        """The symbols, each replaced one by those of the expression that it stands for now.
+
+        That expression is kept, so that a long chain of replacements is followed once, and without recursion.
+        """
+        values, touched, memo = self._values, self._touched, self._memo
+        if values.keys().isdisjoint(names):
             return names
-        seen: dict[str, None] = dict.fromkeys(names)
-        stack = list(names)
+        stack = [name for name in names if name in values]
+        entered: set[str] = set()
         while stack:
-            to = substitution.get(stack.pop())
-            if to is not None:
-                new = [name for name in to.free if name not in seen]
-                seen.update(dict.fromkeys(new))
-                stack += new
-        return seen
+            to = values[stack[-1]]
+            if touched.isdisjoint(to.free):
+                stack.pop()
+            elif stack[-1] in entered or to in memo:
+                values[stack.pop()] = self.dim(to)
+            else:
+                entered.add(stack[-1])
+                stack += [name for name in to.free if name in values]
+        leaves = {name: None for name in names if name not in values}
+        for name in names:
+            if name in values:
+                leaves.update(dict.fromkeys(values[name].free))
+        return leaves
 
     def cond(self, c: Cond) -> Cond:
         """`c` read through the facts, decided where bounds decide it."""
@@ -138,7 +150,7 @@ class Facts:
 
     def _atom(self, atom: Atom) -> Dim:
         if atom.kind == "sym":
-            to = self.substitution.get(atom.args[0])
+            to = self._values.get(atom.args[0])
             return of_atom(atom) if to is None else self.dim(to)
         if self._touched.isdisjoint(atom.free):
             return of_atom(atom)
@@ -307,7 +319,7 @@ class Facts:
         lo, hi = self.intervals.pop(name, (None, None))
         intrinsic = _intrinsic_lo(name, to)
         causes = causes | self.causes.get(name, _NONE)
-        self.substitution[name] = to
+        self.substitution[name] = self._values[name] = to
         self.causes[name] = causes
         self._changed((name,))
         for bound in {b for b in (lo, intrinsic) if b is not None}:

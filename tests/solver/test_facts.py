@@ -6,6 +6,7 @@ import pytest
 
 from shapesolve.dims import FALSE, constant, divides, eq, ge, le, parse_cond, symbol
 from shapesolve.solver.engine import Engine
+from shapesolve.solver.facts import Facts
 from shapesolve.solver.residue import Residue, unsimplified
 
 from .building import random_dim, random_system, system
@@ -87,3 +88,15 @@ def test_a_condition_that_is_refused_leaves_no_trace():
     assert 9 in facts.contradiction
     assert facts.assume(parse_cond("b == 3"), 10)
     assert str(facts.dim(symbol("a"))) == "2"
+
+
+def test_long_chains_of_equalities_are_followed_without_recursion():
+    facts, last = Facts(), 3000
+    for i in range(last + 1):
+        facts.introduce(f"s{i:04}")
+    for i in range(last, 0, -1):
+        assert facts.assume(eq(symbol(f"s{i:04}"), symbol(f"s{i - 1:04}")), i)
+    assert facts.dim(symbol(f"s{last:04}")) is symbol("s0000")
+    assert facts.assume(eq(symbol("s0000"), 7), last + 1)
+    assert facts.dim(symbol(f"s{last:04}") + symbol("s1500")).value == 14
+    assert not facts.assume(eq(symbol(f"s{last - 1:04}"), 8), last + 2)
