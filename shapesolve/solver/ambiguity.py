@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..dims import Cond, Dim, eq
 from . import budget
 from .constraints import Stated
-from .engine import Engine, nearby
+from .engine import Engine, by_symbol, nearby
 from .facts import Facts
 from .residue import Residue
 
@@ -74,8 +74,9 @@ def find_ambiguities(
         if key is not None:
             sites.setdefault(key, {})[node] = None
     found = []
+    links = by_symbol(residue.conds)
     for key, (a, b) in pairs.items():
-        cases = _possible_cases(a, b, residue, engine)
+        cases = _possible_cases(a, b, residue, links, engine)
         if len(cases) > 1:
             found.append(Ambiguity((a, b), tuple(cases), tuple(sites[key]), str(_suggested(cases, a, b))))
     return tuple(found)
@@ -87,17 +88,19 @@ def _is_settled(a: Dim, b: Dim, strict: bool) -> bool:
     return (a.value is not None or b.value is not None) and not strict
 
 
-def _possible_cases(a: Dim, b: Dim, residue: Residue, engine: Engine) -> list[Case]:
+def _possible_cases(
+    a: Dim, b: Dim, residue: Residue, links: Mapping[str, Sequence[Cond]], engine: Engine
+) -> list[Case]:
     """The cases that the constraints leave; one that is not excluded stays."""
     cases = []
-    near = nearby(a.free | b.free, residue.conds)
+    near = nearby(a.free | b.free, links)
     for cond, result in ((eq(a, b), a), (eq(a, 1), b), (eq(b, 1), a)):
         if residue.facts.cond(cond).is_false:
             continue
         different = () if cond is eq(a, b) else (~eq(a, b),)
         answer = engine.satisfiable([*near, cond, *different], cheap=True)
         if not answer.unsat:
-            example = residue.complete(answer.model or {})
+            example = {} if answer.model is None else residue.complete(answer.model)
             cases.append(Case(cond, result, {} if residue.violates(example) else example))
     return cases
 

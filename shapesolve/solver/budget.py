@@ -54,3 +54,13 @@ MAX_CORE_NODES = 64
 MAX_EQUALITY_QUERIES = 48
 #: conditions that a cheap question takes into account, the nearest ones first
 MAX_NEAR = 32
+#: conditions that say something of the very symbols of a question: no more of them are near
+MAX_MET = 64
+#: so many are taken as they are; beyond, the nearest ones only
+MAX_CHEAP = 64
+#: relations in all cheap questions of one purpose; beyond it, no more are answered
+MAX_CHEAP_WORK = 4000
+#: relations in all searches for sizes that break one contract term alone
+MAX_WITNESS_WORK = 4000
+#: pairs of sizes that broadcasts compare in one question; a question with more has no answer
+MAX_PAIRS = 2000

@@ -18,7 +18,7 @@ from ..dims.traverse import atoms_of
 from . import budget
 from .constraint import Role
 from .constraints import ConstraintSet, Stated, all_rows, need
-from .engine import Engine, cone
+from .engine import Engine, by_symbol, cone, nearby
 from .facts import Causes, Facts, is_generated
 from .invert import separate
 from .plain import (
@@ -299,11 +299,8 @@ class _Builder:
 
     def _drop_impossible(self, conds: dict[Cond, Causes], cond: Cond, others: Sequence[Cond]) -> None:
         """An alternative without the members that the other conditions exclude."""
-        left = [
-            c
-            for c in cond.args
-            if not self.engine.satisfiable([*cone(cond.free, others), c], cheap=True).unsat
-        ]
+        close = nearby(cond.free, by_symbol(others), budget.MAX_CHEAP)
+        left = [c for c in cond.args if not self.engine.satisfiable([*close, c], cheap=True).unsat]
         if left and len(left) < len(cond.args):
             causes = conds.pop(cond)
             used = {-1 - self.position[n] for n in cond.free if n in self.granted}

@@ -8,7 +8,7 @@ answers the easy questions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
@@ -70,6 +70,7 @@ class Engine:
         self.rlimit, self.shortcuts = rlimit, shortcuts
         self.queries = 0
         self._failures = 0
+        self._work = 0  # relations in cheap questions so far
         self._memo: dict[tuple[Cond, ...], Answer] = {}
         self._regular = Regular()
         #: what the facts leave of questions that were answered with no
@@ -83,12 +84,16 @@ class Engine:
         if goal.is_true:
             return Verdict("proved")
         negated = ~goal
-        answer = self._component([negated, *cone(negated.free, given)], cheap)
+        linked = cone(negated.free, given)
+        partly = cheap and len(linked) > budget.MAX_CHEAP
+        if partly:
+            linked = nearby(negated.free, by_symbol(linked))
+        answer = self._component([negated, *linked], cheap)
         if answer.unsat:
             return Verdict("proved")
-        if answer.sat:
+        if answer.sat and not partly:
             return Verdict("refuted", answer.model)
-        return Verdict("unknown", reason=answer.reason)
+        return Verdict("unknown", reason=answer.reason or "only the nearest conditions were considered")
 
     def satisfiable(self, conds: Iterable[Cond], *, cheap: bool = False) -> Answer:
         """Can all `conds` hold together? A model binds every symbol in them."""
@@ -133,11 +138,17 @@ class Engine:
 
     def _component(self, conds: Iterable[Cond], cheap: bool) -> Answer:
         stated = {c for c in conds if not c.is_true}
+        if broadcast_pairs(stated) > budget.MAX_PAIRS:
+            return Answer("unknown", reason="too many sizes are broadcast against each other")
         key = tuple(sorted(stated.union(legal_broadcasts(stated)), key=_order))
         if not key:
             return Answer("sat", {})
         found = self._memo.get(key)
         if found is None or (found.kind == "unknown" and not cheap):
+            if cheap:
+                self._work += sum(max(len(c.args), 1) for c in key)
+                if self._work > budget.MAX_CHEAP_WORK:
+                    return Answer("unknown", reason="too many questions of this kind were asked")
             found = self._memo[key] = self._answer(key, cheap)
         return found
 
@@ -238,12 +249,18 @@ class Engine:
         return guess
 
 
-def cone(names: Iterable[str], conds: Iterable[Cond]) -> list[Cond]:
-    """Those of `conds` that are connected to the symbols `names`, directly or through others."""
-    waiting: dict[str, list[Cond]] = {}
+def by_symbol(conds: Iterable[Cond]) -> dict[str, list[Cond]]:
+    """The conditions about each symbol."""
+    found: dict[str, list[Cond]] = {}
     for c in dict.fromkeys(conds):
         for name in sorted(c.free):
-            waiting.setdefault(name, []).append(c)
+            found.setdefault(name, []).append(c)
+    return found
+
+
+def cone(names: Iterable[str], conds: Iterable[Cond]) -> list[Cond]:
+    """Those of `conds` that are connected to the symbols `names`, directly or through others."""
+    waiting = by_symbol(conds)
     found: dict[Cond, None] = {}
     stack, seen = list(names), set(names)
     while stack:
@@ -255,19 +272,26 @@ def cone(names: Iterable[str], conds: Iterable[Cond]) -> list[Cond]:
     return sorted(found, key=_order)
 
 
-def nearby(names: Iterable[str], conds: Iterable[Cond], most: int = budget.MAX_NEAR) -> list[Cond]:
-    """The part of the `cone` that is fewest steps away, up to about `most` conditions."""
-    left = dict.fromkeys(conds)
-    reached = set(names)
-    found: list[Cond] = []
-    while left and len(found) < most:
-        step = [c for c in left if not c.free.isdisjoint(reached)]
-        if not step or (found and len(found) + len(step) > most):
+def nearby(
+    names: Iterable[str], links: Mapping[str, Sequence[Cond]], most: int = budget.MAX_NEAR
+) -> list[Cond]:
+    """The part of the `cone` that is fewest steps away, up to about `most` conditions; `links`: see `by_symbol`.
+
+    All that the first step meets count as near; of very many, those that say the most about `names`.
+    """
+    first = edge = set(names)
+    reached = set(edge)
+    found: dict[Cond, None] = {}
+    while edge and len(found) < most:
+        step = {c: None for name in sorted(edge) for c in links.get(name, ()) if c not in found}
+        if found and len(found) + len(step) > most:
             break
-        for c in step:
-            del left[c]
-            reached |= c.free
-        found += step
+        if len(step) > budget.MAX_MET:
+            ranked = sorted(step, key=lambda c: (len(c.free - first), c.order))
+            step = dict.fromkeys(ranked[: budget.MAX_MET])
+        found.update(step)
+        edge = set().union(*(c.free for c in step)) - reached
+        reached |= edge
     return sorted(found, key=_order)
 
 
@@ -282,6 +306,11 @@ def components(conds: Iterable[Cond]) -> list[list[Cond]]:
             del left[c]
         groups.append(group)
     return groups
+
+
+def broadcast_pairs(conds: Iterable[Cond]) -> int:
+    """How many pairs of sizes the broadcasts in `conds` compare."""
+    return sum(len(a.args) * (len(a.args) - 1) // 2 for a in atoms_of(*conds) if a.kind == "broadcast")
 
 
 def legal_broadcasts(conds: Iterable[Cond]) -> list[Cond]:

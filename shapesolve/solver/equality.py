@@ -8,7 +8,7 @@ from typing import TypeVar, overload
 
 from ..dims import Dim, Shape, eq, symbol
 from . import budget
-from .engine import Engine, cone, nearby
+from .engine import Engine, by_symbol, cone, nearby
 from .facts import Facts, is_generated
 from .residue import Residue
 from .search import Contradiction, Model, find_model
@@ -140,7 +140,7 @@ def _merge(
     classes: dict[Dim, dict[Dim, None]], groups: Iterable[Sequence[Dim]], residue: Residue, engine: Engine
 ) -> None:
     """Join the classes of those members of each group that are proved equal to an earlier one."""
-    queries = 0
+    queries, links = 0, by_symbol(residue.conds)
     for group in groups:
         kept: list[Dim] = []
         for d in sorted(group, key=lambda d: d.order):
@@ -149,7 +149,7 @@ def _merge(
                     return
                 queries += 1
                 goal = residue.facts.cond(eq(d, other))
-                given = nearby(d.free | other.free, residue.conds)
+                given = nearby(d.free | other.free, links)
                 if engine.entails(goal, given, cheap=True).proved:
                     classes[other].update(classes.pop(d))
                     break

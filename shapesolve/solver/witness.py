@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..dims import Cond
-from .compiled import Compiler
+from . import budget
+from .compiled import Compiler, Test
+from .engine import by_symbol
 from .search import Contradiction, Model, find_model
 
 _POINTS = 24
@@ -18,18 +20,27 @@ def needed_by(
 ) -> dict[Cond, set[int]]:
     """For each term, the numbers of the requirements that fail at some size that breaks this term alone.
 
-    Terms for which no such size was found are absent: their causes must do.
+    Terms for which no such size was found are absent: their causes must do. So are the last of very many terms.
     """
     compiler = Compiler()
-    tests = [(compiler.test(c), c.free, n) for c, n in needs.items()]
+    links, nodes = by_symbol((*terms, *given)), by_symbol(needs)
+    position = {c: i for i, c in enumerate((*terms, *given))}
+    tests: dict[Cond, Test] = {}
     found: dict[Cond, set[int]] = {}
+    work = 0
     for term in terms:
-        others = [c for c in (*terms, *given) if c is not term]
-        near = [(test, n) for test, free, n in tests if not free.isdisjoint(term.free)]
-        beside = set().union(*(free for _, free, _ in tests if not free.isdisjoint(term.free)))
-        names = _connected(term.free | beside, others)
-        others = [c for c in others if not c.free.isdisjoint(names)]
+        asked = {c: None for name in sorted(term.free) for c in nodes.get(name, ())}
+        beside = set().union(*(c.free for c in asked))
+        others, names = _connected(term.free | beside, links)
+        others = sorted((c for c in others if c is not term), key=position.__getitem__)
         others += [c for n, c in granted.items() if n in names]
+        work += sum(max(len(c.args), 1) for c in others)
+        if work > budget.MAX_WITNESS_WORK:
+            break
+        for c in asked:
+            if c not in tests:
+                tests[c] = compiler.test(c)
+        near = [(tests[c], needs[c]) for c in asked]
         hit: set[int] = set()
         for found_point in _points(term, others):
             point = {**dict.fromkeys(beside, _ELSEWHERE), **found_point}
@@ -44,16 +55,18 @@ def needed_by(
     return found
 
 
-def _connected(names: Iterable[str], conds: Iterable[Cond]) -> set[str]:
-    reached, left = set(names), list(conds)
-    grown = True
-    while grown:
-        grown = False
-        for c in left:
-            if not c.free.isdisjoint(reached) and not c.free <= reached:
+def _connected(names: Iterable[str], links: Mapping[str, Sequence[Cond]]) -> tuple[list[Cond], set[str]]:
+    """The conditions that are connected to the symbols, and all their symbols."""
+    found: dict[Cond, None] = {}
+    reached = set(names)
+    stack = sorted(reached)
+    while stack:
+        for c in links.get(stack.pop(), ()):
+            if c not in found:
+                found[c] = None
+                stack += c.free - reached
                 reached |= c.free
-                grown = True
-    return reached
+    return list(found), reached
 
 
 def _points(term: Cond, others: Sequence[Cond]) -> Iterator[Model]:

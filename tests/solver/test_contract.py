@@ -265,3 +265,11 @@ def test_a_thousand_requirements_are_soon_read():
     c = find_contract(s.constraints, s.facts, ["height", "width", "past", "seq", "total"])
     assert time.perf_counter() - start < 2  # about 0.1 s on an idle machine
     assert str(c) == "width >= 32, past + seq <= 512, height % 32 == 0, total == 1 or total == past + seq"
+
+
+def test_many_terms_on_one_symbol_end_in_bounded_work():
+    names = [f"s{i}" for i in range(150)]
+    found = contract(" ".join(names), *(f"{name} == s0" for name in names[1:]))
+    assert len(found) == 149
+    assert found.holds(dict.fromkeys(names, 5))
+    assert found.holds({**dict.fromkeys(names, 5), "s149": 6}) is False
