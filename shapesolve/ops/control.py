@@ -39,6 +39,8 @@ _INT64, _BOOL = 7, 9
 _ENDLESS = 2**62
 #: loops inside loops whose carried values are followed; deeper ones are left open
 _MAX_REHEARSING = 3
+#: bodies that deep inside others are rehearsed only where nothing else is: the work of a nest must not multiply
+_DEEP = 5
 
 
 def lower_inside(
@@ -156,7 +158,7 @@ def _given(op: Op, trip: Dim, carried: Seq[Known | None]) -> list[Known | None]:
 def _rehearse(op: Op, carried: Carried, trip: Dim) -> Cond | None:
     """Find carried values that the body keeps up; the condition that it gives then."""
     walk = op.walk
-    if walk.rehearsing >= _MAX_REHEARSING:
+    if walk.rehearsing >= (_MAX_REHEARSING if walk.scope.depth < _DEEP else 1):
         carried.give_up()
         return None
     while True:
