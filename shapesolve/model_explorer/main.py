@@ -6,7 +6,6 @@ model-explorer model.onnx --extensions=shapesolve.model_explorer
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,8 @@ from model_explorer import graph_builder as gb
 
 from ..analysis import analyze
 from ..report.names import dtype_name, shape_text
+from ..report.text import counted
+from .namespaces import namespaces
 
 if TYPE_CHECKING:
     from ..analysis import Analysis, Finding
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 _COLOURS = {"error": "#f4b6b6", "warning": "#fbe3a6", "info": "#cfe4f7"}
 _RANKS = {"error": 0, "warning": 1, "info": 2}
 _MAX_ATTRIBUTE = 200
+_MAX_TERMS = 20
+#: more inputs (or outputs) of a graph than these are folded into one box
+_MANY_ENDS = 12
 
 
 class ShapesolveAdapter(Adapter):  # type: ignore[misc]
@@ -45,7 +49,19 @@ def graphs_of(analysis: Analysis) -> list[gb.Graph]:
     """Model Explorer's graphs for an analysis."""
     writer = _Writer(analysis)
     writer.write(analysis.model.graph, "", analysis.model.graph.name or "main")
+    writer.graphs[0].groupNodeAttributes = {"": _about(analysis)}
     return writer.graphs
+
+
+def _about(analysis: Analysis) -> dict[str, str]:
+    """What the side panel says of the whole model: its contract, term by term, and the count of findings."""
+    if analysis.conflicts or analysis.contract.impossible:
+        told = {"contract": "no input sizes run"}
+    else:
+        terms = [t.text for t in analysis.contract][:_MAX_TERMS]
+        told = {f"contract {i}": text for i, text in enumerate(terms, 1)} or {"contract": "none"}
+    counts = {s: sum(f.severity == s for f in analysis.diagnostics) for s in _RANKS}
+    return {**told, "findings": counted(counts) or "none"}
 
 
 class _Writer:
@@ -62,27 +78,31 @@ class _Writer:
         out = gb.Graph(id=title)
         self.graphs.append(out)
         sources: dict[str, tuple[str, str]] = {}
-        for name, _ in graph.inputs:
-            if name not in graph.initializers:
-                sources[name] = self._end(out, f"input {name}", "Input", [prefix + name], []), "0"
-        for node in graph.nodes:
+        inputs = [name for name, _ in graph.inputs if name not in graph.initializers]
+        folder = "inputs" if len(inputs) > _MANY_ENDS else ""
+        for name in inputs:
+            sources[name] = self._end(out, f"input {name}", folder, [prefix + name], []), "0"
+        for node, namespace in zip(graph.nodes, namespaces(graph)):
             ident = f"#{node.index}"
-            out.nodes.append(self._node(node, ident, prefix, sources))
+            out.nodes.append(self._node(node, ident, namespace, prefix, sources))
             sources.update({name: (ident, str(i)) for i, name in enumerate(node.outputs) if name})
+        folder = "outputs" if len(graph.outputs) > _MANY_ENDS else ""
         for name, _ in graph.outputs:
-            self._end(out, f"output {name}", "Output", [], [sources[name]] if name in sources else [])
+            self._end(out, f"output {name}", folder, [], [sources[name]] if name in sources else [])
         return title
 
     def _end(
-        self, out: gb.Graph, ident: str, label: str, made: list[str], read: Iterable[tuple[str, str]]
+        self, out: gb.Graph, ident: str, namespace: str, made: list[str], read: Iterable[tuple[str, str]]
     ) -> str:
         edges = [gb.IncomingEdge(source, port) for source, port in read]
-        node = gb.GraphNode(ident, ident.partition(" ")[2] or label, incomingEdges=edges)
+        node = gb.GraphNode(ident, ident.partition(" ")[2], namespace, incomingEdges=edges)
         node.outputsMetadata = [self._output(str(i), name) for i, name in enumerate(made)]
         out.nodes.append(node)
         return ident
 
-    def _node(self, node: Node, ident: str, prefix: str, sources: dict[str, tuple[str, str]]) -> gb.GraphNode:
+    def _node(
+        self, node: Node, ident: str, namespace: str, prefix: str, sources: dict[str, tuple[str, str]]
+    ) -> gb.GraphNode:
         label = f"{prefix}{node.label}"
         found = sorted(self.findings.get(label, ()), key=lambda f: _RANKS[f.severity])
         attrs = [gb.KeyValue("name", node.label)]
@@ -101,7 +121,7 @@ class _Writer:
         return gb.GraphNode(
             id=ident,
             label=node.op_type,
-            namespace=_namespace(node.name),
+            namespace=namespace,
             subgraphIds=[self.write(g, f"{label}/{name}/", f"{label}/{name}") for name, g in node.subgraphs],
             attrs=attrs,
             incomingEdges=edges,
@@ -117,9 +137,3 @@ class _Writer:
         shape = shape_text(self.analysis.shapes.get(full))
         told = f"{dtype_name(self.analysis.dtypes.get(full, 0))} {shape}"
         return gb.MetadataItem(port, [gb.KeyValue("__tensor_tag", full), gb.KeyValue("tensor_shape", told)])
-
-
-def _namespace(name: str) -> str:
-    """``/layers.0/attn/MatMul`` -> ``layers/0/attn``."""
-    parts = re.split(r"[/.]", name.strip("/"))
-    return "/".join(p for p in parts[:-1] if p)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from ops.conftest import check_value
 
 import shapesolve
 from shapesolve.dims import eq, ge
 from shapesolve.solver.proof import Proved, Refuted
 
+from ..ops.conftest import check_value
 from .guided import guided_model, session, size_of
 
 #: operators of which onnxruntime checks or computes less than their text says when a tensor is empty

@@ -8,9 +8,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from ops.conftest import agrees, one, text
 
 import shapesolve
+
+from ..ops.conftest import agrees, one, text
 
 I64 = np.int64
 

@@ -1,4 +1,4 @@
-"""The pass for onnx_ir and the adapter for Model Explorer."""
+"""The pass for onnx_ir."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 import onnx_ir as ir
 import pytest
 
-import shapesolve as ss
 from shapesolve.onnx_ir import ShapePass, infer_symbolic_shapes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,27 +47,3 @@ def test_policies(policy: str, expected: str) -> None:
         infer_symbolic_shapes(model, policy="strict")
     with pytest.raises(ValueError, match="policy is"):
         infer_symbolic_shapes(model, policy="all")  # type: ignore[arg-type]
-
-
-def test_model_explorer_shows_shapes_and_findings() -> None:
-    pytest.importorskip("model_explorer")
-    from model_explorer.extension_manager import ExtensionManager
-
-    from shapesolve.model_explorer.main import ShapesolveAdapter, graphs_of
-
-    manager = ExtensionManager(["shapesolve.model_explorer"])
-    manager.load_extensions()
-    assert "shapesolve" in [e["id"] for e in manager.get_extensions_metadata()]
-    (graph,) = ShapesolveAdapter().convert(str(ATTENTION), {})["graphs"]
-    by_name = {a.value: n for n in graph.nodes for a in n.attrs if a.key == "name"}
-    add = by_name["/attn/Add"]
-    assert [a.key for a in add.attrs if a.key.startswith("SS")] == ["SS301"]
-    assert add.style is not None
-    assert add.namespace == "attn"
-    concat = by_name["/attn/Concat_3"]
-    tags = {a.key: a.value for a in concat.outputsMetadata[0].attrs}
-    assert tags["tensor_shape"] == "float32 [batch, 4, past_seq + seq, 16]"
-    nested = graphs_of(ss.analyze(ROOT / "tests/models/script_loop_if__ts/model.onnx"))
-    ids = {g.id for g in nested}
-    assert len(nested) > 1
-    assert all(s in ids for g in nested for n in g.nodes for s in n.subgraphIds)
