@@ -100,6 +100,7 @@ class _Tables:
         fixed -= analysis.inputs.keys()
         rows: list[list[Any]] = []
         scoped: list[Scoped] = []
+        makers: dict[str, int] = {}
         for node, prefix in calls:
             reads = [self._source(name, prefix) if name else "" for name in node.inputs]
             made = [prefix + name if name else "" for name in node.outputs]
@@ -112,7 +113,9 @@ class _Tables:
                 fixed.update(made)
             label = prefix + node.label
             weights = tuple(r for r in reads if r and r not in walk.producers and r not in analysis.inputs)
-            scoped.append(Scoped(label, node.op_type, weights, constant))
+            sources = tuple(makers[r] for r in reads if r in makers)
+            makers.update(dict.fromkeys(made, len(scoped)))
+            scoped.append(Scoped(label, node.op_type, weights, constant, sources))
             self.by_label.setdefault(label, []).append(len(rows))
             rows.append([label, self._op(node.op_type), 0, reads, made, FOLDED if constant else OPERATOR])
             if node.subgraphs:

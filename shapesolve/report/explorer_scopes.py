@@ -2,7 +2,8 @@
 
 Exporters write scopes into node names (``/layers.0/attn/MatMul``). Where they don't, the names of the weights
 that nodes read tell (``model.layers.0.attn.weight``): the nodes between two weights belong to what these have
-in common. What is still too long for one picture is cut into runs.
+in common. Constants outside of all scopes go where they are read. What is still too long for one picture is cut into
+runs.
 """
 
 from __future__ import annotations
@@ -23,12 +24,16 @@ _SCOPED = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
-    """What the tree needs to know of a node: its full label, operator, and the weights that it reads."""
+    """What the tree needs to know of a node: its full label, operator, and what it reads.
+
+    ``hidden``: a constant, or made of constants alone; ``reads``: the numbers of the nodes whose results it reads.
+    """
 
     label: str
     op_type: str
     weights: tuple[str, ...] = ()
     hidden: bool = False
+    reads: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -52,6 +57,7 @@ def find_scopes(nodes: Sequence[Scoped]) -> Scopes:
     scoped = sum(len(p) > 0 for p in paths)
     if scoped < _SCOPED * len(nodes):
         paths = [p or w for p, w in zip(paths, _paths_of_weights(nodes))]
+    _move_constants(nodes, paths)
     root = _Branch("")
     for i, path in enumerate(paths):
         branch = root
@@ -70,6 +76,16 @@ def find_scopes(nodes: Sequence[Scoped]) -> Scopes:
             below.append((child, len(scopes.rows) - 1))
         stack += reversed(below)
     return scopes
+
+
+def _move_constants(nodes: Sequence[Scoped], paths: list[Path]) -> None:
+    """Give constants of no scope the one that all their readers share; readers come after what they read."""
+    shared: dict[int, Path] = {}
+    for i in reversed(range(len(nodes))):
+        if nodes[i].hidden and not paths[i]:
+            paths[i] = shared.get(i, ())
+        for source in nodes[i].reads:
+            shared[source] = _shared(shared[source], paths[i]) if source in shared else paths[i]
 
 
 def _merged(branch: _Branch) -> _Branch:

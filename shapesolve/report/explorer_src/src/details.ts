@@ -19,7 +19,7 @@ export function detailsPanel(state: State, graph: () => Graph): HTMLElement {
     else if (s.kind === "tensor") fill(element, tensorDetails(state, s.tensor));
     else if (s.kind === "scope") fill(element, scopeDetails(state, s.scope, graph()));
     else if (s.tensors.length === 1) fill(element, tensorDetails(state, s.tensors[0]));
-    else fill(element, h("h2", {}, counted(s.tensors.length, "tensor")), tensorTable(state, s.tensors));
+    else fill(element, h("h2", {}, counted(s.tensors.length, "tensor")), tensorList(state, s.tensors));
   };
   state.onSelect(() => {
     refresh();
@@ -50,12 +50,11 @@ export function tensorLink(state: State, tensor: number): HTMLElement {
   return h("button", { type: "button", class: "link", onclick: () => state.select({ kind: "tensor", tensor }, true) }, state.tables.tensorName(tensor) || "(unnamed)");
 }
 
-function tensorTable(state: State, tensors: number[]): HTMLElement {
+function tensorList(state: State, tensors: number[]): HTMLElement {
   const shown = tensors.slice(0, 200);
-  return h("table", { class: "tensors" }, h("tbody", {}, shown.map((t) => h("tr", {},
-    h("td", {}, t < 0 ? h("span", { class: "muted" }, "left out") : tensorLink(state, t)),
-    h("td", { class: "muted" }, t < 0 ? "" : state.tables.dtype(t)),
-    h("td", { class: "shape" }, t < 0 ? "" : state.shape(t))))));
+  return h("ul", { class: "tensors" }, shown.map((t) => h("li", {},
+    t < 0 ? h("span", { class: "muted" }, "left out") : tensorLink(state, t),
+    t < 0 ? null : h("div", {}, h("span", { class: "shape" }, state.shape(t)), " ", h("span", { class: "muted" }, state.tables.dtype(t))))));
 }
 
 function nodeDetails(state: State, node: number): (HTMLElement | null)[] {
@@ -70,8 +69,8 @@ function nodeDetails(state: State, node: number): (HTMLElement | null)[] {
       type: "button", class: "link", onclick: () => state.select({ kind: "scope", scope }, true),
     }, tables.scopePath(scope))) : null,
     state.broken.has(node) ? h("p", { class: "bad" }, "✗ These sizes break a condition of this node.") : null,
-    reads.length ? section("Reads", true, tensorTable(state, reads)) : null,
-    makes.length ? section("Makes", true, tensorTable(state, makes)) : null,
+    reads.length ? section("Reads", true, tensorList(state, reads)) : null,
+    makes.length ? section("Makes", true, tensorList(state, makes)) : null,
     stated.length ? section("States", true, h("ul", { class: "stated" }, stated.map(([role, text, rule]) =>
       h("li", {}, h("span", { class: "badge" }, role), " ", h("code", {}, text), h("div", { class: "muted" }, rule))))) : null,
     findings.length ? section("Findings", true, h("ul", { class: "findings" }, findings.map((f) => findingItem(state, f)))) : null,
@@ -109,7 +108,7 @@ function dimItem(state: State, tensor: number, row: number): HTMLElement {
       h("div", { class: "muted" }, h("code", {}, s.name), `: ${s.why}`)),
     equal.length ? h("div", { class: "muted" }, "equal to ", equal.map((r, i) => [i ? ", " : "", h("code", {}, tables.text(r))]).flat()) : null,
     others.length ? h("details", { class: "inner" }, h("summary", {}, `same in ${counted(others.length, "other tensor")}`),
-      tensorTable(state, others.slice(0, MANY))) : null);
+      tensorList(state, others.slice(0, MANY))) : null);
 }
 
 function derivationSection(state: State, tensor: number): HTMLElement {
@@ -148,6 +147,6 @@ function scopeDetails(state: State, scope: number, graph: Graph): HTMLElement[] 
         state.select({ kind: "scope", scope });
       },
     }, graph.isOpen(scope) ? "Close" : "Open")),
-    h("table", { class: "tensors" }, h("tbody", {}, ranked.map(([op, n]) => h("tr", {}, h("td", {}, op), h("td", { class: "muted" }, String(n)))))),
+    h("table", {}, h("tbody", {}, ranked.map(([op, n]) => h("tr", {}, h("td", {}, op), h("td", { class: "muted" }, String(n)))))),
   ];
 }

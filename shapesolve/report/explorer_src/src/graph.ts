@@ -6,20 +6,23 @@ import { NodeKind } from "./data";
 import { clipped, counted } from "./dom";
 import type { State } from "./state";
 import { type Line, View } from "./visible";
-import { styleOf } from "./look";
+import { Labels } from "./labels";
+import { fontOf, styleOf } from "./look";
 
 cytoscape.use(dagre);
 
 type Route = { controlPointWeights?: number[] };
 
-const READABLE = 0.8; // zoom at which labels can be read
+const READABLE = 0.9; // zoom at which labels can be read
 const ALONE_ABOVE = 220; // boxes; a jump closes other scopes in a picture of more
 const MAX_OPEN_ALL = 400;
+const NEAT_BELOW = 160; // boxes; a picture of more is laid out by the faster way
 
 export class Graph {
   readonly view: View;
   private readonly cy: cytoscape.Core;
   private lines = new Map<string, Line>();
+  private labels: Labels | null = null; // where the texts of lines stand
 
   constructor(private readonly state: State, private readonly host: HTMLElement) {
     this.view = new View(state.tables);
@@ -49,6 +52,7 @@ export class Graph {
     const { tables } = this.state;
     const picture = this.view.picture();
     this.lines = new Map(picture.lines.map((l) => [l.id, l]));
+    this.labels = null;
     this.cy.startBatch();
     this.cy.elements().remove();
     this.cy.add(picture.boxes.map((box) => {
@@ -66,19 +70,19 @@ export class Graph {
     }));
     this.cy.add(picture.lines.map((line) => ({
       group: "edges" as const,
-      data: { id: line.id, source: line.source, target: line.target, label: "" },
+      data: { id: line.id, source: line.source, target: line.target, label: "", dx: 0, dy: 0 },
       classes: line.far ? "far" : "",
     })));
     this.cy.endBatch();
-    this.relabel();
     this.cy.elements().not(".far").layout({
-      name: "dagre", rankDir: "TB", nodeSep: 34, edgeSep: 16, rankSep: 58, ranker: "tight-tree", animate: false, fit: false,
+      name: "dagre", rankDir: "TB", nodeSep: 34, edgeSep: 16, rankSep: 58, ranker: picture.boxes.length <= NEAT_BELOW ? "network-simplex" : "tight-tree", animate: false, fit: false,
       useDagreEdgeControlPoints: true, automaticDagreEdgeStyle: false,
     } as cytoscape.LayoutOptions).run();
     this.cy.batch(() => this.cy.edges().forEach((edge) => {
       if (((edge.scratch() as Route).controlPointWeights?.length ?? 0) > 1) edge.addClass("routed");
     }));
-    this.mark();
+    this.labels = new Labels(this.cy.edges(), this.cy.nodes(), fontOf(this.host));
+    this.relabel();
   }
 
   private scopeLabel(scope: number, open: boolean): [string, string] {
@@ -97,6 +101,7 @@ export class Graph {
   private relabel(): void {
     this.cy.batch(() => {
       this.cy.edges().forEach((edge) => { edge.data("label", this.lineLabel(this.lines.get(edge.id())!)); });
+      this.labels?.place();
     });
     this.mark();
   }
@@ -238,7 +243,16 @@ export class Graph {
     const first = entry.sort((a, b) => (a as cytoscape.NodeSingular).position("y") - (b as cytoscape.NodeSingular).position("y"))[0];
     this.cy.zoom(READABLE);
     this.cy.center(first);
-    this.cy.panBy({ x: 0, y: -this.cy.height() / 2 + 90 });
+    this.cy.panBy({ x: this.outside(), y: -this.cy.height() / 2 + 90 });
+  }
+
+  /** How far to move sideways so that no empty margin shows while there is more to see on the other side. */
+  private outside(): number {
+    const margin = 24;
+    const all = this.cy.elements().renderedBoundingBox();
+    const [left, right] = [all.x1 - margin, this.cy.width() - margin - all.x2];
+    if (left > 0 && right < 0) return -Math.min(left, -right);
+    return right > 0 && left < 0 ? Math.min(right, -left) : 0;
   }
 
   zoomBy(factor: number): void {

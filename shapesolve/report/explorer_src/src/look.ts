@@ -1,11 +1,16 @@
 // Cytoscape's style sheet, in the colours of the page (CSS variables of style.css).
 
 import type cytoscape from "cytoscape";
+import { LINE_FONT } from "./labels";
+
+export function fontOf(host: HTMLElement): string {
+  return getComputedStyle(host).fontFamily || "sans-serif";
+}
 
 export function styleOf(host: HTMLElement): cytoscape.StylesheetJson {
   const css = getComputedStyle(host);
   const c = (name: string): string => css.getPropertyValue(`--${name}`).trim() || "#888";
-  const font = css.fontFamily || "sans-serif";
+  const font = fontOf(host);
   const filled = (name: string): object => ({ "background-color": c(`${name}-bg`), "border-color": c(`${name}-line`) });
   return [
     { selector: "node", style: {
@@ -27,10 +32,11 @@ export function styleOf(host: HTMLElement): cytoscape.StylesheetJson {
     } },
     { selector: "edge", style: {
       width: 1.2, "line-color": c("edge"), "target-arrow-color": c("edge"), "target-arrow-shape": "triangle",
-      "arrow-scale": 0.8, "curve-style": "bezier", label: "data(label)", "font-family": font, "font-size": 10,
+      "arrow-scale": 0.8, "curve-style": "bezier", label: "data(label)", "font-family": font, "font-size": LINE_FONT,
       color: c("shape-text"), "text-background-color": c("canvas"), "text-background-opacity": 0.85,
-      "text-background-padding": "2px", "min-zoomed-font-size": 7,
+      "text-background-padding": "2px", "min-zoomed-font-size": 7, "text-margin-x": "data(dx)", "text-margin-y": "data(dy)",
     } },
+    { selector: "edge.crowded", style: { label: "" } },
     { selector: "edge.routed", style: {
       "curve-style": "unbundled-bezier", "edge-distances": "node-position",
       "control-point-weights": (edge: cytoscape.EdgeSingular) => edge.scratch("controlPointWeights"),

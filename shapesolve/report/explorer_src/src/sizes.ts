@@ -26,7 +26,7 @@ export function sizesPanel(state: State): HTMLElement {
       : null,
     h("div", { class: "buttons" },
       h("button", { type: "button", id: "bind-all", onclick: bindAll, title: "Small sizes for all names" }, "Example sizes"),
-      h("button", { type: "button", id: "unbind-all", onclick: () => state.setSizes([]) }, "Names")),
+      h("button", { type: "button", id: "unbind-all", onclick: () => state.setSizes([]), title: "Back to names" }, "Clear")),
   );
 }
 

@@ -11,6 +11,9 @@ export type Selection =
   | { kind: "scope"; scope: number }
   | null;
 
+/** A name in an expression's text, which is no function's. */
+const NAME = /[A-Za-z_][\w.]*(?![\w.(])/g;
+
 export class State {
   readonly tables: Tables;
   readonly evaluator: Evaluator;
@@ -52,10 +55,20 @@ export class State {
     for (const listener of this.selectListeners) listener(jump);
   }
 
-  /** A dim at the bound sizes, or its expression where they do not decide it. */
+  /** A dim at the bound sizes, or its expression with those sizes in it where they do not decide it. */
   dim(row: number, length = 400): string {
     const size = this.evaluator.size(row);
-    return size !== null ? size.toString() : clipped(this.tables.text(row), length);
+    return size !== null ? size.toString() : clipped(this.partly(row), length);
+  }
+
+  private partly(row: number): string {
+    const text = this.tables.text(row);
+    const known = new Map<string, string>();
+    for (const symbol of this.tables.free(row)) {
+      const size = this.sizes.get(symbol);
+      if (size !== undefined) known.set(this.data.symbols[symbol].name, size.toString());
+    }
+    return known.size ? text.replace(NAME, (name) => known.get(name) ?? name) : text;
   }
 
   shape(tensor: number, length = 400): string {
