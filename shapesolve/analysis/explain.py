@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..dims import ZERO, Shape
 from .derivation import Link
+from .references import no_tensor
 
 if TYPE_CHECKING:
     from .result import Analysis
@@ -48,9 +49,7 @@ class Derivation:
 def explain(analysis: Analysis, tensor: str) -> Derivation:
     """The derivation of `tensor`. Raises `KeyError` when the model has no such tensor."""
     if tensor not in analysis.walk.tensors:
-        close = [n for n in analysis.walk.tensors if tensor in n][:3]
-        hint = f"; did you mean {', '.join(close)}?" if close else ""
-        raise KeyError(f"the model has no tensor {tensor!r}{hint}")
+        raise KeyError(no_tensor(tensor, analysis))
     links = analysis.tracer.chain(tensor, None, to_inputs=True)
     if not links:
         made = analysis.walk.producers.get(tensor)

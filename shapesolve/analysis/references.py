@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from ..dims import Dim
@@ -15,8 +16,22 @@ if TYPE_CHECKING:
 #: a tensor name (or a backticked one) directly followed by an index
 _REFERENCE = re.compile(r"`([^`]+)`\[\s*(-?\d+)\s*\]|([A-Za-z_][\w./:\-]*)\[\s*(-?\d+)\s*\]")
 _MAX_LENGTH = 10_000
+_MAX_NAMES = 3
 #: a claim that is a single comparison: two sizes and the relation between them
 _COMPARISON = re.compile(r"([^<>=!]+)(==|!=|<=|>=|<|>)([^<>=!]+)")
+
+
+def no_tensor(name: str, analysis: Analysis) -> str:
+    """That the model has no such tensor, and which was meant, or what its outputs are called."""
+    names = list(analysis.walk.tensors)
+    close = [n for n in names if name and name in n] or get_close_matches(
+        name[:200], names[:20_000], _MAX_NAMES, 0.75
+    )
+    outputs = [n for n, _ in analysis.model.graph.outputs]
+    if close:
+        return f"the model has no tensor {name!r}; did you mean {' or '.join(close[:_MAX_NAMES])}?"
+    more = " …" if len(outputs) > _MAX_NAMES else ""
+    return f"the model has no tensor {name!r}; its outputs are {', '.join(outputs[:_MAX_NAMES])}{more}"
 
 
 def resolve_references(text: str, analysis: Analysis) -> tuple[str, Mapping[str, Dim]]:
@@ -53,7 +68,7 @@ def _dim_of(analysis: Analysis, tensor: str, axis: int) -> Dim:
     if shape is None:
         if tensor in analysis.dtypes:
             raise KeyError(f"the rank of tensor {tensor!r} is not known")
-        raise KeyError(f"the model has no tensor {tensor!r}")
+        raise KeyError(no_tensor(tensor, analysis))
     if not -len(shape) <= axis < len(shape):
         raise IndexError(f"tensor {tensor!r} has shape {shape}: it has no axis {axis}")
     return shape[axis]

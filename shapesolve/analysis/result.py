@@ -210,11 +210,11 @@ class Analysis:
         """
         shape = self.shapes.get(tensor)
         if shape is None:
+            from .references import no_tensor
+
             known = tensor in self.dtypes
             raise KeyError(
-                f"the rank of tensor {tensor!r} is not known"
-                if known
-                else f"the model has no tensor {tensor!r}"
+                f"the rank of tensor {tensor!r} is not known" if known else no_tensor(tensor, self)
             )
         size = item_size(self.dtypes[tensor])
         if not size:

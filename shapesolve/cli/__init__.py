@@ -6,9 +6,11 @@ import os
 import sys
 
 from . import comparing, reading, running, scanning, writing
-from .app import app
+from .app import app, in_order
 
 __all__ = ["app", "comparing", "main", "reading", "running", "scanning", "writing"]
+
+in_order()
 
 
 def main() -> None:

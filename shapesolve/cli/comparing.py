@@ -19,9 +19,9 @@ def diff(
     broadcast: Broadcast = "named",
     json: AsJson = False,
 ) -> None:
-    """What differs between two models: shapes, requirements, contract; are their outputs provably the same?
+    """What differs between two models' shapes and contracts.
 
-    Exit code 0 when the interface is provably the same, 1 when not. Example:
+    Are the outputs that both have provably the same? Exit code 0 when the interface is provably the same, 1 when not. Example:
 
         shapesolve diff exported.onnx optimized.onnx
     """

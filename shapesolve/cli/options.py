@@ -25,7 +25,10 @@ Bind = Annotated[
 Broadcast = Annotated[
     str,
     typer.Option(
-        "--broadcast", metavar="MODE", help="Open broadcasts: strict, named or equal (see the docs)."
+        "--broadcast",
+        metavar="strict|named|equal",
+        help="A name meets a size in a broadcast: leave it open, take a number for true (and say so), or"
+        " take a name for true too.",
     ),
 ]
 FindingsFormat = Annotated[

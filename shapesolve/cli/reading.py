@@ -32,11 +32,13 @@ def analyze(
 ) -> None:
     """Shapes of inputs and outputs, the contract, and all findings.
 
-    Examples:
+    The exit code is 0 whatever was found; check tells by its exit code. Examples:
 
         shapesolve analyze model.onnx
 
-        shapesolve analyze model.onnx --tensors '*attn*' --assume "total == past + seq"
+        shapesolve analyze model.onnx --tensors '*attn*'
+
+        shapesolve analyze model.onnx --assume "total == past + seq"
     """
     start = time.perf_counter()
     a = load(model, assume, bind, broadcast)
@@ -69,9 +71,9 @@ def check(
     format: FindingsFormat = Format.text,
     json: AsJson = False,
 ) -> None:
-    """Findings only; exit code 0 when none is an error, 1 when one is, 2 when the input is unusable.
+    """Findings only, for scripts: the exit code tells.
 
-    Examples:
+    Exit code 0 when none is an error, 1 when one is, 2 when the input is unusable. Examples:
 
         shapesolve check model.onnx || exit 1
 
@@ -121,9 +123,9 @@ def contract(
     smtlib: Annotated[bool, typer.Option("--smtlib", help="Print SMT-LIB.")] = False,
     json: AsJson = False,
 ) -> None:
-    """What the input sizes must satisfy for the model to run, and which nodes need it.
+    """What input sizes must satisfy for the model to run.
 
-    Exit code 1 when no sizes run. Examples:
+    Every condition names the nodes that need it. Exit code 1 when no sizes run. Examples:
 
         shapesolve contract model.onnx
 
@@ -180,9 +182,9 @@ def evaluate(
     format: Annotated[TextOrJson, typer.Option("--format", help="How sizes are printed.")] = TextOrJson.text,
     json: AsJson = False,
 ) -> None:
-    """Sizes of tensors for given sizes of the inputs; exit code 1 when the model does not run at them.
+    """Sizes of tensors at given sizes of the inputs.
 
-    Example:
+    Exit code 1 when the model does not run at these sizes. Example:
 
         shapesolve evaluate model.onnx --bind batch=2 --bind seq=5
     """
@@ -194,7 +196,7 @@ def evaluate(
             f"no input of the model has a dim named {unknown[0]!r};"
             f" its names are {', '.join(a.symbols) or 'none'}"
         )
-    from ..report.evaluation import evaluation_data, evaluation_lines
+    from ..report.evaluation import broken_terms, evaluation_data, evaluation_lines, violations
 
     wanted = [n for n in a.dtypes if tensors is None or fnmatchcase(n, tensors) or n == tensors]
     if tensors is None:
@@ -205,23 +207,24 @@ def evaluate(
         import json as writer
 
         data = evaluation_data(a, sizes, wanted)
-        say(writer.dumps(data, indent=1))
-        broken = bool(data["violations"])
+        say(writer.dumps(data, indent=1, ensure_ascii=False))
     else:
         show(evaluation_lines(a, sizes, wanted))
-        broken = bool(evaluation_data(a, sizes, [])["violations"])
-    raise typer.Exit(FOUND if broken else OK)
+    raise typer.Exit(FOUND if violations(a, sizes) or broken_terms(a, sizes) else OK)
 
 
 @app.command()
 def prove(
     model: Model,
-    claim: Annotated[str, typer.Argument(help='A condition, e.g. "Z[1] == 2*seq".', show_default=False)],
+    claim: Annotated[
+        str,
+        typer.Argument(metavar="CLAIM", help='A condition, e.g. "Z[1] == 2*seq".', show_default=False),
+    ],
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
 ) -> None:
-    """Is a condition on shapes true for every input that the model accepts?
+    """Is a condition true for all inputs that the model accepts?
 
     Exit code 0 when proved, 1 when refuted or not decided. Example:
 
@@ -232,8 +235,10 @@ def prove(
     a = load(model, assume, bind, broadcast)
     try:
         proof = a.prove(claim)
-    except (DimSyntaxError, KeyError, IndexError) as e:
-        fail(str(e.args[0]) if e.args else str(e))
+    except (DimSyntaxError, IndexError) as e:
+        fail(str(e))
+    except KeyError as e:
+        fail(str(e.args[0]))
     from ..report.verdict import verdict_lines
 
     show(verdict_lines(claim, proof))

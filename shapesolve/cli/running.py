@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .app import app
-from .console import FOUND, OK, fail, say, show
+from .console import FOUND, OK, Progress, fail, say, show
 from .options import AsJson, Assume, Bind, Model, load, sizes_of
 
 
@@ -22,7 +22,7 @@ def verify(
     assume: Assume = None,
     json: AsJson = False,
 ) -> None:
-    """Run the model with onnxruntime and compare every tensor's shape with the prediction.
+    """Run with onnxruntime and compare every tensor's shape.
 
     Sizes that are not given are drawn so that they satisfy the contract. Exit code 0 when everything agrees,
     1 when something does not, 2 when the model cannot be run. Examples:
@@ -39,7 +39,8 @@ def verify(
     from ..report.verification import CannotRun, verification_data, verification_lines, verify_at_sizes
 
     try:
-        done = verify_at_sizes(a, sizes_of(bind), runs, seed)
+        with Progress("runs") as progress:
+            done = verify_at_sizes(a, sizes_of(bind), runs, seed, progress)
     except CannotRun as e:
         fail(f"{model}: {e}")
     if json:

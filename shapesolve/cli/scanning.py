@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 @app.command()
 def scan(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATHS...", help="Files, or folders.", show_default=False)
+        list[Path],
+        typer.Argument(
+            metavar="PATH", help="Files, or folders that are searched for *.onnx.", show_default=False
+        ),
     ],
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", metavar="N", min=0, help="Processes; 0: one per processor.")
@@ -98,15 +101,17 @@ def _rows(files: list[Path], jobs: int, broadcast: str, dask: str | None) -> lis
 @app.command()
 def ops(
     pattern: Annotated[
-        str | None, typer.Argument(metavar="[OPERATOR]", help="Only this one, e.g. 'Conv*'.")
+        str | None, typer.Argument(metavar="OPERATOR", help="Only this one, e.g. 'Conv*'.")
     ] = None,
     json: AsJson = False,
 ) -> None:
     """Which operators are covered, since which versions, and how.
 
-    Example:
+    A rule is a signature (one line that names the dims), a function, the operator's body (expanded into standard
+    operators), or the fallback to onnx's own inference for that node. Data of small integer tensors is followed
+    through operators that say so. Example:
 
-        shapesolve ops 'Reshape'
+        shapesolve ops 'Conv*'
     """
     from fnmatch import fnmatchcase
 

@@ -24,14 +24,16 @@ def annotate(
         str,
         typer.Option(
             "--policy",
-            metavar="POLICY",
-            help="Shapes that are declared already: skip, override, refine or strict.",
+            metavar="skip|override|refine|strict",
+            help="Shapes that are declared already: keep, replace, replace what says less, or fail if wrong.",
         ),
     ] = "refine",
     assume: Assume = None,
     broadcast: Broadcast = "named",
 ) -> None:
-    """Write a copy of the model with every shape in it, and its contract in the metadata.
+    """Write a copy of the model with every shape in it.
+
+    Its contract goes into the metadata. The original is never touched; weights in files of their own stay there.
 
     Example:
 
@@ -57,7 +59,9 @@ def report(
     bind: Bind = None,
     broadcast: Broadcast = "named",
 ) -> None:
-    """Write the report as one HTML page that works offline: graph, shapes, contract, findings, sliders.
+    """Write the explorer: one HTML page that works offline.
+
+    The graph with its shapes, the contract, the findings, and sliders that give sizes to names.
 
     Example:
 
@@ -65,10 +69,13 @@ def report(
     """
     a = load(model, assume, bind, broadcast)
     text = a.to_html()
-    from ..report.annotate_file import write_atomically
+    from ..report.annotate_file import check_target, write_atomically
 
     try:
+        check_target(a, output)
         write_atomically(output, text.encode("utf-8"))
+    except ValueError as e:
+        fail(str(e))
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
     say(f"wrote {output}")

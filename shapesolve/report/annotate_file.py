@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import onnx
+from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
 
 from .annotate import Policy, annotate
 
@@ -28,10 +29,7 @@ def save_annotated(analysis: Analysis, path: str | Path, policy: Policy = "refin
     """
     target = Path(path)
     source = analysis.model.path
-    if source is not None and target.exists() and target.samefile(source):
-        raise ValueError(f"{target} is the model itself: the original is never touched, name another file")
-    if target.is_dir():
-        raise ValueError(f"{target} is a directory, name a file in it")
+    check_target(analysis, target)
     outside = next(external_locations(analysis.model.proto), None)
     if outside is not None:
         home = source.parent if source is not None else None
@@ -41,14 +39,35 @@ def save_annotated(analysis: Analysis, path: str | Path, policy: Policy = "refin
                 f"the model keeps weights in files of their own ({outside} …), which it finds {where} only:"
                 " write the annotated model to that folder too"
             )
-    model = annotate(analysis, policy)
-    size = model.ByteSize()
-    if size > _LARGEST_PROTOBUF:
+    write_atomically(target, _serialized(annotate(analysis, policy)))
+
+
+def check_target(analysis: Analysis, target: Path) -> None:
+    """Raise `ValueError` where writing to `target` would destroy the model or its weights, or is a directory."""
+    if target.is_dir():
+        raise ValueError(f"{target} is a directory, name a file in it")
+    source = analysis.model.path
+    if source is None or not target.exists():
+        return
+    if target.samefile(source):
+        raise ValueError(f"{target} is the model itself: the original is never touched, name another file")
+    for name in dict.fromkeys(external_locations(analysis.model.proto)):
+        weights = source.parent / name
+        if weights.exists() and target.samefile(weights):
+            raise ValueError(f"{target} holds weights of the model, name another file")
+
+
+def _serialized(model: onnx.ModelProto) -> bytes:
+    try:
+        data: bytes = model.SerializeToString()
+    except (EncodeError, ValueError):  # which of them depends on the version of protobuf
+        data = b""
+    if not data or len(data) > _LARGEST_PROTOBUF:
         raise ValueError(
-            f"the model has {size:,} bytes, more than the 2 GiB that protobuf can hold:"
+            "the annotated model is larger than the 2 GiB that protobuf can hold:"
             " save its weights as external data first (onnx.save_model with save_as_external_data=True)"
         )
-    write_atomically(target, model.SerializeToString())
+    return data
 
 
 def external_locations(model: onnx.ModelProto) -> Iterator[str]:

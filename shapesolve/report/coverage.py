@@ -70,7 +70,9 @@ def coverage_table(rows: Iterable[Coverage]) -> Iterator[tuple[str, str, str, st
 def coverage_lines(rows: Iterable[Coverage]) -> Iterator[Line]:
     """The table for a terminal."""
     table = list(coverage_table(rows))
-    widths = [max(len(row[i]) for row in table) for i in range(4)]
+    heads = ("domain", "operator", "since", "rule", "follows data")
+    widths = [max(len(row[i]) for row in (heads, *table)) for i in range(4)]
+    yield line(("dim", "  ".join([*(h.ljust(w) for h, w in zip(heads, widths)), heads[4]])))
     for domain, op_type, since, how, values in table:
         yield line(
             ("dim", domain.ljust(widths[0])),
@@ -80,7 +82,7 @@ def coverage_lines(rows: Iterable[Coverage]) -> Iterator[Line]:
             ("dim", since.ljust(widths[2])),
             "  ",
             ("good" if "fallback" not in how else "warning", how.ljust(widths[3])),
-            ("dim", "  values" if values else ""),
+            ("dim", f"  {values}" if values else ""),
         )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 #: an output of both models: provably of one shape, provably not, or not decided
 Verdict = Literal["same", "differs", "open"]
 _MAX_ROWS = 40
+_LABEL = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,13 @@ class OutputComparison:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What differs between two models; symbols are matched by the inputs that both have."""
+    """What differs between two models; symbols are matched by the inputs that both have. ``shared``: tensors of both."""
 
     before: str
     after: str
     outputs: tuple[OutputComparison, ...]
     changed: tuple[TensorChange, ...]
+    shared: int
     removed: tuple[str, ...]
     added: tuple[str, ...]
     contract_removed: tuple[str, ...]
@@ -84,6 +86,7 @@ def compare(before: Analysis, after: Analysis) -> Diff:
         _name(after),
         tuple(_output(before, after, n, to) for n, _ in before.model.graph.outputs if n in ends),
         tuple(changed),
+        len(names_b & names_a),
         tuple(sorted(_ends(before) - _ends(after))),
         tuple(sorted(_ends(after) - _ends(before))),
         tuple(t for t in terms_b if t not in terms_a),
@@ -224,13 +227,14 @@ def diff_lines(diff: Diff) -> Iterator[Line]:
     yield from _sides("requirements", diff.needs_removed, diff.needs_added)
     yield ()
     if not diff.changed:
-        yield line(("dim", "tensors   "), "no tensor of both models changed its shape")
+        told = "shapes unchanged" if diff.shared else "the models share no tensor"
+        yield line(("dim", "tensors".ljust(_LABEL)), told)
     for i, change in enumerate(diff.changed[:_MAX_ROWS]):
-        yield line(("dim", ("tensors" if not i else "").ljust(10)), ("name", change.name))
-        yield line(" " * 10, ("error", "- "), change.before)
-        yield line(" " * 10, ("good", "+ "), change.after)
+        yield line(("dim", ("tensors" if not i else "").ljust(_LABEL)), ("name", change.name))
+        yield line(" " * _LABEL, ("error", "- "), change.before)
+        yield line(" " * _LABEL, ("good", "+ "), change.after)
     if len(diff.changed) > _MAX_ROWS:
-        yield line(" " * 10, ("dim", f"and {len(diff.changed) - _MAX_ROWS} more"))
+        yield line(" " * _LABEL, ("dim", f"and {len(diff.changed) - _MAX_ROWS} more"))
 
 
 def _ends_lines(diff: Diff) -> Iterator[Line]:
@@ -241,24 +245,28 @@ def _ends_lines(diff: Diff) -> Iterator[Line]:
 def _outputs_lines(outputs: Sequence[OutputComparison]) -> Iterator[Line]:
     yield ()
     if not outputs:
-        yield line(("dim", "outputs   "), "the models share no output")
+        yield line(("dim", "outputs".ljust(_LABEL)), "the models share no output")
     words = {"same": ("good", "same"), "differs": ("error", "differs"), "open": ("warning", "not decided")}
+    names = max((len(o.name) for o in outputs), default=0)
+    verdicts = max((len(words[o.verdict][1]) for o in outputs), default=0)
     for i, o in enumerate(outputs):
-        label = ("dim", ("outputs" if not i else "").ljust(10))
+        label = ("dim", ("outputs" if not i else "").ljust(_LABEL))
+        style, word = words[o.verdict]
         why = f"  ({o.why})" if o.why else ""
         shapes = o.before if o.before == o.after else f"{o.before} against {o.after}"
-        yield line(label, ("name", o.name), "  ", words[o.verdict], "  ", ("shape", shapes), ("dim", why))
+        name, verdict = ("name", o.name.ljust(names)), (style, word.ljust(verdicts))
+        yield line(label, name, "  ", verdict, "  ", ("shape", shapes), ("dim", why))
 
 
 def _sides(title: str, removed: Iterable[str], added: Iterable[str]) -> Iterator[Line]:
     rows = [*(("error", "- ", t) for t in removed), *(("good", "+ ", t) for t in added)]
     yield ()
     if not rows:
-        yield line(("dim", title.ljust(13)), "unchanged")
+        yield line(("dim", title.ljust(_LABEL)), "unchanged")
     for i, (style, mark, text) in enumerate(rows[:_MAX_ROWS]):
-        yield line(("dim", (title if not i else "").ljust(13)), (style, mark), text)
+        yield line(("dim", (title if not i else "").ljust(_LABEL)), (style, mark), text)
     if len(rows) > _MAX_ROWS:
-        yield line(" " * 13, ("dim", f"and {len(rows) - _MAX_ROWS} more"))
+        yield line(" " * _LABEL, ("dim", f"and {len(rows) - _MAX_ROWS} more"))
 
 
 def diff_data(diff: Diff) -> dict[str, Any]:

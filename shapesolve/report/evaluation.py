@@ -12,6 +12,9 @@ from .names import dtype_name, shape_text
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..analysis.findings import Violation
+    from ..solver.terms import Term
+
+_MAX_NODES = 3
 
 
 def violations(analysis: Analysis, sizes: Mapping[str, int]) -> list[Violation]:
@@ -28,13 +31,21 @@ def violations(analysis: Analysis, sizes: Mapping[str, int]) -> list[Violation]:
     return analysis.check_inputs(shapes)
 
 
+def broken_terms(analysis: Analysis, sizes: Mapping[str, int]) -> list[Term]:
+    """Terms of the contract that these sizes break, whatever the others are; none where no sizes run at all."""
+    if analysis.conflicts:
+        return []
+    return [t for t in analysis.contract if t.cond.evaluate(sizes) is False]
+
+
 def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> dict[str, Any]:
-    """Sizes of tensors (those that the given sizes decide) and violated requirements, as plain data."""
+    """Sizes of tensors (those that the given sizes decide), broken contract terms and requirements, as plain data."""
     known = analysis.evaluate(sizes)
     return {
         "sizes": dict(sizes),
         "tensors": {n: list(known[n]) for n in names if n in known},
         "open": {n: shape_text(analysis.shapes.get(n)) for n in names if n not in known},
+        "broken_contract": [t.text for t in broken_terms(analysis, sizes)],
         "violations": [
             {"condition": v.text, "message": v.message, "nodes": list(v.nodes)}
             for v in violations(analysis, sizes)
@@ -45,33 +56,50 @@ def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequenc
 def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> Iterator[Line]:
     """A table of tensors with numbers for sizes, and what these sizes break."""
     known = analysis.evaluate(sizes)
-    memo: dict[str, str] = {}
-    for n in names:
-        shape = analysis.shapes.get(n)
-        if n in known or shape is None:
-            memo[n] = str(list(known[n])) if n in known else shape_text(shape)
+    rows: list[tuple[str, str, str, str]] = []
+    for name in names:
+        shape = analysis.shapes.get(name)
+        symbolic = shape_text(shape)
+        if name in known:
+            text = str(list(known[name]))
         else:
-            dims = ((d.evaluate(sizes), d) for d in shape)
-            memo[n] = f"[{', '.join(str(d if size is None else size) for size, d in dims)}]"
-    width = max((len(n) for n in names), default=0)
-    types = {n: dtype_name(analysis.dtypes.get(n, 0)) for n in names}
-    broad = max((len(t) for t in types.values()), default=0)
-    for n in names:
-        symbolic = (
-            ""
-            if n in known and not any(d.terms for d in analysis.shapes[n])
-            else f"  {shape_text(analysis.shapes.get(n))}"
-        )
+            text = symbolic if shape is None else shape_text(shape.subs(sizes))
+        dtype = dtype_name(analysis.dtypes.get(name, 0))
+        rows.append((name, dtype, text, symbolic if symbolic != text else ""))
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
+    for name, dtype, text, symbolic in rows:
         yield line(
-            ("name", n.ljust(width)),
+            ("name", name.ljust(widths[0])),
             "  ",
-            ("dim", types[n].ljust(broad)),
+            ("dim", dtype.ljust(widths[1])),
             "  ",
-            ("shape", memo[n]),
+            ("shape", text.ljust(widths[2])),
+            "  ",
             ("dim", symbolic),
         )
     missing = [s for s in analysis.symbols if s not in sizes and s not in analysis.bindings]
     if missing:
-        yield line(("dim", f"without a size: {', '.join(missing)}"))
-    for v in violations(analysis, sizes):
-        yield line(("error", "broken  "), v.message)
+        yield ()
+        yield line(("dim", f"open: {', '.join(missing)}   (--bind {missing[0]}=... gives it a size)"))
+    yield from _broken_lines(analysis, sizes)
+
+
+def _broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Line]:
+    if analysis.conflicts:
+        yield ()
+        yield line(
+            ("error", "no input sizes run: the model contradicts itself"), "   (shapesolve check tells why)"
+        )
+        return
+    terms, found = broken_terms(analysis, sizes), violations(analysis, sizes)
+    if terms or found:
+        yield ()
+        yield line(("error", "the model does not run at these sizes"))
+    for term in terms:
+        told = ", ".join(f"{s} = {sizes[s]}" for s in term.symbols if s in sizes)
+        nodes = ", ".join(term.nodes[:_MAX_NODES]) + (" …" if len(term.nodes) > _MAX_NODES else "")
+        yield line(
+            "  ", ("shape", term.text), f" is needed, but {told}", ("dim", f"   {nodes}" if nodes else "")
+        )
+    for v in found:
+        yield line(("dim", "  = "), v.message)

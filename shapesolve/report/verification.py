@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..dims import eq, ge
 from ..ops.types import Tensor
 from ..solver.engine import Engine
 from .annotate_file import external_locations
+from .evaluation import broken_terms
 from .lines import Line, line
 
 if TYPE_CHECKING:
@@ -32,9 +33,15 @@ class CannotRun(Exception):
 
 
 def verify_at_sizes(
-    analysis: Analysis, given: Mapping[str, int], runs: int = 3, seed: int = 0
+    analysis: Analysis,
+    given: Mapping[str, int],
+    runs: int = 3,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[Verification]:
     """Run the model at `runs` sizes drawn to satisfy the contract (`given` ones are kept), and compare shapes.
+
+    `progress` is called with (done, total) before each run.
 
     Raises:
         CannotRun: weights are missing, no sizes satisfy the contract, or the runtime refuses.
@@ -43,7 +50,9 @@ def verify_at_sizes(
     rng = random.Random(seed)
     done: list[Verification] = []
     seen: set[tuple[tuple[str, int], ...]] = set()
-    for _ in range(runs):
+    for number in range(runs):
+        if progress is not None:
+            progress(number, runs)
         sizes = draw_sizes(analysis, given, rng)
         key = tuple(sorted(sizes.items()))
         if key in seen:
@@ -104,8 +113,15 @@ def draw_sizes(analysis: Analysis, given: Mapping[str, int], rng: random.Random)
             sizes = {n: answer.model.get(n, wanted[n]) for n in names}
             if _fits(analysis, sizes):
                 return sizes
-    told = ", ".join(f"{n} = {v}" for n, v in given.items())
+    told = _told(given)
+    wrong = [t.text for t in broken_terms(analysis, given)]
+    if wrong:
+        raise CannotRun(f"{told} breaks the contract: {' and '.join(wrong)} must hold")
     raise CannotRun(f"no sizes{f' with {told}' if told else ''} were found that satisfy the contract")
+
+
+def _told(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} = {v}" for n, v in sizes.items())
 
 
 def _fits(analysis: Analysis, sizes: Mapping[str, int]) -> bool:
@@ -133,7 +149,7 @@ def _run(analysis: Analysis, sizes: Mapping[str, int], seed: int) -> Verificatio
             return replace(done, bindings=dict(sizes))
         except RuntimeError as e:
             failure = failure or e
-    told = ", ".join(f"{n} = {v}" for n, v in sizes.items())
+    told = _told(sizes)
     raise CannotRun(f"at {told}: {failure}" if told else str(failure))
 
 
@@ -165,13 +181,14 @@ def verification_lines(analysis: Analysis, runs: Sequence[Verification]) -> Iter
 
     yield headline(analysis)
     yield ()
-    for run in runs:
-        sizes = ", ".join(f"{n} = {v}" for n, v in run.bindings.items()) or "no free sizes"
+    told_sizes = [_told(run.bindings) or "no free sizes" for run in runs]
+    width = max(map(len, told_sizes), default=0)
+    for run, sizes in zip(runs, told_sizes):
         state = ("good", "agrees") if run.ok else ("error", "differs")
         told = f"{run.compared} tensors compared"
         if run.open:
             told += f", {len(run.open)} not predicted in full"
-        yield line(("name", sizes), "   ", state, "   ", ("dim", told))
+        yield line(("name", sizes.ljust(width)), "   ", state, "   ", ("dim", told))
         for m in run.mismatches[:_MAX_SHOWN]:
             yield line(
                 "   ",

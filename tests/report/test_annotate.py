@@ -167,7 +167,7 @@ def test_external_data_stays_where_it_is(tmp_path: Path) -> None:
 
 def test_what_protobuf_cannot_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shapesolve.report.annotate_file._LARGEST_PROTOBUF", 100)
-    with pytest.raises(ValueError, match="more than the 2 GiB"):
+    with pytest.raises(ValueError, match="larger than the 2 GiB"):
         save_annotated(ss.analyze(ROOT / "examples/unet.onnx"), tmp_path / "out.onnx")
     assert list(tmp_path.iterdir()) == []
 

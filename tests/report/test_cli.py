@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 from typer.testing import CliRunner, Result
 
 from shapesolve.cli import app
+from shapesolve.report.annotate_file import external_locations
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTENTION = str(ROOT / "examples/attention.onnx")
@@ -90,7 +91,14 @@ def test_prove() -> None:
 def test_explain_lists_the_way_from_the_inputs() -> None:
     text = run("explain", ATTENTION, "present_key").stdout
     assert text.index("past_key") < text.index("/attn/k_proj/MatMul") < text.index("/attn/Concat_3")
-    assert "did you mean" in error_of("explain", ATTENTION, "present")
+    assert error_of("explain", ATTENTION, "present").endswith("did you mean present_key or present_value?")
+
+
+def test_an_unknown_tensor_comes_with_names_that_there_are() -> None:
+    assert error_of("prove", ATTENTION, "present_kez[1] == 3").endswith(
+        "did you mean present_key or present_value?"
+    )
+    assert error_of("explain", UNET, "logits").endswith("its outputs are mask")
 
 
 def test_contract() -> None:
@@ -111,7 +119,12 @@ def test_evaluate() -> None:
     broken = run(
         "evaluate", UNET, "--bind", "batch=2", "--bind", "height=20", "--bind", "width=24", code=1
     ).stdout
-    assert "height = 20" in broken
+    assert "  height % 8 == 0 is needed, but height = 20   /up3/Concat, /up2/Concat, /up1/Concat" in broken
+    assert "contradicts itself" in run("evaluate", BROKEN, "--bind", "batch=2", code=1).stdout
+    table = run("evaluate", ATTENTION, "--bind", "seq=7").stdout.splitlines()
+    assert "present_key     float32  [batch, 4, past_seq + 7, 16]  [batch, 4, past_seq + seq, 16]" in table
+    assert "past_key        float32  [batch, 4, past_seq, 16]" in table
+    assert table[-1] == "open: batch, total_seq, past_seq   (--bind batch=... gives it a size)"
     data = json.loads(run("evaluate", UNET, "--bind", "batch=2", "--json").stdout)
     assert data["open"] == {"image": "[batch, 3, height, width]", "mask": "[batch, 1, height, width]"}
     assert "its names are batch, height, width" in error_of("evaluate", UNET, "--bind", "depth=3")
@@ -126,14 +139,17 @@ def test_verify_runs_the_model() -> None:
 
 def test_verify_says_why_it_cannot() -> None:
     assert "its weights are not there" in error_of("verify", EXTERNAL)
-    assert "no sizes with height = 7 were found" in error_of("verify", UNET, "--bind", "height=7")
+    refused = error_of("verify", UNET, "--bind", "height=7")
+    assert refused.endswith("height = 7 breaks the contract: height % 8 == 0 must hold")
     assert "no input sizes run" in error_of("verify", BROKEN)
 
 
 def test_diff(tmp_path: Path) -> None:
     annotated = tmp_path / "annotated.onnx"
     run("annotate", ATTENTION, "-o", str(annotated))
-    assert "present_key  same" in run("diff", ATTENTION, str(annotated)).stdout
+    assert "present_key    same" in run("diff", ATTENTION, str(annotated)).stdout
+    assert "tensors       shapes unchanged" in run("diff", ATTENTION, ATTENTION).stdout
+    assert "tensors       the models share no tensor" in run("diff", ATTENTION, UNET, code=1).stdout
     assert json.loads(run("diff", BROKEN, UNET, "--json", code=1).stdout)["same"] is False
 
 
@@ -147,14 +163,27 @@ def test_scan(tmp_path: Path) -> None:
 
 
 def test_ops() -> None:
-    assert run("ops", "LayerNormalization").stdout.split()[:2] == ["ai.onnx", "LayerNormalization"]
+    heads, row = run("ops", "HardSwish").stdout.splitlines()
+    assert heads.split("  ")[0] == "domain"
+    assert row.split()[:2] == ["ai.onnx", "HardSwish"]
     assert len(json.loads(run("ops", "--json").stdout)) > 400
 
 
 def test_annotate_does_not_touch_the_model() -> None:
     before = Path(UNET).read_bytes()
     assert "the original is never touched" in error_of("annotate", UNET, "-o", UNET)
+    assert "the original is never touched" in error_of("report", UNET, "-o", UNET)
     assert Path(UNET).read_bytes() == before
+
+
+def test_weights_are_not_written_over(tmp_path: Path) -> None:
+    shutil.copy(EXTERNAL, tmp_path / "model.onnx")
+    weights = tmp_path / next(external_locations(onnx.load(EXTERNAL, load_external_data=False)))
+    weights.write_bytes(b"weights")
+    for command in ("annotate", "report"):
+        told = error_of(command, str(tmp_path / "model.onnx"), "-o", str(weights))
+        assert told.endswith("holds weights of the model, name another file")
+    assert weights.read_bytes() == b"weights"
 
 
 # ---------------------------------------------------------------------- input that cannot be used
@@ -218,6 +247,7 @@ def test_dims_that_make_no_sense(tmp_path: Path) -> None:
         (("analyze", UNET, "--bind", "height=-1"), "--bind takes NAME=SIZE"),
         (("analyze", UNET, "--bind", "depth=3"), "no input of the model has a dim named 'depth'"),
         (("analyze", UNET, "--assume", "height =="), "expected a number"),
+        (("prove", UNET, "height >"), "at position 8: read 'height >', remaining ''"),
         (("analyze", UNET, "--assume", "depth == 1"), "the model's inputs have"),
         (("analyze", UNET, "--broadcast", "maybe"), "broadcast is"),
         (("prove", UNET, "nothing[1] == 2"), "the model has no tensor 'nothing'"),
@@ -269,6 +299,12 @@ def test_help_of_every_command_has_an_example() -> None:
         text = run(name, "--help").stdout
         assert "Example" in text
         assert f"shapesolve {name} " in text
+
+
+def test_the_commands_are_listed_whole_and_in_the_order_of_their_use() -> None:
+    listed = process("--help").stdout.partition("Commands:")[2].strip().splitlines()
+    assert listed[0].split()[0] == "analyze"
+    assert not [row for row in listed if row.endswith("...")]
 
 
 def test_help_loads_nothing_heavy() -> None:
