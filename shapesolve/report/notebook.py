@@ -7,6 +7,7 @@ done by a small script where the front end runs scripts; the tables read well wi
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 MAX_ROWS = 400
 _MAX_NODES = 3
 _MAX_TEXT = 160
+_CODE = re.compile(r"`([^`]+)`")
 _ids = count()
 
 
@@ -114,7 +116,7 @@ def _contract(analysis: Analysis) -> str:
     rows = [(t.text, _nodes(t.nodes)) for t in analysis.contract]
     if not rows:
         return "<h4>Contract</h4><p>None: every input size runs, as far as the rules know.</p>"
-    return _table("Contract", ("condition", "needed by"), rows)
+    return _table("Contract", ("condition", "needed by"), rows, code=0)
 
 
 def _nodes(nodes: Sequence[str]) -> str:
@@ -127,31 +129,41 @@ def _findings(findings: Sequence[Finding]) -> str:
     if not findings:
         return "<h4>Findings</h4><p class='ss-good'>None.</p>"
     items = [
-        f"<li><span class='ss-{f.severity}'>{f.severity} {f.code}</span> {_text(f.title)}"
+        f"<li><span class='ss-{f.severity}'>{f.severity} {f.code}</span> {_prose(f.title)}"
         f"{f' <code>{_text(f.node)}</code>' if f.node else ''}"
-        f"{''.join(f'<br>{_text(t)}' for t in (*(s.text for s in f.steps), *f.notes))}"
-        f"{f'<br><b>help:</b> {_text(f.help)}' if f.help else ''}</li>"
+        f"{''.join(f'<br>{_prose(t)}' for t in (*(s.text for s in f.steps), *f.notes))}"
+        f"{f'<br><b>help:</b> {_prose(f.help)}' if f.help else ''}</li>"
         for f in findings
     ]
     return f"<h4>Findings</h4><ul>{''.join(items)}</ul>"
 
 
-def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, sortable: bool = False) -> str:
+def _table(
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, sortable: bool = False, code: int = 2
+) -> str:
     head = "".join(f"<th scope='col'>{h}</th>" for h in heads)
-    body = "".join(f"<tr>{''.join(_cell(text) for text in row)}</tr>" for row in rows)
+    body = "".join(
+        f"<tr>{''.join(_cell(text, i == code) for i, text in enumerate(row))}</tr>" for row in rows
+    )
     caption = f"<h4>{title}</h4>" if title else ""
     mark = " data-sort" if sortable else ""
     return f"{caption}<table{mark}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _cell(text: str) -> str:
+def _cell(text: str, code: bool) -> str:
+    mark = " class='ss-code'" if code else ""
     if len(text) <= _MAX_TEXT:
-        return f"<td>{_text(text)}</td>"
-    return f"<td title='{_text(text[:2000])}'>{_text(text[: _MAX_TEXT - 1])}…</td>"
+        return f"<td{mark}>{_text(text)}</td>"
+    return f"<td{mark} title='{_text(text[:2000])}'>{_text(text[: _MAX_TEXT - 1])}…</td>"
 
 
 def _text(text: str) -> str:
     return html.escape(text, quote=True)
+
+
+def _prose(text: str) -> str:
+    """Escaped text whose parts in backticks are code."""
+    return _CODE.sub(r"<code>\1</code>", _text(text))
 
 
 def _counted(n: int, noun: str) -> str:

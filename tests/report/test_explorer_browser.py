@@ -280,14 +280,22 @@ def test_the_widget_shows_the_same(chromium: Any, tmp_path: Path) -> None:
     )
     data = json.dumps({"data": widget.data, "height": widget.height}).replace("<", "\\u003c")
     page = chromium.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda e: errors.append(str(e)))
+    # as notebooks do it: the element is filled first and shown later
     page.set_content(f"""<style>{widget._css}</style><div id="host"></div><script type="module">
         {(tmp_path / "widget.js").read_text("utf-8").replace("export default { render };", "")}
         const traits = {data};
-        render({{ model: {{ get: (name) => traits[name] }}, el: document.getElementById("host") }});
+        const el = document.createElement("div");
+        window.end = render({{ model: {{ get: (name) => traits[name] }}, el }});
+        setTimeout(() => document.getElementById("host").append(el), 50);
     </script>""")
     page.wait_for_selector("#host .canvas canvas")
     assert "[batch, seq, 64]" in page.evaluate(LABELS)
     assert page.evaluate("document.querySelector('.shapesolve-explorer').offsetHeight") == widget.height
+    page.evaluate("end()")
+    assert page.query_selector("#host canvas") is None
+    assert errors == []
     page.close()
 
 

@@ -14,6 +14,7 @@ export function detailsPanel(state: State, graph: () => Graph): HTMLElement {
   const element = h("aside", { class: "details", "aria-label": "Details", tabindex: -1 });
   const refresh = (): void => {
     const s = state.selection;
+    element.classList.toggle("idle", s === null);
     if (s === null) fill(element, hint());
     else if (s.kind === "node") fill(element, nodeDetails(state, s.node));
     else if (s.kind === "tensor") fill(element, tensorDetails(state, s.tensor));

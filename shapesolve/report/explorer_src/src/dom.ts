@@ -31,6 +31,11 @@ export function clipped(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
 
+/** A text whose parts in backticks are code. */
+export function prose(text: string): (HTMLElement | string)[] {
+  return text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? h("code", {}, part) : part)).filter((part) => part !== "");
+}
+
 /** "1 node", "2 nodes". */
 export function counted(n: number, noun: string): string {
   return `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;

@@ -287,6 +287,8 @@ export class Graph {
     this.cy.resize();
   }
 
+  destroy(): void { this.cy.destroy(); }
+
   // ---------------------------------------------------------------- keyboard
 
   private key(event: KeyboardEvent): void {

@@ -25,21 +25,25 @@ export function mount(root: HTMLElement, data: Data): () => void {
   const canvas = h("div", {
     class: "canvas", tabindex: 0, role: "application", "aria-label": "Graph. Arrow keys walk along it, Enter opens a scope.",
   });
-  let graph: Graph;
+  let graph: Graph | null = null; // made once it has a place to be in: a notebook fills elements before it shows them
+  const shown = (): Graph => graph!; // what asks is clicked, so there is one
   const live = h("div", { class: "visually-hidden", "aria-live": "polite" });
   const body = h("div", { class: "columns" },
     h("nav", { class: "left", "aria-label": "Sizes, contract and findings" },
       sizesPanel(state), contractPanel(state), findingsPanel(state)),
-    h("main", { class: "middle" }, canvas, toolbar(data, () => graph)),
-    detailsPanel(state, () => graph));
-  root.replaceChildren(header(state, root, () => graph), body, live);
-  graph = new Graph(state, canvas);
+    h("main", { class: "middle" }, canvas, toolbar(data, shown)),
+    detailsPanel(state, shown));
+  root.replaceChildren(header(state, root, shown), body, live);
+  const fill = (): void => {
+    if (graph) graph.restyle();
+    else if (canvas.clientWidth && canvas.clientHeight) graph = new Graph(state, canvas);
+  };
+  fill();
   state.onSelect(() => (live.textContent = announced(state)));
-  const observer = new ResizeObserver(() => graph.restyle());
+  const observer = new ResizeObserver(fill);
   observer.observe(canvas);
   const media = matchMedia("(prefers-color-scheme: dark)");
-  const themed = (): void => graph.restyle();
-  media.addEventListener("change", themed);
+  media.addEventListener("change", fill);
   const slash = (event: KeyboardEvent): void => {
     const typing = event.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
     if (event.key !== "/" || typing) return;
@@ -50,8 +54,9 @@ export function mount(root: HTMLElement, data: Data): () => void {
   if (root.dataset.page !== undefined) document.addEventListener("keydown", slash);
   return () => {
     observer.disconnect();
-    media.removeEventListener("change", themed);
+    media.removeEventListener("change", fill);
     document.removeEventListener("keydown", slash);
+    graph?.destroy();
     root.replaceChildren();
   };
 }

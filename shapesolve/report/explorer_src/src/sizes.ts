@@ -1,7 +1,7 @@
 // Left column: sizes for the dim names, the contract, the findings.
 
 import type { FindingEntry, TermEntry } from "./data";
-import { clipped, counted, fill, h, section } from "./dom";
+import { clipped, counted, fill, h, prose, section } from "./dom";
 import type { State } from "./state";
 
 const LARGEST = 10n ** 12n;
@@ -157,14 +157,14 @@ export function findingItem(state: State, finding: FindingEntry): HTMLElement {
   };
   return h("li", { class: `finding ${finding.severity}` },
     h("button", { type: "button", class: "headline", onclick: jump, title: finding.nodes.length ? "Show in the graph" : "" },
-      h("span", { class: `badge ${finding.severity}` }, `${finding.severity} ${finding.code}`), " ", finding.title),
+      h("span", { class: `badge ${finding.severity}` }, `${finding.severity} ${finding.code}`), " ", prose(finding.title)),
     finding.node ? h("div", { class: "muted path" }, finding.node, finding.op ? ` (${finding.op})` : "") : null,
     finding.operands.length
       ? h("ul", { class: "operands" }, finding.operands.map(([name, shape, origin]) => h("li", {},
           h("span", { class: "shape" }, shape), " ", name, " ", h("span", { class: "muted" }, origin))))
       : null,
-    finding.steps.length ? h("ol", {}, finding.steps.map(([text]) => h("li", {}, text))) : null,
-    finding.notes.map((n) => h("p", { class: "note" }, n)),
-    finding.help ? h("p", { class: "help" }, h("b", {}, "help: "), finding.help) : null,
+    finding.steps.length ? h("ol", {}, finding.steps.map(([text]) => h("li", {}, prose(text)))) : null,
+    finding.notes.map((n) => h("p", { class: "note" }, prose(n))),
+    finding.help ? h("p", { class: "help" }, h("b", {}, "help: "), prose(finding.help)) : null,
     finding.nodes.length > 1 ? nodeLinks(state, finding.nodes, 4) : null);
 }
