@@ -17,9 +17,7 @@ from .broken import CASES
 
 
 def document() -> dict[str, object]:
-    found = [
-        (f"models/{n} 1.onnx", ss.analyze(m, assume=a).diagnostics) for n, (m, a) in list(CASES.items())[::6]
-    ]
+    found = [(f"models/{n} 1.onnx", ss.analyze(m, assume=a).diagnostics) for n, (m, a) in CASES.items()]
     data: dict[str, object] = json.loads(sarif_text(found, {"/tmp/bad.onnx": "is truncated"}))
     return data
 
