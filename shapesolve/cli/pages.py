@@ -13,8 +13,8 @@ _WIDTH = 100
 
 
 def command_names() -> list[str]:
-    """The commands in alphabetical order."""
-    return sorted(c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands)
+    """The commands in the order in which they are listed."""
+    return [c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands]
 
 
 def render_pages() -> dict[str, str]:

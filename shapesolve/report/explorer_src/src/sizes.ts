@@ -158,7 +158,7 @@ export function findingItem(state: State, finding: FindingEntry): HTMLElement {
   return h("li", { class: `finding ${finding.severity}` },
     h("button", { type: "button", class: "headline", onclick: jump, title: finding.nodes.length ? "Show in the graph" : "" },
       h("span", { class: `badge ${finding.severity}` }, `${finding.severity} ${finding.code}`), " ", prose(finding.title)),
-    finding.node ? h("div", { class: "muted path" }, finding.node, finding.op ? ` (${finding.op})` : "") : null,
+    finding.node ? h("div", { class: "muted path" }, finding.node, finding.op && !finding.node.includes(finding.op) ? ` (${finding.op})` : "") : null,
     finding.operands.length
       ? h("ul", { class: "operands" }, finding.operands.map(([name, shape, origin]) => h("li", {},
           h("span", { class: "shape" }, shape), " ", name, " ", h("span", { class: "muted" }, origin))))
