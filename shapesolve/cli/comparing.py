@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .app import app
-from .console import FOUND, OK, say, show
+from .console import FOUND, OK, Progress, say, show
 from .options import AsJson, Broadcast, load
 
 
@@ -27,7 +27,9 @@ def diff(
     """
     from ..report.diff import compare, diff_data, diff_lines
 
-    found = compare(load(before, broadcast=broadcast), load(after, broadcast=broadcast))
+    models = load(before, broadcast=broadcast), load(after, broadcast=broadcast)
+    with Progress("comparison"):
+        found = compare(*models)
     if json:
         import json as writer
 

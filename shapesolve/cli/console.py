@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterable
 from enum import StrEnum
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -22,6 +23,8 @@ _STYLES = {
     "good": "green", "shape": "cyan", "name": "", "code": "magenta", "": "",
 }  # fmt: skip
 _LONGEST_ERROR = 2000
+#: seconds before progress is shown, and between two drawings of it; the width of its bar
+_PATIENCE, _REDRAWN, _BAR = 1.0, 0.2, 24
 
 
 class Format(StrEnum):
@@ -72,26 +75,45 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """A line on a terminal's stderr once the work takes over a second, removed at the end."""
+    """A line on a terminal's stderr once the work takes over a second, removed at the end.
+
+    It tells how much is done where the work calls it with (done, total), else how long it takes.
+    """
 
     def __init__(self, what: str) -> None:
         self.what = what
-        self.start = time.monotonic()
-        self.shown = False
-        self.wanted = sys.stderr.isatty()
+        self._counts: tuple[int, int] | None = None
+        self._end = Event()
+        self._drawing = Thread(target=self._draw, daemon=True) if sys.stderr.isatty() else None
 
     def __enter__(self) -> Progress:
+        if self._drawing is not None:
+            self._drawing.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self.shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        self._end.set()
+        if self._drawing is not None:
+            self._drawing.join()
 
     def __call__(self, done: int, total: int, *_: Any) -> None:
         """So many are done."""
-        if self.wanted and time.monotonic() - self.start > 1:
-            self.shown = True
-            width = 24
-            full = width * done // max(total, 1)
-            bar = "━" * full + "╌" * (width - full)
-            print(f"\r{bar} {done:,} of {total:,} {self.what}\033[K", end="", file=sys.stderr, flush=True)
+        self._counts = done, total
+
+    def _draw(self) -> None:
+        start = time.monotonic()
+        if self._end.wait(_PATIENCE):
+            return
+        while True:
+            text = self._text(time.monotonic() - start)
+            print(f"\r{text}\033[K", end="", file=sys.stderr, flush=True)
+            if self._end.wait(_REDRAWN):
+                break
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+    def _text(self, seconds: float) -> str:
+        if self._counts is None:
+            return f"{self.what} … {seconds:.0f} s"
+        done, total = self._counts
+        full = _BAR * done // max(total, 1)
+        return f"{'━' * full}{'╌' * (_BAR - full)} {done:,} of {total:,} {self.what}"

@@ -56,6 +56,15 @@ def load(
         fail(str(e))
 
 
+def find(analysis: Analysis, *, findings: bool = True) -> None:
+    """Work out what is worked out when asked for, the contract and (unless told otherwise) the findings."""
+    with Progress("contract and findings" if findings else "contract"):
+        if findings:
+            analysis.diagnostics  # noqa: B018 -- it stays in the analysis
+        if not analysis.conflicts:
+            analysis.contract  # noqa: B018
+
+
 def _binding(text: str) -> tuple[str, int]:
     name, equals, size = text.rpartition("=")
     if not equals or not size.strip().isascii() or not size.strip().isdigit() or len(size.strip()) > 18:

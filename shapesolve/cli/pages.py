@@ -14,7 +14,7 @@ _WIDTH = 100
 
 def command_names() -> list[str]:
     """The commands in the order in which they are listed."""
-    return [c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands]
+    return [str(c.name or getattr(c.callback, "__name__", "")) for c in app.registered_commands]
 
 
 def render_pages() -> dict[str, str]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .app import app
-from .console import FOUND, OK, Format, TextOrJson, fail, say, show
-from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, Model, load, sizes_of
+from .console import FOUND, OK, Format, Progress, TextOrJson, fail, say, show
+from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, Model, find, load, sizes_of
 from .source import check_source
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def analyze(
     elif json or format is not Format.text:
         say(_findings(a, Format.json if json else format))
     else:
-        a.diagnostics  # noqa: B018 -- so that the time shown covers them
+        find(a)  # so that the time shown covers it
         show(list(report_lines(a, time.perf_counter() - start)))
 
 
@@ -95,11 +95,13 @@ def check(
     else:
         from ..report.text import headline, summary_lines
 
+        find(a)
         show([headline(a), *summary_lines(a)])
     raise typer.Exit(FOUND if any(f.severity == "error" for f in a.diagnostics) else OK)
 
 
 def _findings(a: Analysis, format: Format) -> str:
+    find(a)
     if format is Format.json:
         return a.to_json()
     if format is Format.sarif:
@@ -132,6 +134,7 @@ def contract(
         shapesolve contract model.onnx --python > check_sizes.py
     """
     a = load(model, assume, bind, broadcast)
+    find(a, findings=False)
     impossible = bool(a.conflicts) or a.contract.impossible
     if json or python or smtlib:
         import json as writer
@@ -189,6 +192,7 @@ def evaluate(
         shapesolve evaluate model.onnx --bind batch=2 --bind seq=5
     """
     a = load(model)
+    find(a, findings=False)
     sizes = sizes_of(bind)
     unknown = sorted(sizes.keys() - a.symbols.keys())
     if unknown:
@@ -234,7 +238,8 @@ def prove(
 
     a = load(model, assume, bind, broadcast)
     try:
-        proof = a.prove(claim)
+        with Progress("proof"):
+            proof = a.prove(claim)
     except (DimSyntaxError, IndexError) as e:
         fail(str(e))
     except KeyError as e:

@@ -8,7 +8,7 @@ import typer
 
 from .app import app
 from .console import FOUND, OK, Progress, fail, say, show
-from .options import AsJson, Assume, Bind, Model, load, sizes_of
+from .options import AsJson, Assume, Bind, Model, find, load, sizes_of
 
 
 @app.command()
@@ -36,6 +36,7 @@ def verify(
     if find_spec("onnxruntime") is None:
         fail("verify needs onnxruntime: pip install onnxruntime")
     a = load(model, assume)
+    find(a, findings=False)
     from ..report.verification import CannotRun, verification_data, verification_lines, verify_at_sizes
 
     try:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from .app import app
-from .console import fail, say
-from .options import Assume, Bind, Broadcast, Model, load
+from .console import Progress, fail, say
+from .options import Assume, Bind, Broadcast, Model, find, load
 
 Out = Annotated[
     Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write.", show_default=False)
@@ -40,6 +40,7 @@ def annotate(
         shapesolve annotate model.onnx -o annotated.onnx --policy override
     """
     a = load(model, assume, None, broadcast)
+    find(a, findings=False)
     from ..report.annotate_file import save_annotated
 
     try:
@@ -68,7 +69,9 @@ def report(
         shapesolve report model.onnx -o report.html
     """
     a = load(model, assume, bind, broadcast)
-    text = a.to_html()
+    find(a)
+    with Progress("page"):
+        text = a.to_html()
     from ..report.annotate_file import check_target, write_atomically
 
     try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import onnx
@@ -13,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper
 from typer.testing import CliRunner, Result
 
-from shapesolve.cli import app
+from shapesolve.cli import app, console
 from shapesolve.report.annotate_file import external_locations
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -270,6 +272,37 @@ def test_control_characters_in_names_do_not_reach_the_terminal(tmp_path: Path) -
     text = run("check", saved(tmp_path / "m.onnx", node, dims=[3, 4]), code=1).stdout
     assert "\x1b" not in text
     assert "\\x1b[31mevil\\n\\u202e" in text
+
+
+# ---------------------------------------------------------------------- progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, wait: float) -> str:
+    monkeypatch.setattr(console, "_PATIENCE", wait)
+    monkeypatch.setattr(console, "_REDRAWN", 0.001)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with console.Progress("models") as progress:
+        time.sleep(0.05)
+        progress(1, 4)
+        time.sleep(0.05)
+    return stream.getvalue()
+
+
+def test_progress_of_long_work_is_shown_on_a_terminal_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = drawn(monkeypatch, Terminal(), wait=0)
+    assert "\rmodels … 0 s\x1b[K" in text
+    assert "\r━━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌ 1 of 4 models\x1b[K" in text
+    assert text.endswith("\r\x1b[K")
+
+
+def test_progress_is_silent_for_short_work_and_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert drawn(monkeypatch, Terminal(), wait=60) == ""
+    assert drawn(monkeypatch, io.StringIO(), wait=0) == ""
 
 
 # ---------------------------------------------------------------------- the process
