@@ -1,8 +1,9 @@
-"""Runs the notebooks and stores their texts and pictures: ``python notebooks/refresh.py``.
+"""Runs notebooks, all or those named, and stores their texts and pictures: ``python notebooks/refresh.py [NAME...]``.
 
 Tables and widgets are not stored: they are large, and viewers that run nothing show them badly.
 """
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ KEPT = ("text/plain", "image/png")
 
 
 def main() -> None:
-    """Run each notebook of this folder."""
+    """Run the notebooks of this folder."""
     for path in sorted(Path(__file__).parent.glob("*.ipynb")):
+        if sys.argv[1:] and path.stem not in sys.argv[1:]:
+            continue
         notebook: Any = nbformat.read(path, as_version=4)
         where = {"metadata": {"path": str(path.parent)}}
         nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=where).execute()

@@ -38,11 +38,11 @@ class Derivation:
         lines = [f"{self.tensor} {self.shape if self.shape is not None else 'of unknown rank'}"]
         lines += [f"  {kind} {name} {shape}" for kind, name, shape in self.sources]
         for i, s in enumerate(self.steps, 1):
-            reads = ", ".join(f"{n} {shape if shape is not None else '?'}" for n, shape in s.inputs)
-            lines.append(
-                f"  {i}. {s.op_type} {s.node}: {reads} -> {s.output} {s.shape if s.shape is not None else '?'}"
-            )
-            lines += [f"       needs {text}" for text in s.requires]
+            kind = f" ({s.op_type})" if s.op_type not in s.node else ""
+            lines.append(f"{i:>3}. {s.node}{kind}")
+            lines += [f"        {n} {shape if shape is not None else '?'}" for n, shape in s.inputs]
+            lines.append(f"     -> {s.output} {s.shape if s.shape is not None else '?'}")
+            lines += [f"     needs {text}" for text in s.requires]
         return "\n".join(lines)
 
 
