@@ -18,6 +18,11 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
 
 
+def clipped(text: str, length: int) -> str:
+    """The text, or its beginning and an ellipsis."""
+    return text if len(text) <= length else f"{text[: length - 2]} …"
+
+
 def line(*pieces: Piece | str) -> Line:
     """A line of pieces; plain strings have no style."""
     return tuple(("", visible(p)) if isinstance(p, str) else (p[0], visible(p[1])) for p in pieces)

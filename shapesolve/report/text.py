@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from .lines import Line, line, plain
+from .lines import Line, clipped, line, plain
 from .names import Row, grouped
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ _MAX_TERMS = 20
 _MAX_NODES = 3
 _MAX_LEGEND = 12
 _TERM_WIDTH = 48
+#: longer expressions are clipped; `contract` and JSON have the whole
+_LONGEST_TERM, _LONGEST_TITLE = 120, 240
 
 
 def render_text(analysis: Analysis) -> str:
@@ -133,7 +135,8 @@ def _terms(terms: list[Term], limit: int | None) -> Iterator[Line]:
     shown = terms[:limit]
     width = min(max(len(t.text) for t in shown), _TERM_WIDTH)
     for term in shown:
-        yield line(" " * _WIDTH, ("shape", term.text.ljust(width)), "  ", ("dim", _needed_by(term.nodes)))
+        text = term.text if limit is None else clipped(term.text, _LONGEST_TERM)
+        yield line(" " * _WIDTH, ("shape", text.ljust(width)), "  ", ("dim", _needed_by(term.nodes)))
     if limit is not None and len(terms) > limit:
         yield line(" " * _WIDTH, ("dim", f"and {len(terms) - limit} more: shapesolve contract"))
 
@@ -171,7 +174,10 @@ def findings_text(findings: Iterable[Finding]) -> str:
 
 def finding_lines(finding: Finding) -> Iterator[Line]:
     """One finding: code and title, place, operands, the steps that lead to it, notes, help."""
-    yield line((finding.severity, f"{finding.severity}[{finding.code}]"), ("bold", f": {finding.title}"))
+    yield line(
+        (finding.severity, f"{finding.severity}[{finding.code}]"),
+        ("bold", f": {clipped(finding.title, _LONGEST_TITLE)}"),
+    )
     if finding.node:
         kind = finding.op_type if finding.op_type and finding.op_type not in finding.node else ""
         yield line(("dim", "  --> "), finding.node, ("dim", f"  ({kind})" if kind else ""))

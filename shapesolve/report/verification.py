@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..analysis.verify import Verification
 
 _SIZES = (2, 3, 4, 5, 7, 8, 9, 12, 16, 24, 32, 48, 64, 96, 128, 224)
-_DRAWS = 200
+_DRAWS, _TRIES = 200, 5
 _MAX_ELEMENTS = 50_000_000
 _MAX_SHOWN = 20
 #: how integers are filled: small random ones, then all ones, then zeros, where the runtime refuses
@@ -50,9 +50,11 @@ def verify_at_sizes(
     rng = random.Random(seed)
     done: list[Verification] = []
     seen: set[tuple[tuple[str, int], ...]] = set()
-    for number in range(runs):
+    for _ in range(_TRIES * runs):  # some draws are like others
+        if len(done) == runs:
+            break
         if progress is not None:
-            progress(number, runs)
+            progress(len(done), runs)
         sizes = draw_sizes(analysis, given, rng)
         key = tuple(sorted(sizes.items()))
         if key in seen:

@@ -191,8 +191,8 @@ def test_every_expression_reads_back_as_the_same_value(path: Path) -> None:
     kept = {o.name for o in out.graph.output}
     rng = random.Random(7)
     points = [draw_sizes(a, {}, rng) for _ in range(4)] if a.ok else []
-    if any(info.type.WhichOneof("value") not in (None, "tensor_type") for info in out.graph.output):
-        pytest.skip("onnx_ir reads no maps")
+    for info in [o for o in out.graph.output if o.type.WhichOneof("value") not in (None, "tensor_type")]:
+        out.graph.output.remove(info)  # onnx_ir reads no maps
     memo: dict[tuple[str, ss.Dim], None] = {}
     for value in values(ir.from_proto(out).graph):
         shape = a.shapes.get(value.name or "")

@@ -136,6 +136,10 @@ def test_verify_runs_the_model() -> None:
     text = run("verify", UNET, "--runs", "2").stdout
     assert text.count("agrees") == 2
     text = run("verify", UNET, "--bind", "batch=1", "--bind", "height=8", "--bind", "width=16").stdout
+    assert (
+        run("verify", str(ROOT / "tests/models/skl_gbdt/model.onnx"), "--runs", "4").stdout.count("agrees")
+        == 4
+    )
     assert "batch = 1, height = 8, width = 16   agrees   28 tensors compared" in text
 
 
@@ -186,6 +190,23 @@ def test_weights_are_not_written_over(tmp_path: Path) -> None:
         told = error_of(command, str(tmp_path / "model.onnx"), "-o", str(weights))
         assert told.endswith("holds weights of the model, name another file")
     assert weights.read_bytes() == b"weights"
+
+
+def test_long_conditions_are_clipped_but_for_the_contract_itself(tmp_path: Path) -> None:
+    first, second = "first_" * 20, "second_" * 20
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "z"], ["y"], name="fc")],
+        "g",
+        [info("x", TensorProto.FLOAT, [3, first]), info("z", TensorProto.FLOAT, [second, 3])],
+        [info("y", TensorProto.FLOAT, None)],
+    )
+    file = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)
+    assert second in run("contract", str(file)).stdout
+    (term,) = (t for t in run("analyze", str(file)).stdout.splitlines() if "needed by" in t)
+    assert " …  needed by 1 node    fc" in term
+    assert second not in term
 
 
 # ---------------------------------------------------------------------- input that cannot be used
