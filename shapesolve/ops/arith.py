@@ -45,7 +45,7 @@ from ..dims import (
     trunc_div,
     truth,
 )
-from .precision import INT_LIMITS, MAX_ELEM_SIZE, Pair, exact, fit, float_type, ratio, rounded
+from .precision import INT_LIMITS, MAX_ELEM_SIZE, Pair, exact, fit, float_type, ratio, rounded, scaled
 from .values import Elem, Ratio
 
 #: takes elements and the element type of the result
@@ -119,7 +119,7 @@ def _min_pairs(a: Pair, b: Pair) -> Pair:
 
 add = _numbers(operator.add, operator.add, _add_pairs)
 sub = _numbers(operator.sub, operator.sub, _sub_pairs)
-mul = _numbers(operator.mul, operator.mul, _mul_pairs)
+_mul_numbers = _numbers(operator.mul, operator.mul, _mul_pairs)
 _max_numbers = _numbers(maximum, np.maximum, _max_pairs)
 _min_numbers = _numbers(minimum, np.minimum, _min_pairs)
 _div_numbers = _numbers(trunc_div, operator.truediv, _div_pairs)
@@ -128,6 +128,16 @@ _div_numbers = _numbers(trunc_div, operator.truediv, _div_pairs)
 def div(a: Elem, b: Elem, dtype: int) -> Elem:
     """Division: integers toward zero."""
     return None if b == 0 and isinstance(b, Dim) else _div_numbers(a, b, dtype)
+
+
+def mul(a: Elem, b: Elem, dtype: int) -> Elem:
+    """Product; also of a size and a float that is no short binary fraction, while its roundings are known."""
+    product = _mul_numbers(a, b, dtype)
+    if product is None:
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, Ratio) and not x.rounded and isinstance(y, float):
+                return scaled(x.num, x.den, y, dtype)
+    return product
 
 
 def max_(a: Elem, b: Elem, dtype: int) -> Elem:

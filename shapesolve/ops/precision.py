@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import cache
+from fractions import Fraction
+from functools import cache, lru_cache
 from math import gcd
 from typing import Any
 
@@ -29,6 +30,11 @@ _EXACT: dict[int, tuple[int, int, int]] = {
     TensorProto.FLOAT: (1, 2**8, 2**16),
     TensorProto.DOUBLE: (3, 2**16, 2**31),
 }
+
+#: sizes for which a factor is tried in its float type before it is taken for a simple fraction
+_TRIED = 1 << 17
+#: largest denominator of such a fraction
+SIMPLE = 512
 
 #: an exact quotient: numerator and denominator
 Pair = tuple[Dim, int]
@@ -111,3 +117,38 @@ def exact(e: Elem) -> Pair | None:
         p, q = e.as_integer_ratio()
         return (constant(p), q) if abs(p) < 2**20 and q <= 2**16 else None
     return None
+
+
+@lru_cache(maxsize=256)
+def stands_for(factor: float, dtype: int, *roundings: str) -> Fraction | None:
+    """The simple fraction that a float factor stands for, 17/10 for 1.7 in float32.
+
+    None unless each of the roundings (``floor``, ``ceil``, ``rint``) of ``size * factor``, computed in that float
+    type, is what it is of the fraction. Tried for every size below 2**17.
+    """
+    made = float_type(dtype)
+    if made is None or not math.isfinite(factor):
+        return None
+    simple = Fraction(factor).limit_denominator(SIMPLE)
+    if not 0 < simple.numerator < 1 << 24:
+        return None
+    sizes = np.arange(_TRIED, dtype=np.int64)
+    products, top, bottom = sizes.astype(made) * made(factor), sizes * simple.numerator, simple.denominator
+    nearest = (2 * top + bottom) // (2 * bottom)
+    ties_odd = ((2 * top + bottom) % (2 * bottom) == 0) & (nearest % 2 == 1)
+    followed = {"floor": top // bottom, "ceil": -(-top // bottom), "rint": nearest - ties_odd}
+    same = all(np.array_equal(getattr(np, rounding)(products), followed[rounding]) for rounding in roundings)
+    return simple if same else None
+
+
+def scaled(num: Dim, den: int, factor: float, dtype: int) -> Ratio | None:
+    """``num / den * factor`` for a factor of many digits, where it rounds as a simple fraction does."""
+    if den & (den - 1) or len(num.terms) != 1 or abs(num.const) > _TRIED // 2:
+        return None
+    ((mono, coefficient),) = num.terms
+    if len(mono) != 1 or abs(coefficient) != 1:
+        return None
+    simple = stands_for(abs(factor) / den, dtype, "floor", "ceil", "rint")
+    if simple is None:
+        return None
+    return Ratio(num * (simple.numerator if factor > 0 else -simple.numerator), simple.denominator, True)

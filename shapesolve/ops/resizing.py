@@ -7,47 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
+from onnx import TensorProto
 
 from ..dims import Dim, Shape, all_of, any_of, constant, eq, floor_div, ge, le
 from .op import InvalidNode, Op
+from .precision import SIMPLE, stands_for
 from .registry import lower
 from .types import Known
 from .values import Elem, Ratio
 
-#: sizes for which a scale is tried in float32 before it is taken for a simple fraction
-_TRIED = 1 << 17
-#: largest denominator of such a fraction
-_SIMPLE = 512
-
 # ---------------------------------------------------------------------- scales
-
-
-@lru_cache(maxsize=256)
-def _fraction(scale: float) -> tuple[Fraction, bool]:
-    """The simple fraction that a float32 scale stands for; does ``floor(size * scale)`` always follow it?"""
-    exact = Fraction(scale)
-    if exact.denominator <= _SIMPLE:
-        return exact, True  # a short binary fraction: the product is exact below 2**24
-    simple = exact.limit_denominator(_SIMPLE)
-    sizes = np.arange(_TRIED, dtype=np.int64)
-    got = np.floor(sizes.astype(np.float32) * np.float32(scale)).astype(np.int64)
-    if (
-        simple > 0
-        and simple.numerator < 1 << 24
-        and bool((got == sizes * simple.numerator // simple.denominator).all())
-    ):
-        return simple, True
-    return exact, False
 
 
 def scaled(op: Op, size: Dim, scale: Elem, axis: int) -> Dim:
     """``floor(size * scale)`` as float32 computes it; a new symbol where that is not known exactly."""
     what = f"axis {axis} of {op.name_of(0)} resized"
     if isinstance(scale, Ratio):
-        if scale.rounded or scale.den > _SIMPLE or scale.den & (scale.den - 1):
+        if scale.rounded or scale.den > SIMPLE or scale.den & (scale.den - 1):
             return op.fresh(what)
         return floor_div(size * scale.num, constant(scale.den))
     if not isinstance(scale, float):
@@ -56,10 +34,12 @@ def scaled(op: Op, size: Dim, scale: Elem, axis: int) -> Dim:
         return size
     if size.value is not None:
         return constant(int(np.float32(size.const) * np.float32(scale)))
-    ratio, exact = _fraction(float(np.float32(scale)))
+    ratio = Fraction(float(np.float32(scale)))
+    exact = ratio.denominator <= SIMPLE  # a short binary fraction: the product is exact below 2**24
+    simple = ratio if exact else stands_for(float(ratio), TensorProto.FLOAT, "floor")
+    if simple is not None:
+        return floor_div(size * simple.numerator, constant(simple.denominator))
     low = floor_div(size * ratio.numerator, constant(ratio.denominator))
-    if exact:
-        return low
     found = op.fresh(what)  # float32 may round the product to either side of an integer
     spread = size // (1 << 22) + 1
     op.define(ge(found, low - spread), what)

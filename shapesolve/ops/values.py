@@ -30,8 +30,9 @@ Array = NDArray[np.object_]
 class Ratio:
     """A float that is ``num / den`` for an integer expression `num` and an int `den` >= 1.
 
-    `rounded` says that the true value is this quotient rounded once by the float type: then only floor, ceil and
-    truncation are still exact (an integer below 2**24 divided by an integer never rounds across an integer).
+    `rounded` says that the true value is this quotient but for the rounding of the float type: then only floor, ceil,
+    truncation and rounding are still exact (an integer below 2**24 divided by an integer never rounds across an integer;
+    of other quotients it was tried, see `precision.stands_for`).
     """
 
     __slots__ = ("den", "num", "rounded")

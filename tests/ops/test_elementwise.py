@@ -121,7 +121,7 @@ def test_an_integer_divisor_is_not_zero(nodes: str) -> None:
 
 # ---------------------------------------------------------------------- values
 
-FLOATS = {"one_half": 0.5, "two": 2.0, "three": 3.0}
+FLOATS = {"one_half": 0.5, "two": 2.0, "three": 3.0, "f1_7": 1.7, "f1_3": 1.3}
 INTS = {"zero": 0, "one": 1, "i2": 2, "i3": 3, "m1": -1}
 
 
@@ -145,6 +145,10 @@ def chain(nodes: str) -> onnx.ModelProto:
         ("f = Cast<to=1>(n) h = Div(f, three) g = Round(h) y = Cast<to=7>(g)", "(N + 1)//3"),
         ("f = Cast<to=1>(n) g = Neg(f) h = Mul(g, one_half) y = Cast<to=7>(h)", "-(N//2)"),
         ("f = Cast<to=1>(n) g = Neg(f) h = Mul(g, one_half) k = Floor(h) y = Cast<to=7>(k)", "-((N + 1)//2)"),
+        ("f = Cast<to=1>(n) h = Mul(f, f1_7) y = Cast<to=7>(h)", "2*N - (3*N + 9)//10"),
+        ("f = Cast<to=1>(n) g = Neg(f) h = Mul(f1_7, g) k = Ceil(h) y = Cast<to=7>(k)", None),
+        ("f = Cast<to=1>(n) g = Mul(f, one_half) h = Mul(g, f1_7) k = Round(h) y = Cast<to=7>(k)", None),
+        ("f = Cast<to=1>(n) h = Mul(f, f1_3) y = Cast<to=7>(h)", None),  # 10 gives 12 or 13
         ("y = Div(n, i2)", "N//2"),
         ("a = Neg(n) y = Div(a, i2)", "-(N//2)"),
         ("a = Neg(n) y = Mod(a, i3)", None),
