@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Seq
 from itertools import product as cases_of
-from math import gcd
+from math import gcd, prod
 from typing import NamedTuple
 
 from ..dims import (
@@ -40,8 +40,8 @@ from .types import Known
 # https://onnx.ai/onnx/operators/onnx__Reshape.html
 
 
-#: open target entries that are followed case by case (each doubles the cases)
-_MAX_OPEN = 3
+#: cases of what open target entries stand for that are followed
+_MAX_CASES = 8
 
 
 class Outcome(NamedTuple):
@@ -128,9 +128,7 @@ def _settle(op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None], copie
         if all(held(op, ge(e, 1)) for i, e in enumerate(rest) if i != k):
             dims, needs = _infer(op, x, rest, k, copies)
             return Outcome(dims, all_of((needs, _says(op, target[k], dims[k], x, k, copies))))
-    if copies and len(open_at) <= _MAX_OPEN and all(held(op, ge(target[k], 0)) for k in open_at):
-        return _split_cases(op, x, target, entries, open_at, inferred)
-    return _give_up(op, x, target, entries)
+    return _split_cases(op, x, target, entries, open_at, inferred) or _give_up(op, x, target, entries)
 
 
 def _says(op: Op, t: Dim, size: Dim, x: Shape, k: int, copies: bool) -> Cond:
@@ -146,37 +144,74 @@ def _says(op: Op, t: Dim, size: Dim, x: Shape, k: int, copies: bool) -> Cond:
     return any_of((plain, eq(t, -1), all_of((eq(t, 0), copied))))
 
 
+def _meanings(op: Op, t: Dim, copies: bool) -> list[tuple[str, Cond]]:
+    """What an open target entry may stand for, each with its condition."""
+    found = [("size", ge(t, 1 if copies else 0))]
+    if copies:
+        found.append(("copied", eq(t, 0)))
+    if not held(op, ge(t, 0)):
+        found.append(("inferred", eq(t, -1)))
+    return [(meaning, when) for meaning, when in found if not when.is_false]
+
+
 def _split_cases(
     op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None], open_at: list[int], inferred: int | None
-) -> Outcome:
-    """Each open entry is a size >= 1, or 0 and copies: what follows in each case, put together."""
+) -> Outcome | None:
+    """Each open entry is a size, or copies one, or is inferred: what follows in each case, put together.
+
+    None when there are too many cases.
+    """
+    copies = not op.int_attr("allowzero", 0)
+    meanings = [_meanings(op, target[k], copies) for k in open_at]
+    if prod(map(len, meanings)) > _MAX_CASES:
+        return None
     found: list[tuple[Cond, list[Dim]]] = []
     needs = TRUE
-    for zeros in cases_of((False, True), repeat=len(open_at)):
-        dims = [e if e is not None else ONE for e in entries]
-        case = TRUE
-        for k, is_zero in zip(open_at, zeros, strict=True):
-            dims[k] = x[k] if is_zero else target[k]
-            case = all_of((case, eq(target[k], 0) if is_zero else ge(target[k], 1)))
+    for chosen in cases_of(*meanings):
+        case = all_of(when for _, when in chosen)
         if case.is_false:
             continue
-        solved = [eq(target[k], 0).solved() for k, z in zip(open_at, zeros, strict=True) if z]
+        means = dict(zip(open_at, (meaning for meaning, _ in chosen), strict=True))
+        solved = [when.solved() for meaning, when in chosen if meaning != "size"]
         known = dict(s for s in solved if s is not None)
-        sure = [target[k] for k, z in zip(open_at, zeros, strict=True) if not z]
-        here = [d.subs(known) for d in dims]
-        if inferred is None:
-            need = _match(x.subs(known), here)
-        else:
-            here, need = _infer(op, x.subs(known), here, inferred, True, sure)
-        needs = all_of((needs, implies(case, need)))
-        if not need.is_false:
-            found.append((case, here))
+        outcome = _in_case(op, x, target, entries, means, inferred, known, copies)
+        needs = all_of((needs, implies(case, outcome.needs)))
+        if not outcome.needs.is_false:
+            found.append((case, outcome.dims))
     if not found:
         return Outcome([e if e is not None else op.fresh("an impossible reshape") for e in entries], needs)
     last = found[0][1]
     for case, here in found[1:]:
         last = [ite(case, a, b) for a, b in zip(here, last, strict=True)]
     return Outcome(last, needs)
+
+
+def _in_case(
+    op: Op,
+    x: Shape,
+    target: Seq[Dim],
+    entries: list[Dim | None],
+    means: Mapping[int, str],
+    inferred: int | None,
+    known: Mapping[str, Dim],
+    copies: bool,
+) -> Outcome:
+    """The outcome where each open entry means this, and symbols are `known`."""
+    dims = [e if e is not None else ONE for e in entries]
+    left = [k for k, meaning in means.items() if meaning == "inferred"]
+    left += [inferred] if inferred is not None else []
+    for k, meaning in means.items():
+        if meaning == "copied" and k >= len(x):
+            return Outcome(dims, FALSE)
+        if meaning != "inferred":
+            dims[k] = x[k] if meaning == "copied" else target[k]
+    if len(left) > 1:
+        return Outcome(dims, FALSE)
+    x, here = x.subs(known), [d.subs(known) for d in dims]
+    if not left:
+        return Outcome(here, _match(x, here))
+    sure = [target[k] for k, meaning in means.items() if meaning == "size"] if copies else ()
+    return _infer(op, x, here, left[0], copies, sure)
 
 
 def _give_up(op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None]) -> Outcome:

@@ -100,6 +100,21 @@ def test_reshape_allowzero(shape: str, target: str, expected: str) -> None:
     agrees(model, **free)
 
 
+@pytest.mark.parametrize("allowzero", [0, 1])
+@pytest.mark.parametrize("entry", ["twice", "less", "both"])
+def test_a_target_entry_that_may_be_minus_one(entry: str, allowzero: int) -> None:
+    """``2*N - 1`` is -1 for an empty N, and then asks for what is left, as in the relative positions of XLNet."""
+    model = text(
+        "float[N, M] x",
+        f"""two = Constant<value_ints=[2]>() one = Constant<value_ints=[1]>() s = Shape(x)
+        n = Shape<start=0, end=1>(x) m = Shape<start=1, end=2>(x) nn = Mul(n, two) twice = Sub(nn, one)
+        less = Sub(m, one) both = Concat<axis=0>(less, twice) t = Concat<axis=0>(n, {entry})
+        y = Reshape<allowzero={allowzero}>(x, t)""",
+    )
+    empty = () if allowzero else (0,)  # of a 0 beside a -1 the text allows none, onnxruntime some
+    agrees(model, N=(*empty, 1, 2, 3, 4), M=(0, 1, 2, 3, 4, 5, 6, 12))
+
+
 def test_reshape_run_time_target() -> None:
     model = one("Reshape", ["N 6", "3"], dtypes=[1, INT64])
     analysis = agrees(model, {"x1": np.array([2, -1, 3])}, N=(0, 1, 2, 3))
