@@ -71,6 +71,8 @@ class Walk:
         self._reserved: set[str] = set()  # names that the file uses anywhere
         self.unnamed: set[str] = set()  # symbols of input dims that have no name
         self.undeclared: set[str] = set()  # symbols of inputs that are declared without a rank
+        self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
+        self.varying: set[str] = set()  # tensors whose rank is not the same in every run
         self.author: dict[str, str] = {}  # names that the author gives to such dims, elsewhere
         self._memo: dict[Any, Lowered] = {}
         self._fitting: set[Any] = set()  # nodes that fit their operator, by key
@@ -98,6 +100,7 @@ class Walk:
         scope = self.scope
         scope.env = self.tensors
         scope.env.update(inputs)
+        self.named_inputs = frozenset(inputs)
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, 1000 + MAX_DEPTH * _FRAMES))
         try:
@@ -261,6 +264,14 @@ class Walk:
             rule = None if local else self.registry.lookup(node.domain, node.op_type, version)
             self._rules[key] = rule
         return rule
+
+    def is_unknown(self, node: Node, scope: Scope) -> bool:
+        """Is the operator neither registered nor defined by the model?"""
+        return self.rule(node, scope) is None and not self._is_local(node)
+
+    def is_taken(self, said: Dim) -> bool:
+        """Are all names of a declared size those of inputs, or given to a size before?"""
+        return said.free <= self._taken
 
     def _is_local(self, node: Node) -> bool:
         """Is the operator a function of the model?"""

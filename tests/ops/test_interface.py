@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -203,10 +204,40 @@ def test_a_transform_along_an_unknown_axis_keeps_the_shape() -> None:
     assert shapes(half) != ["[2, 5, N, 2]"]
 
 
-def test_a_declared_rank_counts_where_some_sizes_have_no_name() -> None:
-    """The declaration of a tensor of which nothing else is known."""
-    model = text("float[N] x, int64[R] s", "h = Reshape(x, s)  y = Relu(h)")
-    model.graph.value_info.append(helper.make_tensor_value_info("h", FLOAT, [4, None]))
-    found = shapes(model)[0]
-    assert found is not None
-    assert found.startswith("[4, _d")
+def declared(model: onnx.ModelProto, **said: Sequence[int | str | None]) -> onnx.ModelProto:
+    """`model` with value_info for some tensors."""
+    for name, dims in said.items():
+        model.graph.value_info.append(helper.make_tensor_value_info(name, FLOAT, dims))
+    return model
+
+
+def test_a_declared_rank_does_not_count_where_the_rank_varies() -> None:
+    """torch's exporters write what one traced run had, such as ``[2, 9]`` for a squeezed ``[B, 1, S]``."""
+    squeezed = text("float[B, 1, S] x", "h = Squeeze(x)  y = Relu(h)")
+    found = shapesolve.analyze(declared(squeezed, h=[2, 9], y=[2, 9]))
+    assert not {"h", "y"} & set(found.shapes)
+    agrees(declared(squeezed, h=[2, 9], y=[2, 9]), B=(1, 2), S=(1, 3))
+    assert shapes(
+        declared(text("float[N] x, int64[R] s", "h = Reshape(x, s)  y = Relu(h)"), h=[4, None])
+    ) == [None]
+
+
+def test_of_an_unknown_operator_rank_and_names_are_believed_and_numbers_are_not() -> None:
+    model = text("float[N, 8] x", "h = acme.Odd(x)  k = acme.Odd(h)  y = Relu(h)")
+    model.opset_import.append(helper.make_opsetid("acme", 1))
+    found = shapesolve.analyze(declared(model, h=["N", "many", 5], k=["many", None]))
+    assert str(found.shapes["y"][:2]) == "[N, many]"
+    assert found.shapes["y"][2].value is None
+    assert found.shapes["k"][0] is found.shapes["y"][1]
+    assert [c.origin.rule for c in found.constraints.role("assumption")] == [
+        "h[0] is declared as N",
+        "k[0] is declared as many",
+    ]
+    assert sum(d.code == "SS103" for d in found.diagnostics) == 2
+
+
+def test_what_follows_from_a_declared_input_without_a_rank_is_believed() -> None:
+    model = text("float x, float[3] w", "h = Tanh(x)  y = Relu(h)")
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    found = shapesolve.analyze(declared(model, y=["batch", 10]))
+    assert str(found.shapes["y"][0]) == str(found.shapes["x"][0]) == "batch"
