@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from shapesolve.dims import (
     Dim,
+    broadcast,
     ceil_div,
     eq,
     exact_quotient,
@@ -106,6 +107,14 @@ def test_broadcast_where_it_is_legal(sizes, size, case):
     for chosen in range(2 ** len(sizes)):
         legal = {n: 1 if chosen >> i & 1 else size for i, n in enumerate(sizes) if isinstance(n, str)}
         agrees(("broadcast", *sizes), {**case, **legal})
+
+
+@given(names, numbers, bindings)
+def test_broadcast_with_the_same_size_clipped_to_one(name, size, case):
+    agrees(("broadcast", name, ("min", name, 1)), {**case, name: abs(size)})
+    assert broadcast(symbol(name), minimum(symbol(name), 1)) is symbol(name)
+    other = minimum(symbol("another"), 1)
+    assert not broadcast(symbol(name), other).name
 
 
 @given(condition_trees, small_trees, small_trees, bindings)
