@@ -233,7 +233,7 @@ def test_json_and_smtlib():
 _PRINT = """
 import json
 from shapesolve.solver.contract import find_contract
-from .building import random_system
+from tests.solver.building import random_system
 for seed in range(12):
     s = random_system(seed)
     print(json.dumps(find_contract(s.constraints, s.facts, ["a", "b", "c"]).to_json()))
