@@ -79,9 +79,10 @@ def broadcast(*dims: IntoDim) -> Dim:
     for d in found:
         if d.value is not None or never_one(d):
             return d  # the others must be equal to it or 1
-    sizes = [d for d in found if d.lo is not None and d.lo >= 0]
-    clipped = {m for d in sizes if (m := minimum(d, 1)) is not d}  # min(d, 1) always fits d
-    found = {d: None for d in found if d not in clipped}
+    if any(atom.kind == "pos" for d in found for mono, _ in d.terms for atom in mono):
+        sizes = [d for d in found if d.lo is not None and d.lo >= 0]
+        clipped = {m for d in sizes if (m := minimum(d, 1)) is not d}  # min(d, 1) always fits d
+        found = {d: None for d in found if d not in clipped}
     if not found:
         return ONE
     if len(found) == 1:
