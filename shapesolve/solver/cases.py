@@ -18,14 +18,14 @@ from .residue import Residue
 from .search import Contradiction, Model, learned, satisfies
 
 
-def decide(conds: Sequence[Cond], facts: Facts, regular: Regular) -> Model | None:
-    """Sizes at which all `conds` hold, or None when that is not found out; `facts` have learned the conditions, `regular`
-    is kept from question to question.
+def decide(conds: Sequence[Cond], residue: Residue, regular: Regular) -> Model | None:
+    """Sizes at which all `conds` hold, or None when that is not found out; `residue` is what the facts leave of them,
+    `regular` is kept from question to question.
 
     Raises `Contradiction` when there are none.
     """
     names = frozenset[str]().union(*(c.free for c in conds))
-    model = _Cases(regular).model(facts, names)
+    model = _Cases(regular).model(residue, names)
     if model is None:
         return None
     model = {name: model[name] for name in sorted(names) if name in model}
@@ -37,16 +37,15 @@ class _Cases:
         self.regular = regular
         self.cases, self.size = budget.MAX_CASES, budget.MAX_CASE_SIZE
 
-    def model(self, facts: Facts, names: Iterable[str]) -> Model | None:
-        """A model of what the facts know, with sizes for these names. Raises `Contradiction`."""
+    def model(self, residue: Residue, names: Iterable[str]) -> Model | None:
+        """A model of what the facts and their residue say, with sizes for these names. Raises `Contradiction`."""
         self.cases -= 1
-        residue = Residue(facts)
         conds = _open(residue.conds)
         units = [c for c in conds if c.kind != "or" and c not in residue.conds]
         if units:  # the facts have not learned them yet
             model = self._tried([all_of(units)], conds)
         else:
-            model = self._split(conds, facts)
+            model = self._split(conds, residue.facts)
         return None if model is None else _completed(model, residue, names)
 
     def _split(self, conds: Sequence[Cond], facts: Facts) -> Model | None:
@@ -89,7 +88,7 @@ class _Cases:
             if self.cases <= 0 or self.size <= 0:
                 return None
             try:
-                model = self.model(learned([branch, *conds]), names)
+                model = self.model(Residue(learned([branch, *conds])), names)
             except Contradiction:
                 continue
             if model is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, Literal
 
@@ -188,11 +189,12 @@ class Engine:
         model = search.model(budget.FIRST_TRIES)
         if model is not None:
             return model
-        key = frozenset(Residue(search.facts).conds)
+        residue = Residue(search.facts)
+        key = frozenset(residue.conds)
         if key in self._refuted:
             raise Contradiction
         try:
-            found = decide(conds, search.facts, self._regular)
+            found = decide(conds, residue, self._regular)
         except Contradiction:
             self._refuted.add(key)
             raise
@@ -316,7 +318,12 @@ def broadcast_pairs(conds: Iterable[Cond]) -> int:
 def legal_broadcasts(conds: Iterable[Cond]) -> list[Cond]:
     """What makes the broadcasts in `conds` legal; a size `broadcast(a, b)` means nothing elsewhere."""
     pairs = [p for a in atoms_of(*conds) if a.kind == "broadcast" for p in combinations(a.args, 2)]
-    return [any_of((eq(a, b), eq(a, 1), eq(b, 1))) for a, b in dict.fromkeys(pairs)]
+    return [_legal(a, b) for a, b in dict.fromkeys(pairs)]
+
+
+@lru_cache(maxsize=4096)  # every question about the same sizes asks it again
+def _legal(a: Dim, b: Dim) -> Cond:
+    return any_of((eq(a, b), eq(a, 1), eq(b, 1)))
 
 
 def _order(c: Cond) -> Any:

@@ -12,6 +12,7 @@ from shapesolve.solver.engine import Engine
 from shapesolve.solver.facts import Facts
 from shapesolve.solver.linear import infeasible
 from shapesolve.solver.periods import Regular
+from shapesolve.solver.residue import Residue
 from shapesolve.solver.search import Contradiction, learned, satisfies
 
 # Questions of real contracts: goal, what is given.
@@ -126,7 +127,7 @@ def test_what_is_refuted_has_no_model(seed):
     models = (dict(zip(names, sizes, strict=True)) for sizes in product(range(14), repeat=len(names)))
     holds = any(all(c.evaluate(m) for c in conds) for m in models)
     try:
-        model = decide(conds, learned(conds), Regular())
+        model = decide(conds, Residue(learned(conds)), Regular())
     except Contradiction:
         assert not holds
     else:
