@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
@@ -113,7 +114,8 @@ def scan(
 
 
 def _run(executor: Executor, files: Sequence[str], broadcast: BroadcastMode) -> Iterator[ScanRow]:
-    futures: dict[Future[ScanRow], str] = {executor.submit(scan_one, f, broadcast): f for f in files}
+    largest_first = sorted(files, key=_size, reverse=True)  # so that none is left for the end, alone
+    futures: dict[Future[ScanRow], str] = {executor.submit(scan_one, f, broadcast): f for f in largest_first}
     for future in as_completed(futures):
         yield future.result()
 
@@ -136,7 +138,18 @@ def _own_processes(files: Sequence[str], workers: int, broadcast: BroadcastMode)
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    if sys.platform != "linux":
+        return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    context = get_context("forkserver")  # a clean process that imports everything once, for all workers
+    context.set_forkserver_preload(["__main__", f"{__package__}.scan_worker"])
+    return ProcessPoolExecutor(workers, mp_context=context)
+
+
+def _size(file: str) -> int:
+    try:
+        return os.path.getsize(file)
+    except OSError:
+        return 0
 
 
 # ---------------------------------------------------------------------- text and data
