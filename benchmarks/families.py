@@ -128,6 +128,26 @@ def broadcasts(n: int) -> onnx.ModelProto:
     return g.model()
 
 
+def equalities(n: int) -> onnx.ModelProto:
+    """Joins that make all sizes of one axis equal, from the last name to the first."""
+    g = GraphWriter(f"equalities_{n}")
+    inputs = [g.input(f"x{i}", [f"s{i}", f"t{i}"]) for i in range(n)]
+    x = inputs[-1]
+    for other in reversed(inputs[:-1]):
+        x = g.op("Concat", other, x, axis=1)
+    g.output(x, "y", rank=2)
+    return g.model()
+
+
+def fans(n: int) -> onnx.ModelProto:
+    """One vector added to vectors whose lengths have all different names."""
+    g = GraphWriter(f"fans_{n}")
+    x = g.input("x", ["n"])
+    for i in range(n):
+        g.output(g.op("Add", x, g.input(f"x{i}", [f"n{i}"])), f"y{i}", rank=1)
+    return g.model()
+
+
 def nested_ifs(n: int) -> onnx.ModelProto:
     """An If in the else branch of an If, and so on; built in place, as copies of it nest too deep."""
     model = onnx.ModelProto(ir_version=IR_VERSION, producer_name="shapesolve-examples")
@@ -201,6 +221,8 @@ FAMILIES = (
     Family("odd-convolutions", "chained convolutions of odd strides", odd_convolutions, _quarters(2000)),
     Family("doublings", "chained Concat(x, x)", doublings, _quarters(2000)),
     Family("broadcasts", "additions of distinct symbols", broadcasts, _quarters(500)),
+    Family("equalities", "sizes that are all equal", equalities, _quarters(500)),
+    Family("fans", "additions to one vector of distinct symbols", fans, _quarters(500)),
     Family("nested-ifs", "Ifs inside each other", nested_ifs, _quarters(200)),
     Family("products", "reshapes with products of six symbols", products, _quarters(300)),
     Family("selections", "Where and Slice nodes of a chain", selections, _quarters(1000)),
