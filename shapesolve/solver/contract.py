@@ -290,7 +290,7 @@ class _Builder:
             near = [c for c in (*done, *given) if c is not cond and not c.free.isdisjoint(cond.free)]
             if (not near and is_plain(cond)) or not has_value(cond) or _is_legality(cond, near):
                 continue
-            others = [*(c for c in done if c is not cond), *given, *self._granted_for(done)]
+            others = [*(c for c in done if c is not cond), *given, *self._granted_for([*done, *given])]
             if self.engine.entails(cond, others, cheap=True).proved:
                 del done[cond]
             elif cond.kind == "or":

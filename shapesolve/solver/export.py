@@ -6,12 +6,12 @@ import keyword
 import re
 from typing import TYPE_CHECKING
 
-from ..dims import Atom, Cond, Dim
+from ..dims import Cond, symbol
+from ..dims.grammar import is_plain_name
+from ..dims.traverse import atoms_of
 
 if TYPE_CHECKING:
     from .terms import Contract
-
-_RELATIONS = {"==": "==", "!=": "!=", ">=": ">="}
 
 
 def python_source(contract: Contract, name: str) -> str:
@@ -19,20 +19,25 @@ def python_source(contract: Contract, name: str) -> str:
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"{name!r} is not a name for a Python function")
     names = _identifiers(contract.symbols)
-    writer = _PythonWriter(names)
     parameters = ", ".join(f"{names[s]}: int" for s in contract.symbols)
     lines = [
         f"def {name}({'*, ' if parameters else ''}{parameters}) -> list[str]:",
         '    """Conditions on input sizes that do not hold; when there are none, the model runs."""',
     ]
-    for symbol, identifier in names.items():
-        if symbol != identifier:
-            lines.append(f"    # {identifier} is the size {symbol!r}")
+    for said, identifier in names.items():
+        if said != identifier:
+            lines.append(f"    # {identifier} is the size {said!r}")
+    if any(a.kind == "broadcast" for a in atoms_of(*(term.cond for term in contract.terms))):
+        lines += [
+            "    def broadcast(*sizes: int) -> int:",
+            "        return next((n for n in sizes if n != 1), 1)",
+            "",
+        ]
     lines.append("    broken = []")
     if contract.impossible:
         lines.append("    broken.append('no input sizes are accepted')")
     for term in contract.terms:
-        lines.append(f"    if not ({writer.cond(term.cond)}):")
+        lines.append(f"    if not ({_python_text(term.cond, names)}):")
         lines.append(f"        broken.append({term.text!r})")
     return "\n".join([*lines, "    return broken", ""])
 
@@ -50,57 +55,27 @@ def smtlib_source(contract: Contract) -> str:
     return text.replace("(check-sat)", "(assert false)\n(check-sat)") if contract.impossible else text
 
 
-class _PythonWriter:
-    """Expressions in plain Python, fully parenthesized where it matters."""
-
-    def __init__(self, names: dict[str, str]) -> None:
-        self.names = names
-
-    def cond(self, c: Cond) -> str:
-        if not c.args:
-            return str(c.is_true)
-        if c.kind in ("and", "or"):
-            return f" {c.kind} ".join(f"({self.cond(a)})" for a in c.args)
-        return f"{self.dim(c.args[0])} {_RELATIONS[c.kind]} 0"
-
-    def dim(self, d: Dim) -> str:
-        parts = []
-        for mono, c in d.terms:
-            factors = [self.atom(a) for a in mono]
-            sign = "-" if c < 0 else "+"
-            if abs(c) != 1:
-                factors.insert(0, str(abs(c)))
-            parts.append(f"{sign} {'*'.join(factors)}")
-        if d.const or not parts:
-            parts.append(f"{'-' if d.const < 0 else '+'} {abs(d.const)}")
-        text = " ".join(parts)
-        return text[2:] if text.startswith("+ ") else "-" + text[2:]
-
-    def atom(self, atom: Atom) -> str:
-        kind, args = atom.kind, atom.args
-        if kind == "sym":
-            return self.names[args[0]]
-        if kind == "ite":
-            return f"(({self.dim(args[1])}) if {self.cond(args[0])} else ({self.dim(args[2])}))"
-        if kind == "pos":
-            return f"max({self.dim(args[0])}, 0)"
-        if kind == "//":
-            return f"(({self.dim(args[0])}) // ({self.dim(args[1])}))"
-        sizes = ", ".join(self.dim(a) for a in args)
-        return f"next((n for n in ({sizes}) if n != 1), 1)"
+def _python_text(cond: Cond, names: dict[str, str]) -> str:
+    """The condition over the identifiers; as people read it, which is Python but for `broadcast`."""
+    symbols = (a for a in atoms_of(cond) if a.kind == "sym")
+    return (
+        str(cond.subs({a.args[0]: symbol(names[a.args[0]], a.args[1]) for a in symbols}))
+        if cond.args
+        else str(cond.is_true)
+    )
 
 
 def _identifiers(symbols: tuple[str, ...]) -> dict[str, str]:
     """A distinct Python identifier for each symbol."""
-    taken = {"broken", "max", "next", "n"}
+    taken = {"broken"}
     names = {}
-    for symbol in symbols:
-        base = re.sub(r"\W", "_", symbol, flags=re.ASCII)
-        if not base or base[0].isdigit() or keyword.iskeyword(base):
+    for said in symbols:
+        base = re.sub(r"\W", "_", said, flags=re.ASCII)
+        if not base.isidentifier() or keyword.iskeyword(base) or not is_plain_name(base):
             base = f"size_{base}"
         identifier, k = base, 2
         while identifier in taken:
             identifier, k = f"{base}_{k}", k + 1
         taken.add(identifier)
-        names[symbol] = identifier
+        names[said] = identifier
     return names

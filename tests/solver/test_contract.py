@@ -129,6 +129,12 @@ def test_conditions_on_data_and_of_the_user_are_kept_apart():
     assert [str(t) for t in declared] == ["H >= 5"]
 
 
+def test_what_the_user_says_of_inputs_is_not_asked_of_them_again():
+    c = contract("seq past total", "user: total == past + seq", "total == 1 or total == past + seq")
+    assert list(c) == []
+    assert c.holds({"seq": 3, "past": 0, "total": 3})
+
+
 def test_a_contradiction_accepts_nothing():
     c = contract("H", "H >= 5", "H <= 3")
     assert c.impossible
@@ -209,8 +215,8 @@ def test_the_python_function_renames_what_is_no_identifier():
     s = system(divides(2, symbol("my dim")), le(symbol("class"), 5), ge(symbol("n"), 3))
     c = find_contract(s.constraints, s.facts, ["my dim", "class", "n"])
     check = _function(c.to_python("accepts"), "accepts")
-    assert check(my_dim=4, size_class=5, n_2=3) == []
-    assert len(check(my_dim=3, size_class=9, n_2=3)) == 2
+    assert check(my_dim=4, size_class=5, n=3) == []
+    assert len(check(my_dim=3, size_class=9, n=3)) == 2
     with pytest.raises(ValueError, match="not a name"):
         c.to_python("no name")
 
