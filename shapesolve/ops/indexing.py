@@ -123,6 +123,8 @@ def gather_nd(op: Op) -> Known:
         raise InvalidNode(f"batch_dims {batch} does not fit {data} and indices {indices}")
     k = indices[-1].value
     if k is None:
+        fits = le(indices[-1], len(data) - batch)
+        op.require(fits, "an index has no more components than there are axes", (1, -1))
         return op.out(None, value=loose)
     if batch + k > len(data):
         raise InvalidNode(

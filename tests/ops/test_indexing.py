@@ -277,3 +277,11 @@ def test_top_k_of_known_data(attrs: str, wanted: tuple[str, str]) -> None:
     model = text("float[N] x", nodes, "y, i")
     agrees(model, N=(1,))
     assert (value(model, "y"), value(model, "i")) == wanted
+
+
+def test_gather_nd_by_an_unknown_number_of_components() -> None:
+    agrees(
+        one("GatherND", ["3 4", "E"], dtypes=[1, INT64]),
+        {"x1": lambda at: np.zeros(at["E"], np.int64)},
+        E=range(5),
+    )
