@@ -45,7 +45,7 @@ from ..dims import (
     trunc_div,
     truth,
 )
-from .precision import INT_LIMITS, MAX_ELEM_SIZE, Pair, exact, fit, float_type, ratio, rounded, scaled
+from .precision import INT_LIMITS, MAX_ELEM_SIZE, Pair, beyond, exact, fit, float_type, ratio, rounded, scaled
 from .values import Elem, Ratio
 
 #: takes elements and the element type of the result
@@ -144,14 +144,16 @@ def max_(a: Elem, b: Elem, dtype: int) -> Elem:
     """The larger element."""
     if isinstance(a, Cond) and isinstance(b, Cond):
         return any_of((a, b))
-    return _max_numbers(a, b, dtype)
+    far = beyond(a, b)
+    return _max_numbers(a, b, dtype) if far is None else far[far[1] > 0]
 
 
 def min_(a: Elem, b: Elem, dtype: int) -> Elem:
     """The smaller element."""
     if isinstance(a, Cond) and isinstance(b, Cond):
         return all_of((a, b))
-    return _min_numbers(a, b, dtype)
+    far = beyond(a, b)
+    return _min_numbers(a, b, dtype) if far is None else far[far[1] < 0]
 
 
 def mod(a: Elem, b: Elem, dtype: int) -> Elem:
@@ -422,7 +424,8 @@ def fold(function: Function, elems: Seq[Elem], dtype: int, start: Elem) -> Elem:
     """Sum, product, maximum or minimum of some elements; floats only where their order does not matter."""
     if any(e is None for e in elems):
         return None
-    if any(isinstance(e, float | Ratio) and exact(e) is None for e in elems):
+    ordered = function not in (max_, min_)
+    if ordered and any(isinstance(e, float | Ratio) and exact(e) is None for e in elems):
         return None
 
     def step(so_far: Elem, e: Elem) -> Elem:

@@ -31,6 +31,8 @@ _EXACT: dict[int, tuple[int, int, int]] = {
     TensorProto.DOUBLE: (3, 2**16, 2**31),
 }
 
+#: sizes are below two to this power where floats are made of them
+_SIZE_BITS = 16
 #: sizes for which a factor is tried in its float type before it is taken for a simple fraction
 _TRIED = 1 << 17
 #: largest denominator of such a fraction
@@ -152,3 +154,32 @@ def scaled(num: Dim, den: int, factor: float, dtype: int) -> Ratio | None:
     if simple is None:
         return None
     return Ratio(num * (simple.numerator if factor > 0 else -simple.numerator), simple.denominator, True)
+
+
+def _reach(d: Dim) -> int | None:
+    """What the magnitude of a dim cannot exceed; None when that is not seen."""
+    reach = abs(d.const)
+    for mono, c in d.terms:
+        most = abs(c)
+        for atom in mono:
+            if atom.kind == "sym":
+                most <<= _SIZE_BITS
+            elif atom.kind == "pos" or (atom.kind == "//" and atom.args[1].value):
+                inner = _reach(atom.args[0])
+                if inner is None:
+                    return None
+                most *= inner + 1
+            else:
+                return None
+        reach += most
+    return reach
+
+
+def beyond(a: Elem, b: Elem) -> tuple[Ratio, float] | None:
+    """A quotient of sizes and a float that it cannot reach, such as the 1e9 that tf2onnx writes for "to the end"."""
+    for x, limit in ((a, b), (b, a)):
+        if isinstance(x, Ratio) and isinstance(limit, float):
+            reach = _reach(x.num)
+            if reach is not None and abs(limit) * x.den > reach:
+                return x, limit
+    return None

@@ -121,7 +121,7 @@ def test_an_integer_divisor_is_not_zero(nodes: str) -> None:
 
 # ---------------------------------------------------------------------- values
 
-FLOATS = {"one_half": 0.5, "two": 2.0, "three": 3.0, "f1_7": 1.7, "f1_3": 1.3}
+FLOATS = {"one_half": 0.5, "two": 2.0, "three": 3.0, "f1_7": 1.7, "f1_3": 1.3, "far": 1e9, "near": -1e9}
 INTS = {"zero": 0, "one": 1, "i2": 2, "i3": 3, "m1": -1}
 
 
@@ -163,6 +163,8 @@ def chain(nodes: str) -> onnx.ModelProto:
         ("a = Greater(s, i2) y = Where(a, s, i2)", None),
         ("y = Max(n, i2)", "max(N, 2)"),
         ("y = Min(s, i2)", "[min(N, 2), min(M, 2)]"),
+        ("f = Cast<to=1>(s) a = Min(f, far) b = Max(a, near) y = Cast<to=7>(b)", "[N, M]"),
+        ("f = Cast<to=1>(s) h = Div(f, two) a = Max(far, h) y = Cast<to=7>(a)", "[1000000000, 1000000000]"),
         ("y = Clip(s, i2, i3)", None),
         ("f = Cast<to=1>(n) y = Sum(f, f)", None),
         ("y = Cast<to=9>(s)", "[N != 0, M != 0]"),
