@@ -10,15 +10,15 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..dims import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, any_of, eq, ge, le, symbol
+from ..dims import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, eq, ge, le
 from ..graph import Graph, Model, Node
-from ..solver.constraint import Role
 from .declared import declared_known
 from .interface import misfit, misranked, mistyped
-from .op import InvalidNode, MalformedNode, Op, Place
-from .records import Clash, Entry, FactStore, Lowered, Note, Open, Scope
+from .op import InvalidNode, MalformedNode, Op
+from .records import Entry, FactStore, Lowered, Note, Open, Scope
 from .registry import Registry, Rule
 from .schema import fill_types
+from .statements import Statements
 from .types import Interner, Known, Tensor
 from .values import INT_TYPES, Value
 
@@ -30,7 +30,7 @@ _FRAMES = 12
 _UNKNOWN: Any = object()
 
 
-class Walk:
+class Walk(Statements):
     """Lowers a model. After `run`: `tensors`, `log`, `clashes`, `opens`, `notes`, `producers`."""
 
     def __init__(
@@ -42,57 +42,27 @@ class Walk:
         equal: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.model, self.registry, self.facts, self.equal, self.progress = (
-            model,
-            registry,
-            facts,
-            equal,
-            progress,
-        )
+        super().__init__(facts, Scope("", model.opsets), equal=equal)
+        self.model, self.registry, self.progress = model, registry, progress
         self.interner = Interner()
         self.tensors: dict[str, Known] = {}
         self.producers: dict[str, tuple[Node, str]] = {}
         self.aliases: dict[str, tuple[str, str]] = {}  # formal input of a body -> (name, prefix) outside
-        self.log: list[Entry] = []
-        self.clashes: list[Clash] = []
-        self.opens: list[Open] = []
-        self.usual: dict[
-            Cond, str
-        ] = {}  # what holds for inputs of the usual sizes, in words (see `Op.usual`)
-        self.notes: list[Note] = []
-        self.poisoned: set[str] = set()
-        self.reasons: dict[str, str] = {}
         self.hints: dict[str, Shape] = {}
         self.chosen: dict[Dim, Dim] = {}  # names of choices that depend on data
         self.named: dict[tuple[Dim, Cond], Dim] = {}  # names of expressions too large to carry, by guard
         self.rehearsing = 0
-        self._names = {"_d": 0, "_v": 0}
-        self._taken: set[str] = set()  # names that inputs or assumptions use
-        self._reserved: set[str] = set()  # names that the file uses anywhere
-        self.unnamed: set[str] = set()  # symbols of input dims that have no name
         self.undeclared: set[str] = set()  # symbols of inputs that are declared without a rank
         self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
         self.varying: set[str] = set()  # tensors whose rank is not the same in every run
-        self.author: dict[str, str] = {}  # names that the author gives to such dims, elsewhere
         self._memo: dict[Any, Lowered] = {}
         self._fitting: set[Any] = set()  # nodes that fit their operator, by key
         self._rules: dict[tuple[int, str, str], Rule | None] = {}
         self._others: dict[
             Known, tuple[int, Known]
         ] = {}  # what is no tensor, read through the facts of a version
-        self.scope = Scope("", model.opsets)
 
     # ------------------------------------------------------------------ walking
-
-    def reserve(self, names: Iterable[str]) -> None:
-        """Names that generated symbols must not take."""
-        self._reserved.update(names)
-
-    def given(self, cond: Cond) -> None:
-        """A condition that the user states."""
-        self.log.append(Entry(cond, "user", None, "", "stated by the user", (), TRUE))
-        if not self.facts.assume(cond, len(self.log) - 1):
-            self._clash_of(len(self.log) - 1, cond)
 
     def run(self, inputs: Mapping[str, Known], taken: Iterable[str] = ()) -> None:
         """Lower the main graph with these inputs; `taken` are symbol names in use."""
@@ -269,10 +239,6 @@ class Walk:
         """Is the operator neither registered nor defined by the model?"""
         return self.rule(node, scope) is None and not self._is_local(node)
 
-    def is_taken(self, said: Dim) -> bool:
-        """Are all names of a declared size those of inputs, or given to a size before?"""
-        return said.free <= self._taken
-
     def _is_local(self, node: Node) -> bool:
         """Is the operator a function of the model?"""
         functions = self.model.functions
@@ -362,17 +328,6 @@ class Walk:
             known.as_of = version
         return known.now
 
-    def fresh(self, what: str, kind: str = "_d") -> Dim:
-        """A new symbol: ``_d0``, ``_d1`` ... for sizes, ``_v0`` ... for unknown integers."""
-        while True:
-            name = f"{kind}{self._names[kind]}"
-            self._names[kind] += 1
-            if name not in self._taken and name not in self._reserved:
-                break
-        self.reasons[name] = what
-        self.facts.introduce(name)
-        return symbol(name, 0 if kind == "_d" else None)
-
     def refine(self, name: str, shape: Shape) -> None:
         """A tensor of unknown rank has this shape (a node needs its rank)."""
         scope = self._owner(name)
@@ -417,77 +372,6 @@ class Walk:
         while s is not None and name not in s.env:
             s = s.parent
         return s
-
-    # ------------------------------------------------------------------ statements
-
-    def require(self, cond: Cond, why: str, places: tuple[Place, ...], node: Node, scope: Scope) -> None:
-        """A node needs `cond` at run time."""
-        if not self.poisoned.isdisjoint(cond.free):
-            return
-        guard = scope.guard
-        self.log.append(Entry(cond, "requirement", node, scope.prefix, why, places, guard))
-        index = len(self.log) - 1
-        if not guard.is_true:
-            needed = any_of((~guard, cond))
-            if needed.free and not self.facts.assume(needed, index):
-                self._clash_of(index, cond)
-        elif not self.facts.assume(cond, index):
-            self._clash_of(index, cond)
-
-    def _clash_of(self, index: int, cond: Cond) -> None:
-        entry = self.log[index]
-        causes = self.facts.why(cond.free | entry.guard.free) | self.facts.contradiction | {index}
-        self.clashes.append(Clash(index, entry.why, entry.node, entry.prefix, causes))
-
-    def clash(self, message: str, node: Node, scope: Scope, *, loads: bool = True) -> None:
-        """A node that cannot run, whatever the sizes are; with `loads` false the model fails even where it is not reached."""
-        if scope.guard.is_true or not loads:
-            self.clashes.append(Clash(None, message, node, scope.prefix, frozenset()))
-        else:  # then its branch must not be taken
-            self.require(any_of(()), message, (), node, scope)
-
-    def define(self, cond: Cond, why: str, node: Node | None, role: Role = "definition") -> None:
-        """Something that holds by construction, by declaration or by assumption."""
-        guard = self.scope.guard
-        if role == "declared" or (len(cond.free) == 1 and not cond.free.isdisjoint(self.reasons)):
-            guard = TRUE  # a new name, or a bound of a symbol of ours by a number, binds nobody else
-        self.log.append(Entry(cond, role, node, self.scope.prefix, why, (), guard))
-        self.facts.assume(cond if guard.is_true else any_of((~guard, cond)), len(self.log) - 1)
-
-    def note(self, kind: str, message: str, node: Node | None, scope: Scope) -> None:
-        """Keep a remark about a node."""
-        self.notes.append(Note(kind, message, node, scope.prefix))
-
-    def declare(self, inferred: Dim, said: Dim, what: str, node: Node, scope: Scope) -> None:
-        """The model declares that an inferred dim is `said`."""
-        cond = eq(inferred, said)
-        name = said.name
-        if (
-            name is not None
-            and name not in self._taken
-            and inferred.name is not None
-            and inferred.name in self.reasons
-        ):
-            self._taken.add(name)  # the author's name for a size that we had to invent one for
-            self.facts.introduce(name)
-            self.define(cond, f"{what} is declared as {said}", node, "declared")
-            return
-        if name is not None and name not in self._taken:
-            if inferred.name in self.unnamed and not scope.prefix and name not in self.author.values():
-                self.author.setdefault(inferred.name, name)
-            return  # a name for an expression, used nowhere else
-        self.log.append(
-            Entry(cond, "declared", node, scope.prefix, f"{what} is declared as {said}", (), scope.guard)
-        )
-        if self.facts.cond(cond).is_false:
-            self.note("declared", f"{what} is declared as {said}, it is {inferred}", node, scope)
-
-    def take_equal(self, a: Dim, b: Dim, node: Node) -> bool:
-        """In ``broadcast="equal"`` an open pair is taken to be equal, and that is noted as an assumption."""
-        if not self.equal:
-            return False
-        self.define(eq(a, b), 'broadcast="equal" takes the two sizes to be equal', node, "assumption")
-        return True
 
     def full_name(self, name: str, prefix: str) -> str:
         """The tensor that `name` means inside the scope of `prefix`, as `tensors` has it."""
