@@ -75,7 +75,7 @@ class _Cases:
     def _sizes(self, name: str, conds: Sequence[Cond], facts: Facts) -> Solutions | None:
         """The sizes of a symbol that conditions on it alone allow. Raises `Contradiction` when there are none."""
         lo, _ = facts.bounds(sized(name))
-        found = None if lo is None else self.regular.solutions(conds, name, max(lo, 0))
+        found = None if lo is None else self.regular.solutions(conds, name, lo)
         if found is not None and not len(found.sizes):
             raise Contradiction
         return found

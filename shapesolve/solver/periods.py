@@ -52,7 +52,7 @@ class Regular:
         self.memo: dict[Atom, _Tail] = {}
 
     def solutions(self, conds: Sequence[Cond], name: str, least: int) -> Solutions | None:
-        """The sizes of at least `least` (not negative) at which all `conds`, on this symbol alone, hold; None when the
+        """The sizes (or values) of at least `least` at which all `conds`, on this symbol alone, hold; None when the
         conditions are of another kind or the table would be too long.
         """
         table = self._table([conds], name, least)
@@ -77,7 +77,7 @@ class Regular:
             fates = [self.fate(c) for group in groups for c in group]
             period = lcm(*(len(f.held) for f in fates))
             top = max([least, *(f.start for f in fates)]) + period
-            if least < 0 or top - least > budget.MAX_TABLE:
+            if top - least > budget.MAX_TABLE:
                 return None
             sizes = np.arange(least, top, dtype=np.int64)
             table = Table({name: sizes})

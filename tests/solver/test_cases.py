@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from shapesolve.dims import Dim, all_of, any_of, eq, ge, ite, maximum, ne, parse_cond
+from shapesolve.dims import Dim, all_of, any_of, eq, ge, ite, maximum, ne, parse_cond, symbol
 from shapesolve.solver import engine as engine_module
 from shapesolve.solver.cases import decide, factor_pairs
 from shapesolve.solver.engine import Engine
@@ -70,6 +70,23 @@ def test_a_model_is_found_without_z3(texts, no_z3):
     answer = Engine().satisfiable(conds)
     assert answer.sat
     assert satisfies(answer.model, conds)
+
+
+def test_a_value_may_be_negative():
+    """A symbol of data is no size: where only -3 .. -1 are left, there is a solution."""
+    v, b = symbol("_v0", None), Dim("b")
+    conds = [
+        ge(v, -3),
+        ge(0, v),
+        any_of((ge(v, 12), ge(-1, 2 * b + v))),
+        ge(b, v + 3),
+        eq((2 * b + 2) // 3, 0),
+    ]
+    assert Engine().satisfiable(conds).model == {"_v0": -3, "b": 0}
+    found = Regular().solutions([ge(v, -3), eq(v % 2, 1)], "_v0", -3)
+    assert found is not None
+    assert found.endless
+    assert list(found.sizes[:3]) == [-3, -1, 1]
 
 
 def _random_dim(random, depth, names):
