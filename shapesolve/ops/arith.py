@@ -144,16 +144,18 @@ def max_(a: Elem, b: Elem, dtype: int) -> Elem:
     """The larger element."""
     if isinstance(a, Cond) and isinstance(b, Cond):
         return any_of((a, b))
-    far = beyond(a, b)
-    return _max_numbers(a, b, dtype) if far is None else far[far[1] > 0]
+    found = _max_numbers(a, b, dtype)
+    far = beyond(a, b) if found is None else None
+    return found if far is None else far[far[1] > 0]
 
 
 def min_(a: Elem, b: Elem, dtype: int) -> Elem:
     """The smaller element."""
     if isinstance(a, Cond) and isinstance(b, Cond):
         return all_of((a, b))
-    far = beyond(a, b)
-    return _min_numbers(a, b, dtype) if far is None else far[far[1] < 0]
+    found = _min_numbers(a, b, dtype)
+    far = beyond(a, b) if found is None else None
+    return found if far is None else far[far[1] < 0]
 
 
 def mod(a: Elem, b: Elem, dtype: int) -> Elem:

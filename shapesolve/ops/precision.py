@@ -31,8 +31,8 @@ _EXACT: dict[int, tuple[int, int, int]] = {
     TensorProto.DOUBLE: (3, 2**16, 2**31),
 }
 
-#: sizes are below two to this power where floats are made of them
-_SIZE_BITS = 16
+#: sizes are below two to this power where floats are made of them: a float32 holds no larger ones exactly
+_SIZE_BITS = 24
 #: sizes for which a factor is tried in its float type before it is taken for a simple fraction
 _TRIED = 1 << 17
 #: largest denominator of such a fraction
@@ -162,7 +162,7 @@ def _reach(d: Dim) -> int | None:
     for mono, c in d.terms:
         most = abs(c)
         for atom in mono:
-            if atom.kind == "sym":
+            if atom.kind == "sym" and atom.args[1] is not None:
                 most <<= _SIZE_BITS
             elif atom.kind == "pos" or (atom.kind == "//" and atom.args[1].value):
                 inner = _reach(atom.args[0])

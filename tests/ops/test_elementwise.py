@@ -186,6 +186,20 @@ def test_values(nodes: str, expected: str | None) -> None:
     agrees(model, N=(0, 1, 2, 3, 4, 5, 6, 7, 10, 11), M=(0, 1, 3))
 
 
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ("limit = Constant<value_float=80000.0>() y = Min(f, limit)", "Ratio(min(N, 80000), 1)"),
+        ("limit = Constant<value_float=80000.0>() y = Max(f, limit)", None),
+        ("limit = Constant<value_float=2000000.0>() y = Min(f, limit)", None),
+    ],
+)
+def test_a_size_may_exceed_a_float_limit(nodes: str, expected: str | None) -> None:
+    """Five seconds of sound are 80000 samples, and many recordings are longer."""
+    found = value(chain(f"f = Cast<to=1>(n) {nodes}"))
+    assert found == expected
+
+
 def test_a_half_float_is_given_up() -> None:
     assert value(chain("y = Cast<to=10>(n)")) is None
     assert value(chain("a = Cast<to=10>(i3) y = Mul(a, a)")) == "9.0"
