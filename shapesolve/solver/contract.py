@@ -249,12 +249,10 @@ class _Builder:
         plain = separate(group, self.granted, self.engine)
         if plain is None or set(plain) == set(group):
             return
-        causes = frozenset[int]().union(*(conds.pop(c) for c in group))
-        exact = self._same(plain, group)
+        used = frozenset[int]().union(*(conds.pop(c) for c in group))
+        if not self._same(plain, group):
+            used |= self._nonempty(*group)
         for cond in plain:
-            used = (
-                causes if exact else causes | {-1 - self.position[n] for n in cond.free if n in self.granted}
-            )
             for part in cond.args if cond.kind == "and" else (cond,):
                 if not part.is_true:
                     conds[part] = used
@@ -303,10 +301,15 @@ class _Builder:
         left = [c for c in cond.args if not self.engine.satisfiable([*close, c], cheap=True).unsat]
         if left and len(left) < len(cond.args):
             causes = conds.pop(cond)
-            used = {-1 - self.position[n] for n in cond.free if n in self.granted}
+            used = self._nonempty(cond, *close)
             fewer = any_of(left)
             for part in fewer.args if fewer.kind == "and" else (fewer,):
                 conds[part] = conds.get(part, frozenset()) | causes | used
+
+    def _nonempty(self, *conds: Cond) -> Causes:
+        """As causes, that the inputs in `conds` are not empty."""
+        names = frozenset[str]().union(*(c.free for c in conds))
+        return frozenset(-1 - self.position[n] for n in names if n in self.granted)
 
     def _granted_for(self, conds: Iterable[Cond]) -> list[Cond]:
         names = set().union(*(c.free for c in conds)) if conds else set()

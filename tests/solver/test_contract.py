@@ -173,6 +173,18 @@ def test_terms_without_assumptions_hold_for_empty_sizes_too(seed):
             )
 
 
+@pytest.mark.parametrize(
+    ("needs", "assumed"),
+    [
+        (["min((b + 1)//3, a - 1) != 0"], {"b >= 2": ("a >= 1",), "a >= 2": ("a >= 1",)}),
+        (["a >= c", "b >= a + c", "a == b or a == 1 or b == 1"], {"a == 1": ("c >= 1",)}),
+    ],
+)
+def test_a_term_names_other_inputs_that_must_not_be_empty(needs, assumed):
+    c = contract("b a c", *needs)
+    assert {t.text: t.assumptions for t in c if t.assumptions} == assumed
+
+
 @pytest.mark.parametrize("seed", range(480, 510))
 def test_no_term_follows_from_the_others(seed):
     s = random_system(seed, "ab")
