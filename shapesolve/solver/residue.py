@@ -66,5 +66,8 @@ class Residue:
 
 
 def unsimplified(d: Dim, facts: Facts) -> Dim:
-    """`d` with replaced symbols replaced, and nothing else simplified."""
-    return d.subs({n: facts.dim(facts.substitution[n]) for n in d.free if n in facts.substitution})
+    """`d` with replaced symbols replaced, and nothing else simplified; as it is where that would divide by 0."""
+    try:
+        return d.subs({n: facts.dim(facts.substitution[n]) for n in d.free if n in facts.substitution})
+    except ZeroDivisionError:
+        return d

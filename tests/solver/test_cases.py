@@ -89,6 +89,13 @@ def test_a_value_may_be_negative():
     assert list(found.sizes[:3]) == [-3, -1, 1]
 
 
+@pytest.mark.parametrize("shortcuts", [True, False])
+def test_a_quotient_by_a_size_that_is_0_has_no_remainder(shortcuts):
+    given = [parse_cond(t) for t in ("(4//x) % 3 == 0", "x <= y", "y == 0")]
+    assert Engine(shortcuts=shortcuts).satisfiable(given).unsat
+    assert Engine(shortcuts=shortcuts).entails(parse_cond("y != 0"), given[:2]).proved
+
+
 def _random_dim(random, depth, names):
     if depth <= 0 or random.random() < 0.2:
         return Dim(random.choice(names)) * random.randint(1, 3) + random.randint(-4, 6)
