@@ -58,9 +58,11 @@ MAX_NEAR = 32
 MAX_MET = 64
 #: so many are taken as they are; beyond, the nearest ones only
 MAX_CHEAP = 64
-#: relations in all cheap questions of one purpose; beyond it, no more are answered
+#: relations in all cheap questions of one purpose; beyond, no more are answered
 MAX_CHEAP_WORK = 4000
-#: relations in all searches for sizes that break one contract term alone
-MAX_WITNESS_WORK = 4000
+#: size of the conditions of such a question for which it counts as one more
+LARGE_NEEDS = 4000
+#: size of the conditions in all searches for sizes that break one contract term alone
+MAX_WITNESS_WORK = 60_000
 #: pairs of sizes that broadcasts compare in one question; a question with more has no answer
 MAX_PAIRS = 2000

@@ -18,7 +18,7 @@ from ..dims.traverse import atoms_of
 from . import budget
 from .constraint import Role
 from .constraints import ConstraintSet, Stated, all_rows, need
-from .engine import Engine, by_symbol, cone, nearby
+from .engine import Engine, by_symbol, cone, nearby, reached
 from .facts import Causes, Facts, is_generated
 from .invert import separate
 from .plain import (
@@ -86,6 +86,7 @@ class _Builder:
             cond = need(constraints.rows[numbers[0]])
             named = declared and self._is_name(cond)
             (self.declared if declared and not named else self.stated).setdefault(cond, []).extend(numbers)
+        self._needs = by_symbol((*self.stated, *self.usual))
         self.granted: dict[str, Cond] = {}
         self._merged: list[Causes] = []
         self._stated_apart: set[str] = set()
@@ -375,17 +376,20 @@ class _Builder:
         """
         if not names or self.facts.cond(cond).is_true:
             return []
-        needs = cone(cond.free, [*self.stated, *self.usual])
+        if self._precision <= 0:
+            return names
+        needs = reached(cond.free, self._needs)
         if len(needs) > budget.MAX_CORE_DELETION:
             return names
-        if len(names) > 1 and self._precision > 0:  # often it rests on none
-            self._precision -= 1
+        price = 1 + sum(c.size for c in needs) // budget.LARGE_NEEDS
+        if len(names) > 1:  # often it rests on none
+            self._precision -= price
             if self.engine.entails(cond, [*needs, *self.usual], cheap=True).proved:
                 return []
         for name in list(names):
             if self._precision <= 0:
                 break
-            self._precision -= 1
+            self._precision -= price
             fewer = [*(self.granted[n] for n in names if n != name), *self.usual]
             if self.engine.entails(cond, [*needs, *fewer], cheap=True).proved:
                 names = [n for n in names if n != name]

@@ -138,6 +138,8 @@ class Engine:
     # ------------------------------------------------------------------ one connected group of conditions
 
     def _component(self, conds: Iterable[Cond], cheap: bool) -> Answer:
+        if cheap and self._work > budget.MAX_CHEAP_WORK:
+            return Answer("unknown", reason="too many questions of this kind were asked")
         stated = {c for c in conds if not c.is_true}
         if broadcast_pairs(stated) > budget.MAX_PAIRS:
             return Answer("unknown", reason="too many sizes are broadcast against each other")
@@ -148,8 +150,6 @@ class Engine:
         if found is None or (found.kind == "unknown" and not cheap):
             if cheap:
                 self._work += sum(max(len(c.args), 1) for c in key)
-                if self._work > budget.MAX_CHEAP_WORK:
-                    return Answer("unknown", reason="too many questions of this kind were asked")
             found = self._memo[key] = self._answer(key, cheap)
         return found
 
@@ -262,11 +262,16 @@ def by_symbol(conds: Iterable[Cond]) -> dict[str, list[Cond]]:
 
 def cone(names: Iterable[str], conds: Iterable[Cond]) -> list[Cond]:
     """Those of `conds` that are connected to the symbols `names`, directly or through others."""
-    waiting = by_symbol(conds)
+    return reached(names, by_symbol(conds))
+
+
+def reached(names: Iterable[str], links: Mapping[str, Sequence[Cond]]) -> list[Cond]:
+    """The `cone` of the symbols in conditions that are sorted by symbol already (see `by_symbol`)."""
     found: dict[Cond, None] = {}
-    stack, seen = list(names), set(names)
+    seen = set(names)
+    stack = list(seen)
     while stack:
-        for c in waiting.get(stack.pop(), ()):
+        for c in links.get(stack.pop(), ()):
             if c not in found:
                 found[c] = None
                 stack += sorted(c.free - seen)
@@ -282,18 +287,19 @@ def nearby(
     All that the first step meets count as near; of very many, those that say the most about `names`.
     """
     first = edge = set(names)
-    reached = set(edge)
+    met = set(edge)
     found: dict[Cond, None] = {}
     while edge and len(found) < most:
-        step = {c: None for name in sorted(edge) for c in links.get(name, ()) if c not in found}
+        close = (c for name in sorted(edge) for c in links.get(name, ())[: 4 * budget.MAX_MET])
+        step = {c: None for c in close if c not in found}
         if found and len(found) + len(step) > most:
             break
         if len(step) > budget.MAX_MET:
             ranked = sorted(step, key=lambda c: (len(c.free - first), c.order))
             step = dict.fromkeys(ranked[: budget.MAX_MET])
         found.update(step)
-        edge = set().union(*(c.free for c in step)) - reached
-        reached |= edge
+        edge = set().union(*(c.free for c in step)) - met
+        met |= edge
     return sorted(found, key=_order)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..dims import Cond
 from . import budget
 from .compiled import Compiler, Test
-from .engine import by_symbol
+from .engine import by_symbol, reached
 from .search import Contradiction, Model, find_model
 
 _POINTS = 24
@@ -31,10 +31,11 @@ def needed_by(
     for term in terms:
         asked = {c: None for name in sorted(term.free) for c in nodes.get(name, ())}
         beside = set().union(*(c.free for c in asked))
-        others, names = _connected(term.free | beside, links)
-        others = sorted((c for c in others if c is not term), key=position.__getitem__)
+        around = reached(term.free | beside, links)
+        names = beside.union(*(c.free for c in around))
+        others = sorted((c for c in around if c is not term), key=position.__getitem__)
         others += [c for n, c in granted.items() if n in names]
-        work += sum(max(len(c.args), 1) for c in others)
+        work += sum(c.size for c in others)
         if work > budget.MAX_WITNESS_WORK:
             break
         for c in asked:
@@ -53,20 +54,6 @@ def needed_by(
         if hit:
             found[term] = hit
     return found
-
-
-def _connected(names: Iterable[str], links: Mapping[str, Sequence[Cond]]) -> tuple[list[Cond], set[str]]:
-    """The conditions that are connected to the symbols, and all their symbols."""
-    found: dict[Cond, None] = {}
-    reached = set(names)
-    stack = sorted(reached)
-    while stack:
-        for c in links.get(stack.pop(), ()):
-            if c not in found:
-                found[c] = None
-                stack += c.free - reached
-                reached |= c.free
-    return list(found), reached
 
 
 def _points(term: Cond, others: Sequence[Cond]) -> Iterator[Model]:
