@@ -27,6 +27,8 @@ IntoDim = Union["Dim", int]
 
 #: most terms that a product may have; beyond it arithmetic raises `DimTooLarge`
 MAX_TERMS = 512
+#: coefficients beyond it count for the size of an expression, by their length
+_WIDE = 2**64
 
 
 class DimTooLarge(ArithmeticError):
@@ -128,6 +130,9 @@ def make_dim(terms: Terms, const: int) -> Dim:
             dim.free, dim.size = atoms[0].free, 1 + atoms[0].size
         else:
             dim.free, dim.size = _NO_NAMES.union(*[a.free for a in atoms]), 1 + sum([a.size for a in atoms])
+        for _, c in terms:
+            if not -_WIDE < c < _WIDE:
+                dim.size += c.bit_length() // 12  # Python prints 4300 digits at most
         _DIMS[key] = weakref.ref(dim, _dropper(_DIMS, key))
         return dim
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from .records import Scope
     from .walk import Walk
 
+#: nodes of function bodies lowered in one walk: functions that call the one before twice would double them each
+_MAX_EXPANDED = 100_000
+
 
 def lower_unregistered(op: Op, scope: Scope) -> list[Known | None]:
     """Lower a node that has no rule."""
@@ -65,6 +68,10 @@ def lower_function(op: Op, scope: Scope, function: Function) -> list[Known | Non
     """Lower the body of a function in a scope of its own, named after the calling node."""
     walk, node = op.walk, op.node
     op.pure = False
+    walk.expanded += len(function.nodes)
+    if walk.expanded > _MAX_EXPANDED:
+        walk.note("open", "functions call each other too often: this call is not followed", node, scope)
+        return [None] * op.n_out
     inner = walk.under(scope, f"{scope.prefix}{node.label}/")
     inner.parent, inner.opsets = None, function.opsets
     inner.attrs = call_attributes(op, function)

@@ -52,6 +52,7 @@ class Walk(Statements):
         self.chosen: dict[Dim, Dim] = {}  # names of choices that depend on data
         self.named: dict[tuple[Dim, Cond], Dim] = {}  # names of expressions too large to carry, by guard
         self.rehearsing = 0
+        self.expanded = 0  # nodes of function bodies lowered so far
         self.undeclared: set[str] = set()  # symbols of inputs that are declared without a rank
         self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
         self.varying: set[str] = set()  # tensors whose rank is not the same in every run

@@ -18,6 +18,9 @@ from . import budget
 from .engine import Engine
 from .tables import Inexact, Truth, truth_table
 
+#: largest size in a table
+_LARGEST = 2**62
+
 
 def separate(conds: Sequence[Cond], floor: Mapping[str, Cond], engine: Engine) -> list[Cond] | None:
     """Conditions on one symbol each that together say what `conds` say, or None when there are none (or no
@@ -56,6 +59,8 @@ def separate(conds: Sequence[Cond], floor: Mapping[str, Cond], engine: Engine) -
 def _guess_slice(name: str, model: Mapping[str, int], conds: Sequence[Cond]) -> Cond | None:
     """The plain form of `conds` on one symbol, the others fixed, as the table suggests it."""
     sizes = np.arange(1, budget.TABLE_SIZES + 1, dtype=np.int64)
+    if any(abs(v) > _LARGEST for v in model.values()):
+        return None
     columns = {n: sizes if n == name else np.int64(v) for n, v in model.items()}
     held: Truth = np.ones(sizes.shape, dtype=np.bool_)
     x = _symbol_in(name, conds)

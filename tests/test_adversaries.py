@@ -1,0 +1,60 @@
+"""Models made to blow up: each ends soon, in little memory, with an answer or an honest unknown."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import shapesolve
+from benchmarks.families import FAMILIES
+from examples.graph_writer import GraphWriter
+
+
+def doubling_functions(n: int) -> onnx.ModelProto:
+    """Each function calls the one before twice: 2**n calls."""
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    relu = helper.make_node("Relu", ["x"], ["y"])
+    functions = [helper.make_function("own", "f0", ["x"], ["y"], [relu], opsets)]
+    for i in range(1, n):
+        calls = [
+            helper.make_node(f"f{i - 1}", [a], [b], domain="own", name=b) for a, b in (("x", "t"), ("t", "y"))
+        ]
+        functions.append(helper.make_function("own", f"f{i}", ["x"], ["y"], calls, opsets))
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 4])]
+    made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    node = helper.make_node(f"f{n - 1}", ["x"], ["y"], domain="own", name="top")
+    graph = helper.make_graph([node], "doubling", given, made)
+    return helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=8)
+
+
+def test_functions_that_double_are_followed_so_far() -> None:
+    assert str(shapesolve.analyze(doubling_functions(8)).shapes["y"]) == "[rows, 4]"
+    many = shapesolve.analyze(doubling_functions(40))
+    assert "y" not in many.shapes
+    assert any("too often" in str(f) for f in many.diagnostics)
+
+
+def test_sizes_of_thousands_of_digits_can_be_written() -> None:
+    g = GraphWriter("copies")
+    x = g.input("x", ["rows"])
+    for _ in range(600):
+        x = g.op("Tile", x, g.vector(2**31))
+    g.output(x, "y", rank=1)
+    assert shapesolve.analyze(g.model()).to_json()
+
+
+def test_a_common_multiple_beyond_any_integer_type_is_a_contract() -> None:
+    g = GraphWriter("multiples")
+    x = g.input("x", ["a", "b"])
+    for k in range(2, 99):
+        g.output(g.op("Reshape", x, g.vector(-1, k)), f"y{k}", rank=2)
+    assert str(shapesolve.analyze(g.model()).contract).startswith("a*b % 697203752297124771645338089353")
+
+
+@pytest.mark.parametrize(("name", "terms", "open_pairs"), [("equalities", 59, 0), ("fans", 60, 60)])
+def test_many_symbols_on_one_have_all_their_terms(name: str, terms: int, open_pairs: int) -> None:
+    family = next(f for f in FAMILIES if f.name == name)
+    analysis = shapesolve.analyze(family.make(60))
+    assert len(analysis.contract) == terms
+    assert len(analysis.ambiguities) == open_pairs
