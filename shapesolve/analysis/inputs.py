@@ -92,7 +92,7 @@ def _solve(stated: list[tuple[Dim, int]], sizes: dict[str, int], tied: frozenset
     """
     left = dict(stated)
     while True:
-        left = {now: size for d, size in left.items() if (now := d.subs(sizes)).terms}
+        left = {now: size for d, size in left.items() if (now := _at(d, sizes)) is not None and now.terms}
         for d, size in left.items():
             first, *others = sorted(d.free)
             if others and (
@@ -100,7 +100,9 @@ def _solve(stated: list[tuple[Dim, int]], sizes: dict[str, int], tied: frozenset
             ):
                 continue
             zeros = dict.fromkeys(others, 0)
-            trial = d.subs(zeros)
+            trial = _at(d, zeros)
+            if trial is None:
+                continue
             step = trial.terms[0][1] if trial.terms else 0
             found, odd = divmod(size - trial.const, step) if step else (-1, 0)
             if found >= 0 and not odd and trial is symbol(first) * step + trial.const:
@@ -108,6 +110,14 @@ def _solve(stated: list[tuple[Dim, int]], sizes: dict[str, int], tied: frozenset
                 break
         else:
             return
+
+
+def _at(d: Dim, sizes: Mapping[str, int]) -> Dim | None:
+    """`d` at these sizes; None where it divides by 0."""
+    try:
+        return d.subs(sizes)
+    except ZeroDivisionError:
+        return None
 
 
 def _misfit(message: str) -> Violation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..dims import Shape
 from ..ops.types import Tensor
 from .lines import Line, line
 from .names import dtype_name, shape_text
@@ -53,6 +54,14 @@ def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequenc
     }
 
 
+def _at(shape: Shape, sizes: Mapping[str, int]) -> Shape:
+    """The shape at these sizes; as it is where they make it divide by 0."""
+    try:
+        return shape.subs(sizes)
+    except ZeroDivisionError:
+        return shape
+
+
 def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> Iterator[Line]:
     """A table of tensors with numbers for sizes, and what these sizes break."""
     known = analysis.evaluate(sizes)
@@ -63,7 +72,7 @@ def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequen
         if name in known:
             text = str(list(known[name]))
         else:
-            text = symbolic if shape is None else shape_text(shape.subs(sizes))
+            text = symbolic if shape is None else shape_text(_at(shape, sizes))
         dtype = dtype_name(analysis.dtypes.get(name, 0))
         rows.append((name, dtype, text, symbolic if symbolic != text else ""))
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]

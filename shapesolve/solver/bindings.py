@@ -66,7 +66,10 @@ class Bindings(Mapping[str, int]):
         univariate: dict[str, list[tuple[Cond, frozenset[int], tuple[str, ...]]]] = {}
         for c, causes in conds:
             bound = sorted(n for n in c.free if n in self._sizes)
-            now = c.subs({n: self._sizes[n] for n in bound}) if bound else c
+            try:
+                now = c.subs({n: self._sizes[n] for n in bound}) if bound else c
+            except ZeroDivisionError:  # it says nothing where it has no value
+                continue
             if len(now.free) == 1:
                 (name,) = now.free
                 univariate.setdefault(name, []).append((now, causes, tuple(bound)))

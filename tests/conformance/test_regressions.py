@@ -36,6 +36,8 @@ def declared(*shapes: list[int | str]) -> onnx.ModelProto:
         (["M*S"], (6,), {}),
         (["2*H"], (3,), {}),
         (["M + S", "M"], (2, 3), {"M": 3}),
+        (["M//S"], (3,), {}),
+        (["M//S", "M", "S"], (2, 4, 0), {"M": 4, "S": 0}),
     ],
 )
 def test_expressions_bind_their_symbols(dims: Any, sizes: tuple[int, ...], bound: dict[str, int]) -> None:

@@ -115,6 +115,15 @@ def test_contract() -> None:
     assert not names
 
 
+def test_evaluate_where_a_size_divides_by_0(tmp_path: Path) -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["M//N", "M"])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    model = helper.make_model(helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y]))
+    onnx.save(model, tmp_path / "quotient.onnx")
+    lines = run("evaluate", str(tmp_path / "quotient.onnx"), "--bind", "M=4", "--bind", "N=0").stdout
+    assert "[M//N, M]" in lines
+
+
 def test_evaluate() -> None:
     text = run("evaluate", UNET, "--bind", "batch=2", "--bind", "height=16", "--bind", "width=24").stdout
     assert "mask   float32  [2, 1, 16, 24]" in text

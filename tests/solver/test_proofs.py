@@ -174,6 +174,11 @@ def test_a_name_that_meets_a_number_is_bound_by_assumption():
     assert not find_bindings(s.constraints, s.facts, ["d_model", "e"], "strict")
 
 
+def test_a_condition_that_a_binding_makes_divide_by_0_binds_nothing():
+    s = system("x == 0", "n//x == 3 or n == 2")
+    assert dict(find_bindings(s.constraints, s.facts, ["x", "n"])) == {"x": 0}
+
+
 def test_cases_are_combined():
     s = system("N == 64 or N == 1", "N == 32 or N == 1", "K == 5 or K == 7 or K == 1")
     bindings = find_bindings(s.constraints, s.facts, ["N", "K"])
