@@ -39,7 +39,11 @@ class InputChecker:
         ] = {}  # by the identity of what is declared: the inputs of a cache are all alike
         for name, dims in self.declared:
             given = shapes.get(name)
-            if given is None or fit.get(id(dims)) == given:
+            if given is None:
+                continue
+            if type(given) is not tuple:  # an array of numpy does not compare to one truth
+                given = tuple(given)
+            if fit.get(id(dims)) == given:
                 continue
             found = len(wrong) + len(later)
             if len(given) != len(dims):

@@ -44,6 +44,13 @@ def test_expressions_bind_their_symbols(dims: Any, sizes: tuple[int, ...], bound
     assert shapesolve.analyze(declared(dims)).bind_inputs({"x0": sizes}) == bound
 
 
+@pytest.mark.parametrize("kind", [tuple, list, np.array])
+def test_shapes_are_given_as_any_sequence(kind: Any) -> None:
+    analysis = shapesolve.analyze(one("Add", ["N 3", "N 3"]))
+    assert analysis.check_inputs({"x0": kind([2, 3]), "x1": kind([2, 3])}) == []
+    assert analysis.check_inputs({"x0": kind([2, 3]), "x1": kind([4, 3])})
+
+
 def test_a_user_who_speaks_of_a_symbol_does_not_get_an_arbitrary_one() -> None:
     analysis = shapesolve.analyze(declared(["M + S"]), assume=["M == S"])
     assert analysis.check_inputs({"x0": (4,)}) == []
