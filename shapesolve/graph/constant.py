@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import sys
+from typing import Any, Literal
 
 import numpy as np
 import onnx
@@ -49,6 +50,18 @@ _PACKED: dict[int, int] = {
     )
     if hasattr(TensorProto, name)
 }
+# Types whose raw_data `memoryview` reads, where the machine's order of bytes is that of the file.
+_CODES: dict[int, Literal["f", "d", "i", "q", "?"]] = (
+    {
+        TensorProto.FLOAT: "f",
+        TensorProto.DOUBLE: "d",
+        TensorProto.INT32: "i",
+        TensorProto.INT64: "q",
+        TensorProto.BOOL: "?",
+    }
+    if sys.byteorder == "little"
+    else {}
+)
 _TYPED_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
 
@@ -96,6 +109,19 @@ class Constant:
             self._array = array
         result: np.ndarray[Any, Any] | None = self._array
         return result
+
+    def items(self, limit: int = 4096) -> list[Any] | None:
+        """The data, flat, as Python numbers, where it is stored so that no array is needed for that; else None."""
+        code = _CODES.get(self.dtype)
+        if code is None or self.numel > limit or self._array is None:
+            return None
+        proto = self._proto
+        if proto.data_location == TensorProto.EXTERNAL or proto.HasField("segment"):
+            return None
+        raw = proto.raw_data
+        if not raw or len(raw) != self.numel * _PLAIN[self.dtype].itemsize:
+            return None
+        return memoryview(raw).cast(code).tolist()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, dtype={self.dtype}, dims={self.dims})"

@@ -162,10 +162,7 @@ class Value:
     def stored(cls, constant_: Constant) -> Value | None:
         """The value of a tensor stored in the model; big ones are read only when their bounds are asked for."""
         if constant_.numel <= (MAX_FLOATS if constant_.dtype in FLOAT_TYPES else MAX_ELEMENTS):
-            a = constant_.array(MAX_ELEMENTS)
-            if a is None:
-                return None
-            elems = elements_of(a)
+            elems = _stored_elements(constant_)
             if elems is None:
                 return None
             value = cls(constant_.dims, elems)
@@ -281,6 +278,16 @@ _NO_NAMES: frozenset[str] = frozenset()
 _FEW = 32
 FLOAT_TYPES = frozenset((1, 10, 11, 16))  # TensorProto float, float16, double, bfloat16
 INT_TYPES = frozenset((2, 3, 4, 5, 6, 7, 12, 13))  # TensorProto uint8 .. uint64
+
+
+def _stored_elements(stored: Constant) -> tuple[Elem, ...] | None:
+    items = stored.items(MAX_ELEMENTS)
+    if items is None:
+        array = stored.array(MAX_ELEMENTS)
+        return None if array is None else elements_of(array)
+    if stored.dtype in FLOAT_TYPES:
+        return tuple(items)
+    return tuple([truth(v) if v is True or v is False else constant(v) for v in items])
 
 
 def elements_of(a: NDArray[Any]) -> tuple[Elem, ...] | None:
