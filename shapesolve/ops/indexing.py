@@ -43,18 +43,28 @@ _IN_RANGE = "indices must lie within the axis they index"
 def gather(op: Op) -> Known:
     data, indices = op.shape(0), op.shape(1)
     value, index = op.value(0), op.value(1)
-    loose = value and value.loose
     if data is None:
-        return op.out(None, value=loose)
+        return op.out(None, value=value and value.loose)
     axis = op.axis(op.int_attr("axis", 0), len(data))
     if indices is None:
-        return op.out(None, value=loose)
+        return op.out(None, value=value and value.loose)
     _indices_fit(op, index, data[axis], indices, axis)
     dims = [*data[:axis], *indices, *data[axis + 1 :]]
-    array, at = value.array if value is not None else None, whole_numbers(index)
-    if array is None or at is None or array.ndim <= axis or not _inside(at, array.shape[axis]):
-        return op.out(dims, value=loose)
-    return op.out(dims, value=Value.of(array.take(at, axis=axis)))
+    return op.out(dims, value=None if value is None else _taken(value, index, axis))
+
+
+def _taken(value: Value, index: Value | None, axis: int) -> Value | None:
+    """The elements that an index takes along an axis; bounds while they are not known one by one."""
+    at = index.concrete if index is not None and value.elems is not None else None
+    if at is None or index is None or value.shape is None or not all(type(k) is int for k in at):
+        return value.loose
+    size = value.shape[axis] if axis < len(value.shape) else 0
+    if not all(-size <= k < size for k in at):
+        return value.loose
+    if len(value.shape) == 1 and value.elems is not None:
+        return Value.known(index.shape or (), tuple([value.elems[k] for k in at]))
+    array = value.array
+    return None if array is None else Value.of(array.take(whole_numbers(index), axis=axis))
 
 
 def _indices_fit(op: Op, index: Value | None, d: Dim, indices: Shape, axis: int) -> None:

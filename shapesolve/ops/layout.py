@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Seq
+from math import prod
 
 import numpy as np
 from onnx import TensorProto
@@ -29,7 +30,7 @@ from ..dims import (
 from .op import InvalidNode, Op
 from .registry import lower, signature
 from .types import Known
-from .values import MAX_ELEMENTS, Array, Value
+from .values import MAX_ELEMENTS, Array, Elem, Value
 
 
 def rearranged(value: Value | None, change: Callable[[Array], Array]) -> Value | None:
@@ -91,7 +92,7 @@ def same_elements(value: Value | None, x: Seq[Dim], dims: Seq[Dim]) -> Value | N
         apart = value is not None and value.parts is not None and not (dims and x and dims[-1] is x[-1])
         return rearranged(value, np.asarray) if apart else value
     sizes = tuple(d.const for d in dims if not d.terms)
-    if len(sizes) < len(dims) or int(np.prod(sizes)) != len(value.elems):
+    if len(sizes) < len(dims) or prod(sizes) != len(value.elems):
         return None
     return Value(sizes, value.elems)
 
@@ -359,6 +360,10 @@ def concatenated(op: Op, axis: int) -> Known:
     return op.out(dims, value=_joined(values, along, axis, rank))
 
 
+#: elements of an unknown vector that count one by one
+_FEW_UNKNOWN = 64
+
+
 def _legacy_empty(shapes: Seq[Shape | None]) -> set[int]:
     """Inputs of shape [0] among others of higher rank: to old exporters an empty tensor of any rank."""
     ranks = {len(s) for s in shapes if s is not None}
@@ -368,12 +373,13 @@ def _legacy_empty(shapes: Seq[Shape | None]) -> set[int]:
 
 def _joined(values: list[Value | None], along: Seq[Dim], axis: int, rank: int) -> Value | None:
     """Data of joined tensors: one by one, or bounds (apart for each index of the last axis, joined there)."""
-    found = [_array_or_unknown(v, n, rank) for v, n in zip(values, along, strict=True)]
-    arrays = [a for a in found if a is not None]
-    some = any(v is not None and v.elems is not None for v in values)
-    if some and len(arrays) == len(found) and sum(a.size for a in arrays) <= MAX_ELEMENTS:
+    row = _row(values, along) if rank == 1 else None
+    if row is not None:
+        return Value.known((len(row),), row)
+    arrays = [v.array for v in values if v is not None and v.elems is not None]
+    if len(arrays) == len(values) and sum(a.size for a in arrays if a is not None) <= MAX_ELEMENTS:
         try:
-            return Value.of(np.concatenate(arrays, axis=axis))
+            return Value.of(np.concatenate([a for a in arrays if a is not None], axis=axis))
         except ValueError:  # the shapes do not fit: reported by the rule
             return None
     every = [v for v in values if v is not None]
@@ -384,6 +390,21 @@ def _joined(values: list[Value | None], along: Seq[Dim], axis: int, rank: int) -
         return whole
     parts = [p for v, n in zip(every, counts, strict=True) for p in _parts(v, n)]
     return Value.between(*whole.bounds, reached=whole.reached, parts=tuple(parts))
+
+
+def _row(values: list[Value | None], along: Seq[Dim]) -> tuple[Elem, ...] | None:
+    """The elements of joined vectors; a small vector that is not known counts as unknown elements."""
+    if all(v is None or v.elems is None for v in values):
+        return None
+    row: list[Elem] = []
+    for v, n in zip(values, along, strict=True):
+        if v is not None and v.elems is not None:
+            row += v.elems
+        elif n.terms or n.const > _FEW_UNKNOWN:
+            return None
+        else:
+            row += (None,) * n.const
+    return tuple(row) if len(row) <= MAX_ELEMENTS else None
 
 
 def _is_positive(d: Dim) -> bool:
@@ -399,11 +420,3 @@ def _parts(value: Value, count: int) -> list[Value]:
         return [v if v is not None else value for v in apart]
     reached = value.reached and count == 1
     return [Value(None, None, value.bounds, None, reached)] * count
-
-
-def _array_or_unknown(value: Value | None, n: Dim, rank: int) -> Array | None:
-    """The elements; a small unknown vector counts as unknown elements."""
-    array = value.array if value is not None else None
-    if array is None and rank == 1 and n.value is not None and n.const <= 64:
-        return np.full(n.const, None, dtype=object)
-    return array

@@ -64,17 +64,18 @@ def sliced(
 ) -> Known:
     """A part of each of `axes`; unknown axes leave every dim open, other unknowns those of the axes."""
     shape, value = op.shape(0), op.value(0)
-    loose = value and value.loose
     if shape is None:
-        return op.out(None, value=loose)
+        return op.out(None, value=value and value.loose)
     if axes is None:
-        return op.out([op.fresh("a dim that may be sliced", 0, d) for d in shape], value=loose)
+        return op.out(
+            [op.fresh("a dim that may be sliced", 0, d) for d in shape], value=value and value.loose
+        )
     if any(v is not None and len(v) != len(axes) for v in (starts, ends, steps)):
         raise InvalidNode("Slice needs as many starts, ends and steps as axes")
     if steps is not None and 0 in steps:
         raise InvalidNode("a step of Slice cannot be 0")
     dims = list(shape)
-    taken: list[Any] = [slice(None)] * len(shape)
+    taken: list[slice | None] = [slice(None)] * len(shape)
     for i, axis in enumerate(op.axes(axes, len(shape))):
         d = shape[axis]
         if starts is None or ends is None or steps is None:
@@ -82,17 +83,18 @@ def sliced(
             continue
         first, size = span(op, d, starts[i], ends[i], steps[i])
         dims[axis] = size
-        known = first.value is not None and size.value is not None
-        taken[axis] = [first.const + k * steps[i] for k in range(size.const)] if known else None
+        known = not first.terms and not size.terms
+        taken[axis] = _part(first.const, size.const, steps[i]) if known else None
     if all(a is b for a, b in zip(dims, shape, strict=True)) and all(s == 1 for s in steps or (0,)):
         return op.out(shape, value=value)
-    array = value.array if value is not None else None
-    if array is None or any(t is None for t in taken):
-        return op.out(dims, value=loose)
-    for axis, t in enumerate(taken):
-        if isinstance(t, list):
-            array = array.take(t, axis=axis)
-    return op.out(dims, value=Value.of(array))
+    array = value.array if value is not None and None not in taken else None
+    return op.out(dims, value=Value.of(array[tuple(taken)]) if array is not None else value and value.loose)
+
+
+def _part(first: int, size: int, step: int) -> slice:
+    """The slice of so many indices from `first` on."""
+    stop = first + size * step
+    return slice(first, stop if stop >= 0 else None, step) if size else slice(0)
 
 
 def span(op: Op, d: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
