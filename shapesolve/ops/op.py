@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .walk import Walk
 
 INT64_MAX = 2**63 - 1
+_INTS = frozenset((int,))
 #: (input index, axis or None)
 Place = tuple[int, "int | None"]
 #: a condition that the node needs, its rule in words, the places in its interface that it speaks of
@@ -57,7 +58,8 @@ class Op:
     """A node with what is known of its inputs. Absent optional inputs count as not there."""
 
     __slots__ = (
-        "ambiguous", "attrs", "inputs", "n_out", "names", "node", "pure", "requirements", "rule", "version", "walk",
+        "ambiguous", "attributes", "attrs", "inputs", "n_out", "names", "node", "pure", "requirements",
+        "rule", "version", "walk",
     )  # fmt: skip
 
     def __init__(
@@ -70,7 +72,7 @@ class Op:
         rule: Rule | None = None,
     ) -> None:
         self.walk, self.node, self.inputs, self.version, self.attrs = walk, node, inputs, version, attrs
-        self.rule = rule
+        self.rule, self.attributes = rule, node.attributes
         self.names = node.inputs
         if None in inputs:  # an input of the function around it that its caller left out
             self.names = tuple(
@@ -85,7 +87,7 @@ class Op:
 
     def attr(self, name: str, default: Any = None) -> Any:
         """The attribute's value (int, float, str, tuples of these, `Constant`, `Graph`), or `default`."""
-        value = self.node.attributes.get(name)
+        value = self.attributes.get(name)
         if isinstance(value, AttrRef):
             value = (self.attrs or {}).get(value.name)
         return default if value is None else value
@@ -102,7 +104,7 @@ class Op:
         value = self.attr(name)
         if value is None:
             return None
-        if not isinstance(value, tuple) or not all(isinstance(v, int) for v in value):
+        if not isinstance(value, tuple) or not _INTS.issuperset(map(type, value)):
             raise InvalidNode(f"attribute {name} must be a list of integers")
         return value
 
