@@ -11,7 +11,6 @@ import statistics
 import sys
 import tempfile
 import time
-from multiprocessing import forkserver
 from pathlib import Path
 
 from shapesolve.report.scan import scan
@@ -38,7 +37,7 @@ def scan_ratio(corpus: Path, rounds: int = 5) -> tuple[float, float, float, floa
 
 
 def _measured(folder: str, jobs: int) -> tuple[float, float]:
-    """Wall and CPU seconds of one scan, in an interpreter of its own: the server of the workers stays while it lives."""
+    """Wall and CPU seconds of one scan, in an interpreter of its own."""
     wall, cpu = run("-m", "benchmarks.many", folder, str(jobs)).split()
     return float(wall), float(cpu)
 
@@ -47,7 +46,6 @@ def _scanned(folder: str, jobs: int) -> tuple[float, float]:
     before, start = os.times(), time.perf_counter()
     scan([folder], jobs=jobs)
     wall = time.perf_counter() - start
-    forkserver._forkserver._stop()  # type: ignore[attr-defined]  # once it has ended, the workers' time is ours
     after = os.times()
     return wall, sum(after[:4]) - sum(before[:4])
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -138,11 +141,19 @@ def _own_processes(files: Sequence[str], workers: int, broadcast: BroadcastMode)
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
+    """Processes that share one import of what they need, where the system can fork."""
+    context: BaseContext
     if sys.platform != "linux":
-        return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    context = get_context("forkserver")  # a clean process that imports everything once, for all workers
-    context.set_forkserver_preload(["__main__", f"{__package__}.scan_worker"])
-    return ProcessPoolExecutor(workers, mp_context=context)
+        context = get_context("spawn")
+    elif threading.active_count() == 1:
+        from . import scan_worker  # noqa: F401 -- before the fork, so that every worker has it
+
+        context = get_context("fork")
+    else:  # a process without the threads of this one, whose locks a fork might keep
+        context = get_context("forkserver")
+        context.set_forkserver_preload(["__main__", f"{__package__}.scan_worker"])
+    # what is there before the first model is no garbage: collections need not look at it
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=gc.freeze)
 
 
 def _size(file: str) -> int:

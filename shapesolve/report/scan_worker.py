@@ -1,4 +1,4 @@
-"""What every process of a scan needs: imported once, by the server that the processes are forked from."""
+"""What every process of a scan needs: imported once, by the process that they are forked from."""
 
 from __future__ import annotations
 
