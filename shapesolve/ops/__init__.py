@@ -9,7 +9,7 @@ from .values import Ratio, Value
 
 #: modules that hold the declarations, loaded when the first model is analyzed
 FAMILIES = (
-    "elementwise", "reduction", "layout", "reshaping", "slicing", "indexing", "generators", "linear",
+    "elementwise", "reduction", "layout", "reshaping", "slicing", "indexing", "selecting", "generators", "linear",
     "convolution", "resizing", "normalization", "recurrent", "attention", "vision", "signal", "quantization",
     "text", "control", "sequences", "ml", "training",
     "microsoft", "microsoft_attention", "microsoft_cache", "microsoft_states", "microsoft_quantized",

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from ..dims import Cond, Dim, eq
 from . import budget
+from .cones import by_symbol, nearby
 from .constraints import Stated
-from .engine import Engine, by_symbol, nearby
+from .engine import Engine
 from .facts import Facts
 from .residue import Residue
 

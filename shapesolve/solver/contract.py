@@ -16,9 +16,10 @@ from ..dims import Cond, all_of, any_of, constant, divides, eq, ge, symbol
 from ..dims.cond import has_value
 from ..dims.traverse import atoms_of
 from . import budget
+from .cones import by_symbol, cone, nearby, reached
 from .constraint import Role
 from .constraints import ConstraintSet, Stated, all_rows, need
-from .engine import Engine, by_symbol, cone, nearby, reached
+from .engine import Engine
 from .facts import Causes, Facts, is_generated
 from .invert import separate
 from .plain import (

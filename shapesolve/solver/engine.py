@@ -8,16 +8,14 @@ answers the easy questions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import combinations
 from typing import Any, Literal
 
-from ..dims import FALSE, Cond, Dim, any_of, constant, eq, ge
-from ..dims.traverse import atoms_of
+from ..dims import FALSE, Cond, Dim, constant, ge
 from . import budget
 from .cases import decide
+from .cones import broadcast_pairs, by_symbol, components, cone, legal_broadcasts, nearby, order_of
 from .periods import Regular
 from .residue import Residue
 from .search import Contradiction, Model, Search, satisfies, shrink
@@ -143,7 +141,7 @@ class Engine:
         stated = {c for c in conds if not c.is_true}
         if broadcast_pairs(stated) > budget.MAX_PAIRS:
             return Answer("unknown", reason="too many sizes are broadcast against each other")
-        key = tuple(sorted(stated.union(legal_broadcasts(stated)), key=_order))
+        key = tuple(sorted(stated.union(legal_broadcasts(stated)), key=order_of))
         if not key:
             return Answer("sat", {})
         found = self._memo.get(key)
@@ -249,91 +247,6 @@ class Engine:
         if guess is None or not self.entails(ge(dim, constant(guess)), near).proved:
             return None
         return guess
-
-
-def by_symbol(conds: Iterable[Cond]) -> dict[str, list[Cond]]:
-    """The conditions about each symbol."""
-    found: dict[str, list[Cond]] = {}
-    for c in dict.fromkeys(conds):
-        for name in sorted(c.free):
-            found.setdefault(name, []).append(c)
-    return found
-
-
-def cone(names: Iterable[str], conds: Iterable[Cond]) -> list[Cond]:
-    """Those of `conds` that are connected to the symbols `names`, directly or through others."""
-    return reached(names, by_symbol(conds))
-
-
-def reached(names: Iterable[str], links: Mapping[str, Sequence[Cond]]) -> list[Cond]:
-    """The `cone` of the symbols in conditions that are sorted by symbol already (see `by_symbol`)."""
-    found: dict[Cond, None] = {}
-    seen = set(names)
-    stack = list(seen)
-    while stack:
-        for c in links.get(stack.pop(), ()):
-            if c not in found:
-                found[c] = None
-                stack += sorted(c.free - seen)
-                seen |= c.free
-    return sorted(found, key=_order)
-
-
-def nearby(
-    names: Iterable[str], links: Mapping[str, Sequence[Cond]], most: int = budget.MAX_NEAR
-) -> list[Cond]:
-    """The part of the `cone` that is fewest steps away, up to about `most` conditions; `links`: see `by_symbol`.
-
-    All that the first step meets count as near; of very many, those that say the most about `names`.
-    """
-    first = edge = set(names)
-    met = set(edge)
-    found: dict[Cond, None] = {}
-    while edge and len(found) < most:
-        close = (c for name in sorted(edge) for c in links.get(name, ())[: 4 * budget.MAX_MET])
-        step = {c: None for c in close if c not in found}
-        if found and len(found) + len(step) > most:
-            break
-        if len(step) > budget.MAX_MET:
-            ranked = sorted(step, key=lambda c: (len(c.free - first), c.order))
-            step = dict.fromkeys(ranked[: budget.MAX_MET])
-        found.update(step)
-        edge = set().union(*(c.free for c in step)) - met
-        met |= edge
-    return sorted(found, key=_order)
-
-
-def components(conds: Iterable[Cond]) -> list[list[Cond]]:
-    """The groups of `conds` that share no symbols, each in canonical order."""
-    left = dict.fromkeys(sorted((c for c in conds if not c.is_true), key=_order))
-    groups = []
-    while left:
-        first = next(iter(left))
-        group = [c for c in cone(first.free, left) if c in left] or [first]
-        for c in group:
-            del left[c]
-        groups.append(group)
-    return groups
-
-
-def broadcast_pairs(conds: Iterable[Cond]) -> int:
-    """How many pairs of sizes the broadcasts in `conds` compare."""
-    return sum(len(a.args) * (len(a.args) - 1) // 2 for a in atoms_of(*conds) if a.kind == "broadcast")
-
-
-def legal_broadcasts(conds: Iterable[Cond]) -> list[Cond]:
-    """What makes the broadcasts in `conds` legal; a size `broadcast(a, b)` means nothing elsewhere."""
-    pairs = [p for a in atoms_of(*conds) if a.kind == "broadcast" for p in combinations(a.args, 2)]
-    return [_legal(a, b) for a, b in dict.fromkeys(pairs)]
-
-
-@lru_cache(maxsize=4096)  # every question about the same sizes asks it again
-def _legal(a: Dim, b: Dim) -> Cond:
-    return any_of((eq(a, b), eq(a, 1), eq(b, 1)))
-
-
-def _order(c: Cond) -> Any:
-    return c.order
 
 
 # ---------------------------------------------------------------------- Z3

@@ -8,7 +8,8 @@ from typing import TypeVar, overload
 
 from ..dims import Dim, Shape, eq, symbol
 from . import budget
-from .engine import Engine, by_symbol, cone, nearby
+from .cones import by_symbol, cone, nearby
+from .engine import Engine
 from .facts import Facts, is_generated
 from .residue import Residue
 from .search import Contradiction, Model, find_model

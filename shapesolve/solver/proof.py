@@ -13,9 +13,10 @@ from math import gcd
 
 from ..dims import Cond, Dim, IntoDim, as_dim, constant, divides, eq, ge, ne, symbol
 from . import budget
+from .cones import cone
 from .constraint import Constraint
 from .constraints import Stated, need
-from .engine import Engine, cone
+from .engine import Engine
 from .facts import Facts, is_generated
 from .plain import sides_of, sized
 from .residue import Residue

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..dims import Cond
 from . import budget
 from .compiled import Compiler, Test
-from .engine import by_symbol, reached
+from .cones import by_symbol, reached
 from .search import Contradiction, Model, find_model
 
 _POINTS = 24

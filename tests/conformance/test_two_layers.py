@@ -12,8 +12,9 @@ import shapesolve
 from shapesolve import Analysis
 from shapesolve.dims import Cond, constant, divides, eq, ge, le
 from shapesolve.ops.types import Tensor
+from shapesolve.solver.cones import cone
 from shapesolve.solver.constraints import Stated, need
-from shapesolve.solver.engine import Engine, cone
+from shapesolve.solver.engine import Engine
 from shapesolve.solver.facts import is_generated
 from shapesolve.solver.plain import sized
 from shapesolve.solver.residue import TRUSTED

@@ -23,9 +23,9 @@ from shapesolve.dims import (
     parse_cond,
     symbol,
 )
+from shapesolve.solver.cones import legal_broadcasts
 from shapesolve.solver.constraint import Constraint, Origin
 from shapesolve.solver.constraints import ConstraintSet, need
-from shapesolve.solver.engine import legal_broadcasts
 from shapesolve.solver.facts import Facts
 
 

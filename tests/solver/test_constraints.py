@@ -7,10 +7,11 @@ import pytest
 
 from shapesolve.dims import Dim, parse_cond
 from shapesolve.solver.checker import Checker
+from shapesolve.solver.cones import legal_broadcasts
 from shapesolve.solver.conflict import minimal_cores
 from shapesolve.solver.constraint import Constraint
 from shapesolve.solver.constraints import ConstraintSet, need
-from shapesolve.solver.engine import Engine, legal_broadcasts
+from shapesolve.solver.engine import Engine
 
 from .building import random_system, system
 

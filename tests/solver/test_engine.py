@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from shapesolve.dims import TRUE, Dim, broadcast, divides, eq, ge, le, ne, parse_cond, symbol
-from shapesolve.solver.engine import Engine, components, cone
+from shapesolve.solver.cones import components, cone
+from shapesolve.solver.engine import Engine
 from shapesolve.solver.search import Contradiction, find_model, satisfies, shrink
 
 # Lemmas of shape arithmetic: goal, what is given, who decides (`form`: the canonical form, without a solver).
