@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -39,6 +41,26 @@ def test_rows_come_in_the_order_of_the_files(folder: Path) -> None:
 
 def test_processes_of_our_own(folder: Path) -> None:
     assert states(folder, None, jobs=2) == EXPECTED
+
+
+_COUNT = """
+import sys, threading
+from shapesolve.report.scan import scan
+if __name__ == "__main__":
+    if sys.argv[2] == "threads":
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+    print(*(row.status for row in scan([sys.argv[1]], jobs=2)))
+"""
+
+
+@pytest.mark.parametrize("beside", ["nothing", "threads"])
+def test_processes_with_and_without_threads_beside_the_scan(folder: Path, beside: str) -> None:
+    script = folder / "count.py"
+    script.write_text(_COUNT)
+    done = subprocess.run(
+        [sys.executable, script, folder, beside], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split() == [status for _, status in EXPECTED], done.stderr
 
 
 def test_a_process_pool(folder: Path) -> None:
