@@ -115,7 +115,7 @@ def _contract(analysis: Analysis) -> str:
         return "<h4>Contract</h4><p class='ss-error'>No input sizes satisfy all requirements.</p>"
     rows = [(t.text, _nodes(t.nodes)) for t in analysis.contract]
     if not rows:
-        return "<h4>Contract</h4><p>None: every input size runs, as far as the rules know.</p>"
+        return f"<h4>Contract</h4><p>{_text(analysis.contract.nothing)}</p>"
     return _table("Contract", ("condition", "needed by"), rows, code=0)
 
 

@@ -119,7 +119,7 @@ def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterat
         return
     terms = list(contract)
     if not terms:
-        yield line(("dim", "contract".ljust(_WIDTH)), "none: every input size runs, as far as the rules know")
+        yield line(("dim", "contract".ljust(_WIDTH)), contract.nothing)
     else:
         yield line(("dim", "contract".ljust(_WIDTH)), ("dim", contract.premise))
         yield from _terms(terms, limit)

@@ -133,6 +133,13 @@ class Contract(Sequence[Term]):
         return ", ".join(told) or "for all inputs"
 
     @property
+    def nothing(self) -> str:
+        """What it means that there is no term, in words."""
+        if self.assumed:
+            return f"none beyond what is assumed: {self.assumed}"
+        return "none: every input size runs, as far as the rules know"
+
+    @property
     def symbols(self) -> tuple[str, ...]:
         """The symbols that terms speak of."""
         return tuple(dict.fromkeys(s for t in self.terms for s in t.symbols))
@@ -145,7 +152,7 @@ class Contract(Sequence[Term]):
     def __str__(self) -> str:
         if self.impossible:
             return "no input sizes"
-        return ", ".join(t.text for t in self.terms)
+        return str(self.terms) if self.terms else self.nothing
 
     def __repr__(self) -> str:
         return f"Contract({self})"
