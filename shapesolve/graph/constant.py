@@ -235,4 +235,5 @@ def _convert(proto: onnx.TensorProto) -> np.ndarray[Any, Any] | None:
     try:
         return np.asarray(numpy_helper.to_array(proto))
     except (ValueError, TypeError, KeyError, NotImplementedError, OverflowError):
+        # damaged data, or a type that onnx does not read: where it should have, the caller raises
         return None
