@@ -224,14 +224,13 @@ def presence(names: tuple[str, ...]) -> tuple[bool, ...]:
 def fits_in_key(attribute: AttributeProto) -> bool:
     """May a key hold the attribute?"""
     kind = attribute_kind(attribute)
-    return kind not in _LARGE_KINDS and (
-        kind != AttributeProto.TENSOR or is_small(attribute.t, attribute.t.dims)
+    return kind not in _LARGE_KINDS and (kind != AttributeProto.TENSOR or _is_small(attribute.t))
+
+
+def _is_small(tensor: onnx.TensorProto) -> bool:
+    return (
+        math.prod(tensor.dims) <= _LARGEST_TENSOR_IN_KEY and tensor.data_location != onnx.TensorProto.EXTERNAL
     )
-
-
-def is_small(tensor: onnx.TensorProto, dims: Sequence[int]) -> bool:
-    """May a key hold the data of a tensor of these dims?"""
-    return math.prod(dims) <= _LARGEST_TENSOR_IN_KEY and tensor.data_location != onnx.TensorProto.EXTERNAL
 
 
 def _text(value: bytes) -> str | bytes:
