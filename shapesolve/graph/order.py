@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from .errors import ModelError, quoted
@@ -32,11 +33,10 @@ def topological_order(
     graph.add_nodes_from(range(len(reads)))
     for index, names in enumerate(reads):
         graph.add_edges_from([(producers[name], index) for name in names if name in producers])
-    try:
+    with suppress(nx.NetworkXUnfeasible):
         return list(nx.lexicographical_topological_sort(graph))
-    except nx.NetworkXUnfeasible:
-        cycle = find_cycle({i: list(graph.successors(i)) for i in graph})
-        raise ModelError(f"{owner} has a cycle: {render_cycle([label(i) for i in cycle])}") from None
+    cycle = find_cycle({i: list(graph.successors(i)) for i in graph})
+    raise ModelError(f"{owner} has a cycle: {render_cycle([label(i) for i in cycle])}")
 
 
 def find_cycle(edges: Mapping[_Key, Iterable[_Key]]) -> list[_Key]:

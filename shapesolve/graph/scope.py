@@ -7,8 +7,9 @@ rather than by recursion keeps deep nesting away from Python's stack.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import onnx
 from onnx import AttributeProto
@@ -87,8 +88,11 @@ class Scope:
         self._late: dict[int, list[str]] = {}
         self._produced: set[str] = set()
 
-    def give(self, names: Iterable[str], kind: str) -> None:
-        """Declare names that are there from the start. Raises `ModelError` on a repeated one."""
+    def give(self, names: Iterable[Any], kind: str) -> None:
+        """Declare names that are there from the start. Raises `ModelError` on a repeated one.
+
+        Whether they are texts is checked with the other names, in `collect`.
+        """
         given = self.given
         for name in names:
             if name in given:
@@ -106,7 +110,6 @@ class Scope:
         seen = {"", *self.given}
         before, outputs_total = len(seen), 0
         knows, learn, add = seen.issuperset, seen.update, nodes.append
-        texts: set[str] = set()
         kinds = self.kinds
         protos = self.proto.node
         for index, proto in enumerate(protos):
@@ -114,27 +117,27 @@ class Scope:
             op_type, domain, name, overload = proto.op_type, proto.domain, proto.name, proto.overload
             if domain == "ai.onnx":
                 domain = ""
-            node = Node(protos, op_type, domain, overload, name, inputs, outputs, index, folder)
-            if not knows(inputs):
-                late[index] = [name for name in inputs if name not in seen]
             kind = (op_type, domain, overload, len(inputs), len(outputs))
             key = kinds.get(kind)
             if key is None:
                 check_text(kind[:3], self.owner)
                 key = kinds[kind] = self._key(kind)
+            if type(name) is not str:
+                check_text((name,), self.owner)
+            node = Node(protos, op_type, domain, overload, name, inputs, outputs, index, folder)
+            if not knows(inputs):
+                late[index] = [x for x in inputs if x not in seen]
             attributes = proto.attribute
             if attributes:
                 key = self._key_with(key, node, attributes)
             if ("" in inputs or "" in outputs) and key is not None:
                 key = self._key((key, presence(inputs), presence(outputs)))
             node.key = key
-            texts.add(name)
             learn(outputs)
             outputs_total += len(outputs)
             add(node)
         self._produced = seen
         check_text(seen, self.owner)
-        check_text(texts, self.owner)
         if len(seen) != before + outputs_total:
             self._check_single_producers()
 
@@ -325,6 +328,6 @@ def _make_graph(scope: Scope, proto: onnx.GraphProto, nodes: tuple[Node, ...]) -
     )
 
 
-def read_value_info(reading: Reading, infos: Iterable[onnx.ValueInfoProto]) -> Mapping[str, ValueType]:
+def read_value_info(reading: Reading, infos: Sequence[onnx.ValueInfoProto]) -> Mapping[str, ValueType]:
     """Declared types by name, without the names that are declared without a type."""
     return MappingProxyType({name: t for name, t in reading.types.read_values(infos) if t is not None})

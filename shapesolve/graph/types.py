@@ -5,7 +5,7 @@ https://onnx.ai/onnx/repo-docs/IR.html#standard-data-types
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -68,12 +68,12 @@ class TypeReader:
             self._seen[key] = _read_type(proto, owner, 0)
         return self._seen[key]
 
-    def read_values(self, infos: Iterable[onnx.ValueInfoProto]) -> tuple[tuple[str, ValueType | None], ...]:
+    def read_values(self, infos: Sequence[onnx.ValueInfoProto]) -> tuple[tuple[str, ValueType | None], ...]:
         """Names and types, in stored order. Raises `ModelError` when one cannot be read."""
         read = self.read
-        values = tuple([(name := info.name, read(info.type, name)) for info in infos])
-        check_text([name for name, _ in values], "the graph")
-        return values
+        names = [info.name for info in infos]
+        check_text(names, "the graph")
+        return tuple([(name, read(info.type, name)) for name, info in zip(names, infos, strict=True)])
 
 
 def value_type(proto: onnx.TypeProto) -> ValueType | None:

@@ -228,8 +228,8 @@ def scatter_nd(op: Op) -> Known:
         return op.out(data, value=_scattered_bounds(op))
     if new.shape != (*at.shape[:-1], *array.shape[k:]):
         return op.out(data)
-    for place in np.ndindex(*at.shape[:-1]):
-        array[tuple(at[place])] = new[place]
+    for row in np.ndindex(*at.shape[:-1]):
+        array[tuple(at[row])] = new[row]
     return op.out(data, value=Value.of(array))
 
 

@@ -92,8 +92,8 @@ class Op:
             value = (self.attrs or {}).get(value.name)
         return default if value is None else value
 
-    def int_attr(self, name: str, default: int) -> int:
-        """An integer attribute."""
+    def int_attr(self, name: str, default: int | None) -> int:
+        """An integer attribute; one without a default must be given."""
         value = self.attr(name, default)
         if not isinstance(value, int):
             raise InvalidNode(f"attribute {name} must be an integer")

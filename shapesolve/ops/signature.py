@@ -108,7 +108,7 @@ class Signature:
                 given[name] = constant(source)
                 continue
             attribute, _, default = source.partition("=")
-            given[name] = constant(op.int_attr(attribute, int(default) if default else None))  # type: ignore[arg-type]
+            given[name] = constant(op.int_attr(attribute, int(default) if default else None))
         return given
 
     def __repr__(self) -> str:

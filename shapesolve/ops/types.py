@@ -21,14 +21,14 @@ class Tensor:
 
     seen: frozenset[str] | None
     """`free`, once somebody has asked for it."""
-    now: Tensor
-    """The tensor read through the facts, as they were with version `as_of`."""
+    now: Tensor | None
+    """The tensor read through the facts, as they were with version `as_of`; None where they change nothing."""
     as_of: int
 
     def __init__(self, dtype: int = 0, shape: Shape | None = None, value: Value | None = None) -> None:
         self.dtype, self.shape, self.value = dtype, shape, value
-        self.seen = None
-        self.now, self.as_of = self, 0
+        self.seen = self.now = None
+        self.as_of = 0
 
     @property
     def free(self) -> frozenset[str]:

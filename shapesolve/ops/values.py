@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ MAX_FLOATS = 128
 #: largest stored integer tensor that is read to bound its elements
 MAX_BOUNDED = 1 << 20
 
-Array = NDArray[np.object_]
+Array: TypeAlias = NDArray[np.object_]
 
 
 class Ratio:

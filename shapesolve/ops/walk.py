@@ -27,7 +27,6 @@ MAX_ROUNDS = 3
 #: subgraphs and function bodies inside each other, and the interpreter frames that one takes
 MAX_DEPTH = 256
 _FRAMES = 12
-_UNKNOWN: Any = object()
 
 
 class Walk(Statements):
@@ -125,7 +124,7 @@ class Walk(Statements):
             if found is None:
                 found = self.read(name, scope)
             elif type(found) is Tensor and found.as_of == version:
-                found = found.now
+                found = found.now or found
             else:
                 found = self.current(found)
             given.append(found)
@@ -192,9 +191,9 @@ class Walk(Statements):
                 if wrong is not None:
                     raise InvalidNode(wrong)
                 outputs = rule.lower(op)
-        except InvalidNode as e:
+        except InvalidNode as error:
             if fits:
-                self.clash(str(e), node, scope, loads=not isinstance(e, MalformedNode))
+                self.clash(str(error), node, scope, loads=not isinstance(error, MalformedNode))
         except (AssertionError, LookupError, TypeError, ValueError):
             if fits:  # a rule may rely on what its operator always has
                 raise
@@ -228,12 +227,12 @@ class Walk(Statements):
     def rule(self, node: Node, scope: Scope) -> Rule | None:
         """The registered rule for a node; None for operators defined by the model or unknown to us."""
         key = (id(scope.opsets), node.domain, node.op_type)
-        rule: Rule | None = self._rules.get(key, _UNKNOWN)
-        if rule is _UNKNOWN:
-            version = scope.opsets.get(node.domain, 1)
-            local = self._is_local(node)
-            rule = None if local else self.registry.lookup(node.domain, node.op_type, version)
-            self._rules[key] = rule
+        if key in self._rules:
+            return self._rules[key]
+        version = scope.opsets.get(node.domain, 1)
+        local = self._is_local(node)
+        rule = None if local else self.registry.lookup(node.domain, node.op_type, version)
+        self._rules[key] = rule
         return rule
 
     def is_unknown(self, node: Node, scope: Scope) -> bool:
@@ -318,16 +317,16 @@ class Walk(Statements):
                 found = self.interner.resolve(known, self.facts.dim)
                 self._others[known] = version, found
             return found
+        now = known.now
         if known.as_of != version:
-            free = known.free if known.now is known else known.free | known.now.free
-            for name in free:
+            for name in known.free if now is None else known.free | now.free:
                 if changed.get(name, 0) > known.as_of:
                     resolved = self.interner.resolve(known, self.facts.dim)
                     assert isinstance(resolved, Tensor)
-                    known.now = resolved
+                    known.now = now = None if resolved is known else resolved
                     break
             known.as_of = version
-        return known.now
+        return now or known
 
     def refine(self, name: str, shape: Shape) -> None:
         """A tensor of unknown rank has this shape (a node needs its rank)."""

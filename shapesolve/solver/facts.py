@@ -49,6 +49,11 @@ class Facts:
 
     def __init__(self) -> None:
         self.version = 0
+        self.changed: dict[str, int] = {}
+        """The version with which a symbol last changed."""
+        self._forget()
+
+    def _forget(self) -> None:
         self.substitution: dict[str, Dim] = {}
         self._values: dict[str, Dim] = {}  # what was last found for each replaced symbol
         self.intervals = Known()
@@ -57,8 +62,6 @@ class Facts:
         self.rank: dict[str, int] = {}
         self._watched: dict[str, dict[Cond, Causes]] = {}
         self._queue: list[tuple[Cond, Causes]] = []
-        self.changed: dict[str, int] = {}
-        """The version with which a symbol last changed."""
         self._memo = Memo()
         self._touched: set[str] = set()
         self._dirty: set[str] = set()
@@ -262,17 +265,15 @@ class Facts:
 
     def _go_back(self) -> None:
         """Forget what was learned from a condition before it showed that it contradicts the others."""
-        fresh = Facts()
-        for name in self.rank:
-            fresh.introduce(name)
-        for cond, cause in self._held:
-            fresh.assume(cond, cause)
-        fresh.version += self.version + 1
-        fresh.contradiction = self.contradiction
-        changed = self.changed  # readers hold on to it
-        changed.update(dict.fromkeys((*changed, *fresh.changed), fresh.version))
-        self.__dict__.update(fresh.__dict__)
-        self.changed = changed
+        names, held, contradiction = list(self.rank), self._held, self.contradiction
+        self._forget()
+        for name in names:
+            self.introduce(name)
+        for cond, cause in held:
+            self.assume(cond, cause)
+        self.contradiction = contradiction
+        self.version += 1
+        self.changed.update(dict.fromkeys(self.changed, self.version))
 
     def _learn(self, cond: Cond, causes: Causes) -> bool:
         now = self.cond(cond)

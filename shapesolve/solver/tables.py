@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..dims import Atom, Cond, Dim
 
-Sizes = NDArray[np.int64]
-Truth = NDArray[np.bool_]
+Sizes: TypeAlias = NDArray[np.int64]
+Truth: TypeAlias = NDArray[np.bool_]
 _SAFE = 1 << 62
 
 
