@@ -22,7 +22,6 @@ from .core import (
     ZERO,
     Atom,
     Dim,
-    DimTooLarge,
     IntoDim,
     as_dim,
     constant,
@@ -33,6 +32,7 @@ from .core import (
 )
 from .division import ceil_div, exact_quotient, floor_div, trunc_div
 from .lattice import absolute, broadcast, ite, maximum, minimum, never_one, pos, sign
+from .limits import DimTooLarge
 from .parse import DimSyntaxError, parse_cond, parse_dim
 from .shape import Shape, broadcast_dim, broadcast_shapes
 from .substitution import Substitution, rebuild

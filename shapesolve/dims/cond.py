@@ -6,13 +6,13 @@ A condition is ``true``, ``false``, a relation of a polynomial with zero (``==``
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from math import gcd
 from typing import Any
 
-from .core import _LOCK, Dim, IntoDim, _dropper, as_dim, make_dim, of_atom
+from .core import Dim, IntoDim, as_dim, make_dim, of_atom
 from .division import exact_quotient, shared
+from .pool import LOCK, Pool
 from .substitution import Substitution
 
 
@@ -23,7 +23,7 @@ class Cond:
     Equal canonical forms are the same object.
     """
 
-    __slots__ = ("__weakref__", "_order", "_text", "args", "free", "kind", "size")
+    __slots__ = ("_order", "_text", "args", "free", "kind", "size")
 
     kind: str
     args: tuple[Any, ...]
@@ -120,28 +120,27 @@ class Cond:
         return f"Cond({str(self)!r})"
 
 
-_CONDS: dict[tuple[Any, ...], weakref.ref[Cond]] = {}
+_CONDS = Pool()
+_recent: dict[tuple[Any, ...], Cond] = _CONDS.recent
 
 
 def _make(kind: str, args: tuple[Any, ...] = ()) -> Cond:
     key = (kind, args)
-    ref = _CONDS.get(key)
-    cond = ref() if ref is not None else None
-    if cond is not None:
-        return cond
-    with _LOCK:
-        ref = _CONDS.get(key)
-        cond = ref() if ref is not None else None
-        if cond is None:
-            cond = Cond()
-            cond.kind, cond.args, cond._text = kind, args, None
-            cond._order = None
-            if len(args) == 1:
-                cond.free, cond.size = args[0].free, 1 + args[0].size
-            else:
-                cond.free = frozenset().union(*[a.free for a in args])
-                cond.size = 1 + sum([a.size for a in args])
-            _CONDS[key] = weakref.ref(cond, _dropper(_CONDS, key))
+    known = _recent.get(key)
+    if known is not None:
+        return known
+    with LOCK:
+        found: Cond | None = _CONDS.find(key)
+        if found is not None:
+            return found
+        cond = Cond()
+        cond.kind, cond.args, cond._text, cond._order = kind, args, None, None
+        if len(args) == 1:
+            cond.free, cond.size = args[0].free, 1 + args[0].size
+        else:
+            cond.free = frozenset().union(*[a.free for a in args])
+            cond.size = 1 + sum([a.size for a in args])
+        _CONDS.add(key, cond)
         return cond
 
 

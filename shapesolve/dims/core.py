@@ -11,10 +11,11 @@ Dims and atoms are hash-consed: equal canonical forms are the same object, so eq
 
 from __future__ import annotations
 
-import threading
-import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Union
+
+from .limits import MAX_TERMS, DimTooLarge
+from .pool import LOCK, Pool
 
 if TYPE_CHECKING:
     from .cond import Cond
@@ -25,17 +26,8 @@ Monomial = tuple["Atom", ...]
 Terms = tuple[tuple[Monomial, int], ...]
 IntoDim = Union["Dim", int]
 
-#: most terms that a product may have; beyond it arithmetic raises `DimTooLarge`
-MAX_TERMS = 512
 #: coefficients beyond it count for the size of an expression, by their length
 _WIDE = 2**64
-
-
-class DimTooLarge(ArithmeticError):
-    """An expression outgrew the size cap (the caller names it and keeps the definition)."""
-
-
-_LOCK = threading.RLock()
 
 
 class Atom:
@@ -45,7 +37,7 @@ class Atom:
     ``broadcast`` (dims) or ``ite`` (cond, dim, dim). ``order`` sorts atoms the same way in every process.
     """
 
-    __slots__ = ("__weakref__", "args", "bounds_memo", "free", "kind", "order", "size")
+    __slots__ = ("args", "bounds_memo", "free", "kind", "order", "size")
 
     kind: str
     args: tuple[Any, ...]
@@ -62,22 +54,28 @@ class Atom:
 
 
 _NO_NAMES: frozenset[str] = frozenset()
-_ATOMS: dict[tuple[Any, ...], weakref.ref[Atom]] = {}
-_DIMS: dict[tuple[Terms, int], weakref.ref[Dim]] = {}
+_ATOMS, _DIMS = Pool(), Pool()
+_recent_atoms: dict[tuple[Any, ...], Atom] = _ATOMS.recent
+_recent_dims: dict[tuple[Terms, int], Dim] = _DIMS.recent
+
+
+class _Blank:
+    """What `make_dim` passes for a dim that it then fills."""
+
+
+_BLANK = _Blank()
 
 
 def make_atom(kind: str, *args: Any) -> Atom:
     """The interned atom; callers have canonicalized `args`."""
     key = (kind, *args)
-    ref = _ATOMS.get(key)
-    atom = ref() if ref is not None else None
-    if atom is not None:
-        return atom
-    with _LOCK:
-        ref = _ATOMS.get(key)
-        atom = ref() if ref is not None else None
-        if atom is not None:
-            return atom
+    known = _recent_atoms.get(key)
+    if known is not None:
+        return known
+    with LOCK:
+        found: Atom | None = _ATOMS.find(key)
+        if found is not None:
+            return found
         atom = Atom()
         atom.kind, atom.args, atom.bounds_memo = kind, args, None
         if kind == "sym":
@@ -89,19 +87,8 @@ def make_atom(kind: str, *args: Any) -> Atom:
                 atom.size += (len(args) - 1) * (len(args) - 2) // 2
             atom.free = frozenset().union(*(a.free for a in args))
             atom.order = (atom.size, kind, *(a.order for a in args))
-        _ATOMS[key] = weakref.ref(atom, _dropper(_ATOMS, key))
+        _ATOMS.add(key, atom)
         return atom
-
-
-def _dropper(table: dict[Any, Any], key: Any) -> Callable[[Any], None]:
-    lock = _LOCK  # at interpreter exit, callbacks run when module globals are gone already
-
-    def drop(ref: Any) -> None:
-        with lock:  # a successor may already stand under the same key
-            if table.get(key) is ref:
-                del table[key]
-
-    return drop
 
 
 def _monomial_order(term: tuple[Monomial, int]) -> tuple[Any, ...]:
@@ -112,16 +99,14 @@ def _monomial_order(term: tuple[Monomial, int]) -> tuple[Any, ...]:
 def make_dim(terms: Terms, const: int) -> Dim:
     """The interned dim of canonical `terms` (sorted, non-zero) plus `const`."""
     key = (terms, const)
-    ref = _DIMS.get(key)
-    dim = ref() if ref is not None else None
-    if dim is not None:
-        return dim
-    with _LOCK:
-        ref = _DIMS.get(key)
-        dim = ref() if ref is not None else None
-        if dim is not None:
-            return dim
-        dim = object.__new__(Dim)
+    known = _recent_dims.get(key)
+    if known is not None:
+        return known
+    with LOCK:
+        found: Dim | None = _DIMS.find(key)
+        if found is not None:
+            return found
+        dim = Dim(_BLANK)
         dim.terms, dim.const = terms, const
         dim._hash = hash(key) if terms else hash(const)
         dim.bounds_memo = dim._text = dim._order = None
@@ -133,7 +118,7 @@ def make_dim(terms: Terms, const: int) -> Dim:
         for _, c in terms:
             if not -_WIDE < c < _WIDE:
                 dim.size += c.bit_length() // 12  # Python prints 4300 digits at most
-        _DIMS[key] = weakref.ref(dim, _dropper(_DIMS, key))
+        _DIMS.add(key, dim)
         return dim
 
 
@@ -157,7 +142,7 @@ def symbol(name: str, lo: int | None = 0) -> Dim:
     return of_atom(make_atom("sym", name, lo))
 
 
-_SMALL = {}
+_SMALL: dict[int, Dim] = {}
 
 
 def constant(value: int) -> Dim:
@@ -180,7 +165,7 @@ class Dim:
     equal, different does *not* mean provably different: ask `Analysis.equal` or build a condition by `eq`.
     """
 
-    __slots__ = ("__weakref__", "_hash", "_order", "_text", "bounds_memo", "const", "free", "size", "terms")
+    __slots__ = ("_hash", "_order", "_text", "bounds_memo", "const", "free", "size", "terms")
 
     terms: Terms
     const: int
@@ -191,8 +176,10 @@ class Dim:
     _order: tuple[Any, ...] | None
     _text: str | None
 
-    def __new__(cls, value: str | int | Dim) -> Dim:
+    def __new__(cls, value: str | int | Dim | _Blank) -> Dim:
         """The dim of a text, a number or a dim."""
+        if isinstance(value, _Blank):
+            return object.__new__(cls)
         if isinstance(value, Dim):
             return value
         if isinstance(value, str):
@@ -232,7 +219,8 @@ class Dim:
             raise TypeError(f"the dim {self} is symbolic: it has no integer value")
         return self.const
 
-    __int__ = __index__
+    def __int__(self) -> int:
+        return self.__index__()
 
     @property
     def name(self) -> str | None:
@@ -277,7 +265,8 @@ class Dim:
             table[mono] = table.get(mono, 0) + c
         return from_terms(table, self.const + other.const)
 
-    __radd__ = __add__
+    def __radd__(self, other: int) -> Dim:
+        return self + other
 
     def __neg__(self) -> Dim:
         return make_dim(tuple((m, -c) for m, c in self.terms), -self.const)
@@ -329,7 +318,8 @@ class Dim:
         const = table.pop((), 0)
         return from_terms(table, const)
 
-    __rmul__ = __mul__
+    def __rmul__(self, other: int) -> Dim:
+        return self * other
 
     def __floordiv__(self, other: IntoDim) -> Dim:
         from .division import floor_div

@@ -9,7 +9,7 @@ from functools import reduce
 from typing import NamedTuple, TypeAlias
 
 from .cond import FALSE, TRUE, Cond, all_of, any_of, divides, eq, ge, gt, le, lt, ne
-from .core import ONE, Dim, DimTooLarge, Monomial, constant, from_terms, symbol
+from .core import ONE, Dim, Monomial, constant, from_terms, symbol
 from .division import ceil_div, floor_div, trunc_div
 from .grammar import (
     BINARY,
@@ -27,6 +27,7 @@ from .grammar import (
     unquoted_name,
 )
 from .lattice import absolute, broadcast, ite, maximum, minimum, sign
+from .limits import DimTooLarge
 from .ratio import Ratio
 
 #: bounds on what a text may build

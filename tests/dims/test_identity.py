@@ -1,7 +1,6 @@
 """Hash-consing: equal forms are one object, in threads, through pickles, until the last reference goes."""
 
 import copy
-import gc
 import os
 import pickle
 import subprocess
@@ -31,6 +30,7 @@ from shapesolve.dims import (
     symbol,
 )
 from shapesolve.dims import cond as cond_module
+from shapesolve.dims.pool import _LEAST, drop_unused
 
 from .trees import build, condition_trees, trees
 
@@ -122,6 +122,9 @@ def test_threads_share_objects():
 
     def work(out):
         barrier.wait()
+        if out is results[0]:
+            for _ in range(50):
+                drop_unused()
         for i in range(300):
             x = (symbol(f"t{i}") + i) // 7 + maximum(symbol(f"t{i}"), i % 5)
             out.append(x)
@@ -137,16 +140,30 @@ def test_threads_share_objects():
 
 
 def test_unreachable_forms_are_forgotten():
+    pools = core._ATOMS, core._DIMS, cond_module._CONDS
+
     def sizes():
         division._MEMO.clear()
-        gc.collect()
-        return len(core._ATOMS), len(core._DIMS), len(cond_module._CONDS)
+        drop_unused()
+        assert not any(p.recent for p in pools)
+        return [len(p.settled) for p in pools]
+
+    def made():
+        return [ge((symbol(f"g{i}") + 1) // 3 + maximum(symbol(f"g{i}"), 5), 900) for i in range(100)]
 
     before = sizes()
-    kept = [ge((symbol(f"g{i}") + 1) // 3 + maximum(symbol(f"g{i}"), 5), 900) for i in range(100)]
+    kept = made()
     assert all(now >= then + 100 for now, then in zip(sizes(), before))
+    assert all(x is y for x, y in zip(kept, made()))  # what somebody holds stays the only one
     kept.clear()
     assert sizes() == before
+
+
+def test_pools_do_not_grow_with_what_was_used_once():
+    for i in range(5 * _LEAST):
+        symbol(f"once{i}")
+    assert len(core._DIMS.recent) <= core._DIMS.limit
+    assert len(core._DIMS.settled) <= 3 * _LEAST
 
 
 def test_the_order_of_terms_is_the_same_in_every_process():

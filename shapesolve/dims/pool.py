@@ -1,0 +1,89 @@
+"""Hash-consing: one object for each content, for as long as somebody holds it.
+
+A weak reference to each object, with a callback that clears its entry, would cost more than making the object. So a pool
+holds what it made, and drops what only it still holds when it has doubled. CPython's reference counts say which that is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from sys import getrefcount
+from typing import Any
+
+#: held to make an object, so that two threads do not make it twice
+LOCK = threading.RLock()
+#: fewest new objects after which it pays to look for unused ones
+_LEAST = 10_000
+#: what is dropped may have held other pooled objects; so often they are looked for again
+_ROUNDS = 8
+
+
+class Pool:
+    """Objects by content.
+
+    `recent` may be asked at any time. What is not there may still be in `settled`: only there are objects dropped, and only
+    under `LOCK`, so that no thread is just about to take one of them.
+    """
+
+    __slots__ = ("limit", "recent", "settled")
+
+    def __init__(self) -> None:
+        self.recent: dict[Any, Any] = {}
+        self.settled: dict[Any, Any] = {}
+        self.limit = _LEAST
+        _POOLS.append(self)
+
+    def find(self, key: Any) -> Any:
+        """The object with this content, or None; `LOCK` is held."""
+        found = self.recent.get(key)
+        if found is None and key in self.settled:
+            found = self.recent[key] = self.settled.pop(key)
+        return found
+
+    def add(self, key: Any, made: Any) -> None:
+        """Keep a new object; `LOCK` is held."""
+        self.recent[key] = made
+        if len(self.recent) > self.limit:
+            drop_unused()
+
+
+_POOLS: list[Pool] = []
+
+
+def drop_unused() -> None:
+    """Drop from all pools the objects that nobody else holds."""
+    with LOCK:
+        for pool in _POOLS:
+            pool.settled.update(pool.recent)
+            pool.recent.clear()
+        for _ in range(_ROUNDS):
+            if not sum([_drop(pool.settled) for pool in _POOLS]):
+                break
+        for pool in _POOLS:
+            pool.limit = max(_LEAST, len(pool.settled))
+
+
+def _drop(table: dict[Any, Any]) -> int:
+    unused = _held_at_most(table.items(), _IDLE)
+    for key in unused:
+        del table[key]
+    return len(unused)
+
+
+def _held_at_most(entries: Iterable[tuple[Any, Any]], count: int) -> list[Any]:
+    return [key for key, made in entries if getrefcount(made) <= count]
+
+
+def _idle_count() -> int:
+    """The count that `_held_at_most` sees of an object that only its table holds: it depends on how this file is compiled."""
+    table = {None: object()}
+    count = 0
+    while not _held_at_most(table.items(), count):
+        count += 1
+    return count
+
+
+_IDLE = _idle_count()
+
+__all__ = ["LOCK", "Pool", "drop_unused"]
