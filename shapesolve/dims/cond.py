@@ -343,8 +343,8 @@ def solve_for_symbol(d: Dim, prefer: Callable[[str], Any] | None = None) -> tupl
     """
     alone = [t for t in d.terms if len(t[0]) == 1 and t[0][0].kind == "sym" and t[1] in (1, -1)]
     alone.sort(key=lambda t: (prefer or str)(t[0][0].args[0]), reverse=True)
-    for term in alone:
-        name, rest = term[0][0].args[0], make_dim(tuple([t for t in d.terms if t is not term]), d.const)
+    for mono, c in alone:
+        name, rest = mono[0].args[0], make_dim(tuple([t for t in d.terms if t[0] != mono]), d.const)
         if name not in rest.free:
-            return name, rest.scale(-term[1])
+            return name, rest.scale(-c)
     return None
