@@ -8,13 +8,19 @@ passes would bring them.
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+#: so many objects are moved before it is asked whether memory grows
+_STEP = 200_000
+
 _LOCK = threading.Lock()
 _paused = 0
 _was_enabled = False
+_moved = 0
+_limit = sys.maxsize
 
 
 @contextmanager
@@ -33,9 +39,26 @@ def collection_paused() -> Iterator[None]:
             _paused -= 1
             if not _paused and _was_enabled:
                 if not gc.get_freeze_count():  # else somebody's frozen objects would thaw
-                    gc.freeze()
-                    gc.unfreeze()
+                    _move()
                 gc.enable()
+
+
+def _move() -> None:
+    """Everything goes to the oldest generation.
+
+    Others' objects go too, and some may be garbage. Python looks at that generation when a quarter of it is new, but does
+    not count what comes there in this way: it is done here when memory has grown by a quarter.
+    """
+    global _moved, _limit
+    _moved += gc.get_count()[0]
+    gc.freeze()
+    gc.unfreeze()
+    if _moved >= _STEP:
+        if sys.getallocatedblocks() > _limit:
+            gc.collect()
+            _limit = sys.maxsize
+        _limit = min(_limit, sys.getallocatedblocks() * 5 // 4 + _STEP)
+        _moved = 0
 
 
 __all__ = ["collection_paused"]
