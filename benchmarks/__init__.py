@@ -1,1 +1,10 @@
 """Speed of shapesolve beside its peers (`python -m benchmarks`) and over model size (`benchmarks.growth`)."""
+
+import sys
+
+from .package import choose
+
+if (
+    "benchmarks.guard" not in sys.orig_argv
+):  # it counts calls, and compiled modules make none that could be counted
+    choose()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from . import sections
 from .corpus import default_corpus
+from .package import kind
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
@@ -27,7 +28,7 @@ def machine() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"{name}, {os.cpu_count()} processors, {memory:.0f} GiB, {platform.system()} {platform.release()}, "
-        f"Python {platform.python_version()}; {time.strftime('%Y-%m-%d')}, load {os.getloadavg()[0]:.1f}"
+        f"Python {platform.python_version()}; shapesolve: {kind()}; {time.strftime('%Y-%m-%d')}, load {os.getloadavg()[0]:.1f}"
     )
 
 

@@ -19,7 +19,8 @@ from pathlib import Path
 import onnx
 from onnx import TensorProto, helper
 
-ROOT = Path(__file__).resolve().parent.parent
+from .package import ROOT, installed
+
 _GIB = 1 << 30
 #: compiled modules are kept, as they are where a package is installed, whatever the environment says
 _INSTALLED = {
@@ -40,8 +41,9 @@ def reset_peak() -> None:
 
 
 def run(*arguments: str, env: dict[str, str] | None = None) -> str:
-    """The output of a fresh interpreter."""
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    """The output of a fresh interpreter, which finds the same shapesolve; `-P` keeps others than `benchmarks` from ROOT."""
+    first = installed(sys.path) or ROOT
+    path = os.pathsep.join(filter(None, [str(first), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [sys.executable, *arguments],
         capture_output=True,
@@ -145,7 +147,7 @@ def _huge(kind: str, folder: Path, gigabytes: int) -> dict[str, float]:
 def import_seconds(statement: str, rounds: int = 7) -> float:
     """Median CPU seconds of a fresh interpreter that runs `statement`."""
     code = f"import time; {statement}; print(time.process_time())"
-    return statistics.median(float(run("-c", code, env=_INSTALLED)) for _ in range(rounds))
+    return statistics.median(float(run("-P", "-c", code, env=_INSTALLED)) for _ in range(rounds))
 
 
 def command_seconds(file: Path, rounds: int = 5) -> tuple[float, float]:
@@ -153,7 +155,7 @@ def command_seconds(file: Path, rounds: int = 5) -> tuple[float, float]:
     wall, cpu = [], []
     for _ in range(rounds):
         before, start = os.times(), time.perf_counter()
-        run("-m", "shapesolve", "analyze", str(file), env=_INSTALLED)
+        run("-P", "-m", "shapesolve", "analyze", str(file), env=_INSTALLED)
         wall.append(time.perf_counter() - start)
         after = os.times()
         cpu.append(

@@ -6,6 +6,11 @@ import pytest
 
 from benchmarks.families import FAMILIES
 from benchmarks.guard import count_calls, regressions, workloads
+from benchmarks.package import kind
+
+pytestmark = pytest.mark.skipif(
+    kind() == "compiled", reason="calls within compiled modules cannot be counted"
+)
 
 _WORKLOADS = dict(workloads())
 
