@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import typer
+
+from .. import __version__
 
 #: as they are listed: questions about one model, then two, many and none, then what writes files
 _ORDER = (
@@ -18,6 +22,26 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        kind = "compiled" if find_spec("shapesolve.compiled__mypyc") else "pure Python"
+        typer.echo(f"shapesolve {__version__} ({kind})")
+        raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    version: bool = typer.Option(
+        False,
+        "--version",
+        callback=_say_version,
+        is_eager=True,
+        help="Which shapesolve this is, and whether it is compiled.",
+    ),
+) -> None:
+    """What holds before any command."""
 
 
 def in_order() -> None:

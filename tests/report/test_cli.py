@@ -15,7 +15,9 @@ import pytest
 from onnx import TensorProto, helper
 from typer.testing import CliRunner, Result
 
+from shapesolve import __version__
 from shapesolve.cli import app, console
+from shapesolve.ops import walk
 from shapesolve.report.annotate_file import external_locations
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,6 +65,11 @@ def test_assumptions_and_sizes_are_taken_into_account() -> None:
     text = run("analyze", ATTENTION, "--assume", "total_seq == past_seq + seq", "--bind", "batch=2").stdout
     assert "findings  none" in text
     assert "[2, 4, total_seq, 16]" in text
+
+
+def test_the_version_says_what_is_installed() -> None:
+    kind = "pure Python" if str(walk.__file__).endswith(".py") else "compiled"
+    assert run("--version").stdout == f"shapesolve {__version__} ({kind})\n"
 
 
 @pytest.mark.parametrize(
