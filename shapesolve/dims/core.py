@@ -59,13 +59,6 @@ _recent_atoms: dict[tuple[Any, ...], Atom] = _ATOMS.recent
 _recent_dims: dict[tuple[Terms, int], Dim] = _DIMS.recent
 
 
-class _Blank:
-    """What `make_dim` passes for a dim that it then fills."""
-
-
-_BLANK = _Blank()
-
-
 def make_atom(kind: str, *args: Any) -> Atom:
     """The interned atom; callers have canonicalized `args`."""
     key = (kind, *args)
@@ -106,7 +99,7 @@ def make_dim(terms: Terms, const: int) -> Dim:
         found: Dim | None = _DIMS.find(key)
         if found is not None:
             return found
-        dim = Dim(_BLANK)
+        dim = object.__new__(Dim)
         dim.terms, dim.const = terms, const
         dim._hash = hash(key) if terms else hash(const)
         dim.bounds_memo = dim._text = dim._order = None
@@ -176,10 +169,8 @@ class Dim:
     _order: tuple[Any, ...] | None
     _text: str | None
 
-    def __new__(cls, value: str | int | Dim | _Blank) -> Dim:
+    def __new__(cls, value: str | int | Dim) -> Dim:
         """The dim of a text, a number or a dim."""
-        if isinstance(value, _Blank):
-            return object.__new__(cls)
         if isinstance(value, Dim):
             return value
         if isinstance(value, str):
@@ -219,8 +210,7 @@ class Dim:
             raise TypeError(f"the dim {self} is symbolic: it has no integer value")
         return self.const
 
-    def __int__(self) -> int:
-        return self.__index__()
+    __int__ = __index__
 
     @property
     def name(self) -> str | None:
@@ -265,8 +255,7 @@ class Dim:
             table[mono] = table.get(mono, 0) + c
         return from_terms(table, self.const + other.const)
 
-    def __radd__(self, other: int) -> Dim:
-        return self + other
+    __radd__ = __add__
 
     def __neg__(self) -> Dim:
         return make_dim(tuple((m, -c) for m, c in self.terms), -self.const)
@@ -318,8 +307,7 @@ class Dim:
         const = table.pop((), 0)
         return from_terms(table, const)
 
-    def __rmul__(self, other: int) -> Dim:
-        return self * other
+    __rmul__ = __mul__
 
     def __floordiv__(self, other: IntoDim) -> Dim:
         from .division import floor_div

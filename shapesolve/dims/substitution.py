@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .core import Atom, Dim, IntoDim, Monomial, constant, from_terms, of_atom
+from .core import Atom, Dim, IntoDim, Monomial, as_dim, constant, from_terms, of_atom
 
 
 class Substitution:
     """Replaces symbols in dims and conditions, with a memo for its lifetime."""
 
     def __init__(self, bindings: Mapping[str, IntoDim]) -> None:
-        self.bindings = {k: v if isinstance(v, Dim) else constant(int(v)) for k, v in bindings.items()}
+        self.bindings = {k: as_dim(v) for k, v in bindings.items()}
         self._memo: dict[Any, Any] = {}
 
     def __call__(self, dim: Dim) -> Dim:
