@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from math import gcd
-from typing import Any
+from typing import Any, SupportsInt
 
 from .core import Dim, IntoDim, as_dim, make_dim, of_atom
 from .division import exact_quotient, shared
@@ -72,7 +72,7 @@ class Cond:
     def __or__(self, other: Cond) -> Cond:
         return any_of((self, other))
 
-    def evaluate(self, bindings: Mapping[str, int]) -> bool | None:
+    def evaluate(self, bindings: Mapping[str, SupportsInt]) -> bool | None:
         """Truth at these sizes; None when it depends on a symbol that is not bound."""
         kind = self.kind
         if kind in ("and", "or"):
@@ -237,19 +237,19 @@ def eq(a: IntoDim, b: IntoDim) -> Cond:
     """``a == b``."""
     if type(b) is int and type(a) is Dim and not a.terms:
         return TRUE if a.const == b else FALSE
-    return TRUE if a is b else _relation("==", as_dim(a) - b)
+    return TRUE if a is b else _relation("==", as_dim(a) - as_dim(b))
 
 
 def ne(a: IntoDim, b: IntoDim) -> Cond:
     """``a != b``."""
-    return FALSE if a is b else _relation("!=", as_dim(a) - b)
+    return FALSE if a is b else _relation("!=", as_dim(a) - as_dim(b))
 
 
 def ge(a: IntoDim, b: IntoDim) -> Cond:
     """``a >= b``."""
     if type(b) is int and type(a) is Dim and not a.terms:
         return TRUE if a.const >= b else FALSE
-    return TRUE if a is b else _relation(">=", as_dim(a) - b)
+    return TRUE if a is b else _relation(">=", as_dim(a) - as_dim(b))
 
 
 def le(a: IntoDim, b: IntoDim) -> Cond:

@@ -12,10 +12,11 @@ Dims and atoms are hash-consed: equal canonical forms are the same object, so eq
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, SupportsInt, Union
 
 from .limits import MAX_TERMS, DimTooLarge
 from .pool import LOCK, Pool
+from .surface import UNFILLED, Surface, attach
 
 if TYPE_CHECKING:
     from .cond import Cond
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Monomial = tuple["Atom", ...]
 #: the non-constant part of a polynomial: sorted, no zero coefficients
 Terms = tuple[tuple[Monomial, int], ...]
-IntoDim = Union["Dim", int]
+IntoDim = Union["Dim", SupportsInt]
 
 #: coefficients beyond it count for the size of an expression, by their length
 _WIDE = 2**64
@@ -99,7 +100,7 @@ def make_dim(terms: Terms, const: int) -> Dim:
         found: Dim | None = _DIMS.find(key)
         if found is not None:
             return found
-        dim = object.__new__(Dim)
+        dim = Dim(UNFILLED)
         dim.terms, dim.const = terms, const
         dim._hash = hash(key) if terms else hash(const)
         dim.bounds_memo = dim._text = dim._order = None
@@ -144,7 +145,7 @@ def constant(value: int) -> Dim:
     return dim if dim is not None else make_dim((), value)
 
 
-class Dim:
+class Dim(Surface):
     """An integer expression over named sizes, in canonical form; immutable and interned.
 
     >>> batch, seq = Dim("batch"), Dim("seq")
@@ -168,16 +169,6 @@ class Dim:
     _hash: int
     _order: tuple[Any, ...] | None
     _text: str | None
-
-    def __new__(cls, value: str | int | Dim) -> Dim:
-        """The dim of a text, a number or a dim."""
-        if isinstance(value, Dim):
-            return value
-        if isinstance(value, str):
-            from .parse import parse_dim
-
-            return parse_dim(value)
-        return constant(int(value))
 
     # ------------------------------------------------------------------ identity
 
@@ -205,12 +196,10 @@ class Dim:
         """The size when it is known, else None."""
         return None if self.terms else self.const
 
-    def __index__(self) -> int:
+    def __int__(self) -> int:
         if self.terms:
             raise TypeError(f"the dim {self} is symbolic: it has no integer value")
         return self.const
-
-    __int__ = __index__
 
     @property
     def name(self) -> str | None:
@@ -241,7 +230,7 @@ class Dim:
 
     # ------------------------------------------------------------------ arithmetic
 
-    def __add__(self, other: IntoDim) -> Dim:
+    def __add__(self, other: Dim | int) -> Dim:
         if isinstance(other, int):
             return make_dim(self.terms, self.const + other) if other else self
         if not isinstance(other, Dim):
@@ -255,12 +244,13 @@ class Dim:
             table[mono] = table.get(mono, 0) + c
         return from_terms(table, self.const + other.const)
 
-    __radd__ = __add__
+    def __radd__(self, other: int) -> Dim:
+        return self + other
 
     def __neg__(self) -> Dim:
         return make_dim(tuple((m, -c) for m, c in self.terms), -self.const)
 
-    def __sub__(self, other: IntoDim) -> Dim:
+    def __sub__(self, other: Dim | int) -> Dim:
         if self is other:
             return ZERO
         if isinstance(other, int):
@@ -285,7 +275,7 @@ class Dim:
             return ZERO
         return make_dim(tuple((m, c * factor) for m, c in self.terms), self.const * factor)
 
-    def __mul__(self, other: IntoDim) -> Dim:
+    def __mul__(self, other: Dim | int) -> Dim:
         if isinstance(other, int):
             return self.scale(other)
         if not isinstance(other, Dim):
@@ -307,9 +297,10 @@ class Dim:
         const = table.pop((), 0)
         return from_terms(table, const)
 
-    __rmul__ = __mul__
+    def __rmul__(self, other: int) -> Dim:
+        return self * other
 
-    def __floordiv__(self, other: IntoDim) -> Dim:
+    def __floordiv__(self, other: Dim | int) -> Dim:
         from .division import floor_div
 
         if not isinstance(other, (int, Dim)):
@@ -319,7 +310,7 @@ class Dim:
     def __rfloordiv__(self, other: int) -> Dim:
         return constant(other) // self
 
-    def __mod__(self, other: IntoDim) -> Dim:
+    def __mod__(self, other: Dim | int) -> Dim:
         return self - (self // other) * other
 
     def __rmod__(self, other: int) -> Dim:
@@ -327,7 +318,7 @@ class Dim:
 
     # ------------------------------------------------------------------ questions
 
-    def evaluate(self, bindings: Mapping[str, int]) -> int | None:
+    def evaluate(self, bindings: Mapping[str, SupportsInt]) -> int | None:
         """The integer at these sizes; None when a symbol is not bound or a divisor is zero."""
         total = self.const
         for mono, c in self.terms:
@@ -412,12 +403,12 @@ def _atom_order(atom: Atom) -> tuple[Any, ...]:
     return atom.order
 
 
-def evaluate_atom(atom: Atom, bindings: Mapping[str, int]) -> int | None:
+def evaluate_atom(atom: Atom, bindings: Mapping[str, SupportsInt]) -> int | None:
     """Value of one atom; None when unbound or undefined."""
     kind, args = atom.kind, atom.args
     if kind == "sym":
-        v = bindings.get(args[0])
-        return None if v is None else int(v)
+        size = bindings.get(args[0])
+        return None if size is None else int(size)
     if kind == "ite":
         held = args[0].evaluate(bindings)
         return None if held is None else args[1 if held else 2].evaluate(bindings)
@@ -443,7 +434,7 @@ def total(dims: Iterable[IntoDim]) -> Dim:
     """Sum of dims."""
     result: Dim = ZERO
     for d in dims:
-        result = result + d
+        result = result + as_dim(d)
     return result
 
 
@@ -451,9 +442,10 @@ def product(dims: Iterable[IntoDim]) -> Dim:
     """Product of dims (1 for none): the number of elements of a shape."""
     result: Dim = ONE
     for d in dims:
-        result = result * d
+        result = result * as_dim(d)
     return result
 
 
+attach(Dim)
 _SMALL.update({i: make_dim((), i) for i in range(-64, 4097)})
 ZERO, ONE = constant(0), constant(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import SupportsIndex, overload
+from typing import SupportsIndex, SupportsInt, overload
 
 from .cond import Cond, any_of, eq
 from .core import ZERO, Dim, IntoDim, product
@@ -21,7 +21,7 @@ class Shape(tuple[Dim, ...]):
 
     __slots__ = ()
 
-    def __new__(cls, dims: Iterable[Dim | int | str] = ()) -> Shape:
+    def __new__(cls, dims: Iterable[IntoDim | str] = ()) -> Shape:
         """The shape of these sizes."""
         return tuple.__new__(cls, [d if type(d) is Dim else Dim(d) for d in dims])
 
@@ -35,7 +35,7 @@ class Shape(tuple[Dim, ...]):
         """Number of elements."""
         return product(self)
 
-    def evaluate(self, bindings: Mapping[str, int]) -> list[int] | None:
+    def evaluate(self, bindings: Mapping[str, SupportsInt]) -> list[int] | None:
         """The sizes as ints; None when a symbol is not bound (see `partial` for what is known)."""
         sizes = [d.evaluate(bindings) for d in self]
         known = [s for s in sizes if s is not None]
@@ -60,7 +60,7 @@ class Shape(tuple[Dim, ...]):
 
     def with_dim(self, axis: int, dim: IntoDim) -> Shape:
         """The shape with one dim replaced."""
-        dims: list[Dim | int | str] = list(self)
+        dims: list[IntoDim | str] = list(self)
         dims[axis] = dim
         return Shape(dims)
 

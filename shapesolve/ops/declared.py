@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..dims import Dim, Shape, eq, symbol
+from ..dims import Dim, Shape, constant, eq, symbol
 from ..dims.parse import dim_from_param
 from ..graph import MapType, Node, OptionalType, SequenceType, TensorType, ValueType
 from .types import Known, Map, Optional, Sequence, Tensor
@@ -37,7 +37,7 @@ def declared_known(walk: Walk, declared: ValueType | None, name: str = "") -> Kn
 
 def _declared_dim(walk: Walk, d: int | str | None, name: str) -> Dim:
     if isinstance(d, int):
-        return Dim(d)
+        return constant(d)
     if isinstance(d, str):
         return dim_from_param(d)
     if name and name.isidentifier():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..dims import ONE, Dim, Shape, any_of, divides, eq, ge
+from ..dims import ONE, Shape, any_of, constant, divides, eq, ge
 from .op import InvalidNode, Op, Place
 from .registry import lower, signature
 from .types import Known
@@ -64,7 +64,7 @@ def group_normalization(op: Op, per_channel: bool) -> Known:
     op.require(divides(groups, shape[1]), f"the channels must split into {groups} groups", (0, 1))
     for k, d in enumerate(shape):
         op.require(ge(d, 1), "groups cannot be formed in an empty tensor", (0, k))
-    size = shape[1] if per_channel else Dim(groups)
+    size = shape[1] if per_channel else constant(groups)
     for i in (1, 2):
         given = op.shape(i, 1)
         if given is not None:
