@@ -59,18 +59,7 @@ class Analysis:
         self.shapes: dict[str, Shape] = {}
         self.dtypes: dict[str, int] = {}
         self.values: dict[str, Value] = {}
-        shapes, dtypes, values = self.shapes, self.dtypes, self.values
-        settled: dict[Known, Known] = {}
-        for name, known in walk.tensors.items():
-            now = settled.get(known)
-            if now is None:
-                now = settled[known] = walk.current(known)
-            if isinstance(now, Tensor):
-                dtypes[name] = now.dtype
-                if now.shape is not None:
-                    shapes[name] = now.shape
-                if now.value is not None:
-                    values[name] = now.value
+        walk.tell(self.shapes, self.dtypes, self.values)
 
     # ------------------------------------------------------------------ constraints
 

@@ -104,12 +104,15 @@ def _read_function(
     key = (_standard(proto.domain), proto.name, proto.overload)
     owner = f"function {_function_name(key)}"
     scope = Scope(reading, proto, "its body")
+    problem = None
     try:
         scope.give(proto.input, "input")
         scope.outputs = tuple(proto.output)
         nodes = settle_all(scope)
     except ModelError as error:
-        raise ModelError(f"in {owner}: {error}") from None
+        problem = f"in {owner}: {error}"
+    if problem is not None:  # not raised above: what a ModelError comes from is nobody's business
+        raise ModelError(problem)
     imported = {**opsets, **_read_opsets(proto.opset_import, owner)}
     if others is not None:
         _check_domains(scope, nodes, imported, others)

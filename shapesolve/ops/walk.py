@@ -328,6 +328,20 @@ class Walk(Statements):
             known.as_of = version
         return now or known
 
+    def tell(self, shapes: dict[str, Shape], dtypes: dict[str, int], values: dict[str, Value]) -> None:
+        """Write down what is known of each tensor in the end, by name."""
+        settled: dict[Known, Known] = {}
+        for name, known in self.tensors.items():
+            now = settled.get(known)
+            if now is None:
+                now = settled[known] = self.current(known)
+            if isinstance(now, Tensor):
+                dtypes[name] = now.dtype
+                if now.shape is not None:
+                    shapes[name] = now.shape
+                if now.value is not None:
+                    values[name] = now.value
+
     def refine(self, name: str, shape: Shape) -> None:
         """A tensor of unknown rank has this shape (a node needs its rank)."""
         scope = self._owner(name)
