@@ -301,11 +301,9 @@ class Dim(Surface):
         return self * other
 
     def __floordiv__(self, other: Dim | int) -> Dim:
-        from .division import floor_div
-
         if not isinstance(other, (int, Dim)):
             return NotImplemented
-        return floor_div(self, other if isinstance(other, Dim) else constant(other))
+        return division.floor_div(self, other if isinstance(other, Dim) else constant(other))
 
     def __rfloordiv__(self, other: int) -> Dim:
         return constant(other) // self
@@ -340,11 +338,7 @@ class Dim(Surface):
 
     def bounds(self) -> tuple[int | None, int | None]:
         """Lower and upper bound that hold whatever the sizes are (None: unbounded)."""
-        if self.bounds_memo is None:
-            from .bounds import bounds
-
-            return bounds(self)
-        return self.bounds_memo
+        return intervals.bounds(self) if self.bounds_memo is None else self.bounds_memo
 
     @property
     def lo(self) -> int | None:
@@ -425,9 +419,20 @@ def evaluate_atom(atom: Atom, bindings: Mapping[str, SupportsInt]) -> int | None
     return next((v for v in values if v != 1), 1)  # broadcast
 
 
-def as_dim(value: IntoDim) -> Dim:
-    """`value` as a dim."""
-    return value if isinstance(value, Dim) else constant(int(value))
+def as_dim(value: IntoDim | str) -> Dim:
+    """`value` as a dim; a text is parsed."""
+    if isinstance(value, Dim):
+        return value
+    if isinstance(value, str):
+        from .parse import parse_dim
+
+        return parse_dim(value)
+    return constant(int(value))
+
+
+def as_dims(values: Iterable[IntoDim | str]) -> list[Dim]:
+    """All of them as dims."""
+    return [as_dim(value) for value in values]
 
 
 def total(dims: Iterable[IntoDim]) -> Dim:
@@ -449,3 +454,6 @@ def product(dims: Iterable[IntoDim]) -> Dim:
 attach(Dim)
 _SMALL.update({i: make_dim((), i) for i in range(-64, 4097)})
 ZERO, ONE = constant(0), constant(1)
+
+from . import bounds as intervals  # noqa: E402, these build on what stands above
+from . import division  # noqa: E402

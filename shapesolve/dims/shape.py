@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import SupportsIndex, SupportsInt, overload
 
 from .cond import Cond, any_of, eq
-from .core import ZERO, Dim, IntoDim, product
+from .core import ZERO, Dim, IntoDim, as_dims, product
 from .lattice import broadcast, never_one
 
 
@@ -23,7 +23,7 @@ class Shape(tuple[Dim, ...]):
 
     def __new__(cls, dims: Iterable[IntoDim | str] = ()) -> Shape:
         """The shape of these sizes."""
-        return tuple.__new__(cls, [d if type(d) is Dim else Dim(d) for d in dims])
+        return tuple.__new__(cls, as_dims(dims))
 
     @property
     def rank(self) -> int:

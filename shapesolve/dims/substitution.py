@@ -60,8 +60,6 @@ def rebuild(dim: Dim, replace: Callable[[Atom], Dim]) -> Dim:
 
 def apply(kind: str, args: tuple[Any, ...]) -> Dim:
     """The canonical dim of a non-polynomial term applied to `args`."""
-    from . import division, lattice
-
     if kind == "//":
         return division.floor_div(*args)
     if kind == "pos":
@@ -69,3 +67,6 @@ def apply(kind: str, args: tuple[Any, ...]) -> Dim:
     if kind == "broadcast":
         return lattice.broadcast(*args)
     return lattice.ite(*args)
+
+
+from . import division, lattice  # noqa: E402, these build on what stands above

@@ -18,19 +18,11 @@ class Surface:
 
     def __new__(cls, value: str | SupportsInt) -> Self:
         """The dim of a text, a number or a dim."""
-        made: Any
         if value is UNFILLED:
-            made = object.__new__(cls)
-        elif isinstance(value, cls):
-            made = value
-        elif isinstance(value, str):
-            from .parse import parse_dim
+            return object.__new__(cls)
+        from .core import as_dim
 
-            made = parse_dim(value)
-        else:
-            from .core import constant
-
-            made = constant(int(value))
+        made: Any = as_dim(value)
         return made  # type: ignore[no-any-return]
 
     def __int__(self) -> int:
