@@ -63,8 +63,8 @@ def function_of(proto: onnx.FunctionProto, ir_version: int = 10) -> Function:
 def _read_opsets(imports: Iterable[onnx.OperatorSetIdProto], owner: str) -> dict[str, int]:
     opsets: dict[str, int] = {}
     for entry in imports:
+        check_text([entry.domain], owner)
         domain = _standard(entry.domain)
-        check_text([domain], owner)
         version = opsets.setdefault(domain, entry.version)
         if version != entry.version:
             raise ModelError(
@@ -83,8 +83,9 @@ def _standard(domain: str) -> str:
 def _function_protos(proto: onnx.ModelProto) -> dict[FunctionKey, onnx.FunctionProto]:
     bodies: dict[FunctionKey, onnx.FunctionProto] = {}
     for body in proto.functions:
+        texts = (body.domain, body.name, body.overload, *body.input, *body.output, *body.attribute)
+        check_text(texts, "a function of the model")
         key = (_standard(body.domain), body.name, body.overload)
-        check_text((*key, *body.input, *body.output, *body.attribute), "a function of the model")
         if bodies.setdefault(key, body) is not body:
             raise ModelError(f"the model has two functions {_function_name(key)}")
     return bodies
