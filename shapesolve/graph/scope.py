@@ -126,6 +126,7 @@ class Scope:
                 check_text((name,), self.owner)
             node = Node(protos, op_type, domain, overload, name, inputs, outputs, index, folder)
             if not knows(inputs):
+                check_text(inputs, self.owner)
                 late[index] = [x for x in inputs if x not in seen]
             attributes = proto.attribute
             if attributes:
@@ -306,7 +307,9 @@ def _declare(scope: Scope, proto: onnx.GraphProto) -> None:
         scope.given.clear()
         scope.give(stored, "initializer")
     scope.give([name for name in stored if name not in inputs], "initializer")
-    scope.outputs = tuple([info.name for info in proto.output])
+    outputs = [info.name for info in proto.output]
+    check_text(outputs, scope.owner)
+    scope.outputs = tuple(outputs)
 
 
 def _make_graph(scope: Scope, proto: onnx.GraphProto, nodes: tuple[Node, ...]) -> Graph:
