@@ -216,7 +216,7 @@ def read_attributes(protos: Any, folder: DataFolder | None, owner: str) -> Mappi
     return MappingProxyType(values)
 
 
-def presence(names: tuple[str, ...]) -> tuple[bool, ...]:
+def presence(names: Iterable[object]) -> tuple[bool, ...]:
     """Which of the names are not empty."""
     return tuple([bool(name) for name in names])
 
