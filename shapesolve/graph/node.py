@@ -119,7 +119,8 @@ class Node:
     @property
     def label(self) -> str:
         """What people call the node: its name, or operator and first output when it has none."""
-        return self.name or f"{self.op_type}({next(filter(None, self.outputs), f'#{self.index}')})"
+        first: object = next(filter(None, self.outputs), f"#{self.index}")  # not checked for being a text yet
+        return self.name or f"{self.op_type}({first})"
 
     @property
     def attributes(self) -> Mapping[str, Any]:

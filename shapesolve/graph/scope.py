@@ -194,7 +194,7 @@ class Scope:
             key = keys[said] = object()
         return key
 
-    def _key_with(self, key: object, node: Node, attributes: Iterable[AttributeProto]) -> object | None:
+    def _key_with(self, key: object, node: Node, attributes: Sequence[AttributeProto]) -> object | None:
         """The key of a node with attributes, which are checked unless equal ones have been."""
         parts = [key]
         for attribute in attributes:
@@ -213,12 +213,14 @@ class Scope:
         self.reading.keys[key, *stored] = found
         return found
 
-    def _read_attributes(self, node: Node, attributes: Iterable[AttributeProto]) -> list[bytes] | None:
+    def _read_attributes(self, node: Node, attributes: Sequence[AttributeProto]) -> list[bytes] | None:
         """Check what has to be right from the start: names, stored tensors, subgraphs. Returns what goes into the key."""
-        names: list[str] = []
+        names = [attribute.name for attribute in attributes]
+        check_text(names, self.owner)
+        if len(set(names)) != len(names):
+            raise ModelError(f"node {quoted(node.label)} has two attributes of the same name")
         parts: list[bytes] | None = []
         for attribute in attributes:
-            names.append(attribute.name)
             refers = attribute.ref_attr_name
             if attribute.type not in PLAIN_KINDS and not refers:
                 self._check_rich_attribute(node, attribute)
@@ -228,9 +230,6 @@ class Scope:
                     parts = None
                 else:
                     parts.append(part)
-        check_text(names, self.owner)
-        if len(set(names)) != len(names):
-            raise ModelError(f"node {quoted(node.label)} has two attributes of the same name")
         return parts
 
     def _check_rich_attribute(self, node: Node, attribute: AttributeProto) -> None:
