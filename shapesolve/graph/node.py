@@ -119,8 +119,10 @@ class Node:
     @property
     def label(self) -> str:
         """What people call the node: its name, or operator and first output when it has none."""
-        first: object = next(filter(None, self.outputs), f"#{self.index}")  # not checked for being a text yet
-        return self.name or f"{self.op_type}({first})"
+        if self.name:
+            return self.name
+        outputs: tuple[object, ...] = self.outputs  # not checked for being texts yet
+        return f"{self.op_type}({next(filter(None, outputs), f'#{self.index}')})"
 
     @property
     def attributes(self) -> Mapping[str, Any]:
