@@ -9,18 +9,21 @@ from .core import Atom, Dim
 def atoms_of(*roots: Dim | Cond) -> list[Atom]:
     """All atoms below `roots`, each once, arguments before the atoms that use them."""
     found: dict[Atom, None] = {}
-    stack: list[tuple[Dim | Cond | Atom, bool]] = [(root, False) for root in reversed(roots)]
+    stack: list[Dim | Cond | Atom | None] = [*roots[::-1]]
     while stack:
-        node, entered = stack.pop()
-        if isinstance(node, Atom):
-            if entered:
+        node = stack.pop()
+        if node is None:  # all below the atom that comes next have been found
+            atom = stack.pop()
+            assert isinstance(atom, Atom)
+            found[atom] = None
+        elif isinstance(node, Atom):
+            if node.kind == "sym":
                 found[node] = None
             elif node not in found:
-                stack.append((node, True))
-                if node.kind != "sym":
-                    stack.extend((a, False) for a in reversed(node.args))
+                stack += (node, None, *node.args[::-1])
         elif isinstance(node, Cond):
-            stack.extend((a, False) for a in reversed(node.args))
+            stack += node.args[::-1]
         else:
-            stack.extend((a, False) for mono, _ in reversed(node.terms) for a in reversed(mono))
+            for mono, _ in node.terms[::-1]:
+                stack += mono[::-1]
     return list(found)

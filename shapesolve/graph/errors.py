@@ -23,5 +23,6 @@ def quoted(name: object) -> str:
 def check_text(texts: Collection[object], owner: str) -> None:
     """Raise `ModelError` unless all are `str`: protobuf hands out `bytes` for text that is not UTF-8."""
     if not _TEXT.issuperset(map(type, texts)):
-        culprit = min([text for text in texts if type(text) is not str], key=repr)  # of a set, always the same one
+        wrong = [text for text in texts if type(text) is not str]
+        culprit = min(wrong, key=repr)  # of a set, always the same one
         raise ModelError(f"{owner} has a name that is not UTF-8: {quoted(culprit)}")

@@ -131,7 +131,7 @@ class Regular:
         if kind == "pos":
             return _chosen(_compared(">=", dims[0]), dims[0], _constant(0))
         result = dims[-1]
-        for size in reversed(dims[:-1]):
+        for size in dims[:-1][::-1]:
             other = _Tail(size.slope, size.base - 1, size.start, fit(size.most + 1))
             result = _chosen(_compared("!=", other), size, result)
         return result
