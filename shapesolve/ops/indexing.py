@@ -35,8 +35,9 @@ def gather(op: Op) -> Known:
     axis = op.axis(op.int_attr("axis", 0), len(data))
     if indices is None:
         return op.out(None, value=value and value.loose)
-    _indices_fit(op, index, data[axis], indices, axis)
-    dims = [*data[:axis], *indices, *data[axis + 1 :]]
+    dims = list(data)
+    _indices_fit(op, index, dims[axis], indices, axis)
+    dims[axis : axis + 1] = indices
     return op.out(dims, value=None if value is None else _taken(value, index, axis))
 
 

@@ -65,7 +65,8 @@ def transpose(op: Op) -> Known:
         raise InvalidNode(
             f"perm {list(order)} does not permute the {len(shape)} axes of {op.name_of(0)} {shape}"
         )
-    return op.out([shape[i] for i in order], value=rearranged(op.value(0), lambda a: a.transpose(order)))
+    dims = list(shape)
+    return op.out([dims[i] for i in order], value=rearranged(op.value(0), lambda a: a.transpose(order)))
 
 
 # https://onnx.ai/onnx/operators/onnx__Shape.html

@@ -23,20 +23,15 @@ def matmul_shape(op: Op, left: int = 0, right: int = 1) -> Shape | None:
     if a is None or b is None:
         return None
     inner = max(len(b) - 2, 0)
-    op.require(
-        eq(a[-1], b[inner]),
-        "the inner sizes of a matrix product must agree",
-        (left, len(a) - 1),
-        (right, inner),
-    )
+    x, y = list(a), list(b)
+    why = "the inner sizes of a matrix product must agree"
+    op.require(eq(x[-1], y[inner]), why, (left, len(x) - 1), (right, inner))
     batch = op.broadcast_of([(left, a[:-2]), (right, b[:-2])])
-    _refuse_empty(op, left, right, a, b)
-    rows = a[-2:-1]
-    columns = b[-1:] if len(b) > 1 else Shape()
-    return batch + rows + columns
+    _refuse_empty(op, left, right, x, y)
+    return Shape([*batch, *x[-2:-1], *(y[-1:] if len(y) > 1 else ())])
 
 
-def _refuse_empty(op: Op, left: int, right: int, a: Shape, b: Shape) -> None:
+def _refuse_empty(op: Op, left: int, right: int, a: list[Dim], b: list[Dim]) -> None:
     """What onnxruntime refuses of empty operands, against the standard, which broadcasts 1 to 0."""
     if len(b) == 1:
         for i, d in enumerate(a[:-1]):

@@ -288,7 +288,7 @@ class Op:
             shape = self.shape(i)
             if shape is None:
                 return None
-            found.append((i, shape[: len(shape) - skip_last]))
+            found.append((i, shape[: len(shape) - skip_last] if skip_last else shape))
         return self.broadcast_of(found)
 
     def broadcast_of(self, shapes: Seq[tuple[int, Shape]]) -> Shape:
