@@ -53,7 +53,7 @@ def test_garbage_of_others_is_collected(monkeypatch: pytest.MonkeyPatch) -> None
     Ring.alive = 0
     most = 0
     for _ in range(20_000):
-        with collection_paused():
+        with collection_paused:
             rings = [Ring() for _ in range(50)]
         del rings
         most = max(most, Ring.alive)
@@ -64,15 +64,15 @@ def test_garbage_of_others_is_collected(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_collector_is_left_as_it_was() -> None:
     assert gc.isenabled()
-    with collection_paused():
+    with collection_paused:
         assert not gc.isenabled()
-        with collection_paused():
+        with collection_paused:
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
     gc.disable()
     try:
-        with collection_paused():
+        with collection_paused:
             assert not gc.isenabled()
         assert not gc.isenabled()
     finally:
@@ -83,7 +83,7 @@ def test_frozen_objects_stay_frozen() -> None:
     gc.freeze()
     try:
         count = gc.get_freeze_count()
-        with collection_paused():
+        with collection_paused:
             pass
         assert gc.get_freeze_count() == count
     finally:

@@ -51,7 +51,7 @@ def analyze(
     """
     if broadcast not in ("strict", "named", "equal"):
         raise ValueError(f'broadcast is "strict", "named" or "equal", not {broadcast!r}')
-    with collection_paused():
+    with collection_paused:
         read = read_model(model)
         if opset is not None:
             read = replace(read, opsets=MappingProxyType({**read.opsets, "": int(opset)}))

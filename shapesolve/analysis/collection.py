@@ -10,8 +10,6 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 #: so many objects are moved before it is asked whether memory grows
 _STEP = 200_000
@@ -23,24 +21,30 @@ _moved = 0
 _limit = sys.maxsize
 
 
-@contextmanager
-def collection_paused() -> Iterator[None]:
+class _Pause:
     """No collection of cycles within; afterwards as it was before, also when analyses overlap in several threads."""
-    global _paused, _was_enabled
-    with _LOCK:
-        if not _paused:
-            _was_enabled = gc.isenabled()
-            gc.disable()
-        _paused += 1
-    try:
-        yield
-    finally:
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        global _paused, _was_enabled
+        with _LOCK:
+            if not _paused:
+                _was_enabled = gc.isenabled()
+                gc.disable()
+            _paused += 1
+
+    def __exit__(self, *_error: object) -> None:
+        global _paused
         with _LOCK:
             _paused -= 1
             if not _paused and _was_enabled:
                 if not gc.get_freeze_count():  # else somebody's frozen objects would thaw
                     _move()
                 gc.enable()
+
+
+collection_paused = _Pause()
 
 
 def _move() -> None:

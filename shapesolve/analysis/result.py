@@ -12,7 +12,9 @@ from ..graph import Model
 from ..ops.types import Known, Tensor
 from ..ops.values import Value
 from ..ops.walk import Walk
+from ..solver.bindings import Bindings, find_bindings
 from ..solver.constraint import Constraint, Origin, Site
+from ..solver.constraints import ConstraintSet
 from .findings import Conflict, Finding, Violation
 
 if TYPE_CHECKING:
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     import onnx
 
     from ..solver.ambiguity import Ambiguity
-    from ..solver.bindings import Bindings
-    from ..solver.constraints import ConstraintSet
     from ..solver.equality import Equalities
     from ..solver.proof import Proof, Prover
     from ..solver.terms import Contract
@@ -66,8 +66,6 @@ class Analysis:
     @cached_property
     def constraints(self) -> ConstraintSet:
         """Every constraint, in graph order: definitions, requirements, declarations, assumptions, the user's own."""
-        from ..solver.constraints import ConstraintSet
-
         return ConstraintSet(self.walk.log, partial(_constraint, self.walk))
 
     @property
@@ -92,8 +90,6 @@ class Analysis:
     @cached_property
     def bindings(self) -> Bindings:
         """Symbols that have one possible value: ``{"d_model": 64}``; ``.why(name)`` says from what."""
-        from ..solver.bindings import find_bindings
-
         return find_bindings(self.constraints, self.facts, self.symbols, self.broadcast)
 
     @cached_property
