@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..dims import Cond, Dim, Shape, parse_cond, parse_dim, symbol
 from ..graph import Model
-from ..ops.types import Known, Tensor
+from ..ops.types import Known
 from ..ops.values import Value
 from ..ops.walk import Walk
 from ..solver.bindings import Bindings, find_bindings
 from ..solver.constraint import Constraint, Origin, Site
 from ..solver.constraints import ConstraintSet
 from .findings import Conflict, Finding, Violation
+from .rounds import names_of
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -71,7 +72,7 @@ class Analysis:
     @property
     def symbols(self) -> dict[str, Dim]:
         """The dim names of the model's inputs, in order of appearance."""
-        return {n: symbol(n) for known in self.inputs.values() for n in _input_names(known)}
+        return {n: symbol(n) for known in self.inputs.values() for n in names_of(known)}
 
     @cached_property
     def tracer(self) -> Tracer:
@@ -333,10 +334,3 @@ def item_size(dtype: int) -> int:
         return 0
     packed = dtype in (onnx.TensorProto.STRING, onnx.TensorProto.INT4, onnx.TensorProto.UINT4)
     return 0 if packed else size
-
-
-def _input_names(known: Known | None) -> list[str]:
-    if isinstance(known, Tensor):
-        return [n for d in known.shape or () for n in sorted(d.free)]
-    elem = getattr(known, "elem", None)
-    return _input_names(elem) if elem is not None else []

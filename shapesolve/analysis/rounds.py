@@ -113,7 +113,7 @@ def _refuse_strangers(
 
 def _symbols(given: Mapping[str, Known], names: Mapping[str, str]) -> dict[str, Dim]:
     """The symbols of inputs by name; those that got the author's name also by ours."""
-    found = {name: symbol(name) for known in given.values() for name in _names(known)}
+    found = {name: symbol(name) for known in given.values() for name in names_of(known)}
     return {**found, **{ours: found[said] for ours, said in names.items() if said in found}}
 
 
@@ -136,12 +136,12 @@ def _inputs(walk: Walk, model: Model) -> dict[str, Known]:
     return given
 
 
-def _names(known: Known | None) -> list[str]:
-    """Symbols of a declared type, in order of appearance."""
+def names_of(known: Known | None) -> list[str]:
+    """Symbols of what is known of an input, in order of appearance."""
     if isinstance(known, Tensor):
         return [n for d in known.shape or () for n in sorted(d.free)]
     if isinstance(known, (Sequence, Optional)):
-        return _names(known.elem)
+        return names_of(known.elem)
     return []
 
 
