@@ -1,5 +1,6 @@
 """Canonical integer expressions, conditions and shapes. Depends on nothing of ours."""
 
+from .atom import Atom
 from .cond import (
     FALSE,
     TRUE,
@@ -20,7 +21,6 @@ from .cond import (
 from .core import (
     ONE,
     ZERO,
-    Atom,
     Dim,
     IntoDim,
     as_dim,

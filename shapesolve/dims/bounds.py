@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .core import Atom, Dim, Monomial
+from .atom import Atom
+from .core import Dim, Monomial
 
 Interval = tuple[int | None, int | None]
 

@@ -12,7 +12,7 @@ from typing import Any, SupportsInt
 
 from .core import Dim, IntoDim, as_dim, make_dim, of_atom
 from .division import exact_quotient, shared
-from .pool import LOCK, Pool
+from .pool import Pool
 from .substitution import Substitution
 
 
@@ -120,28 +120,27 @@ class Cond:
         return f"Cond({str(self)!r})"
 
 
-_CONDS = Pool()
+def _new(kind: str, args: tuple[Any, ...]) -> Cond:
+    cond = Cond()
+    cond.kind, cond.args, cond._text, cond._order = kind, args, None, None
+    if len(args) == 1:
+        cond.free, cond.size = args[0].free, 1 + args[0].size
+    else:
+        cond.free = frozenset().union(*[a.free for a in args])
+        cond.size = 1 + sum([a.size for a in args])
+    return cond
+
+
+_CONDS = Pool(_new)
 _recent: dict[tuple[Any, ...], Cond] = _CONDS.recent
 
 
 def _make(kind: str, args: tuple[Any, ...] = ()) -> Cond:
     key = (kind, args)
     known = _recent.get(key)
-    if known is not None:
-        return known
-    with LOCK:
-        found: Cond | None = _CONDS.find(key)
-        if found is not None:
-            return found
-        cond = Cond()
-        cond.kind, cond.args, cond._text, cond._order = kind, args, None, None
-        if len(args) == 1:
-            cond.free, cond.size = args[0].free, 1 + args[0].size
-        else:
-            cond.free = frozenset().union(*[a.free for a in args])
-            cond.size = 1 + sum([a.size for a in args])
-        _CONDS.add(key, cond)
-        return cond
+    if known is None:
+        known = _CONDS.take(key)
+    return known
 
 
 TRUE = _make("true")

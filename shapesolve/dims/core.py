@@ -14,15 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, SupportsInt, Union
 
+from .atom import Atom, evaluate_atom, make_atom
 from .limits import MAX_TERMS, DimTooLarge
-from .pool import LOCK, Pool
+from .pool import Pool
 from .surface import UNFILLED, Surface, attach
 
 if TYPE_CHECKING:
     from .cond import Cond
 
 #: a product of atoms, sorted, with repetition; never empty
-Monomial = tuple["Atom", ...]
+Monomial = tuple[Atom, ...]
 #: the non-constant part of a polynomial: sorted, no zero coefficients
 Terms = tuple[tuple[Monomial, int], ...]
 IntoDim = Union["Dim", SupportsInt]
@@ -31,89 +32,39 @@ IntoDim = Union["Dim", SupportsInt]
 _WIDE = 2**64
 
 
-class Atom:
-    """A symbol or a non-polynomial term; interned, made by the constructor functions only.
-
-    ``kind`` is ``sym`` (args: name, lower bound or None), ``//`` (numerator, denominator), ``pos`` (dim),
-    ``broadcast`` (dims) or ``ite`` (cond, dim, dim). ``order`` sorts atoms the same way in every process.
-    """
-
-    __slots__ = ("args", "bounds_memo", "free", "kind", "order", "size")
-
-    kind: str
-    args: tuple[Any, ...]
-    order: tuple[Any, ...]
-    size: int
-    free: frozenset[str]
-    bounds_memo: tuple[Any, Any] | None
-
-    def __repr__(self) -> str:
-        return f"Atom({self.kind}, {', '.join(map(str, self.args))})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return make_atom, (self.kind, *self.args)
-
-
-_NO_NAMES: frozenset[str] = frozenset()
-_ATOMS, _DIMS = Pool(), Pool()
-_recent_atoms: dict[tuple[Any, ...], Atom] = _ATOMS.recent
-_recent_dims: dict[tuple[Terms, int], Dim] = _DIMS.recent
-
-
-def make_atom(kind: str, *args: Any) -> Atom:
-    """The interned atom; callers have canonicalized `args`."""
-    key = (kind, *args)
-    known = _recent_atoms.get(key)
-    if known is not None:
-        return known
-    with LOCK:
-        found: Atom | None = _ATOMS.find(key)
-        if found is not None:
-            return found
-        atom = Atom()
-        atom.kind, atom.args, atom.bounds_memo = kind, args, None
-        if kind == "sym":
-            atom.size, atom.free = 1, frozenset((args[0],))
-            atom.order = (0, args[0], -1 if args[1] is None else args[1])
-        else:
-            atom.size = 1 + sum(a.size for a in args)
-            if kind == "broadcast":  # each of its sizes is compared with each other one
-                atom.size += (len(args) - 1) * (len(args) - 2) // 2
-            atom.free = frozenset().union(*(a.free for a in args))
-            atom.order = (atom.size, kind, *(a.order for a in args))
-        _ATOMS.add(key, atom)
-        return atom
-
-
 def _monomial_order(term: tuple[Monomial, int]) -> tuple[Any, ...]:
     mono = term[0]
     return (-len(mono), [a.order for a in mono])
 
 
+def _new(terms: Terms, const: int) -> Dim:
+    dim = Dim(UNFILLED)
+    dim.terms, dim.const = terms, const
+    dim._hash = hash((terms, const)) if terms else hash(const)
+    dim.bounds_memo = dim._text = dim._order = None
+    atoms = [a for mono, _ in terms for a in mono]
+    if len(atoms) == 1:
+        dim.free, dim.size = atoms[0].free, 1 + atoms[0].size
+    else:
+        dim.free = frozenset().union(*[a.free for a in atoms])
+        dim.size = 1 + sum([a.size for a in atoms])
+    for _, c in terms:
+        if not -_WIDE < c < _WIDE:
+            dim.size += c.bit_length() // 12  # Python prints 4300 digits at most
+    return dim
+
+
+_DIMS = Pool(_new)
+_recent: dict[tuple[Terms, int], Dim] = _DIMS.recent
+
+
 def make_dim(terms: Terms, const: int) -> Dim:
     """The interned dim of canonical `terms` (sorted, non-zero) plus `const`."""
     key = (terms, const)
-    known = _recent_dims.get(key)
-    if known is not None:
-        return known
-    with LOCK:
-        found: Dim | None = _DIMS.find(key)
-        if found is not None:
-            return found
-        dim = Dim(UNFILLED)
-        dim.terms, dim.const = terms, const
-        dim._hash = hash(key) if terms else hash(const)
-        dim.bounds_memo = dim._text = dim._order = None
-        atoms = [a for mono, _ in terms for a in mono]
-        if len(atoms) == 1:
-            dim.free, dim.size = atoms[0].free, 1 + atoms[0].size
-        else:
-            dim.free, dim.size = _NO_NAMES.union(*[a.free for a in atoms]), 1 + sum([a.size for a in atoms])
-        for _, c in terms:
-            if not -_WIDE < c < _WIDE:
-                dim.size += c.bit_length() // 12  # Python prints 4300 digits at most
-        _DIMS.add(key, dim)
-        return dim
+    known = _recent.get(key)
+    if known is None:
+        known = _DIMS.take(key)
+    return known
 
 
 def from_terms(terms: Mapping[Monomial, int], const: int) -> Dim:
@@ -395,28 +346,6 @@ class Dim(Surface):
 
 def _atom_order(atom: Atom) -> tuple[Any, ...]:
     return atom.order
-
-
-def evaluate_atom(atom: Atom, bindings: Mapping[str, SupportsInt]) -> int | None:
-    """Value of one atom; None when unbound or undefined."""
-    kind, args = atom.kind, atom.args
-    if kind == "sym":
-        size = bindings.get(args[0])
-        return None if size is None else int(size)
-    if kind == "ite":
-        held = args[0].evaluate(bindings)
-        return None if held is None else args[1 if held else 2].evaluate(bindings)
-    values: list[int] = []
-    for a in args:
-        v = a.evaluate(bindings)
-        if v is None:
-            return None
-        values.append(v)
-    if kind == "//":
-        return None if values[1] == 0 else values[0] // values[1]
-    if kind == "pos":
-        return max(values[0], 0)
-    return next((v for v in values if v != 1), 1)  # broadcast
 
 
 def as_dim(value: IntoDim | str) -> Dim:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from math import gcd
 
-from .core import ONE, ZERO, Atom, Dim, Monomial, constant, from_terms, make_atom, make_dim, of_atom
+from .atom import Atom, make_atom
+from .core import ONE, ZERO, Dim, Monomial, constant, from_terms, make_dim, of_atom
 
 _MEMO: dict[tuple[Dim, Dim], Dim] = {}
 _MEMO_CAP = 50_000

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING
 
-from .core import ONE, ZERO, Dim, IntoDim, as_dim, constant, make_atom, make_dim, of_atom
+from .atom import make_atom
+from .core import ONE, ZERO, Dim, IntoDim, as_dim, constant, make_dim, of_atom
 
 if TYPE_CHECKING:
     from .cond import Cond

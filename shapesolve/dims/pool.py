@@ -7,7 +7,7 @@ holds what it made, and drops what only it still holds when it has doubled. CPyt
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from sys import getrefcount
 from typing import Any
 
@@ -26,26 +26,28 @@ class Pool:
     under `LOCK`, so that no thread is just about to take one of them.
     """
 
-    __slots__ = ("limit", "recent", "settled")
+    __slots__ = ("limit", "make", "recent", "settled")
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[..., Any]) -> None:
+        """`make` gives a new object for the parts of a key."""
+        self.make = make
         self.recent: dict[Any, Any] = {}
         self.settled: dict[Any, Any] = {}
         self.limit = _LEAST
         _POOLS.append(self)
 
-    def find(self, key: Any) -> Any:
-        """The object with this content, or None; `LOCK` is held."""
-        found = self.recent.get(key)
-        if found is None and key in self.settled:
-            found = self.recent[key] = self.settled.pop(key)
-        return found
-
-    def add(self, key: Any, made: Any) -> None:
-        """Keep a new object; `LOCK` is held."""
-        self.recent[key] = made
-        if len(self.recent) > self.limit:
-            drop_unused()
+    def take(self, key: Any) -> Any:
+        """The object with this content, which was not in `recent`; made if there is none."""
+        with LOCK:
+            found = self.recent.get(key)
+            if found is None:
+                found = self.settled.pop(key, None)
+                if found is None:
+                    found = self.make(*key)
+                self.recent[key] = found
+                if len(self.recent) > self.limit:
+                    drop_unused()
+            return found
 
 
 _POOLS: list[Pool] = []

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from math import gcd
 from typing import NamedTuple
 
-from .core import ONE, ZERO, Atom, Dim, Monomial, constant, from_terms, make_atom, make_dim, of_atom
+from .atom import Atom, make_atom
+from .core import ONE, ZERO, Dim, Monomial, constant, from_terms, make_dim, of_atom
 from .division import floor_div
 
 #: a larger polynomial is written as it is stored

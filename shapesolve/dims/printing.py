@@ -10,8 +10,9 @@ import re
 from collections.abc import Generator
 from typing import Any, NamedTuple, TypeAlias
 
+from .atom import Atom
 from .cond import Cond
-from .core import Atom, Dim
+from .core import Dim
 from .grammar import KEYWORDS, MAX_LENGTH, quoted_name
 from .lattice import absolute, minimum, pos
 from .presentation import Piece, pieces_of

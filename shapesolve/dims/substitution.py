@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .core import Atom, Dim, IntoDim, Monomial, as_dim, constant, from_terms, of_atom
+from .atom import Atom
+from .core import Dim, IntoDim, Monomial, as_dim, constant, from_terms, of_atom
 
 
 class Substitution:

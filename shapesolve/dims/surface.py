@@ -25,11 +25,9 @@ class Surface:
         made: Any = as_dim(value)
         return made  # type: ignore[no-any-return]
 
-    def __int__(self) -> int:
-        raise NotImplementedError
-
     def __index__(self) -> int:
-        return self.__int__()
+        value: SupportsInt = self  # type: ignore[assignment]  # `Dim` says which
+        return int(value)
 
 
 def attach(cls: Any) -> None:

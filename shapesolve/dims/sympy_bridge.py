@@ -8,8 +8,9 @@ from typing import Any
 
 import sympy
 
+from .atom import Atom
 from .cond import FALSE, TRUE, Cond, eq, ge, gt, le, lt, ne
-from .core import Atom, Dim, constant, symbol
+from .core import Dim, constant, symbol
 from .lattice import absolute, ite, sign
 from .ratio import Ratio
 from .traverse import atoms_of

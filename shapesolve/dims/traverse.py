@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .atom import Atom
 from .cond import Cond
-from .core import Atom, Dim
+from .core import Dim
 
 
 def atoms_of(*roots: Dim | Cond) -> list[Atom]:

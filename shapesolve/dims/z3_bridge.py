@@ -13,9 +13,10 @@ from typing import Any
 
 import z3
 
+from .atom import Atom
 from .bounds import atom_bounds
 from .cond import Cond
-from .core import Atom, Dim
+from .core import Dim
 from .traverse import atoms_of
 
 

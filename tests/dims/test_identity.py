@@ -17,6 +17,7 @@ from shapesolve.dims import (
     Dim,
     all_of,
     any_of,
+    atom,
     broadcast,
     constant,
     core,
@@ -140,7 +141,7 @@ def test_threads_share_objects():
 
 
 def test_unreachable_forms_are_forgotten():
-    pools = core._ATOMS, core._DIMS, cond_module._CONDS
+    pools = atom._ATOMS, core._DIMS, cond_module._CONDS
 
     def sizes():
         division._MEMO.clear()
