@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .analysis import Analysis, Conflict, Finding, analyze
+    from .change import Refused
     from .dims import Cond, Dim, DimSyntaxError, Shape, broadcast_shapes, parse_cond, parse_dim
     from .graph import ModelError
     from .ops import DEFAULT, InvalidNode, Op, Registry, Rule
@@ -34,6 +35,7 @@ _ROOMS = {
     ),
     **dict.fromkeys(("InvalidNode", "Op", "Registry", "Rule"), "ops"),
     "Constraint": "solver.constraint",
+    "Refused": "change",
     "ModelError": "graph",
 }
 
@@ -64,6 +66,7 @@ __all__ = [
     "InvalidNode",
     "ModelError",
     "Op",
+    "Refused",
     "Registry",
     "Rule",
     "Shape",

@@ -1,0 +1,257 @@
+"""A model that is being changed: graphs as lists of nodes to edit, over an original that stays as it is.
+
+    draft = Draft(read_model("model.onnx"))
+    node = draft.graph.producers()["y"]
+    node.inputs[1] = draft.graph.constant(np.array([0, -1]), "target")
+    draft.drop_dead()
+    changed = draft.to_proto()
+
+Weights are not part of a draft. It knows their names only; see `writing` for what becomes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from ..graph import Function, FunctionKey, Graph, Model, Node
+
+
+class DraftNode:
+    """A node to edit: one of the original, or a new one.
+
+    Attributes:
+        origin: the node of the original that it stands for, None for a new one. Its attributes, docs and metadata stay.
+        own: attributes of a new node, and those that replace the original's.
+        graphs: the graphs inside it, by attribute name.
+    """
+
+    __slots__ = ("domain", "graphs", "inputs", "name", "op_type", "origin", "outputs", "own")
+
+    def __init__(
+        self,
+        op_type: str,
+        inputs: Iterable[str],
+        outputs: Iterable[str],
+        *,
+        name: str = "",
+        domain: str = "",
+        attributes: Mapping[str, Any] | None = None,
+        origin: Node | None = None,
+    ) -> None:
+        self.op_type, self.domain, self.name, self.origin = op_type, domain, name, origin
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.own: dict[str, Any] = dict(attributes or {})
+        self.graphs: dict[str, DraftGraph] = {}
+
+    @property
+    def label(self) -> str:
+        """What people call the node, as `Node.label` has it."""
+        if self.origin is not None:
+            return self.origin.label
+        return self.name or f"{self.op_type}({next(filter(None, self.outputs), '')})"
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute's value, as `Node.attributes` has it; a reference to one of a function call is `AttrRef`."""
+        if name in self.own:
+            return self.own[name]
+        return default if self.origin is None else self.origin.attributes.get(name, default)
+
+    def is_standard(self, *op_types: str) -> bool:
+        """Is it one of these standard operators?"""
+        return not self.domain and self.op_type in op_types
+
+    def reads(self) -> Iterator[str]:
+        """Names that it takes from its graph, those that its own graphs capture among them; maybe repeated."""
+        yield from filter(None, self.inputs)
+        for graph in self.graphs.values():
+            yield from graph.captures()
+
+    def __repr__(self) -> str:
+        return f"DraftNode({self.op_type}: {self.inputs} -> {self.outputs})"
+
+
+class DraftGraph:
+    """A graph or function body to edit.
+
+    Attributes:
+        nodes: in an order in which they can run; keep it so.
+        outputs: names that must be there at the end, in order. They never change.
+        scope: what names of its tensors start with in an `Analysis`, for the main graph and graphs inside nodes.
+        added: constants that the changes need, by name.
+    """
+
+    __slots__ = (
+        "_pool",
+        "added",
+        "draft",
+        "given",
+        "nodes",
+        "origin",
+        "outputs",
+        "parent",
+        "scope",
+        "stored",
+    )
+
+    def __init__(
+        self, draft: Draft, origin: Graph | Function, parent: DraftGraph | None = None, scope: str = ""
+    ) -> None:
+        self.draft, self.origin, self.parent, self.scope = draft, origin, parent, scope
+        if isinstance(origin, Graph):
+            self.stored = frozenset(origin.initializers)
+            self.given = frozenset(name for name, _ in origin.inputs) | self.stored
+            self.outputs = tuple([name for name, _ in origin.outputs])
+        else:
+            self.stored = frozenset()
+            self.given = frozenset(origin.inputs)
+            self.outputs = origin.outputs
+        self.added: dict[str, NDArray[Any]] = {}
+        self._pool: dict[tuple[Any, ...], str] = {}
+        self.nodes: list[DraftNode] = [self._draft(node) for node in origin.nodes]
+
+    def _draft(self, node: Node) -> DraftNode:
+        made = DraftNode(
+            node.op_type, node.inputs, node.outputs, name=node.name, domain=node.domain, origin=node
+        )
+        self.draft.taken.update(node.outputs)
+        self.draft.node_names.add(node.name)
+        for attribute, graph in node.subgraphs:
+            scope = f"{self.scope}{node.label}/{attribute}/"
+            made.graphs[attribute] = DraftGraph(self.draft, graph, self, scope)
+        return made
+
+    # ------------------------------------------------------------------ looking
+
+    def producers(self) -> dict[str, DraftNode]:
+        """The node that makes each tensor of this graph, by name."""
+        return {name: node for node in self.nodes for name in node.outputs if name}
+
+    def consumers(self) -> dict[str, list[DraftNode]]:
+        """The nodes of this graph that read each tensor, also by a graph inside them."""
+        found: dict[str, list[DraftNode]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.reads()):
+                found.setdefault(name, []).append(node)
+        return found
+
+    def captures(self) -> Iterator[str]:
+        """Names that it takes from the scope around it; maybe repeated."""
+        made = {name for node in self.nodes for name in node.outputs} | self.given | self.added.keys()
+        for node in self.nodes:
+            yield from (name for name in node.reads() if name not in made)
+        yield from (name for name in self.outputs if name and name not in made)
+
+    def graphs(self) -> Iterator[DraftGraph]:
+        """This graph and all inside its nodes, outer ones first."""
+        waiting = [self]
+        while waiting:
+            graph = waiting.pop()
+            yield graph
+            waiting.extend(inner for node in graph.nodes for inner in node.graphs.values())
+
+    # ------------------------------------------------------------------ changing
+
+    def constant(self, array: NDArray[Any], hint: str = "constant") -> str:
+        """The name of a constant with this data. Equal ones are stored once; keep them small."""
+        key = (array.dtype.name, array.shape, array.tobytes())
+        if key not in self._pool:
+            name = self._pool[key] = self.draft.fresh(hint)
+            self.added[name] = array
+        return self._pool[key]
+
+    def new_node(self, op_type: str, inputs: Iterable[str], hint: str = "", **attributes: Any) -> DraftNode:
+        """A standard node with one output of a fresh name (its name is fresh as well). You put it into `nodes`."""
+        output = self.draft.fresh(hint or op_type.lower())
+        return DraftNode(
+            op_type, inputs, (output,), name=self.draft.fresh_node(output), attributes=attributes
+        )
+
+    def rename(self, old: str, new: str) -> None:
+        """Every use of the tensor `old`, also in graphs inside, reads `new` instead; outputs of this graph stay."""
+        for node in self.nodes:
+            if old in node.inputs:
+                node.inputs = [new if name == old else name for name in node.inputs]
+            for graph in node.graphs.values():
+                if old not in graph.given and not any(old in inner.outputs for inner in graph.nodes):
+                    graph.rename(old, new)
+                    graph.outputs = tuple([new if name == old else name for name in graph.outputs])
+
+    def drop_dead(self) -> list[DraftNode]:
+        """Remove nodes of which nothing is needed, here and in graphs inside; returns those of this graph."""
+        needed, kept, dropped = {*self.outputs}, [], []
+        for node in reversed(self.nodes):
+            if needed.isdisjoint(filter(None, node.outputs)):
+                dropped.append(node)
+                continue
+            for graph in node.graphs.values():
+                dropped += graph.drop_dead()
+            needed.update(node.reads())
+            kept.append(node)
+        self.nodes = kept[::-1]
+        self.added = {name: array for name, array in self.added.items() if name in needed}
+        self._pool = {key: name for key, name in self._pool.items() if name in needed}
+        return dropped[::-1]
+
+
+class Draft:
+    """A model to edit.
+
+    Attributes:
+        model: the original, as read.
+        graph: its main graph.
+        functions: the bodies of its functions.
+        taken: every tensor name that is in use anywhere.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.taken: set[str] = {""}
+        self.node_names: set[str] = {""}
+        self.graph = DraftGraph(self, model.graph)
+        self.functions: dict[FunctionKey, DraftGraph] = {
+            key: DraftGraph(self, function) for key, function in model.functions.items()
+        }
+        for body in (self.graph, *self.functions.values()):
+            for graph in body.graphs():
+                self.taken |= graph.given | {*graph.outputs}
+
+    def fresh(self, hint: str) -> str:
+        """A tensor name that is not in use, close to `hint`."""
+        return _fresh(hint, self.taken)
+
+    def fresh_node(self, hint: str) -> str:
+        """A node name that is not in use, close to `hint`."""
+        return _fresh(hint, self.node_names)
+
+    def drop_dead(self) -> list[DraftNode]:
+        """Remove nodes of which nothing is needed, everywhere; returns them."""
+        bodies = (self.graph, *self.functions.values())
+        return [node for body in bodies for node in body.drop_dead()]
+
+    def to_proto(self, *, in_place: bool = False) -> onnx.ModelProto:
+        """The changed model. `in_place` changes the proto of the original, which is of no use afterwards."""
+        from .writing import write
+
+        return write(self, in_place=in_place)
+
+
+def _fresh(hint: str, taken: set[str]) -> str:
+    name, number = hint, 0
+    while name in taken:
+        number += 1
+        name = f"{hint}_{number}"
+    taken.add(name)
+    return name
+
+
+def as_array(values: Any, dtype: type[np.generic] = np.int64) -> NDArray[Any]:
+    """Numbers as an array to store, of type int64 unless told otherwise."""
+    return np.array(values, dtype=dtype)
+
+
+__all__ = ["Draft", "DraftGraph", "DraftNode", "as_array"]

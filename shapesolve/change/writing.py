@@ -1,0 +1,158 @@
+"""From a draft back to a `ModelProto`.
+
+What did not change is copied as it is, message by message, so that fields that nobody here knows of survive. External
+data stays external. Weights inside the proto are handed on by protobuf itself (once, and only those still in use); with
+`in_place` they are not even copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import onnx
+from onnx import helper, numpy_helper
+
+from .draft import Draft, DraftGraph, DraftNode
+
+#: fields that are written anew
+_REWRITTEN = frozenset(("node", "initializer", "sparse_initializer", "value_info", "quantization_annotation"))
+#: IR version since which an initializer need not be an input as well
+_FREE_INITIALIZERS = 4
+
+
+def write(draft: Draft, *, in_place: bool) -> onnx.ModelProto:
+    """The changed model; `in_place` reuses the proto of the original."""
+    original = draft.model.proto
+    bodies = {key: _nodes(body) for key, body in draft.functions.items()}
+    nodes = _nodes(draft.graph)
+    if in_place:
+        model = original
+    else:
+        model = onnx.ModelProto()
+        _copy(original, model, except_for=frozenset(("graph", "functions")))
+        model.functions.extend(original.functions)
+    for proto in model.functions:
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        key = domain, proto.name, proto.overload
+        _finish_function(draft.functions[key], proto, bodies[key])
+    _finish_graph(draft.graph, original.graph, model.graph, nodes)
+    return model
+
+
+def _copy(source: Any, target: Any, except_for: frozenset[str]) -> None:
+    for field, value in source.ListFields():
+        if field.name in except_for:
+            continue
+        if field.is_repeated:
+            getattr(target, field.name).extend(value)
+        elif field.message_type is not None:
+            getattr(target, field.name).CopyFrom(value)
+        else:
+            setattr(target, field.name, value)
+
+
+def _finish_function(body: DraftGraph, proto: onnx.FunctionProto, nodes: list[onnx.NodeProto]) -> None:
+    there = _there(body)
+    del proto.node[:]
+    proto.node.extend([*_constant_nodes(body), *nodes])
+    _keep(proto.value_info, [info.name in there for info in proto.value_info])
+
+
+def _constant_nodes(graph: DraftGraph) -> list[onnx.NodeProto]:
+    return [
+        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
+        for name, array in graph.added.items()
+    ]
+
+
+def _finish_graph(
+    graph: DraftGraph, source: onnx.GraphProto, target: onnx.GraphProto, nodes: list[onnx.NodeProto]
+) -> None:
+    """Fill `target` (which may be `source` itself) with what the draft says."""
+    there = _there(graph)
+    used = {*graph.outputs}.union(*[node.reads() for node in graph.nodes])
+    used |= {info.name for info in source.input}
+    weights = [t.name in used for t in source.initializer]
+    sparse = [t.values.name in used for t in source.sparse_initializer]
+    infos = [info.name in there for info in source.value_info]
+    quantized = [q.tensor_name in there for q in source.quantization_annotation]
+    if target is not source:
+        _copy(source, target, except_for=_REWRITTEN)
+    listed = graph.draft.model.ir_version < _FREE_INITIALIZERS
+    del target.node[:]
+    target.node.extend([*_constant_nodes(graph), *nodes] if listed else nodes)
+    for name, kept in (
+        ("initializer", weights),
+        ("sparse_initializer", sparse),
+        ("value_info", infos),
+        ("quantization_annotation", quantized),
+    ):
+        items = getattr(source, name)
+        if target is source:
+            _keep(items, kept)
+        else:
+            getattr(target, name).extend([item for item, keep in zip(items, kept, strict=True) if keep])
+    if not listed:
+        added = [numpy_helper.from_array(array, name) for name, array in graph.added.items()]
+        target.initializer.extend(added)
+
+
+def _there(graph: DraftGraph) -> set[str]:
+    """Names of all tensors of a graph."""
+    return {name for node in graph.nodes for name in node.outputs} | graph.given | graph.added.keys()
+
+
+def _keep(items: Any, kept: Iterable[bool]) -> None:
+    """Drop items of a repeated field in place, which moves pointers only."""
+    for index in [i for i, keep in enumerate(kept) if not keep][::-1]:
+        del items[index]
+
+
+def _nodes(graph: DraftGraph) -> list[onnx.NodeProto]:
+    return [_node(node) for node in graph.nodes]
+
+
+def _node(node: DraftNode) -> onnx.NodeProto:
+    origin = node.origin
+    if origin is None:
+        made = helper.make_node(node.op_type, node.inputs, node.outputs, node.name, domain=node.domain)
+        made.attribute.extend([helper.make_attribute(name, value) for name, value in node.own.items()])
+        return made
+    proto = origin.proto
+    kind = node.op_type == origin.op_type and node.domain == origin.domain
+    if kind and not node.own and not node.graphs:
+        if (*node.inputs,) == origin.inputs and (*node.outputs,) == origin.outputs:
+            return proto
+        changed = onnx.NodeProto()
+        changed.CopyFrom(proto)
+    else:
+        changed = onnx.NodeProto()
+        _copy(proto, changed, except_for=frozenset(("attribute",)))
+        changed.op_type = node.op_type
+        if node.domain != origin.domain:
+            changed.domain = node.domain
+        _write_attributes(node, proto, changed)
+    del changed.input[:], changed.output[:]
+    changed.input.extend(node.inputs)
+    changed.output.extend(node.outputs)
+    return changed
+
+
+def _write_attributes(node: DraftNode, source: onnx.NodeProto, target: onnx.NodeProto) -> None:
+    """The attributes of the original but for those that the draft replaces (None: leaves out), with graphs written anew."""
+    for attribute in source.attribute:
+        if attribute.name in node.own:
+            continue
+        graph = node.graphs.get(attribute.name)
+        if graph is None and not attribute.graphs:
+            target.attribute.append(attribute)
+            continue
+        made = target.attribute.add()
+        _copy(attribute, made, except_for=frozenset(("g", "graphs")))
+        if graph is not None:
+            _finish_graph(graph, attribute.g, made.g, _nodes(graph))
+        for i, inner in enumerate(attribute.graphs):
+            drafted = node.graphs[f"{attribute.name}[{i}]"]
+            _finish_graph(drafted, inner, made.graphs.add(), _nodes(drafted))
+    target.attribute.extend([helper.make_attribute(k, v) for k, v in node.own.items() if v is not None])
