@@ -41,7 +41,7 @@ _OPTIMIZATION = "1"
 
 #: What other versions of Python or of the compiler might do otherwise is tried before a wheel carries it.
 _TRIAL = """
-from shapesolve.dims import Dim, core, pool
+from shapesolve.expr import Dim, core, pool
 assert not core.__file__.endswith(".py"), core.__file__
 size = Dim("a + b//2")
 assert size is Dim("b//2 + a") and size.evaluate({"a": 1, "b": 4}) == 3 and size.subs({"a": 1, "b": 4}) == 3

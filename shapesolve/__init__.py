@@ -15,14 +15,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .analysis import Analysis, Conflict, Finding, analyze
     from .change import Refused
-    from .dims import Cond, Dim, DimSyntaxError, Shape, broadcast_shapes, parse_cond, parse_dim
-    from .graph import ModelError
-    from .ops import DEFAULT, InvalidNode, Op, Registry, Rule
-    from .solver.constraint import Constraint
+    from .expr import (
+        Cond,
+        Dim,
+        DimSyntaxError,
+        Shape,
+        broadcast_shapes,
+        parse_cond,
+        parse_dim,
+    )
+    from .lower import DEFAULT, InvalidNode, Op, Registry, Rule
+    from .model import ModelError
+    from .propagate.constraint import Constraint
 
     #: decorator that adds a rule for an operator to the default registry (see `Registry.register`)
     register = DEFAULT.register
-    #: adds an operator by its signature to the default registry (see `shapesolve.ops.signature`)
+    #: adds an operator by its signature to the default registry (see `shapesolve.lower.signature`)
     signature = DEFAULT.signature
 
 __version__ = "0.1.0"
@@ -31,18 +39,18 @@ __version__ = "0.1.0"
 _ROOMS = {
     **dict.fromkeys(("Analysis", "Conflict", "Finding", "analyze"), "analysis"),
     **dict.fromkeys(
-        ("Cond", "Dim", "DimSyntaxError", "Shape", "broadcast_shapes", "parse_cond", "parse_dim"), "dims"
+        ("Cond", "Dim", "DimSyntaxError", "Shape", "broadcast_shapes", "parse_cond", "parse_dim"), "expr"
     ),
-    **dict.fromkeys(("InvalidNode", "Op", "Registry", "Rule"), "ops"),
-    "Constraint": "solver.constraint",
+    **dict.fromkeys(("InvalidNode", "Op", "Registry", "Rule"), "lower"),
+    "Constraint": "propagate.constraint",
+    "ModelError": "model",
     "Refused": "change",
-    "ModelError": "graph",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in ("register", "signature"):
-        value = getattr(import_module(".ops", __name__).DEFAULT, name)
+        value = getattr(import_module(".lower", __name__).DEFAULT, name)
     elif name in _ROOMS:
         value = getattr(import_module(f".{_ROOMS[name]}", __name__), name)
     else:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import onnx_ir as ir
 
 from .analysis import analyze
-from .dims import Dim, Shape
-from .dims.printing import dim_param_text
+from .expr import Dim, Shape
+from .expr.printing import dim_param_text
 from .report.annotate import Policy
 
 if TYPE_CHECKING:

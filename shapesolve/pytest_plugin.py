@@ -46,7 +46,7 @@ class ShapesItem(pytest.Item):
     def runtest(self) -> None:
         """Fail with the findings that count."""
         from .analysis import analyze
-        from .graph import ModelError
+        from .model import ModelError
         from .report.text import findings_text
 
         try:

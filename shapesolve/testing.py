@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .analysis import Analysis, analyze
-from .dims import DimSyntaxError, ge, parse_cond, parse_dim
+from .expr import DimSyntaxError, ge, parse_cond, parse_dim
 from .report.text import findings_text
-from .solver.engine import Engine
-from .solver.proof import Proof, Refuted
+from .solve.engine import Engine
+from .solve.proof import Proof, Refuted
 
 
 def assert_ok(model: Any, **options: Any) -> Analysis:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import shapesolve
-from shapesolve.analysis import collection
-from shapesolve.analysis.collection import collection_paused
+from shapesolve import collection
+from shapesolve.collection import collection_paused
 
 MODELS = sorted((Path(__file__).parent.parent / "examples").glob("*.onnx"))
 

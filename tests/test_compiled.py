@@ -27,7 +27,7 @@ def calls_of_dim(source: str) -> list[int]:
 def test_compiled_modules_make_dims_by_functions(module: str) -> None:
     """Called from compiled code, `Dim(...)` passes over `Surface.__new__`, and gives an object without content."""
     found = calls_of_dim((ROOT / module).read_text("utf-8"))
-    assert len(found) == (module == "shapesolve/dims/core.py"), (
+    assert len(found) == (module == "shapesolve/expr/core.py"), (
         f"{module}: `as_dim` or `constant` is due on lines {found}"
     )
 

@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from ..graph import Function, FunctionKey, Graph, Model, Node
+from ..model import Function, FunctionKey, Graph, Model, Node
 
 
 class DraftNode:

@@ -42,8 +42,8 @@ def load(
 ) -> Analysis:
     """Analyze a file for a command; problems with the input end the command."""
     from ..analysis import analyze
-    from ..dims import DimSyntaxError
-    from ..graph import ModelError
+    from ..expr import DimSyntaxError
+    from ..model import ModelError
 
     try:
         sizes = dict(_binding(b) for b in bind or [])

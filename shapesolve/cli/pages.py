@@ -55,6 +55,4 @@ def write_pages(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    from . import comparing, reading, running, scanning, writing  # noqa: F401 -- they register the commands
-
     write_pages(sys.argv[1] if len(sys.argv) > 1 else "docs/cli")

@@ -11,7 +11,17 @@ import typer
 
 from .app import app
 from .console import FOUND, OK, Format, Progress, TextOrJson, fail, say, show
-from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, Model, find, load, sizes_of
+from .options import (
+    AsJson,
+    Assume,
+    Bind,
+    Broadcast,
+    FindingsFormat,
+    Model,
+    find,
+    load,
+    sizes_of,
+)
 from .source import check_source
 
 if TYPE_CHECKING:
@@ -234,7 +244,7 @@ def prove(
 
         shapesolve prove model.onnx "logits[1] == seq"
     """
-    from ..dims import DimSyntaxError
+    from ..expr import DimSyntaxError
 
     a = load(model, assume, bind, broadcast)
     try:

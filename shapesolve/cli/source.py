@@ -15,7 +15,7 @@ _COMMAND = "shapesolve.torch.command"
 
 def check_source(target: str, assume: list[str] | None, broadcast: str, format: Format) -> NoReturn:
     """Check what ``package.module:factory`` makes, print it, and end with the exit code of ``check``."""
-    from ..dims import DimSyntaxError
+    from ..expr import DimSyntaxError
 
     try:
         command: Any = importlib.import_module(_COMMAND)

@@ -19,7 +19,7 @@ from .namespaces import namespaces
 
 if TYPE_CHECKING:
     from ..analysis import Analysis, Finding
-    from ..graph import Graph, Node
+    from ..model import Graph, Node
 
 _COLOURS = {"error": "#f4b6b6", "warning": "#fbe3a6", "info": "#cfe4f7"}
 _RANKS = {"error": 0, "warning": 1, "info": 2}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..report.explorer_scopes import Scoped, Scopes, find_scopes
 
 if TYPE_CHECKING:
-    from ..graph import Graph
+    from ..model import Graph
 
 
 def namespaces(graph: Graph) -> list[str]:

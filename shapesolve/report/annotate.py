@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import onnx
 
-from ..dims import Dim, Shape
-from ..dims.printing import dim_param_text
+from ..expr import Dim, Shape
+from ..expr.printing import dim_param_text
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..graph import Graph
+    from ..model import Graph
 
 #: what to do where a shape is declared already: keep it, replace it, replace what is less specific, or fail
 #: on disagreement

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..ops.types import Tensor
+from ..lower.types import Tensor
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..solver.terms import Contract, Term
+    from ..solve.contract.contract import Contract, Term
 
 #: language models with and without a cache, speech, segmentation, detection, classification
 SHOWN = (

@@ -13,7 +13,8 @@ from typing import Any
 
 import onnx
 
-from ..ops import Registry, default_registry
+from ..lower import Registry
+from ..operators import default_registry
 from .lines import Line, line
 
 

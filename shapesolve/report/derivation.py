@@ -11,7 +11,7 @@ from .text import legend_lines
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..analysis.explain import Derivation
+    from ..explain.derivation import Derivation
 
 _MAX_STEPS = 200
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..dims import Dim, Shape, eq, symbol
-from ..ops.types import Tensor
-from ..solver.proof import Proved, Refuted
+from ..expr import Dim, Shape, eq, symbol
+from ..lower.types import Tensor
+from ..solve.proof import Proved, Refuted
 from .lines import Line, line
 from .names import dtype_name, shape_text
 

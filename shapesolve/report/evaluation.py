@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..dims import Shape
-from ..ops.types import Tensor
+from ..expr import Shape
+from ..lower.types import Tensor
 from .lines import Line, line
 from .names import dtype_name, shape_text
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..analysis.findings import Violation
-    from ..solver.terms import Term
+    from ..explain.finding import Violation
+    from ..solve.contract.contract import Term
 
 _MAX_NODES = 3
 

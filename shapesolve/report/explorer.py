@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..dims import Cond, Dim, Shape, symbol
-from ..ops.types import Tensor
-from ..solver.constraints import need
+from ..expr import Cond, Dim, Shape, symbol
+from ..lower.types import Tensor
+from ..propagate.log import need
 from .explorer_expressions import Expressions
 from .explorer_scopes import Scoped, find_scopes
 from .explorer_sizes import sample_sizes
@@ -21,8 +21,8 @@ from .names import dtype_name
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..graph import Node
-    from ..solver.terms import Term
+    from ..model import Node
+    from ..solve.contract.contract import Term
 
 FORMAT = 1
 #: kinds of tensors and of nodes in the tables

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from ..dims import Atom, Cond, Dim
+from ..expr import Atom, Cond, Dim
 
 Part: TypeAlias = "Dim | Cond | Atom"
 Row: TypeAlias = list[Any]

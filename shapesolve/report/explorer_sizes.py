@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..dims import ge, symbol
-from ..solver.search import Contradiction, find_model
+from ..expr import ge, symbol
+from ..solve.search import Contradiction, find_model
 
 if TYPE_CHECKING:
     from ..analysis import Analysis

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from onnx import TensorProto
 
-from ..dims import Shape
+from ..expr import Shape
 
 _PLAIN = {"FLOAT": "float32", "DOUBLE": "float64", "UNDEFINED": "?"}
 _NUMBER = re.compile(r"\d+")

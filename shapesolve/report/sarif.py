@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ..analysis.findings import CODES
+from ..explain.finding import CODES
 
 if TYPE_CHECKING:
     from ..analysis import Analysis, Finding

@@ -20,8 +20,7 @@ from .json import finding_data
 from .lines import Line, line
 
 if TYPE_CHECKING:
-    from ..analysis import Finding
-    from ..analysis.analyze import BroadcastMode
+    from ..analysis import BroadcastMode, Finding
 
 #: no error; findings that are errors; not a model that can be read; the analysis itself failed
 Status = Literal["ok", "conflict", "unusable", "failed"]
@@ -59,7 +58,7 @@ def find_models(paths: Iterable[str | Path]) -> list[Path]:
 def scan_one(path: str, broadcast: BroadcastMode = "named") -> ScanRow:
     """Analyze one file; whatever goes wrong becomes a row."""
     from ..analysis import analyze
-    from ..graph import ModelError
+    from ..model import ModelError
 
     start = time.perf_counter()
     try:

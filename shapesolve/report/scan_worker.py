@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from .. import analysis
-from ..analysis import diagnose
-from ..ops import default_registry
-from ..solver import ambiguity, bindings, contract
+from ..explain import diagnose
+from ..operators import default_registry
+from ..solve import ambiguity, bindings
+from ..solve.contract import build as contract
 from .scan import scan_one
 
 default_registry()

@@ -10,7 +10,7 @@ from .names import Row, grouped
 
 if TYPE_CHECKING:
     from ..analysis import Analysis, Finding
-    from ..solver.terms import Term
+    from ..solve.contract.contract import Term
 
 _WIDTH = 10
 _MAX_TERMS = 20

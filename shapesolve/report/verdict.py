@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..solver.proof import Proof, Proved, Refuted, Unknown
+from ..solve.proof import Proof, Proved, Refuted, Unknown
 from .lines import Line, line
 
 _MAX_CORE = 12

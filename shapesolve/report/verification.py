@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 
-from ..dims import eq, ge
-from ..ops.types import Tensor
-from ..solver.engine import Engine
+from ..expr import eq, ge
+from ..lower.types import Tensor
+from ..solve.engine import Engine
 from .annotate_file import external_locations
 from .evaluation import broken_terms
 from .lines import Line, line
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..analysis.verify import Verification
+    from ..runtime import Verification
 
 _SIZES = (2, 3, 4, 5, 7, 8, 9, 12, 16, 24, 32, 48, 64, 96, 128, 224)
 _DRAWS, _TRIES = 200, 5

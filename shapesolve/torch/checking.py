@@ -9,15 +9,22 @@ from typing import Any
 import onnx
 import torch
 
-from ..analysis import Analysis, analyze
-from ..analysis.analyze import DEFAULT_RLIMIT, BroadcastMode
-from ..dims import Cond
-from ..solver.terms import Contract
+from ..analysis import DEFAULT_RLIMIT, Analysis, BroadcastMode, analyze
+from ..expr import Cond
+from ..solve.contract.contract import Contract
 from .correction import Correction
 from .declared import Axis, Declaration, read_declaration
 from .exporting import Watch, export_onnx, export_program, named, relaxed
 from .findings import SourceFinding, located
-from .guards import Guard, axis_symbols, find_guards, guard_contract, input_names, input_shapes, shape_env
+from .guards import (
+    Guard,
+    axis_symbols,
+    find_guards,
+    guard_contract,
+    input_names,
+    input_shapes,
+    shape_env,
+)
 from .judge import Judge
 from .outcome import Comparison, Restriction, graph_terms, outcomes
 from .places import NOWHERE, Origin, Origins, read_trace

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..analysis.analyze import BroadcastMode
+from ..analysis import BroadcastMode
 from .checking import check
 from .report import Report
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..dims import Cond, Dim, constant, solve_for_symbol
+from ..expr import Cond, Dim, constant, solve_for_symbol
 from .declared import Axis, Declaration
 from .outcome import Restriction
 

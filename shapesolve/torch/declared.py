@@ -11,8 +11,8 @@ from torch.export import Dim as TorchDim
 from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
 from torch.utils import _pytree as pytree
 
-from ..dims import Cond, Dim, ge, le, symbol
-from ..solver.facts import is_generated
+from ..expr import Cond, Dim, ge, le, symbol
+from ..propagate.facts import is_generated
 
 _WORD = re.compile(r"\W+")
 

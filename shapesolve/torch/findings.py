@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..analysis.findings import Finding
+from ..explain.finding import Finding
 from .places import NOWHERE, Origin, Place
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from torch.utils._sympy.printers import PythonPrinter
 
-from ..dims import Cond, Dim, DimSyntaxError, parse_cond, parse_dim, symbol
-from ..solver.constraint import Constraint
-from ..solver.constraint import Origin as Rule
-from ..solver.constraints import ConstraintSet
-from ..solver.contract import find_contract
-from ..solver.facts import Facts
-from ..solver.terms import Contract
+from ..expr import Cond, Dim, DimSyntaxError, parse_cond, parse_dim, symbol
+from ..propagate.constraint import Constraint
+from ..propagate.constraint import Origin as Rule
+from ..propagate.facts import Facts
+from ..propagate.log import ConstraintSet
+from ..solve.contract.build import find_contract
+from ..solve.contract.contract import Contract
 from .declared import Declaration
 from .exporting import Watch
 from .places import NOWHERE, Origin, Place, is_foreign

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..dims import Cond
+from ..expr import Cond
 from .correction import Correction
 from .declared import Declaration
 from .findings import SourceFinding

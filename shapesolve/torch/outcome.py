@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..analysis import Analysis
-from ..dims import Cond, ge
-from ..solver.constraint import Constraint, Origin
-from ..solver.constraints import ConstraintSet
-from ..solver.facts import Facts
-from ..solver.plain import kind_of
-from ..solver.proof import Proof, Prover, Refuted
-from ..solver.terms import Term
+from ..expr import Cond, ge
+from ..expr.plain import kind_of
+from ..propagate.constraint import Constraint, Origin
+from ..propagate.facts import Facts
+from ..propagate.log import ConstraintSet
+from ..solve.contract.contract import Term
+from ..solve.proof import Proof, Prover, Refuted
 from .declared import Declaration, Root
 
 Kind = Literal["fixed", "tied", "range", "restricted"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from ..graph import Node
+from ..model import Node
 
 _PREFIX = "pkg.torch.onnx."
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)(?:\n[ \t]+([^\n]*))?')

@@ -7,8 +7,8 @@ from typing import Any
 import onnx
 
 from ..analysis import Analysis
-from ..dims import DimSyntaxError, parse_dim
-from ..ops.types import Tensor
+from ..expr import DimSyntaxError, parse_dim
+from ..lower.types import Tensor
 from .declared import Axis, Declaration, Root
 from .guards import input_names, input_shapes
 

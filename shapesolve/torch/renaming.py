@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx
 
-from ..dims import Dim, DimSyntaxError, parse_dim
+from ..expr import Dim, DimSyntaxError, parse_dim
 from .declared import Declaration
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..analysis import Analysis
-from ..analysis.findings import Finding
+from ..explain.finding import Finding
 from ..report.lines import Line, line, plain
 from ..report.text import counted, finding_lines
 from .declared import Declaration

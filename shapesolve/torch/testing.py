@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..analysis.analyze import BroadcastMode
+from ..analysis import BroadcastMode
 from .checking import check
 from .report import Report
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from shapesolve.change.draft import Draft, DraftNode, as_array
-from shapesolve.graph import read_model
+from shapesolve.model import read_model
 
 MODELS = sorted((Path(__file__).resolve().parent.parent / "models").glob("*/model.onnx"))
 

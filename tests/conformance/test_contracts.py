@@ -8,7 +8,7 @@ import pytest
 
 import shapesolve
 from shapesolve.report.contracts import SHOWN, contracts_page, write_contracts
-from shapesolve.solver.proof import Proved, Refuted
+from shapesolve.solve.proof import Proved, Refuted
 
 from .graphs import random_model
 from .test_two_layers import models

@@ -6,7 +6,8 @@ from collections import defaultdict
 
 import onnx
 
-from shapesolve.ops import Rule, default_registry
+from shapesolve.lower import Rule
+from shapesolve.operators import default_registry
 
 SCHEMAS = onnx.defs.get_all_schemas_with_history()
 

@@ -11,10 +11,10 @@ import onnx
 import pytest
 
 import shapesolve
-from shapesolve.dims import eq, ge
-from shapesolve.solver.proof import Proved, Refuted
+from shapesolve.expr import eq, ge
+from shapesolve.solve.proof import Proved, Refuted
 
-from ..ops.conftest import check_value
+from ..operators.conftest import check_value
 from .guided import guided_model, session, size_of
 
 #: operators of which onnxruntime checks or computes less than their text says when a tensor is empty

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 import shapesolve
 
-from ..ops.conftest import agrees, one, text
+from ..operators.conftest import agrees, one, text
 
 I64 = np.int64
 

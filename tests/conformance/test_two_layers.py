@@ -10,14 +10,14 @@ import pytest
 
 import shapesolve
 from shapesolve import Analysis
-from shapesolve.dims import Cond, constant, divides, eq, ge, le
-from shapesolve.ops.types import Tensor
-from shapesolve.solver.cones import cone
-from shapesolve.solver.constraints import Stated, need
-from shapesolve.solver.engine import Engine
-from shapesolve.solver.facts import is_generated
-from shapesolve.solver.plain import sized
-from shapesolve.solver.residue import TRUSTED
+from shapesolve.expr import Cond, constant, divides, eq, ge, le
+from shapesolve.expr.plain import sized
+from shapesolve.lower.types import Tensor
+from shapesolve.propagate.facts import is_generated
+from shapesolve.propagate.log import Stated, need
+from shapesolve.propagate.residual import TRUSTED
+from shapesolve.solve.cones import cone
+from shapesolve.solve.engine import Engine
 
 from .graphs import random_model
 

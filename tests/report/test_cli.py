@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from shapesolve import __version__
 from shapesolve.cli import app, console
-from shapesolve.ops import walk
+from shapesolve.lower import walk
 from shapesolve.report.annotate_file import external_locations
 
 ROOT = Path(__file__).resolve().parents[2]

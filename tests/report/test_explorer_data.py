@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import shapesolve as ss
-from shapesolve.dims import Cond, Dim, divides, eq, ge, ite, parse_dim, symbol
+from shapesolve.expr import Cond, Dim, divides, eq, ge, ite, parse_dim, symbol
 from shapesolve.report.explorer import explorer_data
 from shapesolve.report.explorer_expressions import Expressions
 from shapesolve.report.explorer_scopes import MAX_LOOSE, Scoped, find_scopes

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shapesolve.analysis.findings import CODES
 from shapesolve.cli.pages import command_names, render_pages
+from shapesolve.explain.finding import CODES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GOLDEN = DOCS.parent / "tests/golden"

@@ -1,0 +1,398 @@
+"""`analyze` and its result: everything that is known of a model's shapes, computed when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from .collection import collection_paused
+from .explain.finding import Conflict, Finding, Severity, Violation
+from .expr import Cond, Dim, Shape, parse_cond, parse_dim, symbol
+from .lower import Registry
+from .lower.fixpoint import lower_model, names_of
+from .lower.types import Known
+from .lower.values import Value
+from .lower.walk import Walk
+from .model import Model, ModelError, read_model
+from .operators import with_built_in
+from .propagate.constraint import Constraint, Origin, Site
+from .propagate.log import ConstraintSet
+from .solve.bindings import Bindings, find_bindings
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import onnx
+
+    from .explain.derivation import Derivation
+    from .explain.trace import Tracer
+    from .explain.violation import InputChecker
+    from .solve.ambiguity import Ambiguity
+    from .solve.contract.contract import Contract
+    from .solve.equality import Equalities
+    from .solve.proof import Proof, Prover
+
+BroadcastMode = Literal["strict", "named", "equal"]
+#: Z3 work per query (see `propagate.budget`); deterministic, unlike seconds
+DEFAULT_RLIMIT = 1_000_000
+
+#: what an analysis turns into, and the functions of the report room that do it (loaded when used)
+RENDERERS = {
+    "html": "shapesolve.report.html:render_html",
+    "notebook": "shapesolve.report.notebook:render_notebook",
+    "explore": "shapesolve.report.notebook:explore",
+    "json": "shapesolve.report.json:render_json",
+    "text": "shapesolve.report.text:render_text",
+    "annotated": "shapesolve.report.annotate:annotate",
+}
+
+
+def analyze(
+    model: Any,
+    *,
+    assume: Iterable[str | Cond] = (),
+    bind: Mapping[str, int] | None = None,
+    broadcast: BroadcastMode = "named",
+    opset: int | None = None,
+    registry: Registry | None = None,
+    rlimit: int = DEFAULT_RLIMIT,
+    progress: Callable[[int, int], None] | None = None,
+) -> Analysis:
+    """Analyze the shapes of a model.
+
+    Args:
+        model: a path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, exporter program or onnxscript function.
+        assume: conditions on the input sizes that you know, as text: ``["total == past + seq", "H % 32 == 0"]``.
+        bind: sizes for symbols, ``{"batch": 2}``.
+        broadcast: what to make of a broadcast of two sizes of which neither is known to be 1: ``"strict"`` leaves it open,
+            ``"named"`` (default) binds a name that meets a number and notes the assumption, ``"equal"`` also takes two
+            names to be equal.
+        opset: version of the standard operators to use instead of the one that the model imports.
+        registry: rules of your own operators (see `Registry`), over the built-in ones.
+        rlimit: bound of Z3's work per query.
+        progress: called now and then with (nodes done, nodes in all).
+
+    Raises:
+        ModelError: the model cannot be read; one sentence says why.
+        DimSyntaxError: an assumption cannot be parsed.
+        ValueError: an argument makes no sense.
+    """
+    if broadcast not in ("strict", "named", "equal"):
+        raise ValueError(f'broadcast is "strict", "named" or "equal", not {broadcast!r}')
+    with collection_paused:
+        read = read_model(model)
+        if opset is not None:
+            read = replace(read, opsets=MappingProxyType({**read.opsets, "": int(opset)}))
+        rules = with_built_in(registry)
+        walk, given = lower_model(read, list(assume), dict(bind or {}), broadcast, rules, progress)
+        return Analysis(read, walk, given, broadcast, rlimit)
+
+
+class Analysis:
+    """What `analyze` found out. Everything beyond shapes is worked out at first use and kept.
+
+    Attributes:
+        shapes: `Shape` per tensor name; tensors of unknown rank are absent. Tensors of nested graphs are named by
+            scope (``loop_node/body/x``).
+        dtypes: element type (`onnx.TensorProto.DataType`) per tensor.
+        values: propagated data (`Value`) per tensor, where any is known.
+    """
+
+    def __init__(
+        self, model: Model, walk: Walk, given: Mapping[str, Known], broadcast: str, rlimit: int
+    ) -> None:
+        self.model, self.walk, self.inputs = model, walk, dict(given)
+        self.broadcast, self.rlimit = broadcast, rlimit
+        self.facts: Any = walk.facts
+        self.shapes: dict[str, Shape] = {}
+        self.dtypes: dict[str, int] = {}
+        self.values: dict[str, Value] = {}
+        walk.tell(self.shapes, self.dtypes, self.values)
+
+    # ------------------------------------------------------------------ constraints
+
+    @cached_property
+    def constraints(self) -> ConstraintSet:
+        """Every constraint, in graph order: definitions, requirements, declarations, assumptions, the user's own."""
+        return ConstraintSet(self.walk.log, partial(_constraint, self.walk))
+
+    @property
+    def symbols(self) -> dict[str, Dim]:
+        """The dim names of the model's inputs, in order of appearance."""
+        return {n: symbol(n) for known in self.inputs.values() for n in names_of(known)}
+
+    @cached_property
+    def tracer(self) -> Tracer:
+        """Follows dims backwards (see `derivation`)."""
+        from .explain.trace import Tracer
+
+        return Tracer(self)
+
+    # ------------------------------------------------------------------ what the solver concludes
+
+    @property
+    def ok(self) -> bool:
+        """Is there no conflict?"""
+        return not self.conflicts
+
+    @cached_property
+    def bindings(self) -> Bindings:
+        """Symbols that have one possible value: ``{"d_model": 64}``; ``.why(name)`` says from what."""
+        return find_bindings(self.constraints, self.facts, self.symbols, self.broadcast)
+
+    @cached_property
+    def equalities(self) -> Equalities:
+        """Classes of dims, and of tensors' byte sizes, that are provably equal."""
+        from .solve.equality import find_equalities
+
+        sizes = {name: item_size(dtype) for name, dtype in self.dtypes.items() if item_size(dtype)}
+        return find_equalities(self.shapes, sizes, self.facts, self.rlimit)
+
+    @cached_property
+    def contract(self) -> Contract:
+        """What the input sizes must satisfy for the model to run, irredundant, in terms of the input symbols."""
+        from .solve.contract.build import find_contract
+
+        return find_contract(self.constraints, self.facts, self.symbols, self.rlimit, self.walk.usual)
+
+    @cached_property
+    def conflicts(self) -> Sequence[Conflict]:
+        """Sets of conditions that cannot hold together, each a minimal core with a message in words."""
+        if not self.walk.clashes:
+            return ()
+        from .explain.conflict import find_conflicts
+
+        return find_conflicts(self)
+
+    @cached_property
+    def ambiguities(self) -> Sequence[Ambiguity]:
+        """Broadcasts of two sizes that may be equal or 1, which nothing in the model decides."""
+        if not self.walk.opens:
+            return ()
+        from .solve.ambiguity import find_ambiguities
+
+        poisoned = self.walk.poisoned  # sizes after a node that cannot run
+        opens = [
+            (o.a, o.b, f"{o.prefix}{o.node.label}", o.node.op_type)
+            for o in self.walk.opens
+            if poisoned.isdisjoint(o.a.free) and poisoned.isdisjoint(o.b.free)
+        ]
+        strict = self.broadcast == "strict"
+        return find_ambiguities(opens, self.constraints, self.facts, self.symbols, self.rlimit, strict=strict)
+
+    @cached_property
+    def diagnostics(self) -> Sequence[Finding]:
+        """All findings, errors first, with stable codes."""
+        from .explain.diagnose import diagnose
+
+        return diagnose(self)
+
+    @cached_property
+    def _prover(self) -> Prover:
+        from .solve.proof import Assumption, Prover, usual_assumptions
+
+        declared = [
+            Assumption(c.origin.rule, c.cond)
+            for c in self.constraints.role("declared")
+            if c.guard.is_true and not self.facts.cond(c.cond).is_false
+        ]
+        assumptions = (*usual_assumptions(self.symbols), *declared)
+        return Prover(self.constraints, self.facts, self.symbols, self.rlimit, assumptions)
+
+    def prove(self, claim: str | Cond) -> Proof:
+        """Is the claim true for every input that the model accepts?
+
+        ``claim`` is a condition over dim names and dims of tensors: ``"Z[1] == 2*seq"``. Returns `Proved`, `Refuted` with a
+        counterexample, or `Unknown` with the reason.
+        """
+        if isinstance(claim, Cond):
+            return self._prover.prove(claim)
+        from .explain.claim import compared
+
+        text, table = self._readable(claim)
+        return self._prover.prove(parse_cond(text, table), sides=compared(text, table))
+
+    def equal(self, a: str | Dim, b: str | Dim) -> Proof:
+        """Are two dims equal for every input that the model accepts?"""
+        return self._prover.equal(self._dim(a), self._dim(b))
+
+    def dim(self, text: str | Dim) -> Dim:
+        """A dim from text over dim names and dims of tensors (``"Z[1] + seq"``)."""
+        return self._dim(text)
+
+    def _dim(self, text: str | Dim) -> Dim:
+        return text if isinstance(text, Dim) else parse_dim(*self._readable(text))
+
+    def _readable(self, text: str) -> tuple[str, Mapping[str, Dim]]:
+        from .explain.claim import resolve_references
+
+        return resolve_references(text, self)
+
+    def bounds(self, text: str | Dim) -> tuple[int | None, int | None]:
+        """Lower and upper bound of a dim for all accepted inputs (None: unbounded)."""
+        return self._prover.bounds(self._dim(text))
+
+    def divisor(self, text: str | Dim) -> int:
+        """The largest number that divides a dim for all accepted inputs (0 when the dim is always 0)."""
+        return self._prover.divisor(self._dim(text))
+
+    def size_in_bytes(self, tensor: str) -> Dim:
+        """The bytes that a tensor's elements take, as a dim: for `bounds`, `divisor`, `equal` and conditions.
+
+        Raises `KeyError` for a tensor without a known rank, `ValueError` for one whose elements have no fixed size.
+        """
+        shape = self.shapes.get(tensor)
+        if shape is None:
+            from .explain.claim import no_tensor
+
+            known = tensor in self.dtypes
+            raise KeyError(
+                f"the rank of tensor {tensor!r} is not known" if known else no_tensor(tensor, self)
+            )
+        size = item_size(self.dtypes[tensor])
+        if not size:
+            raise ValueError(f"the elements of tensor {tensor!r} have no fixed size")
+        return shape.numel * size
+
+    # ------------------------------------------------------------------ sizes
+
+    def evaluate(self, bindings: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """Sizes of every tensor whose shape depends on the bound symbols only."""
+        known = {**self._fixed, **bindings}
+        memo: dict[Dim, int | None] = {}
+        out: dict[str, tuple[int, ...]] = {}
+        for name, shape in self.shapes.items():
+            sizes = []
+            for d in shape:
+                if d not in memo:
+                    memo[d] = d.evaluate(known) if d.terms else d.const
+                size = memo[d]
+                if size is None:
+                    break
+                sizes.append(size)
+            else:
+                out[name] = tuple(sizes)
+        return out
+
+    @cached_property
+    def _fixed(self) -> dict[str, int]:
+        return {n: d.const for n, d in self.facts.substitution.items() if not d.terms}
+
+    @cached_property
+    def _checker(self) -> InputChecker:
+        from .explain.violation import InputChecker
+
+        return InputChecker(self)
+
+    def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
+        """Requirements that these concrete input shapes break, with the nodes that need them; empty when they run."""
+        return self._checker.check(shapes)
+
+    def bind_inputs(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """Sizes of the symbols that concrete input shapes give."""
+        return self._checker.bind(shapes)[0]
+
+    def verify(self, inputs: Mapping[str, Any]) -> Any:
+        """Run the model on real inputs (with onnxruntime) and compare every tensor's shape with the prediction."""
+        from .runtime import verify
+
+        return verify(self, inputs)
+
+    def compare_with_true_inputs(
+        self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | Sequence[Any]
+    ) -> dict[str, tuple[tuple[str, int, int | None], ...]]:
+        """Per output ``(expression, true size, computed size)`` for every dim, from arrays fed to and got from a runtime."""
+        from .runtime import compare
+
+        return compare(self, inputs, outputs)
+
+    # ------------------------------------------------------------------ people and other tools
+
+    def explain(self, tensor: str) -> Derivation:
+        """The derivation of a tensor's shape, node by node."""
+        from .explain.derivation import explain
+
+        return explain(self, tensor)
+
+    @cached_property
+    def graph(self) -> nx.DiGraph[str]:
+        """The model's graph for NetworkX."""
+        return self.model.graph.to_networkx()
+
+    def annotate(self, policy: str = "refine") -> onnx.ModelProto:
+        """A copy of the model with shapes written as value_info; policy is skip, override, refine or strict."""
+        model: onnx.ModelProto = self._render("annotated", policy)
+        return model
+
+    def update_shapes(self, model: onnx.ModelProto) -> None:
+        """Write the shapes of intermediate tensors into the value_info of `model` (in place)."""
+        importlib.import_module("shapesolve.report.annotate").update_shapes(self, model)
+
+    def to_json(self) -> str:
+        """Everything, as JSON text."""
+        text: str = self._render("json")
+        return text
+
+    def to_html(self) -> str:
+        """One self-contained HTML page."""
+        text: str = self._render("html")
+        return text
+
+    def explore(self, height: int = 640) -> Any:
+        """The explorer as a notebook widget (extra ``notebook``); `height` in pixels."""
+        return self._render("explore", height)
+
+    def _repr_html_(self) -> str:
+        text: str = self._render("notebook")
+        return text
+
+    def __str__(self) -> str:
+        text: str = self._render("text")
+        return text
+
+    def __repr__(self) -> str:
+        state = "ok" if self.ok else f"{len(self.conflicts)} conflicts"
+        return f"<Analysis of {len(self.model.graph.nodes)} nodes, {len(self.shapes)} shapes: {state}>"
+
+    def _render(self, kind: str, *args: Any) -> Any:
+        module, _, function = RENDERERS[kind].partition(":")
+        return getattr(importlib.import_module(module), function)(self, *args)
+
+
+def _constraint(walk: Walk, number: int) -> Constraint:
+    entry = walk.log[number]
+    if entry.node is None:
+        return Constraint(entry.cond, entry.role, Origin("", "", entry.why), entry.guard)
+    names = entry.node.inputs
+    sites = tuple(
+        Site(walk.full_name(names[i], entry.prefix), axis) for i, axis in entry.places if i < len(names)
+    )
+    origin = Origin(f"{entry.prefix}{entry.node.label}", entry.node.op_type, entry.why, sites)
+    return Constraint(entry.cond, entry.role, origin, entry.guard)
+
+
+def item_size(dtype: int) -> int:
+    """Bytes per element of a type; 0 where that is not a whole number or not fixed (strings, int4)."""
+    import onnx
+
+    try:
+        size = int(onnx.helper.tensor_dtype_to_np_dtype(dtype).itemsize)
+    except (KeyError, ValueError, TypeError):
+        return 0
+    packed = dtype in (onnx.TensorProto.STRING, onnx.TensorProto.INT4, onnx.TensorProto.UINT4)
+    return 0 if packed else size
+
+
+__all__ = [
+    "DEFAULT_RLIMIT",
+    "Analysis",
+    "BroadcastMode",
+    "Conflict",
+    "Finding",
+    "ModelError",
+    "Severity",
+    "analyze",
+]

@@ -1,0 +1,181 @@
+"""What to do about a conflict, where the shapes suggest something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from ..expr import Dim, Shape
+from ..lower.records import Entry
+from .operands import Spot
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+_CONVOLUTIONS = ("Conv", "ConvInteger", "QLinearConv")
+_PRODUCTS = ("MatMul", "Gemm", "FusedMatMul")
+_TARGETS = ("Reshape", "Expand")
+
+
+def advise(entry: Entry, spots: Sequence[Spot], analysis: Analysis) -> str:
+    """A fix in words, or nothing."""
+    if entry.node is None:
+        return ""
+    op_type = entry.node.op_type
+    sizes = [s for s in spots if not s.data and s.axis is not None and s.tensor in analysis.shapes]
+    if op_type in _TARGETS and any(s.data for s in spots):
+        return _baked(spots, analysis)
+    if op_type == "Split":
+        return _parts(spots, analysis)
+    if len(sizes) < 2:
+        return ""
+    a, b = sizes[:2]
+    if op_type in _CONVOLUTIONS:
+        return _convolution(entry, a, b, analysis)
+    if op_type in _PRODUCTS and "added" not in entry.why:
+        return _product(op_type, a, b, analysis) or _weight(a, b, analysis)
+    if op_type == "Concat":
+        return _join(a, b, analysis)
+    if "broadcast" in entry.why and a.tensor != b.tensor:
+        return _broadcast(a, b, analysis) or _weight(a, b, analysis) or _projection(a, b, analysis)
+    return _weight(a, b, analysis)
+
+
+def _shapes(a: Spot, b: Spot, analysis: Analysis) -> tuple[Shape, Shape]:
+    return analysis.shapes[a.tensor], analysis.shapes[b.tensor]
+
+
+def _stored(tensor: str, analysis: Analysis) -> bool:
+    return (
+        tensor not in analysis.walk.producers
+        and tensor not in analysis.inputs
+        and tensor not in analysis.walk.aliases
+    )
+
+
+def _baked(spots: Sequence[Spot], analysis: Analysis) -> str:
+    target = next(s.tensor for s in spots if s.data)
+    made = analysis.walk.producers.get(target)
+    if not _stored(target, analysis) and (made is None or made[0].op_type != "Constant"):
+        return ""
+    return f"{target} is a constant, as if baked in at export: derive it from Shape of the input"
+
+
+def _parts(spots: Sequence[Spot], analysis: Analysis) -> str:
+    axis = next((s.size(analysis) for s in spots if not s.data), None)
+    parts = next((analysis.values.get(s.tensor) for s in spots if s.data), None)
+    if axis is None or axis.terms or parts is None or parts.elems is None:
+        return ""
+    sizes = [e.const for e in parts.elems if isinstance(e, Dim) and not e.terms]
+    return f"the parts add up to {sum(sizes)}, the axis has {axis}" if len(sizes) == len(parts.elems) else ""
+
+
+def _convolution(entry: Entry, a: Spot, b: Spot, analysis: Analysis) -> str:
+    assert entry.node is not None
+    x, w = _shapes(a, b, analysis)
+    group = entry.node.attributes.get("group", 1)
+    have, share, out = x[a.axis or 0], w[b.axis or 0], w[0]
+    if have.terms or share.terms or out.terms or not share.const or not isinstance(group, int):
+        return ""
+    if (
+        have.const
+        and have.const % share.const == 0
+        and group != have.const // share.const
+        and out.const % (have.const // share.const) == 0
+    ):
+        fitting = have.const // share.const
+        if group != 1 or share.const == 1:
+            return f"{b.tensor} {w} fits {have} channels with group = {fitting}, not {group}"
+    if len(x) == len(w) == 4 and x[-1] is share and group == 1:
+        return f"the last axis of {a.tensor} has {share}: is it channels-last, with a Transpose missing?"
+    if group == 1:
+        return _weight(a, b, analysis)
+    return f"with group = {group}, {a.tensor} needs {group} * {share} = {group * share.const} channels"
+
+
+def _product(op_type: str, a: Spot, b: Spot, analysis: Analysis) -> str:
+    left, right = _shapes(a, b, analysis)
+    if len(left) < 2 or len(right) < 2:
+        return ""
+    if op_type == "Gemm":
+        flag = "transB" if b.axis == len(right) - 2 else "transA"
+        other = right[-1] if b.axis == len(right) - 2 else left[-1]
+        return (
+            f"{b.tensor} {right} fits with transB = 1"
+            if flag == "transB" and left[a.axis or 0] is other
+            else ""
+        )
+    if left[-1] is right[-1]:
+        return f"{b.tensor} {right} fits when its last two axes are swapped: is a Transpose missing?"
+    if right[-1] is left[-2]:
+        return f"the operands fit the other way round: {b.tensor} times {a.tensor}"
+    if left[-2] is right[-2]:
+        return f"{a.tensor} {left} fits when its last two axes are swapped: is a Transpose missing?"
+    return ""
+
+
+def _join(a: Spot, b: Spot, analysis: Analysis) -> str:
+    x, y = _shapes(a, b, analysis)
+    if len(x) != len(y):
+        return ""
+    for axis in range(len(x)):
+        if all(x[k] is y[k] for k in range(len(x)) if k != axis):
+            return f"the shapes join along axis {axis}"
+    return ""
+
+
+def _fits(x: Sequence[Dim], y: Sequence[Dim]) -> bool:
+    """Do these broadcast, as far as one sees at once?"""
+    return all(p is q or p.value == 1 or q.value == 1 for p, q in zip(reversed(x), reversed(y)))
+
+
+def _broadcast(a: Spot, b: Spot, analysis: Analysis) -> str:
+    """One swap of axes, or one axis more, that makes the operands fit."""
+    x, y = _shapes(a, b, analysis)
+    found = []
+    for spot, own, other in ((a, x, y), (b, y, x)):
+        swap = next((p for p in combinations(range(len(own)), 2) if _fits(_swapped(own, *p), other)), None)
+        if swap is not None and not _stored(spot.tensor, analysis):
+            told = f"{spot.tensor} {own} fits when axes {swap[0]} and {swap[1]} are swapped"
+            found.append(f"{told}: is a Transpose missing, or one too many?")
+            break
+    for spot, own, other in ((a, x, y), (b, y, x)):
+        if len(own) < len(other):
+            wider = next((w for k in range(1, len(own) + 1) if _fits(w := _widened(own, k), other)), None)
+            if wider is not None:
+                found.append(f"{spot.tensor} {own} fits as {wider}: is an Unsqueeze missing?")
+    return " Or: ".join(found)
+
+
+def _swapped(shape: Shape, i: int, j: int) -> Shape:
+    return shape.with_dim(i, shape[j]).with_dim(j, shape[i])
+
+
+def _widened(shape: Shape, axis: int) -> Shape:
+    return Shape((*shape[:axis], Dim(1), *shape[axis:]))
+
+
+def _weight(a: Spot, b: Spot, analysis: Analysis) -> str:
+    """A stored tensor that another shape would make fit; of two, the one of lower rank (a bias, a scale)."""
+    x, y = _shapes(a, b, analysis)
+    sides = sorted(((b, y, a), (a, x, b)), key=lambda side: len(side[1]))
+    for spot, own, other in sides:
+        wanted = other.size(analysis)
+        if (
+            _stored(spot.tensor, analysis)
+            and wanted is not None
+            and not wanted.terms
+            and spot.axis is not None
+        ):
+            fitting = own.with_dim(spot.axis, wanted)
+            return f"{spot.tensor} would fit with shape {fitting}, or {other} is not meant to be {wanted}"
+    return ""
+
+
+def _projection(a: Spot, b: Spot, analysis: Analysis) -> str:
+    x, y = _shapes(a, b, analysis)
+    p, q = a.size(analysis), b.size(analysis)
+    if len(x) != len(y) or p is None or q is None:
+        return ""
+    return f"if these belong together, one of them is missing a layer between {p} and {q}"

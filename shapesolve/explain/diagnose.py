@@ -1,0 +1,218 @@
+"""All findings of an analysis, ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..expr import Dim
+from ..propagate.constraint import Constraint
+from .finding import Finding
+from .wording import guard_text
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+    from ..solve.contract.contract import Term
+
+_RANK = {"error": 0, "warning": 1, "info": 2}
+_NOTE_CODES = {"unknown-op": "SS101", "declared": "SS102", "open": "SS103", "default": "SS502"}
+_UNKNOWN_HELP = (
+    "register it: shapesolve.signature('OpType', 'N C -> N C', domain='your.domain') or @shapesolve.register"
+)
+_DECLARED_HELP = "the inferred size is used; correct the declaration, or remove it"
+_MAX_REASONS = 4
+#: operators whose shape argument exporters like to bake in
+_TARGETS = ("Reshape", "Expand")
+
+
+def diagnose(analysis: Analysis) -> tuple[Finding, ...]:
+    """Findings, errors first, then in graph order; equal ones once."""
+    found = dict.fromkeys(
+        [
+            *_merged(c.finding for c in analysis.conflicts),
+            *_dead_branches(analysis),
+            *_notes(analysis),
+            *_ambiguities(analysis),
+            *_specialised(analysis),
+            *_restricted(analysis),
+            *_assumed(analysis),
+        ]
+    )
+    return tuple(sorted(found, key=lambda f: _RANK[f.severity]))
+
+
+def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Conflicts of one node that say the same of different axes or operands, as one finding."""
+    groups: dict[tuple[str, str, str], Finding] = {}
+    for f in findings:
+        key = (f.code, f.title, f.node)
+        first = groups.get(key)
+        groups[key] = f if first is None else _joined(first, f)
+    yield from groups.values()
+
+
+def _joined(a: Finding, b: Finding) -> Finding:
+    return replace(
+        a,
+        nodes=tuple(dict.fromkeys((*a.nodes, *b.nodes))),
+        operands=tuple(dict.fromkeys((*a.operands, *b.operands))),
+        steps=tuple(dict.fromkeys((*a.steps, *b.steps))),
+        notes=tuple(dict.fromkeys((*a.notes, *b.notes))),
+        help=a.help or b.help,
+    )
+
+
+def _notes(analysis: Analysis) -> Iterator[Finding]:
+    helps = {"SS101": _UNKNOWN_HELP, "SS102": _DECLARED_HELP}
+    for note in analysis.walk.notes:
+        label = f"{note.prefix}{note.node.label}" if note.node else ""
+        op_type = note.node.op_type if note.node else ""
+        code = _NOTE_CODES[note.kind]
+        yield Finding(code, note.message, label, op_type, (label,), help=helps.get(code, ""))
+
+
+def _dead_branches(analysis: Analysis) -> Iterator[Finding]:
+    """Nodes inside a branch that cannot run: the model runs only where the branch is not taken."""
+    told = {node for conflict in analysis.conflicts for node in conflict.nodes}
+    for number, entry in enumerate(analysis.walk.log):
+        if entry.guard.is_true or not entry.cond.is_false:
+            continue
+        origin = analysis.constraints[number].origin
+        if origin.node not in told:
+            title = f"{origin.op_type} cannot run, so the branch around it must not be taken"
+            notes = (origin.rule, f"it is reached where {guard_text(entry.guard, analysis)}")
+            yield Finding("SS204", title, origin.node, origin.op_type, (origin.node,), notes=notes)
+
+
+def _ambiguities(analysis: Analysis) -> Iterator[Finding]:
+    for a in analysis.ambiguities:
+        left, right = a.pair
+        if not analysis.walk.poisoned.isdisjoint(left.free | right.free):
+            continue  # what follows from a node that cannot run is not worth a finding of its own
+        first = a.sites[0]
+        sites = len(a.sites)
+        where = "" if sites == 1 else f" at {sites} nodes, of which this is the first"
+        yield Finding(
+            "SS301",
+            f"broadcast of `{left}` against `{right}` is open{where}",
+            first,
+            nodes=tuple(a.sites),
+            notes=("one of these holds: " + ", ".join(str(c) for c in a.cases),),
+            help=f'--assume "{a.suggestion}" settles it' if a.suggestion else "",
+        )
+
+
+def _specialised(analysis: Analysis) -> Iterator[Finding]:
+    """Dims declared dynamic that the graph fixes: the most common export bug."""
+    if analysis.conflicts:
+        return
+    facts, symbols = analysis.facts, analysis.symbols
+    for name in symbols:
+        to: Dim | None = facts.substitution.get(name)
+        if to is None or name in analysis.walk.undeclared:
+            continue
+        causes = [analysis.constraints[i] for i in sorted(facts.why([name]))]
+        if any(c.role in ("user", "assumption") for c in causes) or not causes:
+            continue
+        to = facts.dim(symbols[name])
+        nodes = tuple(dict.fromkeys(c.origin.node for c in causes if c.origin.node))
+        first = causes[-1].origin
+        if not to.terms:
+            title = f"`{name}` is declared dynamic, but {to} is the only size that runs"
+            if not to.const:
+                title = f"`{name}` must be 0: the model runs on empty inputs only"
+            help_ = _fixed_help(causes[-1], name, to)
+            yield Finding(
+                "SS401", title, first.node, first.op_type, nodes, notes=_reasons(causes), help=help_
+            )
+        elif to.free <= symbols.keys():
+            title = f"`{name}` is declared as a dim of its own, but only {name} == {to} runs"
+            help_ = f"declare the dim as {to}"
+            yield Finding(
+                "SS402", title, first.node, first.op_type, nodes, notes=_reasons(causes), help=help_
+            )
+
+
+def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:
+    """What fixes a dim: the last conditions first, since they decide; the rest counted."""
+    told = list(
+        dict.fromkeys(f"{c.origin.node} needs {c.cond}: {c.origin.rule}" for c in causes if c.origin.node)
+    )
+    told.reverse()
+    rest = len(told) - _MAX_REASONS
+    return (*told[:_MAX_REASONS], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
+
+
+def _fixed_help(cause: Constraint, name: str, to: Dim) -> str:
+    if not to.const:
+        return f"{cause.origin.node} fails for every other size: look there first"
+    if cause.origin.op_type in _TARGETS:
+        return (
+            f"derive the target of {cause.origin.node} from Shape of its input, or declare `{name}` as {to}"
+        )
+    return f"declare `{name}` as {to}, or export again with another size of it, to see which constant follows the trace"
+
+
+def _restricted(analysis: Analysis) -> Iterator[Finding]:
+    """Dims declared dynamic of which the graph takes a range or multiples only."""
+    if analysis.conflicts or analysis.contract.impossible:
+        return
+    for term in analysis.contract:
+        told = _restriction(term)
+        if told is None or not term.nodes or (term.kind == "equality" and _is_settled(term, analysis)):
+            continue
+        baked = [c for c in term.constraints if c.origin.op_type in _TARGETS]
+        place = (baked or term.constraints)[0].origin
+        help_ = (
+            f"if the target of {place.node} was baked in at export, derive it from Shape of its input"
+            if baked
+            else ""
+        )
+        yield Finding("SS403", told, place.node, place.op_type, term.nodes, notes=_needs(term), help=help_)
+
+
+def _is_settled(term: Term, analysis: Analysis) -> bool:
+    """Is it an equality that a finding on one of its symbols tells already?"""
+    return any(s in analysis.facts.substitution for s in term.symbols)
+
+
+def _restriction(term: Term) -> str | None:
+    """The sentence for a contract term that a caller may not expect; None for plain lower bounds and equalities."""
+    names = ", ".join(f"`{s}`" for s in term.symbols)
+    if term.kind == "divisibility":
+        return f"{names} cannot take every size: {term.text} is needed"
+    if term.kind == "range" and len(term.symbols) == 1 and not _open_above(term):
+        return f"{names} cannot take every size: {term.text} is needed"
+    if term.kind in ("equality", "other") and len(term.symbols) > 1:
+        return f"{names} cannot be chosen freely: {term.text} is needed"
+    return None
+
+
+def _open_above(term: Term) -> bool:
+    (name,) = term.symbols
+    return term.cond.evaluate({name: 2**40}) is True
+
+
+def _needs(term: Term) -> tuple[str, ...]:
+    nodes = term.nodes
+    shown = ", ".join(nodes[:_MAX_REASONS]) + (
+        f" and {len(nodes) - _MAX_REASONS} more" if len(nodes) > _MAX_REASONS else ""
+    )
+    rules = dict.fromkeys(c.origin.rule for c in term.constraints if c.role == "requirement")
+    return tuple(f"{rule}: {shown}" for rule in list(rules)[:1])
+
+
+def _assumed(analysis: Analysis) -> Iterator[Finding]:
+    for name, value in analysis.bindings.items():
+        why = analysis.bindings.why(name)
+        if why.assumption:
+            nodes = tuple(dict.fromkeys(c.origin.node for c in why.constraints))
+            yield Finding(
+                "SS501",
+                f"`{name}` is {value}, assuming {why.assumption}",
+                nodes[0] if nodes else "",
+                why.constraints[0].origin.op_type if why.constraints else "",
+                nodes=nodes,
+                notes=tuple(f"{c.origin.node} needs {c.cond}: {c.origin.rule}" for c in why.constraints[:3]),
+            )

@@ -1,0 +1,102 @@
+"""Findings: what an analysis has to say about a model, as data. Text is made in `report`.
+
+Codes are stable: SS1xx what is not known, SS2xx what cannot run, SS3xx what is open, SS4xx what the graph fixes,
+SS5xx what was assumed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..propagate.constraint import Constraint
+
+Severity = Literal["error", "warning", "info"]
+
+#: code -> (severity, what it says in one line)
+CODES: dict[str, tuple[Severity, str]] = {
+    "SS101": ("warning", "an operator is not known"),
+    "SS102": ("warning", "a declared shape disagrees with the inferred one"),
+    "SS103": ("info", "a rule could not follow a node"),
+    "SS201": ("error", "the sizes of a node's inputs contradict each other"),
+    "SS202": ("error", "a node cannot run as it is written"),
+    "SS203": ("error", "a stated assumption contradicts the model"),
+    "SS204": ("warning", "a branch cannot run whatever the sizes are"),
+    "SS301": ("warning", "a broadcast of two sizes is open"),
+    "SS401": ("warning", "a dim declared dynamic has only one size that runs"),
+    "SS402": ("warning", "two dims declared as different names must be equal"),
+    "SS403": ("info", "a dim declared dynamic is restricted to a range or to multiples"),
+    "SS501": ("info", "a name was bound to a number under an assumption"),
+    "SS502": ("info", "the default of an input that may be overridden was taken for its value"),
+    "SS601": ("error", "PyTorch: a dim declared dynamic came out with one size"),
+    "SS602": ("error", "PyTorch: dims declared independent came out tied to each other"),
+    "SS603": ("error", "PyTorch: a dim declared dynamic came out restricted to some sizes"),
+    "SS604": ("error", "PyTorch: the declared range is wider than what runs"),
+    "SS605": ("warning", "PyTorch: the module limits a dim whose declaration states no limit"),
+    "SS606": ("warning", "PyTorch: a dim left to torch.export came out fixed, tied or restricted"),
+    "SS607": ("error", "PyTorch: torch.export refuses the module"),
+    "SS608": ("error", "PyTorch: the exporter cannot write the module as ONNX"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One link of a chain: what a node says of a tensor."""
+
+    node: str
+    op_type: str
+    tensor: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to tell: a stable code, where, what, why (``steps`` and ``notes``) and what to do (``help``)."""
+
+    code: str
+    title: str
+    node: str = ""
+    op_type: str = ""
+    nodes: tuple[str, ...] = ()
+    operands: tuple[tuple[str, str, str], ...] = ()
+    steps: tuple[Step, ...] = ()
+    notes: tuple[str, ...] = ()
+    help: str = ""
+
+    @property
+    def severity(self) -> Severity:
+        """``error``, ``warning`` or ``info``."""
+        return CODES[self.code][0]
+
+    def __str__(self) -> str:
+        where = f" at {self.node}" if self.node else ""
+        return f"{self.severity}[{self.code}]{where}: {self.title}"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Conditions that cannot hold together: a minimal core, the nodes that it names, and a message in words."""
+
+    core: tuple[Constraint, ...]
+    message: str
+    nodes: tuple[str, ...]
+    finding: Finding = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A requirement that some concrete input shapes break."""
+
+    text: str
+    message: str
+    nodes: tuple[str, ...]
+    constraint: Constraint | None = None
+
+    def __str__(self) -> str:
+        return self.message
+
+
+__all__ = ["CODES", "Conflict", "Finding", "Severity", "Step", "Violation"]

@@ -1,0 +1,211 @@
+"""Spots: the places that a condition of a node speaks of, as sizes or as elements of a tensor that the node reads as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ..expr import Cond, Dim
+from ..lower.records import Entry
+from ..model import Node
+from .trace import MAX_LINKS, Link, Tracer
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+#: inputs whose elements, not sizes, an operator works with
+_DATA_INPUTS: dict[str, frozenset[int]] = {
+    op_type: frozenset(positions)
+    for op_type, positions in {
+        "CenterCropPad": (1,),
+        "Col2Im": (1, 2),
+        "ConstantOfShape": (0,),
+        "CumSum": (1,),
+        "Expand": (1,),
+        "Gather": (1,),
+        "GatherElements": (1,),
+        "GatherND": (1,),
+        "MaxUnpool": (2,),
+        "OneHot": (0, 1),
+        "Pad": (1, 3),
+        "Range": (0, 1, 2),
+        "Reshape": (1,),
+        "Resize": (1, 2, 3),
+        "ScatterElements": (1,),
+        "ScatterND": (1,),
+        "Slice": (1, 2, 3, 4),
+        "Split": (1,),
+        "SplitToSequence": (1,),
+        "Squeeze": (1,),
+        "Tile": (1,),
+        "TopK": (1,),
+        "Unsqueeze": (1,),
+        "Upsample": (1,),
+    }.items()
+}
+_MAX_LISTED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A tensor and, where the condition speaks of one, an axis of it or (``data``) an element."""
+
+    tensor: str
+    axis: int | None
+    data: bool = False
+
+    def __str__(self) -> str:
+        return self.tensor if self.axis is None else f"{self.tensor}[{self.axis}]"
+
+    def size(self, analysis: Analysis) -> Dim | None:
+        """The size or element that stands there, when it is known."""
+        if self.axis is None:
+            return None
+        if self.data:
+            value = analysis.values.get(self.tensor)
+            elems = value.elems if value is not None else None
+            found = elems[self.axis] if elems is not None and 0 <= self.axis < len(elems) else None
+            return found if isinstance(found, Dim) else None
+        shape = analysis.shapes.get(self.tensor)
+        return shape[self.axis] if shape is not None and -len(shape) <= self.axis < len(shape) else None
+
+
+def spots_of(entry: Entry, analysis: Analysis) -> tuple[Spot, ...]:
+    """The spots of one stated condition."""
+    node = entry.node
+    if node is None:
+        return ()
+    data = _DATA_INPUTS.get(node.op_type, frozenset())
+    out = []
+    for i, axis in entry.places:
+        if i < len(node.inputs) and node.inputs[i]:
+            tensor = analysis.tracer.full_name(node.inputs[i], entry.prefix)
+            shape = analysis.shapes.get(tensor)
+            if axis is not None and axis < 0 and shape is not None and i not in data:
+                axis += len(shape)
+            out.append(Spot(tensor, axis, i in data))
+    return tuple(dict.fromkeys(out))
+
+
+def input_spots(node: Node, prefix: str, analysis: Analysis) -> tuple[Spot, ...]:
+    """All inputs of a node, as a whole."""
+    data = _DATA_INPUTS.get(node.op_type, frozenset())
+    return tuple(
+        Spot(analysis.tracer.full_name(name, prefix), None, i in data)
+        for i, name in enumerate(node.inputs)
+        if name
+    )
+
+
+def holding_text(tensor: str, analysis: Analysis) -> str:
+    """What a small tensor holds: ``[0, -1, 64]``, ``0 to 599``; empty when it is not known."""
+    value = analysis.values.get(tensor)
+    if value is None:
+        return ""
+    elems = value.elems
+    if elems is not None and len(elems) <= _MAX_LISTED and any(e is not None for e in elems):
+        listed = ", ".join("?" if e is None else str(e) for e in elems)
+        return listed if value.shape == () else f"[{listed}]"
+    lo, hi = value.bounds
+    if lo is not None and hi is not None and not any(isinstance(e, Cond) for e in elems or ()):
+        return str(lo) if lo is hi else f"{lo} to {hi}"
+    return ""
+
+
+class SpotTracer(Tracer):
+    """Follows a spot backwards: sizes as `Tracer` does, elements through the shape arithmetic that made them."""
+
+    def links(self, spot: Spot, *, to_inputs: bool = False) -> list[Link]:
+        """Links from the spot backwards; to the node that computes it, or (``to_inputs``) on to the inputs."""
+        if not spot.data:
+            return self.chain(spot.tensor, spot.axis, to_inputs=to_inputs)
+        size = spot.size(self.analysis)
+        value = self.analysis.values.get(spot.tensor)
+        elems = (
+            [size]
+            if size is not None
+            else list(value.elems or ())
+            if value is not None and spot.axis is None
+            else []
+        )
+        out: dict[Link, None] = {}
+        stack = [(spot.tensor, None, e) for e in reversed(elems) if isinstance(e, Dim)]
+        seen: set[tuple[str, int]] = set()
+        rest: list[tuple[str, int | None, Dim]] = list(stack)
+        while rest and len(out) < MAX_LINKS:
+            name, axis, dim = rest.pop()
+            if (name, id(dim)) in seen:
+                continue
+            seen.add((name, id(dim)))
+            link, sources = self._step(name, axis, dim)
+            out[link] = None
+            if link.kind == "passes" or (to_inputs and link.kind == "computes"):
+                rest += reversed(sources)
+        return list(out) or self._of_nodes(spot.tensor)
+
+    def labels(self, spot: Spot) -> tuple[str, ...]:
+        """Nodes between the spot and the inputs, nearest first."""
+        found = dict.fromkeys(self.nodes(self.links(spot, to_inputs=True)))
+        made = self.walk.producers.get(spot.tensor)
+        if made is not None:
+            found[f"{made[1]}{made[0].label}"] = None
+            if spot.data and (
+                len(found) == 1 or spot.axis is None
+            ):  # how many elements there are matters too
+                found.update(dict.fromkeys(self._feeding(spot.tensor)))
+        return tuple(found)
+
+    def rank_makers(self, spot: Spot) -> tuple[str, ...]:
+        """Nodes that decide the rank of a tensor: those that computed the shape argument of what made it."""
+        made = self.walk.producers.get(spot.tensor)
+        for _ in range(MAX_LINKS):
+            if made is None:
+                return ()
+            node, prefix = made
+            data = [s for s in input_spots(node, prefix, self.analysis) if s.data]
+            if data:
+                labels = [f"{prefix}{node.label}", *(n for s in data for n in self._feeding(s.tensor))]
+                return tuple(dict.fromkeys(labels))
+            made = self.walk.producers.get(self.full_name(next(filter(None, node.inputs), ""), prefix))
+        return ()
+
+    def owners(self, prefix: str) -> tuple[str, ...]:
+        """The nodes whose subgraphs or bodies a scope is in, the inner one first."""
+        found = []
+        while prefix:
+            inside, prefix = prefix.rstrip("/"), ""
+            for label in (inside, inside.rpartition("/")[0]):
+                if label in self.scopes:
+                    found.append(label)
+                    prefix = self.scopes[label]
+                    break
+        return tuple(found)
+
+    @cached_property
+    def scopes(self) -> dict[str, str]:
+        """Label of every node -> the scope that it is in."""
+        return {f"{prefix}{node.label}": prefix for node, prefix in self.walk.producers.values()}
+
+    def behind(self, entry: Entry) -> tuple[str, ...]:
+        """Nodes behind all sides of a condition; of a rule that speaks of one tensor only, behind all that its node reads."""
+        spots = spots_of(entry, self.analysis)
+        if len({s.tensor for s in spots}) < 2 and entry.node is not None:
+            spots = (*spots, *input_spots(entry.node, entry.prefix, self.analysis))
+        labels = [label for spot in spots for label in reversed(self.labels(spot))]
+        return tuple(dict.fromkeys((*self.owners(entry.prefix), *labels)))
+
+    def _feeding(self, tensor: str) -> list[str]:
+        labels: dict[str, None] = {}
+        stack, seen = [tensor], {tensor}
+        while stack and len(labels) < MAX_LINKS:
+            made = self.walk.producers.get(stack.pop())
+            if made is not None:
+                node, prefix = made
+                labels[f"{prefix}{node.label}"] = None
+                if node.op_type in ("Shape", "Size"):
+                    continue  # from here on sizes are followed, not data
+                names = [self.full_name(n, prefix) for n in node.inputs if n]
+                stack += [n for n in names if n not in seen]
+                seen.update(names)
+        return list(labels)

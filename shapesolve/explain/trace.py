@@ -1,0 +1,133 @@
+"""Where a dim comes from: the chain of nodes from inputs and initializers to a tensor's axis.
+
+A dim is followed backwards through the tensors that carry it, as a size or as an element of shape arithmetic. A node that
+passes it on unchanged is a link; a node that computes it is a source, and the dims that it is computed from are
+followed in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..expr import Dim, Shape
+from ..model import Node
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+MAX_LINKS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A tensor that carries a dim: ``kind`` is ``input``, ``initializer``, ``passes`` (unchanged) or ``computes``."""
+
+    kind: str
+    tensor: str
+    axis: int | None
+    dim: Dim
+    node: Node | None = None
+    prefix: str = ""
+
+    @property
+    def label(self) -> str:
+        """The node's label with its scope; empty for inputs and initializers."""
+        return f"{self.prefix}{self.node.label}" if self.node is not None else ""
+
+
+class Tracer:
+    """Follows dims backwards through one analysis."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.walk = analysis.walk
+
+    def chain(self, tensor: str, axis: int | None, *, to_inputs: bool = False) -> list[Link]:
+        """Links from a tensor's axis backwards; to the node that computes the dim, or (``to_inputs``) on to the inputs."""
+        shape = self._shape(tensor)
+        if shape is None:
+            return self._of_nodes(tensor)
+        axes = range(len(shape)) if axis is None else [axis if axis >= 0 else axis + len(shape)]
+        out: dict[Link, None] = {}
+        stack: list[tuple[str, int | None, Dim]] = [
+            (tensor, a, shape[a]) for a in reversed(axes) if 0 <= a < len(shape)
+        ]
+        seen: set[tuple[str, int]] = set()
+        while stack and len(out) < MAX_LINKS:
+            name, at, dim = stack.pop()
+            if (name, id(dim)) in seen:
+                continue
+            seen.add((name, id(dim)))
+            link, sources = self._step(name, at, dim)
+            out[link] = None
+            if link.kind == "passes" or (to_inputs and link.kind == "computes"):
+                stack += reversed(sources)
+        return list(out)
+
+    def nodes(self, links: Iterable[Link]) -> tuple[str, ...]:
+        """Labels of the nodes on a chain, nearest first, once each."""
+        return tuple(dict.fromkeys(link.label for link in links if link.node is not None))
+
+    def _of_nodes(self, tensor: str) -> list[Link]:
+        made = self.walk.producers.get(tensor)
+        return [Link("computes", tensor, None, Dim(0), *made)] if made else []
+
+    def _shape(self, tensor: str) -> Shape | None:
+        return self.analysis.shapes.get(tensor)
+
+    def _step(
+        self, tensor: str, axis: int | None, dim: Dim
+    ) -> tuple[Link, list[tuple[str, int | None, Dim]]]:
+        made = self.walk.producers.get(tensor)
+        while made is None and tensor in self.walk.aliases:
+            tensor = self.full_name(*self.walk.aliases[tensor])
+            made = self.walk.producers.get(tensor)
+        if made is None:
+            kind = "input" if tensor in self.analysis.inputs else "initializer"
+            return Link(kind, tensor, axis, dim), []
+        node, prefix = made
+        names = [self.full_name(name, prefix) for name in node.inputs if name]
+        carriers = [c for name in names for c in self._carries(name, axis, dim, tensor)]
+        if carriers:
+            best = min(carriers, key=lambda c: c[0])
+            return Link("passes", tensor, axis, dim, node, prefix), [best[1]]
+        return Link("computes", tensor, axis, dim, node, prefix), self._ingredients(names, dim)
+
+    def _carries(
+        self, name: str, axis: int | None, dim: Dim, result: str
+    ) -> list[tuple[tuple[int, ...], tuple[str, int | None, Dim]]]:
+        """Where tensor `name` carries `dim`, ranked: computed before stored, sizes before elements, near axes first."""
+        out: list[tuple[tuple[int, ...], tuple[str, int | None, Dim]]] = []
+        stored = int(name not in self.walk.producers and name not in self.analysis.inputs)
+        shape, whole = self._shape(name), self._shape(result)
+        for i, d in enumerate(shape or ()):
+            if d is dim:
+                far = 0
+                if axis is not None and whole is not None and shape is not None:
+                    far = min(abs(i - axis), abs((i - len(shape)) - (axis - len(whole))))
+                out.append(((0, far, stored), (name, i, d)))
+        value = self.analysis.values.get(name)
+        if value is not None and value.elems is not None and any(e is dim for e in value.elems):
+            out.append(((1, 0, stored), (name, None, dim)))
+        return out
+
+    def _ingredients(self, names: list[str], dim: Dim) -> list[tuple[str, int | None, Dim]]:
+        """Dims of the inputs that a computed dim may be made of: those that share a symbol, else all changed sizes."""
+        out: list[tuple[str, int | None, Dim]] = []
+        for name in names:
+            if name not in self.walk.producers and name not in self.analysis.inputs:
+                continue
+            for i, d in enumerate(self._shape(name) or ()):
+                if not d.free.isdisjoint(dim.free) or (not dim.free and not d.free):
+                    out.append((name, i, d))
+            value = self.analysis.values.get(name)
+            for e in (value.elems or ()) if value is not None else ():
+                if isinstance(e, Dim) and not e.free.isdisjoint(dim.free):
+                    out.append((name, None, e))
+        return out
+
+    def full_name(self, name: str, prefix: str) -> str:
+        """The tensor that `name` means inside scope `prefix`."""
+        return self.walk.full_name(name, prefix)

@@ -1,0 +1,246 @@
+"""The one place where facts about a conflict become sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from ..expr import Cond, Dim
+from ..lower.records import Entry
+from ..lower.types import Tensor
+from ..model import Node
+from ..propagate.constraint import Constraint, Site
+from .finding import Step
+from .operands import Spot, holding_text, spots_of
+from .trace import Link
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+#: what an operator cannot do: operator, words of the rule that was broken ("" for any), what follows the operator's name
+_TITLES: tuple[tuple[frozenset[str], str, str], ...] = tuple(
+    (frozenset(ops.split()), words, title)
+    for ops, words, title in (
+        ("Gemm", "added term", "cannot add its bias to this product"),
+        (
+            "MatMul Gemm FusedMatMul MatMulInteger QLinearMatMul MatMulNBits",
+            "",
+            "cannot multiply these shapes",
+        ),
+        ("Concat", "", "cannot join these shapes"),
+        ("Reshape", "", "cannot give its input this shape"),
+        (
+            "Conv ConvTranspose ConvInteger QLinearConv",
+            "channel",
+            "has a weight for another number of channels",
+        ),
+        ("Conv ConvTranspose ConvInteger QLinearConv", "fit", "cannot place its kernel on this input"),
+        ("MaxPool AveragePool LpPool", "fit", "cannot place its window on this input"),
+        ("Expand", "", "cannot expand its input to this shape"),
+        ("Gather GatherND GatherElements ScatterND ScatterElements", "", "reads outside of its table"),
+        ("Split SplitToSequence", "", "cannot split its input into these parts"),
+        ("Slice", "", "cannot slice this input"),
+        ("Einsum", "", "cannot combine these shapes"),
+        ("BatchNormalization InstanceNormalization", "", "has parameters for another number of channels"),
+        (
+            "LayerNormalization GroupNormalization RMSNormalization",
+            "",
+            "has parameters that do not fit its input",
+        ),
+        ("LSTM GRU RNN", "", "has weights that do not fit together"),
+        ("Pad", "crop", "crops more than there is"),
+        ("Squeeze", "", "cannot remove an axis whose size is not 1"),
+        ("TopK", "at most", "asks for more elements than there are"),
+        ("DepthToSpace SpaceToDepth", "", "cannot rearrange these sizes"),
+        ("Tile", "", "cannot repeat this input"),
+    )
+)
+_MAX_ATTRIBUTES = 6
+_MAX_ELEMENTS_SHOWN = 6
+_MAX_MADE_OF = 2
+
+
+def title_of(op_type: str, rule: str) -> str:
+    """What is wrong, in one line."""
+    for ops, words, title in _TITLES:
+        if op_type in ops and words in rule:
+            return f"{op_type} {title}"
+    if "broadcast" in rule:
+        return f"{op_type} cannot broadcast these shapes"
+    return f"{op_type} cannot run on these shapes" if op_type else "these conditions contradict each other"
+
+
+def attributes_text(node: Node) -> tuple[str, ...]:
+    """A note with the node's short attributes: numbers and words that a reader would look up next."""
+    told = []
+    for name, value in node.attributes.items():
+        if isinstance(value, (int, str)) and len(str(value)) <= 40:
+            told.append(f"{name} = {value}")
+        elif (
+            isinstance(value, tuple)
+            and len(value) <= _MAX_ELEMENTS_SHOWN
+            and all(isinstance(v, int) for v in value)
+        ):
+            told.append(f"{name} = [{', '.join(map(str, value))}]")
+    return (f"with {', '.join(told[:_MAX_ATTRIBUTES])}",) if told else ()
+
+
+def shape_text(tensor: str, analysis: Analysis) -> str:
+    """``name [shape]`` for a sentence."""
+    shape = analysis.shapes.get(tensor)
+    return f"{tensor} {shape}" if shape is not None else f"{tensor} of unknown rank"
+
+
+def operand_row(tensor: str, analysis: Analysis, data: bool = False) -> tuple[str, str, str]:
+    """A side of a conflict: its name, its shape, where it comes from (and what it holds, when that is what counts)."""
+    shape = analysis.shapes.get(tensor)
+    holds = holding_text(tensor, analysis) if data else ""
+    origin = origin_text(tensor, analysis) + (f", holds {holds}" if holds else "")
+    return tensor, str(shape) if shape is not None else "of unknown rank", origin
+
+
+def origin_text(tensor: str, analysis: Analysis) -> str:
+    """Where a tensor comes from: an input, an initializer, or a node."""
+    made = analysis.walk.producers.get(tensor)
+    if made is not None:
+        return f"from {made[1]}{made[0].label}"
+    if tensor in analysis.inputs:
+        return "an input of the model"
+    alias = analysis.walk.aliases.get(tensor)
+    return "an initializer" if alias is None else f"given as {alias[0]}"
+
+
+def chain_step(spot: Spot, links: Sequence[Link], analysis: Analysis) -> Step:
+    """What a chain says of the size at its end: where it was first made, and through which nodes it came."""
+    source = links[-1]
+    size = spot.size(analysis)
+    text = f"{spot} is {source.dim if size is None else size}: {_source_text(source, analysis)}"
+    through = [link for link in links[:-1] if link.node is not None]
+    if len(through) == 1:
+        text += f", passed on by {through[0].label}"
+    elif through:
+        text += f", passed on by {len(through)} nodes from {through[-1].label} to {through[0].label}"
+    op_type = source.node.op_type if source.node is not None else ""
+    return Step(source.label, op_type, source.tensor, text)
+
+
+def declared_dim(link: Link, analysis: Analysis) -> Dim | None:
+    """What the model declares where a chain ends at one of its inputs."""
+    known = analysis.inputs.get(link.tensor) if link.kind == "input" else None
+    shape = known.shape if isinstance(known, Tensor) else None
+    return (
+        shape[link.axis] if shape is not None and link.axis is not None and link.axis < len(shape) else None
+    )
+
+
+def _source_text(source: Link, analysis: Analysis) -> str:
+    holds = holding_text(source.tensor, analysis) if source.axis is None else ""
+    if source.kind in ("input", "initializer"):
+        if holds:
+            return f"{source.kind} {source.tensor} holds {holds}"
+        declared = declared_dim(source, analysis)
+        if declared is not None and declared is not source.dim:
+            return f"input {source.tensor} is declared {analysis.inputs[source.tensor].shape}, and {declared} is {source.dim}"  # type: ignore[union-attr]
+        return f"{source.kind} {source.tensor} has shape {analysis.shapes.get(source.tensor)}"
+    if source.node is not None and source.node.op_type == "Constant":
+        return (
+            f"the constant {source.label} holds {holds}" if holds else f"it is in the constant {source.label}"
+        )
+    if source.axis is None:
+        return f"{source.label} computes {holds}" if holds else f"{source.label} computes it"
+    return f"{source.label} makes {shape_text(source.tensor, analysis)}{_made_of(source, analysis)}"
+
+
+def _made_of(source: Link, analysis: Analysis) -> str:
+    """``from x [batch, seq, 768]``: what a node that computes a size was given."""
+    assert source.node is not None
+    names = [analysis.tracer.full_name(n, source.prefix) for n in source.node.inputs if n]
+    known = [n for n in dict.fromkeys(names) if n in analysis.shapes and len(analysis.shapes[n]) > 0]
+    told = [_given(n, source.node, i, analysis) for i, n in enumerate(known[:_MAX_MADE_OF])]
+    return f" from {' and '.join(told)}" if told else ""
+
+
+def _given(tensor: str, node: Node, position: int, analysis: Analysis) -> str:
+    holds = (
+        holding_text(tensor, analysis) if position and node.op_type in ("Reshape", "Expand", "Tile") else ""
+    )
+    return f"{tensor} = {holds}" if holds else shape_text(tensor, analysis)
+
+
+def need_text(constraint: Constraint, entry: Entry, analysis: Analysis) -> str:
+    """What one constraint says, as a sentence without its end."""
+    origin = constraint.origin
+    if constraint.role == "user":
+        return f"{constraint.cond} was stated as an assumption"
+    if constraint.role == "assumption":
+        return f"{constraint.cond} is assumed: {origin.rule}"
+    if not origin.node:
+        return f"{constraint.cond}: {origin.rule}"
+    where = "" if entry.guard.is_true else f" where {guard_text(entry.guard, analysis)}"
+    if constraint.cond.is_false:
+        facts = [t for s in spots_of(entry, analysis) if (t := _fact(s, entry, analysis))]
+        told = f"{origin.rule} must hold" if _is_formula(origin.rule) else origin.rule
+        return f"{origin.node}{where}: {told}" + (f", but {_joined(facts)}" if facts else "")
+    needs = "needs" if constraint.role == "requirement" else "gives"
+    return f"{origin.node} {needs} {constraint.cond}{where}: {origin.rule}"
+
+
+def guard_text(guard: Cond, analysis: Analysis) -> str:
+    """A path condition, with what its generated names stand for."""
+    reasons = analysis.walk.reasons
+    named = [f"{n}: {reasons[n]}" for n in sorted(guard.free) if n in reasons]
+    return f"{guard} ({', '.join(named)})" if named else str(guard)
+
+
+def _is_formula(rule: str) -> bool:
+    return any(sign in rule for sign in ("==", ">=", "<=", " % "))
+
+
+def _fact(spot: Spot, entry: Entry, analysis: Analysis) -> str:
+    size = spot.size(analysis)
+    if size is not None:
+        return f"{spot} is {size}"
+    holds = holding_text(spot.tensor, analysis) if spot.data else ""
+    if holds:
+        return f"{spot.tensor} holds {holds}"
+    if spot.axis is not None:
+        return ""
+    shape = analysis.shapes.get(spot.tensor)
+    if shape is None:
+        return ""
+    if entry.node is not None and entry.node.op_type == "Reshape" and all(not d.terms for d in shape):
+        return f"{spot.tensor} {shape} has {prod(d.const for d in shape)} elements"
+    return f"{spot.tensor} is {shape}"
+
+
+def _joined(facts: Sequence[str]) -> str:
+    return f"{', '.join(facts[:-1])} and {facts[-1]}" if len(facts) > 1 else facts[0]
+
+
+def violation_text(constraint: Constraint, sizes: Mapping[str, int], analysis: Analysis) -> str:
+    """A requirement that concrete sizes break: what it needs, what it gets, who needs it."""
+    cond, origin = constraint.cond, constraint.origin
+    used = ", ".join(f"{n} = {sizes[n]}" for n in sorted(cond.free) if n in sizes)
+    what = str(cond) if not cond.is_false else "this branch cannot run"
+    text = f"{what} does not hold for {used}" if used else f"{what} does not hold"
+    if origin.node:
+        seen = [_at_sizes(s, sizes, analysis) for s in _tensors(origin.sites)]
+        text += f"; {origin.node} ({origin.rule})"
+        if seen:
+            text += f" would get {' and '.join(seen)}"
+    elif constraint.role == "user":
+        text += " (stated as an assumption)"
+    return text
+
+
+def _tensors(sites: Iterable[Site]) -> list[str]:
+    return list(dict.fromkeys(s.tensor for s in sites))
+
+
+def _at_sizes(tensor: str, sizes: Mapping[str, int], analysis: Analysis) -> str:
+    shape = analysis.shapes.get(tensor)
+    if shape is None:
+        return tensor
+    dims: list[tuple[int | None, Dim]] = [(d.evaluate(sizes), d) for d in shape]
+    return f"{tensor} [{', '.join(str(s) if s is not None else str(d) for s, d in dims)}]"

@@ -1,0 +1,88 @@
+"""Canonical integer expressions, conditions and shapes. Depends on nothing of ours."""
+
+from .atom import Atom
+from .cond import (
+    FALSE,
+    TRUE,
+    Cond,
+    all_of,
+    any_of,
+    divides,
+    eq,
+    ge,
+    gt,
+    implies,
+    le,
+    lt,
+    ne,
+    solve_for_symbol,
+    truth,
+)
+from .core import (
+    ONE,
+    ZERO,
+    Dim,
+    IntoDim,
+    as_dim,
+    constant,
+    of_atom,
+    product,
+    symbol,
+    total,
+)
+from .division import ceil_div, exact_quotient, floor_div, trunc_div
+from .limits import DimTooLarge
+from .minmax import absolute, broadcast, ite, maximum, minimum, never_one, pos, sign
+from .parse import DimSyntaxError, parse_cond, parse_dim
+from .shape import Shape, broadcast_dim, broadcast_shapes
+from .substitution import Substitution, rebuild
+
+__all__ = [
+    "FALSE",
+    "ONE",
+    "TRUE",
+    "ZERO",
+    "Atom",
+    "Cond",
+    "Dim",
+    "DimSyntaxError",
+    "DimTooLarge",
+    "IntoDim",
+    "Shape",
+    "Substitution",
+    "absolute",
+    "all_of",
+    "any_of",
+    "as_dim",
+    "broadcast",
+    "broadcast_dim",
+    "broadcast_shapes",
+    "ceil_div",
+    "constant",
+    "divides",
+    "eq",
+    "exact_quotient",
+    "floor_div",
+    "ge",
+    "gt",
+    "implies",
+    "ite",
+    "le",
+    "lt",
+    "maximum",
+    "minimum",
+    "ne",
+    "never_one",
+    "of_atom",
+    "parse_cond",
+    "parse_dim",
+    "pos",
+    "product",
+    "rebuild",
+    "sign",
+    "solve_for_symbol",
+    "symbol",
+    "total",
+    "trunc_div",
+    "truth",
+]

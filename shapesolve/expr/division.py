@@ -1,0 +1,266 @@
+"""Floor division in canonical form; every rule is exact over the integers.
+
+Undefined where the divisor is 0: a rule may then give anything, since no accepted model divides by zero.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from .atom import Atom, make_atom
+from .core import ONE, ZERO, Dim, Monomial, constant, from_terms, make_dim, of_atom
+
+_MEMO: dict[tuple[Dim, Dim], Dim] = {}
+_MEMO_CAP = 50_000
+
+
+def floor_div(n: Dim, d: Dim) -> Dim:
+    """``n // d`` (rounding down). A constant zero divisor raises `ZeroDivisionError`."""
+    found = _MEMO.get((n, d))
+    if found is None:
+        found = _by_constant(n, d.const) if not d.terms else _by_dim(n, d)
+        if len(_MEMO) >= _MEMO_CAP:
+            _MEMO.clear()
+        _MEMO[n, d] = found
+    return found
+
+
+def ceil_div(n: Dim, d: Dim) -> Dim:
+    """``n / d`` rounded up: for a positive constant ``(n + d - 1) // d``, else ``-((-n) // d)``."""
+    if d.value is not None and d.const > 0:
+        return floor_div(n + (d.const - 1), d)
+    return -floor_div(-n, d)
+
+
+def trunc_div(n: Dim, d: Dim) -> Dim:
+    """``n / d`` rounded toward zero, as C and ONNX's integer Div do."""
+    from .minmax import pos, sign
+
+    if d.hi is not None and d.hi < 0:
+        return -trunc_div(n, -d)
+    if d.lo is not None and d.lo >= 0:
+        if n.lo is not None and n.lo >= 0:
+            return floor_div(n, d)
+        return floor_div(pos(n), d) - floor_div(pos(-n), d)
+    size = floor_div(pos(n) + pos(-n), pos(d) + pos(-d))
+    return size * sign(n) * sign(d)
+
+
+def _by_constant(n: Dim, k: int) -> Dim:
+    if k == 0:
+        raise ZeroDivisionError(f"({n}) // 0")
+    if k < 0:
+        n, k = -n, -k
+    if k == 1:
+        return n
+    if not n.terms:
+        return constant(n.const // k)
+    lo, hi = n.bounds()
+    if lo is not None and hi is not None and lo // k == hi // k:
+        return constant(lo // k)
+    if all(c < 0 for _, c in n.terms):  # floor(-x/k) = -ceil(x/k)
+        return -_by_constant(-n + (k - 1), k)
+    whole: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    g = k
+    for mono, c in n.terms:
+        q, r = divmod(c, k)
+        if 2 * r > k:  # the residue nearest to zero: (L - W)//160 stays as it is, x - 3*x//4 is ceil(x/4)
+            q, r = q + 1, r - k
+        if q:
+            whole[mono] = q
+        if r:
+            rest[mono] = r
+            g = gcd(g, r)
+    if rest and all(c < 0 for c in rest.values()):
+        return from_terms(whole, 0) - _by_constant(-from_terms(rest, n.const) + (k - 1), k)
+    e = from_terms(whole, n.const // k)
+    if not rest:
+        return e
+    k //= g
+    r_const = (n.const % (k * g)) // g
+    left = from_terms({m: c // g for m, c in rest.items()}, r_const)
+    if k == 1:
+        return e + left
+    return e + _irreducible(left, k)
+
+
+def _irreducible(r: Dim, k: int) -> Dim:
+    """``r // k`` where nothing can be split off."""
+    quotients = [m[0] for m, _ in r.terms if len(m) == 1 and _constant_quotient(m[0])]
+    for q in quotients:  # c*n + rest = c*(n % m) + (rest + c*m*(n//m)), and n % m is small
+        n, m = q.args
+        c = multiple_in(r, n)
+        if c:
+            small = (n - of_atom(q).scale(m.const)).scale(c)
+            whole = exact_quotient(r - small, constant(k))
+            lo, hi = small.bounds()
+            if whole is not None and lo is not None and hi is not None and lo // k == hi // k:
+                return whole + constant(lo // k)
+    inner = [q for q in quotients if ((q,), 1) in r.terms]
+    if len(inner) == 1:  # (x//a + c) // k = (x + a*c) // (a*k)
+        x, a = inner[0].args
+        return _by_constant(x + (r - of_atom(inner[0])).scale(a.const), a.const * k)
+    if len(r.terms) == 1 and 0 <= r.const < k:
+        mono, c = r.terms[0]
+        if c == 1 and len(mono) == 1 and mono[0].kind == "pos":  # pos(y) // k = pos(y // k)
+            from .minmax import pos
+
+            return pos(_by_constant(mono[0].args[0] + r.const, k))
+    return of_atom(make_atom("//", r, constant(k)))
+
+
+def multiple_in(n: Dim, base: Dim) -> int:
+    """The integer c with which ``c*base`` occurs in n, constants aside (0 when it does not)."""
+    table = dict(n.terms)
+    found: int | None = None
+    for mono, b in base.terms:
+        c = table.get(mono, 0)
+        if c % b:
+            return 0
+        c //= b
+        if found is None:
+            found = c
+        elif found != c:
+            return 0
+    return found or 0
+
+
+def _constant_quotient(atom: Atom) -> bool:
+    return atom.kind == "//" and not atom.args[1].terms
+
+
+def _by_dim(n: Dim, d: Dim) -> Dim:
+    if not n.terms and n.const == 0:
+        return ZERO
+    if n is d:
+        return ONE
+    exact = exact_quotient(n, d)
+    if exact is not None:
+        return exact
+    if len(d.terms) == 1 and d.const == 0:
+        return _by_monomial(n, d)
+    n, d = _cancel(n, d)
+    return _opaque(n, d)
+
+
+def _by_monomial(n: Dim, d: Dim) -> Dim:
+    ((dm, dc),) = d.terms
+    if dc < 0:
+        return _by_dim(-n, -d)
+    whole: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    const = 0
+    for mono, c in n.terms:
+        left = _without(mono, dm)
+        q, r = divmod(c, dc) if left is not None else (0, c)
+        if left is not None and q:
+            if left:
+                whole[left] = whole.get(left, 0) + q
+            else:
+                const += q
+        if r:
+            rest[mono] = r
+    e = from_terms(whole, const)
+    if whole or const:
+        return e + floor_div(from_terms(rest, n.const), d)
+    n, d2 = _cancel(n, d)
+    if d2 is not d:
+        return floor_div(n, d2)
+    return _opaque(n, d)
+
+
+def _opaque(n: Dim, d: Dim) -> Dim:
+    if not d.terms:
+        return _by_constant(n, d.const)
+    atom = n.atom
+    if atom is not None and atom.kind == "//" and d.lo is not None and d.lo >= 0:
+        return floor_div(atom.args[0], atom.args[1] * d)  # (x//a)//b = x//(a*b)
+    lo = n.lo
+    if lo is not None and lo >= 0:
+        gap = (d - n).lo
+        if gap is not None and gap >= 1:
+            return ZERO
+    return of_atom(make_atom("//", n, d))
+
+
+def _cancel(n: Dim, d: Dim) -> tuple[Dim, Dim]:
+    """Both divided by their common content and monomial factor."""
+    g = gcd(d.const, n.const, *(c for _, c in n.terms), *(c for _, c in d.terms))
+    if not n.const and not d.const and n.terms:
+        common = n.terms[0][0]
+        for mono, _ in (*n.terms[1:], *d.terms):
+            common = shared(common, mono)
+            if not common:
+                break
+        if common:
+            n, d = _strip(n, common), _strip(d, common)
+    if g > 1:
+        n, d = _shrink(n, g), _shrink(d, g)
+    return n, d
+
+
+def _shrink(p: Dim, g: int) -> Dim:
+    return make_dim(tuple((m, c // g) for m, c in p.terms), p.const // g)
+
+
+def _strip(p: Dim, common: Monomial) -> Dim:
+    table: dict[Monomial, int] = {}
+    const = 0
+    for mono, c in p.terms:
+        left = _without(mono, common)
+        if left:
+            table[left] = c
+        else:
+            const = c
+    return from_terms(table, const)
+
+
+def shared(a: Monomial, b: Monomial) -> Monomial:
+    """The factors that two monomials have in common."""
+    pool = list(b)
+    out = []
+    for atom in a:
+        if atom in pool:
+            pool.remove(atom)
+            out.append(atom)
+    return tuple(out)
+
+
+def _without(mono: Monomial, factor: Monomial) -> Monomial | None:
+    """``mono / factor`` when it divides, else None."""
+    pool = list(mono)
+    for atom in factor:
+        if atom not in pool:
+            return None
+        pool.remove(atom)
+    return tuple(pool)
+
+
+def exact_quotient(n: Dim, d: Dim) -> Dim | None:
+    """The polynomial q with ``n == q*d`` when there is one (long division by leading terms)."""
+    if not d.terms:
+        k = d.const
+        if k == 0 or n.const % k or any(c % k for _, c in n.terms):
+            return None
+        return make_dim(tuple((m, c // k) for m, c in n.terms), n.const // k)
+    lead, lc = d.terms[0]
+    if len(d.terms) == 1 and not d.const and (n.const or len(n.terms) > 64):
+        return None
+    table: dict[Monomial, int] = {}
+    const = 0
+    left = n
+    for _ in range(64):
+        if not left.terms:
+            return from_terms(table, const) if not left.const else None
+        mono, c = left.terms[0]
+        part = _without(mono, lead)
+        if part is None or c % lc:
+            return None
+        if part:
+            table[part] = table.get(part, 0) + c // lc
+            left = left - make_dim(((part, c // lc),), 0) * d
+        else:
+            const += c // lc
+            left = left - d.scale(c // lc)
+    return None

@@ -1,0 +1,196 @@
+"""What reads easily: linear relations, remainders by constants, choices of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import permutations
+from math import prod
+from typing import Literal
+
+from . import Atom, Cond, Dim, constant, eq, ge, of_atom, product, symbol, total
+from .core import make_dim
+
+Kind = Literal["equality", "range", "divisibility", "alternative", "other", "nonempty"]
+#: the order in which terms are read out
+KINDS: tuple[Kind, ...] = ("equality", "range", "divisibility", "alternative", "other", "nonempty")
+
+
+def kind_of(cond: Cond) -> Kind:
+    """How a condition reads."""
+    if cond.kind == "or":
+        return "alternative"
+    if cond.kind == "and":
+        kinds = {kind_of(c) for c in cond.args}
+        return (
+            "range"
+            if kinds == {"range"}
+            else "divisibility"
+            if kinds <= {"range", "divisibility"}
+            else "other"
+        )
+    if not cond.args:
+        return "other"
+    d = cond.args[0]
+    plain = all(a.kind == "sym" for mono, _ in d.terms for a in mono)
+    if cond.kind == "==":
+        return "equality" if plain else "divisibility" if is_divisibility(cond) else "other"
+    if is_remainder_bound(cond):
+        return "divisibility"
+    if cond.kind == ">=" and plain:
+        lone = len(d.terms) == 1 and d.terms[0][1] == 1 and len(d.terms[0][0]) == 1
+        return "nonempty" if lone and d.const == -1 else "range"
+    return "other"
+
+
+def is_divisibility(cond: Cond) -> bool:
+    """Does it say that a remainder by a constant has one value?"""
+    if cond.kind != "==":
+        return False
+    quotients = [(mono, c) for mono, c in cond.args[0].terms if any(a.kind != "sym" for a in mono)]
+    if len(quotients) != 1 or len(quotients[0][0]) != 1 or quotients[0][0][0].kind != "//":
+        return False
+    (atom,), c = quotients[0]
+    numerator, divisor = atom.args
+    rest = cond.args[0].scale(-1 if c > 0 else 1) - numerator
+    return divisor.value == abs(c) and all(m == (atom,) for m, _ in rest.terms)
+
+
+def is_remainder_bound(cond: Cond) -> bool:
+    """Does it bound a remainder by a constant: ``H % 32 <= 3``?"""
+    if cond.kind != ">=":
+        return False
+    d = cond.args[0]
+    quotients = [(mono[0], c) for mono, c in d.terms if len(mono) == 1 and mono[0].kind == "//"]
+    if len(quotients) != 1:
+        return False
+    ((atom, c),) = quotients
+    n, k = atom.args
+    if k.terms or abs(c) != k.const or not _is_linear(n):
+        return False
+    return (d - (n - of_atom(atom).scale(k.const)).scale(-c // k.const)).value is not None
+
+
+def sides_of(difference: Dim) -> tuple[Dim, Dim]:
+    """The two sides of a relation of `difference` with 0, each with positive terms."""
+    left = make_dim(tuple(t for t in difference.terms if t[1] > 0), max(difference.const, 0))
+    right = make_dim(tuple((m, -c) for m, c in difference.terms if c < 0), max(-difference.const, 0))
+    return left, right
+
+
+def common_factor(d: Dim) -> list[Atom]:
+    """Atoms that every term has as a factor, with repetition."""
+    common = list(d.terms[0][0])
+    for mono, _ in d.terms[1:]:
+        pool = list(mono)
+        kept = []
+        for atom in common:
+            if atom in pool:
+                pool.remove(atom)
+                kept.append(atom)
+        common = kept
+    return common
+
+
+def without(d: Dim, factors: Sequence[Atom]) -> Dim:
+    """`d` divided by some factors that every term has."""
+    parts = []
+    for mono, c in d.terms:
+        left = list(mono)
+        for atom in factors:
+            left.remove(atom)
+        parts.append(product(of_atom(a) for a in left).scale(c))
+    return total(parts)
+
+
+def sized(name: str) -> Dim:
+    """The symbol of a name: a size, or (``_v``) any integer."""
+    return symbol(name, None if name.startswith("_v") else 0)
+
+
+Bound = tuple[Dim, frozenset[int]]
+
+
+def bounds_on(x: Dim, conds: Mapping[Cond, frozenset[int]]) -> tuple[list[Bound], list[Bound]]:
+    """Lower and upper bounds of a symbol that conditions state, each with the causes of its condition."""
+    (mono, _), name = x.terms[0], x.name
+    lows: list[Bound] = [] if x.lo is None else [(constant(x.lo), frozenset())]
+    highs: list[Bound] = []
+    for cond, causes in conds.items():
+        if cond.kind != ">=" or name not in cond.free:
+            continue
+        d = cond.args[0]
+        c = dict(d.terms).get(mono, 0)
+        rest = d - x.scale(c)
+        if c in (1, -1) and name not in rest.free:
+            (lows if c == 1 else highs).append((-rest if c == 1 else rest, causes))
+    return lows, highs
+
+
+def tightest(conds: Mapping[Cond, frozenset[int]]) -> dict[Cond, frozenset[int]]:
+    """Without bounds that another bound of the same expression implies: ``n <= 600`` next to ``n <= 512``."""
+    best: dict[Dim, Cond] = {}
+    for cond in conds:
+        if cond.kind == ">=":
+            d = cond.args[0]
+            known = best.get(d - d.const)
+            if known is None or d.const < known.args[0].const:
+                best[d - d.const] = cond
+    kept = set(best.values())
+    return {c: causes for c, causes in conds.items() if c.kind != ">=" or c in kept}
+
+
+def is_plain(c: Cond) -> bool:
+    """Does a person read it at once: linear, or a remainder of something linear, or a choice of such?"""
+    if c.kind in ("and", "or"):
+        return all(map(is_plain, c.args))
+    if not c.args:
+        return True
+    if is_remainder_bound(c):
+        return True
+    if is_divisibility(c):
+        atom = next(a for mono, _ in c.args[0].terms for a in mono if a.kind != "sym")
+        return not atom.args[0].const and _is_linear(atom.args[0])
+    return _is_linear(c.args[0])
+
+
+def factors_paired(cond: Cond) -> tuple[list[Cond], list[Cond]] | None:
+    """``a*b == 4*p*q`` as ``a == 2*p``, ``b == 2*q`` where ``a <= 2*p`` and ``b <= 2*q`` always hold, and what must
+    hold for that: the factors of one side are not 0. None for a condition of another form.
+    """
+    if cond.kind != "==" or len(cond.args[0].terms) != 2 or cond.args[0].const:
+        return None
+    (left, c), (right, d) = cond.args[0].terms
+    if c * d > 0 or len(left) != len(right) or not 2 <= len(left) <= 3:
+        return None
+    for order in permutations(right):
+        ratios = [_span(g) / _span(f) for f, g in zip(left, order, strict=True)]
+        if prod(ratios) != Fraction(-d, c):
+            continue
+        gaps = [
+            of_atom(g).scale(k.numerator) - of_atom(f).scale(k.denominator)
+            for f, g, k in zip(left, order, ratios, strict=True)
+        ]
+        for small, signed in ((left, gaps), (right, [-gap for gap in gaps])):
+            if all(gap.lo is not None and gap.lo >= 0 for gap in signed):
+                return [eq(gap, 0) for gap in gaps], [ge(of_atom(a), 1) for a in small]
+    return None
+
+
+def _span(atom: Atom) -> Fraction:
+    """How fast a quotient grows: 1/8 for ``(H + 4)//8``."""
+    if atom.kind != "//" or atom.args[1].terms or not atom.args[0].terms:
+        return Fraction(1)
+    return Fraction(atom.args[1].const, abs(atom.args[0].terms[0][1]))
+
+
+def _is_linear(d: Dim) -> bool:
+    return all(len(mono) == 1 and mono[0].kind == "sym" for mono, _ in d.terms)
+
+
+def is_plain_group(group: Sequence[Cond]) -> bool:
+    """Are these conditions on one symbol in their simplest form already?"""
+    if not all(map(is_plain, group)):
+        return False
+    kinds = {kind_of(c) for c in group}
+    return len(group) == 1 or kinds <= {"range", "nonempty"}

@@ -1,0 +1,76 @@
+"""`Ratio`: an exact quotient of two dims, for texts that divide inside ``floor(..)`` and ``ceiling(..)``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+
+from .core import ONE, Dim
+from .division import ceil_div, exact_quotient, floor_div
+from .minmax import maximum, minimum
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """``num / den``, never rounded; undefined where `den` is 0."""
+
+    num: Dim
+    den: Dim = ONE
+
+    def __post_init__(self) -> None:
+        if self.den.value == 0:
+            raise ZeroDivisionError(f"({self.num}) / 0")
+
+    def __add__(self, other: Ratio) -> Ratio:
+        left, right, den = self._aligned(other)
+        return Ratio(left + right, den)
+
+    def __sub__(self, other: Ratio) -> Ratio:
+        return self + -other
+
+    def __neg__(self) -> Ratio:
+        return Ratio(-self.num, self.den)
+
+    def __mul__(self, other: Ratio) -> Ratio:
+        return Ratio(self.num * other.num, self.den * other.den)
+
+    def __truediv__(self, other: Ratio) -> Ratio:
+        return Ratio(self.num * other.den, self.den * other.num)
+
+    def __mod__(self, other: Ratio) -> Ratio:
+        return self - other * Ratio((self / other).floor())
+
+    def floor(self) -> Dim:
+        """Rounded down."""
+        return floor_div(self.num, self.den)
+
+    def ceil(self) -> Dim:
+        """Rounded up."""
+        return ceil_div(self.num, self.den)
+
+    def integer(self) -> Dim | None:
+        """The dim it is equal to, when the division leaves no remainder whatever the sizes are."""
+        return exact_quotient(self.num, self.den)
+
+    def maximum(self, other: Ratio) -> Ratio | None:
+        """The larger one; None when the sign of a denominator is not known."""
+        left, right, den = self._aligned(other)
+        return Ratio(maximum(left, right), den) if den.value is not None and den.const > 0 else None
+
+    def minimum(self, other: Ratio) -> Ratio | None:
+        """The smaller one; None when the sign of a denominator is not known."""
+        left, right, den = self._aligned(other)
+        return Ratio(minimum(left, right), den) if den.value is not None and den.const > 0 else None
+
+    def _aligned(self, other: Ratio) -> tuple[Dim, Dim, Dim]:
+        """Both numerators over one denominator."""
+        if self.den is other.den:
+            return self.num, other.num, self.den
+        if self.den.value is not None and other.den.value is not None:
+            den = lcm(self.den.const, other.den.const)
+            return (
+                self.num.scale(den // self.den.const),
+                other.num.scale(den // other.den.const),
+                ONE.scale(den),
+            )
+        return self.num * other.den, other.num * self.den, self.den * other.den

@@ -1,0 +1,113 @@
+"""`Shape`: a tuple of dims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import SupportsIndex, SupportsInt, overload
+
+from .cond import Cond, any_of, eq
+from .core import ZERO, Dim, IntoDim, as_dims, product
+from .minmax import broadcast, never_one
+
+
+class Shape(tuple[Dim, ...]):
+    """The shape of a tensor: an immutable tuple of `Dim`.
+
+    >>> Shape(["batch", Dim("seq") // 2, 256]).evaluate({"batch": 4, "seq": 128})
+    [4, 64, 256]
+
+    Items may be given as dims, ints or texts. Compares equal to tuples of ints and dims.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, dims: Iterable[IntoDim | str] = ()) -> Shape:
+        """The shape of these sizes."""
+        return tuple.__new__(cls, as_dims(dims))
+
+    @property
+    def rank(self) -> int:
+        """Number of dims."""
+        return len(self)
+
+    @property
+    def numel(self) -> Dim:
+        """Number of elements."""
+        return product(self)
+
+    def evaluate(self, bindings: Mapping[str, SupportsInt]) -> list[int] | None:
+        """The sizes as ints; None when a symbol is not bound (see `partial` for what is known)."""
+        sizes = [d.evaluate(bindings) for d in self]
+        known = [s for s in sizes if s is not None]
+        return known if len(known) == len(sizes) else None
+
+    def subs(self, bindings: Mapping[str, IntoDim]) -> Shape:
+        """The shape with symbols replaced by dims or ints."""
+        return Shape(d.subs(bindings) for d in self)
+
+    def simplify(self) -> Shape:
+        """Itself: dims are always in canonical form."""
+        return self
+
+    def free_symbols(self) -> set[str]:
+        """Names of all symbols in it."""
+        return {name for d in self for name in d.free}
+
+    @property
+    def is_static(self) -> bool:
+        """Are all sizes known?"""
+        return not any(d.terms for d in self)
+
+    def with_dim(self, axis: int, dim: IntoDim) -> Shape:
+        """The shape with one dim replaced."""
+        dims: list[IntoDim | str] = list(self)
+        dims[axis] = dim
+        return Shape(dims)
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Dim: ...
+    @overload
+    def __getitem__(self, key: slice) -> Shape: ...
+    def __getitem__(self, key: SupportsIndex | slice) -> Dim | Shape:
+        if isinstance(key, slice):
+            return tuple.__new__(Shape, tuple.__getitem__(self, key))
+        return tuple.__getitem__(self, key)
+
+    def __add__(self, other: object) -> Shape:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return tuple.__new__(Shape, (*self, *Shape(other)))
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self))}]"
+
+    def __repr__(self) -> str:
+        return f"Shape({self!s})"
+
+
+def broadcast_dim(a: Dim, b: Dim) -> tuple[Dim, Cond]:
+    """The broadcast size of two dims and the condition under which they broadcast (equal, or one is 1)."""
+    if a is b:
+        return a, eq(ZERO, 0)
+    return broadcast(a, b), any_of((eq(a, b), eq(a, 1), eq(b, 1)))
+
+
+def broadcast_shapes(*shapes: Shape | None) -> Shape | None:
+    """The NumPy-style (multidirectional) broadcast of shapes; None if one is unknown or they cannot be.
+
+    Sizes that may be equal or 1 stay open as ``broadcast(a, b)``, never ``max``.
+    """
+    if not shapes or any(s is None for s in shapes):
+        return None
+    known = [Shape(s) for s in shapes if s is not None]
+    rank = max(map(len, known))
+    out = [Dim(1)] * rank
+    for s in known:
+        for i, d in enumerate(s, rank - len(s)):
+            out[i], legal = broadcast_dim(out[i], d)
+            if legal.is_false:
+                return None
+    return Shape(out)
+
+
+__all__ = ["Shape", "broadcast_dim", "broadcast_shapes", "never_one"]

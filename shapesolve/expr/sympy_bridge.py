@@ -1,0 +1,166 @@
+"""Dims as SymPy expressions and back; the only module that imports SymPy, on first use of a bridge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+import sympy
+
+from .atom import Atom
+from .cond import FALSE, TRUE, Cond, eq, ge, gt, le, lt, ne
+from .core import Dim, constant, symbol
+from .minmax import absolute, ite, sign
+from .ratio import Ratio
+from .traverse import atoms_of
+
+_MAX_EXPONENT = 64
+
+
+def to_sympy(dim: Dim) -> Any:
+    """The SymPy expression of `dim`: integer symbols, ``floor``, ``Max`` and ``Piecewise``."""
+    done: dict[Atom, Any] = {}
+    for atom in atoms_of(dim):
+        done[atom] = _atom(atom, done)
+    return _polynomial(dim, done)
+
+
+def _polynomial(dim: Dim, done: Mapping[Atom, Any]) -> Any:
+    return sympy.Add(dim.const, *(sympy.Mul(c, *(done[a] for a in mono)) for mono, c in dim.terms))
+
+
+def _atom(atom: Atom, done: Mapping[Atom, Any]) -> Any:
+    if atom.kind == "sym":
+        name, lo = atom.args
+        known = {} if lo is None or lo < 0 else {"positive": True} if lo >= 1 else {"nonnegative": True}
+        return sympy.Symbol(name, integer=True, **known)
+    if atom.kind == "ite":
+        cond, a, b = atom.args
+        return sympy.Piecewise((_polynomial(a, done), _condition(cond, done)), (_polynomial(b, done), True))
+    args = [_polynomial(a, done) for a in atom.args]
+    if atom.kind == "//":
+        return sympy.floor(args[0] / args[1])
+    if atom.kind == "pos":
+        return sympy.Max(args[0], 0)
+    return sympy.Piecewise(
+        *((a, sympy.Ne(a, 1)) for a in args), (1, True)
+    )  # broadcast: the first that is not 1
+
+
+def _condition(cond: Cond, done: Mapping[Atom, Any]) -> Any:
+    if cond.kind in ("and", "or"):
+        join = sympy.And if cond.kind == "and" else sympy.Or
+        return join(*(_condition(c, done) for c in cond.args))
+    if not cond.args:
+        return sympy.true if cond.is_true else sympy.false
+    relation = {"==": sympy.Eq, "!=": sympy.Ne, ">=": sympy.Ge}[cond.kind]
+    return relation(_polynomial(cond.args[0], done), 0)
+
+
+def from_sympy(expr: Any, symbols: Mapping[str, Dim] | None = None) -> Dim:
+    """The dim of a SymPy expression whose value is an integer.
+
+    Names are looked up in `symbols`; other symbols become sizes (>= 0), except those declared as integers of
+    unknown sign. Rational coefficients are accepted inside ``floor`` and ``ceiling``. Raises `ValueError` for
+    anything else.
+    """
+    done: dict[Any, Ratio | Cond] = {}
+    stack = [(sympy.sympify(expr), False)]
+    while stack:
+        node, entered = stack.pop()
+        if node in done:
+            continue
+        if entered:
+            done[node] = _read(node, [done[a] for a in node.args], symbols or {})
+        else:
+            stack.append((node, True))
+            stack.extend((a, False) for a in node.args)
+    return _integer(done[sympy.sympify(expr)], expr)
+
+
+def _read(node: Any, args: list[Any], symbols: Mapping[str, Dim]) -> Any:
+    if node.is_Symbol:
+        found = symbols.get(node.name)
+        return Ratio(_symbol(node) if found is None else found)
+    if node.is_Rational:
+        return Ratio(constant(int(node.p)), constant(int(node.q)))
+    if node in (sympy.true, sympy.false):
+        return TRUE if node == sympy.true else FALSE
+    if isinstance(node, sympy.functions.elementary.piecewise.ExprCondPair):
+        return args  # Piecewise takes the pairs apart
+    if isinstance(node, sympy.Piecewise):
+        return _piecewise(node, args)
+    join = _JOINS.get(node.func)
+    if join is not None:
+        return reduce(join, args)
+    if isinstance(node, sympy.Pow):
+        return _power(node, args[0])
+    if node.func in _INTEGER:
+        return _INTEGER[node.func](*(_integer(a, node) for a in args))
+    if node.func is sympy.Not:
+        return ~args[0]
+    if node.func in _ROUND:
+        return Ratio(_ROUND[node.func](args[0]))
+    raise ValueError(f"{node.func.__name__} has no meaning for sizes, in {node}")
+
+
+def _symbol(node: Any) -> Dim:
+    sign_unknown = node.is_integer and node.is_nonnegative is None
+    return symbol(node.name, None if sign_unknown else 0)
+
+
+def _integer(value: Any, where: Any) -> Dim:
+    exact = value.integer() if isinstance(value, Ratio) else None
+    if exact is None:
+        raise ValueError(f"not an integer expression: {where}")
+    return exact
+
+
+def _power(node: Any, base: Ratio) -> Ratio:
+    n = node.exp
+    if not n.is_Integer or abs(int(n)) > _MAX_EXPONENT:
+        raise ValueError(f"an exponent that is not a small integer, in {node}")
+    power = reduce(Ratio.__mul__, [base] * abs(int(n)), Ratio(constant(1)))
+    return power if n >= 0 else Ratio(constant(1)) / power
+
+
+def _piecewise(node: Any, pairs: list[list[Any]]) -> Ratio:
+    if pairs[-1][1] is not TRUE:
+        raise ValueError(f"a choice without a default, in {node}")
+    result = _integer(pairs[-1][0], node)
+    for value, cond in reversed(pairs[:-1]):
+        result = ite(cond, _integer(value, node), result)
+    return Ratio(result)
+
+
+def _extremum(positive: Any) -> Any:
+    def choose(a: Ratio, b: Ratio) -> Ratio:
+        chosen: Ratio | None = positive(a, b)
+        if chosen is None:
+            raise ValueError("the sign of a denominator inside Max or Min is not known")
+        return chosen
+
+    return choose
+
+
+_JOINS: dict[Any, Any] = {
+    sympy.Add: Ratio.__add__,
+    sympy.Mul: Ratio.__mul__,
+    sympy.Mod: Ratio.__mod__,
+    sympy.Max: _extremum(Ratio.maximum),
+    sympy.Min: _extremum(Ratio.minimum),
+    sympy.And: Cond.__and__,
+    sympy.Or: Cond.__or__,
+}
+_ROUND: dict[Any, Any] = {sympy.floor: Ratio.floor, sympy.ceiling: Ratio.ceil}
+_INTEGER: dict[Any, Any] = {
+    sympy.Abs: lambda x: Ratio(absolute(x)),
+    sympy.sign: lambda x: Ratio(sign(x)),
+    sympy.Eq: eq,
+    sympy.Ne: ne,
+    sympy.Ge: ge,
+    sympy.Gt: gt,
+    sympy.Le: le,
+    sympy.Lt: lt,
+}

@@ -1,0 +1,23 @@
+"""Lowering: every node, by the rule of its operator, becomes shapes and constraints."""
+
+from .op import InvalidNode, Op
+from .registry import DEFAULT, Registry, Rule, lower, signature
+from .types import Known, Map, Optional, Sequence, Tensor
+from .values import Ratio, Value
+
+__all__ = [
+    "DEFAULT",
+    "InvalidNode",
+    "Known",
+    "Map",
+    "Op",
+    "Optional",
+    "Ratio",
+    "Registry",
+    "Rule",
+    "Sequence",
+    "Tensor",
+    "Value",
+    "lower",
+    "signature",
+]

@@ -1,0 +1,130 @@
+"""What the model itself declares: types of inputs, and value_info and outputs held against what was inferred."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..expr import Dim, Shape, constant, eq, symbol
+from ..expr.parse import dim_from_param
+from ..model import MapType, Node, OptionalType, SequenceType, TensorType, ValueType
+from .types import Known, Map, Optional, Sequence, Tensor
+
+if TYPE_CHECKING:
+    from .records import Scope
+    from .walk import Walk
+
+_ANONYMOUS = "?"
+
+
+def declared_known(walk: Walk, declared: ValueType | None, name: str = "") -> Known | None:
+    """A declared type as something known; anonymous dims get symbols named after `name` when it is given."""
+    if declared is None:
+        return None
+    if isinstance(declared, TensorType):
+        shape = None
+        if declared.dims is not None:
+            shape = Shape(
+                _declared_dim(walk, d, f"{name}_d{i}" if name else "") for i, d in enumerate(declared.dims)
+            )
+        return walk.interner.tensor(declared.dtype, shape)
+    if isinstance(declared, SequenceType):
+        return Sequence(declared_known(walk, declared.elem))  # elements may differ in what has no name
+    if isinstance(declared, OptionalType):
+        return Optional(declared_known(walk, declared.elem, name))
+    assert isinstance(declared, MapType)
+    return Map(declared.key, declared_known(walk, declared.value))
+
+
+def _declared_dim(walk: Walk, d: int | str | None, name: str) -> Dim:
+    if isinstance(d, int):
+        return constant(d)
+    if isinstance(d, str):
+        return dim_from_param(d)
+    if name and name.isidentifier():
+        return unnamed_dim(walk, name)
+    return symbol(_ANONYMOUS) if not name else walk.fresh(f"a dim of {name}")
+
+
+def unnamed_dim(walk: Walk, name: str) -> Dim:
+    """The symbol of an input dim without a name: `name`, or what the author calls that size elsewhere."""
+    chosen = walk.author.get(name, name)
+    if chosen == name:
+        walk.unnamed.add(name)
+    return symbol(chosen)
+
+
+def reconcile(walk: Walk, node: Node, scope: Scope, name: str, known: Known, declared: Known) -> Known:
+    """What is known of a tensor after hearing the model's own declaration of it.
+
+    A new name that the author gives to a size of ours replaces ours. Anything else is kept as a declared constraint: a
+    disagreement is a finding, and the inferred shape stays. Where nothing was inferred, the declaration counts only if
+    that is for want of knowledge (`_nobody_knows`): else the rank depends on sizes or on data, and what a file says of
+    such a tensor was true of one run.
+    """
+    if not isinstance(known, Tensor) or not isinstance(declared, Tensor):
+        return known
+    dtype = known.dtype or declared.dtype
+    if known.dtype and declared.dtype and known.dtype != declared.dtype:
+        walk.note(
+            "declared",
+            f"{name} is declared with element type {declared.dtype}, it is {known.dtype}",
+            node,
+            scope,
+        )
+    shape = known.shape
+    if shape is None and declared.shape is not None and _nobody_knows(walk, node, scope):
+        shape = _claimed(walk, node, scope, name, declared.shape)
+    if shape is not None and declared.shape is not None:
+        if len(shape) != len(declared.shape):
+            walk.note("declared", f"{name} is declared as {declared.shape}, it is {shape}", node, scope)
+        else:
+            for i, (d, said) in enumerate(zip(shape, declared.shape, strict=True)):
+                if d is not said and not _is_anonymous(said):
+                    walk.declare(d, said, f"{name}[{i}]", node, scope)
+    return walk.interner.tensor(dtype, shape, known.value)
+
+
+def _nobody_knows(walk: Walk, node: Node, scope: Scope) -> bool:
+    """Do all ranks that miss here stem from operators that nobody knows, or from inputs that are declared without one?"""
+    prefix, todo, seen = scope.prefix, [node], {id(node)}
+    while todo:
+        at = todo.pop()
+        if walk.is_unknown(at, scope):
+            continue
+        missing = [name for name in at.inputs if name and _has_no_rank(walk.read(name, scope))]
+        sources = [walk.producers.get(prefix + name) for name in missing]
+        lost = any(
+            s is None and name not in walk.named_inputs for name, s in zip(missing, sources, strict=True)
+        )
+        if not missing or lost or not walk.varying.isdisjoint(prefix + name for name in missing):
+            walk.varying.update(prefix + name for name in node.outputs if name)
+            return False
+        for source in sources:
+            if source is not None and id(source[0]) not in seen:
+                seen.add(id(source[0]))
+                todo.append(source[0])
+    return True
+
+
+def _has_no_rank(known: Known | None) -> bool:
+    return not isinstance(known, Tensor) or known.shape is None
+
+
+def _claimed(walk: Walk, node: Node, scope: Scope, name: str, said: Shape) -> Shape:
+    """The declared rank with sizes of our own.
+
+    Names are the author's word, and taken as an assumption where they stand for something else too; numbers may have been
+    those of one traced run.
+    """
+    walk.note(
+        "open", f"of {name} only a declaration is known, {said}: its rank and names are believed", node, scope
+    )
+    shape = Shape(walk.fresh(f"dim {i} of {name}, which is only declared") for i in range(len(said)))
+    for i, (d, size) in enumerate(zip(shape, said, strict=True)):
+        if size.free and not _is_anonymous(size) and walk.is_taken(size):
+            walk.define(eq(d, size), f"{name}[{i}] is declared as {size}", node, "assumption")
+    return Shape(walk.facts.dim(d) for d in shape)
+
+
+def _is_anonymous(d: Dim) -> bool:
+    return d.name == _ANONYMOUS

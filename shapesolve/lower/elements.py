@@ -1,0 +1,207 @@
+"""Elementwise functions applied to whole values: to each element where it is known, else to their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Seq
+
+import numpy as np
+
+from ..expr import ONE, ZERO, Dim, maximum, minimum, trunc_div
+from .arith import Function
+from .op import Op
+from .precision import INT_LIMITS
+from .values import MAX_ELEMENTS, Array, Elem, Value
+
+#: bounds of integer elements, None where there is none
+Interval = tuple[Dim | None, Dim | None]
+#: bounds of the result from the bounds of the operands
+OnIntervals = Callable[..., Interval]
+
+_WIDE = 2**31 - 1
+
+
+def apply(
+    op: Op, function: Function, indices: Seq[int], dtype: int, intervals: OnIntervals | None = None
+) -> Value | None:
+    """The value of an elementwise operator over these inputs, whose results have element type `dtype`."""
+    values = [op.value(i) for i in indices]
+    if all(v is None for v in values):
+        return None
+    found = None
+    if all(v is not None and v.elems is not None for v in values):
+        found = on_elements(function, values, dtype)
+    if found is not None or intervals is None:
+        return found
+    reached = intervals in (add, sub, mul, div, negative, relu) and extremes_meet(op, indices)
+    return within(intervals(*(interval(v) for v in values)), dtype, reached)
+
+
+def extremes_meet(op: Op, indices: Seq[int]) -> bool:
+    """Does every combination of an extreme element of each of these inputs occur when they are broadcast?
+
+    So it is when at most one of them has different elements, or each varies along axes of its own. A function that
+    grows (or falls) with each of its arguments then reaches the bounds that follow from theirs.
+    """
+    varying = []
+    for i in indices:
+        value, shape = op.value(i), op.shape(i)
+        if value is None or not value.reached or shape is None or None in value.bounds:
+            return False
+        if value.bounds[0] is not value.bounds[1]:
+            varying.append(shape)
+    along = [{k - len(shape) for k, d in enumerate(shape) if d is not ONE} for shape in varying]
+    return sum(map(len, along)) == len(set().union(*along))
+
+
+def on_elements(function: Function, values: Seq[Value | None], dtype: int) -> Value | None:
+    """`function` over broadcast values; unknown elements give unknown elements."""
+
+    def element(*elems: Elem) -> Elem:
+        return None if None in elems else function(*elems, dtype)
+
+    return broadcast_elements(element, values)
+
+
+def broadcast_elements(function: Callable[..., Elem], values: Seq[Value | None]) -> Value | None:
+    """`function` over broadcast values; None when one is missing, they do not fit, or there is too much."""
+    shapes, rows = [], []
+    for value in values:
+        if value is None or value.elems is None or value.shape is None:
+            return None
+        shapes.append(value.shape)
+        rows.append(value.elems)
+    if all(len(row) == 1 for row in rows):
+        return Value.known(max(shapes, key=len), (function(*[row[0] for row in rows]),))
+    if all(shape == shapes[0] for shape in shapes):
+        return Value.known(shapes[0], tuple([function(*elems) for elems in zip(*rows, strict=True)]))
+    return _broadcast_arrays(function, [value.array for value in values if value is not None])
+
+
+def _broadcast_arrays(function: Callable[..., Elem], arrays: Seq[Array | None]) -> Value | None:
+    known = [a for a in arrays if a is not None]
+    try:
+        shape = np.broadcast_shapes(*(a.shape for a in known))
+    except ValueError:
+        return None
+    if int(np.prod(shape)) > MAX_ELEMENTS:
+        return None
+    flat = [np.broadcast_to(a, shape).reshape(-1).tolist() for a in known]
+    result = np.empty(len(flat[0]), dtype=object)
+    result[:] = [function(*elems) for elems in zip(*flat, strict=True)]
+    return Value.of(result.reshape(shape))
+
+
+def interval(value: Value | None) -> Interval:
+    """Bounds of a value's elements."""
+    return value.bounds if value is not None else (None, None)
+
+
+def within(bounds: Interval, dtype: int, reached: bool = False) -> Value | None:
+    """A value known by bounds (`reached`: both are taken), as far as the integer type `dtype` holds it."""
+    lo, hi = bounds
+    limits = INT_LIMITS.get(dtype)
+    if limits is None or (lo is None and hi is None):
+        return None
+    if limits[0] == 0 and not _at_least(lo, 0):
+        return None  # it may wrap
+    if limits[1] < _WIDE and not (_at_least(lo, limits[0]) and hi is not None and _at_least(-hi, -limits[1])):
+        return None
+    return Value.between(_small(lo), _small(hi), reached=reached)
+
+
+def _at_least(d: Dim | None, limit: int) -> bool:
+    return d is not None and d.lo is not None and d.lo >= limit
+
+
+def _small(d: Dim | None) -> Dim | None:
+    return d if d is None or d.size <= 200 else None
+
+
+# ---------------------------------------------------------------------- bounds of results
+
+
+def add(a: Interval, b: Interval) -> Interval:
+    """Bounds of a sum."""
+    return (
+        None if a[0] is None or b[0] is None else a[0] + b[0],
+        None if a[1] is None or b[1] is None else a[1] + b[1],
+    )
+
+
+def negative(a: Interval) -> Interval:
+    """Bounds of ``-a``."""
+    return (None if a[1] is None else -a[1]), (None if a[0] is None else -a[0])
+
+
+def sub(a: Interval, b: Interval) -> Interval:
+    """Bounds of a difference."""
+    return add(a, negative(b))
+
+
+def mul(a: Interval, b: Interval) -> Interval:
+    """Bounds of a product by a number, or of factors >= 0."""
+    for x, y in ((a, b), (b, a)):
+        k = y[0].value if y[0] is not None and y[0] is y[1] else None
+        if k is not None:
+            lo, hi = x if k >= 0 else (x[1], x[0])
+            return (None if lo is None else lo * k), (None if hi is None else hi * k)
+    if a[0] is None or b[0] is None or not (_at_least(a[0], 0) and _at_least(b[0], 0)):
+        return None, None
+    return a[0] * b[0], (None if a[1] is None or b[1] is None else a[1] * b[1])
+
+
+def div(a: Interval, b: Interval) -> Interval:
+    """Bounds of a quotient by a number >= 1 (truncated division is monotone)."""
+    k = b[0]
+    if k is None or k is not b[1] or k.value is None or k.const < 1:
+        return None, None
+    return (None if a[0] is None else trunc_div(a[0], k)), (None if a[1] is None else trunc_div(a[1], k))
+
+
+def mod(a: Interval, b: Interval) -> Interval:
+    """Bounds of a remainder by divisors >= 1."""
+    return (ZERO, None if b[1] is None else b[1] - 1) if _at_least(b[0], 1) else (None, None)
+
+
+def fmod(a: Interval, b: Interval) -> Interval:
+    """Bounds of a remainder with the dividend's sign."""
+    return mod(a, b) if _at_least(a[0], 0) else (None, None)
+
+
+def lower_of(a: Interval, b: Interval) -> Interval:
+    """Bounds of a minimum: one known upper bound is enough."""
+    highs = [x for x in (a[1], b[1]) if x is not None]
+    lo = None if a[0] is None or b[0] is None else minimum(a[0], b[0])
+    return lo, (minimum(*highs) if highs else None)
+
+
+def higher_of(a: Interval, b: Interval) -> Interval:
+    """Bounds of a maximum: one known lower bound is enough."""
+    return negative(lower_of(negative(a), negative(b)))
+
+
+def hull(a: Interval, b: Interval) -> Interval:
+    """Bounds of elements that come from either side."""
+    return (
+        None if a[0] is None or b[0] is None else minimum(a[0], b[0]),
+        None if a[1] is None or b[1] is None else maximum(a[1], b[1]),
+    )
+
+
+def magnitude(a: Interval) -> Interval:
+    """Bounds of ``abs(a)``."""
+    if _at_least(a[0], 0):
+        return a
+    both = None if a[0] is None or a[1] is None else maximum(a[1], -a[0])
+    return ZERO, both
+
+
+def relu(a: Interval) -> Interval:
+    """Bounds of ``max(a, 0)``."""
+    return higher_of(a, (ZERO, ZERO))
+
+
+def one_sign(a: Interval) -> Interval:
+    """Bounds of a sign."""
+    return (ZERO if _at_least(a[0], 0) else -ONE), ONE

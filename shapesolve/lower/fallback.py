@@ -1,0 +1,226 @@
+"""Operators that nobody declared.
+
+They are model-local functions, have a body in their schema, or are left to onnx's own inference; else nothing is known.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import onnx
+from onnx import helper
+
+from ..expr import Shape
+from ..model import (
+    AttrRef,
+    Function,
+    Node,
+    SequenceType,
+    TensorType,
+    ValueType,
+    function_of,
+    value_type,
+)
+from .declared import declared_known
+from .op import InvalidNode, MalformedNode, Op
+from .schema import find_schema
+from .types import Known, Sequence, Tensor
+
+if TYPE_CHECKING:
+    from .records import Scope
+    from .walk import Walk
+
+#: nodes of function bodies lowered in one walk: functions that call the one before twice would double them each
+_MAX_EXPANDED = 100_000
+
+
+def lower_unregistered(op: Op, scope: Scope) -> list[Known | None]:
+    """Lower a node that has no rule."""
+    node = op.node
+    function = _model_function(op.walk, node)
+    if function is not None:
+        if op.n_in > len(function.inputs) or op.n_out > len(function.outputs):
+            raise MalformedNode(
+                f"function {function.name} has {len(function.inputs)} inputs and {len(function.outputs)} outputs, "
+                f"it is called with {op.n_in} and {op.n_out}"
+            )
+        return lower_function(op, scope, function)
+    schema = find_schema(node.domain, node.op_type, op.version)
+    if schema is not None:
+        body = schema_body(op, schema)
+        if body is not None:
+            return lower_function(op, scope, body)
+        inferred = infer_by_schema(op, schema)
+        if inferred is not None:
+            return inferred
+    else:
+        domain = f"{node.domain}." if node.domain else ""
+        op.walk.note(
+            "unknown-op",
+            f"{domain}{node.op_type} is not a known operator at opset {op.version}: nothing is known of its outputs",
+            node,
+            scope,
+        )
+    op.pure = False
+    return [None] * op.n_out
+
+
+def _model_function(walk: Walk, node: Node) -> Function | None:
+    functions = walk.model.functions
+    if not functions:
+        return None
+    return functions.get((node.domain, node.op_type, node.overload))
+
+
+def lower_function(op: Op, scope: Scope, function: Function) -> list[Known | None]:
+    """Lower the body of a function in a scope of its own, named after the calling node."""
+    walk, node = op.walk, op.node
+    op.pure = False
+    walk.expanded += len(function.nodes)
+    if walk.expanded > _MAX_EXPANDED:
+        walk.note("open", "functions call each other too often: this call is not followed", node, scope)
+        return [None] * op.n_out
+    inner = walk.under(scope, f"{scope.prefix}{node.label}/")
+    inner.parent, inner.opsets = None, function.opsets
+    inner.attrs = call_attributes(op, function)
+    for i, name in enumerate(function.inputs):
+        known = op.known(i)
+        if known is not None:
+            inner.env[name] = known
+            walk.aliases[inner.prefix + name] = (node.inputs[i], scope.prefix)
+    walk.lower_nodes(function.nodes, inner)
+    return [walk.read(name, inner) for name in function.outputs]
+
+
+def call_attributes(op: Op, function: Function) -> dict[str, Any]:
+    """Attribute values that the body may refer to: those of the call, over the function's defaults."""
+    given: dict[str, Any] = dict(function.defaults)
+    for name, value in op.node.attributes.items():
+        if isinstance(value, AttrRef):
+            value = (op.attrs or {}).get(value.name)
+        if value is not None:
+            given[name] = value
+    missing = [a for a in function.attributes if a not in given]
+    if missing:
+        raise InvalidNode(f"the call of function {function.name} lacks attribute {missing[0]}")
+    return given
+
+
+# ---------------------------------------------------------------------- schema bodies
+
+
+@lru_cache(maxsize=1024)
+def _plain_body(domain: str, op_type: str, version: int) -> Function | None:
+    schema = find_schema(domain, op_type, version)
+    if schema is None or not schema.has_function:
+        return None
+    return _with_defaults(schema, schema.function_body, version)
+
+
+def schema_body(op: Op, schema: Any) -> Function | None:
+    """The body that the standard defines an operator by, built for this node where it depends on the node."""
+    node = op.node
+    if schema.has_context_dependent_function:
+        types = [_type_proto(op.known(i)) for i in range(op.n_in)]
+        if any(t is None for i, t in enumerate(types) if op.has(i)):
+            return None
+        proto = _node_proto(op)
+        try:
+            body = schema.get_context_dependent_function(
+                proto.SerializeToString(), [t.SerializeToString() if t is not None else b"" for t in types]
+            )
+        except (RuntimeError, onnx.shape_inference.InferenceError):
+            return None
+        if not body:
+            return None
+        return _with_defaults(schema, onnx.FunctionProto.FromString(body), op.version)
+    return _plain_body(node.domain, node.op_type, op.version)
+
+
+def _with_defaults(schema: Any, body: onnx.FunctionProto, version: int) -> Function | None:
+    if not body.node:
+        return None
+    body = onnx.FunctionProto.FromString(body.SerializeToString())
+    produced = {name for n in body.node for name in n.output}.union(body.input)
+    while body.output and body.output[-1] not in produced:  # an optional output that this node leaves out
+        body.output.pop()
+    if not any(o.domain == schema.domain for o in body.opset_import):
+        body.opset_import.append(helper.make_opsetid(schema.domain, version))
+    named = {a.name for a in body.attribute_proto}
+    for name, attribute in schema.attributes.items():
+        if name in named or attribute.required:
+            continue
+        if attribute.default_value.name:
+            body.attribute_proto.append(attribute.default_value)
+        named.add(name)
+    kept = [a for a in body.attribute if not any(p.name == a for p in body.attribute_proto)]
+    required = {n for n, a in schema.attributes.items() if a.required}
+    del body.attribute[:]
+    body.attribute.extend(a for a in kept if a in required)
+    return function_of(body)
+
+
+# ---------------------------------------------------------------------- onnx's own inference
+
+
+def infer_by_schema(op: Op, schema: Any) -> list[Known | None] | None:
+    """Ask onnx's own inference for this one node; its answers in names are not trusted, only numbers and ranks."""
+    types = {name: _type_proto(op.known(i)) for i, name in enumerate(op.node.inputs) if name}
+    if any(t is None for t in types.values()):
+        return None
+    data = {}
+    for i, name in enumerate(op.node.inputs):
+        tensor = _tensor_proto(op, i)
+        if name and tensor is not None:
+            data[name] = tensor
+    try:
+        found = onnx.shape_inference.infer_node_outputs(
+            schema,
+            _node_proto(op),
+            {k: t for k, t in types.items() if t is not None},
+            data,
+            opset_imports=[helper.make_opsetid(op.node.domain, op.version)],
+        )
+    except onnx.shape_inference.InferenceError as e:
+        op.walk.note(
+            "open", f"onnx's own inference says: {' '.join(str(e).split())[:300]}", op.node, op.walk.scope
+        )
+        return None
+    except (RuntimeError, ValueError, TypeError):
+        return None
+    return [_from_proto(op, found.get(name)) for name in op.node.outputs]
+
+
+def _from_proto(op: Op, proto: onnx.TypeProto | None) -> Known | None:
+    if proto is None:
+        return None
+    declared: ValueType | None = value_type(proto)
+    if isinstance(declared, TensorType) and declared.dims is not None:
+        dims = [d if isinstance(d, int) else op.fresh("found by onnx's own inference") for d in declared.dims]
+        return op.out(Shape(dims), declared.dtype)
+    return declared_known(op.walk, declared) if isinstance(declared, (TensorType, SequenceType)) else None
+
+
+def _node_proto(op: Op) -> onnx.NodeProto:
+    return op.node.proto
+
+
+def _type_proto(known: Known | None) -> onnx.TypeProto | None:
+    if isinstance(known, Tensor) and known.dtype:
+        shape = (
+            None if known.shape is None else [d.value if d.value is not None else None for d in known.shape]
+        )
+        return helper.make_tensor_type_proto(known.dtype, shape)
+    if isinstance(known, Sequence) and known.elem is not None:
+        inner = _type_proto(known.elem)
+        return None if inner is None else helper.make_sequence_type_proto(inner)
+    return None
+
+
+def _tensor_proto(op: Op, i: int) -> onnx.TensorProto | None:
+    value, dtype = op.value(i), op.dtype(i)
+    known = value.concrete if value is not None and value.elems is not None else None
+    if known is None or value is None or value.shape is None or not dtype:
+        return None
+    return helper.make_tensor(op.node.inputs[i], dtype, value.shape, known)

@@ -1,0 +1,144 @@
+"""Lowering a model with what the user says of it, in rounds: what one learns of the inputs, the next starts with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import SupportsInt
+
+from ..expr import Cond, Dim, Shape, eq, parse_cond, symbol
+from ..model import Graph, Model, TensorType, ValueType
+from ..propagate.facts import Facts
+from . import Known, Registry
+from .backwards import ranks_of_inputs
+from .declared import declared_known, unnamed_dim
+from .types import Optional, Sequence, Tensor
+from .walk import MAX_ROUNDS, Walk
+
+
+def lower_model(
+    read: Model,
+    stated: list[str | Cond],
+    bind: Mapping[str, SupportsInt],
+    broadcast: str,
+    rules: Registry,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[Walk, dict[str, Known]]:
+    """Lower a model, and again while that shows more of the ranks and names of its inputs: the walk, and the inputs.
+
+    Raises:
+        DimSyntaxError: what is `stated` cannot be parsed.
+        ValueError: it, or `bind`, names what no input has.
+    """
+    hints: dict[str, Shape] = {}
+    names: dict[str, str] = {}
+    for _ in range(MAX_ROUNDS):
+        walk, given = _walk(read, rules, stated, bind, hints, names, broadcast, progress)
+        learned = {**walk.hints, **ranks_of_inputs(walk, given)}
+        if learned.keys() <= hints.keys() and walk.author == names:
+            break
+        hints, names = learned, dict(walk.author)
+    _refuse_strangers(stated, bind, _symbols(given, names))
+    return walk, given
+
+
+def _walk(
+    model: Model,
+    registry: Registry,
+    stated: list[str | Cond],
+    bind: Mapping[str, SupportsInt],
+    hints: Mapping[str, Shape],
+    names: Mapping[str, str],
+    broadcast: str,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[Walk, dict[str, Known]]:
+    facts = Facts()
+    walk = Walk(model, registry, facts, equal=broadcast == "equal", progress=progress)
+    walk.hints, walk.author = dict(hints), dict(names)
+    walk.reserve(_declared_names(model.graph))
+    walk.reserve(name for shape in hints.values() for name in shape.free_symbols())
+    given = _inputs(walk, model)
+    symbols = _symbols(given, names)
+    for name in symbols:
+        facts.introduce(name)
+    for cond in _conditions(stated, bind, symbols):
+        walk.given(cond)
+    walk.run(given, symbols)
+    return walk, given
+
+
+def _conditions(
+    stated: list[str | Cond], bind: Mapping[str, SupportsInt], symbols: Mapping[str, Dim]
+) -> Iterator[Cond]:
+    """What the user says about these symbols (others may yet get to be known, see `_refuse_strangers`)."""
+    for name, size in bind.items():
+        if name in symbols:
+            yield eq(symbols[name], int(size))
+    for item in stated:
+        cond = item if isinstance(item, Cond) else parse_cond(item, symbols)
+        if cond.free <= {n for d in symbols.values() for n in d.free}:
+            yield cond
+
+
+def _refuse_strangers(
+    stated: list[str | Cond], bind: Mapping[str, SupportsInt], symbols: Mapping[str, Dim]
+) -> None:
+    """Raise `ValueError` for a name that no input has."""
+    unknown = [name for name in bind if name not in symbols]
+    if unknown:
+        raise ValueError(
+            f"no input of the model has a dim named {unknown[0]!r}; its names are {sorted(symbols)}"
+        )
+    for item in stated:
+        cond = item if isinstance(item, Cond) else parse_cond(item, symbols)
+        strange = sorted(cond.free - {n for d in symbols.values() for n in d.free})
+        if strange:
+            raise ValueError(
+                f"the assumption {str(item)!r} speaks of {strange[0]!r}, but the model's inputs have {sorted(symbols)}"
+            )
+
+
+def _symbols(given: Mapping[str, Known], names: Mapping[str, str]) -> dict[str, Dim]:
+    """The symbols of inputs by name; those that got the author's name also by ours."""
+    found = {name: symbol(name) for known in given.values() for name in names_of(known)}
+    return {**found, **{ours: found[said] for ours, said in names.items() if said in found}}
+
+
+def _inputs(walk: Walk, model: Model) -> dict[str, Known]:
+    graph = model.graph
+    given: dict[str, Known] = {}
+    for name, declared in graph.inputs:
+        if name in graph.initializers:  # its default is taken for its value (a note says so)
+            continue
+        known = declared_known(walk, declared, name)
+        if known is None:
+            known = walk.interner.tensor(0, None)
+        hint = walk.hints.get(name)
+        if hint is not None and isinstance(known, Tensor) and known.shape is None:
+            if name.isidentifier():
+                hint = Shape(unnamed_dim(walk, f"{name}_d{i}") for i in range(len(hint)))
+            known = walk.interner.tensor(known.dtype, hint)
+            walk.undeclared.update(hint.free_symbols())
+        given[name] = known
+    return given
+
+
+def names_of(known: Known | None) -> list[str]:
+    """Symbols of what is known of an input, in order of appearance."""
+    if isinstance(known, Tensor):
+        return [n for d in known.shape or () for n in sorted(d.free)]
+    if isinstance(known, (Sequence, Optional)):
+        return names_of(known.elem)
+    return []
+
+
+def _declared_names(graph: Graph) -> Iterator[str]:
+    """Every dim name that the file uses anywhere at the top, so that ours differ."""
+    for _, declared in (*graph.inputs, *graph.outputs, *graph.value_info.items()):
+        yield from _dim_names(declared)
+
+
+def _dim_names(declared: ValueType | None) -> Iterator[str]:
+    if isinstance(declared, TensorType):
+        yield from (d for d in declared.dims or () if isinstance(d, str))
+    elif declared is not None and hasattr(declared, "elem"):
+        yield from _dim_names(declared.elem)

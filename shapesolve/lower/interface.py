@@ -1,0 +1,179 @@
+"""A node held against its operator's interface: numbers of inputs and outputs, attributes, element types.
+
+Runtimes refuse a model with a node that does not fit when they load it, whatever the sizes are.
+https://onnx.ai/onnx/api/defs.html, for ``com.microsoft`` see `microsoft_interface`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import onnx
+from onnx import AttributeProto, TensorProto
+
+from ..model import Node
+from .microsoft_interface import required_of
+from .schema import dtype_of, find_schema
+from .types import Known, Tensor
+
+_VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
+_SINGLE = onnx.defs.OpSchema.FormalParameterOption.Single
+
+
+@dataclass(frozen=True, slots=True)
+class Formal:
+    """An input of the interface: its name, its type variable, the element types of tensors that it takes."""
+
+    name: str
+    variable: str
+    allowed: frozenset[int]
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What one operator takes at one opset version; None bounds nothing."""
+
+    inputs: tuple[Formal, ...]
+    most_inputs: int | None
+    most_outputs: int | None
+    repeats: bool
+    attributes: dict[str, int] | None
+    needed: tuple[str, ...]
+
+    def formal(self, i: int) -> Formal | None:
+        """The formal parameter of input `i`."""
+        if i < len(self.inputs):
+            return self.inputs[i]
+        return self.inputs[-1] if self.repeats and self.inputs else None
+
+
+def misfit(node: Node, names: tuple[str, ...], version: int) -> str | None:
+    """Why the node does not fit its operator's numbers of inputs and outputs and its attributes, in a sentence."""
+    interface = find_interface(node.domain, node.op_type, version)
+    if interface is None:
+        return None
+    op = node.op_type
+    for i, formal in enumerate(interface.inputs):
+        if formal.required and (i >= len(names) or not names[i]):
+            return f"{op} needs its input {formal.name} (number {i})"
+    if interface.repeats and interface.inputs[-1].variable and "" in names[len(interface.inputs) - 1 :]:
+        return f"{op} needs all of its inputs {interface.inputs[-1].name}, one is left out"
+    if interface.most_inputs is not None and len(names) > interface.most_inputs:
+        return f"{op} takes at most {interface.most_inputs} inputs at opset {version}, it has {len(names)}"
+    if interface.most_outputs is not None and len(node.outputs) > interface.most_outputs:
+        return f"{op} has at most {interface.most_outputs} outputs at opset {version}, here it has {len(node.outputs)}"
+    return _bad_attribute(node, interface, version)
+
+
+#: inputs of standard operators that must be vectors, and those that may also be scalars
+_VECTORS = {"Reshape": (1,), "Slice": (1, 2, 3, 4), "Split": (1,), "Squeeze": (1,), "Tile": (1,)}
+_VECTORS_OR_SCALARS = {"CumSum": (1,), "Trilu": (1,), "Unsqueeze": (1,)}
+
+
+def misranked(node: Node, inputs: tuple[Known | None, ...], version: int) -> str | None:
+    """Why a run fails on the rank of an input that says what to do (a target shape, axes), in a sentence."""
+    op = node.op_type
+    for least, table in ((1, _VECTORS), (0, _VECTORS_OR_SCALARS)):
+        for i in table.get(op, ()):
+            known = inputs[i] if i < len(inputs) else None
+            shape = known.shape if isinstance(known, Tensor) else None
+            if shape is not None and not least <= len(shape) <= 1 and (op != "Tile" or version >= 6):
+                kind = "a vector" if least else "a vector or a scalar"
+                return f"{op} takes {node.inputs[i]} as {kind}, it is {shape}"
+    return None
+
+
+def _bad_attribute(node: Node, interface: Interface, version: int) -> str | None:
+    op, given = node.op_type, node.attribute_kinds
+    for name in interface.needed:
+        if name not in given:
+            return f"{op} needs the attribute {name}"
+    if interface.attributes is None:
+        return None
+    for name, said in given.items():
+        kind = interface.attributes.get(name)
+        if kind is None:
+            return f"{op} has no attribute {name} at opset {version}"
+        if said not in (kind, 0):
+            kinds = AttributeProto.AttributeType
+            return f"attribute {name} of {op} must be {kinds.Name(kind)}, it is {kinds.Name(said)}"
+    return None
+
+
+def mistyped(node: Node, inputs: tuple[Known | None, ...], version: int) -> str | None:
+    """Which inputs that must share an element type do not, in a sentence.
+
+    Which types an operator takes at all is not judged: runtimes take more, and the next opset takes more.
+    """
+    for group in shared_types(node.domain, node.op_type, version, len(inputs)):
+        first = name = None
+        for i in group:
+            known = inputs[i]
+            if not isinstance(known, Tensor) or not known.dtype:
+                continue
+            if first is None:
+                first, name = known.dtype, node.inputs[i]
+            elif first != known.dtype:
+                return (
+                    f"{node.op_type} needs one element type for its inputs, "
+                    f"but {name} is {_name(first)} and {node.inputs[i]} is {_name(known.dtype)}"
+                )
+    return None
+
+
+@lru_cache(maxsize=4096)
+def shared_types(domain: str, op_type: str, version: int, n_in: int) -> tuple[tuple[int, ...], ...]:
+    """Groups of the first `n_in` inputs that must have the same element type."""
+    interface = find_interface(domain, op_type, version)
+    groups: dict[str, list[int]] = {}
+    for i in range(n_in):
+        formal = None if interface is None else interface.formal(i)
+        if formal is not None and formal.allowed and formal.variable:
+            groups.setdefault(formal.variable, []).append(i)
+    return tuple([tuple(group) for group in groups.values() if len(group) > 1])
+
+
+def _name(dtype: int) -> str:
+    try:
+        return str(TensorProto.DataType.Name(dtype)).lower()
+    except ValueError:
+        return f"type {dtype}"
+
+
+@lru_cache(maxsize=4096)
+def find_interface(domain: str, op_type: str, version: int) -> Interface | None:
+    """The interface of an operator at an opset version; None when nobody declares it, or only a newer onnx does."""
+    if domain == "com.microsoft":
+        required = required_of(op_type)
+        if required is None:
+            return None
+        inputs, needed = required
+        unnamed = tuple(Formal(f"number {i}", "", frozenset(), mark == "r") for i, mark in enumerate(inputs))
+        return Interface(unnamed, None, None, False, None, needed)
+    if not domain and version > onnx.defs.onnx_opset_version():
+        return None
+    schema = find_schema(domain, op_type, version)
+    if schema is None or schema.deprecated:
+        return None
+    attributes = {name: int(a.type.value) for name, a in schema.attributes.items()}
+    needed = tuple(name for name, a in schema.attributes.items() if a.required)
+    repeats = any(p.option == _VARIADIC for p in schema.inputs)
+    return Interface(
+        tuple(_formal(p) for p in schema.inputs),
+        None if repeats else schema.max_input,
+        None if any(p.option == _VARIADIC for p in schema.outputs) else schema.max_output,
+        repeats,
+        attributes,
+        needed,
+    )
+
+
+def _formal(parameter: onnx.defs.OpSchema.FormalParameter) -> Formal:
+    texts = parameter.types
+    tensors = [t for t in texts if t.startswith(("tensor(", "sparse_tensor("))]
+    allowed = frozenset(dtype_of(t.partition("(")[2][:-1]) for t in tensors)
+    variable = parameter.type_str if parameter.is_homogeneous and "(" not in parameter.type_str else ""
+    required = parameter.option == _SINGLE or (parameter.option == _VARIADIC and parameter.min_arity > 0)
+    return Formal(parameter.name, variable, allowed, required)

@@ -1,0 +1,237 @@
+"""What two known things have in common, and what a choice between them is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ..expr import (
+    Cond,
+    Dim,
+    Shape,
+    all_of,
+    any_of,
+    eq,
+    ge,
+    ite,
+    le,
+    maximum,
+    minimum,
+    symbol,
+)
+from .op import Op
+from .types import Known, Map, Optional, Sequence, Tensor
+from .values import Elem, Ratio, Value
+
+#: a size that differs between the elements of a sequence; `element` gives it a name
+OPEN = symbol("?")
+#: a choice larger than this is given a name
+_MAX_CHOICE = 60
+
+
+def symbols_of(known: Known | None) -> Iterator[str]:
+    """Names of all symbols in what is known."""
+    if isinstance(known, Tensor):
+        for d in known.shape or ():
+            yield from d.free
+        if known.value is not None:
+            for e in known.value.elems if known.value.elems is not None else known.value.bounds:
+                if isinstance(e, Ratio):
+                    yield from e.num.free
+                elif isinstance(e, (Dim, Cond)):
+                    yield from e.free
+    elif isinstance(known, Sequence):
+        if known.length is not None:
+            yield from known.length.free
+        for item in (known.elem, *(known.items or ())):
+            yield from symbols_of(item)
+    elif isinstance(known, Optional):
+        if known.present is not None:
+            yield from known.present.free
+        yield from symbols_of(known.elem)
+
+
+def same_known(a: Known | None, b: Known | None) -> bool:
+    """Do two say the same?"""
+    if a is b:
+        return True
+    if isinstance(a, Sequence) and isinstance(b, Sequence):
+        return a.length is b.length and same_known(a.elem, b.elem) and same_items(a.items, b.items)
+    if isinstance(a, Optional) and isinstance(b, Optional):
+        return a.present is b.present and same_known(a.elem, b.elem)
+    return isinstance(a, Map) and isinstance(b, Map) and a.key == b.key and same_known(a.value, b.value)
+
+
+def same_items(a: tuple[Known, ...] | None, b: tuple[Known, ...] | None) -> bool:
+    """Are the elements of two sequences known to be the same, or both unknown?"""
+    if a is None or b is None:
+        return a is b
+    return len(a) == len(b) and all(map(same_known, a, b))
+
+
+def change_sizes(op: Op, known: Known | None, dim: Callable[[Dim], Dim]) -> Known | None:
+    """`known` with its sizes replaced, without data, and without the elements one by one."""
+    if isinstance(known, Tensor):
+        return op.walk.interner.tensor(
+            known.dtype, None if known.shape is None else Shape(map(dim, known.shape))
+        )
+    if isinstance(known, Sequence):
+        return Sequence(
+            change_sizes(op, known.elem, dim), None if known.length is None else dim(known.length)
+        )
+    if isinstance(known, Optional):
+        return Optional(change_sizes(op, known.elem, dim))
+    return known
+
+
+def element(op: Op, elem: Known | None) -> Known | None:
+    """One element of a sequence: sizes that differ between elements become symbols."""
+    if not any(name == "?" for name in symbols_of(elem)):
+        return elem
+    return change_sizes(
+        op, elem, lambda d: op.fresh("a size of an element of a sequence") if d is OPEN else d
+    )
+
+
+def closed(op: Op, elem: Known | None, visible: frozenset[str]) -> Known | None:
+    """An element made in one trip, as it is known in all: sizes of symbols that are not `visible` differ."""
+    if visible.issuperset(symbols_of(elem)):
+        return elem
+    return change_sizes(op, elem, lambda d: d if d.free <= visible else OPEN)
+
+
+def common(op: Op, items: Iterable[Known | None]) -> Known | None:
+    """What all elements of a sequence have in common."""
+    joined: Known | None = None
+    for k, item in enumerate(items):
+        joined = item if not k else _common(op, joined, item)
+    return joined
+
+
+def _common(op: Op, a: Known | None, b: Known | None) -> Known | None:
+    if same_known(a, b):
+        return a
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        shape = None
+        if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
+            shape = Shape(d if d is e else OPEN for d, e in zip(a.shape, b.shape, strict=True))
+        return op.walk.interner.tensor(_dtype(a, b), shape, _hull(a.value, b.value))
+    if isinstance(a, Sequence) and isinstance(b, Sequence):
+        return Sequence(common_elem(op, a, b), a.length if a.length is b.length else None)
+    if isinstance(a, Optional) and isinstance(b, Optional):
+        return Optional(_common(op, a.elem, b.elem))
+    return None
+
+
+def common_elem(op: Op, a: Sequence, b: Sequence) -> Known | None:
+    """What the elements of two sequences have in common; one that is empty says nothing."""
+    if a.length is not None and a.length.value == 0:
+        return b.elem
+    if b.length is not None and b.length.value == 0:
+        return a.elem
+    return _common(op, a.elem, b.elem)
+
+
+def _dtype(a: Tensor, b: Tensor) -> int:
+    """The joint element type: the language gives both the same, one may be unknown to us."""
+    return a.dtype or b.dtype if a.dtype == b.dtype or not (a.dtype and b.dtype) else 0
+
+
+def _hull(a: Value | None, b: Value | None) -> Value | None:
+    if a is None or b is None:
+        return None
+    if a == b:
+        return a
+    (alo, ahi), (blo, bhi) = a.bounds, b.bounds
+    lo = None if alo is None or blo is None else minimum(alo, blo)
+    hi = None if ahi is None or bhi is None else maximum(ahi, bhi)
+    return Value.between(lo, hi)
+
+
+class Choice:
+    """``a if cond else b`` for known things.
+
+    Where `cond` speaks of sizes the result says so. Where it depends on data, a size is a new symbol that is
+    defined by the condition's own symbol, the same one for the same choice.
+    """
+
+    def __init__(self, op: Op, cond: Cond) -> None:
+        self.op, self.cond = op, cond
+        self.by_data = any(name in op.walk.reasons for name in cond.free)
+
+    def known(self, a: Known | None, b: Known | None) -> Known | None:
+        """One or the other."""
+        if self.cond.is_true or same_known(a, b):
+            return a
+        if self.cond.is_false:
+            return b
+        if isinstance(a, Tensor) and isinstance(b, Tensor):
+            shape = None
+            if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
+                shape = Shape(self.dim(d, e) for d, e in zip(a.shape, b.shape, strict=True))
+            return self.op.out(shape, _dtype(a, b), self.value(a.value, b.value))
+        if isinstance(a, Sequence) and isinstance(b, Sequence):
+            length = None if a.length is None or b.length is None else self.dim(a.length, b.length)
+            items = None
+            if a.items is not None and b.items is not None and len(a.items) == len(b.items):
+                chosen = [self.known(x, y) for x, y in zip(a.items, b.items, strict=True)]
+                items = tuple(k for k in chosen if k is not None)
+                items = items if len(items) == len(chosen) else None
+            return Sequence(common_elem(self.op, a, b), length, items)
+        if isinstance(a, Optional) and isinstance(b, Optional):
+            return self.optional(a, b)
+        return None
+
+    def optional(self, a: Optional, b: Optional) -> Optional:
+        """One or the other optional; an empty one says nothing of what it would hold."""
+        present = None
+        if a.present is not None and b.present is not None:
+            present = self.truth(a.present, b.present)
+            if a.present.is_false:
+                return Optional(b.elem, present)
+            if b.present.is_false:
+                return Optional(a.elem, present)
+        return Optional(self.known(a.elem, b.elem), present)
+
+    def truth(self, a: Cond, b: Cond) -> Cond:
+        """One or the other condition."""
+        return a if a is b else any_of((all_of((self.cond, a)), all_of((~self.cond, b))))
+
+    def dim(self, a: Dim, b: Dim, kind: str = "_d") -> Dim:
+        """One or the other size."""
+        if a is b:
+            return a
+        choice = ite(self.cond, a, b)
+        if choice is a or choice is b or (not self.by_data and choice.size <= _MAX_CHOICE):
+            return choice
+        walk = self.op.walk
+        named = walk.chosen.get(choice)
+        if named is None:
+            lo, hi = choice.bounds()
+            kind = "_d" if lo is not None and lo >= 0 else kind
+            named = walk.chosen[choice] = walk.fresh("one of two sizes, by a condition", kind)
+            if lo is not None:
+                self.op.define(ge(named, lo), "neither choice is smaller")
+            if hi is not None:
+                self.op.define(le(named, hi), "neither choice is larger")
+            self.op.define(any_of((~self.cond, eq(named, a))), "what it is where the condition holds")
+            self.op.define(any_of((self.cond, eq(named, b))), "what it is where the condition does not hold")
+        return named
+
+    def value(self, a: Value | None, b: Value | None) -> Value | None:
+        """One or the other data, element by element where that is known."""
+        if a is None or b is None or a == b:
+            return a if b is not None else None
+        if a.elems is None or b.elems is None or a.shape is None or a.shape != b.shape:
+            return _hull(a, b)
+        elems = tuple(self.elem(x, y) for x, y in zip(a.elems, b.elems, strict=True))
+        if all(e is None for e in elems):
+            return None
+        return Value(a.shape, elems)
+
+    def elem(self, a: Elem, b: Elem) -> Elem:
+        """One or the other element."""
+        if isinstance(a, Dim) and isinstance(b, Dim):
+            return self.dim(a, b, "_v")
+        if isinstance(a, Cond) and isinstance(b, Cond):
+            return self.truth(a, b)
+        return a if a == b else None

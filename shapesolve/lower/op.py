@@ -1,0 +1,423 @@
+"""`Op`: one node as its rule sees it, and the words in which a rule speaks.
+
+A rule reads attributes, shapes and known data, states what the node requires (`require`, `same`), and returns outputs
+made by `out`. Nothing here knows about Z3; conditions are handed to the walk, which keeps them with their origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Sequence as Seq
+from typing import TYPE_CHECKING, Any
+
+from ..expr import (
+    ONE,
+    TRUE,
+    Cond,
+    Dim,
+    IntoDim,
+    Shape,
+    any_of,
+    as_dim,
+    broadcast,
+    constant,
+    eq,
+    ge,
+    le,
+)
+from ..model import AttrRef, Constant, Graph, Node
+from .schema import output_dtype
+from .types import Known, Sequence, Tensor
+from .values import Value
+
+if TYPE_CHECKING:
+    from .registry import Rule
+    from .walk import Walk
+
+INT64_MAX = 2**63 - 1
+_INTS = frozenset((int,))
+#: (input index, axis or None)
+Place = tuple[int, "int | None"]
+#: a condition that the node needs, its rule in words, the places in its interface that it speaks of
+Requirement = tuple[Cond, str, tuple[Place, ...]]
+#: elements of an unknown integer input that are worth a symbol each
+_MAX_UNKNOWN = 16
+#: an expression larger than this is given a name, its definition kept as a constraint
+MAX_DIM_SIZE = 400
+
+
+class InvalidNode(ValueError):
+    """The node cannot run whatever its inputs are; the message says why in a sentence."""
+
+
+class MalformedNode(InvalidNode):
+    """The node does not fit its operator: a model that holds it cannot be loaded, even when it is never reached."""
+
+
+class Op:
+    """A node with what is known of its inputs. Absent optional inputs count as not there."""
+
+    __slots__ = (
+        "ambiguous", "attributes", "attrs", "inputs", "n_out", "names", "node", "pure", "requirements",
+        "rule", "version", "walk",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        walk: Walk,
+        node: Node,
+        inputs: tuple[Known | None, ...],
+        version: int,
+        attrs: dict[str, Any] | None,
+        rule: Rule | None = None,
+    ) -> None:
+        self.walk, self.node, self.inputs, self.version, self.attrs = walk, node, inputs, version, attrs
+        self.rule, self.attributes = rule, node.attributes
+        self.names = node.inputs
+        if None in inputs:  # an input of the function around it that its caller left out
+            self.names = tuple(
+                [n if k is not None else "" for n, k in zip(node.inputs, inputs, strict=False)]
+            )
+        self.n_out = len(node.outputs)
+        self.requirements: list[Requirement] = []
+        self.ambiguous: list[tuple[Dim, Dim, tuple[Place, ...]]] = []
+        self.pure = True  # may the result be reused for an equal node?
+
+    # ------------------------------------------------------------------ attributes
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """The attribute's value (int, float, str, tuples of these, `Constant`, `Graph`), or `default`."""
+        value = self.attributes.get(name)
+        if isinstance(value, AttrRef):
+            value = (self.attrs or {}).get(value.name)
+        return default if value is None else value
+
+    def int_attr(self, name: str, default: int | None) -> int:
+        """An integer attribute; one without a default must be given."""
+        value = self.attr(name, default)
+        if not isinstance(value, int):
+            raise InvalidNode(f"attribute {name} must be an integer")
+        return value
+
+    def ints_attr(self, name: str) -> tuple[int, ...] | None:
+        """A list-of-integers attribute, or None when it is absent."""
+        value = self.attr(name)
+        if value is None:
+            return None
+        if not isinstance(value, tuple) or not _INTS.issuperset(map(type, value)):
+            raise InvalidNode(f"attribute {name} must be a list of integers")
+        return value
+
+    def text_attr(self, name: str, default: str) -> str:
+        """A string attribute."""
+        value = self.attr(name, default)
+        return value if isinstance(value, str) else default
+
+    def graph_attr(self, name: str) -> Graph:
+        """A subgraph attribute."""
+        value = self.attr(name)
+        if not isinstance(value, Graph):
+            raise InvalidNode(f"attribute {name} must be a graph")
+        return value
+
+    # ------------------------------------------------------------------ inputs
+
+    @property
+    def n_in(self) -> int:
+        """Number of inputs listed (absent ones included)."""
+        return len(self.inputs)
+
+    def has(self, i: int) -> bool:
+        """Is input `i` connected?"""
+        return i < len(self.names) and self.names[i] != ""
+
+    def wants(self, i: int) -> bool:
+        """Is output `i` used by name?"""
+        return i < self.n_out and self.node.outputs[i] != ""
+
+    def known(self, i: int) -> Known | None:
+        """Whatever is known of input `i` (any kind), or None."""
+        return self.inputs[i] if i < len(self.inputs) else None
+
+    def tensor(self, i: int) -> Tensor | None:
+        """Input `i` when it is a tensor."""
+        known = self.inputs[i] if i < len(self.inputs) else None
+        return known if type(known) is Tensor else None
+
+    def sequence(self, i: int) -> Sequence | None:
+        """Input `i` when it is a sequence."""
+        known = self.known(i)
+        return known if isinstance(known, Sequence) else None
+
+    def shape(self, i: int, rank: int | None = None) -> Shape | None:
+        """Shape of input `i`, None when its rank is unknown; with `rank`, the node requires that rank."""
+        known = self.inputs[i] if i < len(self.inputs) else None
+        shape = known.shape if type(known) is Tensor else None
+        if rank is None:
+            return shape
+        if shape is None:
+            return self._refine(i, rank) if self.has(i) else None
+        if len(shape) != rank:
+            raise InvalidNode(f"input {self.name_of(i)} must have rank {rank}, it is {shape}")
+        return shape
+
+    def _refine(self, i: int, rank: int) -> Shape:
+        """Backward inference: an input of unknown rank gets the rank that the node needs."""
+        self.pure = False
+        shape = Shape(self.walk.fresh(f"dim {k} of {self.name_of(i)}") for k in range(rank))
+        self.walk.refine(self.names[i], shape)
+        if i < len(self.inputs):
+            refined = self.walk.interner.tensor(self.dtype(i), shape, self.value(i))
+            self.inputs = (*self.inputs[:i], refined, *self.inputs[i + 1 :])
+        return shape
+
+    def rank(self, i: int) -> int | None:
+        """Rank of input `i`, or None."""
+        shape = self.shape(i)
+        return None if shape is None else len(shape)
+
+    def dtype(self, i: int) -> int:
+        """Element type of input `i`, 0 when unknown."""
+        known = self.inputs[i] if i < len(self.inputs) else None
+        return known.dtype if type(known) is Tensor else 0
+
+    def value(self, i: int) -> Value | None:
+        """Known data of input `i` (elements or bounds), or None."""
+        known = self.inputs[i] if i < len(self.inputs) else None
+        return known.value if type(known) is Tensor else None
+
+    def ints(self, i: int) -> tuple[Dim, ...] | None:
+        """Elements of a small integer input (rank 0 or 1), as dims.
+
+        Elements that depend on data become symbols of their own, the same wherever that tensor is used. None when even
+        the number of elements is unknown.
+        """
+        t = self.tensor(i)
+        if t is None:
+            return None
+        if t.value is not None and t.value.elems is not None:
+            elems = t.value.elems
+            if all(isinstance(e, Dim) for e in elems):
+                return elems  # type: ignore[return-value]
+            if any(e is not None and not isinstance(e, Dim) for e in elems):
+                return None
+        if t.shape is None or len(t.shape) > 1:
+            return None
+        n = t.shape.numel.value
+        if n is None or n > _MAX_UNKNOWN or t.dtype not in (0, 6, 7, 12, 13, 2, 3, 4, 5):
+            return None
+        self.pure = False
+        return self.walk.unknown_values(self.names[i], t, n)
+
+    def scalar(self, i: int) -> Dim | None:
+        """The single element of an integer input, as a dim."""
+        elems = self.ints(i)
+        return elems[0] if elems is not None and len(elems) == 1 else None
+
+    def const_ints(self, i: int) -> tuple[int, ...] | None:
+        """Elements of an integer input when all are known numbers (never makes symbols)."""
+        value = self.value(i)
+        known = value.concrete if value is not None else None
+        return None if known is None or not all(type(v) is int for v in known) else tuple(known)
+
+    def name_of(self, i: int) -> str:
+        """The tensor's name, for messages."""
+        return self.names[i] if i < len(self.names) and self.names[i] else f"#{i}"
+
+    def axis(self, axis: int, rank: int, what: str = "axis") -> int:
+        """`axis` made non-negative; the node is invalid when it is outside ``[-rank, rank - 1]``."""
+        if not -rank <= axis < rank:
+            raise InvalidNode(f"{what} {axis} is outside [-{rank}, {rank - 1}] for a tensor of rank {rank}")
+        return axis + rank if axis < 0 else axis
+
+    def axes(self, axes: Iterable[int], rank: int) -> tuple[int, ...]:
+        """Axes made non-negative and checked to be distinct."""
+        out = tuple(self.axis(a, rank) for a in axes)
+        if len(set(out)) != len(out):
+            raise InvalidNode(f"axes {list(out)} are not distinct")
+        return out
+
+    # ------------------------------------------------------------------ requirements
+
+    def require(self, cond: Cond, why: str, *places: Place) -> None:
+        """The node fails at run time unless `cond` holds."""
+        if not cond.is_true:
+            self.requirements.append((cond, why, places))
+
+    def usual(self, cond: Cond, what: str) -> None:
+        """Inputs of the sizes that a model is made for satisfy `cond`, in words `what`.
+
+        It is neither required nor taken for granted: a contract that reads better for such inputs is stated for them.
+        """
+        if cond.args and self.walk.scope.guard.is_true:
+            self.walk.usual.setdefault(cond, what)
+
+    def same(self, a: IntoDim, b: IntoDim, why: str, *places: Place) -> Dim:
+        """Require ``a == b``; returns the simpler of the two."""
+        a, b = as_dim(a), as_dim(b)
+        self.require(eq(a, b), why, *places)
+        return a if not a.terms or (b.terms and a.size <= b.size) else b
+
+    def same_shapes(self, indices: Iterable[int], why: str, skip: int | None = None) -> Shape | None:
+        """Require equal shapes (but on axis `skip`) of the inputs whose rank is known; the joint shape."""
+        out: list[Dim] | None = None
+        first = 0
+        for i in indices:
+            shape = self.shape(i)
+            if shape is None:
+                continue
+            if out is None:
+                out, first = list(shape), i
+                continue
+            if len(shape) != len(out):
+                raise InvalidNode(
+                    f"{why}: {self.name_of(first)} has rank {len(out)}, {self.name_of(i)} rank {len(shape)}"
+                )
+            for k, d in enumerate(shape):
+                if k != skip:
+                    out[k] = self.same(out[k], d, why, (first, k), (i, k))
+        return None if out is None else Shape(out)
+
+    def broadcast(self, indices: Iterable[int] | None = None, skip_last: int = 0) -> Shape | None:
+        """Multidirectional broadcast of inputs (all by default), without their last `skip_last` axes.
+
+        https://github.com/onnx/onnx/blob/main/docs/Broadcasting.md. Pairs that may be equal or 1 stay open and are noted.
+        """
+        found: list[tuple[int, Shape]] = []
+        for i in indices if indices is not None else range(self.n_in):
+            shape = self.shape(i)
+            if shape is None:
+                return None
+            found.append((i, shape[: len(shape) - skip_last] if skip_last else shape))
+        return self.broadcast_of(found)
+
+    def broadcast_of(self, shapes: Seq[tuple[int, Shape]]) -> Shape:
+        """Broadcast of shapes given with the input they come from."""
+        if not shapes:
+            return Shape()
+        if len(shapes) == 2 and shapes[0][1] is shapes[1][1]:
+            return shapes[0][1]
+        rank = max([len(s) for _, s in shapes])
+        out: list[Dim] = [ONE] * rank
+        at: list[Place] = [(shapes[0][0], None)] * rank
+        for i, s in shapes:
+            before = rank - len(s)
+            for k, d in enumerate(s, before):
+                if out[k] is ONE:
+                    out[k], at[k] = d, (i, k - before)
+                elif d is not ONE and d is not out[k]:
+                    out[k] = self.broadcast_pair(out[k], d, at[k], (i, k - before))
+        return Shape(out)
+
+    def broadcast_pair(self, a: Dim, b: Dim, *places: Place) -> Dim:
+        """The broadcast size of two dims; records what makes it legal."""
+        a1, b1 = eq(a, 1), eq(b, 1)
+        if a1.is_true or b1.is_true or a is b:
+            return b if a1.is_true else a
+        same = eq(a, b)
+        self.require(any_of((same, a1, b1)), "broadcasting needs equal sizes, or one of them 1", *places)
+        if not (a1.is_false and b1.is_false) and not same.is_false:
+            self.ambiguous.append((a, b, places))
+            if self.walk.take_equal(a, b, self.node):
+                return a
+        if a1.is_false:
+            return a
+        return broadcast(a, b)
+
+    def in_range(
+        self, value: Value | None, size: Dim, indexed: Iterable[Dim], why: str, *places: Place
+    ) -> None:
+        """Require all elements of an index tensor to lie in ``[-size, size - 1]`` (unless one of the dims `indexed` is 0).
+
+        Bounds that no element need reach require nothing.
+        """
+        if value is None or not value.reached:
+            return
+        lo, hi = value.bounds
+        below = TRUE if hi is None else le(hi, size - 1)
+        above = TRUE if lo is None else ge(lo, -size)
+        if below.is_true and above.is_true:
+            return
+        empty = any_of([eq(d, 0) for d in indexed])
+        self.require(any_of((below, empty)), why, *places)
+        self.require(any_of((above, empty)), why, *places)
+
+    # ------------------------------------------------------------------ outputs
+
+    def fresh(self, what: str, lo: int = 0, hi: IntoDim | None = None) -> Dim:
+        """A new size symbol for something that depends on data, at least `lo` and at most `hi`."""
+        self.pure = False
+        dim = self.walk.fresh(what)
+        if lo:
+            self.define(ge(dim, lo), what)
+        if hi is not None:
+            self.define(le(dim, hi), what)
+        return dim
+
+    def define(self, cond: Cond, why: str) -> None:
+        """State something that holds by construction (not a requirement)."""
+        self.pure = False
+        self.walk.define(cond, why, self.node)
+
+    def fresh_shape(self, rank: int, what: str) -> Shape:
+        """A shape of known rank with new symbols."""
+        return Shape(self.fresh(what) for _ in range(rank))
+
+    def out(
+        self, shape: Shape | Iterable[Dim | int] | None, dtype: int = 0, value: Value | None = None
+    ) -> Tensor:
+        """A tensor for an output; a `dtype` of 0 is filled in from the operator's schema."""
+        if shape is not None and type(shape) is not Shape:
+            shape = Shape(shape)
+        if shape is not None:
+            for d in shape:
+                if not d.terms and d.const > INT64_MAX:
+                    raise InvalidNode(
+                        f"an output would have the shape {shape}, but a size is at most 2**63 - 1"
+                    )
+                if d.size > MAX_DIM_SIZE:
+                    shape = Shape(self.named(d) for d in shape)
+                    break
+            if value is not None and value.shape is not None and len(value.shape) != len(shape):
+                value = None
+        if not dtype and self.n_out == 1:
+            dtype = output_dtype(self, 0)
+        return self.walk.interner.tensor(dtype, shape, value)
+
+    def named(self, d: Dim) -> Dim:
+        """`d`, or a new name for it when it has outgrown the cap (its definition is kept as a constraint)."""
+        if d.size <= MAX_DIM_SIZE:
+            return d
+        key = (d, self.walk.scope.guard)  # the definition holds under the guard
+        name = self.walk.named.get(key)
+        if name is None:
+            name = self.walk.named[key] = self.fresh("an expression too large to carry")
+            self.define(eq(name, d), "names a large expression")
+        return name
+
+    def like(self, i: int = 0) -> Tensor:
+        """A tensor with the shape of input `i`."""
+        return self.out(self.shape(i))
+
+
+def const_dims(values: Iterable[int]) -> tuple[Dim, ...]:
+    """Ints as dims."""
+    return tuple(constant(v) for v in values)
+
+
+def stored_value(value: Any) -> Value | None:
+    """The value of a tensor attribute or initializer."""
+    return Value.stored(value) if isinstance(value, Constant) else None
+
+
+__all__ = [
+    "INT64_MAX",
+    "TRUE",
+    "InvalidNode",
+    "MalformedNode",
+    "Op",
+    "Place",
+    "Requirement",
+    "const_dims",
+    "stored_value",
+]

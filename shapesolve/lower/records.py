@@ -1,0 +1,108 @@
+"""What the walk keeps (stated conditions, contradictions, remarks, scopes of names), and what it asks of the facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from ..expr import TRUE, Cond, Dim
+from ..model import Node
+from ..propagate.constraint import Role
+from .op import Place, Requirement
+from .types import Known
+
+
+class FactStore(Protocol):
+    """What the walk asks of the facts (see `propagate.facts.Facts`)."""
+
+    version: int
+    changed: dict[str, int]  # symbols about which something was learned, and the version with which it was
+    contradiction: frozenset[int]  # what the condition that was refused last contradicts
+
+    def dim(self, d: Dim) -> Dim:
+        """A dim as the facts make it."""
+
+    def cond(self, c: Cond) -> Cond:
+        """A condition read through the facts."""
+
+    def decide(self, c: Cond) -> bool | None:
+        """Its truth, where the facts or what was stated settle it."""
+
+    def assume(self, cond: Cond, cause: int) -> bool:
+        """Take a condition for granted; False when it contradicts the facts."""
+
+    def introduce(self, name: str) -> None:
+        """Note a symbol in order of appearance."""
+
+    def why(self, names: Iterable[str]) -> frozenset[int]:
+        """Causes of what is known of symbols."""
+
+
+class Entry(NamedTuple):
+    """One stated condition; `Constraint` objects are made from these when somebody asks."""
+
+    cond: Cond
+    role: Role
+    node: Node | None
+    prefix: str
+    why: str
+    places: tuple[Place, ...]
+    guard: Cond
+
+
+@dataclass(slots=True, eq=False)
+class Lowered:
+    """What lowering a node gave, for the next node that says the same of the same inputs."""
+
+    version: int  # of the facts up to which it is known to hold
+    inputs: tuple[Known | None, ...]
+    outputs: tuple[Known, ...]
+    requirements: Seq[Requirement]
+    ambiguous: Seq[tuple[Dim, Dim, tuple[Place, ...]]]
+
+
+class Clash(NamedTuple):
+    """A condition that cannot hold: the log entry that showed it (or a message alone) and the entries behind it."""
+
+    entry: int | None
+    message: str
+    node: Node | None
+    prefix: str
+    causes: frozenset[int]
+
+
+class Open(NamedTuple):
+    """A broadcast whose two dims may be equal or not."""
+
+    a: Dim
+    b: Dim
+    node: Node
+    prefix: str
+    places: tuple[Place, ...]
+
+
+class Note(NamedTuple):
+    """Something a reader should know about a node: ``kind`` is ``unknown-op``, ``declared``, ``open`` ..."""
+
+    kind: str
+    message: str
+    node: Node | None
+    prefix: str
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """Names visible in one graph or function body, over those of the scope around it."""
+
+    prefix: str
+    opsets: Mapping[str, int]
+    env: dict[str, Known] = field(default_factory=dict)
+    parent: Scope | None = None
+    guard: Cond = TRUE
+    attrs: dict[str, Any] | None = None
+    declared: dict[str, Known] = field(default_factory=dict)
+    refined: set[str] = field(default_factory=set)  # names in `env` that belong to a scope around it
+    depth: int = 0
+    repeats: bool = False  # lowered once for all trips of a loop

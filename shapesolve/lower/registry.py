@@ -1,0 +1,147 @@
+"""The registry: which rule lowers which operator at which opset version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Union
+
+if TYPE_CHECKING:
+    from .op import Op
+    from .types import Known
+
+Outputs = Union["Known", None, Seq[Union["Known", None]]]
+#: a rule's body: reads the node through `Op`, states requirements, returns its outputs in order
+Lower = Callable[["Op"], Outputs]
+Form = Literal["signature", "function", "body", "schema"]
+#: versions as in the seeds: None every version, int this one and later, range exactly these
+Versions = int | range | None
+#: element types of outputs: an int copies that input's, a name is a TensorProto type
+TypeSpec = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How one operator is lowered from opset version `since` up to the next rule's (or below `until`)."""
+
+    domain: str
+    op_type: str
+    since: int
+    lower: Lower
+    form: Form = "function"
+    until: int | None = None
+    types: tuple[TypeSpec, ...] | None = None
+    values: bool = False
+
+    def covers(self, version: int) -> bool:
+        """Does the rule speak of this opset version?"""
+        return self.since <= version and (self.until is None or version < self.until)
+
+
+@dataclass(slots=True)
+class Registry:
+    """Rules by domain and operator; a child registry overlays its parent.
+
+    >>> registry = Registry(parent=default_registry())
+    >>> @registry.register("com.custom", "MyOp")
+    ... def my_op(op):
+    ...     return op.out(op.shape(0))
+    """
+
+    parent: Registry | None = None
+    _rules: dict[tuple[str, str], list[Rule]] = field(default_factory=dict)
+    _found: dict[tuple[str, str, int], Rule | None] = field(default_factory=dict)
+
+    def add(self, rule: Rule) -> None:
+        """Add one rule; among rules that cover a version the highest `since` wins, then the latest added."""
+        self._rules.setdefault((rule.domain, rule.op_type), []).append(rule)
+        self._found.clear()
+
+    def register(
+        self,
+        domain: str,
+        op_type: str,
+        versions: Versions = None,
+        *,
+        types: tuple[TypeSpec, ...] | None = None,
+        form: Form = "function",
+        values: bool = False,
+    ) -> Callable[[Lower], Lower]:
+        """Decorator that registers a lowering function (see `Op`) for an operator."""
+        since, until = 0, None
+        if isinstance(versions, range):
+            since, until = versions.start, versions.stop
+        elif versions is not None:
+            since = versions
+
+        def decorate(lower: Lower) -> Lower:
+            self.add(Rule(_canonical(domain), op_type, since, lower, form, until, types, values))
+            return lower
+
+        return decorate
+
+    def signature(
+        self,
+        op_type: str,
+        dims: str,
+        *,
+        domain: str = "",
+        since: int = 0,
+        until: int | None = None,
+        where: str | Seq[str] = (),
+        types: tuple[TypeSpec, ...] | None = None,
+        **names: str | int,
+    ) -> None:
+        """Register an operator by its signature (notation: see `shapesolve.lower.signature`)."""
+        from .signature import Signature
+
+        rule = Signature(dims, (where,) if isinstance(where, str) else tuple(where), names)
+        self.add(Rule(_canonical(domain), op_type, since, rule, "signature", until, types))
+
+    def lookup(self, domain: str, op_type: str, version: int) -> Rule | None:
+        """The rule for an operator at an opset version: exact ranges first, then the highest `since`; None if there is none."""
+        key = (_canonical(domain), op_type, version)
+        if key not in self._found:
+            covering = [rule for rule in self._rules.get(key[:2], ()) if rule.covers(version)]
+            self._found[key] = max(reversed(covering), key=_rank, default=None)
+        best = self._found[key]
+        return best or (self.parent.lookup(domain, op_type, version) if self.parent else None)
+
+    def __iter__(self) -> Iterator[Rule]:
+        if self.parent:
+            yield from self.parent
+        for rules in self._rules.values():
+            yield from rules
+
+
+def _rank(rule: Rule) -> tuple[bool, int]:
+    return rule.until is not None, rule.since
+
+
+def _canonical(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
+
+
+DEFAULT = Registry()
+
+
+def lower(
+    *op_types: str,
+    since: int = 0,
+    until: int | None = None,
+    domain: str = "",
+    types: tuple[TypeSpec, ...] | None = None,
+    values: bool = False,
+) -> Callable[[Lower], Lower]:
+    """Register a function for operators of the default registry; `values` says that it follows partial data."""
+
+    def decorate(function: Lower) -> Lower:
+        for op_type in op_types:
+            DEFAULT.add(Rule(domain, op_type, since, function, "function", until, types, values))
+        return function
+
+    return decorate
+
+
+signature = DEFAULT.signature

@@ -1,0 +1,132 @@
+"""What a walk says: the names that it makes up, the conditions that it states, contradictions and remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..expr import TRUE, Cond, Dim, any_of, eq, symbol
+from ..model import Node
+from ..propagate.constraint import Role
+from .op import Place
+from .records import Clash, Entry, FactStore, Note, Open, Scope
+
+
+class Statements:
+    """The log of one walk; conditions go to the facts as they are stated."""
+
+    def __init__(self, facts: FactStore, scope: Scope, *, equal: bool = False) -> None:
+        self.facts, self.scope, self.equal = facts, scope, equal
+        self.log: list[Entry] = []
+        self.clashes: list[Clash] = []
+        self.opens: list[Open] = []
+        self.notes: list[Note] = []
+        #: what holds for inputs of the usual sizes, in words (see `Op.usual`)
+        self.usual: dict[Cond, str] = {}
+        #: symbols of tensors that a contradiction made meaningless
+        self.poisoned: set[str] = set()
+        #: what each symbol that we made stands for
+        self.reasons: dict[str, str] = {}
+        #: symbols of input dims that have no name, and names that the author gives to such dims elsewhere
+        self.unnamed: set[str] = set()
+        self.author: dict[str, str] = {}
+        self._names = {"_d": 0, "_v": 0}
+        self._taken: set[str] = set()  # names that inputs or assumptions use
+        self._reserved: set[str] = set()  # names that the file uses anywhere
+
+    # ------------------------------------------------------------------ names
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """Names that generated symbols must not take."""
+        self._reserved.update(names)
+
+    def is_taken(self, said: Dim) -> bool:
+        """Are all names of a declared size those of inputs, or given to a size before?"""
+        return said.free <= self._taken
+
+    def fresh(self, what: str, kind: str = "_d") -> Dim:
+        """A new symbol: ``_d0``, ``_d1`` ... for sizes, ``_v0`` ... for unknown integers."""
+        while True:
+            name = f"{kind}{self._names[kind]}"
+            self._names[kind] += 1
+            if name not in self._taken and name not in self._reserved:
+                break
+        self.reasons[name] = what
+        self.facts.introduce(name)
+        return symbol(name, 0 if kind == "_d" else None)
+
+    # ------------------------------------------------------------------ conditions
+
+    def given(self, cond: Cond) -> None:
+        """A condition that the user states."""
+        self.log.append(Entry(cond, "user", None, "", "stated by the user", (), TRUE))
+        if not self.facts.assume(cond, len(self.log) - 1):
+            self._clash_of(len(self.log) - 1, cond)
+
+    def require(self, cond: Cond, why: str, places: tuple[Place, ...], node: Node, scope: Scope) -> None:
+        """A node needs `cond` at run time."""
+        if not self.poisoned.isdisjoint(cond.free):
+            return
+        guard = scope.guard
+        self.log.append(Entry(cond, "requirement", node, scope.prefix, why, places, guard))
+        index = len(self.log) - 1
+        if not guard.is_true:
+            needed = any_of((~guard, cond))
+            if needed.free and not self.facts.assume(needed, index):
+                self._clash_of(index, cond)
+        elif not self.facts.assume(cond, index):
+            self._clash_of(index, cond)
+
+    def _clash_of(self, index: int, cond: Cond) -> None:
+        entry = self.log[index]
+        causes = self.facts.why(cond.free | entry.guard.free) | self.facts.contradiction | {index}
+        self.clashes.append(Clash(index, entry.why, entry.node, entry.prefix, causes))
+
+    def clash(self, message: str, node: Node, scope: Scope, *, loads: bool = True) -> None:
+        """A node that cannot run, whatever the sizes are; with `loads` false the model fails even where it is not reached."""
+        if scope.guard.is_true or not loads:
+            self.clashes.append(Clash(None, message, node, scope.prefix, frozenset()))
+        else:  # then its branch must not be taken
+            self.require(any_of(()), message, (), node, scope)
+
+    def define(self, cond: Cond, why: str, node: Node | None, role: Role = "definition") -> None:
+        """Something that holds by construction, by declaration or by assumption."""
+        guard = self.scope.guard
+        if role == "declared" or (len(cond.free) == 1 and not cond.free.isdisjoint(self.reasons)):
+            guard = TRUE  # a new name, or a bound of a symbol of ours by a number, binds nobody else
+        self.log.append(Entry(cond, role, node, self.scope.prefix, why, (), guard))
+        self.facts.assume(cond if guard.is_true else any_of((~guard, cond)), len(self.log) - 1)
+
+    def note(self, kind: str, message: str, node: Node | None, scope: Scope) -> None:
+        """Keep a remark about a node."""
+        self.notes.append(Note(kind, message, node, scope.prefix))
+
+    def declare(self, inferred: Dim, said: Dim, what: str, node: Node, scope: Scope) -> None:
+        """The model declares that an inferred dim is `said`."""
+        cond = eq(inferred, said)
+        name = said.name
+        if (
+            name is not None
+            and name not in self._taken
+            and inferred.name is not None
+            and inferred.name in self.reasons
+        ):
+            self._taken.add(name)  # the author's name for a size that we had to invent one for
+            self.facts.introduce(name)
+            self.define(cond, f"{what} is declared as {said}", node, "declared")
+            return
+        if name is not None and name not in self._taken:
+            if inferred.name in self.unnamed and not scope.prefix and name not in self.author.values():
+                self.author.setdefault(inferred.name, name)
+            return  # a name for an expression, used nowhere else
+        self.log.append(
+            Entry(cond, "declared", node, scope.prefix, f"{what} is declared as {said}", (), scope.guard)
+        )
+        if self.facts.cond(cond).is_false:
+            self.note("declared", f"{what} is declared as {said}, it is {inferred}", node, scope)
+
+    def take_equal(self, a: Dim, b: Dim, node: Node) -> bool:
+        """In ``broadcast="equal"`` an open pair is taken to be equal, and that is noted as an assumption."""
+        if not self.equal:
+            return False
+        self.define(eq(a, b), 'broadcast="equal" takes the two sizes to be equal', node, "assumption")
+        return True

@@ -1,0 +1,144 @@
+"""What is known of one value of the graph: a tensor's type, shape and data, or a sequence, optional or map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..expr import Cond, Dim, Shape
+from .values import Value
+
+_NO_NAMES: frozenset[str] = frozenset()
+
+
+class Tensor:
+    """Element type (0 when unknown), shape (None when the rank is unknown) and known data of a tensor.
+
+    Compared by identity: `Interner` makes equal ones the same object, which is what makes lowering cheap to memoize.
+    """
+
+    __slots__ = ("as_of", "dtype", "now", "seen", "shape", "value")
+
+    seen: frozenset[str] | None
+    """`free`, once somebody has asked for it."""
+    now: Tensor | None
+    """The tensor read through the facts, as they were with version `as_of`; None where they change nothing."""
+    as_of: int
+
+    def __init__(self, dtype: int = 0, shape: Shape | None = None, value: Value | None = None) -> None:
+        self.dtype, self.shape, self.value = dtype, shape, value
+        self.seen = self.now = None
+        self.as_of = 0
+
+    @property
+    def free(self) -> frozenset[str]:
+        """Names of all symbols in it."""
+        free = self.seen
+        if free is None:
+            free = _NO_NAMES.union(*[d.free for d in self.shape or ()])
+            if self.value is not None:
+                free |= self.value.free
+            self.seen = free
+        return free
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.dtype}, {self.shape}, {self.value})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequence:
+    """A sequence of tensors: what all elements have in common, the length, and the elements when known one by one."""
+
+    elem: Known | None
+    length: Dim | None = None
+    items: tuple[Known, ...] | None = None
+
+    @property
+    def free(self) -> frozenset[str]:
+        """Names of all symbols in it."""
+        own = _NO_NAMES if self.length is None else self.length.free
+        return own.union(*[k.free for k in (self.elem, *(self.items or ())) if k is not None])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optional:
+    """An optional value and the condition under which it holds one."""
+
+    elem: Known | None
+    present: Cond | None = None
+
+    @property
+    def free(self) -> frozenset[str]:
+        """Names of all symbols in it."""
+        return _NO_NAMES.union(*[part.free for part in (self.elem, self.present) if part is not None])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Map:
+    """A map from keys of element type `key` to values."""
+
+    key: int
+    value: Known | None
+
+    @property
+    def free(self) -> frozenset[str]:
+        """Names of all symbols in it."""
+        return _NO_NAMES if self.value is None else self.value.free
+
+
+Known = Tensor | Sequence | Optional | Map
+
+
+class Interner:
+    """Makes tensors with equal content one object, for the time of an analysis."""
+
+    def __init__(self) -> None:
+        self._tensors: dict[
+            tuple[object, ...], Tensor
+        ] = {}  # dims by their ids, which the tensors keep alive
+        self._stored: dict[tuple[int, tuple[int, ...]], Tensor] = {}
+
+    def tensor(self, dtype: int, shape: Shape | None, value: Value | None = None) -> Tensor:
+        """The tensor with this content."""
+        key = (dtype, value, None) if shape is None else (dtype, value, *map(id, shape))
+        found = self._tensors.get(key)
+        if found is None:
+            found = self._tensors[key] = Tensor(dtype, shape, value)
+        return found
+
+    def stored(self, dtype: int, dims: tuple[int, ...], value: Value | None) -> Tensor:
+        """The tensor with this content, of a stored tensor."""
+        if value is not None:
+            return self.tensor(dtype, Shape(dims), value)
+        found = self._stored.get((dtype, dims))
+        if found is None:
+            found = self._stored[dtype, dims] = self.tensor(dtype, Shape(dims))
+        return found
+
+    def resolve(self, known: Known, dim: Callable[[Dim], Dim]) -> Known:
+        """`known` with every dim in it read through `dim`; the same object when nothing changes."""
+        if isinstance(known, Tensor):
+            shape = known.shape
+            if shape is not None:
+                dims = [dim(d) for d in shape]
+                if any(a is not b for a, b in zip(dims, shape, strict=True)):
+                    shape = Shape(dims)
+            value = known.value.resolve(dim) if known.value is not None else None
+            if shape is known.shape and value is known.value:
+                return known
+            return self.tensor(known.dtype, shape, value)
+        if isinstance(known, Sequence):
+            elem = known.elem and self.resolve(known.elem, dim)
+            length = dim(known.length) if known.length is not None else None
+            items = None if known.items is None else tuple([self.resolve(i, dim) for i in known.items])
+            same = items is None or all(a is b for a, b in zip(items, known.items or (), strict=True))
+            return (
+                known
+                if same and elem is known.elem and length is known.length
+                else Sequence(elem, length, items)
+            )
+        if isinstance(known, Optional):
+            inner = known.elem and self.resolve(known.elem, dim)
+            present = known.present.map_dims(dim) if known.present is not None else None
+            return known if inner is known.elem and present is known.present else Optional(inner, present)
+        return known

@@ -1,0 +1,310 @@
+"""Partial data: what is known of a tensor's elements.
+
+A `Value` holds either every element (``elems``, flat, row-major, with the concrete ``shape``; a single element may still
+be unknown, ``None``) or only bounds that all elements satisfy (``lo``, ``hi``). Integer elements are `Dim`, booleans are
+`Cond`, floats are Python floats already rounded to the tensor's type, or a `Ratio` when they depend on sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..expr import Cond, Dim, constant, maximum, minimum, truth
+from ..model import Constant
+
+#: most elements that are followed one by one
+MAX_ELEMENTS = 1024
+#: floats matter as scales and limits of shapes only: longer vectors are weights
+MAX_FLOATS = 128
+#: largest stored integer tensor that is read to bound its elements
+MAX_BOUNDED = 1 << 20
+
+Array: TypeAlias = NDArray[np.object_]
+
+
+class Ratio:
+    """A float that is ``num / den`` for an integer expression `num` and an int `den` >= 1.
+
+    `rounded` says that the true value is this quotient but for the rounding of the float type: then only floor, ceil,
+    truncation and rounding are still exact (an integer below 2**24 divided by an integer never rounds across an integer;
+    of other quotients it was tried, see `precision.stands_for`).
+    """
+
+    __slots__ = ("den", "num", "rounded")
+
+    def __init__(self, num: Dim, den: int = 1, rounded: bool = False) -> None:
+        self.num, self.den, self.rounded = num, den, rounded
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Ratio)
+            and self.num is other.num
+            and self.den == other.den
+            and self.rounded == other.rounded
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.num, self.den, self.rounded))
+
+    def __repr__(self) -> str:
+        return f"Ratio({self.num}, {self.den})"
+
+
+Elem = Dim | Cond | Ratio | float | str | None
+
+
+class Value:
+    """Known elements, or bounds of all elements, of one tensor; immutable."""
+
+    __slots__ = ("_bounds", "_free", "_hash", "_of", "elems", "parts", "reached", "shape", "source")
+
+    shape: tuple[int, ...] | None
+    elems: tuple[Elem, ...] | None
+    source: Constant | None
+    #: is each bound some element (unless the tensor is empty)? only then can it be required to fit
+    reached: bool
+    #: of a value known by bounds only: bounds for each index of the last axis, where they are known apart
+    parts: tuple[Value, ...] | None
+    _bounds: tuple[Dim | None, Dim | None] | None
+    _free: frozenset[str] | None
+    #: the value whose bounds these are, when nobody has asked for them yet
+    _of: Value | None
+
+    def __init__(
+        self,
+        shape: tuple[int, ...] | None,
+        elems: tuple[Elem, ...] | None,
+        bounds: tuple[Dim | None, Dim | None] | None = None,
+        source: Constant | None = None,
+        reached: bool = False,
+        parts: tuple[Value, ...] | None = None,
+    ) -> None:
+        self.shape, self.elems, self._bounds, self.source, self.parts = shape, elems, bounds, source, parts
+        self.reached = reached or elems is not None or source is not None
+        self._free = self._of = None
+        self._hash = hash((shape, elems, bounds, id(source) if source else 0, self.reached, parts))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, Value)
+            and self._hash == other._hash
+            and self.shape == other.shape
+            and self.elems == other.elems
+            and self.source is other.source
+            and (self.elems is not None or self._bounds == other._bounds)
+            and self._of == other._of
+            and self.reached == other.reached
+            and self.parts == other.parts
+        )
+
+    # ------------------------------------------------------------------ making
+
+    @classmethod
+    def of(cls, array: Any) -> Value | None:
+        """The value of an object array (or nested sequence) of elements; None when nothing is known or it is too large."""
+        a = array if isinstance(array, np.ndarray) else np.array(array, dtype=object)
+        if a.size > MAX_ELEMENTS:
+            return None
+        return cls.known(a.shape, tuple(a.reshape(-1).tolist()))
+
+    @classmethod
+    def known(cls, shape: tuple[int, ...], elems: tuple[Elem, ...]) -> Value | None:
+        """The value of these elements; None when nothing is known of any, and for many floats."""
+        if len(elems) > MAX_FLOATS and type(elems[0]) is float:
+            return None
+        return cls(shape, elems) if not elems or any(e is not None for e in elems) else None
+
+    @classmethod
+    def vector(cls, elems: Iterable[Elem]) -> Value | None:
+        """A one-dimensional value."""
+        elems = tuple(elems)
+        return None if len(elems) > MAX_ELEMENTS else cls.known((len(elems),), elems)
+
+    @classmethod
+    def scalar(cls, elem: Elem) -> Value | None:
+        """A value of rank 0."""
+        return None if elem is None else cls((), (elem,))
+
+    @classmethod
+    def between(
+        cls, lo: Dim | None, hi: Dim | None, *, reached: bool = False, parts: tuple[Value, ...] | None = None
+    ) -> Value | None:
+        """Integer elements not known one by one that lie in ``[lo, hi]`` (`reached`: both are taken)."""
+        return None if lo is None and hi is None else cls(None, None, (lo, hi), None, reached, parts)
+
+    @property
+    def loose(self) -> Value | None:
+        """What is left when some of the elements are taken, in any order: bounds."""
+        if self._of is not None:
+            return self
+        elems = self.elems
+        if not elems or len(elems) > _FEW or not all(type(e) is Dim for e in elems):
+            return Value.between(*self.bounds)
+        return self._loosened()
+
+    def _loosened(self) -> Value:
+        """The bounds of these elements, found when somebody asks for them."""
+        value = Value(None, None)
+        value._of, value._hash = self, hash((value._hash, self._hash))
+        return value
+
+    @classmethod
+    def stored(cls, constant_: Constant) -> Value | None:
+        """The value of a tensor stored in the model; big ones are read only when their bounds are asked for."""
+        if constant_.numel <= (MAX_FLOATS if constant_.dtype in FLOAT_TYPES else MAX_ELEMENTS):
+            elems = _stored_elements(constant_)
+            if elems is None:
+                return None
+            value = cls(constant_.dims, elems)
+            value._free = _NO_NAMES
+            return value
+        if constant_.numel <= MAX_BOUNDED and constant_.dtype in INT_TYPES:
+            return cls(None, None, None, constant_)
+        return None
+
+    # ------------------------------------------------------------------ reading
+
+    @property
+    def array(self) -> Array | None:
+        """The elements as an object array of the tensor's rank, or None."""
+        if self.elems is None or self.shape is None:
+            return None
+        a = np.empty(len(self.elems), dtype=object)
+        a[:] = self.elems
+        return a.reshape(self.shape)
+
+    @property
+    def bounds(self) -> tuple[Dim | None, Dim | None]:
+        """Bounds of all (integer) elements."""
+        if self._bounds is None:
+            self._bounds = self._find_bounds()
+        return self._bounds
+
+    @property
+    def free(self) -> frozenset[str]:
+        """Names of all symbols in it."""
+        if self._free is None:
+            known: list[Any] = [*(self.elems or ()), *(self._bounds or ()), *(self.parts or ()), self._of]
+            found = [e.num if isinstance(e, Ratio) else e for e in known]
+            self._free = _NO_NAMES.union(*[e.free for e in found if isinstance(e, (Dim, Cond, Value))])
+        return self._free
+
+    def _find_bounds(self) -> tuple[Dim | None, Dim | None]:
+        if self._of is not None:
+            return self._of.bounds
+        if self.source is not None:
+            a = self.source.array(MAX_BOUNDED)
+            if a is None or not a.size:
+                return None, None
+            return constant(int(a.min())), constant(int(a.max()))
+        if not self.elems or not all(isinstance(e, Dim) for e in self.elems):
+            return None, None
+        dims: list[Dim] = list(dict.fromkeys(e for e in self.elems if isinstance(e, Dim)))
+        known = [d.const for d in dims if not d.terms]
+        if len(known) == len(dims):
+            return constant(min(known)), constant(max(known))
+        if len(dims) > _FEW:
+            return None, None
+        return minimum(*dims), maximum(*dims)
+
+    @property
+    def concrete(self) -> list[Any] | None:
+        """All elements as Python numbers (flat) when every one is known, else None."""
+        if self.elems is None:
+            return None
+        out: list[Any] = []
+        for e in self.elems:
+            if isinstance(e, Dim) and not e.terms:
+                out.append(e.const)
+            elif isinstance(e, Cond) and not e.args:
+                out.append(e.is_true)
+            elif isinstance(e, (float, str)):
+                out.append(e)
+            else:
+                return None
+        return out
+
+    def map(self, change: Callable[[Elem], Elem]) -> Value | None:
+        """The value with each element replaced (only for values that are known one by one)."""
+        if self.elems is None:
+            return None
+        new = tuple(change(e) for e in self.elems)
+        if new == self.elems:
+            return self
+        return None if new and all(e is None for e in new) else Value(self.shape, new)
+
+    def resolve(self, dim: Callable[[Dim], Dim]) -> Value:
+        """The value with every dim in it read through `dim`."""
+        if self.source is not None:
+            return self
+        if self._of is not None:
+            of = self._of.resolve(dim)
+            return self if of is self._of else of._loosened()
+        if self.elems is None:
+            lo, hi = self._bounds or (None, None)
+            parts = self.parts and tuple(p.resolve(dim) for p in self.parts)
+            return Value(None, None, (lo and dim(lo), hi and dim(hi)), None, self.reached, parts)
+
+        def elem(e: Elem) -> Elem:
+            if isinstance(e, Dim):
+                return dim(e)
+            if isinstance(e, Cond):
+                return e.map_dims(dim)
+            if isinstance(e, Ratio):
+                return Ratio(dim(e.num), e.den, e.rounded)
+            return e
+
+        new = tuple(map(elem, self.elems))
+        return self if new == self.elems else Value(self.shape, new)
+
+    def __repr__(self) -> str:
+        if self.elems is None:
+            return f"Value(in {self.bounds})"
+        return f"Value({self.shape}, [{', '.join(map(str, self.elems))}])"
+
+
+_NO_NAMES: frozenset[str] = frozenset()
+#: most distinct elements, some of them symbolic, whose least and greatest are written down
+_FEW = 32
+FLOAT_TYPES = frozenset((1, 10, 11, 16))  # TensorProto float, float16, double, bfloat16
+INT_TYPES = frozenset((2, 3, 4, 5, 6, 7, 12, 13))  # TensorProto uint8 .. uint64
+
+
+def _stored_elements(stored: Constant) -> tuple[Elem, ...] | None:
+    items = stored.items(MAX_ELEMENTS)
+    if items is None:
+        array = stored.array(MAX_ELEMENTS)
+        return None if array is None else elements_of(array)
+    if stored.dtype in FLOAT_TYPES:
+        return tuple(items)
+    return tuple([truth(v) if v is True or v is False else constant(v) for v in items])
+
+
+def elements_of(a: NDArray[Any]) -> tuple[Elem, ...] | None:
+    """Elements of a concrete numpy array; None for types that are not followed."""
+    kind = a.dtype.kind
+    flat = a.reshape(-1).tolist()
+    if kind in "iu":
+        return tuple(constant(v) for v in flat)
+    if kind == "b":
+        return tuple(truth(v) for v in flat)
+    if kind == "f" or a.dtype.name in ("bfloat16",):
+        return tuple(float(v) for v in flat)
+    if kind in "OUS":
+        return tuple(v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in flat)
+    return None
+
+
+def numel(shape: Iterable[int]) -> int:
+    """Number of elements of a concrete shape."""
+    return prod(shape)

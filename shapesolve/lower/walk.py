@@ -1,0 +1,406 @@
+"""The walk: every node in order, lowered by its rule; what it states goes to the log and to the facts.
+
+Lowering is memoized: a node that says the same (`Node.key`) of the same inputs (interned, so compared by identity) gets the
+same outputs, which makes the repeated layers of a model cost a lookup each.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..expr import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, eq, ge, le
+from ..model import Graph, Model, Node
+from .declared import declared_known
+from .interface import misfit, misranked, mistyped
+from .op import InvalidNode, MalformedNode, Op
+from .records import Entry, FactStore, Lowered, Note, Open, Scope
+from .registry import Registry, Rule
+from .schema import fill_types
+from .statements import Statements
+from .types import Interner, Known, Tensor
+from .values import INT_TYPES, Value
+
+#: walks over the graph: a node whose rank became known by a later one is lowered again
+MAX_ROUNDS = 3
+#: subgraphs and function bodies inside each other, and the interpreter frames that one takes
+MAX_DEPTH = 256
+_FRAMES = 12
+
+
+class Walk(Statements):
+    """Lowers a model. After `run`: `tensors`, `log`, `clashes`, `opens`, `notes`, `producers`."""
+
+    def __init__(
+        self,
+        model: Model,
+        registry: Registry,
+        facts: FactStore,
+        *,
+        equal: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        super().__init__(facts, Scope("", model.opsets), equal=equal)
+        self.model, self.registry, self.progress = model, registry, progress
+        self.interner = Interner()
+        self.tensors: dict[str, Known] = {}
+        self.producers: dict[str, tuple[Node, str]] = {}
+        self.aliases: dict[str, tuple[str, str]] = {}  # formal input of a body -> (name, prefix) outside
+        self.hints: dict[str, Shape] = {}
+        self.chosen: dict[Dim, Dim] = {}  # names of choices that depend on data
+        self.named: dict[tuple[Dim, Cond], Dim] = {}  # names of expressions too large to carry, by guard
+        self.rehearsing = 0
+        self.expanded = 0  # nodes of function bodies lowered so far
+        self.undeclared: set[str] = set()  # symbols of inputs that are declared without a rank
+        self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
+        self.varying: set[str] = set()  # tensors whose rank is not the same in every run
+        self._memo: dict[Any, Lowered] = {}
+        self._fitting: set[Any] = set()  # nodes that fit their operator, by key
+        self._rules: dict[tuple[int, str, str], Rule | None] = {}
+        self._others: dict[
+            Known, tuple[int, Known]
+        ] = {}  # what is no tensor, read through the facts of a version
+
+    # ------------------------------------------------------------------ walking
+
+    def run(self, inputs: Mapping[str, Known], taken: Iterable[str] = ()) -> None:
+        """Lower the main graph with these inputs; `taken` are symbol names in use."""
+        self._taken.update(taken)
+        scope = self.scope
+        scope.env = self.tensors
+        scope.env.update(inputs)
+        self.named_inputs = frozenset(inputs)
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, 1000 + MAX_DEPTH * _FRAMES))
+        try:
+            self.lower_graph(self.model.graph, scope)
+        finally:
+            sys.setrecursionlimit(limit)
+
+    def lower_graph(self, graph: Graph, scope: Scope) -> None:
+        """Lower all nodes of `graph` in `scope` (its inputs are bound already)."""
+        for name, stored in graph.initializers.items():
+            if name not in scope.env:
+                value = Value.stored(stored)
+                if name in graph.overridable and value is not None and stored.dtype in INT_TYPES:
+                    self.note(
+                        "default",
+                        f"input {name} has a default value, which is taken for its value",
+                        None,
+                        scope,
+                    )
+                scope.env[name] = self.interner.stored(stored.dtype, stored.dims, value)
+        for name, declared in (*graph.value_info.items(), *graph.outputs):
+            known = declared_known(self, declared)
+            if scope.repeats and isinstance(known, Tensor):  # a name cannot stand for a size that changes
+                known = self.interner.tensor(known.dtype, None)
+            if known is not None:
+                scope.declared[name] = known
+        self.lower_nodes(graph.nodes, scope)
+
+    def lower_nodes(self, nodes: tuple[Node, ...], scope: Scope) -> None:
+        """Lower nodes in order."""
+        outer, self.scope = self.scope, scope
+        total = len(nodes) if scope.parent is None else 0
+        try:
+            for i, node in enumerate(nodes):
+                self.lower(node, scope)
+                if total and self.progress is not None and not i % 64:
+                    self.progress(i, total)
+        finally:
+            self.scope = outer
+        if scope.prefix:
+            for name, known in scope.env.items():
+                if name not in scope.refined:
+                    self.tensors.setdefault(scope.prefix + name, known)
+
+    def lower(self, node: Node, scope: Scope) -> None:
+        """Lower one node: outputs into the scope, statements into the log."""
+        env, version = scope.env, self.facts.version
+        given: list[Known | None] = []
+        for name in node.inputs:
+            found = env.get(name)
+            if found is None:
+                found = self.read(name, scope)
+            elif type(found) is Tensor and found.as_of == version:
+                found = found.now or found
+            else:
+                found = self.current(found)
+            given.append(found)
+        inputs = tuple(given)
+        key = node.key
+        if key is None or scope.attrs is not None:
+            self._bind(node, self._apply(node, inputs, scope)[0], scope)
+            return
+        key = (key, id(scope.opsets), scope.guard, inputs)
+        hit = self._memo.get(key)
+        if hit is None or (hit.version != version and not self._still_holds(hit)):
+            outputs, op, clean = self._apply(node, inputs, scope)
+            if clean and op.pure and version == self.facts.version:
+                self._remember(key, inputs, outputs, op)
+            self._bind(node, outputs, scope)
+            return
+        known, prefix = hit.outputs, scope.prefix
+        for cond, why, places in hit.requirements:
+            self.log.append(Entry(cond, "requirement", node, prefix, why, places, scope.guard))
+        for a, b, places in hit.ambiguous:
+            self.opens.append(Open(a, b, node, prefix, places))
+        if self.hints or not scope.declared.keys().isdisjoint(node.outputs):
+            self._bind(node, known, scope)
+            return
+        made, producers = (node, prefix), self.producers
+        for i, name in enumerate(node.outputs):
+            if name:
+                env[name] = known[i]
+                producers[prefix + name] = made
+
+    def _remember(
+        self, key: Any, inputs: tuple[Known | None, ...], outputs: tuple[Known | None, ...], op: Op
+    ) -> None:
+        known = tuple([self.interner.tensor(0, None) if k is None else k for k in outputs])
+        self._memo[key] = Lowered(self.facts.version, inputs, known, op.requirements, op.ambiguous)
+
+    def _still_holds(self, hit: Lowered) -> bool:
+        """Has nothing been learned since about the symbols that it depends on?"""
+        changed = self.facts.changed
+        for known in hit.inputs:
+            if known is not None:
+                for name in known.free:
+                    if changed.get(name, 0) > hit.version:
+                        return False
+        hit.version = self.facts.version
+        return True
+
+    def _apply(
+        self, node: Node, inputs: tuple[Known | None, ...], scope: Scope
+    ) -> tuple[tuple[Known | None, ...], Op, bool]:
+        version = scope.opsets.get(node.domain, 1)
+        rule = self.rule(node, scope)
+        op = Op(self, node, inputs, version, scope.attrs, rule)
+        clashes = len(self.clashes)
+        fits = (rule is None and self._is_local(node)) or self._fits(op, scope)
+        outputs: Any = ()
+        try:
+            if rule is None:
+                from .fallback import lower_unregistered
+
+                outputs = lower_unregistered(op, scope)
+            else:
+                wrong = None if node.domain else misranked(node, inputs, version)
+                if wrong is not None:
+                    raise InvalidNode(wrong)
+                outputs = rule.lower(op)
+        except InvalidNode as error:
+            if fits:
+                self.clash(str(error), node, scope, loads=not isinstance(error, MalformedNode))
+        except (AssertionError, LookupError, TypeError, ValueError):
+            if fits:  # a rule may rely on what its operator always has
+                raise
+        except (DimTooLarge, ZeroDivisionError) as e:
+            self.notes.append(Note("open", f"an expression could not be followed: {e}", node, scope.prefix))
+            op.pure = False
+        done = self._as_tuple(outputs, node)
+        for cond, why, places in op.requirements:
+            self.require(cond, why, places, node, scope)
+        for a, b, places in op.ambiguous:
+            self.opens.append(Open(a, b, node, scope.prefix, places))
+        done = fill_types(op, done)
+        clean = len(self.clashes) == clashes
+        if not clean and fits:
+            done = tuple(self._opened(k) for k in done)
+        for known in done:
+            if isinstance(known, Tensor) and known.shape is not None:
+                for d in known.shape:
+                    if d.terms:
+                        lo = (d.bounds_memo or d.bounds())[0]
+                        if lo is None or lo < 0:
+                            self._say_size(d, node)
+        return done, op, clean
+
+    def _say_size(self, d: Dim, node: Node) -> None:
+        """A size is not negative, also where its expression does not show that."""
+        cond = ge(d, 0)
+        if self.facts.decide(cond) is None:
+            self.define(cond, "a size is not negative", node)
+
+    def rule(self, node: Node, scope: Scope) -> Rule | None:
+        """The registered rule for a node; None for operators defined by the model or unknown to us."""
+        key = (id(scope.opsets), node.domain, node.op_type)
+        if key in self._rules:
+            return self._rules[key]
+        version = scope.opsets.get(node.domain, 1)
+        local = self._is_local(node)
+        rule = None if local else self.registry.lookup(node.domain, node.op_type, version)
+        self._rules[key] = rule
+        return rule
+
+    def is_unknown(self, node: Node, scope: Scope) -> bool:
+        """Is the operator neither registered nor defined by the model?"""
+        return self.rule(node, scope) is None and not self._is_local(node)
+
+    def _is_local(self, node: Node) -> bool:
+        """Is the operator a function of the model?"""
+        functions = self.model.functions
+        return bool(functions) and any(k[0] == node.domain and k[1] == node.op_type for k in functions)
+
+    def _fits(self, op: Op, scope: Scope) -> bool:
+        """Does the node fit its operator? Where it does not, it is refused, but its shapes are still worth knowing."""
+        node = op.node
+        key = (node.key, op.version) if op.names is node.inputs and node.key is not None else None
+        wrong = None
+        if key not in self._fitting:
+            wrong = misfit(node, op.names, op.version)
+            if wrong is None and key is not None:
+                self._fitting.add(key)
+        wrong = wrong or mistyped(node, op.inputs, op.version)
+        if wrong is not None:
+            self.clash(wrong, node, scope, loads=False)
+        return wrong is None
+
+    def _as_tuple(self, outputs: Any, node: Node) -> tuple[Known | None, ...]:
+        n = len(node.outputs)
+        if outputs is None or not isinstance(outputs, (tuple, list)):
+            if n == 1:
+                return (outputs,)
+            outputs = (outputs,)
+        return (*outputs[:n], *(None,) * (n - len(outputs)))
+
+    def _bind(self, node: Node, outputs: tuple[Known | None, ...], scope: Scope) -> None:
+        env, producers, prefix, declared = scope.env, self.producers, scope.prefix, scope.declared
+        for name, known in zip(node.outputs, outputs, strict=True):
+            if name:
+                if known is None:
+                    known = self.interner.tensor(0, self.hints.get(prefix + name))
+                elif prefix + name in self.hints and isinstance(known, Tensor) and known.shape is None:
+                    known = self.interner.tensor(known.dtype, self.hints[prefix + name], known.value)
+                if declared and name in declared:
+                    from .declared import reconcile
+
+                    known = reconcile(self, node, scope, name, known, declared[name])
+                env[name] = known
+                producers[prefix + name] = (node, prefix)
+
+    def _opened(self, known: Known | None) -> Known | None:
+        """What is left of an output of a node that cannot run: its type and rank.
+
+        Its sizes are unknown symbols of which nothing more is required: what depends on a contradiction is not reported again.
+        """
+        if not isinstance(known, Tensor) or known.shape is None:
+            return known if not isinstance(known, Tensor) else self.interner.tensor(known.dtype, None)
+        dims = [self.fresh("output of a node that cannot run") for _ in known.shape]
+        self.poisoned.update(*(d.free for d in dims))
+        return self.interner.tensor(known.dtype, Shape(dims))
+
+    # ------------------------------------------------------------------ what rules use
+
+    def read(self, name: str, scope: Scope) -> Known | None:
+        """What is known of a tensor now, read through the facts; None for an absent input."""
+        if not name:
+            return None
+        s: Scope | None = scope
+        while s is not None:
+            known = s.env.get(name)
+            if known is not None:
+                return self.current(known)
+            s = s.parent
+        return None
+
+    def current(self, known: Known) -> Known:
+        """`known` read through the facts as they are now."""
+        changed, version = self.facts.changed, self.facts.version
+        if not isinstance(known, Tensor):
+            if changed.keys().isdisjoint(known.free):
+                return known
+            made, found = self._others.get(known, (-1, known))
+            if made != version:
+                found = self.interner.resolve(known, self.facts.dim)
+                self._others[known] = version, found
+            return found
+        now = known.now
+        if known.as_of != version:
+            for name in known.free if now is None else known.free | now.free:
+                if changed.get(name, 0) > known.as_of:
+                    resolved = self.interner.resolve(known, self.facts.dim)
+                    assert isinstance(resolved, Tensor)
+                    known.now = now = None if resolved is known else resolved
+                    break
+            known.as_of = version
+        return now or known
+
+    def tell(self, shapes: dict[str, Shape], dtypes: dict[str, int], values: dict[str, Value]) -> None:
+        """Write down what is known of each tensor in the end, by name."""
+        settled: dict[Known, Known] = {}
+        for name, known in self.tensors.items():
+            now = settled.get(known)
+            if now is None:
+                now = settled[known] = self.current(known)
+            if isinstance(now, Tensor):
+                dtypes[name] = now.dtype
+                if now.shape is not None:
+                    shapes[name] = now.shape
+                if now.value is not None:
+                    values[name] = now.value
+
+    def refine(self, name: str, shape: Shape) -> None:
+        """A tensor of unknown rank has this shape (a node needs its rank)."""
+        scope = self._owner(name)
+        if scope is None:
+            return
+        known = scope.env[name]
+        if not isinstance(known, Tensor):
+            return
+        here = self.scope
+        if scope is not here and (self.rehearsing or scope.guard is not here.guard):
+            here.refined.add(name)  # true where this branch is taken
+            scope = here
+        elif not self.rehearsing:
+            self.hints[scope.prefix + name] = shape
+        scope.env[name] = self.interner.tensor(known.dtype, shape, known.value)
+
+    def unknown_values(self, name: str, tensor: Tensor, n: int) -> tuple[Dim, ...]:
+        """Symbols for the unknown elements of a small integer tensor, the same at every use."""
+        known = tensor.value.elems if tensor.value is not None else None
+        elems = tuple(
+            e if isinstance(e, Dim) else self.fresh(f"element {i} of {name}", "_v")
+            for i, e in enumerate(known or (None,) * n)
+        )
+        shape = tuple(int(d) for d in tensor.shape or ())
+        scope = self._owner(name)
+        if scope is not None:
+            scope.env[name] = self.interner.tensor(tensor.dtype, tensor.shape, Value(shape, elems))
+        return elems
+
+    def unknown_truth(self, name: str, tensor: Tensor | None) -> Cond:
+        """The truth of an unknown boolean scalar as a condition on a 0/1 symbol, the same at every use."""
+        bit = self.fresh(f"truth of {name}")
+        self.define(le(bit, 1), f"{name} is true or false", None)
+        scope, cond = self._owner(name), eq(bit, 1)
+        if scope is not None and tensor is not None and tensor.shape is not None and len(tensor.shape) < 2:
+            value = Value((1,) * len(tensor.shape), (cond,))
+            scope.env[name] = self.interner.tensor(tensor.dtype, tensor.shape, value)
+        return cond
+
+    def _owner(self, name: str) -> Scope | None:
+        s: Scope | None = self.scope
+        while s is not None and name not in s.env:
+            s = s.parent
+        return s
+
+    def full_name(self, name: str, prefix: str) -> str:
+        """The tensor that `name` means inside the scope of `prefix`, as `tensors` has it."""
+        while True:
+            full = prefix + name
+            if full in self.tensors or not prefix:
+                return full
+            prefix = prefix.rstrip("/").rpartition("/")[0]
+            prefix = f"{prefix}/" if prefix else ""
+
+    def under(self, scope: Scope, prefix: str, guard: Cond = TRUE) -> Scope:
+        """A scope inside `scope`."""
+        if scope.depth >= MAX_DEPTH:
+            raise InvalidNode(f"subgraphs are nested more than {MAX_DEPTH} deep")
+        inner = Scope(prefix, scope.opsets, parent=scope, attrs=scope.attrs)
+        inner.guard = all_of((scope.guard, guard))
+        inner.depth, inner.repeats = scope.depth + 1, scope.repeats
+        return inner

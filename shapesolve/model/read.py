@@ -1,0 +1,172 @@
+"""`read_model`: from a file or proto to a checked, ordered, immutable `Model`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import onnx
+
+from .errors import ModelError, check_text, quoted
+from .external import DataFolder
+from .graph import Function, FunctionKey, Model
+from .node import Node, read_attributes, read_metadata
+from .order import find_cycle, render_cycle
+from .scope import Reading, Scope, read_value_info, settle_all
+from .source import load_proto
+
+
+def read_model(source: Any) -> Model:
+    """Read a model.
+
+    Weights stay where they are, in the proto or in the files beside it, until `Constant.array` asks for them.
+
+    Args:
+        source: path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, an exporter's `ONNXProgram` or an onnxscript
+            function. External data is found only when a path is given.
+
+    Raises:
+        ModelError: it is not a model, or a model that cannot be used; one sentence says why.
+    """
+    proto, path = load_proto(source)
+    if not proto.HasField("graph"):
+        raise ModelError("the model has no graph")
+    reading = Reading(proto.ir_version, None if path is None else DataFolder(path.parent))
+    opsets = _read_opsets(proto.opset_import, "the model")
+    if not opsets and 0 < proto.ir_version < 3:
+        opsets = {"": 1}  # https://onnx.ai/onnx/repo-docs/IR.html: opset_import came with IR version 3
+    bodies = _function_protos(proto)
+
+    root = Scope(reading, proto.graph, "the graph")
+    settle_all(root)
+    assert root.graph is not None
+    functions = {key: _read_function(body, opsets, reading, bodies) for key, body in bodies.items()}
+    _check_recursion(functions)
+    _check_domains(root, root.graph.nodes, opsets, bodies)
+    return Model(
+        graph=root.graph,
+        opsets=MappingProxyType(opsets),
+        functions=MappingProxyType(functions),
+        ir_version=proto.ir_version,
+        path=path,
+        proto=proto,
+        metadata=read_metadata(proto.metadata_props),
+    )
+
+
+def function_of(proto: onnx.FunctionProto, ir_version: int = 10) -> Function:
+    """The function in a `FunctionProto` that stands alone, as an operator schema's body does."""
+    return _read_function(proto, {}, Reading(ir_version, None))
+
+
+def _read_opsets(imports: Iterable[onnx.OperatorSetIdProto], owner: str) -> dict[str, int]:
+    opsets: dict[str, int] = {}
+    for entry in imports:
+        check_text([entry.domain], owner)
+        domain = _standard(entry.domain)
+        version = opsets.setdefault(domain, entry.version)
+        if version != entry.version:
+            raise ModelError(
+                f"{owner} imports two versions of opset {quoted(domain or 'ai.onnx')},"
+                f" {version} and {entry.version}"
+            )
+        if not domain and version < 1:
+            raise ModelError(f"{owner} imports version {version} of opset 'ai.onnx', which does not exist")
+    return opsets
+
+
+def _standard(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
+
+
+def _function_protos(proto: onnx.ModelProto) -> dict[FunctionKey, onnx.FunctionProto]:
+    bodies: dict[FunctionKey, onnx.FunctionProto] = {}
+    for body in proto.functions:
+        texts = (body.domain, body.name, body.overload, *body.input, *body.output, *body.attribute)
+        check_text(texts, "a function of the model")
+        key = (_standard(body.domain), body.name, body.overload)
+        if bodies.setdefault(key, body) is not body:
+            raise ModelError(f"the model has two functions {_function_name(key)}")
+    return bodies
+
+
+def _function_name(key: FunctionKey) -> str:
+    return quoted(":".join(filter(None, key)))
+
+
+def _read_function(
+    proto: onnx.FunctionProto,
+    opsets: Mapping[str, int],
+    reading: Reading,
+    others: Collection[FunctionKey] | None = None,
+) -> Function:
+    """The function in `proto`; with `others`, the functions of its model, the domains that it uses are checked."""
+    key = (_standard(proto.domain), proto.name, proto.overload)
+    owner = f"function {_function_name(key)}"
+    scope = Scope(reading, proto, "its body")
+    problem = None
+    try:
+        scope.give(proto.input, "input")
+        scope.outputs = tuple(proto.output)
+        nodes = settle_all(scope)
+    except ModelError as error:
+        problem = f"in {owner}: {error}"
+    if problem is not None:  # not raised above: what a ModelError comes from is nobody's business
+        raise ModelError(problem)
+    imported = {**opsets, **_read_opsets(proto.opset_import, owner)}
+    if others is not None:
+        _check_domains(scope, nodes, imported, others)
+    return Function(
+        domain=key[0],
+        name=key[1],
+        overload=key[2],
+        inputs=tuple(proto.input),
+        outputs=scope.outputs,
+        attributes=tuple(proto.attribute),
+        defaults=read_attributes(proto.attribute_proto, reading.folder, owner),
+        opsets=MappingProxyType(imported),
+        nodes=nodes,
+        value_info=read_value_info(reading, proto.value_info),
+    )
+
+
+def _check_recursion(functions: Mapping[FunctionKey, Function]) -> None:
+    """Functions may not call themselves, not even by way of others."""
+    if not functions:
+        return
+    calls = {
+        key: [call for call in dict.fromkeys(map(_callee, _all_nodes(function.nodes))) if call in functions]
+        for key, function in functions.items()
+    }
+    cycle = find_cycle(calls)
+    if cycle:
+        loop = render_cycle([":".join(filter(None, key)) for key in cycle])
+        raise ModelError(f"the functions of the model call each other in a loop: {loop}")
+
+
+def _callee(node: Node) -> FunctionKey:
+    return node.domain, node.op_type, node.overload
+
+
+def _all_nodes(nodes: Iterable[Node]) -> Iterable[Node]:
+    """Nodes with those of all subgraphs inside them."""
+    waiting: list[Iterable[Node]] = [nodes]
+    while waiting:
+        for node in waiting.pop():
+            yield node
+            waiting.extend([graph.nodes for _, graph in node.subgraphs])
+
+
+def _check_domains(
+    scope: Scope, nodes: Iterable[Node], opsets: Mapping[str, int], functions: Collection[FunctionKey]
+) -> None:
+    """Every operator must be of an imported opset or a function of the model, as onnx.checker asks."""
+    for op_type, domain, overload, _, _ in scope.kinds:
+        callee = domain, op_type, overload
+        if domain not in opsets and callee not in functions:
+            node = next(node for node in _all_nodes(nodes) if _callee(node) == callee)
+            raise ModelError(
+                f"node {quoted(node.label)} is of domain {quoted(domain or 'ai.onnx')},"
+                f" but the model has no opset_import for it"
+            )

@@ -1,0 +1,342 @@
+"""Reading one scope of names: the nodes of a graph or function body, their order, what they capture.
+
+A scope is first *collected* (fields copied out of the protobuf in a single pass, subgraphs noted for later)
+and then, when the scopes inside it are done, *settled* (names resolved, nodes ordered). Working from a list
+rather than by recursion keeps deep nesting away from Python's stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import onnx
+from onnx import AttributeProto
+
+from .constant import Constant, SparseConstant, check_dims
+from .errors import ModelError, check_text, quoted
+from .external import DataFolder
+from .graph import Graph
+from .node import (
+    LARGEST_IN_KEY,
+    PLAIN_KINDS,
+    Node,
+    attribute_kind,
+    fits_in_key,
+    presence,
+)
+from .order import topological_order
+from .types import TypeReader, ValueType
+
+DEEPEST_NESTING = 256
+_TENSOR = AttributeProto.TENSOR
+
+
+#: operator, domain, overload, numbers of inputs and outputs
+Kind = tuple[str, str, str, int, int]
+
+
+class Reading:
+    """What all scopes of one model share while it is read."""
+
+    __slots__ = ("folder", "ir_version", "keys", "types")
+
+    def __init__(self, ir_version: int, folder: DataFolder | None) -> None:
+        self.ir_version = ir_version
+        self.folder = folder
+        self.types = TypeReader()
+        self.keys: dict[Hashable, object] = {}
+        """For what a node says, the object that stands for it (compared by identity, so cheap to look up)."""
+
+
+class Scope:
+    """A graph or function body that is being read."""
+
+    __slots__ = (
+        "_late",
+        "_produced",
+        "captures",
+        "children",
+        "depth",
+        "given",
+        "graph",
+        "kinds",
+        "nodes",
+        "outputs",
+        "owner",
+        "proto",
+        "reading",
+    )
+
+    def __init__(
+        self,
+        reading: Reading,
+        proto: onnx.GraphProto | onnx.FunctionProto,
+        owner: str,
+        around: Scope | None = None,
+    ) -> None:
+        """A scope to be collected. `owner` is what an error calls it, `around` the scope that it is in."""
+        self.reading = reading
+        self.proto = proto
+        self.owner = owner
+        self.depth: int = 0 if around is None else around.depth + 1
+        """Counts the scopes around it."""
+        self.kinds: dict[Kind, object] = {} if around is None else around.kinds
+        """What nodes in it and in the scopes inside say, but for attributes."""
+        self.nodes: list[Node] = []
+        self.given: dict[str, str] = {}
+        """Names that are there before any node has run, and what gives them."""
+        self.outputs: tuple[str, ...] = ()
+        self.children: list[tuple[Node, str, Scope]] = []
+        self.captures: dict[str, str] = {}
+        """Names from the scope around, and what uses each first."""
+        self.graph: Graph | None = None
+        self._late: dict[int, list[str]] = {}
+        self._produced: set[str] = set()
+
+    def give(self, names: Iterable[Any], kind: str) -> None:
+        """Declare names that are there from the start. Raises `ModelError` on a repeated one.
+
+        Whether they are texts is checked with the other names, in `collect`.
+        """
+        given = self.given
+        for name in names:
+            if name in given:
+                raise ModelError(f"{self.owner} has two {kind}s named {quoted(name)}")
+            given[name] = kind
+
+    def collect(self) -> None:
+        """Read the nodes and note the subgraphs.
+
+        Raises:
+            ModelError: a tensor has two producers, or an attribute cannot be read.
+        """
+        folder = self.reading.folder
+        nodes, late = self.nodes, self._late
+        seen = {"", *self.given}
+        before, outputs_total = len(seen), 0
+        knows, learn, add = seen.issuperset, seen.update, nodes.append
+        kinds = self.kinds
+        protos = self.proto.node
+        for index, proto in enumerate(protos):
+            inputs, outputs = tuple(proto.input[:]), tuple(proto.output[:])
+            op_type, domain, name, overload = proto.op_type, proto.domain, proto.name, proto.overload
+            if domain == "ai.onnx":
+                domain = ""
+            kind = (op_type, domain, overload, len(inputs), len(outputs))
+            key = kinds.get(kind)
+            if key is None:
+                check_text(kind[:3], self.owner)
+                key = kinds[kind] = self._key(kind)
+            if type(name) is not str:
+                check_text((name,), self.owner)
+            node = Node(protos, op_type, domain, overload, name, inputs, outputs, index, folder)
+            if not knows(inputs):
+                check_text(inputs, self.owner)
+                late[index] = [x for x in inputs if x not in seen]
+            attributes = proto.attribute
+            if attributes:
+                key = self._key_with(key, node, attributes)
+            if ("" in inputs or "" in outputs) and key is not None:
+                key = self._key((key, presence(inputs), presence(outputs)))
+            node.key = key
+            learn(outputs)
+            outputs_total += len(outputs)
+            add(node)
+        self._produced = seen
+        check_text(seen, self.owner)
+        if len(seen) != before + outputs_total:
+            self._check_single_producers()
+
+    def settle(self) -> tuple[Node, ...]:
+        """The nodes in order; fills `captures`. The scopes inside must be settled and have their graphs.
+
+        Raises:
+            ModelError: nodes depend on each other in a cycle.
+        """
+        inner = self._attach_subgraphs()
+        nodes, given, produced = self.nodes, self.given, self._produced
+        captures = self.captures
+        ordered = not self._late or not any(n in produced for names in self._late.values() for n in names)
+        producers: dict[str, int] = {}
+        if inner or not ordered:
+            producers = {name: node.index for node in nodes for name in node.outputs if name}
+        for index in sorted({*self._late, *inner}):
+            for name in self._late.get(index, ()):
+                if name not in produced:
+                    captures.setdefault(name, f"node {quoted(nodes[index].label)} reads")
+            for name, user in inner.get(index, {}).items():
+                if name in producers:
+                    ordered = ordered and producers[name] < index
+                elif name not in given:
+                    captures.setdefault(name, user)
+        for name in self.outputs:
+            if name not in produced:
+                captures.setdefault(name, f"{self.owner} has as output")
+        if ordered:
+            return tuple(nodes)
+        reads = [(*node.inputs, *inner.get(node.index, ())) for node in nodes]
+        order = topological_order(reads, producers, lambda i: nodes[i].label, self.owner)
+        return tuple([nodes[i] for i in order])
+
+    def _attach_subgraphs(self) -> dict[int, dict[str, str]]:
+        """Give the nodes their subgraphs. Returns by node index what these capture."""
+        subgraphs: dict[int, list[tuple[str, Graph]]] = {}
+        inner: dict[int, dict[str, str]] = {}
+        for node, name, child in self.children:
+            assert child.graph is not None
+            subgraphs.setdefault(node.index, []).append((name, child.graph))
+            needs = inner.setdefault(node.index, {})
+            for tensor, user in child.captures.items():
+                needs.setdefault(tensor, user)
+        for index, graphs in subgraphs.items():
+            self.nodes[index].subgraphs = tuple(graphs)
+        return inner
+
+    def _key(self, said: Hashable) -> object:
+        keys = self.reading.keys
+        key = keys.get(said)
+        if key is None:
+            key = keys[said] = object()
+        return key
+
+    def _key_with(self, key: object, node: Node, attributes: Sequence[AttributeProto]) -> object | None:
+        """The key of a node with attributes, which are checked unless equal ones have been."""
+        parts = [key]
+        for attribute in attributes:
+            if attribute.type in PLAIN_KINDS or (attribute.type == _TENSOR and fits_in_key(attribute)):
+                parts.append(attribute.SerializeToString())
+            else:
+                break
+        else:
+            found = self.reading.keys.get(tuple(parts))
+            if found is not None:
+                return found
+        stored = self._read_attributes(node, attributes)
+        if stored is None:
+            return None
+        found = self._key((key, *sorted(stored)))
+        self.reading.keys[key, *stored] = found
+        return found
+
+    def _read_attributes(self, node: Node, attributes: Sequence[AttributeProto]) -> list[bytes] | None:
+        """Check what has to be right from the start: names, stored tensors, subgraphs. Returns what goes into the key."""
+        names = [attribute.name for attribute in attributes]
+        check_text(names, self.owner)
+        if len(set(names)) != len(names):
+            raise ModelError(f"node {quoted(node.label)} has two attributes of the same name")
+        parts: list[bytes] | None = []
+        for attribute in attributes:
+            refers = attribute.ref_attr_name
+            if attribute.type not in PLAIN_KINDS and not refers:
+                self._check_rich_attribute(node, attribute)
+            if parts is not None:
+                part = attribute.SerializeToString() if fits_in_key(attribute) else b""
+                if refers or not part or len(part) > LARGEST_IN_KEY:
+                    parts = None
+                else:
+                    parts.append(part)
+        return parts
+
+    def _check_rich_attribute(self, node: Node, attribute: AttributeProto) -> None:
+        kind = attribute_kind(attribute)
+        if kind == AttributeProto.TENSOR:
+            dims = attribute.t.dims
+            if dims and min(dims) < 0:
+                check_dims(dims, f"{node.label}.{attribute.name}")
+        elif kind == AttributeProto.GRAPH:
+            self._add_child(node, attribute.name, attribute.g)
+        elif kind == AttributeProto.GRAPHS:
+            for i, graph in enumerate(attribute.graphs):
+                self._add_child(node, f"{attribute.name}[{i}]", graph)
+        elif kind not in PLAIN_KINDS:
+            # The rest is rare, and reading it is checking it.
+            label = f"{node.label}.{attribute.name}"
+            for stored in (*attribute.tensors, *(s.values for s in attribute.sparse_tensors)):
+                check_dims(stored.dims, label)
+            for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
+                check_dims(sparse.dims, label)
+            for declared in (attribute.tp, *attribute.type_protos):
+                self.reading.types.read(declared, label)
+
+    def _add_child(self, node: Node, name: str, proto: onnx.GraphProto) -> None:
+        if self.depth >= DEEPEST_NESTING:
+            raise ModelError(f"node {quoted(node.label)} is nested in more than {DEEPEST_NESTING} subgraphs")
+        owner = f"subgraph {quoted(f'{node.label}.{name}')}"
+        self.children.append((node, name, Scope(self.reading, proto, owner, self)))
+
+    def _check_single_producers(self) -> None:
+        producers: dict[str, Node] = {}
+        for node in self.nodes:
+            for name in filter(None, node.outputs):
+                if name in self.given:
+                    raise ModelError(
+                        f"tensor {quoted(name)} is both an {self.given[name]} of {self.owner}"
+                        f" and an output of node {quoted(node.label)}"
+                    )
+                if name in producers:
+                    first, second = quoted(producers[name].label), quoted(node.label)
+                    raise ModelError(f"tensor {quoted(name)} has two producers, nodes {first} and {second}")
+                producers[name] = node
+
+
+def settle_all(root: Scope) -> tuple[Node, ...]:
+    """Collect and settle a scope with everything inside it. Returns the nodes of `root` in order.
+
+    Raises:
+        ModelError: something in it cannot be used, or a name is used that nothing gives.
+    """
+    scopes, waiting = [], [root]
+    while waiting:
+        scope = waiting.pop()
+        if isinstance(scope.proto, onnx.GraphProto):
+            _declare(scope, scope.proto)
+        scope.collect()
+        scopes.append(scope)
+        waiting.extend(child for _, _, child in reversed(scope.children))
+    nodes: tuple[Node, ...] = ()
+    for scope in reversed(scopes):  # a scope comes after the one around it
+        nodes = scope.settle()
+        if isinstance(scope.proto, onnx.GraphProto):
+            scope.graph = _make_graph(scope, scope.proto, nodes)
+    for name, user in root.captures.items():
+        raise ModelError(f"{user} {quoted(name)}, which nothing in {root.owner} produces")
+    return nodes
+
+
+def _declare(scope: Scope, proto: onnx.GraphProto) -> None:
+    scope.give([info.name for info in proto.input], "input")
+    inputs = set(scope.given)
+    stored = [t.name for t in proto.initializer] + [t.values.name for t in proto.sparse_initializer]
+    if len(set(stored)) != len(stored):
+        scope.given.clear()
+        scope.give(stored, "initializer")
+    scope.give([name for name in stored if name not in inputs], "initializer")
+    outputs = [info.name for info in proto.output]
+    check_text(outputs, scope.owner)
+    scope.outputs = tuple(outputs)
+
+
+def _make_graph(scope: Scope, proto: onnx.GraphProto, nodes: tuple[Node, ...]) -> Graph:
+    reading = scope.reading
+    check_text([proto.name], scope.owner)
+    inputs = reading.types.read_values(proto.input)
+    initializers = {(name := t.name): Constant(t, reading.folder, name) for t in proto.initializer}
+    initializers.update((t.values.name, SparseConstant(t)) for t in proto.sparse_initializer)
+    listed = {name for name, _ in inputs} if reading.ir_version >= 4 else frozenset()
+    return Graph(
+        name=proto.name,
+        nodes=nodes,
+        inputs=inputs,
+        outputs=reading.types.read_values(proto.output),
+        value_info=read_value_info(reading, proto.value_info),
+        initializers=MappingProxyType(initializers),
+        overridable=frozenset(listed & initializers.keys()),
+        captures=tuple(scope.captures),
+    )
+
+
+def read_value_info(reading: Reading, infos: Sequence[onnx.ValueInfoProto]) -> Mapping[str, ValueType]:
+    """Declared types by name, without the names that are declared without a type."""
+    return MappingProxyType({name: t for name, t in reading.types.read_values(infos) if t is not None})

@@ -1,0 +1,40 @@
+"""Operators: one declaration each, grouped by family, in an opset-aware registry."""
+
+from importlib import import_module
+
+from ..lower.registry import DEFAULT, Registry
+
+#: modules that hold the declarations, loaded when the first model is analyzed
+FAMILIES = (
+    "elementwise", "reduction", "layout", "reshaping", "slicing", "indexing", "selecting", "generators", "linear",
+    "convolution", "resizing", "normalization", "recurrent", "attention", "vision", "signal", "quantization",
+    "text", "control", "sequences", "ml", "training",
+    "com_microsoft.contrib", "com_microsoft.attention", "com_microsoft.cache", "com_microsoft.states",
+    "com_microsoft.quantized", "com_microsoft.layouts", "com_microsoft.generation", "onnxruntime_extras",
+)  # fmt: skip
+_loaded: list[str] = []
+
+
+def default_registry() -> Registry:
+    """The registry of all operators that we declare."""
+    if not _loaded:
+        for name in FAMILIES:
+            import_module(f".{name}", __name__)
+        _loaded.extend(FAMILIES)
+    return DEFAULT
+
+
+def with_built_in(registry: Registry | None) -> Registry:
+    """The user's registry over the built-in rules."""
+    built_in = default_registry()
+    if registry is None or registry is built_in:
+        return built_in
+    top = registry
+    while top.parent is not None and top.parent is not built_in:
+        top = top.parent
+    if top.parent is None:
+        top.parent = built_in
+    return registry
+
+
+__all__ = ["FAMILIES", "default_registry", "with_built_in"]

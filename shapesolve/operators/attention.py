@@ -1,0 +1,289 @@
+"""Attention and what goes with it."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from ..expr import (
+    Dim,
+    Shape,
+    any_of,
+    constant,
+    divides,
+    eq,
+    exact_quotient,
+    floor_div,
+    ge,
+    le,
+)
+from ..lower.op import InvalidNode, MalformedNode, Op, Place
+from ..lower.registry import lower
+from ..lower.signature import Signature
+from ..lower.types import Known
+
+# https://onnx.ai/onnx/operators/onnx__CausalConvWithState.html
+_causal_conv = Signature("N C L, C 1 K, C, N C K-1 -> N C L, N C K-1", ("K >= 1",), {})
+
+
+@lower("CausalConvWithState")
+def causal_conv_with_state(op: Op) -> list[Known | None]:
+    if op.text_attr("activation", "none") not in ("none", "silu", "swish"):
+        raise MalformedNode(f"activation {op.attr('activation')!r} is none of none, silu, swish")
+    return _causal_conv(op)
+
+
+Part = Literal["batch", "heads", "length", "size"]
+_PARTS: tuple[Part, ...] = ("batch", "heads", "length", "size")
+
+
+class Heads(NamedTuple):
+    """One of query, key and value taken apart: ``[batch, heads, length, size]``."""
+
+    batch: Dim
+    heads: Dim
+    length: Dim
+    size: Dim
+    places: tuple[Place, Place, Place, Place]
+
+
+def heads_of(op: Op, i: int, shape: Shape, heads: int) -> Heads:
+    """Rank 4 is ``[batch, heads, length, size]``; rank 3 is ``[batch, length, heads*size]``."""
+    if len(shape) == 4:
+        if heads:
+            why = "the number of heads must be the attribute's"
+            op.same(shape[1], constant(heads), why, (i, 1))
+        return Heads(*shape, ((i, 0), (i, 1), (i, 2), (i, 3)))
+    if heads < 1:
+        raise InvalidNode(f"{op.name_of(i)} has rank 3: the number of heads must be given by an attribute")
+    return Heads(
+        shape[0], constant(heads), shape[1], per_head(op, i, shape, heads), ((i, 0), (i, 2), (i, 1), (i, 2))
+    )
+
+
+def per_head(op: Op, i: int, shape: Shape, heads: int) -> Dim:
+    """The size of one head where the last axis holds `heads` of them."""
+    last = len(shape) - 1
+    op.require(divides(heads, shape[last]), f"the hidden size must split into {heads} heads", (i, last))
+    exact = exact_quotient(shape[last], constant(heads))
+    return exact if exact is not None else floor_div(shape[last], constant(heads))
+
+
+def share_heads(op: Op, q: Heads, k: Heads) -> None:
+    """Query heads are shared out evenly among the key heads."""
+    op.require(
+        divides(k.heads, q.heads),
+        "the query heads must be a multiple of the key heads",
+        q.places[1],
+        k.places[1],
+    )
+
+
+# https://onnx.ai/onnx/operators/onnx__Attention.html
+@lower("Attention")
+def attention(op: Op) -> list[Known]:
+    """Y, then keys and values with the past before them, then the scores."""
+    rank = next((r for r in (op.rank(0), op.rank(1), op.rank(2)) if r is not None), None)
+    if rank is None:
+        return [op.out(None) for _ in range(op.n_out)]
+    if not 3 <= rank <= 4:
+        raise InvalidNode(f"query, key and value must have rank 3 or 4, not {rank}")
+    shapes = [op.shape(i, rank) for i in range(3)]
+    for name in ("left_window_size", "right_window_size"):
+        if op.int_attr(name, -1) < -1:
+            raise MalformedNode(f"{name} must be -1 or not negative, it is {op.attr(name)}")
+    kv_heads = op.int_attr("kv_num_heads", 0)
+    q, k, v = (
+        heads_of(op, i, s, kv_heads if i else op.int_attr("q_num_heads", 0))
+        for i, s in enumerate(shapes)
+        if s is not None
+    )
+    batch = _agree(op, "batch", "query, key and value must have the same batch", q, k, v)
+    _agree(op, "heads", "key and value must have the same heads", k, v)
+    size = _agree(op, "size", "the heads of query and key must have the same size", q, k)
+    length = _agree(op, "length", "key and value must have the same length", k, v)
+    share_heads(op, q, k)
+    for part in (q, k, v):
+        for d, place in zip(part[:4], part.places, strict=True):
+            op.require(ge(d, 1), "attention needs something to attend to", place)
+    past = _past(op, batch, k.heads, size, v.size)
+    all_keys = length if past is None else past + length
+    _mask(op, Shape([batch, q.heads, q.length, all_keys]))
+    _padding(op, batch, all_keys)
+    y = [batch, q.heads, q.length, v.size] if rank == 4 else [batch, q.length, q.heads * v.size]
+    keys, values = [batch, k.heads, all_keys, size], [batch, k.heads, all_keys, v.size]
+    return [op.out(y), op.out(keys), op.out(values), op.out([batch, q.heads, q.length, all_keys])]
+
+
+def _agree(op: Op, part: Part, why: str, first: Heads, *others: Heads) -> Dim:
+    """One size of several inputs that must be the same."""
+    at = _PARTS.index(part)
+    size: Dim = getattr(first, part)
+    for other in others:
+        size = op.same(size, getattr(other, part), why, first.places[at], other.places[at])
+    return size
+
+
+def _past(op: Op, batch: Dim, heads: Dim, size: Dim, value_size: Dim) -> Dim | None:
+    """The length of the cached keys and values."""
+    if op.has(4) != op.has(5):
+        raise InvalidNode("past key and past value must be given together")
+    if not op.has(4):
+        return None
+    past = op.same_shapes((4, 5), "past key and past value must agree", skip=3)
+    key, value = op.shape(4, 4), op.shape(5, 4)
+    assert key is not None
+    assert value is not None
+    for i, shape, last in ((4, key, size), (5, value, value_size)):
+        for axis, need in ((0, batch), (1, heads), (3, last)):
+            op.same(shape[axis], need, "the past must fit key and value", (i, axis))
+    return past[2] if past is not None and len(past) == 4 else key[2]
+
+
+def _mask(op: Op, scores: Shape) -> None:
+    """The mask broadcasts to the scores; from version 24 on it may end before the keys do.
+
+    onnxruntime wants the last two sizes of the mask to be those of the scores; the standard lets them
+    broadcast, which is believed of a mask that is declared with a size of 1.
+    """
+    mask = op.shape(3)
+    if mask is None:
+        return
+    if len(mask) > 4:
+        raise InvalidNode(f"the mask {op.name_of(3)} {mask} has more axes than the scores {scores}")
+    why = "the mask must broadcast to [batch, heads, queries, keys]"
+    for k, (d, need) in enumerate(zip(mask, scores[4 - len(mask) :], strict=True)):
+        axis = k + 4 - len(mask)
+        if axis == 3 and op.version >= 24:
+            op.require(le(d, need), "the mask must not be longer than the keys", (3, k))
+        elif axis >= 2 and d.value != 1:
+            op.same(d, need, why, (3, k))
+        else:
+            op.require(any_of((eq(d, need), eq(d, 1))), why, (3, k))
+
+
+def _padding(op: Op, batch: Dim, keys: Dim) -> None:
+    """The numbers of keys that are no padding, one for each sample."""
+    if not op.has(6):
+        return
+    if op.has(4):
+        raise InvalidNode("nonpad_kv_seqlen cannot be used together with a past")
+    counts = op.shape(6, 1)
+    if counts is not None:
+        op.same(counts[0], batch, "nonpad_kv_seqlen needs one number per sample", (6, 0), (0, 0))
+    known = op.value(6)
+    lo, hi = known.bounds if known is not None and known.reached else (None, None)
+    if lo is not None:
+        op.require(ge(lo, 0), "nonpad_kv_seqlen must not be negative", (6, None))
+    if hi is not None:
+        op.require(le(hi, keys), "nonpad_kv_seqlen must not exceed the keys", (6, None))
+
+
+# https://onnx.ai/onnx/operators/onnx_aionnxpreview_FlexAttention.html
+@lower("FlexAttention", domain="ai.onnx.preview")
+def flex_attention(op: Op) -> Known:
+    """The graphs that modify scores and probabilities keep their shape."""
+    shapes = [op.shape(i, 4) for i in range(3)]
+    q, k, v = (heads_of(op, i, s, 0) for i, s in enumerate(shapes) if s is not None)
+    batch = _agree(op, "batch", "query, key and value must have the same batch", q, k, v)
+    _agree(op, "heads", "key and value must have the same heads", k, v)
+    _agree(op, "size", "the heads of query and key must have the same size", q, k)
+    _agree(op, "length", "key and value must have the same length", k, v)
+    share_heads(op, q, k)
+    return op.out([batch, q.heads, q.length, v.size])
+
+
+# https://onnx.ai/onnx/operators/onnx__LinearAttention.html
+@lower("LinearAttention")
+def linear_attention(op: Op) -> list[Known]:
+    """The output, and the state ``[batch, heads, key size, value size]``."""
+    _check_update_rule(op)
+    kv_heads, q_heads = op.int_attr("kv_num_heads", 0), op.int_attr("q_num_heads", 0)
+    shapes = [op.shape(i, 3) for i in range(3)]
+    q, k, v = (heads_of(op, i, s, kv_heads if i else q_heads) for i, s in enumerate(shapes) if s is not None)
+    share_heads(op, q, k)
+    batch = _agree(op, "batch", "query, key and value must have the same batch", q, k, v)
+    length = _agree(op, "length", "query, key and value must have the same length", q, k, v)
+    size = _agree(op, "size", "the heads of query and key must have the same size", q, k)
+    state = Shape([batch, kv_heads, size, v.size])
+    state = _fits(op, 3, state, "the past state must fit keys and values")
+    batch, size, value_size = state[0], state[2], state[3]
+    for i in (4, 5):
+        given = op.shape(i, 3) if op.has(i) else None
+        if given is not None:
+            why = "decay and beta must be given for each position, by head or finer"
+            op.same(given[0], batch, why, (i, 0), q.places[0])
+            op.same(given[1], length, why, (i, 1), q.places[2])
+            finer = kv_heads * size if i == 4 else constant(1)
+            op.require(any_of((eq(given[2], kv_heads), eq(given[2], finer))), why, (i, 2))
+    return [op.out([batch, length, q_heads * value_size]), op.out(state, op.dtype(3) or op.dtype(0))]
+
+
+def _check_update_rule(op: Op) -> None:
+    """Which rule updates the state decides which of decay and beta (inputs 4 and 5) there are."""
+    rule = op.text_attr("update_rule", "gated_delta")
+    if rule not in ("linear", "gated", "delta", "gated_delta"):
+        raise MalformedNode(f"update_rule {rule!r} is none of linear, gated, delta, gated_delta")
+    for i, name, word in ((4, "decay", "gated"), (5, "beta", "delta")):
+        if op.has(i) != (word in rule):
+            raise MalformedNode(
+                f"update_rule {rule} {'does not take' if op.has(i) else 'needs'} the input {name}"
+            )
+
+
+def _fits(op: Op, i: int, need: Shape, why: str) -> Shape:
+    """Input `i`, if connected, has exactly this shape; returned as both together know it."""
+    given = op.shape(i, len(need)) if op.has(i) else None
+    return need if given is None else Shape(op.same(d, need[k], why, (i, k)) for k, d in enumerate(given))
+
+
+# https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html
+@lower("RotaryEmbedding")
+def rotary_embedding(op: Op) -> Known:
+    """The rotated input; the caches hold an angle for each pair of the rotated part of a head."""
+    x = op.shape(0)
+    if x is None:
+        return op.out(None)
+    if not 3 <= len(x) <= 4:
+        raise InvalidNode(f"input {op.name_of(0)} must have rank 3 or 4, it is {x}")
+    heads = heads_of(op, 0, x, op.int_attr("num_heads", 0) if len(x) == 3 else 0)
+    part = op.int_attr("rotary_embedding_dim", 0)
+    if part:
+        op.require(le(part, heads.size), "the rotated part must not exceed a head", heads.places[3])
+    angles = floor_div(constant(part) if part else heads.size, constant(2))
+    if not op.has(3):
+        for i in (1, 2):
+            _fits(
+                op,
+                i,
+                Shape([heads.batch, heads.length, angles]),
+                "the caches must have an angle for each position",
+            )
+        return op.out(x)
+    cache = op.shape(1, 2)
+    op.shape(2, 2)
+    op.same_shapes((1, 2), "the caches of cosines and sines must agree")
+    _fits(op, 3, Shape([heads.batch, heads.length]), "position_ids must be [batch, length]")
+    assert cache is not None
+    op.same(
+        cache[1], angles, "the caches must have an angle for each pair of a head", (1, 1), heads.places[3]
+    )
+    op.require(
+        le(heads.length, cache[0]), "the caches must be as long as the sequence", (1, 0), heads.places[2]
+    )
+    _positions(op, heads, cache[0])
+    return op.out(x)
+
+
+def _positions(op: Op, heads: Heads, size: Dim) -> None:
+    """Positions (input 3) lie in the caches."""
+    positions = op.value(3)
+    if positions is None or not positions.reached:
+        return
+    lo, hi = positions.bounds
+    empty = eq(heads.batch * heads.length, 0)
+    if hi is not None:
+        op.require(
+            any_of((le(hi, size - 1), empty)), "position_ids must lie in the caches", (3, None), (1, 0)
+        )
+    if lo is not None:
+        op.require(any_of((ge(lo, 0), empty)), "position_ids must not be negative", (3, None))

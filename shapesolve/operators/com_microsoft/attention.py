@@ -1,0 +1,352 @@
+"""Attention operators of onnxruntime (``com.microsoft``).
+
+https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MultiHeadAttention
+
+B batch, S queries, L keys, P past keys, T all keys, N heads, H head size, D hidden size, Dv of values
+"""
+
+from __future__ import annotations
+
+from ...expr import ONE, Cond, Dim, Shape, all_of, any_of, constant, eq, ge, le
+from ...lower.op import InvalidNode, Op, Place
+from ...lower.types import Known
+from .contrib import ms, ms_function
+
+
+def heads(op: Op, name: str = "num_heads") -> int:
+    """A number of heads; at least 1."""
+    n = op.int_attr(name, 0)
+    if n < 1:
+        raise InvalidNode(f"attribute {name} must be positive, it is {n}")
+    return n
+
+
+def need_rank(op: Op, i: int, *ranks: int) -> Shape | None:
+    """Shape of input `i`, whose rank must be one of these; None when it is absent or not known."""
+    shape = op.shape(i, ranks[0] if len(ranks) == 1 else None)
+    if shape is not None and len(shape) not in ranks:
+        raise InvalidNode(
+            f"input {op.name_of(i)} must have rank {' or '.join(map(str, ranks))}, it is {shape}"
+        )
+    return shape
+
+
+def match(op: Op, i: int, wanted: tuple[Dim | int | None, ...], why: str) -> None:
+    """Require the sizes of input `i` (where it is there, and not None in `wanted`)."""
+    shape = need_rank(op, i, len(wanted))
+    for k, (size, want) in enumerate(zip(shape or (), wanted, strict=False)):
+        if want is not None:
+            op.same(want, size, why, (i, k))
+
+
+def match_bias(op: Op, i: int, batch: Dim, n: int, queries: Dim, total: Dim | None) -> None:
+    """Require an attention bias ``[B or 1, N or 1, S, T]``."""
+    shape = need_rank(op, i, 4)
+    if shape is None:
+        return
+    for k, want in enumerate((batch, constant(n))):
+        op.require(
+            any_of((eq(shape[k], want), eq(shape[k], 1))), "the attention bias must fit the scores", (i, k)
+        )
+    match(op, i, (None, None, queries, total), "the attention bias must fit the scores")
+
+
+def one_of(op: Op, i: int, cases: tuple[tuple[Dim, ...], ...]) -> None:
+    """Require the shape of a mask (input `i`) to be one of these."""
+    shape = op.shape(i)
+    if shape is None:
+        return
+    fits = [c for c in cases if len(c) == len(shape)]
+    if not fits:
+        raise InvalidNode(f"input {op.name_of(i)} has a rank that no mask has, it is {shape}")
+    wanted: list[Cond] = [all_of(eq(a, b) for a, b in zip(shape, case, strict=True)) for case in fits]
+    places: tuple[Place, ...] = tuple((i, k) for k in range(len(shape)))
+    op.require(any_of(wanted), "the mask must fit the keys", *places)
+
+
+# ---------------------------------------------------------------------- Attention
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Attention
+@ms_function("Attention", types=(0,))
+def attention(op: Op) -> list[Known | None]:
+    return merged_projection(op, bias=2, mask=3, past=4, scores=5, shared=6)
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QAttention
+@ms_function("QAttention", types=(2,))
+def quantized_attention(op: Op) -> list[Known | None]:
+    return merged_projection(op, bias=2, mask=5, past=8)
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderMaskedSelfAttention
+@ms_function("DecoderMaskedSelfAttention", types=(0,))
+def decoder_masked_self_attention(op: Op) -> list[Known | None]:
+    return merged_projection(op, bias=2, mask=3, past=4, scores=5, shared=6)
+
+
+def merged_projection(
+    op: Op, bias: int, mask: int, past: int, scores: int | None = None, shared: int | None = None
+) -> list[Known | None]:
+    """Attention of an input ``[B, S, Di]`` that is projected by weights ``[Di, D + D + Dv]`` first."""
+    x, n = op.shape(0, 3), heads(op)
+    assert x is not None
+    hidden, values = projected(op, bias, n)
+    batch, queries = x[0], x[1]
+    op.require(eq(hidden % n, 0), "the hidden size must be a multiple of the number of heads", (1, 1))
+    head, total = hidden // n, queries
+    held = need_rank(op, past, 5)
+    if held is not None:
+        match(op, past, (2, batch, n, None, head), "the past must fit the input and the heads")
+        sharing = op.int_attr("past_present_share_buffer", 0)
+        before = None if sharing else held[3]
+        if sharing and shared is not None:
+            before = op.scalar(shared)
+        total = before + queries if before is not None else op.fresh("the number of keys")
+        if sharing:
+            op.require(ge(held[3], total), "the shared buffer must hold all keys", (past, 3))
+    length = total if held is None or not op.int_attr("past_present_share_buffer", 0) else held[3]
+    match_mask(op, mask, batch, queries, total)
+    if scores is not None:
+        if held is not None and op.has(scores):
+            raise InvalidNode("Attention cannot have both a past and an attention bias")
+        match_bias(op, scores, batch, n, queries, total)
+    return [op.out([batch, queries, values]), op.out([2, batch, n, length, head])]
+
+
+def projected(op: Op, bias: int, n: int) -> tuple[Dim, Dim]:
+    """``(D, Dv)`` of the merged weights at input 1 and their bias."""
+    x, weights = op.shape(0), op.shape(1, 2)
+    assert weights is not None
+    if x:
+        op.same(x[-1], weights[0], "the weights must fit the input", (0, len(x) - 1), (1, 0))
+    width = weights[1]
+    if op.has(bias):
+        match(op, bias, (width,), "the bias must fit the weights")
+    sizes = op.ints_attr("qkv_hidden_sizes")
+    if not sizes:
+        op.require(eq(width % 3, 0), "the weights must hold three projections of one size", (1, 1))
+        return width // 3, width // 3
+    if len(sizes) != 3 or any(s % n for s in sizes) or sizes[0] != sizes[1]:
+        raise InvalidNode(
+            f"qkv_hidden_sizes {list(sizes)} must be three multiples of {n} heads, the first two equal"
+        )
+    op.same(width, sum(sizes), "the weights must hold all three projections", (1, 1))
+    return constant(sizes[0]), constant(sizes[2])
+
+
+def match_mask(op: Op, i: int, batch: Dim, queries: Dim, total: Dim) -> None:
+    """Require a mask of `Attention`: by row, by row and key, by row, query and key, or of a whole buffer."""
+    shape = op.shape(i)
+    if shape is not None and len(shape) == 4:
+        match(op, i, (batch, 1, shape[3], None), "the mask must fit the keys")
+        op.require(ge(shape[3], total), "the mask must cover all keys", (i, 3))
+        return
+    one_of(op, i, (
+        (batch,), (2 * batch,), (3 * batch + 2,),
+        (batch, total), (batch, ONE), (ONE, ONE),
+        (batch, queries, total),
+    ))  # fmt: skip
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PackedAttention
+@ms_function("PackedAttention", types=(0,))
+def packed_attention(op: Op) -> Known:
+    x = op.shape(0, 2)
+    assert x is not None
+    return op.out([x[0], projected(op, 2, heads(op))[1]])
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QOrderedAttention
+ms("QOrderedAttention", "B S I, ., ?, ?, ?, I D, I D, I V, ?, ?, ?, D, D, V, ?, ?, ?, ?, ?, ? -> B S V")
+ms("LongformerAttention", "B S D, D 3*D, 3*D, B S, D 3*D, 3*D, B S -> B S D")
+ms("QOrderedLongformerAttention", "B S D, ?, D 3*D, ?, 3*D, ?, ?, B S, D 3*D, ?, 3*D, ?, B S, ? -> B S D")
+
+
+# ---------------------------------------------------------------------- MultiHeadAttention
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MultiHeadAttention
+@ms_function("MultiHeadAttention", types=(0,))
+def multi_head_attention(op: Op) -> list[Known | None]:
+    """Queries, keys and values apart, or packed ``[B, S, N, 3, H]``, or only keys and values packed."""
+    n = heads(op)
+    q = need_rank(op, 0, 3, 5)
+    if q is None:
+        return unknown_attention(op)
+    batch, queries = q[0], q[1]
+    if len(q) == 5:
+        match(op, 0, (None, None, n, 3, None), "packed queries must be [B, S, N, 3, H]")
+    hidden = q[2] if len(q) == 3 else q[4].scale(n)
+    op.require(
+        eq(hidden % n, 0), "the hidden size must be a multiple of the number of heads", (0, len(q) - 1)
+    )
+    head = hidden // n
+    found = keys_of(op, batch, queries, hidden, n)
+    if found is None:
+        return unknown_attention(op)
+    keys, values = found
+    if op.has(3):
+        match(op, 3, (2 * hidden + values,), "the bias must fit the three projections")
+    past = need_rank(op, 6, 4)
+    total = length = keys
+    if past is not None:
+        match(op, 6, (batch, n, None, head), "past keys must fit the keys")
+        match(op, 7, (batch, n, past[2], head), "past values must fit past keys")
+        total = length = keys + past[2]
+        if op.has(8):
+            before, length = op.scalar(8), past[2]
+            total = before + keys if before is not None else op.fresh("the number of keys")
+    one_of(op, 4, ((batch,), (3 * batch + 2,), (batch, total), (batch, queries, total)))
+    match_bias(op, 5, batch, n, queries, total)
+    return [
+        op.out([batch, queries, values]),
+        op.out([batch, n, length, head]),
+        op.out([batch, n, length, values // n]),
+        op.out([batch, n, queries, total]),
+    ]
+
+
+def unknown_attention(op: Op) -> list[Known | None]:
+    """Outputs of which only the ranks are known."""
+    return [op.out(op.fresh_shape(r, "a size of the attention")) for r in (3, 4, 4, 4)[: op.n_out]]
+
+
+def keys_of(op: Op, batch: Dim, queries: Dim, hidden: Dim, n: int) -> tuple[Dim, Dim] | None:
+    """``(L, Dv)`` from keys and values, by the rank of the keys; None when it is not known."""
+    if not op.has(1):
+        if op.rank(0) == 3:
+            raise InvalidNode(
+                f"without keys the query must be packed as [B, S, N, 3, H], it is {op.shape(0)}"
+            )
+        return queries, hidden
+    k, v = need_rank(op, 1, 3, 4, 5), op.shape(2)
+    if k is None:
+        return None
+    if len(k) == 5:
+        match(op, 1, (batch, None, n, 2, hidden // n), "packed keys and values must be [B, L, N, 2, H]")
+        return k[1], hidden
+    if len(k) == 4:
+        match(op, 1, (batch, n, None, hidden // n), "keys must be [B, N, L, H]")
+        match(op, 2, (batch, n, k[2], None), "values must be [B, N, L, H]")
+        return k[2], (v[3].scale(n) if v is not None and len(v) == 4 else hidden)
+    match(op, 1, (batch, None, hidden), "queries and keys must have the same batch and hidden size")
+    if v is None:
+        return None
+    match(op, 2, (batch, k[1], None), "keys and values must have the same batch and length")
+    op.require(eq(v[2] % n, 0), "the hidden size of values must be a multiple of the number of heads", (2, 2))
+    return k[1], v[2]
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderMaskedMultiHeadAttention
+@ms_function("DecoderMaskedMultiHeadAttention", types=(0,))
+def decoder_masked_attention(op: Op) -> list[Known | None]:
+    """One query; keys and values of the step, or (rank 4) of a cross attention, or packed with the query."""
+    n, q = heads(op), op.shape(0, 3)
+    assert q is not None
+    op.same(q[1], 1, "there must be one query", (0, 1))
+    k, v, past = op.shape(1), op.shape(2), need_rank(op, 5, 4)
+    if (op.has(1) and k is None) or (op.has(2) and v is None):
+        return unknown_attention(op)
+    hidden = q[2] if op.has(1) else q[2] // 3
+    values, length = hidden, ONE
+    if v is not None:
+        values = v[1] * v[3] if len(v) == 4 else v[-1]
+    if k is not None and len(k) == 4:
+        length = k[2]
+    elif past is not None:
+        length = past[2] if op.int_attr("past_present_share_buffer", 0) else past[2] + 1
+    total = (
+        length
+        if not op.int_attr("past_present_share_buffer", 0) or past is None
+        else op.fresh("the number of keys")
+    )
+    return [
+        op.out([q[0], 1, values]),
+        op.out([q[0], n, length, hidden // n]),
+        op.out([q[0], n, length, values // n]),
+        op.out([q[0], n, 1, total]),
+    ]
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PackedMultiHeadAttention
+@ms_function("PackedMultiHeadAttention", types=(0,))
+def packed_multi_head_attention(op: Op) -> Known:
+    q, v = need_rank(op, 0, 2, 4), op.shape(2)
+    if q is None:
+        return op.out(op.fresh_shape(2, "a size of the attention"))
+    if len(q) == 4:
+        return op.out([q[0], q[1] * q[3]])
+    return op.out([q[0], v[1] if v is not None and len(v) == 2 else op.fresh("the hidden size of values")])
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderAttention
+@ms_function("DecoderAttention", types=(0,))
+def decoder_attention(op: Op) -> list[Known | None]:
+    """What the caches hold depends on flags that are data."""
+    q, n = op.shape(0, 3), heads(op)
+    assert q is not None
+    match(op, 2, (q[2], q[2]), "the weights must fit the query")
+    match(op, 3, (q[2], 2 * q[2]), "the weights must fit the query")
+    match(op, 4, (3 * q[2],), "the bias must fit the query")
+    cache = Shape((q[1], constant(n), op.fresh("the number of keys"), q[2] // n)) if op.n_out > 1 else None
+    return [op.out(q), op.out(cache), op.out(cache)]
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RelativePositionBias
+@ms_function("RelativePositionBias", types=(0,))
+def relative_position_bias(op: Op) -> Known:
+    table, queries, keys = op.shape(0, 2), op.scalar(1), op.scalar(2)
+    assert table is not None
+    queries = queries if queries is not None else op.fresh("the number of queries")
+    return op.out([1, table[1], queries, keys if keys is not None else op.fresh("the number of keys")])
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatedRelativePositionBias
+@ms_function("GatedRelativePositionBias", types=(0,))
+def gated_relative_position_bias(op: Op) -> Known:
+    query, offsets = op.shape(0), op.shape(6)
+    rows = query if query is not None and len(query) == 3 else offsets
+    if rows is None:
+        return op.out(op.fresh_shape(4, "a size of the bias"))
+    return op.out([rows[0], heads(op), rows[1], rows[1]])
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RemovePadding
+@ms_function("RemovePadding", types=(0, "int32"))
+def remove_padding(op: Op) -> list[Known | None]:
+    x = op.shape(0, 3)
+    assert x is not None
+    match(op, 1, (x[0],), "there must be a count for each sequence")
+    tokens = op.fresh("the number of tokens that are no padding", 0, x[0] * x[1])
+    return [op.out([tokens, x[2]]), op.out(x[:2]), op.out([x[0] + 1]), op.out([1])]
+
+
+ms("RestorePadding", "T H, B S -> B S H")
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RotaryEmbedding
+@ms_function("RotaryEmbedding", types=(0,))
+def rotary_embedding(op: Op) -> Known:
+    x = need_rank(op, 0, 3, 4)
+    positions, cosines = op.shape(1), op.shape(2, 2)
+    assert cosines is not None
+    match(op, 3, tuple(cosines), "cosines and sines must have one shape")
+    axis = 1 if x is None or len(x) == 3 else 2
+    if x is not None:
+        op.require(le(x[axis], cosines[0]), "the table must hold each position", (0, axis), (2, 0))
+    if x is not None and positions is not None and len(positions) == 2:
+        op.same(x[0], positions[0], "there must be positions for each row", (0, 0), (1, 0))
+        op.same(x[axis], positions[1], "there must be a position for each token", (0, axis), (1, 1))
+    value = op.value(1)
+    if value is not None and positions is not None and len(positions) == 2:
+        op.in_range(
+            value, cosines[0], (positions.numel,), "the table must hold each position", (1, None), (2, 0)
+        )
+    return op.like()
+
+
+@ms_function("MRotaryEmbedding", types=(0,))
+def multi_rotary_embedding(op: Op) -> Known:
+    need_rank(op, 0, 2, 3, 4)
+    return op.like()

@@ -1,0 +1,213 @@
+"""Attention of onnxruntime (``com.microsoft``) with caches that are buffers (other states: `microsoft_states`).
+
+https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GroupQueryAttention
+"""
+
+from __future__ import annotations
+
+from ...expr import Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
+from ...lower.op import InvalidNode, MalformedNode, Op
+from ...lower.types import Known
+from .attention import heads, match, match_bias, need_rank
+from .contrib import ms_function
+
+#: most states of a token sequence that an operator keeps apart
+MOST_STATES = 8
+
+
+def grouped(op: Op, query: Shape, key: int = 1) -> tuple[int, int, Dim]:
+    """``(N, Nk, H)``; without a key the query's last axis holds queries, keys and values."""
+    n, few = heads(op), heads(op, "kv_num_heads")
+    if n % few:
+        raise InvalidNode(f"num_heads {n} must be a multiple of kv_num_heads {few}")
+    parts = n if op.has(key) else n + 2 * few
+    axis = len(query) - 1
+    op.require(eq(query[axis] % parts, 0), f"the query must divide into {parts} heads", (0, axis))
+    return n, few, query[axis] // parts
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GroupQueryAttention
+@ms_function("GroupQueryAttention", types=(0, 3, 4, 0))
+def group_query_attention(op: Op) -> list[Known | None]:
+    """The caches grow to the total length, given as a value, or are buffers that hold it already."""
+    q = op.shape(0, 3)
+    assert q is not None
+    n, few, head = grouped(op, q)
+    batch, queries, size = q[0], q[1], head.scale(few)
+    match(op, 1, (batch, queries, size), "keys must fit the queries")
+    match(op, 2, (batch, queries, size), "values must fit the queries")
+    past = need_rank(op, 3, 4)
+    held = head if past is None else past[3]
+    match(
+        op,
+        3,
+        (batch, few, None, None if op.int_attr("kv_cache_bit_width", 0) == 4 else head),
+        "past keys must fit",
+    )
+    if past is not None:
+        match(op, 4, (batch, few, past[2], held), "past values must fit past keys")
+    match(op, 5, (batch,), "there must be a length for each row")
+    one_number(op, 6)
+    total = op.scalar(6)
+    if total is None:
+        total = op.fresh("the number of keys")
+    require_rows(op, 7, total)
+    require_rows(op, 8, total)
+    match_bias(op, 10, batch, n, queries, total)
+    op.require(eq(head % 8, 0), "the head size must be a multiple of 8", (0, 2))
+    require_steps(op, batch, queries, past, total)
+    length = present_length(op, past, total)
+    cache = op.out([batch, few, length, held])
+    return [op.out([batch, queries, head.scale(n)]), cache, cache, op.out([batch, n, queries, total])]
+
+
+def require_steps(op: Op, batch: Dim, queries: Dim, past: Shape | None, total: Dim) -> None:
+    """Require a total length that fits: a cache grows by the new tokens, or is a buffer that holds all.
+
+    A sliding window is a buffer that forgets: there the total length may be anything.
+    """
+    if op.int_attr("sliding_window_cache", 0):
+        if past is not None:
+            op.require(
+                ge(past[2], op.int_attr("local_window_size", -1)), "the caches must hold a window", (3, 2)
+            )
+    elif past is not None or not op.has(3):
+        held = past[2] if past is not None else constant(0)
+        fits = any_of((eq(total, held + queries), le(total, held)))
+        why = "the total length must be past and new tokens, or fit the buffer"
+        op.require(fits, why, (3, 2), (0, 1), (6, None))
+    op.require(ge(total, queries), "the total length counts the new tokens", (0, 1), (6, None))
+    single = any_of((eq(queries, total), eq(queries, 1), all_of((ge(queries, 2), eq(batch, 1)))))
+    op.require(single, "several new tokens with a past need a batch of 1", (0, 0), (0, 1), (6, None))
+
+
+def present_length(op: Op, past: Shape | None, total: Dim) -> Dim:
+    """Length of the caches after the step."""
+    if past is None:
+        return total if not op.has(3) else op.fresh("the length of the cache")
+    return past[2] if op.int_attr("sliding_window_cache", 0) else maximum(past[2], total)
+
+
+def require_rows(op: Op, i: int, total: Dim) -> None:
+    """Require a rotary table with a row for each key."""
+    table = need_rank(op, i, 2)
+    if table is not None:
+        op.require(ge(table[0], total), "the rotary table must cover all keys", (i, 0), (6, None))
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttention
+@ms_function("SparseAttention", types=(0, 3, 4))
+def sparse_attention(op: Op) -> list[Known | None]:
+    q = op.shape(0, 3)
+    assert q is not None
+    n, few, head = grouped(op, q)
+    for i in (1, 2):
+        match(op, i, (q[0], q[1], head.scale(few)), "keys and values must fit the queries")
+    for i in (3, 4):
+        match(op, i, (q[0], few, None, head), "the caches must fit the queries")
+    return [op.out([q[0], q[1], head.scale(n)]), op.like(3), op.like(4)]
+
+
+@ms_function("DynamicSparseAttention", types=(0, 3, 4))
+def dynamic_sparse_attention(op: Op) -> list[Known | None]:
+    """Without a past the caches grow to the total length; with one they are buffers written in place."""
+    q = op.shape(0, 3)
+    assert q is not None
+    together(op, 1, 2, "key and value")
+    n, few, head = grouped(op, q)
+    one_number(op, 10)
+    output = op.out([q[0], q[1], head.scale(n)])
+    caches: list[Known | None] = []
+    for i in (3, 4):
+        if op.has(i):
+            match(op, i, (q[0], few, None, head), "the caches must fit the queries")
+            caches.append(op.like(i))
+        else:
+            total = op.scalar(10)
+            length = op.fresh("the length of the cache") if total is None else total
+            caches.append(op.out([q[0], few, length, head]))
+    return [output, *caches]
+
+
+def together(op: Op, a: int, b: int, what: str) -> None:
+    """Two optional inputs are given both or not at all."""
+    if op.has(a) != op.has(b):
+        raise MalformedNode(f"{op.node.op_type} takes {what} only together")
+
+
+def one_number(op: Op, i: int) -> None:
+    """Require input `i` to hold exactly one element."""
+    shape = op.shape(i)
+    if shape is not None:
+        op.require(eq(shape.numel, 1), "the total length must be one number", (i, None))
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PagedAttention
+@ms_function("PagedAttention", "SparsePagedAttention", types=(0, 3, 4))
+def paged_attention(op: Op) -> list[Known | None]:
+    """Tokens of all sequences in one row; the caches are blocks that are written in place."""
+    q, layout = op.shape(0, 2), op.text_attr("kv_cache_layout", "SEPARATE")
+    assert q is not None
+    if layout not in ("SEPARATE", "LATENT"):
+        raise MalformedNode(f"kv_cache_layout {layout!r} is neither SEPARATE nor LATENT")
+    caches = [need_rank(op, i, 4) for i in (3, 4)]
+    if layout == "LATENT":
+        return [op.out([q[0], _latent(op, q, caches[0])]), op.like(3)]
+    together(op, 1, 2, "key and value")
+    if not op.has(4) or op.n_out == 2:
+        raise MalformedNode(f"{op.node.op_type} needs a cache for values beside that for keys")
+    n, _, head = grouped(op, q)
+    return [op.out([q[0], head.scale(n)]), op.like(3), op.like(4)]
+
+
+def _latent(op: Op, q: Shape, cache: Shape | None) -> Dim:
+    """Width of the result where one latent row per token stands for key and value; what it needs is required."""
+    n, narrow = heads(op), op.int_attr("v_head_size", 0)
+    if not op.has(1) or op.has(2) or op.has(4) or heads(op, "kv_num_heads") != 1 or op.n_out > 2:
+        raise MalformedNode("the LATENT layout has one key head, a key, and neither value nor cache for it")
+    if narrow < 0:
+        raise MalformedNode(f"v_head_size must not be negative, it is {narrow}")
+    op.require(eq(q[1] % n, 0), f"the query must divide into {n} heads", (0, 1))
+    head = q[1] // n
+    match(op, 1, (None, head), "a latent key must be as wide as a query head")
+    if cache is not None:
+        packed = op.text_attr("k_cache_dtype", "") in ("int4", "float4e2m1")
+        match(op, 3, (None, None, 1, (head + 1) // 2 if packed else head), "the cache must hold latent keys")
+    if not narrow:
+        return q[1]
+    op.require(le(narrow, head), "v_head_size must not exceed the query heads", (0, 1))
+    if op.attr("scale") is None:
+        op.require(eq(head, narrow), "narrower values need the attribute scale", (0, 1))
+    return constant(n * narrow)
+
+
+# ---------------------------------------------------------------------- linear attention
+
+
+def state_window(op: Op) -> int:
+    """How many states are kept apart; 0 for the last one alone."""
+    window = op.int_attr("state_window", 0)
+    if not 0 <= window <= MOST_STATES:
+        raise MalformedNode(f"state_window must lie in [0, {MOST_STATES}], it is {window}")
+    return window
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.LinearAttention
+@ms_function("LinearAttention")
+def linear_attention(op: Op) -> list[Known | None]:
+    q, k, v = op.shape(0, 3), op.shape(1, 3), op.shape(2, 3)
+    assert q is not None
+    assert k is not None
+    assert v is not None
+    n, few, window = heads(op, "q_num_heads"), heads(op, "kv_num_heads"), state_window(op)
+    for other in (1, 2):
+        match(op, other, (q[0], q[1], None), "queries, keys and values must have one batch and length")
+    for i, shape, parts in ((0, q, n), (1, k, few), (2, v, few)):
+        op.require(eq(shape[2] % parts, 0), f"there must be {parts} heads of equal size", (i, 2))
+    size = v[2] // few
+    state: list[Dim | int] = [q[0], few, k[2] // few, size]
+    past = op.dtype(3) or op.dtype(0)
+    return [
+        op.out([q[0], q[1], size.scale(max(n, few))], op.dtype(0)),
+        op.out([window, *state] if window else state, past),
+    ]

@@ -1,0 +1,326 @@
+"""Contrib operators of onnxruntime (``com.microsoft``): activations, normalizations, and the rest.
+
+https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
+
+Where the page is silent, the rules state what onnxruntime's CPU kernels accept.
+`ms` declares signatures in that domain, `ms_function` functions.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...expr import ONE, Dim, Shape, any_of, constant, eq, ge, le, maximum
+from ...lower.op import InvalidNode, MalformedNode, Op
+from ...lower.registry import lower, signature
+from ...lower.signature import Signature
+from ...lower.types import Known
+from ..rewiring import lower_as
+
+MICROSOFT = "com.microsoft"
+ms = partial(signature, domain=MICROSOFT)
+ms_function = partial(lower, domain=MICROSOFT)
+
+# ---------------------------------------------------------------------- element by element
+
+for name in ("Gelu", "QuickGelu", "SampleOp", "Inverse"):
+    ms(name, "*S -> *S")
+ms("ScaledSiLU", "*S, . -> *S")
+ms("BiasGelu", "*S C, C -> *S C")
+ms("FastGelu", "*S C, C -> *S C")
+ms("GatedAdd", "*S C, *S C, *S 1 -> *S C")
+ms("GatedRMSNorm", "*S K, C, *S K -> *S K", where=("C >= 1", "K % C == 0"))
+ms("BiasAdd", "N S C, C, N S C -> N S C")
+ms("BiasSplitGelu", "N S D, D -> N S D//2")
+ms("BiasSoftmax", "*S, ? -> *S")
+ms("IsAllFinite", "?... -> .", types=("bool",))
+ms("GemmaRotaryEmbedding", "B T D, B N T D, B N T D, B M T D, B M T D -> B N T D, B M T D", types=(1,))
+ms("ComplexMul", "~S 2, ~S 2 -> ~S 2")
+ms("ComplexMulConj", "~S 2, ~S 2 -> ~S 2")
+ms("BiasDropout", "*S, ?, *S, ?, ? -> *S, *S", types=(0, "bool"))
+
+
+_linear_attention_gate = Signature("*S H, H, H, *S H -> *S H, *S H", (), {})
+
+
+@ms_function("LinearAttentionGate")
+def linear_attention_gate(op: Op) -> list[Known | None]:
+    if op.wants(1) and not op.has(3):
+        raise MalformedNode("the second output of LinearAttentionGate needs the input b")
+    return _linear_attention_gate(op)
+
+
+@ms_function("MurmurHash3")
+def murmur_hash(op: Op) -> Known:
+    return op.out(op.shape(0), 12 if op.int_attr("positive", 1) else 6)
+
+
+@ms_function("BitmaskDropout", "BitmaskBiasDropout", types=(0, "uint32"))
+def bitmask_dropout(op: Op) -> list[Known | None]:
+    """The mask holds a bit for each element, in words of 32."""
+    shape = op.shape(0)
+    words = op.fresh("the words of the mask") if shape is None else (shape.numel + 31) // 32
+    return [op.like(), op.out([words])]
+
+
+# ---------------------------------------------------------------------- normalizations
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SkipLayerNormalization
+@ms_function("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", types=(0, "float", "float", 0))
+def skip_layer_normalization(op: Op) -> list[Known | None]:
+    """`skip` repeats along the batch when it has no batch axis, or another one."""
+    shape, skip = op.shape(0), op.shape(1)
+    if shape is None:
+        return [None, None, None, None]
+    if len(shape) not in (2, 3):
+        raise InvalidNode(f"input {op.name_of(0)} must have rank 2 or 3, it is {shape}")
+    last = len(shape) - 1
+    if skip is not None:
+        if not 2 <= len(skip) <= len(shape):
+            raise InvalidNode(f"skip {skip} does not fit input {shape}")
+        for k in (1, 2):
+            places = (0, len(shape) - k), (1, len(skip) - k)
+            op.same(shape[-k], skip[-k], "the last two axes of skip must be those of the input", *places)
+    for i in range(2, op.n_in):
+        scale = op.shape(i, 1)
+        if scale is not None:
+            op.same(shape[-1], scale[0], "there must be a weight for each feature", (0, last), (i, 0))
+    op.require(ge(shape[-1], 1), "there must be a feature", (0, last))
+    row = shape.with_dim(last, ONE)
+    return [op.like(), op.out(row), op.out(row), op.like()]
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EmbedLayerNormalization
+@ms_function("EmbedLayerNormalization", types=(2, "int32", 2))
+def embed_layer_normalization(op: Op) -> list[Known | None]:
+    return embedded(op, mask=7, positions=8, vectors=(5, 6))
+
+
+@ms_function("QEmbedLayerNormalization", types=("float", "int32"))
+def quantized_embed_layer_normalization(op: Op) -> list[Known | None]:
+    return embedded(op, mask=7, positions=None, vectors=(5, 6))[:2]
+
+
+def embedded(op: Op, mask: int, positions: int | None, vectors: tuple[int, ...]) -> list[Known | None]:
+    """Embedding tables at 2, 3, 4 (words, positions, segments), ids ``[B, S]`` at 0 and 1."""
+    op.same_shapes((0, 1, mask), "ids, segments and mask must have one shape")
+    ids = op.shape(0, 2)
+    words = op.shape(2, 2)
+    assert ids is not None
+    assert words is not None
+    hidden, length = words[1], ids[1]
+    for i in (3, 4):
+        table = op.shape(i, 2)
+        if table is not None:
+            op.same(hidden, table[1], "all embeddings must have the same size", (2, 1), (i, 1))
+    for i in vectors:
+        weight = op.shape(i, 1)
+        if weight is not None:
+            op.same(hidden, weight[0], "there must be a weight for each feature", (2, 1), (i, 0))
+    table = op.shape(3)
+    if positions is not None and op.has(positions):
+        at = op.shape(positions, 2)
+        assert at is not None
+        op.same(at[1], length, "there must be a position for each word", (0, 1), (positions, 1))
+        shared = any_of((eq(at[0], ids[0]), eq(at[0], 1)))
+        op.require(shared, "positions must be given for each row, or once", (0, 0), (positions, 0))
+    elif table is not None and len(table) == 2:
+        enough = any_of((le(length, table[0]), eq(ids[0], 0)))
+        op.require(enough, "there must be an embedding for each position", (0, 1), (3, 0))
+    out = op.out([*ids, hidden])
+    return [out, op.out([ids[0]]), out]
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GroupNorm
+@ms_function("GroupNorm", "SkipGroupNorm", types=(0,))
+def group_norm(op: Op) -> list[Known | None]:
+    shape = op.shape(0, 4)
+    assert shape is not None
+    axis = 3 if op.int_attr("channels_last", 1) else 1
+    for i in (1, 2, 4):
+        weight = op.shape(i, 1)
+        if weight is not None:
+            op.same(shape[axis], weight[0], "there must be a weight for each channel", (0, axis), (i, 0))
+    return [op.out(shape), op.out(shape)]
+
+
+# ---------------------------------------------------------------------- hyper-connections
+
+
+@ms_function("BranchwiseRMSNorm", types=(0,))
+def branchwise_rms_norm(op: Op) -> Known:
+    found, scale = streams(op), op.shape(1)
+    if found is not None and scale:
+        _, count, size = found
+        fits = eq(scale[-1], size)
+        if len(scale) == 1:
+            fits = any_of((fits, eq(scale[0], count * size)))
+        else:
+            op.same(scale[0], count, "there must be a row of scales per stream", (1, 0))
+        op.require(fits, "the scale must fit the streams", (1, len(scale) - 1))
+    return op.like()
+
+
+@ms_function("HyperConnectionPostMix", types=(0,))
+def add_to_streams(op: Op) -> Known:
+    streams(op)
+    return op.like()
+
+
+@ms_function("HyperConnectionPreMix", types=(0,))
+def mix_streams(op: Op) -> Known:
+    found = streams(op)
+    return op.out(None if found is None else [*found[0], found[2]])
+
+
+def streams(op: Op) -> tuple[Shape, Dim, Dim] | None:
+    """The axes before the streams ``(..., C, H)`` (or ``(..., C * H)``), their number and the size of one."""
+    shape, count = op.shape(0), op.int_attr("num_branches", 0)
+    if count < 0:
+        raise MalformedNode(f"num_branches must not be negative, it is {count}")
+    if shape is None:
+        return None
+    if len(shape) < (1 if count else 2):
+        raise InvalidNode(f"streams {shape} lack an axis")
+    op.require(ge(shape[-1], 1), "there must be a feature", (0, len(shape) - 1))
+    if not count:
+        return shape[:-2], shape[-2], shape[-1]
+    op.require(
+        eq(shape[-1] % count, 0), f"the features must divide into {count} streams", (0, len(shape) - 1)
+    )
+    return shape[:-1], constant(count), shape[-1] // count
+
+
+# ---------------------------------------------------------------------- as in the standard
+
+for name, version, operands in (
+    ("Pad", 13, (0, 1, 2)), ("GatherND", 13, (0, 1)), ("Trilu", 14, (0, 1)), ("GridSample", 16, (0, 1)),
+    ("Range", 11, (0, 1, 2)),
+):  # fmt: skip
+    ms_function(name, types=(0,), values=True)(
+        partial(lower_as, op_type=name, version=version, inputs=operands)
+    )
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.ExpandDims
+@ms_function("ExpandDims", types=(0,))
+def expand_dims(op: Op) -> Known:
+    shape, at = op.shape(0), op.const_ints(1)
+    if shape is None:
+        return op.out(None)
+    if at is None:
+        return op.out(op.fresh_shape(len(shape) + 1, "a size, the new axis is not known"))
+    axis = op.axis(at[0], len(shape) + 1)
+    return op.out([*shape[:axis], ONE, *shape[axis:]])
+
+
+ms("CDist", "M K, N K -> M N", where="K >= 1")
+ms("TorchEmbedding", "N M, *I, ., . -> *I M")
+ms("NGramRepeatBlock", "B S, B V -> B V", types=(1,))
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CropAndResize
+@ms_function("CropAndResize", types=(0,))
+def crop_and_resize(op: Op) -> Known:
+    image, rois, size = op.shape(0, 4), op.shape(1, 2), op.ints(3)
+    assert image is not None
+    assert rois is not None
+    op.same(rois[1], 4, "a region has four coordinates", (1, 1))
+    index = op.shape(2, 1)
+    if index is not None:
+        op.same(rois[0], index[0], "there must be an image index for each region", (1, 0), (2, 0))
+    height, width = size if size is not None and len(size) == 2 else op.fresh_shape(2, "the crop size")
+    return op.out([rois[0], image[1], height, width])
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Unique
+@ms_function("Unique", types=(0, "int64", "int64"))
+def unique(op: Op) -> list[Known | None]:
+    shape = op.shape(0, 1)
+    assert shape is not None
+    found = op.fresh("the number of different elements", 0, shape[0])
+    op.define(any_of((ge(found, 1), eq(shape[0], 0))), "there is one unless there are no elements")
+    return [op.out([found]), op.out(shape), op.out([found])]
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.UnfoldTensor
+@ms_function("UnfoldTensor", types=(0,))
+def unfold(op: Op) -> Known:
+    shape, size, step = op.shape(0), op.int_attr("size", 1), op.int_attr("step", 1)
+    if shape is None:
+        return op.out(None)
+    axis = op.axis(op.int_attr("dim", -1), len(shape), "dim")
+    op.require(ge(shape[axis], size), "a slice must fit into the axis", (0, axis))
+    return op.out([*shape.with_dim(axis, (shape[axis] - size) // step + 1), size])
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DynamicTimeWarping
+@ms_function("DynamicTimeWarping", types=("int32",))
+def dynamic_time_warping(op: Op) -> Known:
+    shape = op.shape(0)
+    steps = op.fresh("the length of the cheapest path")
+    if shape is None:
+        return op.out([2, steps])
+    if len(shape) not in (2, 3):
+        raise InvalidNode(f"input {op.name_of(0)} must have rank 2, or 3 with one matrix, it is {shape}")
+    if len(shape) == 3:
+        op.same(shape[0], 1, "there can be one matrix only", (0, 0))
+    rows, columns = shape[-2:]
+    op.define(any_of((le(steps, rows + columns - 1), eq(rows * columns, 0))), "a path moves on at each step")
+    op.define(ge(steps, maximum(rows, columns)), "a path crosses the matrix")
+    return op.out([2, steps])
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Tokenizer
+@ms_function("Tokenizer", types=("string",))
+def tokenizer(op: Op) -> Known:
+    """``[C]`` becomes ``[C, D]``, but stays ``[0]`` when empty: the rank is known of full inputs only."""
+    shape = op.shape(0)
+    if shape is None or not ge(shape.numel, 1).is_true:
+        return op.out(None)
+    return op.out([*shape, op.fresh("the most tokens of a text")])
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.WordConvEmbedding
+@ms_function("WordConvEmbedding", types=(1,))
+def word_conv_embedding(op: Op) -> Known:
+    words, filters = op.shape(0), op.shape(1)
+    if words and filters is not None and len(filters) == 4:
+        last = len(words) - 1
+        op.require(ge(words[last], filters[2]), "a word must be as long as the window", (0, last), (1, 2))
+    if words is None or len(words) != 2 or not filters:
+        return op.out(op.fresh_shape(2, "a size of the embeddings") if words is not None else None)
+    return op.out([words[0], filters[0]])
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Rfft
+@ms_function("Rfft", types=(0,))
+def rfft(op: Op) -> Known:
+    shape = op.shape(0)
+    return op.out(None if not shape else [*shape[:-1], shape[-1] // 2 + 1, 2])
+
+
+@ms_function("Irfft", types=(0,))
+def irfft(op: Op) -> Known:
+    shape = op.shape(0)
+    if shape is None or len(shape) < 2:
+        return op.out(None)
+    return op.out([*shape[:-2], (shape[-2] - 1) * 2])
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.BifurcationDetector
+@ms_function("BifurcationDetector", types=("int64",))
+def bifurcation_detector(op: Op) -> list[Known | None]:
+    current = op.shape(1, 1)
+    assert current is not None
+    tokens = op.fresh("the number of tokens accepted") if op.has(3) else current[0]
+    return [op.out([tokens]), op.out([1])]
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EPContext
+@ms_function("EPContext", "Snpe", types=("undefined",))
+def opaque(op: Op) -> list[Known | None]:
+    """A compiled part of a model: nothing is said of its outputs."""
+    op.pure = False
+    return [None] * op.n_out

@@ -1,0 +1,171 @@
+"""Convolutions and pools of onnxruntime: fused, channels last (``Nhwc...``), or in blocks of channels.
+
+https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedConv
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...expr import ge
+from ...lower.op import Op
+from ...lower.registry import lower
+from ...lower.types import Known, Tensor
+from ..rewiring import lower_as, lower_channels_last
+from .contrib import ms_function
+
+BLOCKED, CHANNELS_LAST = "com.microsoft.nchwc", "com.ms.internal.nhwc"
+blocked = partial(lower, domain=BLOCKED, types=(0,))
+
+
+def match_residual(op: Op, found: list[Known | None], i: int) -> list[Known | None]:
+    """Require the tensor that is added to the result (input `i`) to have the result's shape."""
+    result, residual = found[0], op.shape(i)
+    if isinstance(result, Tensor) and result.shape is not None and residual is not None:
+        for k, (a, b) in enumerate(zip(result.shape, residual, strict=False)):
+            op.same(a, b, "the tensor that is added must have the shape of the result", (i, k))
+    return found
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedConv
+@ms_function("FusedConv", types=(0,))
+def fused_conv(op: Op) -> list[Known | None]:
+    return match_residual(op, lower_as(op, "Conv", 11, (0, 1, 2)), 3)
+
+
+@ms_function("NhwcConv", "NhwcFusedConv", types=(0,))
+def channels_last_conv(op: Op) -> list[Known | None]:
+    return match_residual(op, lower_channels_last(op, "Conv", 11, (0, 1, 2)), 3)
+
+
+@ms_function("NhwcMaxPool", types=(0,))
+def channels_last_pool(op: Op) -> list[Known | None]:
+    return lower_channels_last(op, "MaxPool", 12, (0,))
+
+
+@ms_function("MaxpoolWithMask", types=(0,))
+def masked_pool(op: Op) -> list[Known | None]:
+    return lower_as(op, "MaxPool", 8, (0,))
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.ConvTransposeWithDynamicPads
+@ms_function("ConvTransposeWithDynamicPads", types=(0,))
+def conv_transpose_with_dynamic_pads(op: Op) -> Known:
+    """A ConvTranspose whose pads, known late, crop the result."""
+    found, pads = lower_as(op, "ConvTranspose", 11, (0, 1, 3))[0], op.ints(2)
+    shape = found.shape if isinstance(found, Tensor) else None
+    if shape is None:
+        return op.out(None)
+    n = len(shape) - 2
+    if pads is None or len(pads) != 2 * n:
+        return op.out([*shape[:2], *op.fresh_shape(n, "a size that depends on pads")])
+    return op.out([*shape[:2], *(shape[2 + k] - pads[k] - pads[n + k] for k in range(n))])
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QLinearConv
+@ms_function("QLinearConv", types=(7,))
+def quantized_conv(op: Op) -> list[Known | None]:
+    return lower_channels_last_if(op, "Conv", 11, (0, 3, 8))
+
+
+@ms_function("QLinearAveragePool", types=(0,))
+def quantized_average_pool(op: Op) -> list[Known | None]:
+    return lower_channels_last_if(op, "AveragePool", 11, (0,))
+
+
+@ms_function("QLinearGlobalAveragePool", types=(0,))
+def quantized_global_average_pool(op: Op) -> list[Known | None]:
+    return lower_channels_last_if(op, "GlobalAveragePool", 1, (0,))
+
+
+def lower_channels_last_if(op: Op, op_type: str, version: int, inputs: tuple[int, ...]) -> list[Known | None]:
+    """By the standard's rule, channels last when the attribute says so."""
+    last = op.int_attr("channels_last", 0)
+    return (lower_channels_last if last else lower_as)(op, op_type, version, inputs)
+
+
+# ---------------------------------------------------------------------- channels in blocks
+# https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/graph/contrib_ops/nchwc_schema_defs.cc
+
+
+@blocked("Conv")
+def blocked_conv(op: Op) -> list[Known | None]:
+    return match_residual(op, lower_as(op, "Conv", 11, (0, 1, 2)), 3)
+
+
+for name, version in (("MaxPool", 12), ("AveragePool", 19), ("GlobalMaxPool", 1), ("GlobalAveragePool", 1)):
+    blocked(name)(partial(lower_as, op_type=name, version=version, inputs=(0,)))
+
+
+@blocked("ReorderInput")
+def reorder_input(op: Op) -> Known:
+    """To blocks of channels; how many a block has (8 or 16) depends on the machine, the rest is filled up."""
+    shape = op.shape(0, 4)
+    assert shape is not None
+    batch, *middle = shape
+    channels, *spatial = [middle[-1], *middle[:-1]] if op.int_attr("channels_last", 0) else middle
+    if not (channels % 16).terms and (channels % 16).const == 0:
+        return op.out([batch, channels, *spatial])
+    padded = op.fresh("the channels, filled up to whole blocks")
+    op.define(ge(padded, channels), "blocks are filled up")
+    op.define(ge(channels + 15, padded), "blocks are filled up")
+    return op.out([batch, padded, *spatial])
+
+
+@blocked("ReorderOutput")
+def reorder_output(op: Op) -> Known:
+    """From blocks of channels to the `channels` that count."""
+    shape, channels = op.shape(0, 4), op.int_attr("channels", 0)
+    assert shape is not None
+    if op.int_attr("channels_last", 0):
+        return op.out([shape[0], *shape[2:], channels])
+    return op.out([shape[0], channels, *shape[2:]])
+
+
+@blocked("Upsample")
+def blocked_upsample(op: Op) -> Known:
+    shape, scales = op.shape(0, 4), op.ints_attr("scales")
+    assert shape is not None
+    if scales is None:
+        return op.out(shape)
+    return op.out([d.scale(s) for d, s in zip(shape, scales, strict=True)])
+
+
+# ---------------------------------------------------------------------- com.ms.internal.nhwc: channels last
+
+for name, versions, operands, types in (
+    ("Conv", (1, 11), (0, 1, 2), (0,)),
+    ("ConvTranspose", (1, 11), (0, 1, 2), (0,)),
+    ("AveragePool", (7, 10, 11, 19), (0,), (0,)),
+    ("MaxPool", (1, 8, 10, 11, 12), (0,), (0, "int64")),
+    ("LpPool", (11, 18), (0,), (0,)),
+    ("GlobalAveragePool", (1,), (0,), (0,)),
+    ("GlobalMaxPool", (1,), (0,), (0,)),
+    ("GlobalLpPool", (2,), (0,), (0,)),
+    ("BatchNormalization", (7, 9, 14, 15), (0, 1, 2, 3, 4), (0, 3)),
+    ("InstanceNormalization", (6,), (0, 1, 2), (0,)),
+    ("LRN", (1, 13), (0,), (0,)),
+    ("DepthToSpace", (1, 11, 13), (0,), (0,)),
+    ("SpaceToDepth", (1, 13), (0,), (0,)),
+    ("GridSample", (16, 20), (0, 1), (0,)),
+    ("MaxUnpool", (9, 11), (0, 1, 2), (0,)),
+):
+    for version in versions:
+        moved = (0, 1) if name == "MaxUnpool" else (0,)
+        lower(name, domain=CHANNELS_LAST, since=version, types=types)(
+            partial(lower_channels_last, op_type=name, version=version, inputs=operands, moved=moved)
+        )
+for name, standard, operands in (
+    ("QLinearConv", "Conv", (0, 3, 8)),
+    ("QLinearConvTranspose", "ConvTranspose", (0, 3, 8)),
+    ("QLinearAveragePool", "AveragePool", (0,)),
+):
+    lower(name, domain=CHANNELS_LAST, types=(0,) if operands == (0,) else (7,))(
+        partial(lower_channels_last, op_type=standard, version=11, inputs=operands)
+    )
+
+
+@lower("Resize", domain=CHANNELS_LAST, types=(0,))
+def channels_last_resize(op: Op) -> list[Known | None]:
+    """Scales and sizes are in the order of the tensor's own axes: the layout does not matter."""
+    return lower_as(op, "Resize", max(op.version, 11), (0, 1, 2, 3))

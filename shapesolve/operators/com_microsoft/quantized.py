@@ -1,0 +1,250 @@
+"""Quantized and fused matrix products of onnxruntime (``com.microsoft``), and its other quantized operators.
+
+https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulNBits
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...expr import Shape, constant
+from ...lower.op import InvalidNode, Op
+from ...lower.types import Known
+from ..rewiring import lower_as
+from .attention import match, need_rank
+from .contrib import ms, ms_function
+
+FLOAT, UINT8, INT32, UINT16, UINT32 = 1, 2, 6, 4, 12
+
+# ---------------------------------------------------------------------- matrix products
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedMatMul
+@ms_function("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul", types=(0,))
+def fused_matmul(op: Op) -> list[Known | None]:
+    """A MatMul of operands whose first axis is moved to the rows, and whose last two are then swapped."""
+    orders = {}
+    for i, side in enumerate("AB"):
+        rank, batch = op.rank(i), op.int_attr(f"transBatch{side}", 0)
+        swap = op.int_attr(f"trans{side}", 0)
+        if batch and rank is not None and rank < 3:
+            raise InvalidNode(
+                f"transBatch{side} needs rank 3 or more, input {op.name_of(i)} is {op.shape(i)}"
+            )
+        if not (batch or swap) or (rank is not None and rank < 2):
+            continue
+        if rank is None:
+            return [None]
+        order = [*range(1, rank - 1), 0, rank - 1] if batch else list(range(rank))
+        if swap:
+            order[-2:] = order[-1], order[-2]
+        orders[i] = tuple(order)
+    return lower_as(op, "MatMul", 13, (0, 1), orders)
+
+
+def matmul(op: Op, bias: int | None = None) -> Known | None:
+    """A MatMul of inputs 0 and 1, with a bias per column."""
+    found = lower_as(op, "MatMul", 13, (0, 1))[0]
+    weights = op.shape(1)
+    if bias is not None and op.has(bias) and weights:
+        match(op, bias, (weights[-1],), "the bias must have an element per column")
+    return found
+
+
+ms_function("GemmFastGelu", types=(0,))(partial(matmul, bias=2))
+ms_function("DynamicQuantizeMatMul", types=("float",))(partial(matmul, bias=4))
+ms_function("MatMulIntegerToFloat", types=(2,))(partial(matmul, bias=6))
+ms_function("SparseToDenseMatMul", types=(1,))(fused_matmul)
+
+
+@ms_function("MatMulInteger16")
+def matmul_integer16(op: Op) -> Known | None:
+    found = op.walk.interner.tensor(0, None) if (product := matmul(op)) is None else product
+    shape = getattr(found, "shape", None)
+    return op.out(shape, UINT32 if op.dtype(0) == op.dtype(1) == UINT16 else INT32)
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedGemm
+@ms_function("FusedGemm", types=(0,))
+def fused_gemm(op: Op) -> list[Known | None]:
+    return lower_as(op, "Gemm", 13, (0, 1, 2))
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GemmFloat8
+@ms_function("GemmFloat8")
+def gemm_float8(op: Op) -> Known:
+    found = lower_as(op, "Gemm", 13, (0, 1, 2))[0]
+    return op.out(getattr(found, "shape", None), op.int_attr("dtype", FLOAT))
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
+@ms_function("QGemm")
+def quantized_gemm(op: Op) -> Known:
+    """The result stays float unless a scale for it is given."""
+    found = lower_as(op, "Gemm", 13, (0, 3, 6))[0]
+    return op.out(getattr(found, "shape", None), (op.dtype(8) or op.dtype(0)) if op.has(7) else FLOAT)
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulNBits
+@ms_function("MatMulNBits", types=(0,))
+def matmul_nbits(op: Op) -> Known:
+    """Weights ``[N, K]``, packed in blocks along `K`; onnxruntime accepts them flattened."""
+    n, k, block = op.int_attr("N", 0), op.int_attr("K", 0), op.int_attr("block_size", 0)
+    if block < 1:
+        raise InvalidNode(f"attribute block_size must be positive, it is {block}")
+    blocks, bits = -(-k // block), op.int_attr("bits", 4)
+    weights = op.shape(1)
+    if weights is not None:
+        op.same(
+            weights.numel,
+            n * blocks * (block * bits // 8),
+            "the packed weights must be [N, blocks, bytes]",
+            (1, 0),
+        )
+    scales = op.shape(2)
+    if scales is not None:
+        op.same(scales.numel, n * blocks, "there must be a scale per column and block", (2, 0))
+    if op.has(5):
+        match(op, 5, (constant(n),), "the bias must have an element per column")
+    return replace_last(op, k, n)
+
+
+def replace_last(op: Op, k: int, n: int, i: int = 0) -> Known:
+    """Input `i` with its last axis, which must be `k`, made `n`."""
+    shape = op.shape(i)
+    if shape is None:
+        return op.out(None)
+    if not shape:
+        raise InvalidNode(f"input {op.name_of(i)} must not be a scalar")
+    op.same(shape[-1], k, f"the input must have {k} features", (i, len(shape) - 1))
+    return op.out([*shape[:-1], n])
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulBnb4
+@ms_function("MatMulBnb4", types=(0,))
+def matmul_bnb4(op: Op) -> Known:
+    k, n = op.int_attr("K", 0), op.int_attr("N", 0)
+    return replace_last(op, k, n) if op.int_attr("transB", 1) else replace_last(op, n, k)
+
+
+@ms_function("MatMulFpQ4", types=("float",))
+def matmul_fpq4(op: Op) -> Known:
+    shape, weights = op.shape(0), op.ints(2)
+    if shape is None or weights is None or len(weights) != 2 or not shape:
+        return op.out(None)
+    op.same(
+        shape[-1], weights[0], "the inner sizes of a matrix product must agree", (0, len(shape) - 1), (2, 0)
+    )
+    return op.out([*shape[:-1], weights[1]])
+
+
+ms("MatMulBlockQuantizedFp8Weight", "*S K, N K, N _, ?, N -> *S N")
+ms("MatMulBlockQuantizedFp4Weight", "*S K, N P, N _, ?, ?, N -> *S N", where="K == 2*P")
+ms("MatMulNBitsMlp", "*S K, *S K, K, ?, ?, N, ?, ?, N -> *S N, *S K", K="K", N="N")
+ms(
+    "MatMulNBitsQkv", "*S K, *S K, K, ?, ?, M, ?, ?, N, ?, ?, N -> *S M, *S N, *S N, *S K",
+    K="K", M="Nq", N="Nkv",
+)  # fmt: skip
+ms("QOrderedMatMul", "~B M K, ?, ~B K N, ?, ?, N, ?, ? -> ~B M N")
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MoE
+@ms_function("MoE", "QMoE", types=(0,))
+def mixture_of_experts(op: Op) -> Known:
+    tokens, router = need_rank(op, 0, 2, 3), need_rank(op, 1, 2)
+    if tokens is not None and router is not None:
+        op.same(Shape(tokens[:-1]).numel, router[0], "there must be a routing row per token", (0, 0), (1, 0))
+    return op.like()
+
+
+# ---------------------------------------------------------------------- quantization
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QuantizeLinear
+@ms_function("QuantizeLinear")
+def quantize(op: Op) -> Known:
+    return op.out(op.shape(0), op.dtype(2) if op.has(2) else UINT8)
+
+
+ms("DequantizeLinear", "*S, ?, ? -> *S", types=(1,))
+ms("QuantizeWithOrder", "*S, ? -> *S", types=("int8",))
+
+
+@ms_function("DequantizeWithOrder")
+def dequantize_with_order(op: Op) -> Known:
+    return op.out(op.shape(0), op.int_attr("to", FLOAT))
+
+
+@ms_function("QuantizeBFP", types=("uint8", "int64", "int64"))
+def quantize_bfp(op: Op) -> list[Known | None]:
+    rank = op.rank(0)
+    dims = op.out([rank if rank is not None else op.fresh("a rank")])
+    return [op.out([op.fresh("the bytes of the packed data")]), dims, dims]
+
+
+@ms_function("DequantizeBFP")
+def dequantize_bfp(op: Op) -> Known:
+    return op.out(op.ints(1), op.int_attr("dtype", FLOAT))
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherBlockQuantized
+@ms_function("GatherBlockQuantized", types=(2,))
+def gather_block_quantized(op: Op) -> Known:
+    """A Gather; bytes that hold several values each are unpacked along the last axis."""
+    data, indices = op.shape(0), op.shape(1)
+    if data is None or indices is None:
+        return op.out(None)
+    axis = op.axis(op.int_attr("gather_axis", 0), len(data), "gather_axis")
+    if op.dtype(0) == UINT8:
+        data = data.with_dim(-1, data[-1].scale(8 // op.int_attr("bits", 4)))
+    return op.out([*data[:axis], *indices, *data[axis + 1 :]])
+
+
+# ---------------------------------------------------------------------- quantized operators of the standard
+
+ms("QLinearLeakyRelu", "*S, ?, ?, ?, ? -> *S")
+ms("QLinearSigmoid", "*S, ?, ?, ?, ? -> *S")
+ms("QLinearSoftmax", "*S, ?, ?, ?, ? -> *S")
+ms("QLinearAdd", "~S, ?, ?, ~S, ?, ?, ?, ? -> ~S")
+ms("QLinearMul", "~S, ?, ?, ~S, ?, ?, ?, ? -> ~S")
+ms("QLinearWhere", "~S, ~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", types=(1,))
+ms("MulInteger", "~S, ?, ~S, ? -> ~S", types=("int32",))
+ms("QOrderedGelu", "*S, ?, ? -> *S")
+ms("QOrderedLayerNormalization", "*S, ?, ?, ?, ? -> *S")
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QLinearConcat
+@ms_function("QLinearConcat", types=(1,))
+def quantized_concat(op: Op) -> list[Known | None]:
+    return lower_as(op, "Concat", 13, range(2, op.n_in, 3))
+
+
+@ms_function("QLinearReduceMean", types=(0,))
+def quantized_reduce_mean(op: Op) -> list[Known | None]:
+    return lower_as(op, "ReduceMean", 13, (0,))
+
+
+@ms_function("ReduceSumInteger")
+def reduce_sum_integer(op: Op) -> Known:
+    found = lower_as(op, "ReduceSum", 11, (0,))[0]
+    return op.out(getattr(found, "shape", None), INT32 if op.dtype(0) == 3 else UINT32 if op.dtype(0) else 0)
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DynamicQuantizeLSTM
+@ms_function("DynamicQuantizeLSTM", types=("float",))
+def quantized_lstm(op: Op) -> list[Known | None]:
+    """An LSTM with transposed weights: ``[directions, I, 4*H]`` and ``[directions, H, 4*H]``."""
+    orders = {i: (0, 2, 1) for i in (1, 2) if op.shape(i, 3) is not None}
+    return lower_as(op, "LSTM", 14, range(8), orders)
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.AttnLSTM
+@ms_function("AttnLSTM", types=(0,))
+def attention_lstm(op: Op) -> list[Known | None]:
+    """An LSTM whose input is joined by the attention: of `X` only length and batch size count."""
+    x, recurrence = op.shape(0, 3), op.shape(2, 3)
+    assert x is not None
+    assert recurrence is not None
+    directions, hidden = recurrence[0], recurrence[2]
+    state = op.out([directions, x[1], hidden])
+    return [op.out([x[0], directions, x[1], hidden]), state, state]

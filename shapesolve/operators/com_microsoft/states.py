@@ -1,0 +1,326 @@
+"""Operators of onnxruntime (``com.microsoft``) with a state that goes from call to call: convolutions, hashes ...
+
+https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CausalConvWithState
+
+Sequences of different lengths stand in one row of tokens; cumulative offsets (one more than sequences) say where each ends.
+"""
+
+from __future__ import annotations
+
+from ...expr import Dim, Shape, all_of, constant, eq, floor_div, ge, ite, le, maximum
+from ...lower.op import MalformedNode, Op
+from ...lower.types import Known
+from .attention import match, need_rank
+from .cache import MOST_STATES, state_window, together
+from .contrib import ms_function
+
+_INT_MAX = 2**31 - 1
+
+
+def captured(op: Op, i: int, batch: Dim | None) -> int:
+    """How many updates of the state are kept; then, and only then, input `i` counts them for each sequence."""
+    capacity = op.int_attr("state_update_capacity", 0)
+    if not 0 <= capacity <= MOST_STATES:
+        raise MalformedNode(f"state_update_capacity must lie in [0, {MOST_STATES}], it is {capacity}")
+    if op.has(i) != (capacity > 0):
+        raise MalformedNode("capture_count is there exactly when state_update_capacity is positive")
+    match(op, i, (batch,), "there must be a capture_count for each sequence")
+    return capacity
+
+
+def sequences(op: Op, i: int) -> Dim:
+    """The number of sequences that offsets (input `i`) tell apart; at least 1."""
+    offsets = op.shape(i, 1)
+    assert offsets is not None
+    op.require(ge(offsets[0], 2), "there must be offsets of one sequence or more", (i, 0))
+    return offsets[0] - 1
+
+
+# ---------------------------------------------------------------------- convolutions
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CausalConvWithState
+@ms_function("CausalConvWithState", types=(0, 0))
+def causal_conv_with_state(op: Op) -> list[Known | None]:
+    """The state holds the inputs that the kernel still reaches back to; `state_window` keeps several."""
+    n, window, dilation = op.int_attr("ndim", 1), state_window(op), _dilation(op)
+    if n not in (1, 2, 3):
+        raise MalformedNode(f"ndim must be 1, 2 or 3, it is {n}")
+    last = op.int_attr("channels_last", 0)
+    if last not in (0, 1) or (last and n != 1):
+        raise MalformedNode("channels_last is 0 or 1, and 1 only for one spatial axis")
+    x, kernel = op.shape(0, n + 2), op.shape(1, n + 2)
+    assert x is not None
+    assert kernel is not None
+    channels = x[-1] if last else x[1]
+    op.same(kernel[0], channels, "there must be a kernel for each channel", (1, 0), (0, n + 1 if last else 1))
+    reach = (kernel[-1] - 1).scale(dilation)  # along the last spatial axis
+    state = [x[0], reach, channels] if last else [*x[:-1], reach]
+    return [op.like(), op.out([constant(window), *state] if window else state)]
+
+
+def _dilation(op: Op) -> int:
+    dilation = op.int_attr("dilation", 1)
+    if dilation < 1:
+        raise MalformedNode(f"dilation must be at least 1, it is {dilation}")
+    return dilation
+
+
+@ms_function("VarlenCausalConvWithState", types=(0, 0, 0))
+def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
+    dilation = _dilation(op)
+    x, kernel, batch = op.shape(0, 2), op.shape(1, 3), sequences(op, 2)
+    assert x is not None
+    assert kernel is not None
+    capacity = captured(op, 5, batch)
+    op.require(ge(x[0], batch), "each sequence needs a token", (0, 0), (2, 0))
+    op.same(kernel[0], x[1], "there must be a kernel for each channel", (1, 0), (0, 1))
+    state = (batch, x[1], (kernel[2] - 1).scale(dilation))
+    match(op, 4, state, "the state must fit sequences, channels and kernel")
+    return [op.out(x), op.out(state), op.out([batch, capacity, x[1]])]
+
+
+# ---------------------------------------------------------------------- recurrences
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatedDeltaNet
+@ms_function("GatedDeltaNet", types=(0, "float", "float"))
+def gated_delta_net(op: Op) -> list[Known | None]:
+    """Heads of keys and values; the state is ``[batch, value heads, value size, key size]``."""
+    together(op, 1, 2, "key and value")
+    packed = not op.has(2)
+    if packed and not op.has(6):
+        raise MalformedNode("queries, keys and values in one input need an initial_state")
+    captured(op, 9, None)
+    q, state = need_rank(op, 0, *((2, 3) if packed else (3, 4))), op.shape(6, 4) if op.has(6) else None
+    if q is None:
+        return [None, op.out(state) if state is not None else None, None]
+    if packed:
+        assert state is not None
+        return _packed_delta(op, q, state)
+    return _separate_delta(op, q, state)
+
+
+def _packed_delta(op: Op, q: Shape, state: Shape) -> list[Known | None]:
+    batch, heads, value, key = state
+    axis = len(q) - 1
+    for k in (1, 2, 3):
+        op.require(ge(state[k], 1), "head counts and head sizes must be positive", (6, k))
+    rest = q[axis] - heads * value
+    op.require(ge(rest, 1), "there must be room for queries and keys beside the values", (0, axis), (6, 1))
+    op.require(eq(rest % (key * 2), 0), "queries and keys must divide into heads", (0, axis), (6, 3))
+    key_heads = rest // (key * 2)
+    op.require(eq(heads % key_heads, 0), "value heads must be a multiple of key heads", (6, 1), (0, axis))
+    if axis == 1 and not op.has(3):
+        op.require(ge(batch, 1), "there must be a sequence", (6, 0))
+        op.require(
+            all_of((ge(q[0], 1), eq(q[0] % batch, 0))), "tokens must divide into sequences", (0, 0), (6, 0)
+        )
+    elif axis == 2:
+        op.same(q[0], batch, "the state must have the batch of the input", (0, 0), (6, 0))
+    return [op.out([*q[:-1], heads, value]), op.out(state), _updates(op, batch, heads, value, key_heads, key)]
+
+
+def _separate_delta(op: Op, q: Shape, state: Shape | None) -> list[Known | None]:
+    k, v = op.shape(1, len(q)), op.shape(2, len(q))
+    assert k is not None
+    assert v is not None
+    key_heads, key, heads, value = q[-2], q[-1], v[-2], v[-1]
+    for i, shape in ((0, q), (2, v)):
+        for axis in (len(q) - 2, len(q) - 1):
+            op.require(ge(shape[axis], 1), "head counts and head sizes must be positive", (i, axis))
+    if state is None:
+        state = Shape([_batch_of_delta(op, q), heads, value, key])
+    return [
+        op.out([*q[:-2], maximum(key_heads, heads), value]),
+        op.out(state),
+        _updates(op, state[0], heads, value, key_heads, key),
+    ]
+
+
+def _batch_of_delta(op: Op, q: Shape) -> Dim:
+    if len(q) == 4:
+        return q[0]
+    counts = op.shape(9, 1) if op.has(9) else None
+    if counts is not None:
+        return counts[0]
+    return sequences(op, 3) if op.has(3) else op.fresh("the number of sequences")
+
+
+def _updates(op: Op, batch: Dim, heads: Dim, value: Dim, key_heads: Dim, key: Dim) -> Known | None:
+    if not op.wants(2):
+        return None
+    width = heads + key_heads * key + heads * value
+    return op.out([batch, width.scale(op.int_attr("state_update_capacity", 0))])
+
+
+# ---------------------------------------------------------------------- engrams and hashes of n-grams
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EngramGate
+@ms_function("EngramGate", types=(0, 0))
+def engram_gate(op: Op) -> list[Known | None]:
+    """``B S M H``: streams of features; the value has one stream."""
+    if op.wants(1) and not op.has(5):
+        raise MalformedNode("the second output of EngramGate needs the input conv_norm_scale")
+    key = op.shape(0, 4)
+    assert key is not None
+    match(op, 1, tuple(key), "key and query must have the same shape")
+    match(op, 2, (key[0], key[1], key[3]), "the value must fit the key")
+    for i in (3, 4, 5):
+        match(op, i, (key[2], key[3]), "the scales must fit the key")
+    return [op.out(key), op.out(key)]
+
+
+def _hashes(op: Op) -> tuple[int, int]:
+    """``(tokens of the past that an n-gram reaches back to, hashes per token)``."""
+    n, heads = op.int_attr("max_ngram_size", 0), op.int_attr("n_head_per_ngram", 0)
+    if n < 2 or heads < 1:
+        raise MalformedNode(f"n-grams have 2 tokens or more and a hash or more, not {n} and {heads}")
+    return n - 1, (n - 1) * heads
+
+
+@ms_function("NGramHashMapping", types=(0, 0))
+def ngram_hash_mapping(op: Op) -> list[Known | None]:
+    ids = op.shape(0, 2)
+    assert ids is not None
+    past, hashes = _hashes(op)
+    return [op.out([*ids, hashes]), op.out([ids[0], past])]
+
+
+@ms_function("VarlenNGramHashMapping", types=(0, 0, "int32", 0))
+def varlen_ngram_hash_mapping(op: Op) -> list[Known | None]:
+    ids, batch = op.shape(0, 1), sequences(op, 3)
+    assert ids is not None
+    past, hashes = _hashes(op)
+    held = op.out([batch, past])
+    return [op.out([ids[0], hashes]), held, held, op.out([batch, captured(op, 9, batch), past])]
+
+
+# ---------------------------------------------------------------------- indexers of sparse attention
+
+_CSA_INPUTS = {1: "key", 8: "gate", 9: "position_bias", 10: "head_weights", 11: "position_ids"}
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttentionIndexer
+@ms_function("SparseAttentionIndexer", types=("int32", 0, 0))
+def sparse_attention_indexer(op: Op) -> list[Known | None]:
+    """``qsa`` keeps a key for each token; ``csa`` merges `compress_ratio` tokens into one and keeps what is left over."""
+    csa = _indexer(op, {**_CSA_INPUTS, 13: "past_proj_buffer"})
+    if csa and op.has(6):
+        raise MalformedNode("the policy csa takes no mask")
+    if op.n_out != 2 + csa:
+        raise MalformedNode(f"{op.node.op_type} has {2 + csa} outputs with this policy, not {op.n_out}")
+    q, past, head = op.shape(0, 3), op.shape(7, 3), _index_head(op, csa)
+    assert q is not None
+    assert past is not None
+    op.same(past[0], q[0], "the past must have the batch of the query", (7, 0), (0, 0))
+    picked = op.out([q[0], q[1], _selected(op, csa)])
+    if not csa:
+        keys = past[1] if op.has(12) else past[1] + q[1]
+        return [picked, op.out([q[0], keys, head])]
+    merged, kept = _compressed(op, q, head)
+    return [picked, op.out([q[0], past[1] if op.has(12) else past[1] + merged, head]), kept]
+
+
+def _compressed(op: Op, q: Shape, head: Dim) -> tuple[Dim, Known]:
+    """``(new merged keys, the buffer of tokens for the next call)``."""
+    ratio, buffer = op.int_attr("compress_ratio", 1), op.shape(13, 4)
+    assert buffer is not None
+    match(op, 13, (2, q[0], None, head.scale(2)), "the buffer must fit batch and heads")
+    op.require(le(buffer[2], 2 * ratio - 1), "the buffer holds less than two groups of tokens", (13, 2))
+    waiting = buffer[2] % ratio + q[1]
+    merged = floor_div(waiting, constant(ratio))
+    left = ite(ge(waiting, ratio), waiting % ratio + ratio, buffer[2] + q[1])
+    return merged, op.out([constant(2), q[0], left, head.scale(2)])
+
+
+@ms_function("PackedSparseAttentionIndexer", types=("int32", "int32", 0, 0, 0, "int32", 0))
+def packed_sparse_attention_indexer(op: Op) -> list[Known | None]:
+    csa = _indexer(op, {**_CSA_INPUTS, 14: "past_gate_buffer"})
+    capacity = _packed_outputs(op, csa)
+    q, states = op.shape(0, 2), [need_rank(op, i, 2 if i == 15 else 3) for i in (12, 13, 14, 15)]
+    assert q is not None
+    _index_head(op, csa)
+    rows = op.int_attr("state_capacity", 0)
+    for i, size in ((12, rows), (13, 2 * op.int_attr("compress_ratio", 1) - 1)):
+        match(op, i, (None, size, None), "the state must have the size that the attributes give")
+    match(op, 15, (None, 2), "there are two lengths for each state")
+    keys = states[0]
+    update = None if keys is None else op.out([keys[0], capacity, keys[2]])
+    return [
+        op.out([q[0], _selected(op, csa)]),
+        op.out([q[0]]),
+        *(op.like(i) for i in (12, 13, 14, 15)),
+        update,
+    ]
+
+
+def _packed_outputs(op: Op, csa: bool) -> int:
+    """`state_update_capacity`, after a look at which inputs and outputs there are."""
+    if op.n_out not in (6, 7) or op.wants(4) != csa:
+        raise MalformedNode(
+            f"{op.node.op_type} has 6 or 7 outputs, present_gate_buffer only with the policy csa"
+        )
+    capacity = op.int_attr("state_update_capacity", 0)
+    if op.int_attr("state_capacity", 0) < 1 or not 0 <= capacity <= MOST_STATES:
+        raise MalformedNode(f"state_capacity must be positive, state_update_capacity in [0, {MOST_STATES}]")
+    if csa and (capacity or op.has(16) or op.wants(6)):
+        raise MalformedNode("updates of the state are captured only with the policy qsa")
+    if capacity and not op.has(16):
+        raise MalformedNode("captured updates need the input state_update_capture_count")
+    return capacity
+
+
+def _indexer(op: Op, merging: dict[int, str]) -> bool:
+    """Is the policy csa? Checks the attributes, and that the inputs for merging are there exactly then."""
+    policy, ratio = op.text_attr("policy_mode", ""), op.int_attr("compress_ratio", 0)
+    if policy not in ("qsa", "csa"):
+        raise MalformedNode(f"policy_mode {policy!r} is neither qsa nor csa")
+    if not 0 < ratio <= _INT_MAX:
+        raise MalformedNode(f"compress_ratio must be positive, it is {ratio}")
+    csa = policy == "csa"
+    count, others = (
+        ("index_topk", ("token_budget",)) if csa else ("token_budget", ("index_topk", "head_weight_scale"))
+    )
+    n = op.int_attr(count, 0)
+    if n < 1 or _selected(op, csa) > _INT_MAX or (not csa and n % ratio):
+        raise MalformedNode(
+            f"{count} {n} must be positive, and a multiple of compress_ratio with the policy qsa"
+        )
+    if any(op.attr(name) is not None for name in others):
+        raise MalformedNode(f"the policy {policy} does not take {' and '.join(others)}")
+    for i, name in merging.items():
+        if csa and not op.has(i):
+            raise MalformedNode(f"the policy csa needs the input {name}")
+        if not csa and i != 1 and op.has(i):
+            raise MalformedNode(f"the policy qsa does not take the input {name}")
+    return csa
+
+
+def _selected(op: Op, csa: bool) -> int:
+    """How many entries the indexer selects for a token."""
+    return (
+        op.int_attr("index_topk", 0)
+        if csa
+        else op.int_attr("token_budget", 0) + op.int_attr("compress_ratio", 1) - 1
+    )
+
+
+def _index_head(op: Op, csa: bool) -> Dim:
+    """Size of a head of the index, from the weight of the query's normalization."""
+    q, norm = op.shape(0), op.shape(2, 1)
+    assert norm is not None
+    for i in (4, 5):
+        need_rank(op, i, 2, 3)
+    op.require(ge(norm[0], 1), "a head must not be empty", (2, 0))
+    if q:
+        last = len(q) - 1
+        least = norm[0] if csa or op.has(1) else norm[0].scale(2)
+        op.require(
+            all_of((eq(q[last] % norm[0], 0), ge(q[last], least))),
+            "the query must hold whole heads",
+            (0, last),
+            (2, 0),
+        )
+    return norm[0]

@@ -1,0 +1,402 @@
+"""Control flow: nested graphs, lowered in a scope of their own under the condition that they run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+
+from ..expr import (
+    FALSE,
+    ONE,
+    TRUE,
+    ZERO,
+    Cond,
+    Dim,
+    Shape,
+    all_of,
+    any_of,
+    constant,
+    eq,
+    floor_div,
+    ge,
+    ite,
+    lt,
+    minimum,
+)
+from ..expr.minmax import pos
+from ..lower.join import Choice, change_sizes, symbols_of
+from ..lower.op import InvalidNode, Op, Place
+from ..lower.records import Scope
+from ..lower.registry import lower
+from ..lower.speculate import rehearsal
+from ..lower.types import Known, Tensor
+from ..lower.values import Elem, Value
+from ..model import TensorType, ValueType
+from .iteration import Carried
+
+_INT64, _BOOL = 7, 9
+#: a bound of the trips that says "no bound"
+_ENDLESS = 2**62
+#: loops inside loops whose carried values are followed; deeper ones are left open
+_MAX_REHEARSING = 3
+#: bodies that deep inside others are rehearsed only where nothing else is: the work of a nest must not multiply
+_DEEP = 5
+
+
+def lower_inside(
+    op: Op, name: str, given: list[Known | None], guard: Cond
+) -> tuple[list[Known | None], Scope]:
+    """Lower the graph in attribute `name` with these inputs; what its outputs are, and its scope."""
+    walk, graph = op.walk, op.graph_attr(name)
+    scope = walk.under(walk.scope, f"{walk.scope.prefix}{op.node.label}/{name}/", guard)
+    scope.repeats = scope.repeats or op.node.op_type != "If"
+    for (inner, declared), known in zip(graph.inputs, given, strict=False):
+        if known is None or (isinstance(known, Tensor) and not known.dtype):
+            dtype = declared.dtype if isinstance(declared, TensorType) else 0
+            known = walk.interner.tensor(dtype, known.shape if known is not None else None)
+        scope.env[inner] = known
+    walk.lower_graph(graph, scope)
+    return [walk.read(out, scope) for out, _ in graph.outputs], scope
+
+
+def truth_of(op: Op, i: int) -> Cond | None:
+    """The condition in input `i` as it is known now; None when it depends on data."""
+    value = op.value(i)
+    if value is None or value.elems is None or len(value.elems) != 1 or not isinstance(value.elems[0], Cond):
+        return None
+    cond = op.walk.facts.cond(value.elems[0])
+    guard = op.walk.scope.guard  # inside a branch its condition holds
+    holds = guard.args if guard.kind == "and" else (guard,)
+    return TRUE if cond in holds else FALSE if ~cond in holds else cond
+
+
+def visible_symbols(op: Op) -> frozenset[str]:
+    """Symbols known outside of the nested graphs: in the node's inputs and in what the graphs capture."""
+    walk = op.walk
+    known = [*op.inputs, *(walk.read(name, walk.scope) for name in op.node.captures)]
+    return frozenset(name for k in known for name in symbols_of(k))
+
+
+# https://onnx.ai/onnx/operators/onnx__If.html
+@lower("If", values=True)
+def either_branch(op: Op) -> list[Known | None]:
+    for name in ("then_branch", "else_branch"):
+        if len(op.graph_attr(name).outputs) < op.n_out:
+            raise InvalidNode(f"{name} has {len(op.graph_attr(name).outputs)} outputs, the node {op.n_out}")
+    shape = op.shape(0)
+    if shape is not None:
+        op.require(eq(shape.numel, 1), "the condition must be a single element", (0, None))
+    cond = truth_of(op, 0)
+    if cond is None:
+        cond = op.walk.unknown_truth(op.node.inputs[0], op.tensor(0))
+    if cond.is_true or cond.is_false:
+        return lower_inside(op, "then_branch" if cond.is_true else "else_branch", [], TRUE)[0]
+    then = lower_inside(op, "then_branch", [], cond)[0]
+    other = lower_inside(op, "else_branch", [], ~cond)[0]
+    choice = Choice(op, op.walk.facts.cond(cond))  # a branch that cannot run has settled it
+    return [choice.known(a, b) for a, b in zip(then, other, strict=False)]
+
+
+# ---------------------------------------------------------------------- loops
+
+
+@dataclass(frozen=True, slots=True)
+class Trips:
+    """How often a loop's body runs: the count, is it exact, and the condition that it runs at all."""
+
+    count: Dim
+    exact: bool
+    ran: Cond
+
+
+# https://onnx.ai/onnx/operators/onnx__Loop.html
+@lower("Loop", values=True)
+def loop(op: Op) -> list[Known | None]:
+    body = op.graph_attr("body")
+    first = [op.known(i) for i in range(2, len(op.node.inputs))]
+    n = len(first)
+    if len(body.inputs) != n + 2 or len(body.outputs) < max(n + 1, op.n_out + 1):
+        raise InvalidNode(
+            f"the body takes {len(body.inputs)} inputs and gives {len(body.outputs)} outputs: unfit for"
+            f" {n} carried values and {op.n_out} outputs"
+        )
+    for i, what in ((0, "the number of trips"), (1, "the condition")):
+        shape = op.shape(i) if op.has(i) else None
+        if shape is not None:
+            op.require(eq(shape.numel, 1), f"{what} must be a single element", (i, None))
+    limit = op.scalar(0)
+    if limit is not None and limit.value is not None and limit.const >= _ENDLESS:
+        limit = None
+    starts = truth_of(op, 1) if op.has(1) else TRUE
+    if limit is not None and limit.value is not None and limit.const <= 1:
+        return _at_most_once(op, first, limit.const > 0, starts)
+    trip = op.fresh(f"trip of {op.node.label}", 0, None if limit is None else pos(limit - 1))
+    carried = Carried(op, first, trip, visible_symbols(op))
+    goes_on = _rehearse(op, carried, trip)
+    trips = _count_trips(op, limit, starts, goes_on, trip, carried.visible)
+    begin = len(op.walk.log)
+    if trips.ran.is_false:
+        with rehearsal(op.walk):
+            outs, _ = lower_inside(op, "body", _given(op, trip, carried.guess), TRUE)
+    else:
+        outs, _ = lower_inside(op, "body", _given(op, trip, carried.guess), trips.ran)
+        _on_first_and_last(op, begin, trip, trips)
+    return [*carried.after(trips.count, trips.ran), *_scan_outputs(op, n, outs, trip, trips)]
+
+
+def _given(op: Op, trip: Dim, carried: Seq[Known | None]) -> list[Known | None]:
+    """Inputs of a loop's body: the trip, the condition (true when the body runs), the carried values."""
+    scalars: tuple[tuple[int, Elem], ...] = ((_INT64, trip), (_BOOL, TRUE))
+    given: list[Known | None] = []
+    for (dtype, elem), (_, declared) in zip(scalars, op.graph_attr("body").inputs, strict=False):
+        vector = isinstance(declared, TensorType) and declared.dims is not None and len(declared.dims) == 1
+        shape = (1,) if vector else ()
+        given.append(op.walk.interner.tensor(dtype, Shape(shape), Value(shape, (elem,))))
+    return [*given, *carried]
+
+
+def _rehearse(op: Op, carried: Carried, trip: Dim) -> Cond | None:
+    """Find carried values that the body keeps up; the condition that it gives then."""
+    walk = op.walk
+    if walk.rehearsing >= (_MAX_REHEARSING if walk.scope.depth < _DEEP else 1):
+        carried.give_up()
+        return None
+    while True:
+        with rehearsal(walk):
+            outs, _ = lower_inside(op, "body", _given(op, trip, carried.guess), TRUE)
+        if carried.hold_against(outs[1 : len(carried.first) + 1]):
+            return _condition_of(outs[0])
+
+
+def _condition_of(known: Known | None) -> Cond | None:
+    elems = known.value.elems if isinstance(known, Tensor) and known.value is not None else None
+    return elems[0] if elems is not None and len(elems) == 1 and isinstance(elems[0], Cond) else None
+
+
+def _count_trips(
+    op: Op, limit: Dim | None, starts: Cond | None, goes_on: Cond | None, trip: Dim, visible: frozenset[str]
+) -> Trips:
+    """The trips of a Loop of at most `limit`, entered if `starts`, that goes on after a trip if `goes_on`."""
+    ran = None if starts is None else starts if limit is None else all_of((starts, ge(limit, 1)))
+    if ran is not None:
+        ran = op.walk.facts.cond(ran)
+        more = None if goes_on is None else _goes_on_for(goes_on, trip, visible)
+        if more is not None and starts is not None:
+            count = more if limit is None else minimum(pos(limit), more)
+            return Trips(ite(starts, count, ZERO), True, ran)
+        if goes_on is not None and goes_on.free <= visible and limit is not None and starts is not None:
+            count = ite(goes_on, pos(limit), minimum(pos(limit), ONE))
+            return Trips(ite(starts, count, ZERO), True, ran)
+    count = op.fresh(f"trips of {op.node.label}", 0, None if limit is None else pos(limit))
+    if ran is None:
+        return Trips(count, False, ge(count, 1))
+    op.define(any_of((~ran, ge(count, 1))), "a loop that starts makes a trip")
+    op.define(any_of((ran, eq(count, 0))), "a loop that does not start makes none")
+    return Trips(count, False, ran)
+
+
+def _goes_on_for(goes_on: Cond, trip: Dim, visible: frozenset[str]) -> Dim | None:
+    """How many trips a loop makes that starts: the first after which ``k - c*trip >= 0`` fails ends it."""
+    if goes_on.is_false:
+        return ONE
+    if goes_on.kind != ">=" or trip.atom is None:
+        return None
+    rest: Dim = goes_on.args[0]
+    step = -dict(rest.terms).get((trip.atom,), 0)
+    rest = rest + trip.scale(step)
+    if step < 1 or not rest.free <= visible:
+        return None
+    return pos(floor_div(rest, constant(step)) + 1) + 1
+
+
+def _at_most_once(op: Op, first: Seq[Known | None], allowed: bool, starts: Cond | None) -> list[Known | None]:
+    """A Loop of one trip or none: its body is as good as a branch."""
+    if not allowed:
+        starts = FALSE
+    elif starts is None:
+        starts = op.walk.unknown_truth(op.node.inputs[1], op.tensor(1))
+    trips = Trips(ite(starts, ONE, ZERO), True, starts)
+    if starts.is_false:
+        with rehearsal(op.walk):
+            outs, _ = lower_inside(op, "body", _given(op, ZERO, first), TRUE)
+    else:
+        outs, _ = lower_inside(op, "body", _given(op, ZERO, first), starts)
+    choice = Choice(op, op.walk.facts.cond(starts))
+    n = len(first)
+    carried = [choice.known(out, start) for out, start in zip(outs[1 : n + 1], first, strict=True)]
+    return [*carried, *_scan_outputs(op, n, outs, ZERO, trips)]
+
+
+def _on_first_and_last(op: Op, begin: int, trip: Dim, trips: Trips) -> None:
+    """State what the body requires of every trip for the first and the last too: sizes can decide that."""
+    walk, name, visible = op.walk, trip.name or "", visible_symbols(op)
+    ends = (ZERO, trips.count - 1) if trips.exact else (ZERO,)
+    for entry in walk.log[begin:]:
+        if (
+            entry.role != "requirement"
+            or entry.node is None
+            or name not in entry.cond.free | entry.guard.free
+        ):
+            continue
+        if entry.cond.free | entry.guard.free <= visible | {name}:
+            for at in ends:
+                guard = entry.guard.subs({name: at})
+                scope = Scope(entry.prefix, walk.scope.opsets, guard=guard)
+                cond = entry.cond.subs({name: at})
+                if not cond.is_true and not guard.is_false:
+                    walk.require(cond, entry.why, entry.places, entry.node, scope)
+
+
+def _none(op: Op, trips: Trips) -> Cond:
+    """The condition that there are no trips."""
+    return op.walk.facts.cond(eq(trips.count, 0) if trips.exact else ~trips.ran)
+
+
+def _scan_outputs(op: Op, n: int, outs: Seq[Known | None], trip: Dim, trips: Trips) -> list[Known | None]:
+    """What a Loop with `n` carried values stacks, from what its body gives on a trip."""
+    said = op.graph_attr("body").outputs[n + 1 :]
+    return [_rows(op, out, trip, trips, 0, kind) for out, (_, kind) in zip(outs[n + 1 :], said, strict=True)]
+
+
+def _rows(
+    op: Op, out: Known | None, trip: Dim, trips: Trips, axis: int, declared: ValueType | None = None
+) -> Known | None:
+    """A scan output: what the body gives on each trip, stacked along a new axis.
+
+    All trips must give the same number of elements: onnxruntime counts them and keeps the first shape.
+    Without trips the text says nothing of the other sizes. onnxruntime takes the numbers that it knows beforehand
+    and makes the rest 0; it surely knows those that the body declares, and none that we do not.
+    """
+    if not isinstance(out, Tensor):
+        return None
+    if out.shape is None:
+        return op.out(None, out.dtype)
+    axis = op.axis(axis, len(out.shape) + 1, "scan_output_axes")
+    visible, name = visible_symbols(op), trip.name or ""
+    none = _none(op, trips)
+    said = (declared.dims or ()) if isinstance(declared, TensorType) else ()
+    start = out.shape.subs({name: ZERO})
+    if trips.exact and out.shape.free_symbols() <= visible | {name}:
+        same = eq(start.numel, out.shape.subs({name: trips.count - 1}).numel)
+        op.require(any_of((lt(trips.count, 2), same)), "all trips must give rows of one size")
+    dims: list[Dim] = []
+    for k, d in enumerate(start):
+        if not d.free <= visible:
+            d = op.fresh("a size of the rows that a loop makes")
+        known = said[k] if len(said) == len(out.shape) else None
+        if isinstance(known, int):
+            d = ite(none, constant(known), d)
+        elif d.terms or none.is_false:
+            d = ite(none, ZERO, d)
+        else:
+            d = ite(none, op.fresh("a size of rows that are never made", hi=d), d)
+        dims.append(d)
+    dims.insert(axis, trips.count)
+    return op.out(dims, out.dtype)
+
+
+# https://onnx.ai/onnx/operators/onnx__Scan.html
+@lower("Scan", since=9, values=True)
+def scan(op: Op) -> list[Known | None]:
+    n_scans = op.int_attr("num_scan_inputs", 0)
+    n = len(op.node.inputs) - n_scans
+    axes = op.ints_attr("scan_input_axes") or (0,) * n_scans
+    return _scan(op, n, [op.known(i) for i in range(n)], list(range(n, n + n_scans)), axes)
+
+
+def _scan(
+    op: Op, n: int, first: list[Known | None], scans: list[int], axes: Seq[int], before: Seq[Dim] = ()
+) -> list[Known | None]:
+    """Scan with `n` states over the inputs `scans`; `before` is the batch that version 8 has in front."""
+    body = op.graph_attr("body")
+    if n < 0 or not scans or len(axes) != len(scans):
+        raise InvalidNode(
+            f"num_scan_inputs {len(scans)} does not fit {len(op.node.inputs)} inputs and {len(axes)} axes"
+        )
+    if len(body.inputs) != n + len(scans) or len(body.outputs) < max(n, op.n_out):
+        raise InvalidNode(
+            f"the body takes {len(body.inputs)} inputs and gives {len(body.outputs)} outputs: unfit for"
+            f" {n} states, {len(scans)} scanned inputs and {op.n_out} outputs"
+        )
+    length, slices = _slices(op, scans, axes, len(before))
+    op.require(ge(length, 1), "there must be something to scan", (scans[0], None))
+    trips = Trips(length, True, ge(length, 1))
+    # states keep their shape from trip to trip, but their data changes
+    states = [change_sizes(op, known, lambda d: d) for known in first]
+    outs, _ = lower_inside(op, "body", [*states, *slices], trips.ran)
+    visible = visible_symbols(op)
+    after = [_state(op, a, b, length, visible) for a, b in zip(states, outs[:n], strict=True)]
+    out_axes = op.ints_attr("scan_output_axes") or (0,) * (len(outs) - n)
+    rows = [_rows(op, out, ZERO, trips, axis) for out, axis in zip(outs[n:], out_axes, strict=False)]
+    if before:
+        return [_batched(op, before, known) for known in (*after, *rows)]
+    return [*after, *rows]
+
+
+def _slices(op: Op, scans: list[int], axes: Seq[int], skip: int) -> tuple[Dim, list[Known | None]]:
+    """The common length of the scanned inputs, and what the body sees of each."""
+    length: Dim | None = None
+    at: Place = (scans[0], None)
+    slices: list[Known | None] = []
+    for i, axis in zip(scans, axes, strict=True):
+        shape = op.shape(i)
+        rest = None
+        if shape is not None:
+            k = op.axis(axis, len(shape) - skip, "scan_input_axes") + skip
+            same = "all scanned inputs must have the same length"
+            length = shape[k] if length is None else op.same(length, shape[k], same, at, (i, k))
+            at = (i, k)
+            rest = shape[skip:k] + shape[k + 1 :]
+        value = op.value(i)
+        bounds = Value.between(*value.bounds) if value is not None and op.dtype(i) != _BOOL else None
+        slices.append(op.walk.interner.tensor(op.dtype(i), rest, bounds))
+    return op.fresh("the length of a scan", 1) if length is None else length, slices
+
+
+def _state(
+    op: Op, start: Known | None, out: Known | None, length: Dim, visible: frozenset[str]
+) -> Known | None:
+    """A state after a scan: what the last trip gives. With more than one, its shape must not change."""
+    if not isinstance(out, Tensor) or out.shape is None:
+        return op.out(None, out.dtype) if isinstance(out, Tensor) else None
+    begin = start.shape if isinstance(start, Tensor) else None
+    if begin is None or len(begin) != len(out.shape):
+        return op.out(
+            [d if d.free <= visible else op.fresh("a size of a state") for d in out.shape], out.dtype
+        )
+    dims = []
+    for a, b in zip(begin, out.shape, strict=True):
+        if a is not b:
+            op.require(any_of((lt(length, 2), eq(a, b))), "a state must keep its shape from trip to trip")
+        dims.append(b if b.free <= visible else op.fresh("a size of a state"))
+    return op.out(dims, out.dtype)
+
+
+# https://github.com/onnx/onnx/blob/main/docs/Changelog.md#Scan-8
+@lower("Scan", until=9, values=True)
+def scan_batches(op: Op) -> list[Known | None]:
+    n_scans = op.int_attr("num_scan_inputs", 0)
+    n = len(op.node.inputs) - 1 - n_scans
+    batch: Dim | None = None
+    for i in range(1, len(op.node.inputs)):
+        shape = op.shape(i)
+        if shape is not None:
+            if len(shape) < (1 if i <= n else 2):
+                raise InvalidNode(f"{op.name_of(i)} {shape} has no axes for the batch and the sequence")
+            batch = shape[0] if batch is None else op.same(batch, shape[0], "the batch must agree", (i, 0))
+    if op.has(0):
+        lens = op.shape(0, 1)
+        if lens is not None and batch is not None:
+            batch = op.same(batch, lens[0], "there must be one length per batch", (0, 0))
+    first: list[Known | None] = []
+    for i in range(1, n + 1):
+        shape = op.shape(i)
+        first.append(op.walk.interner.tensor(op.dtype(i), None if shape is None else shape[1:]))
+    before = (op.fresh("the batch of a scan") if batch is None else batch,)
+    return _scan(op, n, first, list(range(n + 1, n + 1 + n_scans)), (0,) * n_scans, before)
+
+
+def _batched(op: Op, before: Seq[Dim], known: Known | None) -> Known | None:
+    if not isinstance(known, Tensor):
+        return known
+    return op.out(None if known.shape is None else (*before, *known.shape), known.dtype)

@@ -1,0 +1,415 @@
+"""Convolutions and pools.
+
+A window gives ``floor((size + pads - extent) / stride) + 1`` elements; that of a convolution has to fit.
+Where onnxruntime departs from the standard, the functions below say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+
+from onnx import TensorProto
+
+from ..expr import (
+    FALSE,
+    ONE,
+    Dim,
+    Shape,
+    all_of,
+    any_of,
+    ceil_div,
+    constant,
+    divides,
+    eq,
+    floor_div,
+    ge,
+    maximum,
+    minimum,
+)
+from ..lower.op import InvalidNode, MalformedNode, Op
+from ..lower.registry import lower
+from ..lower.types import Known, Tensor
+
+# ---------------------------------------------------------------------- windows
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How a window slides: per spatial axis its extent, stride and padding. ``auto`` is the auto_pad mode."""
+
+    kernel: tuple[Dim, ...]
+    extent: tuple[Dim, ...]
+    strides: tuple[int, ...]
+    begin: tuple[int, ...]
+    end: tuple[int, ...]
+    auto: str
+
+    @property
+    def same(self) -> bool:
+        """Is the input padded so that the output has ceil(size / stride) elements?"""
+        return self.auto.startswith("SAME")
+
+
+def window_of(op: Op, kernel: Seq[Dim]) -> Window:
+    """The window that the node's strides, dilations, pads and auto_pad describe."""
+    n = len(kernel)
+    strides, dilations = _per_axis(op, "strides", n), _per_axis(op, "dilations", n)
+    auto = op.text_attr("auto_pad", "NOTSET") or "NOTSET"
+    if auto not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
+        raise InvalidNode(f"auto_pad {auto!r} is not a mode")
+    pads = op.ints_attr("pads") if auto == "NOTSET" else None
+    if pads is not None and len(pads) != 2 * n:
+        raise InvalidNode(f"pads {list(pads)} must hold {2 * n} sizes, two for each of {n} spatial axes")
+    pads = pads or (0,) * (2 * n)
+    # the standard wants pads >= 0; onnxruntime checks where it knows the kernel before the run, and else crops
+    checked = op.node.op_type != "MaxUnpool" and all(k.value is not None for k in kernel)
+    if checked and min(pads, default=0) < 0:
+        raise MalformedNode(f"pads {list(pads)} must not be negative")
+    extent = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
+    return Window(tuple(kernel), extent, strides, pads[:n], pads[n:], auto)
+
+
+def _per_axis(op: Op, name: str, n: int) -> tuple[int, ...]:
+    values = op.ints_attr(name) or (1,) * n
+    if len(values) != n:
+        raise InvalidNode(f"{name} {list(values)} must hold {n} numbers, one for each spatial axis")
+    if min(values, default=1) < 1:
+        raise InvalidNode(f"{name} {list(values)} must be positive")
+    return values
+
+
+def room(size: Dim, w: Window, i: int) -> Dim:
+    """How far the window can move along spatial axis `i`; negative where it does not fit."""
+    return size + (w.begin[i] + w.end[i]) - w.extent[i]
+
+
+def slide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
+    """Sizes of what the window of a convolution gives as it slides over the spatial axes of input `x`."""
+    out: list[Dim] = []
+    for i, size in enumerate(spatial):
+        stride = constant(w.strides[i])
+        if w.same:
+            op.require(ge(size, 1), "a convolution needs a non-empty image", (x, i + 2))
+            out.append(ceil_div(size, stride))
+        else:
+            free = room(size, w, i)
+            op.require(ge(free, 0), "the kernel must fit into the padded input", (x, i + 2))
+            out.append(floor_div(free, stride) + 1)
+    return out
+
+
+def kernel_attr(op: Op) -> tuple[Dim, ...] | None:
+    """The kernel_shape attribute."""
+    kernel = op.ints_attr("kernel_shape")
+    if not kernel:
+        return None
+    if min(kernel) < 1:
+        raise InvalidNode(f"kernel_shape {list(kernel)} must be positive")
+    return tuple(constant(k) for k in kernel)
+
+
+def spatial_rank(op: Op, *inputs: int) -> int | None:
+    """Number of spatial axes, from the rank of any of the inputs or from kernel_shape; at least 1."""
+    kernel = op.ints_attr("kernel_shape")
+    rank = next((r for r in map(op.rank, inputs) if r is not None), len(kernel) + 2 if kernel else None)
+    if rank is not None and rank < 3:
+        raise InvalidNode(f"input {op.name_of(inputs[0])} must have a batch, a channel and spatial axes")
+    return None if rank is None else rank - 2
+
+
+# ---------------------------------------------------------------------- convolutions
+
+
+def _kernel_of(op: Op, w: int, weight: Shape) -> tuple[Dim, ...]:
+    given, stored = kernel_attr(op), weight[2:]
+    if given is None:
+        return tuple(stored)
+    if len(given) != len(stored):
+        raise InvalidNode(
+            f"kernel_shape has {len(given)} sizes, the weight {weight} has {len(stored)} spatial axes"
+        )
+    return tuple(
+        op.same(k, d, "kernel_shape must be the weight's spatial size", (w, i + 2))
+        for i, (k, d) in enumerate(zip(given, stored, strict=True))
+    )
+
+
+def _group(op: Op) -> int:
+    if op.attr("pads") is not None and op.text_attr("auto_pad", "NOTSET") != "NOTSET":
+        raise MalformedNode("a convolution has either pads or auto_pad")
+    group = op.int_attr("group", 1)
+    if group < 1:
+        raise InvalidNode(f"group {group} must be positive")
+    return group
+
+
+def _data_and_weight(op: Op, x: int, w: int) -> tuple[Shape, Shape] | None:
+    """The shapes of the two, of one rank; None while no rank is known."""
+    n = spatial_rank(op, x, w)
+    data, weight = (None, None) if n is None else (op.shape(x, n + 2), op.shape(w, n + 2))
+    return None if data is None or weight is None else (data, weight)
+
+
+def conv_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -> Shape | None:
+    """Output shape of a convolution of input `x` with weight `w`, both channels first."""
+    found = _data_and_weight(op, x, w)
+    if found is None:
+        return None
+    data, weight = found
+    group = _group(op)
+    op.require(eq(data[1], weight[1] * group), _channels_rule(group), (x, 1), (w, 1))
+    op.require(divides(group, weight[0]), f"the output channels must be a multiple of group {group}", (w, 0))
+    _bias(op, bias, weight[0], w, 0)
+    return Shape((data[0], weight[0], *slide(op, x, data[2:], window_of(op, _kernel_of(op, w, weight)))))
+
+
+def _channels_rule(group: int) -> str:
+    if group == 1:
+        return "the input must have the channels that the weight is made for"
+    return f"the input must have {group} times the channels of the weight, one share for each group"
+
+
+def _bias(op: Op, bias: int | None, channels: Dim, w: int, axis: int) -> None:
+    shape = op.shape(bias, 1) if bias is not None and op.has(bias) else None
+    if bias is not None and shape is not None:
+        op.require(
+            eq(shape[0], channels), "the bias must have one element per output channel", (bias, 0), (w, axis)
+        )
+
+
+# https://onnx.ai/onnx/operators/onnx__Conv.html
+@lower("Conv")
+def conv(op: Op) -> Known:
+    return op.out(conv_shape(op))
+
+
+# https://onnx.ai/onnx/operators/onnx__ConvInteger.html
+@lower("ConvInteger")
+def conv_integer(op: Op) -> Known:
+    return op.out(conv_shape(op, bias=None))
+
+
+# https://onnx.ai/onnx/operators/onnx__QLinearConv.html
+@lower("QLinearConv")
+def qlinear_conv(op: Op) -> Known:
+    return op.out(conv_shape(op, x=0, w=3, bias=8))
+
+
+def conv_transpose_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -> Shape | None:
+    """Output shape of a transposed convolution."""
+    found = _data_and_weight(op, x, w)
+    if found is None:
+        return None
+    data, weight = found
+    group = _group(op)
+    channels = weight[1] * group
+    op.require(
+        eq(data[1], weight[0]), "the input must have the channels that the weight is made for", (x, 1), (w, 0)
+    )
+    op.require(divides(group, data[1]), f"the input channels must be a multiple of group {group}", (x, 1))
+    _bias(op, bias, channels, w, 1)
+    window = window_of(op, _kernel_of(op, w, weight))
+    return Shape((data[0], channels, *_unslide(op, x, data[2:], window)))
+
+
+def _unslide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
+    """Sizes of which a window would give `spatial`, as output_shape, auto_pad or pads choose them."""
+    n = len(spatial)
+    wanted = op.ints_attr("output_shape")
+    if wanted and (len(wanted) not in (n, n + 2) or min(wanted[-n:]) < 1):
+        raise InvalidNode(f"output_shape {list(wanted)} must hold {n} positive sizes")
+    extra = op.ints_attr("output_padding") or (0,) * n
+    if len(extra) != n:
+        raise InvalidNode(f"output_padding {list(extra)} must hold {n} sizes, one for each spatial axis")
+    if min(extra, default=0) < 0 and all(k.value is not None for k in w.kernel):
+        raise MalformedNode(f"output_padding {list(extra)} must not be negative")
+    out: list[Dim] = []
+    for i, size in enumerate(spatial):
+        stride = w.strides[i]
+        full = (size - 1) * stride + extra[i] + w.extent[i]
+        if wanted:
+            chosen = constant(wanted[i - n])
+            gives_back = floor_div(chosen - w.extent[i], constant(stride)) + 1
+            reached = any_of((ge(full, chosen) if extra[i] < stride else FALSE, eq(size, gives_back)))
+            op.require(
+                all_of((ge(size, 1), reached)), "output_shape must be reachable from the input", (x, i + 2)
+            )
+            out.append(chosen)
+            continue
+        if extra[i]:
+            op.require(ge(size, 1), "nothing cannot be padded to an output", (x, i + 2))
+        # SAME: as long as the kernel covers the stride; else onnxruntime does not fill up what is missing
+        d = minimum(size * stride, full) if w.same else full - (w.begin[i] + w.end[i])
+        op.require(ge(d, 1), "the result of a transposed convolution must have a positive size", (x, i + 2))
+        out.append(d)
+    return out
+
+
+# https://onnx.ai/onnx/operators/onnx__ConvTranspose.html
+@lower("ConvTranspose")
+def conv_transpose(op: Op) -> Known:
+    return op.out(conv_transpose_shape(op))
+
+
+# https://onnx.ai/onnx/operators/onnx__DeformConv.html
+@lower("DeformConv")
+def deform_conv(op: Op) -> Known:
+    out, weight = conv_shape(op, bias=3), op.shape(1)
+    if out is None or weight is None:
+        return op.out(None)
+    taps = Shape(weight[2:]).numel * op.int_attr("offset_group", 1)
+    n = len(out) - 2
+    for i, channels in ((2, taps * n), (4, taps)):
+        shape = op.shape(i, n + 2) if op.has(i) else None
+        if shape is not None:
+            what = "offsets" if i == 2 else "mask"
+            op.require(eq(shape[0], out[0]), f"the {what} must have the batch of the input", (i, 0), (0, 0))
+            op.require(
+                eq(shape[1], channels), f"the {what} must have a channel for each tap of the kernel", (i, 1)
+            )
+            for k in range(2, n + 2):
+                op.require(
+                    eq(shape[k], out[k]), f"the {what} must have the size of the output", (i, k), (0, k)
+                )
+    return op.out(out)
+
+
+# ---------------------------------------------------------------------- pools
+
+
+def _only_batch_empty(op: Op, x: int, shape: Shape, axis: int, always: bool = False) -> None:
+    """onnxruntime's pools take an empty input only when its batch is empty (with `always`, see `_pooled`)."""
+    batch_empty = FALSE if always else eq(shape[0], 0)
+    op.require(any_of((ge(shape[axis], 1), batch_empty)), "only the batch of a pool may be empty", (x, axis))
+
+
+def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) -> Dim:
+    """Elements that a pool gives along spatial axis `i`.
+
+    The standard rounds ``room / stride`` down. onnxruntime rounds toward zero: a window that is too large by
+    less than a stride still gives one element, by less than two strides none, and only then the run fails.
+    That is stated here; a size 0 beside an empty batch is rejected where it would need a third formula.
+    """
+    size, stride = shape[i + 2], w.strides[i]
+    if w.same:
+        _only_batch_empty(op, x, shape, i + 2)
+        covered = ceil_div(size, constant(stride))
+        if w.extent[i] is w.kernel[i]:
+            if op.node.op_type == "MaxPool" and op.dtype(0) == TensorProto.FLOAT and not op.wants(1):
+                # only this kernel of onnxruntime refuses windows that leave gaps at the end
+                left = (covered - 1) * stride + w.kernel[i] - size
+                op.require(
+                    any_of((ge(left, 0), eq(shape[0], 0))), "the windows must reach the end", (x, i + 2)
+                )
+            return covered
+        return op.fresh(
+            "a dilated window with auto_pad (onnxruntime gives less than the standard)", hi=covered
+        )
+    free, extent = room(size, w, i), w.extent[i].const
+    op.usual(ge(free, 0), "every pooling window fits its input")
+    if ceil_mode:
+        _only_batch_empty(op, x, shape, i + 2)
+        if extent - w.end[i] < stride:  # a last window that would start in the padding at the end is left out
+            return ceil_div(size + w.begin[i], constant(stride))
+        _require_pool(op, x, i, free, stride)
+        return ceil_div(free, constant(stride)) + 1
+    at_zero = w.begin[i] + w.end[i] - extent
+    full = floor_div(free, constant(stride)) + 1
+    fits = at_zero >= -1 or op.walk.facts.cond(ge(free, 0)).is_true
+    off_at_zero = -stride <= at_zero < 0 and (not fits or at_zero % stride != 0)
+    _only_batch_empty(op, x, shape, i + 2, always=off_at_zero)
+    if fits:
+        return full
+    if at_zero >= -stride:
+        return maximum(full, 1)
+    _require_pool(op, x, i, free, stride)
+    return maximum(full, 1) - floor_div(maximum(-free, 0), constant(stride))
+
+
+def _require_pool(op: Op, x: int, i: int, free: Dim, stride: int) -> None:
+    op.require(
+        ge(free, 1 - 2 * stride), "the window must not exceed the padded input by two strides", (x, i + 2)
+    )
+
+
+def pool_shape(op: Op, x: int = 0) -> Shape | None:
+    """Output shape of a pool over input `x`, channels first."""
+    kernel = kernel_attr(op)
+    if kernel is None:
+        raise InvalidNode("a pool needs the attribute kernel_shape")
+    shape = op.shape(x, len(kernel) + 2)
+    if shape is None:
+        return None
+    window, ceil_mode = window_of(op, kernel), bool(op.int_attr("ceil_mode", 0))
+    _only_batch_empty(op, x, shape, 1)
+    return Shape((*shape[:2], *(_pooled(op, x, shape, window, i, ceil_mode) for i in range(len(kernel)))))
+
+
+# https://onnx.ai/onnx/operators/onnx__AveragePool.html
+# https://onnx.ai/onnx/operators/onnx__LpPool.html
+@lower("AveragePool", "LpPool")
+def pool(op: Op) -> Known:
+    return op.out(pool_shape(op))
+
+
+# https://onnx.ai/onnx/operators/onnx__MaxPool.html
+@lower("MaxPool")
+def max_pool(op: Op) -> list[Known | None]:
+    shape = pool_shape(op)
+    return [op.out(shape), op.out(shape)]
+
+
+# https://onnx.ai/onnx/operators/onnx__GlobalAveragePool.html
+# https://onnx.ai/onnx/operators/onnx__GlobalMaxPool.html
+# https://onnx.ai/onnx/operators/onnx__GlobalLpPool.html
+@lower("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
+def global_pool(op: Op) -> Tensor:
+    shape = op.shape(0)
+    if shape is None:
+        return op.out(None)
+    if len(shape) < 3:
+        raise InvalidNode(f"{op.name_of(0)} {shape} must have a batch, a channel and spatial axes")
+    for axis in range(1, len(shape)):
+        _only_batch_empty(op, 0, shape, axis)
+    return op.out([*shape[:2], *(ONE,) * (len(shape) - 2)])
+
+
+# https://onnx.ai/onnx/operators/onnx__MaxUnpool.html
+@lower("MaxUnpool")
+def max_unpool(op: Op) -> Known:
+    kernel = kernel_attr(op)
+    if kernel is None:
+        raise InvalidNode("MaxUnpool needs the attribute kernel_shape")
+    rank = len(kernel) + 2
+    shape, indices = op.shape(0, rank), op.shape(1, rank)
+    if shape is None or indices is None:
+        return op.out(None)
+    for k in range(rank):
+        op.require(eq(shape[k], indices[k]), "there must be an index for each element", (0, k), (1, k))
+    w = window_of(op, kernel)
+    natural = [
+        (d - 1) * s + k - (b + e)
+        for d, s, k, b, e in zip(shape[2:], w.strides, kernel, w.begin, w.end, strict=True)
+    ]
+    for i, d in enumerate(natural, 2):
+        op.require(ge(d, 1), "the result of the unpooling must have a positive size", (0, i))
+    if not op.has(2):
+        return op.out([shape[0], shape[1], *natural])
+    wanted = op.ints(2)
+    if wanted is None:
+        return op.out(op.fresh_shape(rank, "an output_shape that is not known"))
+    if len(wanted) != rank:
+        raise InvalidNode(f"output_shape has {len(wanted)} sizes for a tensor of rank {rank}")
+    for k in range(2):
+        op.require(
+            eq(wanted[k], shape[k]),
+            "output_shape must have the batch and channels of the input",
+            (2, 0),
+            (0, k),
+        )
+    for i, d in enumerate(natural, 2):
+        op.require(
+            ge(wanted[i], d), "output_shape must have room for what the unpooling gives", (2, 0), (0, i)
+        )
+    return op.out([shape[0], shape[1], *wanted[2:]])

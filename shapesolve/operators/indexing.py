@@ -1,0 +1,258 @@
+"""Operators that take or set some elements of a tensor: by index tensors, or by their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from typing import Any
+
+import numpy as np
+
+from ..expr import Dim, Shape, any_of, ge, le
+from ..lower.op import InvalidNode, Op
+from ..lower.registry import lower
+from ..lower.types import Known
+from ..lower.values import Array, Value
+from .layout import hull, is_empty
+
+_IN_RANGE = "indices must lie within the axis they index"
+
+# ---------------------------------------------------------------------- Gather
+
+
+# https://onnx.ai/onnx/operators/onnx__Gather.html
+@lower("Gather", values=True)
+def gather(op: Op) -> Known:
+    data, indices = op.shape(0), op.shape(1)
+    value, index = op.value(0), op.value(1)
+    if data is None:
+        return op.out(None, value=value and value.loose)
+    axis = op.axis(op.int_attr("axis", 0), len(data))
+    if indices is None:
+        return op.out(None, value=value and value.loose)
+    dims = list(data)
+    _indices_fit(op, index, dims[axis], indices, axis)
+    dims[axis : axis + 1] = indices
+    return op.out(dims, value=None if value is None else _taken(value, index, axis))
+
+
+def _taken(value: Value, index: Value | None, axis: int) -> Value | None:
+    """The elements that an index takes along an axis; bounds while they are not known one by one."""
+    at = index.concrete if index is not None and value.elems is not None else None
+    if at is None or index is None or value.shape is None or not all(type(k) is int for k in at):
+        return value.loose
+    size = value.shape[axis] if axis < len(value.shape) else 0
+    if not all(-size <= k < size for k in at):
+        return value.loose
+    if len(value.shape) == 1 and value.elems is not None:
+        return Value.known(index.shape or (), tuple([value.elems[k] for k in at]))
+    array = value.array
+    return None if array is None else Value.of(array.take(whole_numbers(index), axis=axis))
+
+
+def _indices_fit(op: Op, index: Value | None, d: Dim, indices: Shape, axis: int) -> None:
+    op.in_range(index, d, indices, _IN_RANGE, (1, None), (0, axis))
+
+
+def whole_numbers(value: Value | None) -> Any:
+    """An integer array when every element is a known number, else None."""
+    known = value.concrete if value is not None else None
+    if known is None or value is None or not all(type(k) is int for k in known):
+        return None
+    return np.array(known, dtype=np.int64).reshape(value.shape or ())
+
+
+def _inside(index: Any, size: int) -> bool:
+    return not index.size or bool(index.min() >= -size and index.max() < size)
+
+
+# https://onnx.ai/onnx/operators/onnx__GatherElements.html
+@lower("GatherElements", values=True)
+def gather_elements(op: Op) -> Known:
+    data, indices = _same_rank(op, 0, 1)
+    value, index = op.value(0), op.value(1)
+    loose = value and value.loose
+    if data is None or indices is None:
+        return op.out(indices, value=loose)
+    axis = op.axis(op.int_attr("axis", 0), len(data))
+    _within(op, data, indices, axis, "GatherElements")
+    _indices_fit(op, index, data[axis], indices, axis)
+    array, at = value.array if value is not None else None, whole_numbers(index)
+    if array is None or at is None or not _fits(at, array.shape, axis):
+        return op.out(indices, value=loose)
+    part = array[tuple(slice(None) if k == axis else slice(n) for k, n in enumerate(at.shape))]
+    return op.out(indices, value=Value.of(np.take_along_axis(part, at, axis)))
+
+
+def _fits(index: Any, sizes: tuple[int, ...], axis: int) -> bool:
+    """May `index` take from, or set in, an array of these sizes along `axis`?"""
+    if index.ndim != len(sizes) or not _inside(index, sizes[axis]):
+        return False
+    return all(k == axis or n <= sizes[k] for k, n in enumerate(index.shape))
+
+
+def _same_rank(op: Op, *inputs: int) -> tuple[Shape | None, ...]:
+    """Shapes of inputs that must have one rank; those of unknown rank get it."""
+    rank = next((len(s) for s in map(op.shape, inputs) if s is not None), None)
+    return tuple(op.shape(i, rank) for i in inputs)
+
+
+def _within(op: Op, data: Shape, indices: Shape, axis: int, name: str) -> None:
+    for k, (n, m) in enumerate(zip(indices, data, strict=True)):
+        if k != axis:
+            op.require(le(n, m), f"{name}: the index tensor must not be larger than the data", (1, k), (0, k))
+
+
+# https://onnx.ai/onnx/operators/onnx__GatherND.html (onnxruntime also takes a multiple of the batch sizes)
+@lower("GatherND", values=True)
+def gather_nd(op: Op) -> Known:
+    data, indices = op.shape(0), op.shape(1)
+    value = op.value(0)
+    loose = value and value.loose
+    batch = op.int_attr("batch_dims", 0)
+    if data is None or indices is None:
+        return op.out(None, value=loose)
+    if not 0 <= batch < max(min(len(data), len(indices)), 1) or not len(indices):
+        raise InvalidNode(f"batch_dims {batch} does not fit {data} and indices {indices}")
+    k = indices[-1].value
+    if k is None:
+        fits = le(indices[-1], len(data) - batch)
+        op.require(fits, "an index has no more components than there are axes", (1, -1))
+        return op.out(None, value=loose)
+    if batch + k > len(data):
+        raise InvalidNode(
+            f"GatherND has {k} index components for {op.name_of(0)} {data} after {batch} batch axes"
+        )
+    for i in range(batch):
+        op.same(data[i], indices[i], "batch sizes must agree", (0, i), (1, i))
+    components_fit(op, data[batch : batch + k], [*indices, *data[batch + k :]], batch)
+    dims = [*indices[:-1], *data[batch + k :]]
+    array, at = value.array if value is not None else None, whole_numbers(op.value(1))
+    if array is None or at is None or batch or not _all_inside(at, array.shape[:k]):
+        return op.out(dims, value=loose)
+    return op.out(dims, value=Value.of(_as_array(array[tuple(np.moveaxis(at, -1, 0))])))
+
+
+def _as_array(found: Any) -> Array:
+    """Indexing with scalars yields the element itself."""
+    if isinstance(found, np.ndarray):
+        return found
+    out = np.empty((), dtype=object)
+    out[()] = found
+    return out
+
+
+def components_fit(op: Op, sizes: Seq[Dim], checked: Seq[Dim], first: int) -> None:
+    """Each component of an index (its last axis) lies within its axis, unless `checked` holds a size of 0."""
+    index = op.value(1)
+    if index is None:
+        return
+    array = index.array
+    for j, d in enumerate(sizes):
+        if array is not None and array.ndim:
+            part = Value.of(array[..., j])
+        elif index.parts is not None and len(index.parts) == len(sizes):
+            part = index.parts[j]
+        else:
+            part = index if len(sizes) == 1 else None
+        op.in_range(part, d, checked, _IN_RANGE, (1, None), (0, first + j))
+
+
+def _all_inside(index: Any, sizes: tuple[int, ...]) -> bool:
+    return all(_inside(index[..., j], n) for j, n in enumerate(sizes))
+
+
+# ---------------------------------------------------------------------- Scatter
+
+
+# https://onnx.ai/onnx/operators/onnx__Scatter.html https://onnx.ai/onnx/operators/onnx__ScatterElements.html
+@lower("Scatter", "ScatterElements", values=True)
+def scatter_elements(op: Op) -> Known:
+    data, indices, _ = _same_rank(op, 0, 1, 2)
+    if data is None or indices is None:
+        return op.out(data)
+    axis = op.axis(op.int_attr("axis", 0), len(data))
+    op.same_shapes((1, 2), "updates have the shape of the indices")
+    _within(op, data, indices, axis, op.node.op_type)
+    _indices_fit(op, op.value(1), data[axis], indices, axis)
+    array, at, new = _scatter_data(op)
+    if (
+        array is None
+        or at is None
+        or new is None
+        or at.shape != new.shape
+        or not _fits(at, array.shape, axis)
+    ):
+        return op.out(data, value=_scattered_bounds(op))
+    for place in np.ndindex(*at.shape):
+        target = list(place)
+        target[axis] = at[place]
+        array[tuple(target)] = new[place]
+    return op.out(data, value=Value.of(array))
+
+
+def _scatter_data(op: Op) -> tuple[Array | None, Any, Array | None]:
+    """Data, indices and updates when all are known and simply replace each other."""
+    if op.text_attr("reduction", "none") != "none":
+        return None, None, None
+    value, updates = op.value(0), op.value(2)
+    array = value.array if value is not None else None
+    return array, whole_numbers(op.value(1)), updates.array if updates is not None else None
+
+
+def _scattered_bounds(op: Op) -> Value | None:
+    return hull([op.value(0), op.value(2)]) if op.text_attr("reduction", "none") == "none" else None
+
+
+# https://onnx.ai/onnx/operators/onnx__ScatterND.html
+@lower("ScatterND", values=True)
+def scatter_nd(op: Op) -> Known:
+    data, indices, updates = op.shape(0), op.shape(1), op.shape(2)
+    k = indices[-1].value if indices else None
+    if data is None or indices is None or k is None:
+        return op.out(data, value=_scattered_bounds(op))
+    if k > len(data):
+        raise InvalidNode(f"ScatterND has {k} index components for {op.name_of(0)} {data}")
+    needed = [*indices[:-1], *data[k:]]
+    updates = op.shape(2, len(needed))
+    for i, (have, need) in enumerate(zip(updates or (), needed, strict=False)):
+        place = (1, i) if i < len(indices) - 1 else (0, i - len(indices) + 1 + k)
+        op.same(have, need, "updates have the shape of what they replace", (2, i), place)
+    components_fit(op, data[:k], indices, 0)
+    array, at, new = _scatter_data(op)
+    if array is None or at is None or new is None or not at.ndim or not _all_inside(at, array.shape[:k]):
+        return op.out(data, value=_scattered_bounds(op))
+    if new.shape != (*at.shape[:-1], *array.shape[k:]):
+        return op.out(data)
+    for row in np.ndindex(*at.shape[:-1]):
+        array[tuple(at[row])] = new[row]
+    return op.out(data, value=Value.of(array))
+
+
+# https://onnx.ai/onnx/operators/onnx__TensorScatter.html
+@lower("TensorScatter")
+def tensor_scatter(op: Op) -> Known:
+    past, update = _same_rank(op, 0, 1)
+    if past is None or update is None:
+        return op.out(past)
+    axis = op.axis(op.int_attr("axis", -2), len(past))
+    if axis == 0:
+        raise InvalidNode("TensorScatter cannot write along the batch axis")
+    for i, (a, b) in enumerate(zip(past, update, strict=True)):
+        if i != axis:
+            op.same(a, b, "cache and update agree but on the axis written", (0, i), (1, i))
+    room = past[axis] - update[axis]
+    op.require(ge(room, 0), "the update must fit into the cache", (1, axis), (0, axis))
+    if op.has(2):
+        starts = op.shape(2, 1)
+        if starts is not None:
+            op.same(starts[0], past[0], "one write index for each batch element", (2, 0), (0, 0))
+        value = op.value(2)
+        lo, hi = value.bounds if value is not None and value.reached else (None, None)
+        none = is_empty(past[:1])
+        if lo is not None:
+            op.require(any_of((ge(lo, 0), none)), "a write index is at least 0", (2, 0))
+        if hi is not None and op.text_attr("mode", "linear") == "linear":
+            op.require(
+                any_of((le(hi, room), none)), "the update must fit behind its index", (2, 0), (0, axis)
+            )
+    return op.out(past)

@@ -1,0 +1,200 @@
+"""What the values that a loop carries are at the start of any trip.
+
+A guess is made for each carried value and held against what the body makes of it, until the guess of trip
+``i + 1`` is what the body gives on trip ``i``. So the guess holds by induction, on every trip and after the
+last. A size is tried as unchanged, then as growing by the same step, then as what the body makes of the trip
+before; else it is a symbol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from collections.abc import Sequence as Seq
+
+from ..expr import FALSE, ZERO, Cond, Dim, DimTooLarge, Shape, any_of, eq, ite
+from ..lower.join import change_sizes, closed, common_elem, same_items, same_known
+from ..lower.op import Op
+from ..lower.types import Known, Optional, Sequence, Tensor
+from ..lower.values import Elem, Value
+
+#: trials of the body before what still changes is left open
+_MAX_TRIALS = 12
+_STEP, _BEFORE, _AGAIN, _OPEN = 1, 2, 3, 4
+
+
+def kind_only(op: Op, known: Known | None) -> Known | None:
+    """Kind and element type alone."""
+    if isinstance(known, Tensor):
+        return op.walk.interner.tensor(known.dtype, None)
+    if isinstance(known, Sequence):
+        return Sequence(kind_only(op, known.elem))
+    return Optional(kind_only(op, known.elem)) if isinstance(known, Optional) else known
+
+
+class Carried:
+    """The carried values of one loop; `trip` is the symbol of its trips, `visible` those known outside."""
+
+    def __init__(self, op: Op, first: Seq[Known | None], trip: Dim, visible: frozenset[str]) -> None:
+        self.op, self.first, self.trip, self.visible = op, list(first), trip, visible
+        self.guess = list(first)
+        self._name = trip.name or ""
+        self._stages: dict[Hashable, int] = {}
+        self._open: set[Dim] = set()
+        self._trials = 0
+        self._given_up = False
+
+    # ------------------------------------------------------------------ finding
+
+    def hold_against(self, outs: Seq[Known | None]) -> bool:
+        """Is the guess what the body makes of it (`outs`)? Else it is a wider one now."""
+        if self._given_up:
+            return True
+        self._trials += 1
+        if self._trials > _MAX_TRIALS:
+            self.give_up()
+            return False
+        triples = zip(self.first, self.guess, outs, strict=True)
+        new = [self._known(k, first, guess, out) for k, (first, guess, out) in enumerate(triples)]
+        stable = all(map(same_known, new, self.guess))
+        self.guess = new
+        return stable
+
+    def give_up(self) -> None:
+        """Only the kinds and element types are kept: those hold whatever the body does."""
+        self._given_up = True
+        self.guess = [kind_only(self.op, k) for k in self.guess]
+
+    def _known(
+        self, path: Hashable, first: Known | None, guess: Known | None, out: Known | None
+    ) -> Known | None:
+        if isinstance(first, Tensor) and isinstance(guess, Tensor):
+            return self._tensor(path, first, guess, out if isinstance(out, Tensor) else Tensor())
+        if isinstance(first, Sequence) and isinstance(guess, Sequence):
+            return self._sequence(path, first, guess, out if isinstance(out, Sequence) else Sequence(None))
+        if isinstance(guess, Optional):
+            return self._optional(guess, out if isinstance(out, Optional) else Optional(None))
+        return guess if same_known(guess, out) else None
+
+    def _tensor(self, path: Hashable, first: Tensor, guess: Tensor, out: Tensor) -> Tensor:
+        shape = None
+        shapes = [t.shape for t in (first, guess, out) if t.shape is not None]
+        if len(shapes) == 3 and len(shapes[1]) == len(shapes[2]):
+            shape = Shape(self._dim((path, k), *dims) for k, dims in enumerate(zip(*shapes, strict=True)))
+        value = None
+        if (
+            shape is not None
+            and first.value is not None
+            and guess.value is not None
+            and out.value is not None
+        ):
+            value = self._value(path, first.value, guess.value, out.value)
+        return self.op.walk.interner.tensor(first.dtype or out.dtype, shape, value)
+
+    def _sequence(self, path: Hashable, first: Sequence, guess: Sequence, out: Sequence) -> Sequence:
+        length = None
+        if first.length is not None and guess.length is not None and out.length is not None:
+            length = self._dim((path, "length"), first.length, guess.length, out.length)
+        if guess.items is not None and same_items(guess.items, out.items):
+            return guess
+        elem = guess.elem
+        if not same_known(elem, out.elem):
+            elem = self._shared(guess, out)
+            if same_known(elem, guess.elem):
+                elem = guess.elem
+        if length is guess.length and elem is guess.elem and guess.items is None:
+            return guess
+        return Sequence(elem, length)
+
+    def _optional(self, guess: Optional, out: Optional) -> Optional:
+        if same_known(guess, out):
+            return guess
+        elem = self._shared(*(Sequence(o.elem, ZERO if o.present is FALSE else None) for o in (guess, out)))
+        if guess.present is None and same_known(elem, guess.elem):
+            return guess
+        return Optional(elem, guess.present if guess.present is out.present else None)
+
+    def _shared(self, guess: Sequence, out: Sequence) -> Known | None:
+        """What elements have in common, without data: only sizes that are the same on all trips."""
+        return change_sizes(
+            self.op, closed(self.op, common_elem(self.op, guess, out), self.visible), lambda d: d
+        )
+
+    def _value(self, path: Hashable, first: Value, guess: Value, out: Value) -> Value | None:
+        if guess == out:
+            return guess
+        if first.elems is None or guess.elems is None or out.elems is None or guess.shape != out.shape:
+            return None
+        elems = tuple(
+            self._elem((path, "element", k), *e)
+            for k, e in enumerate(zip(first.elems, guess.elems, out.elems, strict=True))
+        )
+        return None if all(e is None for e in elems) else Value(guess.shape, elems)
+
+    def _elem(self, path: Hashable, first: Elem, guess: Elem, out: Elem) -> Elem:
+        if isinstance(first, Dim) and isinstance(guess, Dim) and isinstance(out, Dim):
+            return self._dim(path, first, guess, out, value=True)
+        if isinstance(guess, Cond) and isinstance(out, Cond):
+            return guess if out is guess.subs({self._name: self.trip + 1}) else None
+        return guess if guess == out else None
+
+    def _dim(self, path: Hashable, first: Dim, guess: Dim, out: Dim, value: bool = False) -> Dim:
+        if guess in self._open or out is self.op.walk.facts.dim(guess.subs({self._name: self.trip + 1})):
+            return guess
+        try:
+            found = self._wider(path, first, out)
+        except DimTooLarge:
+            found = None
+        if found is None:
+            found = self.op.walk.fresh("changes from trip to trip", "_v" if value else "_d")
+            self._open.add(found)
+        return found
+
+    def _wider(self, path: Hashable, first: Dim, out: Dim) -> Dim | None:
+        stage = self._stages.get(path, 0)
+        while stage < _OPEN:
+            stage = self._stages[path] = stage + 1
+            if stage == _STEP:
+                step = out - first
+                if step.free <= self.visible:
+                    return first + step * self.trip
+            elif stage in (_BEFORE, _AGAIN) and out.free <= self.visible | {self._name}:
+                return ite(eq(self.trip, 0), first, out.subs({self._name: self.trip - 1}))
+        return None
+
+    # ------------------------------------------------------------------ after the loop
+
+    def after(self, trips: Dim, ran: Cond) -> list[Known | None]:
+        """What the values are after that many trips; `ran` says that there was one."""
+        return [self._after(f, g, trips, ran) for f, g in zip(self.first, self.guess, strict=True)]
+
+    def _after(self, first: Known | None, guess: Known | None, trips: Dim, ran: Cond) -> Known | None:
+        names = {self._name: trips}
+
+        def last(start: Dim | None, d: Dim) -> Dim:
+            if d not in self._open:
+                return d.subs(names)
+            name = self.op.walk.fresh("what a loop leaves", "_d" if d.bounds()[0] is not None else "_v")
+            if start is not None:
+                self.op.define(any_of((ran, eq(name, start))), "a loop without trips leaves its first value")
+            return name
+
+        def elem(start: Elem, e: Elem) -> Elem:
+            if isinstance(e, Dim):
+                return last(start if isinstance(start, Dim) else None, e)
+            return e.subs(names) if isinstance(e, Cond) else e
+
+        if isinstance(guess, Tensor) and isinstance(first, Tensor):
+            shape = value = None
+            if guess.shape is not None:
+                shape = Shape(
+                    last(a, d) for a, d in zip(first.shape or guess.shape, guess.shape, strict=True)
+                )
+            if guess.value is not None:
+                value = guess.value
+                if value.elems is not None and first.value is not None and first.value.elems is not None:
+                    value = Value(value.shape, tuple(map(elem, first.value.elems, value.elems)))
+            return self.op.out(shape, guess.dtype, value)
+        if isinstance(guess, Sequence) and isinstance(first, Sequence):
+            length = None if guess.length is None else last(first.length, guess.length)
+            return Sequence(guess.elem, length, guess.items)
+        return guess

@@ -1,0 +1,423 @@
+"""Operators that rearrange a tensor: its elements stay, their order or the shape around them changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Seq
+from math import prod
+
+import numpy as np
+from onnx import TensorProto
+
+from ..expr import (
+    FALSE,
+    ONE,
+    ZERO,
+    Cond,
+    Dim,
+    Shape,
+    all_of,
+    any_of,
+    eq,
+    ge,
+    le,
+    maximum,
+    minimum,
+    ne,
+    product,
+    total,
+)
+from ..lower.op import InvalidNode, Op
+from ..lower.registry import lower, signature
+from ..lower.types import Known
+from ..lower.values import MAX_ELEMENTS, Array, Elem, Value
+
+
+def rearranged(value: Value | None, change: Callable[[Array], Array]) -> Value | None:
+    """Known data after `change` of the array; bounds stay what they are."""
+    if value is None:
+        return None
+    array = value.array
+    if array is not None:
+        return Value.of(change(array))
+    return value if value.parts is None else Value.between(*value.bounds, reached=value.reached)
+
+
+def held(op: Op, cond: Cond) -> bool:
+    """Does `cond` follow from bounds, or from what earlier nodes need?"""
+    return cond.is_true or op.walk.facts.decide(cond) is True
+
+
+def is_empty(shape: Iterable[Dim]) -> Cond:
+    """Has a tensor of this shape no elements?"""
+    return any_of(eq(d, 0) for d in shape)
+
+
+# https://onnx.ai/onnx/operators/onnx__Transpose.html
+@lower("Transpose", values=True)
+def transpose(op: Op) -> Known:
+    shape = op.shape(0)
+    perm = op.ints_attr("perm")
+    if shape is None:
+        return op.out(op.shape(0, len(perm)) if perm is not None else None)
+    order = tuple(perm) if perm is not None else tuple(reversed(range(len(shape))))
+    if sorted(order) != list(range(len(shape))):
+        raise InvalidNode(
+            f"perm {list(order)} does not permute the {len(shape)} axes of {op.name_of(0)} {shape}"
+        )
+    dims = list(shape)
+    return op.out([dims[i] for i in order], value=rearranged(op.value(0), lambda a: a.transpose(order)))
+
+
+# https://onnx.ai/onnx/operators/onnx__Shape.html
+@lower("Shape", values=True)
+def shape_of(op: Op) -> Known:
+    shape = op.shape(0)
+    if shape is None:
+        return op.out(op.fresh_shape(1, f"rank of {op.name_of(0)}"))
+    start, end, _ = slice(op.attr("start", 0), op.attr("end")).indices(len(shape))
+    part = Shape(shape[start:end])
+    return op.out([len(part)], value=Value.vector(part))
+
+
+# https://onnx.ai/onnx/operators/onnx__Size.html
+@lower("Size", values=True)
+def size(op: Op) -> Known:
+    shape = op.shape(0)
+    return op.out((), value=Value.scalar(None if shape is None else op.named(shape.numel)))
+
+
+def same_elements(value: Value | None, x: Seq[Dim], dims: Seq[Dim]) -> Value | None:
+    """Data of a tensor whose elements stay in order."""
+    if value is None or value.elems is None:
+        apart = value is not None and value.parts is not None and not (dims and x and dims[-1] is x[-1])
+        return rearranged(value, np.asarray) if apart else value
+    sizes = tuple(d.const for d in dims if not d.terms)
+    if len(sizes) < len(dims) or prod(sizes) != len(value.elems):
+        return None
+    return Value(sizes, value.elems)
+
+
+# ---------------------------------------------------------------------- other shapes around the same elements
+
+
+# https://onnx.ai/onnx/operators/onnx__Flatten.html (negative axes from version 11)
+@lower("Flatten", values=True)
+def flatten(op: Op) -> Known:
+    shape = op.shape(0)
+    axis = op.int_attr("axis", 1)
+    if shape is None:
+        return op.out(op.fresh_shape(2, "a flattened dim"))
+    lowest = -len(shape) if op.version >= 11 else 0
+    if not lowest <= axis <= len(shape):
+        raise InvalidNode(f"axis {axis} is outside [{lowest}, {len(shape)}] for {op.name_of(0)} {shape}")
+    axis += len(shape) if axis < 0 else 0
+    dims = [product(shape[:axis]), product(shape[axis:])]
+    return op.out(dims, value=same_elements(op.value(0), shape, dims))
+
+
+# https://onnx.ai/onnx/operators/onnx__Squeeze.html
+@lower("Squeeze", until=13, values=True)
+def squeeze_by_attribute(op: Op) -> Known:
+    return squeezed(op, op.ints_attr("axes") or ())
+
+
+@lower("Squeeze", since=13, values=True)
+def squeeze(op: Op) -> Known:
+    axes = op.const_ints(1) if op.has(1) else ()
+    if axes is not None:
+        return squeezed(op, axes)
+    shape, listed = op.shape(0), op.shape(1)
+    n = listed.numel.value if listed is not None else None
+    if shape is None or not n:
+        return op.out(None)
+    return op.out(op.fresh_shape(len(shape) - n, "a dim that Squeeze leaves") if n <= len(shape) else None)
+
+
+def squeezed(op: Op, axes: Seq[int]) -> Known:
+    """The tensor without `axes`; when none are given without any of size 1, and the rank may stay unknown."""
+    shape = op.shape(0)
+    value = op.value(0)
+    if shape is None:
+        return op.out(None, value=value and value.loose)
+    if axes:
+        gone = {op.axis(a, len(shape)) for a in axes}
+        for a in gone:
+            op.require(eq(shape[a], 1), "Squeeze removes axes of size 1", (0, a))
+    else:
+        gone = {i for i, d in enumerate(shape) if held(op, eq(d, 1))}
+        if not all(held(op, ne(d, 1)) for i, d in enumerate(shape) if i not in gone):
+            return op.out(None)
+    dims = [d for i, d in enumerate(shape) if i not in gone]
+    return op.out(dims, value=same_elements(value, shape, dims))
+
+
+# https://onnx.ai/onnx/operators/onnx__Unsqueeze.html
+@lower("Unsqueeze", until=13, values=True)
+def unsqueeze_by_attribute(op: Op) -> Known:
+    return unsqueezed(op, op.ints_attr("axes") or ())
+
+
+@lower("Unsqueeze", since=13, values=True)
+def unsqueeze(op: Op) -> Known:
+    axes = op.const_ints(1)
+    if axes is not None:
+        return unsqueezed(op, axes)
+    shape, listed = op.shape(0), op.shape(1)
+    n = listed.numel.value if listed is not None else None
+    return op.out(
+        None if shape is None or n is None else op.fresh_shape(len(shape) + n, "a dim after Unsqueeze")
+    )
+
+
+def unsqueezed(op: Op, axes: Seq[int]) -> Known:
+    """The tensor with axes of size 1 put in; `axes` count in the result."""
+    shape = op.shape(0)
+    value = op.value(0)
+    if shape is None:
+        return op.out(None, value=value and value.loose)
+    rank = len(shape) + len(axes)
+    new = op.axes(axes, rank)
+    rest = iter(shape)
+    dims = [ONE if i in new else next(rest) for i in range(rank)]
+    return op.out(dims, value=same_elements(value, shape, dims))
+
+
+# https://onnx.ai/onnx/operators/onnx__DepthToSpace.html
+# https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html
+signature("DepthToSpace", "N C H W -> N C//(b*b) H*b W*b", b="blocksize", where=("b >= 1", "C % (b*b) == 0"))
+signature(
+    "SpaceToDepth",
+    "N C H W -> N C*b*b H//b W//b",
+    b="blocksize",
+    where=("b >= 1", "H % b == 0", "W % b == 0"),
+)
+
+
+# https://onnx.ai/onnx/operators/onnx__ReverseSequence.html
+@lower("ReverseSequence")
+def reverse_sequence(op: Op) -> Known:
+    shape = op.shape(0)
+    lengths = op.shape(1, 1)
+    batch, time = op.int_attr("batch_axis", 1), op.int_attr("time_axis", 0)
+    if {batch, time} != {0, 1}:
+        raise InvalidNode(f"batch_axis {batch} and time_axis {time} must be 0 and 1 in some order")
+    if shape is not None:
+        if len(shape) < 2:
+            raise InvalidNode(f"ReverseSequence needs rank 2 or more, {op.name_of(0)} is {shape}")
+        if lengths is not None:
+            op.same(lengths[0], shape[batch], "one length for each sequence", (1, 0), (0, batch))
+        value = op.value(1)
+        if value is not None and value.reached:
+            lo, hi = value.bounds
+            if lo is not None and hi is not None:
+                fits = all_of((ge(lo, 0), le(hi, shape[time])))
+                op.require(fits, "sequence lengths lie within the time axis", (1, 0), (0, time))
+    return op.like(0)
+
+
+# https://onnx.ai/onnx/operators/onnx__Trilu.html
+@lower("Trilu", values=True)
+def trilu(op: Op) -> Known:
+    shape = op.shape(0)
+    if shape is not None and len(shape) < 2:
+        raise InvalidNode(f"Trilu needs rank 2 or more, {op.name_of(0)} is {shape}")
+    value = op.value(0)
+    array = value.array if value is not None else None
+    k = op.const_ints(1) if op.has(1) else (0,)
+    if array is None or array.ndim < 2 or k is None or len(k) != 1:
+        return op.out(shape, value=value and hull([value, Value((), (ZERO,))]))
+    ones = np.ones(array.shape, dtype=bool)
+    kept = np.triu(ones, k[0]) if op.int_attr("upper", 1) else np.tril(ones, k[0])
+    out = array.copy()
+    out[~kept] = zero_of(op.dtype(0))
+    return op.out(shape, value=Value.of(out))
+
+
+def zero_of(dtype: int) -> Dim | Cond | float | None:
+    """The element 0 of a TensorProto type, as partial data holds it."""
+    if dtype in (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16):
+        return 0.0
+    return None if dtype in (0, TensorProto.STRING) else FALSE if dtype == TensorProto.BOOL else ZERO
+
+
+def hull(values: Iterable[Value | None], reached: bool = False) -> Value | None:
+    """Bounds of all elements of several tensors."""
+    bounds = [v.bounds if v is not None else (None, None) for v in values]
+    lows, highs = [lo for lo, _ in bounds if lo is not None], [hi for _, hi in bounds if hi is not None]
+    lo = minimum(*lows) if lows and len(lows) == len(bounds) else None
+    hi = maximum(*highs) if highs and len(highs) == len(bounds) else None
+    return Value.between(lo, hi, reached=reached)
+
+
+# ---------------------------------------------------------------------- repeated and joined
+
+
+# https://onnx.ai/onnx/operators/onnx__Expand.html (a two-way broadcast with the target)
+@lower("Expand", values=True)
+def expand(op: Op) -> Known:
+    x, target = op.shape(0), op.ints(1)
+    value = op.value(0)
+    if x is None or target is None:
+        length = op.shape(1, 1)
+        if x is None or length is None or length[0].value is None:
+            return op.out(None, value=value and value.loose)
+        rank = max(len(x), length[0].const)
+        return op.out(op.fresh_shape(rank, "a dim that Expand broadcasts"), value=value and value.loose)
+    for i, t in enumerate(target):
+        op.require(ge(t, 0), "a target entry of Expand is a size", (1, 0), (1, i))
+    dims = op.broadcast_of([(0, x), (1, Shape(target))])
+    return op.out(dims, value=spread(value, dims, lambda a, sizes: np.broadcast_to(a, sizes)))
+
+
+def spread(
+    value: Value | None, dims: Seq[Dim], change: Callable[[Array, tuple[int, ...]], Array]
+) -> Value | None:
+    """Data of a tensor whose elements are repeated: one by one where that is small, else as bounds."""
+    if value is None:
+        return None
+    if value.elems is None:
+        keeps = value.parts is None or (dims and dims[-1].value == len(value.parts))
+        return value if keeps else Value.between(*value.bounds, reached=value.reached)
+    sizes = tuple(d.const for d in dims if not d.terms)
+    if any(n < 0 for n in sizes):
+        return None  # the node cannot run
+    array = value.array
+    if array is not None and len(sizes) == len(dims) and int(np.prod(sizes)) <= MAX_ELEMENTS:
+        return Value.of(change(array, sizes))
+    return Value.between(*value.bounds, reached=True)
+
+
+# https://onnx.ai/onnx/operators/onnx__Tile.html (version 1: one repeat count for one axis)
+@lower("Tile", until=6)
+def tile_one_axis(op: Op) -> Known:
+    shape = op.shape(0)
+    axis = op.const_ints(2)
+    if shape is None or axis is None or len(axis) != 1:
+        return op.out(None if shape is None else op.fresh_shape(len(shape), "a tiled dim"))
+    counts = [ONE] * len(shape)
+    tiles = op.scalar(1)
+    counts[op.axis(axis[0], len(shape))] = tiles if tiles is not None else op.fresh("a repeat count")
+    return op.out([d * n for d, n in zip(shape, counts, strict=True)])
+
+
+@lower("Tile", since=6, values=True)
+def tile(op: Op) -> Known:
+    shape, repeats = op.shape(0), op.ints(1)
+    if shape is None and repeats is not None:
+        shape = op.shape(0, len(repeats))
+    value = op.value(0)
+    if shape is None or repeats is None:
+        dims = None if shape is None else op.fresh_shape(len(shape), "a tiled dim")
+        return op.out(dims, value=value and Value.between(*value.bounds, reached=value.reached))
+    if len(repeats) != len(shape):
+        raise InvalidNode(f"Tile has {len(repeats)} repeat counts for {op.name_of(0)} {shape}")
+    for i, n in enumerate(repeats):
+        op.require(ge(n, 0), "a repeat count is at least 0", (1, 0), (0, i))
+    counts = tuple(n.value or 0 for n in repeats)
+    dims = Shape(d * n for d, n in zip(shape, repeats, strict=True))
+    return op.out(dims, value=spread(value, dims, lambda a, _: np.tile(a, counts)))
+
+
+# https://onnx.ai/onnx/operators/onnx__Concat.html
+@lower("Concat", until=4, values=True)
+def concat_default_axis(op: Op) -> Known:
+    return concatenated(op, op.int_attr("axis", 1))
+
+
+@lower("Concat", since=4, values=True)
+def concat(op: Op) -> Known:
+    axis = op.attr("axis")
+    if not isinstance(axis, int):
+        raise InvalidNode("Concat needs attribute axis")
+    return concatenated(op, axis)
+
+
+def concatenated(op: Op, axis: int) -> Known:
+    """All inputs one after another along `axis`.
+
+    onnxruntime does not check the sizes of inputs without elements; the text asks for equal sizes always.
+    Inputs known to be empty are excused here, others must agree.
+    """
+    shapes = [op.shape(i) for i in range(op.n_in)]
+    legacy = _legacy_empty(shapes)
+    known = [(i, s) for i, s in enumerate(shapes) if s is not None and i not in legacy]
+    values = [op.value(i) for i in range(op.n_in) if i not in legacy]
+    if not known:
+        return op.out(None, value=hull(values))
+    rank = len(known[0][1])
+    axis = op.axis(axis, rank)
+    for i, s in enumerate(shapes):
+        if s is None:
+            shapes[i] = op.shape(i, rank)
+    kept = [i for i, s in enumerate(shapes) if i not in legacy and s is not None]
+    if any(len(shapes[i] or ()) != rank for i in kept):
+        raise InvalidNode(f"Concat needs inputs of one rank, they are {', '.join(map(str, shapes))}")
+    checked = [i for i in kept if not any(d.value == 0 for d in shapes[i] or ())] or kept
+    joint = op.same_shapes(checked, "Concat needs equal sizes on the other axes", skip=axis)
+    along = [(shapes[i] or Shape())[axis] for i in kept]
+    dims = list(joint or ())
+    dims[axis] = total(along)
+    return op.out(dims, value=_joined(values, along, axis, rank))
+
+
+#: elements of an unknown vector that count one by one
+_FEW_UNKNOWN = 64
+
+
+def _legacy_empty(shapes: Seq[Shape | None]) -> set[int]:
+    """Inputs of shape [0] among others of higher rank: to old exporters an empty tensor of any rank."""
+    ranks = {len(s) for s in shapes if s is not None}
+    empty = {i for i, s in enumerate(shapes) if s is not None and len(s) == 1 and s[0].value == 0}
+    return empty if len(ranks) > 1 and len(empty) < len(shapes) else set()
+
+
+def _joined(values: list[Value | None], along: Seq[Dim], axis: int, rank: int) -> Value | None:
+    """Data of joined tensors: one by one, or bounds (apart for each index of the last axis, joined there)."""
+    row = _row(values, along) if rank == 1 else None
+    if row is not None:
+        return Value.known((len(row),), row)
+    arrays = [v.array for v in values if v is not None and v.elems is not None]
+    if len(arrays) == len(values) and sum(a.size for a in arrays if a is not None) <= MAX_ELEMENTS:
+        try:
+            return Value.of(np.concatenate([a for a in arrays if a is not None], axis=axis))
+        except ValueError:  # the shapes do not fit: reported by the rule
+            return None
+    every = [v for v in values if v is not None]
+    present = len(every) == len(values) and all(map(_is_positive, along))
+    whole = hull(values, present and all(v.reached for v in every))
+    counts = [n.const for n in along if not n.terms]
+    if whole is None or axis != rank - 1 or len(counts) < len(along) or sum(counts) > 16:
+        return whole
+    parts = [p for v, n in zip(every, counts, strict=True) for p in _parts(v, n)]
+    return Value.between(*whole.bounds, reached=whole.reached, parts=tuple(parts))
+
+
+def _row(values: list[Value | None], along: Seq[Dim]) -> tuple[Elem, ...] | None:
+    """The elements of joined vectors; a small vector that is not known counts as unknown elements."""
+    if all(v is None or v.elems is None for v in values):
+        return None
+    row: list[Elem] = []
+    for v, n in zip(values, along, strict=True):
+        if v is not None and v.elems is not None:
+            row += v.elems
+        elif n.terms or n.const > _FEW_UNKNOWN:
+            return None
+        else:
+            row += (None,) * n.const
+    return tuple(row) if len(row) <= MAX_ELEMENTS else None
+
+
+def _is_positive(d: Dim) -> bool:
+    return d.lo is not None and d.lo >= 1
+
+
+def _parts(value: Value, count: int) -> list[Value]:
+    if value.parts is not None and len(value.parts) == count:
+        return list(value.parts)
+    array = value.array
+    if array is not None and array.ndim and array.shape[-1] == count:
+        apart = [Value.of(array[..., k]) for k in range(count)]
+        return [v if v is not None else value for v in apart]
+    reached = value.reached and count == 1
+    return [Value(None, None, value.bounds, None, reached)] * count

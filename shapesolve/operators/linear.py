@@ -1,0 +1,233 @@
+"""Matrix products and Einsum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..expr import ONE, Dim, Shape, any_of, eq, ne
+from ..lower.op import InvalidNode, Op, Place
+from ..lower.registry import lower, signature
+from ..lower.types import Known
+
+# ---------------------------------------------------------------------- products
+
+
+def matmul_shape(op: Op, left: int = 0, right: int = 1) -> Shape | None:
+    """Shape of the NumPy-style matrix product of two inputs; the inner sizes are required to agree."""
+    a, b = op.shape(left), op.shape(right)
+    for i, shape in ((left, a), (right, b)):
+        if shape is not None and not shape:
+            raise InvalidNode(f"{op.name_of(i)} is a scalar: a matrix product needs rank 1 or more")
+    if a is None or b is None:
+        return None
+    inner = max(len(b) - 2, 0)
+    x, y = list(a), list(b)
+    why = "the inner sizes of a matrix product must agree"
+    op.require(eq(x[-1], y[inner]), why, (left, len(x) - 1), (right, inner))
+    batch = op.broadcast_of([(left, a[:-2]), (right, b[:-2])])
+    _refuse_empty(op, left, right, x, y)
+    return Shape([*batch, *x[-2:-1], *(y[-1:] if len(y) > 1 else ())])
+
+
+def _refuse_empty(op: Op, left: int, right: int, a: list[Dim], b: list[Dim]) -> None:
+    """What onnxruntime refuses of empty operands, against the standard, which broadcasts 1 to 0."""
+    if len(b) == 1:
+        for i, d in enumerate(a[:-1]):
+            op.require(ne(d, 0), "onnxruntime multiplies no empty matrix with a vector", (left, i))
+    shift = len(a) - len(b)
+    for i, d in enumerate(b[:-2]):
+        other = a[i + shift] if i + shift >= 0 and len(a) > 1 else ONE
+        needs = [any_of((ne(d, 0), eq(other, 0)))]
+        if shift < 0:
+            needs.append(any_of((ne(other, 0), eq(d, 0))))
+        for cond in needs if other is not d else ():
+            op.require(cond, "onnxruntime multiplies an empty batch only with another", (right, i))
+
+
+def per_column(op: Op, parameter: int, columns: Dim, what: str, *places: Place) -> None:
+    """A quantization parameter of rank 1 holds one element, or one for each of `columns`."""
+    shape = op.shape(parameter) if op.has(parameter) else None
+    if shape is not None and len(shape) == 1:
+        fits = any_of((eq(shape[0], columns), eq(shape[0], 1)))
+        op.require(fits, f"the {what} must hold one element or one per column", (parameter, 0), *places)
+
+
+# https://onnx.ai/onnx/operators/onnx__MatMul.html
+@lower("MatMul")
+def matmul(op: Op) -> Known:
+    return op.out(matmul_shape(op))
+
+
+# https://onnx.ai/onnx/operators/onnx__MatMulInteger.html
+@lower("MatMulInteger")
+def matmul_integer(op: Op) -> Known:
+    shape, b = matmul_shape(op), op.shape(1)
+    if b is not None and len(b) > 1:
+        per_column(op, 3, b[-1], "zero point of the second matrix", (1, len(b) - 1))
+    return op.out(shape)
+
+
+# https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html
+@lower("QLinearMatMul")
+def qlinear_matmul(op: Op) -> Known:
+    shape, b = matmul_shape(op, 0, 3), op.shape(3)
+    if b is not None and len(b) > 1:
+        per_column(op, 4, b[-1], "scale of the second matrix", (3, len(b) - 1))
+        per_column(op, 5, b[-1], "zero point of the second matrix", (3, len(b) - 1))
+    return op.out(shape)
+
+
+def gemm_shape(op: Op, *, expands: bool = True) -> Shape | None:
+    """Shape of ``A B + C`` with the transposition flags; C expands to it (or has exactly that shape)."""
+    a, b = op.shape(0, 2), op.shape(1, 2)
+    flip_a, flip_b = bool(op.int_attr("transA", 0)), bool(op.int_attr("transB", 0))
+    if a is None or b is None:
+        return None
+    op.require(
+        eq(a[1 - flip_a], b[int(flip_b)]),
+        "the inner sizes of a matrix product must agree",
+        (0, 1 - flip_a),
+        (1, int(flip_b)),
+    )
+    out = Shape((a[int(flip_a)], b[1 - flip_b]))
+    at: tuple[Place, Place] = ((0, int(flip_a)), (1, 1 - flip_b))
+    c = op.shape(2) if op.has(2) else None
+    if c is None:
+        return out
+    if len(c) > 2 or (not expands and len(c) != 2):
+        raise InvalidNode(f"{op.name_of(2)} of rank {len(c)} cannot be added to a matrix of shape {out}")
+    for k, d in enumerate(c, 2 - len(c)):
+        fits = any_of((eq(d, out[k]), eq(d, 1))) if expands else eq(d, out[k])
+        op.require(fits, "the added term must have the size of the product, or 1", (2, k - 2 + len(c)), at[k])
+    return out
+
+
+# https://onnx.ai/onnx/operators/onnx__Gemm.html
+@lower("Gemm", since=1)
+def gemm_1(op: Op) -> Known:
+    return op.out(gemm_shape(op, expands=bool(op.int_attr("broadcast", 0))))
+
+
+@lower("Gemm", since=7)
+def gemm(op: Op) -> Known:
+    return op.out(gemm_shape(op))
+
+
+# https://onnx.ai/onnx/operators/onnx__Det.html
+signature("Det", "*S M M -> *S")
+
+# ---------------------------------------------------------------------- Einsum
+
+_ELLIPSIS = "..."
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """A parsed Einsum equation: for each term its labels, ``...`` standing for a group of dims."""
+
+    terms: tuple[tuple[str, ...], ...]
+    output: tuple[str, ...]
+
+
+@lru_cache(maxsize=1024)
+def parse_equation(text: str) -> Equation:
+    """Parse an equation such as ``"bij,bjk->bik"``; raises `InvalidNode`."""
+    left, arrow, right = text.replace(" ", "").partition("->")
+    terms = tuple(_labels(term, text) for term in left.split(","))
+    if arrow:
+        output = _labels(right, text)
+        known = {label for term in terms for label in term}
+        if len(set(output)) != len(output) or not known.issuperset(output):
+            raise InvalidNode(
+                f"the result of the equation {text!r} repeats a label or names one that no input has"
+            )
+        if _ELLIPSIS in known and _ELLIPSIS not in output:
+            raise InvalidNode(f"the result of the equation {text!r} leaves out the ellipsis of its inputs")
+        return Equation(terms, output)
+    count = Counter(label for term in terms for label in term)
+    single = sorted(label for label, n in count.items() if n == 1 and label != _ELLIPSIS)
+    return Equation(terms, (*((_ELLIPSIS,) if _ELLIPSIS in count else ()), *single))
+
+
+def _labels(term: str, text: str) -> tuple[str, ...]:
+    before, dots, after = term.partition(_ELLIPSIS)
+    letters = before + after
+    if letters and not (letters.isascii() and letters.isalpha()):
+        raise InvalidNode(f"the equation {text!r} cannot be read")
+    return (*before, *((_ELLIPSIS,) if dots else ()), *after)
+
+
+class _Labels:
+    """Sizes of the labels of one Einsum node; sizes that meet under a label broadcast, as in NumPy."""
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.sizes: dict[str, Dim] = {}
+        self.at: dict[str, Place] = {}
+        self.groups: list[tuple[int, int, Shape]] = []
+
+    def bind(self, label: str, dim: Dim, place: Place) -> None:
+        """`label` has size `dim` at `place`."""
+        known = self.sizes.get(label)
+        if known is None:
+            self.sizes[label], self.at[label] = dim, place
+        elif known is not dim:
+            self.sizes[label] = self.op.broadcast_pair(known, dim, self.at[label], place)
+
+    def term(self, i: int, labels: tuple[str, ...], shape: Shape) -> None:
+        """Bind the labels of input `i`."""
+        extra = len(shape) - sum(label != _ELLIPSIS for label in labels)
+        if extra < 0 or (extra and _ELLIPSIS not in labels):
+            raise InvalidNode(
+                f"{self.op.name_of(i)} {shape} does not have the rank that the equation gives it"
+            )
+        seen: dict[str, int] = {}
+        axis = 0
+        for label in labels:
+            if label == _ELLIPSIS:
+                self.groups.append((i, axis, shape[axis : axis + extra]))
+                axis += extra
+                continue
+            if label in seen:
+                first = seen[label]
+                self.op.require(
+                    eq(shape[first], shape[axis]), "a diagonal needs equal sizes", (i, first), (i, axis)
+                )
+            else:
+                seen[label] = axis
+                self.bind(label, shape[axis], (i, axis))
+            axis += 1
+
+    def ellipsis(self) -> tuple[Dim, ...]:
+        """The dims that the ellipsis stands for."""
+        ranks = {len(dims) for _, _, dims in self.groups}
+        if len(ranks) > 1:
+            raise InvalidNode("the ellipsis stands for different numbers of dims in different inputs")
+        for i, axis, dims in self.groups:
+            for k, d in enumerate(dims):
+                self.bind(f"...{k}", d, (i, axis + k))
+        return tuple(self.sizes[f"...{k}"] for k in range(next(iter(ranks), 0)))
+
+
+# https://onnx.ai/onnx/operators/onnx__Einsum.html
+@lower("Einsum")
+def einsum(op: Op) -> Known:
+    equation = parse_equation(op.text_attr("equation", ""))
+    if len(equation.terms) != op.n_in:
+        raise InvalidNode(f"the equation has {len(equation.terms)} terms for {op.n_in} inputs")
+    labels, complete = _Labels(op), True
+    for i, term in enumerate(equation.terms):
+        shape = op.shape(i) if _ELLIPSIS in term else op.shape(i, len(term))
+        if shape is None:
+            complete = False
+        else:
+            labels.term(i, term, shape)
+    if not complete:
+        return op.out(None)
+    group = labels.ellipsis()
+    dims: list[Dim] = []
+    for label in equation.output:
+        dims += group if label == _ELLIPSIS else (labels.sizes[label],)
+    return op.out(dims)

@@ -1,0 +1,127 @@
+"""Normalization: the output keeps the input's shape, scale and bias must fit it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ..expr import ONE, Shape, any_of, constant, divides, eq, ge
+from ..lower.op import InvalidNode, Op, Place
+from ..lower.registry import lower, signature
+from ..lower.types import Known
+
+# https://onnx.ai/onnx/operators/onnx__InstanceNormalization.html
+signature("InstanceNormalization", "N C *S, C, C -> N C *S")
+# https://onnx.ai/onnx/operators/onnx__LRN.html
+signature("LRN", "N C *S -> N C *S")
+# https://onnx.ai/onnx/operators/onnx__MeanVarianceNormalization.html
+signature("MeanVarianceNormalization", "*S -> *S")
+
+
+# https://onnx.ai/onnx/operators/onnx__BatchNormalization.html
+def batch_normalization(op: Op, always_spatial: bool) -> list[Known]:
+    """The output and, in training, statistics.
+
+    They are per channel; an input of rank 1 has one channel. Before version 9 they could be per feature.
+    """
+    x, statistics = op.shape(0), None
+    if x is not None and (always_spatial or op.int_attr("spatial", 1)):
+        statistics = x[1:2] if len(x) > 1 else Shape([ONE])
+    elif x is not None:
+        statistics = x[1:]
+    if x is not None and not x:
+        raise InvalidNode(f"input {op.name_of(0)} needs at least one axis")
+    why = "scale, bias, mean and variance need one element per channel"
+    if statistics is None:
+        statistics = op.same_shapes(range(1, 5), why)
+    else:
+        rank = len(statistics)
+        for i in range(1, 5):
+            given = op.shape(i, rank)
+            for k, d in enumerate(given or ()):
+                op.same(statistics[k], d, why, (0, k + 1 if x is not None and len(x) > 1 else None), (i, k))
+    return [op.out(x), *(op.out(statistics) for _ in range(1, op.n_out))]
+
+
+lower("BatchNormalization")(partial(batch_normalization, always_spatial=False))
+lower("BatchNormalization", since=9)(partial(batch_normalization, always_spatial=True))
+
+
+# https://onnx.ai/onnx/operators/onnx__GroupNormalization.html
+def group_normalization(op: Op, per_channel: bool) -> Known:
+    """Scale and bias are per channel, before version 21 per group.
+
+    onnxruntime runs the standard's function body: its reshape fails on an empty tensor, and it broadcasts
+    a scale or bias of size 1.
+    """
+    shape = op.shape(0)
+    if shape is None:
+        return op.out(None)
+    if len(shape) < 2:
+        raise InvalidNode(f"input {op.name_of(0)} needs rank 2 or more, it is {shape}")
+    groups = op.int_attr("num_groups", 0)
+    if groups < 1:
+        raise InvalidNode(f"num_groups must be at least 1, it is {groups}")
+    op.require(divides(groups, shape[1]), f"the channels must split into {groups} groups", (0, 1))
+    for k, d in enumerate(shape):
+        op.require(ge(d, 1), "groups cannot be formed in an empty tensor", (0, k))
+    size = shape[1] if per_channel else constant(groups)
+    for i in (1, 2):
+        given = op.shape(i, 1)
+        if given is not None:
+            why = f"scale and bias need one element per {'channel' if per_channel else 'group'}"
+            op.require(any_of((eq(given[0], size), eq(given[0], 1))), why, (i, 0), (0, 1))
+    return op.out(shape)
+
+
+lower("GroupNormalization")(partial(group_normalization, per_channel=False))
+lower("GroupNormalization", since=21)(partial(group_normalization, per_channel=True))
+
+
+def broadcasts_to(op: Op, i: int, target: Shape, why: str) -> None:
+    """Require that input `i` broadcasts one way to `target`, the shape of input 0."""
+    given = op.shape(i)
+    if given is None:
+        return
+    shift = len(target) - len(given)
+    if shift < 0:
+        raise InvalidNode(f"{why}: {op.name_of(i)} {given} has more axes than {op.name_of(0)} {target}")
+    for k, d in enumerate(given):
+        places: tuple[Place, ...] = ((i, k), (0, shift + k))
+        op.require(any_of((eq(d, target[shift + k]), eq(d, 1))), why, *places)
+
+
+def _scaled(op: Op) -> tuple[Shape | None, int]:
+    """Shape and first normalized axis, when scale (and bias) broadcast to the input."""
+    shape = op.shape(0)
+    if shape is None:
+        return None, 0
+    axis = op.axis(op.int_attr("axis", -1), len(shape))
+    for k in range(axis, len(shape)):
+        op.require(ge(shape[k], 1), "the normalized axes must not be empty", (0, k))
+    for i in range(1, op.n_in):
+        broadcasts_to(op, i, shape, "scale and bias must broadcast to the input")
+    return shape, axis
+
+
+# https://onnx.ai/onnx/operators/onnx__LayerNormalization.html
+@lower("LayerNormalization")
+def layer_normalization(op: Op) -> list[Known]:
+    shape, axis = _scaled(op)
+    statistics = None if shape is None else Shape([*shape[:axis], *(ONE,) * (len(shape) - axis)])
+    stash = op.int_attr("stash_type", 1)
+    return [op.out(shape), op.out(statistics, stash), op.out(statistics, stash)]
+
+
+# https://onnx.ai/onnx/operators/onnx__RMSNormalization.html
+@lower("RMSNormalization")
+def rms_normalization(op: Op) -> Known:
+    return op.out(_scaled(op)[0])
+
+
+# https://onnx.ai/onnx/operators/onnx__LpNormalization.html
+@lower("LpNormalization")
+def lp_normalization(op: Op) -> Known:
+    shape = op.shape(0)
+    if shape is not None:
+        op.axis(op.int_attr("axis", -1), len(shape))
+    return op.out(shape)

@@ -1,0 +1,76 @@
+"""Operators that onnxruntime adds to the standard's own domain (most are withdrawn ones), and ATen.
+
+https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/graph/contrib_ops/onnx_deprecated_opset_defs.cc
+"""
+
+from __future__ import annotations
+
+from ..expr import ge
+from ..lower.op import InvalidNode, Op
+from ..lower.registry import Outputs, lower, signature
+from ..lower.types import Known
+from .com_microsoft.contrib import MICROSOFT, opaque
+from .rewiring import lower_as
+
+for name in (
+    "Affine", "ImageScaler", "MemcpyFromHost", "MemcpyToHost", "ParametricSoftplus", "Scale", "ScaledTanh",
+):  # fmt: skip
+    signature(name, "*S -> *S", types=(0,))
+signature("GRUUnit", "*S, ?, ?, ? -> *S", types=(0,))
+signature("AllReduce", "*S -> *S", domain=MICROSOFT)
+
+
+@lower("LayerNormalization", until=17, types=(1, "float"))
+@lower("LayerNormalization", domain=MICROSOFT, types=(1, "float"))
+def layer_normalization(op: Op) -> list[Known | None]:
+    """Fused by onnxruntime in models of before opset 17; the result has the type of the scale."""
+    return lower_as(op, "LayerNormalization", 17, (0, 1, 2))
+
+
+@lower("SimplifiedLayerNormalization", types=(1, "float"))
+@lower("SimplifiedLayerNormalization", domain=MICROSOFT, types=(1, "float"))
+def simplified_layer_normalization(op: Op) -> list[Known | None]:
+    normal, _, deviation = lower_as(op, "LayerNormalization", 17, (0, 1))
+    return [normal, deviation]
+
+
+@lower("DynamicSlice", types=(0,), values=True)
+def dynamic_slice(op: Op) -> list[Known | None]:
+    return lower_as(op, "Slice", 10, (0, 1, 2, 3))
+
+
+@lower("Crop", types=(0,))
+def crop(op: Op) -> Known:
+    """`border` is left, top, right, bottom; `scale`, when given, the height and width that are kept."""
+    shape, border, scale = op.shape(0, 4), op.ints_attr("border") or (), op.ints_attr("scale")
+    assert shape is not None
+    if len(border) < (2 if scale else 4):
+        raise InvalidNode(f"border {list(border)} of Crop is too short")
+    height, width = shape[2:]
+    for axis, size, before in ((2, height, border[1]), (3, width, border[0])):
+        kept = scale[axis - 2] if scale else border[5 - axis]
+        op.require(ge(size, before + kept), "the border must lie inside the image", (0, axis))
+    if scale:
+        return op.out([*shape[:2], *scale])
+    return op.out([*shape[:2], height - border[1] - border[3], width - border[0] - border[2]])
+
+
+@lower("GivenTensorFill", types=("float",))
+def given_tensor_fill(op: Op) -> Known:
+    extra, shape = op.ints_attr("extra_shape") or (), op.ints_attr("shape")
+    if not op.has(0):
+        return op.out(None if shape is None else (*shape, *extra))
+    found = op.ints(0) if op.int_attr("input_as_shape", 0) else op.shape(0)
+    return op.out(None if found is None else (*found, *extra))
+
+
+@lower("ATen", domain="org.pytorch.aten", types=(0,))
+def aten(op: Op) -> Outputs:
+    """Any operator of PyTorch: of those only an embedding is followed."""
+    weights, indices = op.shape(0), op.shape(1)
+    if op.text_attr("operator", "") != "embedding" or weights is None or indices is None:
+        return opaque(op)
+    return [op.out([*indices, *weights[1:]])]
+
+
+lower("PythonOp", "PythonOpGrad", domain=MICROSOFT, types=("undefined",))(opaque)

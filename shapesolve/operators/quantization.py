@@ -1,0 +1,93 @@
+"""Quantization."""
+
+from __future__ import annotations
+
+from ..expr import Shape, any_of, ceil_div, constant, eq, ge
+from ..lower.op import InvalidNode, MalformedNode, Op, Place
+from ..lower.registry import lower, signature
+from ..lower.types import Known
+
+_UINT8 = 2
+
+# https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html
+signature("DynamicQuantizeLinear", "*S -> *S, ., .")
+
+
+def scale_fits(op: Op, axis: int) -> None:
+    """Scale (input 1) and zero point (input 2) fit input 0: per tensor, per axis, or blocked along `axis`."""
+    block = op.int_attr("block_size", 0)
+    if block < 0:
+        raise InvalidNode(f"block_size must not be negative, it is {block}")
+    x, scale = op.shape(0), op.shape(1)
+    if scale is None:
+        return
+    if block:
+        _blocked(op, x, scale, axis, block)
+    elif len(scale) > 1:
+        raise InvalidNode(f"the scale {op.name_of(1)} must be a scalar or a vector, it is {scale}")
+    elif scale:
+        size, places = scale[0], [(1, 0)]
+        fits = eq(size, 1)
+        if not fits.is_true and x is not None:
+            if -len(x) <= axis < len(x):
+                axis %= len(x)
+                places.append((0, axis))
+                fits = any_of((eq(size, x[axis]), fits))
+            op.require(
+                fits, f"the scale needs one element for each index of axis {axis}, or one in all", *places
+            )
+    _zero_point(op, scale, bool(block))
+
+
+def _blocked(op: Op, x: Shape | None, scale: Shape, axis: int, block: int) -> None:
+    x = op.shape(0, len(scale)) if x is None or len(x) != len(scale) else x
+    assert x is not None
+    axis = op.axis(axis, len(x))
+    for k, (d, s) in enumerate(zip(x, scale, strict=True)):
+        places: tuple[Place, ...] = ((1, k), (0, k))
+        if k == axis:
+            op.same(
+                s,
+                ceil_div(d, constant(block)),
+                f"the scale needs one element for each block of {block}",
+                *places,
+            )
+        else:
+            op.same(s, d, "a blocked scale must agree with the input on the other axes", *places)
+
+
+def _zero_point(op: Op, scale: Shape, blocked: bool) -> None:
+    zero = op.shape(2)
+    if zero is None:
+        return
+    why = "scale and zero point must have the same number of elements"
+    if len(zero) == len(scale):
+        for k, (z, s) in enumerate(zip(zero, scale, strict=True)):
+            op.same(z, s, why, (2, k), (1, k))
+    elif blocked or len(zero) > 1:
+        raise InvalidNode(f"scale {scale} and zero point {zero} must have the same shape")
+    else:  # a scalar beside a vector of one element
+        op.require(eq((*zero, *scale)[0], 1), why, (2, None), (1, None))
+
+
+# https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html
+@lower("QuantizeLinear")
+def quantize_linear(op: Op) -> Known:
+    axis = op.int_attr("axis", 1)
+    scale_fits(op, axis)
+    x = op.shape(0)
+    if op.int_attr("block_size", 0) and x is not None and x:  # onnxruntime aborts
+        for k in range(axis % len(x), len(x)):
+            op.require(ge(x[k], 1), "blocks cannot be quantized on an empty axis", (0, k))
+    chosen = op.int_attr("output_dtype", 0)
+    dtype = op.dtype(2) if op.has(2) else chosen or _UINT8
+    if chosen and dtype and dtype != chosen:
+        raise MalformedNode("output_dtype and the zero point ask for two different element types")
+    return op.out(op.shape(0), dtype)
+
+
+# https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html
+@lower("DequantizeLinear")
+def dequantize_linear(op: Op) -> Known:
+    scale_fits(op, op.int_attr("axis", 1))
+    return op.out(op.shape(0), op.int_attr("output_dtype", 0) or op.dtype(1))

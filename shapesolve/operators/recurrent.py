@@ -1,0 +1,83 @@
+"""Recurrent layers."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ..expr import Dim, IntoDim, as_dim, constant, exact_quotient, floor_div, ge, le
+from ..lower.op import InvalidNode, Op, Place
+from ..lower.registry import lower
+from ..lower.types import Known
+
+_DIRECTIONS = {"forward": 1, "foward": 1, "reverse": 1, "bidirectional": 2}  # GRU-1's default is misspelt
+
+
+# https://onnx.ai/onnx/operators/onnx__LSTM.html
+# https://onnx.ai/onnx/operators/onnx__GRU.html
+# https://onnx.ai/onnx/operators/onnx__RNN.html
+def recurrent(op: Op, gates: int, not_empty: str = "") -> list[Known]:
+    """A layer whose weights stack `gates` gates; `not_empty` are the sizes that onnxruntime needs to be >= 1.
+
+    With ``layout=1`` the batch comes first in X, in the states and in the outputs.
+    """
+    direction = op.text_attr("direction", "forward")
+    if direction not in _DIRECTIONS:
+        raise InvalidNode(f"direction {direction!r} is not one of forward, reverse, bidirectional")
+    directions = constant(_DIRECTIONS[direction])
+    batch_first = op.int_attr("layout", 0)
+    x = op.shape(0, 3)
+    assert x is not None
+    batch, length = (x[0], x[1]) if batch_first else (x[1], x[0])
+    hidden = _hidden_size(op, gates)
+    state = (batch, directions, hidden) if batch_first else (directions, batch, hidden)
+    for name, size in (("S", length), ("B", batch), ("I", x[2])):
+        if name in not_empty:
+            op.require(ge(size, 1), "the runtime cannot run this layer on an empty input", (0, None))
+    _needs(op, 1, "W", directions, gates * hidden, x[2])
+    _needs(op, 2, "R", directions, gates * hidden, hidden)
+    _needs(op, 3, "B", directions, 2 * gates * hidden)
+    _needs(op, 4, "sequence_lens", batch)
+    _needs(op, 5, "initial_h", *state)
+    _needs(op, 6, "initial_c", *state)
+    _needs(op, 7, "P", directions, 3 * hidden)
+    lengths = op.value(4)
+    if lengths is not None and lengths.reached:
+        lo, hi = lengths.bounds
+        if lo is not None:
+            op.require(ge(lo, 0), "sequence_lens must not be negative", (4, None))
+        if hi is not None:
+            op.require(
+                le(hi, length), "sequence_lens must not exceed the sequence", (4, None), (0, 1 - batch_first)
+            )
+    y = (batch, length, directions, hidden) if batch_first else (length, directions, batch, hidden)
+    return [op.out(y), *(op.out(state) for _ in range(1, op.n_out))]
+
+
+def _hidden_size(op: Op, gates: int) -> Dim:
+    """The attribute, or what the recurrence weights of shape [directions, gates*hidden, hidden] say."""
+    size = op.int_attr("hidden_size", 0)
+    if size:
+        return constant(size)
+    r, w = op.shape(2), op.shape(1)
+    if r is not None and len(r) == 3:
+        return r[2]
+    if w is not None and len(w) == 3:
+        exact = exact_quotient(w[1], constant(gates))
+        return exact if exact is not None else floor_div(w[1], constant(gates))
+    return op.fresh("hidden size")
+
+
+def _needs(op: Op, i: int, what: str, *dims: IntoDim) -> None:
+    """Input `i`, if connected, has exactly these dims."""
+    if not op.has(i):
+        return
+    given = op.shape(i, len(dims))
+    for k, (d, need) in enumerate(zip(given or (), map(as_dim, dims), strict=False)):
+        place: Place = (i, k)
+        op.same(d, need, f"{what} must have the shape that directions, hidden size and input give", place)
+
+
+# onnxruntime's kernels abort on these empty inputs
+lower("LSTM")(partial(recurrent, gates=4, not_empty="B"))
+lower("GRU")(partial(recurrent, gates=3, not_empty="SBI"))
+lower("RNN")(partial(recurrent, gates=1))

@@ -1,0 +1,268 @@
+"""Operators that reduce axes, and running sums along an axis.
+
+https://onnx.ai/onnx/operators/onnx__ReduceSum.html and its kin
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from ..expr import (
+    ONE,
+    ZERO,
+    Dim,
+    IntoDim,
+    Shape,
+    any_of,
+    eq,
+    ge,
+    maximum,
+    minimum,
+    ne,
+    product,
+)
+from ..lower import arith, elements
+from ..lower.arith import Function
+from ..lower.elements import Interval
+from ..lower.op import InvalidNode, Op
+from ..lower.registry import lower
+from ..lower.types import Known
+from ..lower.values import Array, Elem, Value
+
+#: axes to reduce; None where they are not known
+Axes = tuple[int, ...] | None
+#: bounds of the reduced value, from those of the elements and their number
+OnBounds = Callable[[Interval, Dim], Interval]
+
+
+def _square(a: Elem, dtype: int) -> Elem:
+    return arith.mul(a, a, dtype)
+
+
+def _itself(a: Elem, dtype: int) -> Elem:
+    return a
+
+
+class _Reducer:
+    """What a reduction does with elements (`each`, then `join` from `start`), and with bounds of them."""
+
+    def __init__(
+        self, join: Function, start: int | None, each: Function = _itself, bounds: OnBounds | None = None
+    ) -> None:
+        self.join, self.start, self.each, self.bounds = join, start, each, bounds
+
+    def elements(self, elems: list[Elem], dtype: int) -> Elem:
+        """The reduction of these elements."""
+        done = [None if e is None else self.each(e, dtype) for e in elems]
+        start = None if self.start is None else arith.cast(ONE * self.start, dtype)
+        return arith.fold(self.join, done, dtype, start)
+
+
+def _bounds_of_one(bounds: Interval, count: Dim) -> Interval:
+    """The result is one of the elements, when there is one."""
+    return bounds if count.lo is not None and count.lo >= 1 else (None, None)
+
+
+def _bounds_of_sum(bounds: Interval, count: Dim) -> Interval:
+    lo, hi = bounds
+    return (None if lo is None else lo * count), (None if hi is None else hi * count)
+
+
+_REDUCERS: dict[str, _Reducer | None] = {
+    "ReduceSum": _Reducer(arith.add, 0, bounds=_bounds_of_sum),
+    "ReduceProd": _Reducer(arith.mul, 1),
+    "ReduceMax": _Reducer(arith.max_, None, bounds=_bounds_of_one),
+    "ReduceMin": _Reducer(arith.min_, None, bounds=_bounds_of_one),
+    "ReduceL1": _Reducer(arith.add, 0, arith.magnitude),
+    "ReduceSumSquare": _Reducer(arith.add, 0, _square),
+    "ReduceL2": None,
+    "ReduceLogSum": None,
+    "ReduceLogSumExp": None,
+    "ReduceMean": None,
+}
+
+
+def _by_attribute(reducer: _Reducer | None, op: Op) -> Known:
+    return _reduce(op, reducer, op.ints_attr("axes") or None, known=True)
+
+
+def _by_input(reducer: _Reducer | None, op: Op) -> Known:
+    if not op.has(1):
+        return _default_axes(op, reducer)
+    length = op.shape(1, 1)
+    given = op.const_ints(1)
+    if given == () or (length is not None and length[0].value == 0):
+        return _default_axes(op, reducer)
+    return _reduce(op, reducer, given, known=given is not None)
+
+
+def _default_axes(op: Op, reducer: _Reducer | None) -> Known:
+    if op.int_attr("noop_with_empty_axes", 0):
+        return op.out(op.shape(0), value=_noop_value(op, reducer))
+    return _reduce(op, reducer, None, known=True)
+
+
+def _noop_value(op: Op, reducer: _Reducer | None) -> Value | None:
+    """Nothing is reduced; what is done to each element is still done."""
+    if reducer is None:
+        return None
+    return op.value(0) if reducer.each is _itself else elements.apply(op, reducer.each, (0,), op.dtype(0))
+
+
+def _reduce(op: Op, reducer: _Reducer | None, axes: Axes, known: bool) -> Known:
+    """Reduce `axes` (all of them for None), or axes that nobody knows."""
+    shape, keep = op.shape(0), op.int_attr("keepdims", 1) != 0
+    if shape is None:
+        return op.out(() if known and axes is None and not keep else None)
+    if not known:
+        return op.out(_unknown_axes(op, shape, keep))
+    if not shape:
+        return op.out(shape, value=_reduced_value(op, reducer, (), shape))
+    if not keep and any(a < 0 for a in axes or ()):
+        _not_empty(op, shape)
+    # onnxruntime takes an axis given twice for once
+    chosen = tuple(range(len(shape))) if axes is None else tuple({op.axis(a, len(shape)): None for a in axes})
+    out = [ONE if i in chosen else d for i, d in enumerate(shape) if keep or i not in chosen]
+    return op.out(out, value=_reduced_value(op, reducer, chosen, shape))
+
+
+def _not_empty(op: Op, shape: Shape) -> None:
+    """onnxruntime 1.31 drops no negative axis of an empty tensor: [0, 5] over -1 stays [0, 5].
+
+    By the text the rank is one less, so such inputs are not accepted. With keepdims only sizes differ, most models run all
+    the same, and the text is followed.
+    """
+    for i, d in enumerate(shape):
+        op.require(
+            ne(d, 0), "onnxruntime keeps the negative axes of an empty tensor that it should drop", (0, i)
+        )
+
+
+def _unknown_axes(op: Op, shape: Shape, keep: bool) -> Shape | None:
+    length = op.shape(1)
+    count = length[0].value if length else None
+    if not keep:
+        if count is None or count > len(shape):
+            return None
+        return (
+            op.fresh_shape(len(shape) - count, "a dim that is left by axes known at run time")
+            if count
+            else None
+        )
+    if count == len(shape) == 1:
+        return Shape((ONE,))
+    dims = []
+    for d in shape:
+        if d is ONE:
+            dims.append(ONE)
+            continue
+        kept = op.fresh("a dim reduced or not by axes known at run time")
+        op.define(any_of((eq(kept, d), eq(kept, 1))), "an axis is reduced to 1 or kept")
+        dims.append(kept)
+    return Shape(dims)
+
+
+def _reduced_value(op: Op, reducer: _Reducer | None, axes: tuple[int, ...], shape: Shape) -> Value | None:
+    value, dtype = op.value(0), op.dtype(0)
+    if reducer is None or value is None:
+        return None
+    keep = op.int_attr("keepdims", 1) != 0
+    array = value.array
+    if array is not None:
+        return Value.of(_reduced_array(reducer, array, axes, keep, dtype))
+    if reducer.bounds is None:
+        return None
+    return elements.within(reducer.bounds(value.bounds, product(shape[i] for i in axes)), dtype)
+
+
+def _reduced_array(reducer: _Reducer, array: Array, axes: tuple[int, ...], keep: bool, dtype: int) -> Array:
+    rest = [i for i in range(array.ndim) if i not in axes]
+    kept_shape = tuple(array.shape[i] for i in rest)
+    rows = array.transpose(*rest, *axes).reshape(int(np.prod(kept_shape)), -1 if array.size else 0)
+    result = np.empty(len(rows), dtype=object)
+    result[:] = [reducer.elements(list(row), dtype) for row in rows]
+    return result.reshape([1 if i in axes else n for i, n in enumerate(array.shape)] if keep else kept_shape)
+
+
+for _name, _reducer in _REDUCERS.items():
+    lower(_name, values=True)(partial(_by_attribute, _reducer))
+    lower(_name, since=13 if _name == "ReduceSum" else 18, values=True)(partial(_by_input, _reducer))
+
+
+# https://onnx.ai/onnx/operators/onnx__ArgMax.html
+@lower("ArgMax", "ArgMin", values=True)
+def arg_extreme(op: Op) -> Known:
+    shape, keep = op.shape(0), op.int_attr("keepdims", 1) != 0
+    if shape is None:
+        return op.out(None)
+    axis = op.axis(op.int_attr("axis", 0), len(shape))
+    others = shape[:axis] + shape[axis + 1 :]
+    if op.int_attr("axis", 0) >= 0:  # onnxruntime does not look where a negative axis of an empty tensor is
+        there = any_of((ge(shape[axis], 1), eq(others.numel, 0)))
+        op.require(there, "there must be an element to choose", (0, axis))
+    elif not keep:
+        _not_empty(op, shape)
+    return op.out(shape.with_dim(axis, 1) if keep else others, value=Value.between(ZERO, shape[axis] - 1))
+
+
+# https://onnx.ai/onnx/operators/onnx__CumSum.html
+def _running(reducer: _Reducer, op: Op) -> Known:
+    shape, value = op.shape(0), op.value(0)
+    axis_shape = op.shape(1)
+    if shape is None:
+        return op.out(None)
+    if not shape:
+        raise InvalidNode(f"{op.node.op_type} needs an axis, {op.name_of(0)} is a scalar")
+    nothing = eq(shape.numel, 0)  # onnxruntime looks at the axis only when there is data
+    if axis_shape is not None:
+        op.require(any_of((eq(axis_shape.numel, 1), nothing)), "there must be one axis", (1, None))
+    given = op.const_ints(1)
+    if given is None or len(given) != 1:
+        return op.out(shape)
+    axis, rank = given[0], len(shape)
+    if not -rank <= axis < rank:
+        op.require(nothing, f"axis {axis} is outside [-{rank}, {rank - 1}]", (1, None))
+        return op.out(shape)
+    return op.out(shape, value=_running_value(op, reducer, value, shape[axis], axis % rank))
+
+
+def _running_value(op: Op, reducer: _Reducer, value: Value | None, size: Dim, axis: int) -> Value | None:
+    if value is None:
+        return None
+    exclusive, backwards, dtype = op.int_attr("exclusive", 0), op.int_attr("reverse", 0), op.dtype(0)
+    array = value.array
+    if array is None:
+        if reducer.bounds is None:
+            return None
+        return elements.within(_running_bounds(value.bounds, size, bool(exclusive)), dtype)
+    moved = np.moveaxis(array, axis, -1)
+    rows = moved.reshape(-1, moved.shape[-1]) if array.size else moved
+    result = np.empty(rows.shape, dtype=object)
+    for i, row in enumerate(rows if array.size else ()):
+        result[i] = _running_row(reducer, list(row), bool(exclusive), bool(backwards), dtype)
+    return Value.of(np.moveaxis(result.reshape(moved.shape), -1, axis))
+
+
+def _running_row(
+    reducer: _Reducer, row: list[Elem], exclusive: bool, backwards: bool, dtype: int
+) -> list[Elem]:
+    row = row[::-1] if backwards else row
+    sums = [reducer.elements(row[: i + (not exclusive)], dtype) for i in range(len(row))]
+    return sums[::-1] if backwards else sums
+
+
+def _running_bounds(bounds: Interval, size: Dim, exclusive: bool) -> Interval:
+    """Between no terms (or one) and all of them."""
+    lo, hi = bounds
+    first: tuple[IntoDim | None, IntoDim | None] = (0, 0) if exclusive else bounds
+    return (
+        None if lo is None or first[0] is None else minimum(first[0], lo * size),
+        None if hi is None or first[1] is None else maximum(first[1], hi * size),
+    )
+
+
+lower("CumSum", values=True)(partial(_running, _Reducer(arith.add, 0, bounds=_bounds_of_sum)))
+lower("CumProd", values=True)(partial(_running, _Reducer(arith.mul, 1)))

@@ -1,0 +1,216 @@
+"""Resize and Upsample.
+
+Where scales are given, an output size is ``floor(size * scale)``, computed in float32 by the runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from fractions import Fraction
+
+import numpy as np
+from onnx import TensorProto
+
+from ..expr import Dim, Shape, all_of, any_of, constant, eq, floor_div, ge, le
+from ..lower.op import InvalidNode, Op
+from ..lower.precision import SIMPLE, stands_for
+from ..lower.registry import lower
+from ..lower.types import Known
+from ..lower.values import Elem, Ratio
+
+# ---------------------------------------------------------------------- scales
+
+
+def scaled(op: Op, size: Dim, scale: Elem, axis: int) -> Dim:
+    """``floor(size * scale)`` as float32 computes it; a new symbol where that is not known exactly."""
+    what = f"axis {axis} of {op.name_of(0)} resized"
+    if isinstance(scale, Ratio):
+        if scale.rounded or scale.den > SIMPLE or scale.den & (scale.den - 1):
+            return op.fresh(what)
+        return floor_div(size * scale.num, constant(scale.den))
+    if not isinstance(scale, float):
+        return op.fresh(what)
+    if scale == 1.0:
+        return size
+    if size.value is not None:
+        return constant(int(np.float32(size.const) * np.float32(scale)))
+    ratio = Fraction(float(np.float32(scale)))
+    exact = ratio.denominator <= SIMPLE  # a short binary fraction: the product is exact below 2**24
+    simple = ratio if exact else stands_for(float(ratio), TensorProto.FLOAT, "floor")
+    if simple is not None:
+        return floor_div(size * simple.numerator, constant(simple.denominator))
+    low = floor_div(size * ratio.numerator, constant(ratio.denominator))
+    found = op.fresh(what)  # float32 may round the product to either side of an integer
+    spread = size // (1 << 22) + 1
+    op.define(ge(found, low - spread), what)
+    op.define(le(found, low + spread), what)
+    return found
+
+
+def _require_scale(op: Op, scale: Elem, i: int, k: int, at_least: float | None) -> None:
+    if isinstance(scale, float) and (scale <= 0 if at_least is None else scale < at_least):
+        needed = "positive" if at_least is None else f"at least {at_least:g}"
+        raise InvalidNode(f"a scale must be {needed}, element {k} is {scale:g}")
+    if isinstance(scale, Ratio):
+        op.require(ge(scale.num, 1), "a scale must be positive", (i, None))
+
+
+def _by_scales(
+    op: Op, shape: Shape, axes: Seq[int], scales: Seq[Elem], i: int, least: float | None = None
+) -> Known:
+    if len(scales) != len(axes):
+        raise InvalidNode(f"there are {len(scales)} scales for {len(axes)} axes of {op.name_of(0)} {shape}")
+    out = list(shape)
+    for k, (axis, scale) in enumerate(zip(axes, scales, strict=True)):
+        _require_scale(op, scale, i, k, least)
+        out[axis] = scaled(op, shape[axis], scale, axis)
+    return op.out(out)
+
+
+def _scales(op: Op, i: int) -> tuple[Elem, ...] | None:
+    """Elements of a scales input, unknown ones as None; None when even their number is unknown."""
+    value, shape = op.value(i), op.shape(i)
+    if value is not None and value.elems is not None:
+        return value.elems
+    n = shape.numel.value if shape is not None else None
+    return None if n is None or n > 64 else (None,) * n
+
+
+# ---------------------------------------------------------------------- sizes
+
+
+def _by_sizes(op: Op, shape: Shape, axes: Seq[int], sizes: Seq[Dim]) -> Known:
+    if len(sizes) != len(axes):
+        raise InvalidNode(f"there are {len(sizes)} sizes for {len(axes)} axes of {op.name_of(0)} {shape}")
+    out = list(shape)
+    policy = op.text_attr("keep_aspect_ratio_policy", "stretch")
+    for axis, size in zip(axes, sizes, strict=True):
+        d = shape[axis]
+        op.require(
+            any_of(
+                (all_of((ge(d, 1), ge(size, int(policy != "not_smaller")))), all_of((eq(d, 0), eq(size, 0))))
+            ),
+            "a size can only be resized to a positive size, and nothing only to nothing",
+            (0, axis),
+            (3, None),
+        )
+        out[axis] = size
+    if policy in ("not_larger", "not_smaller") and len(axes) > 1:
+        for axis, d in zip(axes, _keeping_aspect(op, policy, [shape[a] for a in axes], sizes), strict=True):
+            out[axis] = d
+    return op.out(out)
+
+
+def _keeping_aspect(op: Op, policy: str, dims: list[Dim], sizes: Seq[Dim]) -> list[Dim]:
+    """All axes scaled by the one factor that keeps each within (or at least at) its size, then rounded.
+
+    onnxruntime forgets axes that are given as negative numbers here; the standard does not.
+    """
+    larger = policy == "not_smaller"
+    known = [d.value for d in dims if d.value]
+    wanted = [s.value for s in sizes if s.value is not None]
+    if len(known) == len(dims) and len(wanted) == len(sizes):
+        factors = [np.float32(s) / np.float32(d) for s, d in zip(wanted, known, strict=True)]
+        factor = max(factors) if larger else min(factors)
+        return [constant(int(np.floor(factor * np.float32(d) + np.float32(0.5)))) for d in known]
+    if all(d is dims[0] for d in dims) and all(s is sizes[0] for s in sizes):
+        return list(sizes)
+    out: list[Dim] = []
+    for size in sizes:
+        d = op.fresh("a size that keeps the aspect ratio", hi=None if larger else size)
+        if larger:
+            op.define(ge(d, size), "a size that keeps the aspect ratio")
+        out.append(d)
+    return out
+
+
+# ---------------------------------------------------------------------- operators
+
+
+def _axes(op: Op, n: int | None) -> tuple[Shape, tuple[int, ...]] | None:
+    """The shape of the input and the axes that are resized, when `n` sizes or scales are given."""
+    given = op.ints_attr("axes")
+    shape = op.shape(0) if given or n is None else op.shape(0, n)
+    if shape is None:
+        return None
+    return shape, op.axes(given, len(shape)) if given else tuple(range(len(shape)))
+
+
+def _given(op: Op, i: int) -> bool:
+    """Is input `i` connected, and not the empty tensor that stands for an absent one?"""
+    shape = op.shape(i) if op.has(i) else None
+    return op.has(i) and not (shape is not None and len(shape) == 1 and shape[0].value == 0)
+
+
+def _open(op: Op) -> Known:
+    shape = op.shape(0)
+    return op.out(None if shape is None else op.fresh_shape(len(shape), "resized by what is not known"))
+
+
+# https://onnx.ai/onnx/operators/onnx__Resize.html
+@lower("Resize", since=10)
+def resize_10(op: Op) -> Known:
+    return _resize_by_scales(op, 1)
+
+
+def _resize_by_scales(op: Op, i: int, least: float | None = None) -> Known:
+    scales = _scales(op, i)
+    found = _axes(op, None if scales is None else len(scales))
+    if scales is None or found is None:
+        return _open(op)
+    return _by_scales(op, *found, scales, i, least)
+
+
+@lower("Resize", since=11)
+def resize(op: Op) -> Known:
+    """Sizes or scales, the other one absent or empty; `axes` and the aspect policies from opset 18 on."""
+    if _given(op, 3):
+        sizes = op.ints(3)
+        found = _axes(op, None if sizes is None else len(sizes))
+        if sizes is None or found is None:
+            return _open(op)
+        return _by_sizes(op, *found, sizes)
+    if not _given(op, 2):
+        raise InvalidNode("Resize needs scales or sizes")
+    if op.text_attr("coordinate_transformation_mode", "") == "tf_crop_and_resize":
+        return _crop_and_resize(op)
+    return _resize_by_scales(op, 2)
+
+
+def _crop_and_resize(op: Op) -> Known:
+    """The standard scales the part that roi cuts out, onnxruntime the whole: known where they agree."""
+    scales, value = _scales(op, 2), op.value(1)
+    found = _axes(op, None if scales is None else len(scales))
+    roi = value.elems if value is not None else None
+    if scales is None or found is None:
+        return _open(op)
+    shape, axes = found
+    n = len(axes)
+    kept: list[Elem] = [None] * n
+    if roi is not None and len(roi) == 2 * n and len(scales) == n:
+        kept = [s if (roi[k], roi[k + n]) == (0.0, 1.0) else None for k, s in enumerate(scales)]
+    return _by_scales(op, shape, axes, kept if len(scales) == n else scales, 2)
+
+
+# https://onnx.ai/onnx/operators/onnx__Upsample.html
+@lower("Upsample", since=1)
+def upsample_1(op: Op) -> Known:
+    shape = op.shape(0, 4)
+    height, width = op.attr("height_scale"), op.attr("width_scale")
+    if not isinstance(height, float) or not isinstance(width, float):
+        raise InvalidNode("Upsample needs the attributes height_scale and width_scale")
+    return op.out(None) if shape is None else _by_scales(op, shape, (2, 3), (height, width), 0, 1.0)
+
+
+@lower("Upsample", since=7)
+def upsample_7(op: Op) -> Known:
+    scales = op.attr("scales")
+    if not isinstance(scales, tuple):
+        raise InvalidNode("Upsample needs the attribute scales")
+    shape = op.shape(0, len(scales))
+    return op.out(None) if shape is None else _by_scales(op, shape, range(len(shape)), scales, 0, 1.0)
+
+
+@lower("Upsample", since=9)
+def upsample(op: Op) -> Known:
+    return _resize_by_scales(op, 1, 1.0)

@@ -1,0 +1,207 @@
+"""Elements chosen by their value: TopK, NonZero, Unique, Compress."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..expr import (
+    ONE,
+    TRUE,
+    ZERO,
+    Cond,
+    Dim,
+    Shape,
+    all_of,
+    any_of,
+    constant,
+    eq,
+    ge,
+    ite,
+    le,
+    maximum,
+    minimum,
+    ne,
+    total,
+    truth,
+)
+from ..lower.op import InvalidNode, Op, const_dims
+from ..lower.registry import lower
+from ..lower.types import Known
+from ..lower.values import Value
+from .indexing import whole_numbers
+from .layout import held
+
+
+# https://onnx.ai/onnx/operators/onnx__TopK.html
+@lower("TopK", until=10)
+def top_k_by_attribute(op: Op) -> list[Known]:
+    return top_k(op, constant(op.int_attr("k", -1)))
+
+
+@lower("TopK", since=10, values=True)
+def top_k_by_input(op: Op) -> list[Known]:
+    length = op.shape(1, 1)
+    if length is not None:
+        op.require(eq(length[0], 1), "K is a vector of one element", (1, 0))
+    return top_k(op, op.scalar(1))
+
+
+def top_k(op: Op, k: Dim | None) -> list[Known]:
+    """The `k` largest along an axis, and where they are."""
+    shape, value = op.shape(0), op.value(0)
+    loose = value and value.loose
+    if shape is None:
+        return [op.out(None, value=loose), op.out(None)]
+    axis = op.axis(op.int_attr("axis", -1), len(shape))
+    d = shape[axis]
+    if k is None:
+        k = op.fresh("k of TopK", 0, d)
+    op.require(ge(k, 0), "k is at least 0", (1, 0))
+    op.require(le(k, d), "k is at most the size of the axis", (1, 0), (0, axis))
+    dims = shape.with_dim(axis, k)
+    found = _largest_of_known(op, value, k, axis)
+    if found is not None:
+        return [op.out(dims, value=found[0]), op.out(dims, value=found[1])]
+    return [op.out(dims, value=loose), op.out(dims, value=Value.between(ZERO, d - 1))]
+
+
+def _largest_of_known(
+    op: Op, value: Value | None, k: Dim, axis: int
+) -> tuple[Value | None, Value | None] | None:
+    """The elements chosen of known integers, and their places; of equal ones the first is chosen."""
+    numbers, array = whole_numbers(value), value.array if value is not None else None
+    if numbers is None or array is None or k.terms or not 0 <= k.const <= array.shape[axis]:
+        return None
+    if not op.int_attr("sorted", 1):
+        return None
+    order = np.argsort(-numbers if op.int_attr("largest", 1) else numbers, axis=axis, kind="stable")
+    places = np.take(order, range(k.const), axis=axis)
+    return (
+        Value.of(np.take_along_axis(array, places, axis)),
+        Value.of(np.frompyfunc(lambda i: constant(int(i)), 1, 1)(places)),
+    )
+
+
+# https://onnx.ai/onnx/operators/onnx__NonZero.html
+@lower("NonZero", values=True)
+def non_zero(op: Op) -> Known:
+    """The text gives a scalar 0 rows, onnxruntime gives it 1: that stays open."""
+    shape, value = op.shape(0), op.value(0)
+    if shape is None:
+        return op.out([op.fresh("rank of the input"), op.fresh("number of non-zero elements")])
+    places = _nonzero_places(value)
+    if places is not None:
+        return op.out(places.shape, value=Value(places.shape, const_dims(places.reshape(-1).tolist())))
+    count = _nonzero_count(op, value, shape)
+    exact = count is not None and count is shape.numel
+    if count is None:
+        count = op.fresh("number of non-zero elements", 0, shape.numel)
+    rows = constant(len(shape)) if shape else op.fresh("rows of NonZero for a scalar", 0, 1)
+    top = maximum(*(d - 1 for d in shape)) if shape else ZERO
+    return op.out([rows, count], value=Value.between(ZERO, top, reached=exact and len(shape) == 1))
+
+
+def _nonzero_places(value: Value | None) -> Any:
+    """The answer itself where all data is known."""
+    array = value.array if value is not None else None
+    if array is None or not array.ndim:
+        return None
+    truths = [_is_nonzero(e) for e in array.reshape(-1).tolist()]
+    if any(t is None or t.free for t in truths):
+        return None
+    return np.stack(np.nonzero(np.array([t is TRUE for t in truths], dtype=bool).reshape(array.shape)))
+
+
+def _nonzero_count(op: Op, value: Value | None, shape: Shape) -> Dim | None:
+    """How many columns there are, where data or its bounds say it."""
+    if value is None:
+        return None
+    if value.elems is not None:
+        truths = [_is_nonzero(e) for e in value.elems]
+        if len(truths) > 16 or None in truths:
+            return None
+        return total(ite(t, ONE, ZERO) for t in truths if t is not None)
+    lo, hi = value.bounds
+    above = lo is not None and held(op, ge(lo, 1))
+    return shape.numel if above or (hi is not None and held(op, le(hi, -1))) else None
+
+
+def _is_nonzero(e: Any) -> Cond | None:
+    if isinstance(e, Dim):
+        return ne(e, 0)
+    if isinstance(e, Cond):
+        return e
+    return truth(e != 0) if isinstance(e, float) else None
+
+
+# https://onnx.ai/onnx/operators/onnx__Unique.html
+@lower("Unique")
+def unique(op: Op) -> list[Known]:
+    shape, value = op.shape(0), op.value(0)
+    loose = value and value.loose
+    axis = op.attr("axis")
+    if shape is None:
+        found = op.fresh("number of distinct elements")
+        counts = op.out([found])
+        y = op.out([found], value=loose) if axis is None else op.out(None, value=loose)
+        return [y, counts, op.out([op.fresh("number of elements")]), counts]
+    if axis is not None:
+        axis = op.axis(axis, len(shape))
+    of = shape.numel if axis is None else shape[axis]
+    known = of if of.value in (0, 1) else _distinct(op, axis)
+    found = op.fresh("number of distinct elements", 0, of) if known is None else known
+    if found is not of and found.terms:
+        op.define(any_of((ge(found, 1), eq(of, 0))), "a tensor with elements has a distinct one")
+    y = op.out([found] if axis is None else shape.with_dim(axis, found), value=loose)
+    return [
+        y,
+        op.out([found], value=Value.between(ZERO, of - 1)),
+        op.out([of], value=Value.between(ZERO, found - 1)),
+        op.out([found], value=Value.between(ONE, of)),
+    ]
+
+
+def _distinct(op: Op, axis: int | None) -> Dim | None:
+    """How many distinct elements, or slices along `axis`, known integers have."""
+    numbers, known = op.const_ints(0), op.value(0)
+    if not numbers or known is None or known.shape is None:
+        return None
+    if axis is None:
+        return constant(len(set(numbers)))
+    array = np.array(numbers, dtype=object).reshape(known.shape)
+    rows = np.moveaxis(array, axis, 0).reshape(known.shape[axis], -1)
+    return constant(len({tuple(row) for row in rows.tolist()}))
+
+
+# https://onnx.ai/onnx/operators/onnx__Compress.html
+@lower("Compress", values=True)
+def compress(op: Op) -> Known:
+    shape, condition = op.shape(0), op.shape(1, 1)
+    value, chosen = op.value(0), op.value(1)
+    loose = value and value.loose
+    axis = op.attr("axis")
+    if shape is None:
+        if axis is not None:
+            return op.out(None, value=loose)
+        return op.out([op.fresh("number of elements kept")], value=loose)
+    if not shape:
+        raise InvalidNode("Compress needs an input of rank 1 or more")
+    if axis is not None:
+        axis = op.axis(axis, len(shape))
+    of = shape.numel if axis is None else shape[axis]
+    kept = _kept(chosen, of)
+    if kept is None:
+        limit = of if condition is None else minimum(of, condition[0])
+        kept = op.fresh("number of elements kept", 0, limit)
+    return op.out([kept] if axis is None else shape.with_dim(axis, kept), value=loose)
+
+
+def _kept(chosen: Value | None, of: Dim) -> Dim | None:
+    """How many of the first `of` conditions hold; conditions beyond them do not count."""
+    elems = chosen.elems if chosen is not None else None
+    if elems is None or not all(isinstance(e, Cond) for e in elems):
+        return None
+    terms = [ite(all_of((e, ge(of, i + 1))), ONE, ZERO) for i, e in enumerate(elems) if isinstance(e, Cond)]
+    return total(terms) if sum(bool(t.terms) for t in terms) <= 8 else None

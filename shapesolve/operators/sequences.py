@@ -1,0 +1,343 @@
+"""Sequences and optionals.
+
+A sequence keeps its elements one by one while they are known, else its length and what its
+elements have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..expr import (
+    FALSE,
+    ONE,
+    TRUE,
+    Cond,
+    Dim,
+    ceil_div,
+    constant,
+    eq,
+    exact_quotient,
+    ge,
+    total,
+)
+from ..lower.declared import declared_known
+from ..lower.join import OPEN, closed, common, element, symbols_of
+from ..lower.op import InvalidNode, Op
+from ..lower.registry import lower
+from ..lower.speculate import rehearsal
+from ..lower.types import Known, Optional, Sequence, Tensor
+from ..lower.values import MAX_ELEMENTS, Value
+from .control import lower_inside, visible_symbols
+
+#: elements of a sequence that are mapped one by one
+_MAX_MAPPED = 16
+#: elements of a sequence that are kept one by one
+_MAX_ITEMS = 256
+
+
+def _any(op: Op, i: int) -> Known:
+    """Input `i`, as an element of a sequence."""
+    return op.known(i) or op.walk.interner.tensor(0, None)
+
+
+def _of_items(op: Op, items: tuple[Known, ...], dtype: int = 0) -> Sequence:
+    """The sequence of these elements."""
+    elem = common(op, items) if items else op.walk.interner.tensor(dtype, None)
+    return Sequence(elem, constant(len(items)), items if len(items) <= _MAX_ITEMS else None)
+
+
+def _elem_type(seq: Sequence) -> int:
+    return seq.elem.dtype if isinstance(seq.elem, Tensor) else 0
+
+
+def _position(op: Op, i: int, length: Dim | None, extra: int = 0) -> int | None:
+    """The position in input `i` when it is a number, made non-negative where the length is known too."""
+    value = op.value(i)
+    if length is not None:
+        why = f"the position must lie in the sequence ([-n, n{'' if extra else ' - 1'}] for n elements)"
+        low, high = value.bounds if value is not None else (None, None)
+        if high is not None:
+            op.require(ge(length + extra - 1, high), why, (0, None), (i, None))
+        if low is not None:
+            op.require(ge(low + length, 0), why, (0, None), (i, None))
+    known = op.const_ints(i)
+    if known is None or len(known) != 1:
+        return None
+    at = known[0]
+    if at < 0 and length is not None and length.value is not None:
+        at += length.const
+    return at
+
+
+# https://onnx.ai/onnx/operators/onnx__SequenceConstruct.html
+@lower("SequenceConstruct", values=True)
+def construct(op: Op) -> Known:
+    if not op.n_in:
+        raise InvalidNode("a sequence is made of at least one tensor (SequenceEmpty makes an empty one)")
+    return _of_items(op, tuple(_any(op, i) for i in range(op.n_in)))
+
+
+# https://onnx.ai/onnx/operators/onnx__SequenceEmpty.html
+@lower("SequenceEmpty", values=True)
+def empty(op: Op) -> Known:
+    return _of_items(op, (), op.int_attr("dtype", 1))
+
+
+# https://onnx.ai/onnx/operators/onnx__SequenceInsert.html
+@lower("SequenceInsert", values=True)
+def insert(op: Op) -> Known:
+    seq, new = op.sequence(0) or Sequence(None), _any(op, 1)
+    at = _position(op, 2, seq.length, 1) if op.has(2) else None
+    if seq.items is not None and (at is not None or not op.has(2)):
+        k = len(seq.items) if at is None else at
+        if 0 <= k <= len(seq.items):
+            return _of_items(op, (*seq.items[:k], new, *seq.items[k:]))
+    is_empty = seq.length is not None and seq.length.value == 0
+    elem = new if is_empty else common(op, (seq.elem, new))
+    return Sequence(elem, None if seq.length is None else seq.length + 1)
+
+
+# https://onnx.ai/onnx/operators/onnx__SequenceErase.html
+@lower("SequenceErase", values=True)
+def erase(op: Op) -> Known:
+    seq = op.sequence(0) or Sequence(None)
+    at: int | None = -1
+    if op.has(1):
+        at = _position(op, 1, seq.length)
+    elif seq.length is not None:
+        op.require(ge(seq.length, 1), "an empty sequence has nothing to erase", (0, None))
+    if seq.items is not None and at is not None and -len(seq.items) <= at < len(seq.items):
+        kept = list(seq.items)
+        del kept[at]
+        return _of_items(op, tuple(kept), _elem_type(seq))
+    return Sequence(seq.elem, None if seq.length is None else seq.length - 1)
+
+
+# https://onnx.ai/onnx/operators/onnx__SequenceAt.html
+@lower("SequenceAt", values=True)
+def at(op: Op) -> Known | None:
+    seq = op.sequence(0) or Sequence(None)
+    position = _position(op, 1, seq.length)
+    if seq.items is not None and position is not None and -len(seq.items) <= position < len(seq.items):
+        return seq.items[position]
+    return element(op, seq.elem)
+
+
+# https://onnx.ai/onnx/operators/onnx__SequenceLength.html
+@lower("SequenceLength", values=True)
+def length(op: Op) -> Known:
+    seq = op.sequence(0)
+    return op.out([], value=Value.scalar(seq.length) if seq is not None else None)
+
+
+# https://onnx.ai/onnx/operators/onnx__SplitToSequence.html
+@lower("SplitToSequence", values=True)
+def split(op: Op) -> Known:
+    shape, dtype = op.shape(0), op.dtype(0)
+    if shape is None:
+        return Sequence(op.out(None, dtype))
+    axis = op.axis(op.int_attr("axis", 0), len(shape))
+    size = shape[axis]
+
+    def part(d: Dim, keep: bool = True) -> Tensor:
+        return op.out([*shape[:axis], *([d] if keep else []), *shape[axis + 1 :]], dtype)
+
+    if not op.has(1):
+        one = part(ONE, op.int_attr("keepdims", 1) != 0)
+        return Sequence(
+            one, size, (one,) * size.const if size.value is not None and size.const <= _MAX_ITEMS else None
+        )
+    rank = op.rank(1)
+    if rank is None:
+        return Sequence(part(OPEN))
+    if rank == 0:
+        # the text ignores keepdims here, onnxruntime does not: without it the rank is left open
+        return _chunks(op, size, part) if op.int_attr("keepdims", 1) else Sequence(op.out(None, dtype))
+    sizes = op.ints(1)
+    if sizes is None:
+        count = op.shape(1, 1)
+        return Sequence(part(OPEN), count[0] if count is not None else None)
+    for d in sizes:
+        op.require(ge(d, 0), "the parts of a split must not be negative", (1, 0))
+    op.require(eq(total(sizes), size), "the parts of a split must add up to the size", (0, axis), (1, None))
+    return _of_items(op, tuple(part(d) for d in sizes))
+
+
+def _chunks(op: Op, size: Dim, part: Callable[[Dim], Tensor]) -> Sequence:
+    """Parts of one size; the last may be smaller."""
+    chunk = op.scalar(1)
+    if chunk is None:
+        return Sequence(part(OPEN))
+    op.require(ge(chunk, 1), "the size of the parts must be positive", (1, None))
+    if chunk.value is not None and chunk.const < 1:
+        return Sequence(part(OPEN))
+    n = ceil_div(size, chunk)
+    if chunk.value is not None and size.value is not None and n.const <= _MAX_ITEMS:
+        rest = [min(chunk.const, size.const - k * chunk.const) for k in range(n.const)]
+        return _of_items(op, tuple(part(constant(d)) for d in rest), op.dtype(0))
+    whole = exact_quotient(size, chunk) is not None
+    return Sequence(part(chunk if whole else OPEN), n)
+
+
+# https://onnx.ai/onnx/operators/onnx__ConcatFromSequence.html
+@lower("ConcatFromSequence", values=True)
+def concat(op: Op) -> Known | None:
+    seq, stacks = op.sequence(0) or Sequence(None), op.int_attr("new_axis", 0) != 0
+    axis, dtype = op.int_attr("axis", 0), _elem_type(seq)
+    if seq.length is not None:
+        op.require(ge(seq.length, 1), "there must be something to concatenate", (0, None))
+    items = seq.items
+    if items is None or not items:
+        return _concat_unknown(op, seq, axis, stacks)
+    shapes = [t.shape for t in items if isinstance(t, Tensor) and t.shape is not None]
+    if len(shapes) < len(items):
+        return op.out(None, dtype)
+    rank = len(shapes[0])
+    if any(len(s) != rank for s in shapes):
+        raise InvalidNode(f"tensors of different ranks cannot be joined: {', '.join(map(str, shapes))}")
+    k = op.axis(axis, rank + stacks)
+    # onnxruntime does not check the sizes of tensors without elements: those known to be empty are excused
+    checked = [s for s in shapes if s.numel.value != 0] or shapes
+    dims = list(checked[0])
+    for s in checked[1:]:
+        for i, d in enumerate(s):
+            if stacks or i != k:
+                dims[i] = op.same(dims[i], d, "all elements of the sequence must have this size", (0, None))
+    if stacks:
+        dims.insert(k, constant(len(items)))
+    else:
+        dims[k] = total(s[k] for s in shapes)
+    return op.out(dims, dtype, _joined_value(items, k, stacks))
+
+
+def _concat_unknown(op: Op, seq: Sequence, axis: int, stacks: bool) -> Known | None:
+    """The result where the elements are not known one by one."""
+    elem = seq.elem
+    if not isinstance(elem, Tensor) or elem.shape is None:
+        return op.out(None, _elem_type(seq))
+    k = op.axis(axis, len(elem.shape) + stacks)
+    n = seq.length if seq.length is not None else op.fresh("the length of a sequence", 1)
+    dims = []
+    for i, d in enumerate(elem.shape):
+        if not stacks and i == k:
+            dims.append(op.fresh("the sum of sizes of a sequence") if d is OPEN else d * n)
+        else:
+            dims.append(op.fresh("a size of all elements of a sequence") if d is OPEN else d)
+    if stacks:
+        dims.insert(k, n)
+    return op.out(dims, elem.dtype)
+
+
+def _joined_value(items: tuple[Known, ...], axis: int, stacks: bool) -> Value | None:
+    arrays = [t.value.array if isinstance(t, Tensor) and t.value is not None else None for t in items]
+    known = [a for a in arrays if a is not None]
+    if (
+        len(known) < len(items)
+        or sum(a.size for a in known) > MAX_ELEMENTS
+        or len({a.ndim for a in known}) > 1
+    ):
+        return None
+    try:
+        return Value.of((np.stack if stacks else np.concatenate)(known, axis=axis))
+    except ValueError:
+        return None  # shapes that do not fit are reported from the shapes
+
+
+# https://onnx.ai/onnx/operators/onnx__SequenceMap.html
+@lower("SequenceMap", values=True)
+def sequence_map(op: Op) -> list[Known | None]:
+    body = op.graph_attr("body")
+    if len(body.inputs) != op.n_in or len(body.outputs) < op.n_out:
+        raise InvalidNode(f"the body takes {len(body.inputs)} inputs, the node has {op.n_in}")
+    lengths = [s.length if (s := op.sequence(i)) is not None else None for i in range(op.n_in)]
+    length = lengths[0] if lengths and lengths[0] is not None else op.fresh("the length of a sequence")
+    for i, other in enumerate(lengths[1:], 1):
+        if other is not None:
+            op.require(
+                ge(other, length),
+                "the other sequences must not be shorter than the first",
+                (0, None),
+                (i, None),
+            )
+    visible = visible_symbols(op)
+    items = _mapped_one_by_one(op, length)
+    given = [
+        element(op, s.elem) if (s := op.sequence(i)) is not None else op.known(i) for i in range(op.n_in)
+    ]
+    if length.value == 0:
+        with rehearsal(op.walk):
+            outs, _ = lower_inside(op, "body", given, TRUE)
+    else:
+        outs, _ = lower_inside(op, "body", given, ge(length, 1))
+    made: list[Known | None] = []
+    for k, out in enumerate(outs):
+        each = None if items is None else tuple(item[k] for item in items)
+        whole = (
+            None if each is None or any(e is None for e in each) else tuple(e for e in each if e is not None)
+        )
+        elem = closed(op, out, visible) if not whole else common(op, whole)
+        made.append(Sequence(elem, length, whole))
+    return made
+
+
+def _mapped_one_by_one(op: Op, length: Dim) -> list[list[Known | None]] | None:
+    """What the body makes of each element, when the elements are known and few."""
+    if length.value is None or length.const > _MAX_MAPPED:
+        return None
+    sequences = {i: s.items for i in range(op.n_in) if (s := op.sequence(i)) is not None}
+    if any(items is None or len(items) < length.const for items in sequences.values()):
+        return None
+    visible = visible_symbols(op)
+    made = []
+    for k in range(length.const):
+        given = [items[k] if (items := sequences.get(i)) is not None else op.known(i) for i in range(op.n_in)]
+        with rehearsal(op.walk):
+            outs, _ = lower_inside(op, "body", given, TRUE)
+        made.append([_kept(op, out, visible) for out in outs])
+    return made
+
+
+def _kept(op: Op, out: Known | None, visible: frozenset[str]) -> Known | None:
+    """One element as it is known outside of the body: sizes that only the body knows get a name here."""
+    return out if visible.issuperset(symbols_of(out)) else element(op, closed(op, out, visible))
+
+
+# ---------------------------------------------------------------------- optionals
+
+
+# https://onnx.ai/onnx/operators/onnx__Optional.html
+@lower("Optional", values=True)
+def optional(op: Op) -> Known:
+    if op.has(0):
+        return Optional(op.known(0), TRUE)
+    declared = op.attr("type")
+    return Optional(declared_known(op.walk, declared) if declared is not None else None, FALSE)
+
+
+# https://onnx.ai/onnx/operators/onnx__OptionalHasElement.html
+@lower("OptionalHasElement", values=True)
+def has_element(op: Op) -> Known:
+    return op.out([], value=Value.scalar(_present(op)))
+
+
+def _present(op: Op) -> Cond | None:
+    """Does input 0 hold a value? From opset 18 on a plain tensor or sequence always does."""
+    known = op.known(0)
+    if not op.has(0):
+        return FALSE
+    if isinstance(known, Optional):
+        return known.present
+    return TRUE if isinstance(known, Sequence) or (isinstance(known, Tensor) and known.dtype) else None
+
+
+# https://onnx.ai/onnx/operators/onnx__OptionalGetElement.html
+@lower("OptionalGetElement", values=True)
+def get_element(op: Op) -> Known | None:
+    present = _present(op)
+    if present is not None:
+        op.require(present, "an empty optional has no element", (0, None))
+    known = op.known(0)
+    return element(op, known.elem) if isinstance(known, Optional) else known

@@ -1,0 +1,311 @@
+"""Operators that cut a tensor into parts, or put a border around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from typing import Any
+
+import numpy as np
+
+from ..expr import (
+    ZERO,
+    Dim,
+    Shape,
+    all_of,
+    any_of,
+    ceil_div,
+    constant,
+    eq,
+    floor_div,
+    ge,
+    ite,
+    le,
+    minimum,
+    total,
+)
+from ..expr.minmax import pos
+from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
+from ..lower.registry import lower
+from ..lower.types import Known
+from ..lower.values import MAX_ELEMENTS, Array, Value
+from .layout import held, hull, is_empty, zero_of
+from .reshaping import multiple_of
+
+#: a start or end this large means 'to the end' (exporters write INT32_MAX or INT64_MAX)
+_END = 2**31 - 1
+
+# ---------------------------------------------------------------------- Slice
+# https://onnx.ai/onnx/operators/onnx__Slice.html
+
+
+@lower("Slice", until=10, values=True)
+def slice_by_attributes(op: Op) -> Known:
+    starts, ends, axes = op.ints_attr("starts") or (), op.ints_attr("ends") or (), op.ints_attr("axes")
+    if axes is None:
+        axes = tuple(range(len(starts)))
+    return sliced(op, const_dims(starts), const_dims(ends), axes, (1,) * len(starts))
+
+
+@lower("Slice", since=10, values=True)
+def slice_by_inputs(op: Op) -> Known:
+    starts, ends = op.ints(1), op.ints(2)
+    n = next((len(v) for v in (starts, ends) if v is not None), None)
+    axes = op.const_ints(3) if op.has(3) else None if n is None else tuple(range(n))
+    steps = op.const_ints(4) if op.has(4) else None if n is None else (1,) * n
+    return sliced(op, starts, ends, axes, steps)
+
+
+def sliced(
+    op: Op,
+    starts: Seq[Dim] | None,
+    ends: Seq[Dim] | None,
+    axes: Seq[int] | None,
+    steps: Seq[int] | None,
+) -> Known:
+    """A part of each of `axes`; unknown axes leave every dim open, other unknowns those of the axes."""
+    shape, value = op.shape(0), op.value(0)
+    if shape is None:
+        return op.out(None, value=value and value.loose)
+    if axes is None:
+        return op.out(
+            [op.fresh("a dim that may be sliced", 0, d) for d in shape], value=value and value.loose
+        )
+    if any(v is not None and len(v) != len(axes) for v in (starts, ends, steps)):
+        raise InvalidNode("Slice needs as many starts, ends and steps as axes")
+    if steps is not None and 0 in steps:
+        raise InvalidNode("a step of Slice cannot be 0")
+    dims = list(shape)
+    taken: list[slice | None] = [slice(None)] * len(shape)
+    for i, axis in enumerate(op.axes(axes, len(shape))):
+        d = shape[axis]
+        if starts is None or ends is None or steps is None:
+            dims[axis], taken[axis] = op.fresh("a sliced dim", 0, d), None
+            continue
+        first, size = span(op, d, starts[i], ends[i], steps[i])
+        dims[axis] = size
+        known = not first.terms and not size.terms
+        taken[axis] = _part(first.const, size.const, steps[i]) if known else None
+    if all(a is b for a, b in zip(dims, shape, strict=True)) and all(s == 1 for s in steps or (0,)):
+        return op.out(shape, value=value)
+    array = value.array if value is not None and None not in taken else None
+    return op.out(dims, value=Value.of(array[tuple(taken)]) if array is not None else value and value.loose)
+
+
+def _part(first: int, size: int, step: int) -> slice:
+    """The slice of so many indices from `first` on."""
+    stop = first + size * step
+    return slice(first, stop if stop >= 0 else None, step) if size else slice(0)
+
+
+def span(op: Op, d: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
+    """First index and size of a slice of `d`; a step below 0 runs down, and stops at -1 at the latest."""
+    if step > 0:
+        first, stop = _clamped(op, start, d), _clamped(op, end, d)
+        return first, ceil_div(pos(stop - first), constant(step))
+    last = d - 1
+    first = minimum(_clamped(op, start, d), last)
+    stop = _clamped(op, end + 1 if end.value is None or abs(end.const) < _END else end, d, back=True) - 1
+    return first, ceil_div(pos(first - stop), constant(-step))
+
+
+def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:
+    """`v` counted from the end where it is negative, clamped to ``[0, d]``.
+
+    With `back`, `v` is one more than the end of a slice that runs down: the sign is that of ``v - 1``.
+    """
+    if v.value is not None:
+        if v.const >= _END:
+            return d
+        if v.const <= -_END:
+            return ZERO
+    edge = 1 if back else 0
+    if held(op, ge(v, edge)):
+        return minimum(d, v)
+    counted = pos(d + v)
+    if held(op, le(v, edge - 1)):
+        return counted
+    return ite(ge(v, edge), minimum(d, v), counted)
+
+
+# ---------------------------------------------------------------------- Split
+# https://onnx.ai/onnx/operators/onnx__Split.html
+
+
+@lower("Split", until=13, values=True)
+def split_by_attribute(op: Op) -> list[Known]:
+    sizes = op.ints_attr("split")
+    given = const_dims(sizes) if sizes is not None else op.ints(1) if op.has(1) else None
+    if op.has(1) and given is None:
+        return _open_split(op)
+    return split_into(op, given, uneven=False)
+
+
+@lower("Split", since=13, values=True)
+def split_by_input(op: Op) -> list[Known]:
+    if op.has(1):
+        sizes = op.ints(1)
+        return _open_split(op) if sizes is None else split_into(op, sizes, uneven=False)
+    counted = op.attr("num_outputs") is not None
+    if op.version >= 18 and not counted:
+        shape = op.shape(0)
+        if shape is not None and shape[op.axis(op.int_attr("axis", 0), len(shape))].value is not None:
+            raise MalformedNode("Split needs the sizes of the chunks or the attribute num_outputs")
+    return split_into(op, None, uneven=counted)
+
+
+def _open_split(op: Op) -> list[Known]:
+    shape, value = op.shape(0), op.value(0)
+    if shape is None:
+        return [op.out(None)] * op.n_out
+    axis = op.axis(op.int_attr("axis", 0), len(shape))
+    loose = value and value.loose
+    return [
+        op.out(shape.with_dim(axis, op.fresh("a chunk", 0, shape[axis])), value=loose)
+        for _ in range(op.n_out)
+    ]
+
+
+def split_into(op: Op, sizes: Seq[Dim] | None, uneven: bool) -> list[Known]:
+    """Chunks of these sizes, or of equal ones (`uneven`: the last may be smaller, but not empty)."""
+    if sizes is not None and len(sizes) != op.n_out:
+        raise InvalidNode(f"Split has {len(sizes)} sizes for {op.n_out} outputs")
+    shape, value = op.shape(0), op.value(0)
+    loose = value and value.loose
+    if shape is None:
+        return [op.out(None, value=loose)] * op.n_out
+    axis = op.axis(op.int_attr("axis", 0), len(shape))
+    d, k = shape[axis], op.n_out
+    if sizes is not None:
+        for i, size in enumerate(sizes):
+            op.require(ge(size, 0), "a chunk size is at least 0", (1, 0), (1, i))
+        op.require(eq(total(sizes), d), "the chunk sizes of Split add up to the axis", (0, axis), (1, None))
+    elif uneven:
+        chunk = ceil_div(d, constant(k))
+        last = floor_div(d, constant(2)) if k == 2 else d - chunk.scale(k - 1)
+        op.require(ge(d, k), "Split needs at least one element for each output", (0, axis))
+        op.require(ge(last, 1), "the last chunk of Split must not be empty", (0, axis))
+        sizes = [*([chunk] * (k - 1)), last]
+    else:
+        op.require(
+            multiple_of(constant(k), d), "Split into equal chunks needs a multiple of their number", (0, axis)
+        )
+        sizes = [floor_div(d, constant(k))] * k
+    array = value.array if value is not None else None
+    out: list[Known] = []
+    start = ZERO
+    for size in sizes:
+        part = loose
+        if array is not None and start.value is not None and size.value is not None and d.value is not None:
+            part = Value.of(array.take(range(start.const, min(start.const + size.const, d.const)), axis=axis))
+        out.append(op.out(shape.with_dim(axis, size), value=part))
+        start = start + size
+    return out
+
+
+# ---------------------------------------------------------------------- Pad, CenterCropPad
+# https://onnx.ai/onnx/operators/onnx__Pad.html
+
+
+@lower("Pad", until=2, values=True)
+def pad_by_paddings(op: Op) -> Known:
+    return padded(op, const_dims(op.ints_attr("paddings") or ()), None, Value((), (op.attr("value", 0.0),)))
+
+
+@lower("Pad", since=2, until=11, values=True)
+def pad_by_attribute(op: Op) -> Known:
+    return padded(op, const_dims(op.ints_attr("pads") or ()), None, Value((), (op.attr("value", 0.0),)))
+
+
+@lower("Pad", since=11, values=True)
+def pad(op: Op) -> Known:
+    shape = op.shape(0)
+    axes = op.const_ints(3) if op.has(3) else None
+    pads = op.ints(1)
+    if pads is None or (op.has(3) and axes is None):
+        return op.out(None if shape is None else op.fresh_shape(len(shape), "a padded dim"))
+    return padded(op, pads, axes, op.value(2) if op.has(2) else Value.scalar(zero_of(op.dtype(0))))
+
+
+def padded(op: Op, pads: Seq[Dim], axes: Seq[int] | None, fill: Value | None) -> Known:
+    """`pads` elements before and after each of `axes`; negative ones crop."""
+    if axes is None and len(pads) % 2 == 0:
+        op.shape(0, len(pads) // 2)
+    shape, value = op.shape(0), op.value(0)
+    constant_mode = op.text_attr("mode", "constant") == "constant"
+    bounds = hull([value, fill]) if constant_mode else value and value.loose
+    if shape is None:
+        return op.out(None, value=bounds)
+    order = op.axes(axes, len(shape)) if axes is not None else tuple(range(len(shape)))
+    if len(pads) != 2 * len(order):
+        raise InvalidNode(f"Pad needs two numbers for each of {len(order)} axes, it has {len(pads)} in all")
+    dims = list(shape)
+    around: list[tuple[int, Dim, Dim]] = []
+    for i, axis in enumerate(order):
+        before, after = pads[i], pads[len(order) + i]
+        dims[axis] = shape[axis] + before + after
+        around.append((axis, before, after))
+        op.require(ge(dims[axis], 0), "Pad must not crop more than there is", (0, axis), (1, i))
+    if not constant_mode:
+        _borders(op, shape, dims, around)
+    array, extra = value.array if value is not None else None, fill.array if fill is not None else None
+    numbers = [(a, b.value, c.value) for a, b, c in around]
+    known = constant_mode and not any(None in n for n in numbers)
+    if array is None or extra is None or extra.size != 1 or not known:
+        return op.out(dims, value=bounds)
+    grown = _padded_array(array, numbers, extra.reshape(-1)[0])
+    return op.out(dims, value=bounds if grown is None else Value.of(grown))
+
+
+def _borders(op: Op, shape: Shape, dims: list[Dim], around: list[tuple[int, Dim, Dim]]) -> None:
+    """What the modes that repeat elements need: something to repeat, unless the whole tensor is empty."""
+    mode = op.text_attr("mode", "constant")
+    nothing = is_empty(shape)
+    for axis, before, after in around:
+        if before is ZERO and after is ZERO:
+            continue
+        d = shape[axis]
+        left = d - pos(-before) - pos(-after)
+        why = f"Pad in mode {mode} needs an element to repeat"
+        op.require(any_of((ge(left, 1), nothing)), why, (0, axis))
+        op.require(any_of((ge(d, 1), eq(dims[axis], 0))), why, (0, axis))
+        if mode == "reflect":
+            for size in (before, after):
+                fits = any_of((le(size, left - 1), le(size, 0), nothing))
+                op.require(fits, "reflecting needs more elements than padding", (0, axis), (1, None))
+    if mode == "wrap":  # onnxruntime does not know this mode for tensors without elements
+        op.require(all_of(ge(d, 1) for d in shape), "Pad in mode wrap needs elements", (0, None))
+
+
+def _padded_array(array: Array, around: Seq[tuple[int, int | None, int | None]], fill: Any) -> Array | None:
+    for axis, before, after in around:
+        for at_end, n in ((False, before or 0), (True, after or 0)):
+            if n < 0:
+                size = array.shape[axis]
+                if size + n < 0:
+                    return None  # it crops what the other end is padded with
+                array = array.take(range(size + n) if at_end else range(min(-n, size), size), axis=axis)
+    grow = [(0, 0)] * array.ndim
+    for axis, before, after in around:
+        grow[axis] = (max(before or 0, 0), max(after or 0, 0))
+    if np.prod([n + a + b for n, (a, b) in zip(array.shape, grow, strict=True)]) > MAX_ELEMENTS:
+        return None
+    return np.pad(array, grow, constant_values=fill)
+
+
+# https://onnx.ai/onnx/operators/onnx__CenterCropPad.html
+@lower("CenterCropPad")
+def center_crop_pad(op: Op) -> Known:
+    axes, target = op.ints_attr("axes"), op.ints(1)
+    if axes is None and target is not None:
+        op.shape(0, len(target))
+    shape = op.shape(0)
+    if shape is None:
+        return op.out(None)
+    order = op.axes(axes, len(shape)) if axes is not None else tuple(range(len(shape)))
+    dims = list(shape)
+    if target is not None and len(target) != len(order):
+        raise InvalidNode(f"CenterCropPad has {len(target)} sizes for {len(order)} axes")
+    for i, axis in enumerate(order):
+        dims[axis] = target[i] if target is not None else op.fresh("a size given at run time")
+        op.require(ge(dims[axis], 0), "a size is at least 0", (1, 0), (1, i))
+    return op.out(dims)

@@ -1,0 +1,153 @@
+"""Operators on images, regions and boxes."""
+
+from __future__ import annotations
+
+from ..expr import (
+    ONE,
+    ZERO,
+    Dim,
+    Shape,
+    all_of,
+    constant,
+    divides,
+    eq,
+    floor_div,
+    ge,
+    maximum,
+    minimum,
+    product,
+)
+from ..lower.op import InvalidNode, Op
+from ..lower.registry import lower, signature
+from ..lower.types import Known
+
+# ---------------------------------------------------------------------- sampling
+
+
+def _grid_sample(op: Op, rank: int | None) -> Known:
+    image, grid = op.shape(0, rank), op.shape(1, rank)
+    if rank is None and image is None and grid is not None:
+        image = op.shape(0, len(grid))
+    elif rank is None and grid is None and image is not None:
+        grid = op.shape(1, len(image))
+    if image is None or grid is None:
+        return op.out(None)
+    if len(image) != len(grid) or len(image) < 3:
+        raise InvalidNode(f"the grid {grid} must have the rank of the image {image}, 3 or more")
+    n = len(image)
+    op.require(eq(image[0], grid[0]), "the grid must have the batch of the image", (0, 0), (1, 0))
+    op.require(eq(grid[-1], n - 2), "the grid must hold one coordinate per spatial axis", (1, n - 1))
+    for i in range(2, n):
+        op.require(ge(image[i], 1), "an empty image cannot be sampled", (0, i))
+    return op.out([*image[:2], *grid[1:-1]])
+
+
+# https://onnx.ai/onnx/operators/onnx__GridSample.html
+@lower("GridSample", since=16)
+def grid_sample_16(op: Op) -> Known:
+    return _grid_sample(op, 4)
+
+
+@lower("GridSample", since=20)
+def grid_sample(op: Op) -> Known:
+    return _grid_sample(op, None)
+
+
+# https://onnx.ai/onnx/operators/onnx__AffineGrid.html
+@lower("AffineGrid")
+def affine_grid(op: Op) -> Known:
+    theta, size = op.shape(0, 3), op.ints(1)
+    if size is None:
+        return op.out(None)
+    n = len(size) - 2
+    if n not in (2, 3):
+        raise InvalidNode(f"size must hold 4 or 5 numbers, it holds {len(size)}")
+    if theta is not None:
+        op.require(eq(theta[0], size[0]), "theta must have the batch that size gives", (0, 0), (1, 0))
+        op.require(eq(theta[1], n), f"theta must hold {n} rows", (0, 1))
+        op.require(eq(theta[2], n + 1), f"theta must hold {n + 1} columns", (0, 2))
+    for d in size[2:]:
+        op.require(ge(d, 1), "a grid must not be empty", (1, 0))
+    return op.out([theta[0] if theta is not None else size[0], *size[2:], constant(n)])
+
+
+# https://onnx.ai/onnx/operators/onnx__Col2Im.html
+@lower("Col2Im")
+def col2im(op: Op) -> Known:
+    columns, image, block = op.shape(0, 3), op.ints(1), op.ints(2)
+    if columns is None or image is None:
+        return op.out(None)
+    n = len(image)
+    if block is None:
+        return op.out([columns[0], op.fresh("channels of the image"), *image])
+    strides, dilations = op.ints_attr("strides") or (1,) * n, op.ints_attr("dilations") or (1,) * n
+    pads = op.ints_attr("pads") or (0,) * (2 * n)
+    if not len(block) == len(strides) == len(dilations) == len(pads) // 2 == n or min(strides) < 1:
+        raise InvalidNode(f"block_shape, strides, dilations and pads must be given for {n} spatial axes")
+    places: list[Dim] = []
+    for i, size in enumerate(image):
+        room = size + (pads[i] + pads[i + n]) - ((block[i] - 1) * dilations[i] + 1)
+        op.require(
+            all_of((ge(size, 1), ge(room, 0))), "the block must fit into the padded image", (1, 0), (2, 0)
+        )
+        places.append(floor_div(room, constant(strides[i])) + 1)
+    op.require(eq(columns[2], product(places)), "there must be a column for each place of the block", (0, 2))
+    taps = product(block)
+    rule = "the rows must be a positive multiple of the elements of a block"
+    op.require(all_of((divides(taps, columns[1]), ge(columns[1], 1))), rule, (0, 1))
+    channels = columns[1] // taps if taps.value != 0 else op.fresh("channels of the image")
+    return op.out([columns[0], channels, *image])
+
+
+# ---------------------------------------------------------------------- regions
+
+
+# https://onnx.ai/onnx/operators/onnx__RoiAlign.html
+signature("RoiAlign", "_ C _ _, R 4, R -> R C h w", h="output_height=1", w="output_width=1")
+
+
+# https://onnx.ai/onnx/operators/onnx__MaxRoiPool.html
+@lower("MaxRoiPool")
+def max_roi_pool(op: Op) -> Known:
+    image, regions, pooled = op.shape(0, 4), op.shape(1, 2), op.ints_attr("pooled_shape")
+    if pooled is None or len(pooled) != 2 or min(pooled) < 1:
+        raise InvalidNode("MaxRoiPool needs the attribute pooled_shape with two positive sizes")
+    if regions is not None:
+        op.require(eq(regions[1], 5), "a region is given by its image and four coordinates", (1, 1))
+    if image is None or regions is None:
+        return op.out(None)
+    return op.out([regions[0], image[1], *map(constant, pooled)])
+
+
+# https://onnx.ai/onnx/operators/onnx__NonMaxSuppression.html
+@lower("NonMaxSuppression")
+def non_max_suppression(op: Op) -> Known:
+    """A row for each box kept: at most max_output_boxes_per_class (0 if absent) per batch and class."""
+    boxes, scores = op.shape(0, 3), op.shape(1, 3)
+    if boxes is not None and scores is not None:
+        op.require(eq(boxes[0], scores[0]), "boxes and scores must have the same batch", (0, 0), (1, 0))
+        op.require(eq(boxes[1], scores[2]), "there must be a score for each box", (0, 1), (1, 2))
+    if boxes is not None:
+        op.require(eq(boxes[2], 4), "a box is given by four numbers", (0, 2))
+    most: Dim | None = ZERO
+    if op.has(2):
+        known = op.const_ints(2)
+        value = op.value(2)
+        most = (
+            value.bounds[1] if value is not None and known is None else constant(known[0]) if known else None
+        )
+    if most is not None and most.hi is not None and most.hi <= 0:
+        return op.out([ZERO, constant(3)])
+    hi: Dim | None = None
+    if scores is not None:
+        per_class = scores[2] if most is None else minimum(scores[2], maximum(most, 0))
+        hi = scores[0] * scores[1] * per_class
+    return op.out([op.fresh("boxes that are kept", hi=hi), constant(3)])
+
+
+# https://onnx.ai/onnx/operators/onnx__ImageDecoder.html
+@lower("ImageDecoder")
+def image_decoder(op: Op) -> Known:
+    op.shape(0, 1)
+    channels = ONE if op.text_attr("pixel_format", "RGB") == "Grayscale" else constant(3)
+    return op.out(Shape((op.fresh("height of the image"), op.fresh("width of the image"), channels)))

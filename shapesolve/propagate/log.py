@@ -1,0 +1,184 @@
+"""`ConstraintSet`: all that was stated about a model's sizes, in graph order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, overload
+
+from ..expr import Cond, implies
+from .constraint import Constraint, Role
+
+
+class Stated(Protocol):
+    """What the solver reads of a constraint; the walk's log entries have it too, so that they need no
+    conversion.
+    """
+
+    @property
+    def cond(self) -> Cond:
+        """What is stated."""
+
+    @property
+    def role(self) -> Role:
+        """Who says it."""
+
+    @property
+    def guard(self) -> Cond:
+        """The path condition under which it is stated."""
+
+
+def all_rows(constraints: Sequence[Stated]) -> ConstraintSet:
+    """`constraints` as a set."""
+    return constraints if isinstance(constraints, ConstraintSet) else ConstraintSet(constraints)
+
+
+def need(row: Stated) -> Cond:
+    """The condition with its guard as an implication."""
+    return row.cond if row.guard.is_true else implies(row.guard, row.cond)
+
+
+class ConstraintSet(Sequence[Constraint]):
+    """Constraints by index, made when somebody looks at them.
+
+    `rows` are what was stated, or a function that gives it when it is needed; `make` turns the row of an
+    index into a `Constraint` (not needed when the rows are constraints). A selection (`for_node`, `role` ...)
+    keeps the numbers of its members in `numbers`.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Stated] | Callable[[], Sequence[Stated]],
+        make: Callable[[int], Constraint] | None = None,
+        numbers: Sequence[int] | None = None,
+    ) -> None:
+        self._rows = rows
+        self._numbers = numbers
+        self._make = make
+        self._made: dict[int, Constraint] = {}
+
+    @property
+    def rows(self) -> Sequence[Stated]:
+        """All that was stated (also by constraints that are not selected)."""
+        if callable(self._rows):
+            self._rows = self._rows()
+        return self._rows
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The numbers of the constraints in this set."""
+        if self._numbers is None:
+            self._numbers = range(len(self.rows))
+        return self._numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Constraint: ...
+    @overload
+    def __getitem__(self, index: slice) -> ConstraintSet: ...
+    def __getitem__(self, index: int | slice) -> Constraint | ConstraintSet:
+        if isinstance(index, slice):
+            return self._selection(self.numbers[index])
+        return self.numbered(self.numbers[index])
+
+    def __iter__(self) -> Iterator[Constraint]:
+        return map(self.numbered, self.numbers)
+
+    def numbered(self, number: int) -> Constraint:
+        """The constraint with this number in the full set."""
+        found = self._made.get(number)
+        if found is None:
+            row = self.rows[number]
+            if self._make is not None:
+                found = self._make(number)
+            elif isinstance(row, Constraint):
+                found = row
+            else:
+                raise TypeError("a set of rows that are not constraints needs `make`")
+            self._made[number] = found
+        return found
+
+    def stated(self) -> Iterator[tuple[int, Stated]]:
+        """Numbers and rows, without making constraints."""
+        rows = self.rows
+        return ((n, rows[n]) for n in self.numbers)
+
+    def for_node(self, label: str) -> ConstraintSet:
+        """Those that a node (by its label) states."""
+        return self._selection([n for n in self.numbers if self.numbered(n).origin.node == label])
+
+    def for_symbol(self, name: str) -> ConstraintSet:
+        """Those that speak of a symbol."""
+        return self._selection(
+            [n for n, row in self.stated() if name in row.cond.free or name in row.guard.free]
+        )
+
+    def role(self, *roles: Role) -> ConstraintSet:
+        """Those of some roles."""
+        return self._selection([n for n, row in self.stated() if row.role in roles])
+
+    def _selection(self, numbers: Sequence[int]) -> ConstraintSet:
+        new = ConstraintSet(self.rows, self._make, numbers)
+        new._made = self._made
+        return new
+
+    def __repr__(self) -> str:
+        return f"<ConstraintSet of {len(self)}>"
+
+    # ------------------------------------------------------------------ Z3
+
+    def to_z3(self) -> Any:
+        """A Z3 solver in a private context that tracks each constraint under the name ``c<number>``."""
+        import z3
+
+        definitions, named, ctx = self._formulas()
+        solver = z3.Solver(ctx=ctx)
+        solver.add(definitions)
+        for name, formula in named:
+            solver.assert_and_track(formula, name)
+        return solver
+
+    def to_smtlib(self) -> str:
+        """SMT-LIB 2 text with one named assertion per constraint, its origin as a comment."""
+        definitions, named, _ = self._formulas()
+        lines = ["(set-option :produce-unsat-cores true)"]
+        for constant in _constants([*definitions, *(f for _, f in named)]):
+            lines.append(f"(declare-const {constant.sexpr()} Int)")
+        lines += [f"(assert {_flat(d)})" for d in definitions]
+        for number, (name, formula) in zip(self.numbers, named, strict=True):
+            origin = self.numbered(number).origin
+            where = f"{origin.op_type} {origin.node}: ".lstrip() if origin.node else ""
+            lines.append("; " + " ".join(f"{where}{origin.rule}".split()))
+            lines.append(f"(assert (! {_flat(formula)} :named {name}))")
+        return "\n".join([*lines, "(check-sat)", ""])
+
+    def _formulas(self) -> tuple[list[Any], list[tuple[str, Any]], Any]:
+        from ..expr.z3_bridge import Z3Scope
+
+        scope = Z3Scope()
+        named = [(f"c{n}", scope.formula(need(row))) for n, row in self.stated()]
+        return scope.definitions, named, scope.ctx
+
+
+def _flat(formula: Any) -> str:
+    return " ".join(formula.sexpr().split())
+
+
+def _constants(formulas: Sequence[Any]) -> list[Any]:
+    """The constants in some formulas, in order of their first use."""
+    import z3
+
+    found: dict[str, Any] = {}
+    seen: set[int] = set()
+    for formula in formulas:
+        stack = [formula]
+        while stack:
+            e = stack.pop()
+            if e.get_id() in seen:
+                continue
+            seen.add(e.get_id())
+            if e.num_args() == 0 and e.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+                found.setdefault(e.sexpr(), e)
+            stack.extend(reversed(e.children()))
+    return list(found.values())

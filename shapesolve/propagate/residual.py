@@ -1,0 +1,73 @@
+"""What the facts leave: conditions that are not settled, with the constraints that say so.
+
+The facts and the residue together say exactly what the constraints say; proofs and ambiguities reason over
+the residue, because it is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..expr import Cond, Dim, constant, divides, ge, le
+from ..expr.plain import sized
+from .facts import Causes, Facts
+from .log import Stated, all_rows, need
+
+#: roles that a proof may rest on; what a model merely declares may be wrong
+TRUSTED = ("definition", "requirement", "user", "assumption")
+
+
+class Residue:
+    """Conditions on the symbols that remain, each with the numbers of the constraints behind it."""
+
+    def __init__(self, facts: Facts, constraints: Sequence[Stated] = ()) -> None:
+        self.facts, self.constraints = facts, all_rows(constraints)
+        self._stated: list[Cond] | None = None
+        self.conds: dict[Cond, Causes] = {}
+        for cond, causes in self._known():
+            self.conds.setdefault(cond, causes)
+
+    def _known(self) -> Iterable[tuple[Cond, Causes]]:
+        """Conditions that wait; intervals and divisors, which make conditions disappear from these."""
+        facts = self.facts
+        for cond, causes in facts.pending().items():
+            now = facts.cond(cond)
+            if not now.is_true:
+                yield now, causes if now is cond else causes | facts.why(cond.free)
+        for name, (lo, hi) in sorted(facts.intervals.items()):
+            size, causes = sized(name), facts.causes.get(name, frozenset())
+            if lo is not None and not ge(size, lo).is_true:
+                yield ge(size, lo), causes
+            if hi is not None:
+                yield le(size, hi), causes
+        for base, k in sorted(facts.divisors.items(), key=lambda item: item[0].order):
+            yield divides(constant(k), unsimplified(base, facts)), facts.why(base.free)
+
+    @property
+    def stated(self) -> list[Cond]:
+        """The distinct conditions of all constraints that count, as they were stated."""
+        if self._stated is None:
+            rows = {(row.cond, row.guard): row for _, row in self.constraints.stated() if row.role in TRUSTED}
+            self._stated = list(dict.fromkeys(map(need, rows.values())))
+        return self._stated
+
+    def complete(self, model: Mapping[str, int]) -> dict[str, int]:
+        """A model of symbols that remain, with the symbols that the facts replaced."""
+        full = dict(model)
+        for name, to in self.facts.substitution.items():
+            value = self.facts.dim(to).evaluate(model)
+            if value is not None:
+                full.setdefault(name, value)
+        return full
+
+    def violates(self, model: Mapping[str, int]) -> bool:
+        """Is a constraint broken at these sizes?"""
+        return any(cond.evaluate(model) is False for cond in self.stated)
+
+
+def unsimplified(d: Dim, facts: Facts) -> Dim:
+    """`d` with replaced symbols replaced, and nothing else simplified; as it is where that would divide by 0."""
+    try:
+        return d.subs({n: facts.dim(facts.substitution[n]) for n in d.free if n in facts.substitution})
+    except ZeroDivisionError:
+        return d

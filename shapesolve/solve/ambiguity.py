@@ -1,0 +1,111 @@
+"""Broadcasts that stay open: two sizes that may be equal, or one of them 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ..expr import Cond, Dim, eq
+from ..propagate import budget
+from ..propagate.facts import Facts
+from ..propagate.log import Stated
+from ..propagate.residual import Residue
+from .cones import by_symbol, nearby
+from .engine import Engine
+
+#: two dims that a node broadcasts against each other, the node's label and its operator
+OpenPair = tuple[Dim, Dim, str, str]
+
+
+class Case(NamedTuple):
+    """A way in which an open pair may turn out: condition, resulting size, small sizes as an example."""
+
+    cond: Cond
+    result: Dim
+    example: Mapping[str, int]
+
+    def __str__(self) -> str:
+        return str(self.cond)
+
+
+class Ambiguity(NamedTuple):
+    """A pair that is not settled: what remains possible, where, and the assumption that would settle it."""
+
+    pair: tuple[Dim, Dim]
+    cases: tuple[Case, ...]
+    sites: tuple[str, ...]
+    suggestion: str
+
+    def __str__(self) -> str:
+        a, b = self.pair
+        first, count = self.sites[0], len(self.sites)
+        where = f"at {first}" if count == 1 else f"at {count} nodes (first {first})"
+        options = []
+        for case in self.cases:
+            one = a if case.cond is eq(a, 1) else b
+            options.append("equal" if case.cond is eq(a, b) else f"{one} is 1")
+        return f"broadcast `{a}` against `{b}` is open {where}: {', or '.join(options)}"
+
+
+def find_ambiguities(
+    opens: Iterable[OpenPair],
+    constraints: Sequence[Stated],
+    facts: Facts,
+    symbols: Iterable[str] = (),
+    rlimit: int = budget.RLIMIT,
+    *,
+    strict: bool = False,
+) -> tuple[Ambiguity, ...]:
+    """The open pairs that the constraints do not settle, one per distinct pair, in graph order.
+
+    A size against a constant gives the constant either way; it is listed only when `strict`.
+    """
+    residue, engine = Residue(facts, constraints), Engine(rlimit)
+    pairs: dict[frozenset[Dim], tuple[Dim, Dim]] = {}
+    sites: dict[frozenset[Dim], dict[str, None]] = {}
+    seen: dict[tuple[Dim, Dim], frozenset[Dim] | None] = {}
+    for first, second, node, _ in opens:
+        known = (first, second)
+        if known not in seen:
+            a, b = facts.dim(first), facts.dim(second)
+            seen[known] = key = None if _is_settled(a, b, strict) else frozenset((a, b))
+            if key is not None:
+                pairs.setdefault(key, (a, b))
+        key = seen[known]
+        if key is not None:
+            sites.setdefault(key, {})[node] = None
+    found = []
+    links = by_symbol(residue.conds)
+    for key, (a, b) in pairs.items():
+        cases = _possible_cases(a, b, residue, links, engine)
+        if len(cases) > 1:
+            found.append(Ambiguity((a, b), tuple(cases), tuple(sites[key]), str(_suggested(cases, a, b))))
+    return tuple(found)
+
+
+def _is_settled(a: Dim, b: Dim, strict: bool) -> bool:
+    if a is b or a.value == 1 or b.value == 1:
+        return True
+    return (a.value is not None or b.value is not None) and not strict
+
+
+def _possible_cases(
+    a: Dim, b: Dim, residue: Residue, links: Mapping[str, Sequence[Cond]], engine: Engine
+) -> list[Case]:
+    """The cases that the constraints leave; one that is not excluded stays."""
+    cases = []
+    near = nearby(a.free | b.free, links)
+    for cond, result in ((eq(a, b), a), (eq(a, 1), b), (eq(b, 1), a)):
+        if residue.facts.cond(cond).is_false:
+            continue
+        different = () if cond is eq(a, b) else (~eq(a, b),)
+        answer = engine.satisfiable([*near, cond, *different], cheap=True)
+        if not answer.unsat:
+            example = {} if answer.model is None else residue.complete(answer.model)
+            cases.append(Case(cond, result, {} if residue.violates(example) else example))
+    return cases
+
+
+def _suggested(cases: Sequence[Case], a: Dim, b: Dim) -> Cond:
+    """The assumption to propose: equal sizes where that is possible."""
+    return next((c.cond for c in cases if c.cond is eq(a, b)), cases[0].cond)

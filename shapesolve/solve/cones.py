@@ -1,0 +1,98 @@
+"""Which conditions have to do with each other: cones of symbols, components, legality of broadcasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import Any
+
+from ..expr import Cond, Dim, any_of, eq
+from ..expr.traverse import atoms_of
+from ..propagate import budget
+
+
+def by_symbol(conds: Iterable[Cond]) -> dict[str, list[Cond]]:
+    """The conditions about each symbol."""
+    found: dict[str, list[Cond]] = {}
+    for c in dict.fromkeys(conds):
+        for name in sorted(c.free):
+            found.setdefault(name, []).append(c)
+    return found
+
+
+def cone(names: Iterable[str], conds: Iterable[Cond]) -> list[Cond]:
+    """Those of `conds` that are connected to the symbols `names`, directly or through others."""
+    return reached(names, by_symbol(conds))
+
+
+def reached(names: Iterable[str], links: Mapping[str, Sequence[Cond]]) -> list[Cond]:
+    """The `cone` of the symbols in conditions that are sorted by symbol already (see `by_symbol`)."""
+    found: dict[Cond, None] = {}
+    seen = set(names)
+    stack = list(seen)
+    while stack:
+        for c in links.get(stack.pop(), ()):
+            if c not in found:
+                found[c] = None
+                stack += sorted(c.free - seen)
+                seen |= c.free
+    return sorted(found, key=order_of)
+
+
+def nearby(
+    names: Iterable[str], links: Mapping[str, Sequence[Cond]], most: int = budget.MAX_NEAR
+) -> list[Cond]:
+    """The part of the `cone` that is fewest steps away, up to about `most` conditions; `links`: see `by_symbol`.
+
+    All that the first step meets count as near; of very many, those that say the most about `names`.
+    """
+    first = edge = set(names)
+    met = set(edge)
+    found: dict[Cond, None] = {}
+    while edge and len(found) < most:
+        close = (c for name in sorted(edge) for c in links.get(name, ())[: 4 * budget.MAX_MET])
+        step = {c: None for c in close if c not in found}
+        if found and len(found) + len(step) > most:
+            break
+        if len(step) > budget.MAX_MET:
+            ranked = sorted(step, key=lambda c: (len(c.free - first), c.order))
+            step = dict.fromkeys(ranked[: budget.MAX_MET])
+        found.update(step)
+        edge = set().union(*(c.free for c in step)) - met
+        met |= edge
+    return sorted(found, key=order_of)
+
+
+def components(conds: Iterable[Cond]) -> list[list[Cond]]:
+    """The groups of `conds` that share no symbols, each in canonical order."""
+    left = dict.fromkeys(sorted((c for c in conds if not c.is_true), key=order_of))
+    groups = []
+    while left:
+        first = next(iter(left))
+        group = [c for c in cone(first.free, left) if c in left] or [first]
+        for c in group:
+            del left[c]
+        groups.append(group)
+    return groups
+
+
+def broadcast_pairs(conds: Iterable[Cond]) -> int:
+    """How many pairs of sizes the broadcasts in `conds` compare."""
+    return sum(len(a.args) * (len(a.args) - 1) // 2 for a in atoms_of(*conds) if a.kind == "broadcast")
+
+
+def legal_broadcasts(conds: Iterable[Cond]) -> list[Cond]:
+    """What makes the broadcasts in `conds` legal; a size `broadcast(a, b)` means nothing elsewhere."""
+    pairs = [p for a in atoms_of(*conds) if a.kind == "broadcast" for p in combinations(a.args, 2)]
+    return [_legal(a, b) for a, b in dict.fromkeys(pairs)]
+
+
+@lru_cache(maxsize=4096)  # every question about the same sizes asks it again
+def _legal(a: Dim, b: Dim) -> Cond:
+    return any_of((eq(a, b), eq(a, 1), eq(b, 1)))
+
+
+def order_of(c: Cond) -> Any:
+    """A sort key, the same in every process."""
+    return c.order

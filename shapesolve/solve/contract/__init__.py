@@ -1,0 +1,1 @@
+"""The contract: what input sizes must satisfy for the model to run."""

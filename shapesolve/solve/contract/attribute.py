@@ -1,0 +1,93 @@
+"""Which requirements a contract term stands for: those that break where only that term is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...expr import Cond
+from ...expr.closures import Compiler, Test
+from ...propagate import budget
+from ..cones import by_symbol, reached
+from ..search import Contradiction, Model, find_model
+
+_POINTS = 24
+_ELSEWHERE = 2  # the size of symbols that no condition is about
+_NEAR = (1, -1, 2, -2, 3, 5, 7, 8, 16, 32)
+
+
+def needed_by(
+    terms: Sequence[Cond], needs: Mapping[Cond, int], given: Sequence[Cond], granted: Mapping[str, Cond]
+) -> dict[Cond, set[int]]:
+    """For each term, the numbers of the requirements that fail at some size that breaks this term alone.
+
+    Terms for which no such size was found are absent: their causes must do. So are the last of very many terms.
+    """
+    compiler = Compiler()
+    links, nodes = by_symbol((*terms, *given)), by_symbol(needs)
+    position = {c: i for i, c in enumerate((*terms, *given))}
+    tests: dict[Cond, Test] = {}
+    found: dict[Cond, set[int]] = {}
+    work = 0
+    for term in terms:
+        asked = {c: None for name in sorted(term.free) for c in nodes.get(name, ())}
+        beside = set().union(*(c.free for c in asked))
+        around = reached(term.free | beside, links)
+        names = beside.union(*(c.free for c in around))
+        others = sorted((c for c in around if c is not term), key=position.__getitem__)
+        others += [c for n, c in granted.items() if n in names]
+        work += sum(c.size for c in others)
+        if work > budget.MAX_WITNESS_WORK:
+            break
+        for c in asked:
+            if c not in tests:
+                tests[c] = compiler.test(c)
+        near = [(tests[c], needs[c]) for c in asked]
+        hit: set[int] = set()
+        for found_point in _points(term, others):
+            point = {**dict.fromkeys(beside, _ELSEWHERE), **found_point}
+            for test, n in near:
+                try:
+                    if n not in hit and not test(point):
+                        hit.add(n)
+                except (KeyError, ZeroDivisionError):
+                    continue
+        if hit:
+            found[term] = hit
+    return found
+
+
+def _points(term: Cond, others: Sequence[Cond]) -> Iterator[Model]:
+    """Sizes that break `term` and nothing else: a small one, and variations of it."""
+    try:
+        base = find_model([~term, *others])
+        good = find_model([term, *others])
+    except Contradiction:
+        return
+    compiler = Compiler()
+    broken = compiler.test(~term)
+    tests = [compiler.test(c) for c in others]
+    given = 0
+    seen: set[tuple[tuple[str, int], ...]] = set()
+    for start in (base, good):
+        for trial in _variations(start, term) if start is not None else ():
+            key = tuple(sorted(trial.items()))
+            if key in seen:
+                continue
+            seen.add(key)
+            try:
+                if broken(trial) and all(t(trial) for t in tests):
+                    yield trial
+                    given += 1
+            except (KeyError, ZeroDivisionError):
+                continue
+            if given >= _POINTS:
+                return
+
+
+def _variations(start: Model, term: Cond) -> Iterator[Model]:
+    yield start
+    for name in sorted(term.free):
+        value = start.get(name, 1)
+        for size in (*range(1, 20), *(value + d for d in _NEAR), value * 2, 100, 1000, 5000):
+            if size >= 0:
+                yield {**start, name: size}

@@ -1,0 +1,407 @@
+"""Building the contract: requirements projected onto input symbols, made plain, and freed of what follows
+from the rest.
+
+The facts do most of the work: requirements are learned anew by facts that know that inputs are not empty;
+what these then know of the input symbols, and the conditions that they could not use, say together what all
+requirements say. The rest is guess and verify (`invert`), and the removal of terms that others imply. Every
+step is proved equivalent, or not made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import product
+
+from ...expr import Cond, all_of, any_of, constant, divides, eq, ge, symbol
+from ...expr.cond import has_value
+from ...expr.plain import (
+    KINDS,
+    bounds_on,
+    factors_paired,
+    is_plain,
+    is_plain_group,
+    kind_of,
+    sized,
+    tightest,
+)
+from ...expr.traverse import atoms_of
+from ...propagate import budget
+from ...propagate.constraint import Role
+from ...propagate.facts import Causes, Facts, is_generated
+from ...propagate.log import ConstraintSet, Stated, all_rows, need
+from ...propagate.residual import unsimplified
+from ..cones import by_symbol, cone, nearby, reached
+from ..engine import Engine
+from ..inverse import separate
+from .attribute import needed_by
+from .contract import Contract, Term, Terms, text_of
+from .simplify import stripped, with_chains
+
+
+def find_contract(
+    constraints: Sequence[Stated],
+    facts: Facts,
+    symbols: Iterable[str],
+    rlimit: int = budget.RLIMIT,
+    usual: Mapping[Cond, str] | None = None,
+) -> Contract:
+    """The contract of a model with these input symbols (in the order in which they are met).
+
+    `facts` have learned the constraints; they tell what holds for empty inputs too. `usual` are conditions that
+    inputs of usual sizes satisfy, in words: a contract that is hard to read is stated for such inputs, when it reads
+    better then, and names that as an assumption.
+    """
+    rows, names = all_rows(constraints), list(symbols)
+    exact = _Builder(rows, facts, names, Engine(rlimit)).build()
+    if not usual or not _unreadable(exact):
+        return exact
+    plainer = _Builder(rows, facts, names, Engine(rlimit), usual).build()
+    return plainer if not plainer.impossible and _unreadable(plainer) < _unreadable(exact) else exact
+
+
+def _unreadable(contract: Contract) -> int:
+    """How much of a contract a person cannot take in at once."""
+    return sum(t.cond.size for t in (*contract.terms, *contract.internal) if not is_plain(t.cond))
+
+
+class _Builder:
+    def __init__(
+        self,
+        constraints: ConstraintSet,
+        facts: Facts,
+        inputs: Sequence[str],
+        engine: Engine,
+        usual: Mapping[Cond, str] | None = None,
+    ) -> None:
+        self.facts = facts
+        self.usual = dict(usual or {})
+        self.constraints, self.inputs, self.engine = constraints, list(dict.fromkeys(inputs)), engine
+        self.known = set(self.inputs)
+        self.position = {n: i for i, n in enumerate(self.inputs)}
+        self.stated: dict[Cond, list[int]] = {}
+        self.declared: dict[Cond, list[int]] = {}
+        rows: dict[tuple[Cond, Cond, bool], list[int]] = {}
+        for number, row in constraints.stated():
+            rows.setdefault((row.cond, row.guard, row.role == "declared"), []).append(number)
+        for (_, _, declared), numbers in rows.items():
+            cond = need(constraints.rows[numbers[0]])
+            named = declared and self._is_name(cond)
+            (self.declared if declared and not named else self.stated).setdefault(cond, []).extend(numbers)
+        self._needs = by_symbol((*self.stated, *self.usual))
+        self.granted: dict[str, Cond] = {}
+        self._merged: list[Causes] = []
+        self._stated_apart: set[str] = set()
+        self._precision = budget.MAX_ASSUMPTION_QUERIES
+
+    def _is_name(self, cond: Cond) -> bool:
+        """Does a declaration only give the author's name to a size that we had invented a name for?"""
+        return (
+            cond.kind == "==" and len(cond.free) == 2
+            and sum(map(is_generated, cond.free)) == 1 and self.known.isdisjoint(cond.free)
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ the whole
+
+    def build(self) -> Contract:
+        facts = self._learned(nonempty=True) or self._learned(nonempty=False)
+        if facts is None:
+            return Contract(Terms(), impossible=True)
+        raw = tightest(self._projected(self._raw(facts)))
+        internal = {c: causes for c, causes in raw.items() if not self.known.issuperset(c.free)}
+        internal = {c: causes for c, causes in internal.items() if self._roles(causes) - {"definition"}}
+        own = {c: causes for c, causes in raw.items() if c not in internal and self.known.issuperset(c.free)}
+        said = self._said()
+        given = {c: causes for c, causes in own.items() if said.cond(c).is_true}
+        plain = self._made_plain({c: causes for c, causes in own.items() if c not in given}, given)
+        plain = self._irredundant(plain, given)
+        self._restore_nonempty(plain, given)
+        declared = {facts.cond(c): frozenset(ns) for c, ns in self.declared.items()}
+        return Contract(
+            self._terms(plain, given),
+            self._terms(internal, {}, exact=False),
+            self._terms(given, {}, exact=False),
+            self._terms({c: ns for c, ns in declared.items() if not c.is_true}, {}, exact=False),
+        )
+
+    def _learned(self, *, nonempty: bool) -> Facts | None:
+        """Facts that know all requirements; None when these contradict each other."""
+        facts = Facts()
+        self.granted = {}
+        self._merged = []
+        for i, name in enumerate(self.inputs):
+            facts.introduce(name)
+            if nonempty and not name.startswith("_v"):
+                self.granted[name] = ge(symbol(name), 1)
+                facts.assume(self.granted[name], -1 - i)
+        for i, cond in enumerate(self.usual):
+            if not facts.assume(cond, -1 - len(self.inputs) - i):
+                return None
+        for cond in self.stated:
+            for name in sorted(cond.free - self.known):
+                facts.introduce(name)
+        for cond, numbers in self.stated.items():
+            now, used = stripped(facts.cond(cond), facts)
+            cause = numbers[0]
+            if used or now is not cond:  # what made it simpler is a cause as well
+                self._merged.append(frozenset((cause,)) | used | facts.why(cond.free))
+                cause = len(self.constraints.rows) + len(self._merged) - 1
+            if not facts.assume(now, cause):
+                return None
+        return facts
+
+    def _said(self) -> Facts:
+        """What the user and our assumptions say by themselves."""
+        facts = Facts()
+        for cond, numbers in self.stated.items():
+            if any(self.constraints.rows[n].role in ("user", "assumption") for n in numbers):
+                facts.assume(cond, numbers[0])
+        return facts
+
+    def _raw(self, facts: Facts) -> dict[Cond, Causes]:
+        """What the facts know of input symbols, as conditions with causes."""
+        found: dict[Cond, Causes] = {}
+
+        def add(cond: Cond, causes: Causes) -> None:
+            causes = self._numbers(causes)
+            if not cond.is_true and any(n >= 0 or n < -len(self.inputs) for n in causes):
+                found[cond] = found.get(cond, frozenset()) | causes
+
+        for name in (*self.inputs, *sorted(facts.substitution.keys() - self.known)):
+            if name in facts.substitution:
+                add(eq(sized(name), unsimplified(sized(name), facts)), facts.why((name,)))
+        for name, (lo, hi) in sorted(facts.intervals.items()):
+            size, causes = sized(name), facts.causes.get(name, frozenset())
+            if lo is not None and not (lo == 1 and name in self.granted):
+                add(ge(size, lo), causes)
+            if hi is not None:
+                add(ge(constant(hi) - size, 0), causes)
+        for base, k in sorted(facts.divisors.items(), key=lambda item: item[0].order):
+            add(divides(constant(k), unsimplified(base, facts)), facts.why(base.free))
+        for cond, causes in facts.pending().items():
+            now = facts.cond(cond)
+            add(now, causes if now is cond else causes | facts.why(cond.free))
+        return found
+
+    def _projected(self, raw: dict[Cond, Causes]) -> dict[Cond, Causes]:
+        """With what follows for input symbols from bounds of others: ``7 <= n <= N`` needs ``N >= 7``."""
+        done = dict(raw)
+        names = sorted(set().union(*(c.free for c in raw)) - self.known) if raw else []
+        for name in names[: budget.MAX_ELIMINATED]:
+            lows, highs = bounds_on(sized(name), done)
+            for (low, low_causes), (high, high_causes) in list(product(lows, highs))[: budget.MAX_ELIMINATED]:
+                cond = ge(high, low)
+                if not cond.is_true and cond not in done and low_causes | high_causes:
+                    done[cond] = low_causes | high_causes
+        return done
+
+    def _numbers(self, causes: Iterable[int]) -> Causes:
+        """Causes as constraint numbers (negative ones: the non-emptiness of an input)."""
+        first = len(self.constraints.rows)
+        out: set[int] = set()
+        stack = list(causes)
+        while stack:
+            n = stack.pop()
+            if n >= first:
+                stack.extend(self._merged[n - first])
+            else:
+                out.add(n)
+        return frozenset(out)
+
+    def _roles(self, causes: Causes) -> set[Role]:
+        return {self.constraints.rows[n].role for n in causes if n >= 0}
+
+    # ------------------------------------------------------------------ plain forms
+
+    def _made_plain(self, conds: Mapping[Cond, Causes], given: Mapping[Cond, Causes]) -> dict[Cond, Causes]:
+        """Conditions that are hard to read replaced by ranges and remainders, where these say the same."""
+        done = dict(conds)
+        for c in conds:
+            self._pair(done, c, given)
+        by_symbol: dict[str, list[Cond]] = {}
+        for c in done:
+            if len(c.free) == 1:
+                by_symbol.setdefault(next(iter(c.free)), []).append(c)
+        for _, group in sorted(by_symbol.items()):
+            if not is_plain_group(group):
+                self._replace(done, group)
+        for group in self._groups(done):
+            if any(not is_plain(c) for c in group) and 1 < len(set().union(*(c.free for c in group))) <= 4:
+                self._replace(done, group)
+        return done
+
+    def _pair(self, conds: dict[Cond, Causes], cond: Cond, given: Iterable[Cond]) -> None:
+        """An equality of products replaced by equalities of their factors, where these say the same."""
+        found = factors_paired(cond)
+        if found is None:
+            return
+        pairs, needs = found
+        others = [*(c for c in conds if c is not cond), *given]
+        causes = conds[cond]
+        for c in needs:
+            if not self.engine.entails(c, others, cheap=True).proved:
+                if not self.engine.entails(c, [*others, *self._granted_for([c])], cheap=True).proved:
+                    return
+                causes = causes | {-1 - self.position[n] for n in c.free if n in self.granted}
+        del conds[cond]
+        for c in pairs:
+            if not c.is_true:
+                conds[c] = conds.get(c, frozenset()) | causes
+
+    def _replace(self, conds: dict[Cond, Causes], group: Sequence[Cond]) -> None:
+        plain = separate(group, self.granted, self.engine)
+        if plain is None or set(plain) == set(group):
+            return
+        used = frozenset[int]().union(*(conds.pop(c) for c in group))
+        if not self._same(plain, group):
+            used |= self._nonempty(*group)
+        for cond in plain:
+            for part in cond.args if cond.kind == "and" else (cond,):
+                if not part.is_true:
+                    conds[part] = used
+
+    def _same(self, some: Sequence[Cond], others: Sequence[Cond]) -> bool:
+        """Do two lists of conditions provably say the same, also for empty inputs?"""
+        names = set().union(*(c.free for c in (*some, *others)))
+        if len(names) == 1:
+            same = self.engine.equivalent(some, others, names.pop(), 0)
+            if same is not None:
+                return same
+        return self.engine.entails(all_of(some), others, cheap=True).proved and all(
+            self.engine.entails(c, some, cheap=True).proved for c in others
+        )
+
+    def _groups(self, conds: Iterable[Cond]) -> list[list[Cond]]:
+        left = dict.fromkeys(conds)
+        groups = []
+        while left:
+            first = next(iter(left))
+            group = cone(first.free, left) or [first]
+            for c in group:
+                left.pop(c, None)
+            groups.append(group)
+        return groups
+
+    # ------------------------------------------------------------------ redundancy
+
+    def _irredundant(self, conds: dict[Cond, Causes], given: Mapping[Cond, Causes]) -> dict[Cond, Causes]:
+        """Without the conditions that the others imply, the complex ones tried first."""
+        done = dict(conds)
+        for cond in sorted(conds, key=lambda c: c.order, reverse=True)[: budget.MAX_REDUNDANCY]:
+            near = [c for c in (*done, *given) if c is not cond and not c.free.isdisjoint(cond.free)]
+            if (not near and is_plain(cond)) or not has_value(cond) or _is_legality(cond, near):
+                continue
+            others = [*(c for c in done if c is not cond), *given, *self._granted_for([*done, *given])]
+            if self.engine.entails(cond, others, cheap=True).proved:
+                del done[cond]
+            elif cond.kind == "or":
+                self._drop_impossible(done, cond, others)
+        return done
+
+    def _drop_impossible(self, conds: dict[Cond, Causes], cond: Cond, others: Sequence[Cond]) -> None:
+        """An alternative without the members that the other conditions exclude."""
+        close = nearby(cond.free, by_symbol(others), budget.MAX_CHEAP)
+        left = [c for c in cond.args if not self.engine.satisfiable([*close, c], cheap=True).unsat]
+        if left and len(left) < len(cond.args):
+            causes = conds.pop(cond)
+            used = self._nonempty(cond, *close)
+            fewer = any_of(left)
+            for part in fewer.args if fewer.kind == "and" else (fewer,):
+                conds[part] = conds.get(part, frozenset()) | causes | used
+
+    def _nonempty(self, *conds: Cond) -> Causes:
+        """As causes, that the inputs in `conds` are not empty."""
+        names = frozenset[str]().union(*(c.free for c in conds))
+        return frozenset(-1 - self.position[n] for n in names if n in self.granted)
+
+    def _granted_for(self, conds: Iterable[Cond]) -> list[Cond]:
+        names = set().union(*(c.free for c in conds)) if conds else set()
+        return [self.granted[n] for n in sorted(names) if n in self.granted]
+
+    def _restore_nonempty(self, conds: dict[Cond, Causes], given: Iterable[Cond]) -> None:
+        """``batch >= 1`` where a node needs it and no other term implies it: the assumption had hidden it."""
+        for cond in self.granted.values():
+            numbers = self.stated.get(cond)
+            if numbers and not self.engine.entails(cond, [*conds, *given], cheap=True).proved:
+                conds[cond] = frozenset(numbers)
+
+    # ------------------------------------------------------------------ terms
+
+    def _terms(
+        self, conds: Mapping[Cond, Causes], given: Mapping[Cond, Causes], *, exact: bool = True
+    ) -> Terms:
+        terms = []
+        conds = with_chains(conds)
+        witnesses = (
+            needed_by(list(conds), self._stated_needs(), [*given, *self.usual], self.granted) if exact else {}
+        )
+        for cond, causes in sorted(conds.items(), key=lambda item: not _excludes_empty(item[0])):
+            numbers = witnesses.get(cond) or {n for n in causes if n >= 0}
+            term = self._term(cond, self._repeats(numbers), causes)
+            if exact and not term.assumptions and _excludes_empty(cond):
+                self._stated_apart.update(cond.free)
+            terms.append(term)
+        terms.sort(
+            key=lambda t: (KINDS.index(t.kind), [self.position.get(s, -1) for s in t.symbols], t.cond.order)
+        )
+        return Terms(terms)
+
+    def _stated_needs(self) -> dict[Cond, int]:
+        return {
+            c: ns[0]
+            for c, ns in self.stated.items()
+            if any(self.constraints.rows[n].role == "requirement" for n in ns)
+        }
+
+    def _repeats(self, numbers: Collection[int]) -> tuple[int, ...]:
+        """With all constraints that state the same conditions."""
+        found: set[int] = set()
+        for same in (*self.stated.values(), *self.declared.values()):
+            if any(n in numbers for n in same):
+                found.update(same)
+        return tuple(sorted(found))
+
+    def _term(self, cond: Cond, numbers: tuple[int, ...], causes: Causes) -> Term:
+        symbols = tuple(sorted(cond.free, key=lambda n: (self.position.get(n, len(self.position)), n)))
+        granted = [-1 - n for n in sorted(causes, reverse=True) if n < 0]
+        usual = dict.fromkeys(
+            list(self.usual.values())[i - len(self.inputs)] for i in granted if i >= len(self.inputs)
+        )
+        names = [self.inputs[i] for i in granted if i < len(self.inputs)]
+        used = self._used([n for n in names if n not in self._stated_apart], cond)
+        assumed = (*(f"{name} >= 1" for name in used), *usual)
+        return Term(cond, kind_of(cond), text_of(cond), symbols, numbers, assumed, self.constraints)
+
+    def _used(self, names: list[str], cond: Cond) -> list[str]:
+        """Those inputs (of `names`) whose non-emptiness a term really rests on, as far as that is cheap to
+        tell.
+        """
+        if not names or self.facts.cond(cond).is_true:
+            return []
+        if self._precision <= 0:
+            return names
+        needs = reached(cond.free, self._needs)
+        if len(needs) > budget.MAX_CORE_DELETION:
+            return names
+        price = 1 + sum(c.size for c in needs) // budget.LARGE_NEEDS
+        if len(names) > 1:  # often it rests on none
+            self._precision -= price
+            if self.engine.entails(cond, [*needs, *self.usual], cheap=True).proved:
+                return []
+        for name in list(names):
+            if self._precision <= 0:
+                break
+            self._precision -= price
+            fewer = [*(self.granted[n] for n in names if n != name), *self.usual]
+            if self.engine.entails(cond, [*needs, *fewer], cheap=True).proved:
+                names = [n for n in names if n != name]
+        return names
+
+
+def _excludes_empty(cond: Cond) -> bool:
+    """Does it say of one size that it is not 0? Then no other term needs to name that as an assumption."""
+    return len(cond.free) == 1 and cond.evaluate(dict.fromkeys(cond.free, 0)) is False
+
+
+def _is_legality(cond: Cond, others: Sequence[Cond]) -> bool:
+    """Does it make a broadcast in the other terms legal? They mean nothing without it."""
+    return cond.kind == "or" and any(a.kind == "broadcast" for a in atoms_of(*others))

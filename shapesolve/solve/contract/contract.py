@@ -1,0 +1,195 @@
+"""`Contract`: what a caller must satisfy for the model to run, term by term."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+from ...expr import Cond
+from ...expr.plain import Kind, sides_of
+from ...propagate.constraint import Constraint, Role
+from ...propagate.log import ConstraintSet
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One condition on input sizes, with everything that needs it.
+
+    `assumptions` are the non-emptiness assumptions under which it is stated in this form (``batch >= 1``).
+    """
+
+    cond: Cond
+    kind: Kind
+    text: str
+    symbols: tuple[str, ...]
+    numbers: tuple[int, ...]
+    assumptions: tuple[str, ...] = ()
+    source: ConstraintSet | None = field(default=None, repr=False)
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The constraints that it comes from, in graph order."""
+        return () if self.source is None else tuple(self.source.numbered(n) for n in self.numbers)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Labels of the nodes that need it, in graph order."""
+        found = (c.origin.node for c in self.constraints if c.role == "requirement")
+        return tuple(dict.fromkeys(n for n in found if n))
+
+    def roles(self) -> set[Role]:
+        """The roles of its constraints."""
+        return {c.role for c in self.constraints}
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: condition, symbols, nodes, assumptions."""
+        return {
+            "condition": self.text,
+            "kind": self.kind,
+            "symbols": list(self.symbols),
+            "nodes": list(self.nodes),
+            "assuming": list(self.assumptions),
+        }
+
+
+class Terms(tuple[Term, ...]):
+    """Some terms of a contract."""
+
+    __slots__ = ()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Labels of the nodes that need any of them."""
+        return tuple(dict.fromkeys(n for t in self for n in t.nodes))
+
+    @property
+    def cond(self) -> tuple[Cond, ...]:
+        """Their conditions."""
+        return tuple(t.cond for t in self)
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self))
+
+    def __repr__(self) -> str:
+        return f"Terms({self})"
+
+
+_NO_TERMS = Terms()
+
+
+@dataclass(frozen=True, eq=False)
+class Contract(Sequence[Term]):
+    """The irredundant conditions on input symbols under which a model runs, for non-empty inputs.
+
+    Where `assumptions` name it, terms are stated for inputs of usual sizes ("every pooling window fits its input").
+
+    Kept apart: `internal` conditions on data (they cannot be checked from input sizes), `assumed` ones that
+    the user gave, `declared` ones that the model states about itself and that nothing needs. `impossible`: no
+    sizes satisfy the requirements.
+    """
+
+    terms: Terms
+    internal: Terms = _NO_TERMS
+    assumed: Terms = _NO_TERMS
+    declared: Terms = _NO_TERMS
+    impossible: bool = False
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    @overload
+    def __getitem__(self, index: int) -> Term: ...
+    @overload
+    def __getitem__(self, index: slice) -> Terms: ...
+    @overload
+    def __getitem__(self, index: str) -> Terms: ...
+    def __getitem__(self, index: int | slice | str) -> Term | Terms:
+        """By position, or all terms on a symbol by its name."""
+        if isinstance(index, str):
+            return Terms(t for t in self.terms if index in t.symbols)
+        found = self.terms[index]
+        return found if isinstance(found, Term) else Terms(found)
+
+    def __iter__(self) -> Iterator[Term]:
+        return iter(self.terms)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The assumptions that terms rest on: inputs that are not empty, sizes that are usual."""
+        return tuple(dict.fromkeys(a for t in self.terms for a in t.assumptions))
+
+    @property
+    def premise(self) -> str:
+        """What its assumptions say, in words: ``for non-empty inputs``."""
+        sizes = {f"{s} >= 1" for s in (*self.symbols, *(a.partition(" ")[0] for a in self.assumptions))}
+        usual = [a for a in self.assumptions if a not in sizes]
+        told = [f"when {text}" for text in usual]
+        if len(usual) < len(self.assumptions):
+            told.insert(0, "for non-empty inputs")
+        return ", ".join(told) or "for all inputs"
+
+    @property
+    def nothing(self) -> str:
+        """What it means that there is no term, in words."""
+        if self.assumed:
+            return f"none beyond what is assumed: {self.assumed}"
+        return "none: every input size runs, as far as the rules know"
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols that terms speak of."""
+        return tuple(dict.fromkeys(s for t in self.terms for s in t.symbols))
+
+    def holds(self, sizes: Mapping[str, int]) -> bool | None:
+        """Do all terms hold at these sizes? None when that depends on a symbol without a size."""
+        truths = [t.cond.evaluate(sizes) for t in self.terms]
+        return False if False in truths or self.impossible else None if None in truths else True
+
+    def __str__(self) -> str:
+        if self.impossible:
+            return "no input sizes"
+        return str(self.terms) if self.terms else self.nothing
+
+    def __repr__(self) -> str:
+        return f"Contract({self})"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, in a stable order."""
+        data: dict[str, Any] = {
+            "terms": [t.to_json() for t in self.terms],
+            "assuming": list(self.assumptions),
+            "impossible": self.impossible,
+        }
+        for name in ("internal", "assumed", "declared"):
+            part: Terms = getattr(self, name)
+            if part:
+                data[name] = [t.to_json() for t in part]
+        return data
+
+    def to_python(self, name: str = "check_sizes") -> str:
+        """Source of a Python function that returns the texts of the terms that sizes (by keyword) break."""
+        from ..export import python_source
+
+        return python_source(self, name)
+
+    def to_smtlib(self) -> str:
+        """SMT-LIB 2 text: one named assertion per term."""
+        from ..export import smtlib_source
+
+        return smtlib_source(self)
+
+
+def text_of(cond: Cond) -> str:
+    """The condition as a person writes it: ranges as chains."""
+    if cond.kind == "and" and len(cond.args) == 2 and all(c.kind == ">=" for c in cond.args):
+        a, b = (c.args[0] for c in cond.args)
+        if (a + b).value is not None:
+            low, high = (a, b) if a.terms and a.terms[0][1] > 0 else (b, a)
+            middle = sides_of(low)[0]
+            if not any(c < 0 for _, c in low.terms) and low.const <= 0 and high.const >= 0:
+                return f"{-low.const} <= {middle - max(low.const, 0)} <= {high.const}"
+    return str(cond)

@@ -1,0 +1,358 @@
+"""The one module that knows Z3's options. It turns questions about conditions into verdicts.
+
+Each query runs in a fresh private context over nothing but the conditions connected to it, in canonical
+order, under a resource limit: a verdict depends on the question alone. What Z3 cannot answer is an `unknown`,
+never a guess, and a model is believed only after evaluation. Without need Z3 is not even imported: `search`
+answers the easy questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..expr import FALSE, Cond, Dim, constant, ge
+from ..propagate import budget
+from ..propagate.residual import Residue
+from .cases import decide
+from .cones import (
+    broadcast_pairs,
+    by_symbol,
+    components,
+    cone,
+    legal_broadcasts,
+    nearby,
+    order_of,
+)
+from .periods import Regular
+from .search import Contradiction, Model, Search, satisfies, shrink
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Answer to "does it follow?": proved, refuted by `model`, or unknown for `reason`."""
+
+    kind: Literal["proved", "refuted", "unknown"]
+    model: Model | None = None
+    reason: str = ""
+
+    @property
+    def proved(self) -> bool:
+        """Does it follow?"""
+        return self.kind == "proved"
+
+    @property
+    def refuted(self) -> bool:
+        """Is there a counterexample?"""
+        return self.kind == "refuted"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer to "can these hold together?": yes with a model, no, or unknown for `reason`."""
+
+    kind: Literal["sat", "unsat", "unknown"]
+    model: Model | None = None
+    reason: str = ""
+
+    @property
+    def sat(self) -> bool:
+        """Is there a model?"""
+        return self.kind == "sat"
+
+    @property
+    def unsat(self) -> bool:
+        """Is there provably none?"""
+        return self.kind == "unsat"
+
+
+_UNSAT = Answer("unsat")
+
+
+class Engine:
+    """Decides conditions. `rlimit` is Z3's budget per query; with ``shortcuts=False`` Z3 alone answers."""
+
+    def __init__(self, rlimit: int = budget.RLIMIT, *, shortcuts: bool = True) -> None:
+        self.rlimit, self.shortcuts = rlimit, shortcuts
+        self.queries = 0
+        self._failures = 0
+        self._work = 0  # relations in cheap questions so far
+        self._memo: dict[tuple[Cond, ...], Answer] = {}
+        self._regular = Regular()
+        #: what the facts leave of questions that were answered with no
+        self._refuted: set[frozenset[Cond]] = set()
+        self._cores: dict[tuple[Cond, ...], tuple[int, ...] | None] = {}
+
+    # ------------------------------------------------------------------ questions
+
+    def entails(self, goal: Cond, given: Iterable[Cond] = (), *, cheap: bool = False) -> Verdict:
+        """Does `goal` hold wherever all of `given` hold (and it has a value)?"""
+        if goal.is_true:
+            return Verdict("proved")
+        negated = ~goal
+        linked = cone(negated.free, given)
+        partly = cheap and len(linked) > budget.MAX_CHEAP
+        if partly:
+            linked = nearby(negated.free, by_symbol(linked))
+        answer = self._component([negated, *linked], cheap)
+        if answer.unsat:
+            return Verdict("proved")
+        if answer.sat and not partly:
+            return Verdict("refuted", answer.model)
+        return Verdict("unknown", reason=answer.reason or "only the nearest conditions were considered")
+
+    def satisfiable(self, conds: Iterable[Cond], *, cheap: bool = False) -> Answer:
+        """Can all `conds` hold together? A model binds every symbol in them."""
+        model: Model = {}
+        unknown: Answer | None = None
+        for group in components(conds):
+            answer = self._component(group, cheap)
+            if answer.unsat:
+                return answer
+            if answer.sat:
+                model.update(answer.model or {})
+            else:
+                unknown = unknown or answer
+        return unknown or Answer("sat", model)
+
+    def core(self, conds: Sequence[Cond]) -> tuple[int, ...] | None:
+        """Indices of a minimal set of `conds` that cannot hold together; None when no contradiction is
+        proved.
+
+        Minimal as far as the budget goes: without any one of them there is a model, or Z3 does not know.
+        """
+        key = tuple(conds)
+        if key not in self._cores:
+            self._cores[key] = self._core(key)
+        return self._cores[key]
+
+    def model(self, conds: Sequence[Cond]) -> Model | None:
+        """Small sizes at which all `conds` hold, or None when there are none (or none were found)."""
+        return self.satisfiable(conds).model
+
+    def bounds(self, dim: Dim, given: Sequence[Cond]) -> tuple[int | None, int | None]:
+        """Proved bounds of `dim` where `given` hold, as tight as Z3 finds them (None: no bound is known)."""
+        lo, hi = dim.bounds()
+        low, high = self._extremum(dim, given), self._extremum(-dim, given)
+        if low is not None and (lo is None or low > lo):
+            lo = low
+        if high is not None and (hi is None or -high < hi):
+            hi = -high
+        return lo, hi
+
+    # ------------------------------------------------------------------ one connected group of conditions
+
+    def _component(self, conds: Iterable[Cond], cheap: bool) -> Answer:
+        if cheap and self._work > budget.MAX_CHEAP_WORK:
+            return Answer("unknown", reason="too many questions of this kind were asked")
+        stated = {c for c in conds if not c.is_true}
+        if broadcast_pairs(stated) > budget.MAX_PAIRS:
+            return Answer("unknown", reason="too many sizes are broadcast against each other")
+        key = tuple(sorted(stated.union(legal_broadcasts(stated)), key=order_of))
+        if not key:
+            return Answer("sat", {})
+        found = self._memo.get(key)
+        if found is None or (found.kind == "unknown" and not cheap):
+            if cheap:
+                self._work += sum(max(len(c.args), 1) for c in key)
+            found = self._memo[key] = self._answer(key, cheap)
+        return found
+
+    def _answer(self, conds: tuple[Cond, ...], cheap: bool) -> Answer:
+        if FALSE in conds:
+            return _UNSAT
+        if self.shortcuts:
+            try:
+                model = self._without_z3(conds)
+            except Contradiction:
+                return _UNSAT
+            if model is not None:
+                return Answer("sat", model)
+        if cheap and self._failures >= budget.CHEAP_FAILURES:
+            return Answer("unknown", reason="too many questions of this kind had no answer")
+        self.queries += 1
+        limit = min(self.rlimit, budget.CHEAP_RLIMIT) if cheap else self.rlimit
+        reason = ""
+        for native in (True, False):
+            answer = _ask(conds, limit, native=native)
+            if answer.unsat:
+                return answer
+            if answer.sat:
+                model = answer.model or {}
+                return Answer("sat", shrink(model, conds) if cheap else self._small(conds, model, limit))
+            reason = reason or answer.reason
+        for top in () if cheap else budget.SMALL_DOMAINS:
+            answer = _ask(conds, limit, native=False, top=top)
+            if answer.sat:
+                return Answer("sat", shrink(answer.model or {}, conds))
+        self._failures += cheap
+        return Answer("unknown", reason=reason)
+
+    def _without_z3(self, conds: Sequence[Cond]) -> Model | None:
+        """A model that evaluation meets or a division into cases finds. Raises `Contradiction` when there is none."""
+        search = Search(conds)
+        model = search.model(budget.FIRST_TRIES)
+        if model is not None:
+            return model
+        residue = Residue(search.facts)
+        key = frozenset(residue.conds)
+        if key in self._refuted:
+            raise Contradiction
+        try:
+            found = decide(conds, residue, self._regular)
+        except Contradiction:
+            self._refuted.add(key)
+            raise
+        return search.model(budget.SEARCH_TRIES) or found
+
+    def equivalent(self, some: Sequence[Cond], others: Sequence[Cond], name: str, least: int) -> bool | None:
+        """Do two lists of conditions on one symbol hold at the same sizes of at least `least`? None: not found out."""
+        return self._regular.same(some, others, name, least) if self.shortcuts else None
+
+    def _small(self, conds: tuple[Cond, ...], model: Model, limit: int) -> Model:
+        """A model that a person likes to read: small numbers."""
+        if max(map(abs, model.values()), default=0) > budget.SMALL_DOMAINS[0]:
+            for top in budget.SMALL_DOMAINS:
+                answer = _ask(conds, min(limit, budget.CHEAP_RLIMIT), native=True, top=top)
+                if answer.sat and answer.model is not None:
+                    model = answer.model
+                    break
+        return shrink(model, conds)
+
+    def _core(self, conds: tuple[Cond, ...]) -> tuple[int, ...] | None:
+        kept = self._some_core(conds)
+        if kept is None:
+            return None
+        for i in reversed(kept):  # what comes first is where a reader starts: try to drop the last first
+            fewer = [j for j in kept if j != i]
+            if self.satisfiable([conds[j] for j in fewer]).unsat:
+                kept = fewer
+        return tuple(kept)
+
+    def _some_core(self, conds: tuple[Cond, ...]) -> list[int] | None:
+        """A contradictory subset: that of Z3's tracking when it has one, else the group that is
+        contradictory.
+        """
+        everything = list(range(len(conds)))
+        for group in components(conds):
+            if self._component(group, False).unsat:
+                members = set(group)
+                everything = [i for i in everything if conds[i] in members]
+                break
+        else:
+            return None
+        if len(everything) <= 4:
+            return everything
+        self.queries += 1
+        tracked = _tracked_core([conds[i] for i in everything], self.rlimit)
+        return everything if tracked is None else [everything[i] for i in tracked]
+
+    def _extremum(self, dim: Dim, given: Sequence[Cond]) -> int | None:
+        """The least value of `dim` where `given` hold, proved; None when there is none or it is not found."""
+        near = cone(dim.free, given)
+        guess = _least(dim, near, min(self.rlimit, budget.CHEAP_RLIMIT))
+        if guess is None or not self.entails(ge(dim, constant(guess)), near).proved:
+            return None
+        return guess
+
+
+# ---------------------------------------------------------------------- Z3
+
+
+def _solver(z3: Any, ctx: Any, limit: int) -> Any:
+    solver = z3.Solver(ctx=ctx)
+    solver.set("random_seed", 0)
+    solver.set("rlimit", max(limit, 1))
+    solver.set("timeout", budget.TIMEOUT_MS)
+    return solver
+
+
+def _ask(conds: Sequence[Cond], limit: int, *, native: bool, top: int | None = None) -> Answer:
+    """One query in a fresh context. With `top`, symbols are at most that (and `unsat` means nothing)."""
+    import z3
+
+    from ..expr.z3_bridge import Z3Scope
+
+    try:
+        scope = Z3Scope(native=native)
+        solver = _solver(z3, scope.ctx, limit)
+        solver.add([scope.formula(c) for c in conds])
+        solver.add(scope.definitions)
+        if top is not None:
+            solver.add([v <= top for v in scope.symbols.values()])
+        result = solver.check()
+        if result == z3.unsat:
+            return Answer("unknown", reason="no small model") if top is not None else _UNSAT
+        if result == z3.sat:
+            return _checked(solver.model(), scope, conds)
+        return Answer("unknown", reason=_why_unknown(solver.reason_unknown()))
+    except z3.Z3Exception as e:
+        return Answer("unknown", reason=_why_unknown(str(e)))
+
+
+def _why_unknown(reason: str) -> str:
+    if "interrupted" in reason:
+        raise KeyboardInterrupt
+    if "canceled" in reason or "resource" in reason:
+        return "the solver's budget was used up"
+    return "the solver gave up" + (f": {reason}" if reason and reason != "unknown" else "")
+
+
+def _checked(found: Any, scope: Any, conds: Sequence[Cond]) -> Answer:
+    model: Model = {}
+    for name, variable in sorted(scope.symbols.items()):
+        value = found.eval(variable, model_completion=True)
+        model[name] = value.as_long()
+    if satisfies(model, conds):
+        return Answer("sat", model)
+    return Answer("unknown", reason="the solver's model did not hold when evaluated")
+
+
+def _tracked_core(conds: Sequence[Cond], limit: int) -> list[int] | None:
+    import z3
+
+    from ..expr.z3_bridge import Z3Scope
+
+    for native in (True, False):
+        try:
+            scope = Z3Scope(native=native)
+            solver = _solver(z3, scope.ctx, limit)
+            solver.set("core.minimize", True)
+            formulas = [scope.formula(c) for c in conds]
+            solver.add([scope.formula(c) for c in legal_broadcasts(conds)])
+            solver.add(scope.definitions)
+            for i, formula in enumerate(formulas):
+                solver.assert_and_track(formula, f"need!{i}")
+            if solver.check() == z3.unsat:
+                return sorted(int(str(name)[5:]) for name in solver.unsat_core())
+            if "interrupted" in solver.reason_unknown():
+                raise KeyboardInterrupt
+        except z3.Z3Exception as e:
+            _why_unknown(str(e))
+    return None
+
+
+def _least(dim: Dim, conds: Sequence[Cond], limit: int) -> int | None:
+    """What Z3's optimizer takes for the least value: a guess that is to be proved."""
+    import z3
+
+    from ..expr.z3_bridge import Z3Scope
+
+    try:
+        scope = Z3Scope(native=True)
+        optimize = z3.Optimize(ctx=scope.ctx)
+        optimize.set("rlimit", max(limit, 1))
+        optimize.set("timeout", budget.TIMEOUT_MS)
+        term = scope.term(dim)
+        optimize.add([scope.formula(c) for c in conds])
+        optimize.add(scope.definitions)
+        handle = optimize.minimize(term)
+        if optimize.check() != z3.sat:
+            _why_unknown(optimize.reason_unknown())
+            return None
+        value = optimize.lower(handle)
+        return value.as_long() if z3.is_int_value(value) else None
+    except z3.Z3Exception as e:
+        _why_unknown(str(e))
+        return None

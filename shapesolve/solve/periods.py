@@ -1,0 +1,207 @@
+"""Conditions on one size, decided exactly: beyond some size their truth repeats, up to there a table tells.
+
+Along each remainder of a common multiple of the divisors, an expression of quotients by constants, choices and maxima of
+one symbol is linear from some size on. Where that is worked out, a finite table is the whole truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd, lcm
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..expr import Atom, Cond, Dim
+from ..expr.traverse import atoms_of
+from ..propagate import budget
+from .tables import Inexact, Sizes, Table, Truth, fit
+
+
+class Solutions(NamedTuple):
+    """The sizes that satisfy some conditions, in ascending order: all of them, or (when `endless`) the first ones."""
+
+    sizes: Sizes
+    endless: bool
+
+
+class _Irregular(Exception):
+    """The expression does not become linear along remainders, or only for a period that is too long."""
+
+
+class _Tail(NamedTuple):
+    """For sizes ``period*q + r`` from `start` on, the value is ``slope[r]*q + base[r]``, all of them at most `most`."""
+
+    slope: Any
+    base: Any
+    start: int
+    most: int
+
+
+class _Fate(NamedTuple):
+    """For sizes from `start` on, the truth of a condition by the remainder of the size."""
+
+    held: Truth
+    start: int
+
+
+class Regular:
+    """Answers questions about conditions on one symbol; what it learns of their parts is kept."""
+
+    def __init__(self) -> None:
+        self.memo: dict[Atom, _Tail] = {}
+
+    def solutions(self, conds: Sequence[Cond], name: str, least: int) -> Solutions | None:
+        """The sizes (or values) of at least `least` at which all `conds`, on this symbol alone, hold; None when the
+        conditions are of another kind or the table would be too long.
+        """
+        table = self._table([conds], name, least)
+        if table is None:
+            return None
+        sizes, (held,), period = table
+        return Solutions(sizes[held], bool(held[-period:].any()))
+
+    def same(self, some: Sequence[Cond], others: Sequence[Cond], name: str, least: int) -> bool | None:
+        """Do two lists of conditions on one symbol hold at the same sizes of at least `least`? None: not found out."""
+        table = self._table([some, others], name, least)
+        if table is None:
+            return None
+        first, second = table[1]
+        return bool(np.array_equal(first, second))
+
+    def _table(
+        self, groups: Sequence[Sequence[Cond]], name: str, least: int
+    ) -> tuple[Sizes, list[Truth], int] | None:
+        """Sizes up to where everything repeats, where each group of conditions holds, and the period."""
+        try:
+            fates = [self.fate(c) for group in groups for c in group]
+            period = lcm(*(len(f.held) for f in fates))
+            top = max([least, *(f.start for f in fates)]) + period
+            if top - least > budget.MAX_TABLE:
+                return None
+            sizes = np.arange(least, top, dtype=np.int64)
+            table = Table({name: sizes})
+            held = []
+            for group in groups:
+                truth: Truth = np.ones(sizes.shape, dtype=np.bool_)
+                for c in group:
+                    truth = np.logical_and(truth, table.truth(c))
+                held.append(truth)
+        except (_Irregular, Inexact):
+            return None
+        return sizes, held, period
+
+    def fate(self, cond: Cond) -> _Fate:
+        """What becomes of the truth of a condition as the size grows."""
+        for atom in atoms_of(cond):
+            if atom not in self.memo:
+                self.memo[atom] = self._atom(atom.kind, atom.args)
+        return self._fate(cond)
+
+    def _fate(self, cond: Cond) -> _Fate:
+        if not cond.args:
+            return _Fate(np.array([cond.is_true]), 0)
+        if cond.kind in ("and", "or"):
+            fates = [self._fate(c) for c in cond.args]
+            period = _common(*(len(f.held) for f in fates))
+            each = np.array([np.tile(f.held, period // len(f.held)) for f in fates])
+            join = np.logical_and if cond.kind == "and" else np.logical_or
+            return _Fate(join.reduce(each), max(f.start for f in fates))
+        return _compared(cond.kind, self._dim(cond.args[0]))
+
+    def _dim(self, dim: Dim) -> _Tail:
+        result = _constant(dim.const)
+        for mono, c in dim.terms:
+            term = self.memo[mono[0]]
+            for atom in mono[1:]:
+                term = _product(term, self.memo[atom])
+            term = _Tail(term.slope * c, term.base * c, term.start, fit(term.most * abs(c)))
+            a, b = _aligned(result, term)
+            result = _Tail(a.slope + b.slope, a.base + b.base, max(a.start, b.start), fit(a.most + b.most))
+        return result
+
+    def _atom(self, kind: str, args: tuple[Any, ...]) -> _Tail:
+        if kind == "sym":
+            return _Tail(np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 0, 1)
+        if kind == "ite":
+            return _chosen(self._fate(args[0]), self._dim(args[1]), self._dim(args[2]))
+        dims = [self._dim(a) for a in args]
+        if kind == "//":
+            return _quotient(dims[0], args[1])
+        if kind == "pos":
+            return _chosen(_compared(">=", dims[0]), dims[0], _constant(0))
+        result = dims[-1]
+        for size in dims[:-1][::-1]:
+            other = _Tail(size.slope, size.base - 1, size.start, fit(size.most + 1))
+            result = _chosen(_compared("!=", other), size, result)
+        return result
+
+
+def _constant(value: int) -> _Tail:
+    most = fit(abs(value))
+    return _Tail(np.zeros(1, dtype=np.int64), np.array([value], dtype=np.int64), 0, most)
+
+
+def _common(*periods: int) -> int:
+    period = lcm(*periods)
+    if period > budget.MAX_PERIOD:
+        raise _Irregular
+    return period
+
+
+def _spread(tail: _Tail, period: int) -> _Tail:
+    """The same for a multiple of its period."""
+    times = period // len(tail.base)
+    if times == 1:
+        return tail
+    most = fit(tail.most * (times + 1))
+    base = (tail.base + np.arange(times)[:, None] * tail.slope).ravel()
+    return _Tail(np.tile(tail.slope * times, times), base, tail.start, most)
+
+
+def _aligned(first: _Tail, second: _Tail) -> tuple[_Tail, _Tail]:
+    if len(first.base) == len(second.base):
+        return first, second
+    period = _common(len(first.base), len(second.base))
+    return _spread(first, period), _spread(second, period)
+
+
+def _product(first: _Tail, second: _Tail) -> _Tail:
+    first, second = _aligned(first, second)
+    if first.slope.any() and second.slope.any():
+        raise _Irregular
+    most = fit(2 * first.most * second.most)
+    slope = first.slope * second.base + second.slope * first.base
+    return _Tail(slope, first.base * second.base, max(first.start, second.start), most)
+
+
+def _quotient(n: _Tail, divisor: Dim) -> _Tail:
+    k = divisor.value
+    if k is None or k < 1:
+        raise _Irregular
+    times = k // gcd(k, *map(int, n.slope))
+    n = _spread(n, _common(len(n.base) * times))
+    return _Tail(n.slope // k, n.base // k, n.start, n.most // k + 1)
+
+
+def _compared(kind: str, d: _Tail) -> _Fate:
+    """The relation of `d` with 0, once the steep values have left their constants behind."""
+    steep = d.slope != 0
+    if kind == ">=":
+        held = np.where(steep, d.slope > 0, d.base >= 0)
+    else:
+        held = (d.base == 0) & ~steep
+        if kind == "!=":
+            held = ~held
+    if not steep.any():
+        return _Fate(held, d.start)
+    turns = np.abs(d.base[steep]) // np.abs(d.slope[steep]) + 1
+    return _Fate(held, max(d.start, int(turns.max()) * len(d.base)))
+
+
+def _chosen(test: _Fate, a: _Tail, b: _Tail) -> _Tail:
+    period = _common(len(test.held), len(a.base), len(b.base))
+    a, b = _spread(a, period), _spread(b, period)
+    held = np.tile(test.held, period // len(test.held))
+    start = max(test.start, a.start, b.start)
+    return _Tail(np.where(held, a.slope, b.slope), np.where(held, a.base, b.base), start, max(a.most, b.most))

@@ -1,0 +1,266 @@
+"""Proofs: does something hold for every input that the model accepts?
+
+Who is asked, in order: the canonical form, the facts, a few evaluations (to refute), Z3 without assumptions,
+Z3 with them. A proof names the assumptions it used and the constraints behind it; a refutation carries sizes
+that were checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd
+
+from ..expr import Cond, Dim, IntoDim, as_dim, constant, divides, eq, ge, ne, symbol
+from ..expr.plain import sides_of, sized
+from ..propagate import budget
+from ..propagate.constraint import Constraint
+from ..propagate.facts import Facts, is_generated
+from ..propagate.log import Stated, need
+from ..propagate.residual import Residue
+from .cones import cone
+from .engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A condition that is taken for granted when a proof needs it, and is named then."""
+
+    text: str
+    cond: Cond
+
+
+def usual_assumptions(names: Iterable[str], *, not_one: bool = True) -> tuple[Assumption, ...]:
+    """For each input symbol: it is not empty; and if the author named it, it is not 1 (with `not_one`)."""
+    ordered = sorted(names)
+    found = [Assumption(f"{n} >= 1", ge(symbol(n), 1)) for n in ordered]
+    if not_one:
+        found += [Assumption(f"{n} != 1", ne(symbol(n), 1)) for n in ordered if not is_generated(n)]
+    return tuple(found)
+
+
+#: a relation as somebody wrote it
+Sides = tuple[Dim, str, Dim]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The answer of a proof: `Proved`, `Refuted` or `Unknown`. True only when proved.
+
+    `assumptions` are those that a proof rests on, in words; `core` the constraints that it follows from. Both
+    are empty for other answers.
+    """
+
+    assumptions: tuple[str, ...] = ()
+    core: tuple[Constraint, ...] = ()
+
+    def __bool__(self) -> bool:
+        return isinstance(self, Proved)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Proved(Proof):
+    """It holds for every input that the model accepts, given `assumptions`; `core` are constraints that it
+    follows from.
+    """
+
+    def __repr__(self) -> str:
+        return f"Proved(assuming={self.assumptions!r})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Refuted(Proof):
+    """It fails at the sizes `counterexample`, which satisfy all constraints; `sides` are the values compared
+    there.
+    """
+
+    counterexample: Mapping[str, int] = field(default_factory=dict)
+    sides: tuple[int, str, int] | None = None
+    shown: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        names = self.shown or tuple(self.counterexample)
+        sizes = ", ".join(f"{n} = {self.counterexample[n]}" for n in names if n in self.counterexample)
+        if self.sides is None:
+            return f"Refuted({sizes})"
+        a, relation, b = self.sides
+        return f"Refuted({sizes}: {a} {relation} {b})" if sizes else f"Refuted({a} {relation} {b})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Unknown(Proof):
+    """Neither proved nor refuted, and why."""
+
+    reason: str = ""
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.reason})"
+
+
+_OPPOSITE = {"==": "!=", "!=": "==", ">=": "<", "<=": ">", ">": "<=", "<": ">="}
+
+
+class Prover:
+    """Proves conditions from the constraints of one analysis; `symbols` are those of the inputs.
+
+    `assumptions` (by default the `usual_assumptions` on the symbols) are used only where a proof needs them.
+    """
+
+    def __init__(
+        self,
+        constraints: Sequence[Stated],
+        facts: Facts,
+        symbols: Iterable[str] = (),
+        rlimit: int = budget.RLIMIT,
+        assumptions: Sequence[Assumption] | None = None,
+    ) -> None:
+        self.facts, self.engine = facts, Engine(rlimit)
+        self.residue = Residue(facts, constraints)
+        self.constraints = self.residue.constraints
+        self.assumptions = usual_assumptions(symbols) if assumptions is None else assumptions
+
+    def equal(self, a: IntoDim, b: IntoDim) -> Proof:
+        """Are two dims the same size for every input?"""
+        a, b = as_dim(a), as_dim(b)
+        if a is b:
+            return Proved()
+        return self.prove(eq(a, b), sides=(a, "==", b))
+
+    def prove(self, cond: Cond, sides: Sides | None = None) -> Proof:
+        """Does `cond` hold for every input? `sides` are the dims to show when it does not (default: those of
+        a relation).
+        """
+        if cond.is_true:
+            return Proved()
+        goal = self.facts.cond(cond)
+        if goal.is_true:
+            return Proved((), self._constraints(self._fewest(cond, self.facts.why(cond.free))))
+        given = cone(goal.free, self.residue.conds)
+        first = self.engine.entails(goal, given)
+        if first.proved:
+            if self.engine.satisfiable(given).unsat:
+                return Unknown(reason="no input size satisfies the constraints")
+            return Proved((), self._core(cond, goal, given))
+        assumed = self._relevant(goal, given)
+        if assumed:
+            proof = self._under(cond, goal, given, assumed, sides)
+            if proof is not None:
+                return proof
+        if first.refuted and first.model is not None:
+            return self._refuted(cond, first.model, sides)
+        return Unknown(reason=first.reason or "the solver gave up")
+
+    # ------------------------------------------------------------------ quantities
+
+    def bounds(self, dim: Dim) -> tuple[int | None, int | None]:
+        """Bounds of a dim that hold for every input, as tight as they are found (None: none known)."""
+        now = self.facts.dim(dim)
+        lo, hi = self.facts.bounds(now)
+        given = cone(now.free, self.residue.conds)
+        low, high = self.engine.bounds(now, given)
+        if low is not None and (lo is None or low > lo):
+            lo = low
+        if high is not None and (hi is None or high < hi):
+            hi = high
+        return lo, hi
+
+    def divisor(self, dim: Dim) -> int:
+        """The largest constant that provably divides a dim for every input (0 when the dim is always 0)."""
+        now = self.facts.dim(dim)
+        if not now.terms:
+            return abs(now.const)
+        certain = gcd(now.const, *(c for _, c in now.terms))
+        given = cone(now.free, self.residue.conds)
+        guess = 0
+        for low in (2, 3, 5, 8):  # the values of a few models bound what can be proved
+            model = self.engine.model([*given, ge(now, low)])
+            value = None if model is None else now.evaluate(model)
+            guess = guess if value is None else gcd(guess, value)
+        while guess > certain:
+            verdict = self.engine.entails(divides(constant(guess), now), given)
+            if verdict.proved:
+                return guess
+            value = None if verdict.model is None else now.evaluate(verdict.model)
+            if value is None:
+                break
+            guess = gcd(guess, value)
+        return certain
+
+    # ------------------------------------------------------------------ verdicts
+
+    def _under(
+        self,
+        cond: Cond,
+        goal: Cond,
+        given: list[Cond],
+        assumed: list[Assumption],
+        sides: Sides | None,
+    ) -> Proof | None:
+        conds = [self.facts.cond(a.cond) for a in assumed]
+        second = self.engine.entails(goal, [*given, *conds])
+        if second.refuted and second.model is not None:
+            return self._refuted(cond, second.model, sides)
+        if not second.proved:
+            return None
+        if not self.engine.satisfiable([*given, *conds]).sat:
+            return None  # the assumptions contradict the model: nothing follows from them
+        used = list(range(len(assumed)))
+        for i in reversed(range(len(assumed))):  # the weaker ones, stated first, are kept
+            fewer = [j for j in used if j != i]
+            if self.engine.entails(goal, [*given, *(conds[j] for j in fewer)]).proved:
+                used = fewer
+        core = self._core(cond, goal, [*given, *(conds[j] for j in used)])
+        return Proved(tuple(assumed[j].text for j in used), core)
+
+    def _relevant(self, goal: Cond, given: Sequence[Cond]) -> list[Assumption]:
+        names = set(goal.free).union(*(c.free for c in given))
+        return [a for a in self.assumptions if not self.facts.cond(a.cond).free.isdisjoint(names)]
+
+    def _refuted(self, cond: Cond, model: Mapping[str, int], sides: Sides | None) -> Proof:
+        full = self.residue.complete(self._extended(cond, model))
+        if self.residue.violates(full) or cond.evaluate(full) is True:
+            return Unknown(reason="the counterexample that was found does not satisfy all constraints")
+        shown = tuple(sorted(n for n in cond.free if n in full))
+        return Refuted(counterexample=full, sides=_compared(cond, sides, full), shown=shown)
+
+    def _extended(self, cond: Cond, model: Mapping[str, int]) -> Mapping[str, int]:
+        """`model` with sizes of the symbols in `cond` that it need not speak of: a goal may fail at all sizes."""
+        names = set().union(*(self.facts.dim(sized(n)).free for n in cond.free)) - model.keys()
+        if not names:
+            return model
+        fixed = [eq(sized(n), v) for n, v in model.items()]
+        more = self.engine.model([*cone(names, self.residue.conds), *fixed]) or {}
+        return {**dict.fromkeys(sorted(names), 2), **more, **model}
+
+    def _core(self, cond: Cond, goal: Cond, given: Sequence[Cond]) -> tuple[Constraint, ...]:
+        used: Sequence[Cond] = given
+        if len(given) <= budget.MAX_CORE_DELETION:
+            found = self.engine.core([~goal, *given])
+            if found is not None:
+                used = [given[i - 1] for i in found if i > 0]
+        numbers = set(self.facts.why(cond.free))
+        for c in used:
+            numbers |= self.residue.conds.get(c, frozenset())
+        return self._constraints(numbers)
+
+    def _fewest(self, cond: Cond, numbers: Iterable[int]) -> Sequence[int]:
+        """Those constraints from which `cond` still follows, as few as the budget finds."""
+        ordered = sorted(numbers)
+        if len(ordered) > budget.MAX_CORE_DELETION:
+            return ordered
+        core = self.engine.core([~cond, *(need(self.constraints.rows[n]) for n in ordered)])
+        return ordered if core is None else [ordered[i - 1] for i in core if i > 0]
+
+    def _constraints(self, numbers: Iterable[int]) -> tuple[Constraint, ...]:
+        return tuple(self.constraints.numbered(n) for n in sorted(numbers))
+
+
+def _compared(cond: Cond, sides: Sides | None, model: Mapping[str, int]) -> tuple[int, str, int] | None:
+    """The two values that a refuted relation compares."""
+    if sides is None:
+        if cond.kind not in _OPPOSITE:
+            return None
+        a, b = sides_of(cond.args[0])
+        sides = (a, cond.kind, b) if a.terms or cond.kind != ">=" else (b, "<=", a)  # `x <= 5` starts with x
+    left, right = sides[0].evaluate(model), sides[2].evaluate(model)
+    return None if left is None or right is None else (left, _OPPOSITE[sides[1]], right)

@@ -1,0 +1,209 @@
+"""Models by evaluation: small sizes that satisfy some conditions, found without Z3.
+
+What a handful of assignments can decide need not start a solver. Deterministic: the candidates depend on the
+conditions alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice, product
+from random import Random
+
+from ..expr import Cond, Dim, symbol
+from ..expr.closures import Compiler, Size
+from ..expr.traverse import atoms_of
+from ..propagate import budget
+from ..propagate.facts import Facts
+from ..propagate.linear import infeasible
+
+Model = dict[str, int]
+
+
+class Contradiction(Exception):
+    """The conditions cannot hold together: the facts alone say so."""
+
+
+def find_model(conds: Sequence[Cond], tries: int = budget.SEARCH_TRIES) -> Model | None:
+    """Small sizes at which all `conds` hold, or None when none was met. Raises `Contradiction` when there are
+    none.
+    """
+    return Search(conds).model(tries)
+
+
+class Search:
+    """Looks for small sizes at which all `conds` hold, as long as one asks for more tries.
+
+    Raises `Contradiction` when the facts, or linear combinations of what they leave, say that there are none.
+    """
+
+    def __init__(self, conds: Sequence[Cond]) -> None:
+        self.conds = conds
+        self.facts = learned(conds)
+        self._trials = self._sizes()
+
+    def model(self, tries: int) -> Model | None:
+        """The next model among that many tries."""
+        return next((m for m in islice(self._trials, tries) if m is not None), None)
+
+    def _sizes(self) -> Iterator[Model | None]:
+        """A model, or None, for each assignment tried."""
+        facts, conds = self.facts, self.conds
+        names = sorted(set().union(*(c.free for c in conds)))
+        left = [facts.cond(c) for c in conds]
+        shapes = {n: facts.dim(_symbol(n, conds)) for n in names}
+        free = sorted(set().union(*(d.free for d in shapes.values()), *(c.free for c in left)))
+        interesting = _interesting([*left, *facts.pending()])
+        pools = [_pool(name, facts, interesting, conds) for name in free]
+        compiler = Compiler((*conds, *shapes.values()))
+        holds = _Test(conds, compiler)
+        formulas = [(name, _forgiving(compiler.dim(d), d)) for name, d in shapes.items()]
+        for values in _assignments(pools, budget.SEARCH_TRIES):
+            base = dict(zip(free, values, strict=True))
+            model: Model = {}
+            for name, size in formulas:
+                value = size(base)
+                if value is None:
+                    break
+                model[name] = value
+            yield model if len(model) == len(names) and holds(model) else None
+
+
+def _forgiving(size: Size, dim: Dim) -> Callable[[Model], int | None]:
+    """`size`, or what `dim` says where that fails."""
+
+    def value(sizes: Model) -> int | None:
+        try:
+            return size(sizes)
+        except (KeyError, ZeroDivisionError):
+            return dim.evaluate(sizes)
+
+    return value
+
+
+def learned(conds: Iterable[Cond]) -> Facts:
+    """Facts that know `conds`. Raises `Contradiction` when these contradict each other."""
+    facts = Facts()
+    for i, cond in enumerate(conds):
+        if not facts.assume(cond, i):
+            raise Contradiction
+    left = dict.fromkeys(facts.cond(c) for c in facts.pending())
+    if any(c.is_false for c in left) or infeasible(left, facts.bounds):
+        raise Contradiction
+    return facts
+
+
+class _Test:
+    """Do conditions hold at some sizes, and is each symbol a size where it must be one?"""
+
+    def __init__(self, conds: Sequence[Cond], compiler: Compiler) -> None:
+        self.tests = [(compiler.test(c), c) for c in conds]
+        self.least: dict[str, int | None] = {}
+        for c in conds:
+            _lower_bounds(c, self.least)
+
+    def __call__(self, model: Mapping[str, int]) -> bool:
+        for test, cond in self.tests:
+            try:
+                held: bool | None = test(model)
+            except (KeyError, ZeroDivisionError):
+                held = cond.evaluate(model)
+            if held is not True:
+                return False
+        return all(lo is None or model[name] >= lo for name, lo in self.least.items())
+
+
+def satisfies(model: Mapping[str, int], conds: Iterable[Cond]) -> bool:
+    """Do all `conds` hold at these sizes, and is each symbol a size where it must be one?"""
+    seen: dict[str, int | None] = {}
+    for c in conds:
+        if c.evaluate(model) is not True:
+            return False
+        _lower_bounds(c, seen)
+    return all(lo is None or model[name] >= lo for name, lo in seen.items())
+
+
+def shrink(model: Model, conds: Sequence[Cond]) -> Model:
+    """The same kind of model with smaller numbers, symbol by symbol."""
+    best = dict(model)
+    for name in sorted(best):
+        value = best[name]
+        for smaller in range(min(abs(value), budget.SHRINK_TRIES)):
+            trial = {**best, name: smaller}
+            if satisfies(trial, conds):
+                best = trial
+                break
+    return best
+
+
+def _lower_bounds(c: Cond, seen: dict[str, int | None]) -> None:
+    if not c.free <= seen.keys():
+        seen.update(_symbols(c))
+
+
+@lru_cache(maxsize=1024)  # a search asks this of the same few conditions at every try
+def _symbols(c: Cond) -> tuple[tuple[str, int | None], ...]:
+    """The symbols of a condition with their lower bounds."""
+    return tuple([(atom.args[0], atom.args[1]) for atom in atoms_of(c) if atom.kind == "sym"])
+
+
+def _symbol(name: str, conds: Sequence[Cond]) -> Dim:
+    found: dict[str, int | None] = {}
+    for c in conds:
+        if name in c.free:
+            _lower_bounds(c, found)
+            return symbol(name, found[name])
+    return symbol(name)
+
+
+def _interesting(conds: Iterable[Cond]) -> list[int]:
+    """Numbers that occur in the conditions: likely edges."""
+    found: set[int] = set()
+    for c in conds:
+        stack = [c]
+        while stack:
+            top = stack.pop()
+            for a in top.args:
+                if isinstance(a, Cond):
+                    stack.append(a)
+                else:
+                    found.add(abs(a.const))
+                    found.update(abs(k) for _, k in a.terms)
+        for atom in atoms_of(c):
+            if atom.kind == "//" and not atom.args[1].terms:
+                found.add(atom.args[1].const)
+    return sorted(n for n in found if 1 < n <= 1 << 40)[:6]
+
+
+def _pool(name: str, facts: Facts, interesting: Sequence[int], conds: Sequence[Cond]) -> list[int]:
+    """Values to try for one symbol, the likely and small ones first."""
+    lo, hi = facts.bounds(_symbol(name, conds))
+    start = 0 if lo is None else lo
+    first = [start + 2, start + 3, start + 1, start, start + 5, start + 4, start + 7]
+    steps = [m for base, m in facts.divisors.items() if name in base.free]
+    near = [v for n in (*steps, *interesting) for v in (n, 2 * n, n - 1, n + 1, 3 * n)]
+    if hi is not None:
+        near[:0] = [hi, hi - 1, (start + hi) // 2]
+    if lo is None:
+        first += [-1, -2]
+    keep = dict.fromkeys(
+        v for v in (*first, *near, start + 11, start + 16, start + 30) if hi is None or v <= hi
+    )
+    return [v for v in keep if lo is None or v >= lo][:24] or [start]
+
+
+def _assignments(pools: Sequence[Sequence[int]], tries: int) -> Iterator[tuple[int, ...]]:
+    size = 1
+    for pool in pools:
+        size *= len(pool)
+    if size <= tries:
+        yield from product(*pools)
+        return
+    yield tuple(pool[i % min(2, len(pool))] for i, pool in enumerate(pools))
+    yield tuple(pool[min(i % 5, len(pool) - 1)] for i, pool in enumerate(pools))
+    yield tuple(pool[0] for pool in pools)
+    random = Random(len(pools))
+    for k in range(tries - 3):
+        reach = 4 if k % 3 == 0 else 8 if k % 3 == 1 else 24
+        yield tuple(pool[random.randrange(min(reach, len(pool)))] for pool in pools)

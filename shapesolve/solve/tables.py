@@ -1,0 +1,117 @@
+"""Truth tables: a condition evaluated at thousands of sizes at once, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..expr import Atom, Cond, Dim
+
+Sizes: TypeAlias = NDArray[np.int64]
+Truth: TypeAlias = NDArray[np.bool_]
+_SAFE = 1 << 62
+
+
+class Inexact(ArithmeticError):
+    """A value would not fit in 64 bits."""
+
+
+def truth_table(cond: Cond, sizes: Mapping[str, Sizes]) -> Truth:
+    """Where `cond` holds, for arrays of sizes by symbol (broadcast together); false where it has no value.
+
+    Raises `Inexact` when a value may not fit, `KeyError` when a symbol is missing.
+    """
+    return Table(sizes).truth(cond)
+
+
+class Table:
+    """Truth tables of several conditions at the same sizes; parts that they share are evaluated once."""
+
+    def __init__(self, sizes: Mapping[str, Sizes]) -> None:
+        self.sizes = sizes
+        self.memo: dict[Atom, tuple[Any, Any]] = {}
+
+    def truth(self, cond: Cond) -> Truth:
+        """See `truth_table`."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.holds(cond))
+
+    def holds(self, cond: Cond) -> Any:
+        """The same, as numpy gives it."""
+        kind = cond.kind
+        if kind in ("true", "false"):
+            return np.bool_(kind == "true")
+        if kind in ("and", "or"):
+            join = np.logical_and if kind == "and" else np.logical_or
+            result = self.holds(cond.args[0])
+            for c in cond.args[1:]:
+                result = join(result, self.holds(c))
+            return result
+        value, defined = self.dim(cond.args[0])
+        held = value == 0 if kind == "==" else value != 0 if kind == "!=" else value >= 0
+        return held if defined is True else np.logical_and(held, defined)
+
+    def dim(self, dim: Dim) -> tuple[Any, Any]:
+        """Values, and where they exist (True: everywhere)."""
+        total: Any = np.int64(fit(dim.const))
+        defined: Any = True
+        for mono, c in dim.terms:
+            term: Any = np.int64(fit(c))
+            for atom in mono:
+                value, there = self.atom(atom)
+                fit(peak(term) * peak(value))
+                term = term * value
+                defined = _and(defined, there)
+            fit(peak(total) + peak(term))
+            total = total + term
+        return total, defined
+
+    def atom(self, atom: Atom) -> tuple[Any, Any]:
+        """The same for an atom, remembered."""
+        found = self.memo.get(atom)
+        if found is None:
+            found = self.memo[atom] = self._atom(atom.kind, atom.args)
+        return found
+
+    def _atom(self, kind: str, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        if kind == "sym":
+            return self.sizes[args[0]], True
+        if kind == "ite":
+            held, fails = self.holds(args[0]), self.holds(~args[0])
+            (a, has_a), (b, has_b) = self.dim(args[1]), self.dim(args[2])
+            defined = np.logical_or(np.logical_and(held, has_a), np.logical_and(fails, has_b))
+            return np.where(held, a, b), defined
+        parts = [self.dim(a) for a in args]
+        exists: Any = True
+        for _, there in parts:
+            exists = _and(exists, there)
+        values = [value for value, _ in parts]
+        if kind == "pos":
+            return np.maximum(values[0], 0), exists
+        if kind == "//":
+            there = values[1] != 0
+            return np.floor_divide(values[0], np.where(there, values[1], 1)), _and(exists, there)
+        result = values[-1]
+        for value in reversed(values[:-1]):
+            result = np.where(value != 1, value, result)
+        return result, exists
+
+
+def _and(a: Any, b: Any) -> Any:
+    return b if a is True else a if b is True else np.logical_and(a, b)
+
+
+def peak(values: Any) -> int:
+    """The largest magnitude among some numbers."""
+    array = np.asarray(values)
+    return max(abs(int(array.max())), abs(int(array.min())))
+
+
+def fit(value: int) -> int:
+    """`value`, if 64 bits hold it with room to spare; raises `Inexact`."""
+    if abs(value) >= _SAFE:
+        raise Inexact(str(value))
+    return value

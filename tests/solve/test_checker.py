@@ -1,0 +1,68 @@
+"""Checking input sizes: shared parts and conditions on data are judged as by plain evaluation."""
+
+from random import Random
+
+import pytest
+
+from shapesolve.expr import Dim, eq, ge, parse_cond
+from shapesolve.expr.closures import Compiler
+from shapesolve.propagate.constraint import Constraint, Origin
+from shapesolve.solve.check import Checker
+from shapesolve.solve.completions import Completions
+
+
+def _requirements(*texts):
+    return [Constraint(parse_cond(t), "requirement", Origin(f"n{i}", "Op", t)) for i, t in enumerate(texts)]
+
+
+def test_shared_parts_are_evaluated_once_and_right():
+    h, w = Dim("h"), Dim("w")
+    half = (h + w * 3 + 1) // 2
+    deep = [half]
+    for k in range(6):
+        deep.append((deep[-1] * 3 + half + k) // 2)
+    conds = [c for a in deep for b in deep for c in (ge(a, b + 3), eq(a % 3, b % 2))]
+    compiler = Compiler(conds)
+    tests = [compiler.test(c) for c in conds]
+    random = Random(0)
+    for _ in range(30):
+        sizes = {"h": random.randint(0, 50), "w": random.randint(0, 50)}
+        assert [test(sizes) for test in tests] == [c.evaluate(sizes) for c in conds]
+
+
+def test_changed_sizes_in_the_same_mapping_are_seen():
+    checker = Checker(_requirements("(h + 7)//8 >= 4", "(h + 7)//8 + w >= 9", "(h + 7)//8 <= w"))
+    sizes = {"h": 64, "w": 8}
+    assert not checker.broken(sizes)
+    sizes["h"] = 8
+    assert [str(b.cond) for b in checker.broken(sizes)] == ["h >= 25"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "broken"),
+    [
+        ({"a": 3, "b": 3}, False),  # the data may be 0 or 1
+        ({"a": 3, "b": 9}, False),  # only 1 will do
+        ({"a": 80, "b": 80}, False),  # only 0 will do
+        ({"a": 80, "b": 90}, True),
+    ],
+)
+def test_conditions_on_data_break_when_no_data_satisfy_them(sizes, broken):
+    texts = ["_d0 <= 1", "_d0 != 0 or a == b", "_d0 != 1 or a <= 64", "_d0 != 1 or _d1 == a + b"]
+    checker = Checker(_requirements(*texts))
+    for _ in range(2):
+        assert bool(checker.broken(sizes)) == broken
+        checker.forget()
+
+
+def test_completions_are_sizes():
+    conds = [parse_cond("_d0 == a - 5")]
+    completions = Completions(conds, Compiler())
+    assert completions.exists({"a": 7})
+    assert not completions.exists({"a": 4})  # it would be negative
+
+
+def test_completions_leave_given_sizes_alone():
+    completions = Completions([parse_cond("_d0 == a + 1")], Compiler())
+    assert completions.exists({"a": 7})
+    assert not completions.exists({"a": 7, "_d0": 3})

@@ -1,0 +1,294 @@
+"""Contracts: what they say, who needs it, that they are exact, that they are the same in every process."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from itertools import product
+
+import pytest
+
+from shapesolve.expr import parse_cond
+from shapesolve.solve.contract.build import find_contract
+
+from .building import random_system, system
+
+
+def contract(inputs, *texts, usual=()):
+    s = system(*texts, inputs=inputs)
+    said = {parse_cond(t): "windows fit" for t in usual}
+    return find_contract(s.constraints, s.facts, inputs.split(), usual=said)
+
+
+# (input symbols, what nodes state, the contract)
+CASES = [
+    ("H", ["(H + 31)//32 == 7"], ["193 <= H <= 224"]),
+    (
+        "N H W",
+        ["(H + 31)//32 >= 7", "(W + 31)//32 >= 7", "N*2048*((H + 31)//32 - 6)*((W + 31)//32 - 6) == 2048*N"],
+        ["193 <= H <= 224", "193 <= W <= 224"],
+    ),
+    ("N H W", ["N*(H//32)*(W//32)*512 == N*25088"], ["(H//32)*(W//32) == 49"]),
+    ("H", ["2*(H//8) == H//4", "2*(H//4) == H//2", "2*(H//2) == H"], ["H % 8 == 0"]),
+    ("H", ["H % 4 == 0", "H % 6 == 0"], ["H % 12 == 0"]),
+    ("H", ["H//2 - 3 >= 0", "(H - 7)//2 + 1 >= 0"], ["H >= 6"]),
+    ("H", ["H % 32 == 0", "193 <= H", "H <= 230"], ["H == 224"]),
+    ("past seq total", ["total == past + seq"], ["total == past + seq"]),
+    ("past seq", ["past + seq <= 512", "past + seq <= 600", "past <= 700"], ["past + seq <= 512"]),
+    ("batch seq", ["seq <= 512", "batch >= 1"], ["seq <= 512", "batch >= 1"]),
+    ("batch seq", ["seq <= 512 or batch*seq == 0"], ["seq <= 512"]),
+    ("M N", ["M == N or M == 1 or N == 1"], ["M == N or M == 1 or N == 1"]),
+    ("N", ["N == 64 or N == 1"], ["N == 1 or N == 64"]),
+    ("N", ["N == 64 or N == 1", "N == 32 or N == 1"], ["N == 1"]),
+    ("N K", ["N*K == 6*N", "K >= 2"], ["K == 6"]),
+    ("heads hidden", ["64*heads == hidden"], ["hidden == 64*heads"]),
+    ("s b", ["s % 2 == 0 if b == 3"], ["s % 2 == 0 or b != 3"]),
+    ("H", ["H//4 == 4*((H + 12)//16)", "H >= 4"], ["H % 16 <= 3", "H >= 16"]),
+    (
+        "H W",
+        ["(H//4)*(W//4) == 16*((H + 12)//16)*((W + 12)//16)", "H >= 4", "W >= 4"],
+        ["H % 16 <= 3", "H >= 16", "W % 16 <= 3", "W >= 16"],
+    ),
+    ("batch boxes", ["batch*min(boxes, 10) >= 0"], []),
+    ("N", [], []),
+]
+
+
+@pytest.mark.parametrize(("inputs", "stated", "expected"), CASES, ids=[" & ".join(s) for _, s, _ in CASES])
+def test_contracts_read_as_a_person_would_write_them(inputs, stated, expected):
+    found = [str(t) for t in contract(inputs, *stated)]
+    assert sorted(map(_normal, found)) == sorted(map(_normal, expected))
+
+
+def _normal(text):
+    return " or ".join(sorted(text.replace("64*heads == hidden", "hidden == 64*heads").split(" or ")))
+
+
+def test_terms_know_their_nodes():
+    c = contract(
+        "H W", "2*(H//8) == H//4", "2*(H//4) == H//2", "2*(H//2) == H", "2*(H//2) == H", "2*(W//2) == W"
+    )
+    assert c["H"].nodes == ("/n0", "/n1", "/n2", "/n3")
+    assert c["W"].nodes == ("/n4",)
+    assert repr(c) == "Contract(H % 8 == 0, W % 2 == 0)"
+    assert c[0].symbols == ("H",)
+
+
+def test_nodes_that_also_speak_of_other_symbols_are_named():
+    c = contract("N H", "H >= 161", "N == 0 or max(N, 1)*((H + 31)//32) == 7*max(N, 1)")
+    assert [str(t) for t in c] == ["193 <= H <= 224"]
+    assert c[0].nodes == ("/n0", "/n1")
+
+
+def test_hard_terms_are_stated_for_inputs_of_usual_sizes():
+    stated = "max(H//32, 1)*max(W//32, 1) == 49"
+    c = contract("H W", stated, usual=("H >= 32", "W >= 32"))
+    assert [str(t) for t in c] == ["(H//32)*(W//32) == 49"]
+    assert c.assumptions == ("windows fit",)
+    assert c.premise == "when windows fit"
+    for h, w in product(range(32, 2000, 97), repeat=2):
+        assert c.holds({"H": h, "W": w}) is parse_cond(stated).evaluate({"H": h, "W": w})
+
+
+def test_what_reads_well_needs_no_usual_sizes():
+    c = contract("H", "max(H//32, 1) == 7", usual=("H >= 32",))
+    assert [str(t) for t in c] == ["224 <= H <= 255"]
+    assert not any("windows" in a for a in c.assumptions)
+    assert "windows fit" not in contract("H W", "H >= 1", usual=("H >= 9",)).assumptions
+
+
+def test_order_is_equalities_ranges_divisibility_alternatives():
+    c = contract(
+        "batch past seq total H M N",
+        "M == N or M == 1 or N == 1",
+        "H % 32 == 0",
+        "seq <= 512",
+        "total == past + seq",
+        "batch >= 1",
+    )
+    assert [t.kind for t in c] == ["equality", "range", "divisibility", "alternative", "nonempty"]
+
+
+def test_assumptions_are_named_where_they_were_used():
+    c = contract("N H", "N*((H + 31)//32) == 7*N", "H >= 2")
+    assert [(str(t), t.assumptions) for t in c] == [("193 <= H <= 224", ("N >= 1",))]
+    assert contract("H", "H % 8 == 0").assumptions == ()
+
+
+def test_conditions_on_data_and_of_the_user_are_kept_apart():
+    c = contract("N H", "definition: _d0 <= N", "_d0 >= 7", "user: H % 2 == 0", "H % 4 == 0")
+    assert [str(t) for t in c] == ["N >= 7", "H % 4 == 0"]
+    assert [str(t) for t in c.internal] == ["_d0 >= 7"]
+    assert not contract("N", "definition: _d0 <= N").internal
+    given = contract("H", "user: H % 2 == 0", "H >= 5")
+    assert [str(t) for t in given.assumed] == ["H % 2 == 0"]
+    assert [str(t) for t in given] == ["H >= 5"]
+    declared = contract("H W", "declared: H == W", "H >= 5")
+    assert [str(t) for t in declared.declared] == ["H == W"]
+    assert [str(t) for t in declared] == ["H >= 5"]
+
+
+def test_what_the_user_says_of_inputs_is_not_asked_of_them_again():
+    c = contract("seq past total", "user: total == past + seq", "total == 1 or total == past + seq")
+    assert list(c) == []
+    assert str(c) == "none beyond what is assumed: total == past + seq"
+    assert c.holds({"seq": 3, "past": 0, "total": 3})
+
+
+def test_a_contradiction_accepts_nothing():
+    c = contract("H", "H >= 5", "H <= 3")
+    assert c.impossible
+    assert c.holds({"H": 4}) is False
+
+
+def test_a_model_for_empty_inputs_only():
+    c = contract("x y", "x*y == 6*y or y == 0", "x <= 5 or y == 0")
+    assert not c.impossible
+    assert c.holds({"x": 3, "y": 0}) is True
+    assert c.holds({"x": 6, "y": 1}) is False
+
+
+@pytest.mark.parametrize("seed", range(300, 420))
+def test_contracts_are_exact_for_sizes_that_are_not_empty(seed):
+    s = random_system(seed, "ab")
+    c = find_contract(s.constraints, s.facts, ["a", "b"])
+    for sizes in product(range(1, 12), repeat=2):
+        point = dict(zip("ab", sizes, strict=True))
+        truths = [n.evaluate(point) for n in s.needs]
+        if None not in truths:
+            assert c.holds(point) is all(truths), (s.needs, c, point)
+
+
+@pytest.mark.parametrize("seed", range(420, 480))
+def test_terms_without_assumptions_hold_for_empty_sizes_too(seed):
+    s = random_system(seed, "ab")
+    c = find_contract(s.constraints, s.facts, ["a", "b"])
+    for sizes in product(range(8), repeat=2):
+        point = dict(zip("ab", sizes, strict=True))
+        if all(n.evaluate(point) is True for n in s.needs):
+            assert not any(t.cond.evaluate(point) is False for t in c if not t.assumptions), (
+                s.needs,
+                c,
+                point,
+            )
+
+
+@pytest.mark.parametrize(
+    ("needs", "assumed"),
+    [
+        (["min((b + 1)//3, a - 1) != 0"], {"b >= 2": ("a >= 1",), "a >= 2": ("a >= 1",)}),
+        (["a >= c", "b >= a + c", "a == b or a == 1 or b == 1"], {"a == 1": ("c >= 1",)}),
+    ],
+)
+def test_a_term_names_other_inputs_that_must_not_be_empty(needs, assumed):
+    c = contract("b a c", *needs)
+    assert {t.text: t.assumptions for t in c if t.assumptions} == assumed
+
+
+@pytest.mark.parametrize("seed", range(480, 510))
+def test_no_term_follows_from_the_others(seed):
+    s = random_system(seed, "ab")
+    c = find_contract(s.constraints, s.facts, ["a", "b"])
+    points = [dict(zip("ab", sizes, strict=True)) for sizes in product(range(1, 40), repeat=2)]
+    for term in c:
+        others = [t.cond for t in c if t is not term]
+        if term.kind in ("equality", "range", "divisibility") and all(t.kind != "other" for t in c):
+            alone = any(
+                all(o.evaluate(p) is True for o in others) and term.cond.evaluate(p) is not True
+                for p in points
+            )
+            assert alone, (s.needs, c, term)
+
+
+# ---------------------------------------------------------------------- exports
+
+
+def _function(source, name="check_sizes"):
+    namespace: dict[str, object] = {}
+    exec(source, namespace)  # noqa: S102  (the point of the test: the text is a working function)
+    return namespace[name]
+
+
+@pytest.mark.parametrize("seed", range(510, 540))
+def test_the_python_function_agrees_with_the_contract(seed):
+    s = random_system(seed, "ab")
+    c = find_contract(s.constraints, s.facts, ["a", "b"])
+    check = _function(c.to_python())
+    for sizes in product(range(1, 9), repeat=2):
+        point = dict(zip("ab", sizes, strict=True))
+        if c.holds(point) is not None:
+            needed = {n: point[n] for n in c.symbols}
+            assert (check(**needed) == []) == c.holds(point)
+
+
+def test_the_python_function_renames_what_is_no_identifier():
+    from shapesolve.expr import divides, ge, le, symbol
+
+    s = system(divides(2, symbol("my dim")), le(symbol("class"), 5), ge(symbol("n"), 3))
+    c = find_contract(s.constraints, s.facts, ["my dim", "class", "n"])
+    check = _function(c.to_python("accepts"), "accepts")
+    assert check(my_dim=4, size_class=5, n=3) == []
+    assert len(check(my_dim=3, size_class=9, n=3)) == 2
+    with pytest.raises(ValueError, match="not a name"):
+        c.to_python("no name")
+
+
+def test_json_and_smtlib():
+    import z3
+
+    c = contract("past seq total", "total == past + seq", "past + seq <= 512")
+    data = json.loads(json.dumps(c.to_json()))
+    assert [t["condition"] for t in data["terms"]] == [str(t) for t in c]
+    assert data["terms"][0]["nodes"]
+    text = c.to_smtlib()
+    assert ":named c0" in text
+    ctx = z3.Context()
+    solver = z3.Solver(ctx=ctx)
+    solver.from_string(text)
+    assert solver.check() == z3.sat
+
+
+_PRINT = """
+import json
+from shapesolve.solve.contract.build import find_contract
+from tests.solve.building import random_system
+for seed in range(12):
+    s = random_system(seed)
+    print(json.dumps(find_contract(s.constraints, s.facts, ["a", "b", "c"]).to_json()))
+"""
+
+
+def test_every_process_finds_the_same():
+    outputs = set()
+    for hash_seed in ("0", "1", "77"):
+        done = subprocess.run(
+            [sys.executable, "-c", _PRINT],
+            capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        )  # fmt: skip
+        outputs.add(done.stdout)
+    assert len(outputs) == 1
+
+
+def test_a_thousand_requirements_are_soon_read():
+    from shapesolve.expr import any_of, eq, ge, le, symbol
+
+    height, width, past, seq, total = map(symbol, ["height", "width", "past", "seq", "total"])
+    stated = []
+    for i in range(250):
+        k = 2 ** (i % 5 + 1)
+        stated += [eq(height // k * 2, height // (k // 2)), ge((width + i) // 32, 1), le(past + seq, 512 + i)]
+        stated.append(any_of((eq(total, past + seq), eq(total, 1))))
+    s = system(*stated, inputs="height width past seq total")
+    start = time.perf_counter()
+    c = find_contract(s.constraints, s.facts, ["height", "width", "past", "seq", "total"])
+    assert time.perf_counter() - start < 2  # about 0.1 s on an idle machine
+    assert str(c) == "width >= 32, past + seq <= 512, height % 32 == 0, total == 1 or total == past + seq"
+
+
+def test_many_terms_on_one_symbol_end_in_bounded_work():
+    names = [f"s{i}" for i in range(150)]
+    found = contract(" ".join(names), *(f"{name} == s0" for name in names[1:]))
+    assert len(found) == 149
+    assert found.holds(dict.fromkeys(names, 5))
+    assert found.holds({**dict.fromkeys(names, 5), "s149": 6}) is False
