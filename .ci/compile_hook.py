@@ -2,8 +2,9 @@
 
 Hatchling loads this file and calls `CompileHook`, which runs the same file as a program that compiles into a folder:
 
-    python .ci/compile_hook.py FOLDER GLOB...
+    python .ci/compile_hook.py FOLDER
 
+A module says on its first line that it is compiled (`MARK`).
 `SHAPESOLVE_COMPILE=0` leaves compilation out, `SHAPESOLVE_COMPILE=1` makes its failure an error.
 """
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from setuptools import Extension
 
 HERE = Path(__file__).resolve()
+
+#: the first line of a module that is compiled: one that most analyses spend time in
+MARK = "# compiled: see CONTRIBUTING.md\n"
 
 #: The C code is the same, whatever else is installed: mypy sees no types but those of shapesolve. Whether the sources
 #: fit the types of other packages is checked where these are present, not here.
@@ -66,7 +70,7 @@ class CompileHook(BuildHookInterface[Any]):
         folder = Path(self._made.name)
         # A process of its own: mypyc ends the process on errors, and prints them.
         done = subprocess.run(
-            [sys.executable, str(HERE), str(folder), *self.config["modules"]],
+            [sys.executable, str(HERE), str(folder)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -127,19 +131,29 @@ def check_compiler(scratch: Path) -> None:
         sys.exit(f"no C compiler with Python's headers ({error})")
 
 
-def compile_modules(patterns: Sequence[str], folder: Path) -> None:
-    """Compile the modules whose paths match into `folder`; nothing is left elsewhere."""
+def marked_modules(package: Path) -> list[Path]:
+    """The files below `package` that say that they are compiled, in the order of their paths."""
+
+    def first_line(file: Path) -> str:
+        with file.open(encoding="utf-8") as lines:
+            return lines.readline()
+
+    return sorted(file for file in package.rglob("*.py") if first_line(file) == MARK)
+
+
+def compile_modules(folder: Path) -> None:
+    """Compile the marked modules into `folder`; nothing is left elsewhere."""
     from mypyc.build import mypycify
 
     os.chdir(HERE.parent.parent)  # paths within the project are what tracebacks show
-    found = {pattern: [str(path) for path in Path().glob(pattern)] for pattern in patterns}
-    if unmatched := [pattern for pattern, paths in found.items() if not paths]:
-        sys.exit(f"no modules to compile match {', '.join(unmatched)}")
+    modules = marked_modules(Path("shapesolve"))
+    if not modules:
+        sys.exit("no module is marked as compiled")
     with tempfile.TemporaryDirectory(prefix="shapesolve-c-") as name:
         scratch = Path(name)
         check_compiler(scratch)
         extensions = mypycify(
-            [*_MYPY, *sorted({path for paths in found.values() for path in paths})],
+            [*_MYPY, *map(str, modules)],
             opt_level=_OPTIMIZATION,
             debug_level="0",
             multi_file=True,
@@ -162,4 +176,4 @@ def check_result(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    compile_modules(sys.argv[2:], Path(sys.argv[1]).resolve())
+    compile_modules(Path(sys.argv[1]).resolve())

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """`Atom`: what polynomials are made of."""
 
 from __future__ import annotations

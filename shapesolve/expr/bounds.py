@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Bounds of a dim that follow from its form alone, or from known intervals of its symbols.
 
 Each non-polynomial atom has linear relaxations (``n//k <= n/k``, ``pos(x) >= x`` ...). A bound of a sum is

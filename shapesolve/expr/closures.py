@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Dims and conditions as closures: what is evaluated often is compiled once (never with `eval`).
 
 A compiled function takes the sizes by name. A symbol that is not bound raises `KeyError`, a division by zero

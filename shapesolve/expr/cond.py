@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """`Cond`: conditions on dims, in canonical form and hash-consed like the dims themselves.
 
 A condition is ``true``, ``false``, a relation of a polynomial with zero (``==``, ``!=``, ``>=``), or an

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """`Dim`: integer expressions in canonical form.
 
 A dim is a polynomial with integer coefficients over *atoms*. Atoms are symbols and four

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Floor division in canonical form; every rule is exact over the integers.
 
 Undefined where the divisor is 0: a rule may then give anything, since no accepted model divides by zero.

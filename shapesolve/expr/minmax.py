@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """max, min, broadcast and choice in canonical form."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """What reads easily: linear relations, remainders by constants, choices of these."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Hash-consing: one object for each content, for as long as somebody holds it.
 
 A weak reference to each object, with a callback that clears its entry, would cost more than making the object. So a pool

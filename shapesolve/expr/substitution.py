@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Replacing symbols in dims and conditions, and building terms again from changed arguments."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Walking expressions without recursion: deep nesting must not meet Python's recursion limit."""
 
 from __future__ import annotations

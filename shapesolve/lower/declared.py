@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """What the model itself declares: types of inputs, and value_info and outputs held against what was inferred."""
 
 from __future__ import annotations

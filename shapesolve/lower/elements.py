@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Elementwise functions applied to whole values: to each element where it is known, else to their bounds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Lowering a model with what the user says of it, in rounds: what one learns of the inputs, the next starts with."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """A node held against its operator's interface: numbers of inputs and outputs, attributes, element types.
 
 Runtimes refuse a model with a node that does not fit when they load it, whatever the sizes are.

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """What two known things have in common, and what a choice between them is."""
 
 from __future__ import annotations

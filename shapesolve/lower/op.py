@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """`Op`: one node as its rule sees it, and the words in which a rule speaks.
 
 A rule reads attributes, shapes and known data, states what the node requires (`require`, `same`), and returns outputs

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """What an element type can hold: integers wrap, floats round, quotients of sizes are exact or given up."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """The registry: which rule lowers which operator at which opset version."""
 
 from __future__ import annotations

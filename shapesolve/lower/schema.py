@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Element types of outputs, from the operator schemas' type constraints.
 
 https://onnx.ai/onnx/api/defs.html

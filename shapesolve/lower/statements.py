@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """What a walk says: the names that it makes up, the conditions that it states, contradictions and remarks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """What is known of one value of the graph: a tensor's type, shape and data, or a sequence, optional or map."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Partial data: what is known of a tensor's elements.
 
 A `Value` holds either every element (``elems``, flat, row-major, with the concrete ``shape``; a single element may still

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """The walk: every node in order, lowered by its rule; what it states goes to the log and to the facts.
 
 Lowering is memoized: a node that says the same (`Node.key`) of the same inputs (interned, so compared by identity) gets the

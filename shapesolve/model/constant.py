@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Tensors stored in the model. Sizes are read with the model, data only when somebody asks for it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """The one error that unusable input gives."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """The model as the rest of the program sees it: immutable, ordered, checked.
 
 https://onnx.ai/onnx/repo-docs/IR.html

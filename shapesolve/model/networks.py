@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """A graph as NetworkX sees it."""
 
 from __future__ import annotations

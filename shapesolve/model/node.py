@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """One operator call of a graph."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """`read_model`: from a file or proto to a checked, ordered, immutable `Model`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Reading one scope of names: the nodes of a graph or function body, their order, what they capture.
 
 A scope is first *collected* (fields copied out of the protobuf in a single pass, subgraphs noted for later)

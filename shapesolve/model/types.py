@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Value types: what a graph declares about its tensors, sequences, optionals and maps.
 
 https://onnx.ai/onnx/repo-docs/IR.html#standard-data-types

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Elements chosen by their value: TopK, NonZero, Unique, Compress."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Facts: what the constraints seen so far settle, without Z3.
 
 Three kinds of fact are kept, each with the constraints it came from: a symbol equals an expression (substitution),

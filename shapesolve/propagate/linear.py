@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Linear reasoning over conditions: some that cannot hold together, each product of atoms taken for an unknown.
 
 Fourier-Motzkin elimination with rounding to integers. It knows nothing of what is inside an atom but its bounds, so that

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """`ConstraintSet`: all that was stated about a model's sizes, in graph order."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """`Bindings`: symbols that the constraints force to one size."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Conditions on one size, decided exactly: beyond some size their truth repeats, up to there a table tells.
 
 Along each remainder of a common multiple of the divisors, an expression of quotients by constants, choices and maxima of

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Models by evaluation: small sizes that satisfy some conditions, found without Z3.
 
 What a handful of assignments can decide need not start a solver. Deterministic: the candidates depend on the

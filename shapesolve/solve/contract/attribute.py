@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Which requirements a contract term stands for: those that break where only that term is broken."""
 
 from __future__ import annotations
