@@ -1,0 +1,147 @@
+"""The campaign of graphs: draw, judge in a process of its own, count, shrink what fails and write it down."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from .isolate import Lost, Worker
+from .judge import FAILURES, Claim, Fault, Judge, Verdict
+from .model import Drawn, drawn_model
+from .script import script_text
+from .shrink import shrunk
+
+_MODES = ("named", "named", "named", "strict")
+
+
+def judged(seed: int) -> Iterator[str]:
+    """Draws and judges the model of a seed."""
+    yield "draw"
+    drawn = drawn_model(seed)
+    judge = Judge(drawn, seed, mode_of(seed))
+    yield from judge.run(drawn.bindings(Random(seed)))
+    return judge.verdict
+
+
+def judged_again(drawn: Drawn, broadcast: str, claims: tuple[Claim, ...]) -> Iterator[str]:
+    """Judges a model that was drawn and changed, at the sizes that it carries."""
+    judge = Judge(drawn, 0, broadcast, claims)
+    yield from judge.run([drawn.sizes])
+    return judge.verdict
+
+
+def work(*arguments: Any) -> Iterator[str]:
+    """What the other process does: a seed, or a model at hand."""
+    return judged(*arguments) if isinstance(arguments[0], int) else judged_again(*arguments)
+
+
+def mode_of(seed: int) -> str:
+    """The broadcast mode in which a seed's model is analyzed."""
+    return _MODES[seed % len(_MODES)]
+
+
+@dataclass
+class Totals:
+    """What a campaign saw."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    faults: list[tuple[int, Fault]] = field(default_factory=list)
+    misses: Counter[str] = field(default_factory=Counter)
+
+    def add(self, seed: int, verdict: Verdict) -> None:
+        """One model's."""
+        self.counts["graphs"] += 1
+        for name in ("ran", "failed", "dims", "unknown", "proofs"):
+            self.counts[name] += getattr(verdict, name)
+        self.counts["misses"] += len(verdict.misses)
+        self.misses.update(f"{m.kind}  (seed {seed})" for m in verdict.misses[:1])
+        for fault in verdict.faults:
+            self.faults.append((seed, fault))
+
+    def __str__(self) -> str:
+        c = self.counts
+        found = Counter(f.category for _, f in self.faults)
+        lines = [
+            f"{c['graphs']} graphs, {c['ran']} runs, {c['failed']} runs that failed ({c['misses']} of them accepted), "
+            f"{c['dims']} dims ({c['unknown']} unknown), {c['proofs']} proofs, {c['lost']} lost to onnxruntime",
+            ", ".join(f"{name}: {found[name]}" for name in FAILURES),
+        ]
+        return "\n".join(lines)
+
+
+def culprit(drawn: Drawn) -> str:
+    """The operator that a small model is about: its last one; all reductions count as one."""
+    last = drawn.model.graph.node[-1].op_type
+    return (
+        "Reduce" if last.startswith("Reduce") else "function" if drawn.model.graph.node[-1].domain else last
+    )
+
+
+class Campaign:
+    """Judges the models of seeds one after the other."""
+
+    def __init__(self, out: Path | None = None, say: Callable[[str], None] = lambda _: None) -> None:
+        self.totals, self._out, self._say = Totals(), out, say
+        self._worker = Worker(work, (0,))
+        self._written: set[str] = set()
+
+    def run(self, seeds: range, seconds: float | None = None) -> Totals:
+        """All seeds, or as many as there is time for."""
+        start = time.monotonic()
+        for seed in seeds:
+            if seconds is not None and time.monotonic() - start > seconds:
+                break
+            self.one(seed)
+        self._worker.close()
+        return self.totals
+
+    def one(self, seed: int) -> None:
+        """One seed."""
+        try:
+            verdict = self._worker.ask(seed)
+        except Lost as lost:
+            verdict = Verdict()
+            if lost.phase == "analysis":
+                cause = "traceback" if lost.cause.startswith("crash") else lost.cause
+                verdict.faults.append(Fault(cause, f"{lost.cause} during the analysis", {}, "lost"))
+            else:
+                self.totals.counts["lost"] += 1
+        self.totals.add(seed, verdict)
+        for fault in verdict.faults:
+            self._say(f"seed {seed}: {fault.category} at {dict(fault.sizes)}: {fault.text}")
+            if self._out is not None and fault.category != "partial refutation":
+                self._write(seed, fault)
+
+    def _write(self, seed: int, fault: Fault) -> None:
+        drawn = drawn_model(seed)
+        drawn = replace(drawn, sizes={**drawn.sizes, **fault.sizes})
+        claims = (fault.claim,) if fault.claim else ()
+        small = shrunk(drawn, lambda d: self._fails(d, seed, fault, claims))
+        verdict = self._again(small, seed, claims)
+        last = next((f for f in verdict.faults if f.category == fault.category), fault)
+        name = f"{fault.category.replace(' ', '_')}__{culprit(small)}"
+        if name in self._written or self._out is None:
+            return
+        self._written.add(name)
+        title = f"{fault.category} (seed {seed}, {mode_of(seed)}) at {dict(small.sizes)}: {last.text}"
+        text = script_text(
+            title, small.model, small.shapes(small.sizes), small.sizes, tuple(map(str, claims)), mode_of(seed)
+        )
+        self._out.mkdir(parents=True, exist_ok=True)
+        (self._out / f"{name}.py").write_text(text)
+
+    def _again(self, drawn: Drawn, seed: int, claims: tuple[Claim, ...]) -> Verdict:
+        try:
+            return self._worker.ask(drawn, mode_of(seed), claims)
+        except Lost as lost:
+            fault = Fault(lost.cause, f"{lost.cause} during the {lost.phase}", {}, "lost")
+            return Verdict([fault] if lost.phase == "analysis" else [])
+
+    def _fails(self, drawn: Drawn, seed: int, fault: Fault, claims: tuple[Claim, ...]) -> bool:
+        found = self._again(drawn, seed, claims).faults
+        return any((f.category, f.kind) == (fault.category, fault.kind) for f in found)

@@ -1,0 +1,116 @@
+"""Work done in another process, with a limit on its time and memory, so that a hang or a crash is an answer too."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from typing import Any
+
+#: CPU seconds for one phase of work, and bytes beyond those in use at the start
+SECONDS, BYTES = 5, 1 << 30
+#: seconds of waiting after which even a process that uses no CPU has hung
+_PATIENCE = 90
+
+#: yields the names of its phases and returns its answer
+Work = Callable[..., Iterator[str]]
+
+
+class Lost(Exception):
+    """The process ended without an answer: in this phase, of this cause (``hang`` or ``crash``)."""
+
+    def __init__(self, phase: str, cause: str) -> None:
+        super().__init__(phase, cause)
+        self.phase, self.cause = phase, cause
+
+
+def _limit_time() -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + SECONDS + 1, hard))
+
+
+def _limit_memory() -> None:
+    with open("/proc/self/statm") as file:
+        pages = int(file.read().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + BYTES, resource.RLIM_INFINITY))
+
+
+def _serve(connection: Connection, work: Work) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    limited = False
+    while True:
+        try:
+            arguments = connection.recv()
+        except EOFError:
+            return
+        if not limited and not arguments:
+            _limit_memory()
+            limited = True
+            continue
+        steps = work(*arguments)
+        while True:
+            try:
+                phase = next(steps)
+            except StopIteration as stop:
+                connection.send(("answer", stop.value))
+                break
+            except MemoryError:
+                connection.send(("memory", None))
+                break
+            connection.send(("phase", phase))
+            _limit_time()
+
+
+class Worker:
+    """A process that does one kind of work, made anew after each loss."""
+
+    def __init__(self, work: Work, warm: tuple[Any, ...]) -> None:
+        self._work, self._warm = work, warm
+        self._process: Any = None
+        self._connection: Any = None
+
+    def ask(self, *arguments: Any) -> Any:
+        """The answer to these arguments, or `Lost`."""
+        if self._process is None or not self._process.is_alive():
+            self._start()
+        self._connection.send(arguments)
+        phase = "start"
+        while True:
+            try:
+                if not self._connection.poll(_PATIENCE):
+                    self.close()
+                    raise Lost(phase, "hang")
+                what, value = self._connection.recv()
+            except (EOFError, ConnectionError):
+                self._process.join()
+                code = self._process.exitcode
+                self.close()
+                raise Lost(phase, "hang" if code == -signal.SIGXCPU else f"crash {code}") from None
+            if what == "answer":
+                return value
+            if what == "memory":
+                self.close()
+                raise Lost(phase, "memory")
+            phase = value
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, self._work), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._connection.send(self._warm)  # what is imported at first use is not counted
+        while self._connection.recv()[0] != "answer":
+            continue
+        self._connection.send(())
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._connection.close()
+            self._process = None

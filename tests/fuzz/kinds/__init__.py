@@ -1,0 +1,18 @@
+"""Kinds of operators that graphs are drawn from, a file for each family."""
+
+from . import control, elementwise, indexing, layout, neural, sequences, shaping, spatial
+from .registry import KINDS, Kind, kinds_at
+
+__all__ = [
+    "KINDS",
+    "Kind",
+    "control",
+    "elementwise",
+    "indexing",
+    "kinds_at",
+    "layout",
+    "neural",
+    "sequences",
+    "shaping",
+    "spatial",
+]

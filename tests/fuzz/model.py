@@ -1,0 +1,128 @@
+"""Draws a whole model: declared inputs with shared, fixed, expression and unnamed dims, and a graph of random kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from .builder import FLOAT, INT, Builder, type_of, untyped
+from .kinds.control import steps
+from .runtime import Array, Data
+
+#: a declared dim: a number, a name, a sum or product of names and numbers, or nothing
+Declared = int | str | None
+NAMES = ("N", "M", "seq", "H", "batch", "past_len")
+OPSETS = range(11, 25)
+_REALS = np.random.default_rng(7).integers(0, 5, 4096).astype(np.float32)
+
+
+def size_of(declared: str | int, sizes: Mapping[str, int]) -> int:
+    """The size that a declared dim has: expressions here are sums of names and of products with a number."""
+    if isinstance(declared, int):
+        return declared
+    total = 0
+    for part in declared.replace(" ", "").split("+"):
+        product = 1
+        for factor in part.split("*"):
+            product *= int(factor) if factor.isdigit() else sizes[factor]
+        total += product
+    return total
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A model that gives out all of its tensors, the sizes that it was made at, and what its inputs declare."""
+
+    model: onnx.ModelProto
+    sizes: dict[str, int]
+    #: per input its dims; an unnamed dim has a name here, which the model does not know
+    declared: dict[str, tuple[str | int, ...]]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the sizes that may be chosen."""
+        return list(self.sizes)
+
+    def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """Shapes of the inputs at these sizes."""
+        return {n: tuple(size_of(d, sizes) for d in dims) for n, dims in self.declared.items()}
+
+    def bindings(self, random: Random, count: int = 5) -> list[dict[str, int]]:
+        """Sizes to try: those that it was made at, all 0, all 1, one changed, random ones."""
+        tried = [dict(self.sizes)]
+        for _ in range(3 * count):
+            draw = random.randrange(6)
+            if draw == 0:
+                new = dict.fromkeys(self.sizes, random.choice((0, 1, 1, 2)))
+            elif draw < 4 and self.sizes:
+                name = random.choice(self.names)
+                new = {**self.sizes, name: random.choice((0, 1, 2, 3, 5, 7, self.sizes[name] * 2))}
+            else:
+                new = {n: random.randint(0, 8) for n in self.sizes}
+            if new not in tried:
+                tried.append(new)
+            if len(tried) >= count:
+                break
+        return tried
+
+
+def array_of(shape: tuple[int, ...], kind: int) -> Array:
+    """Input data of a shape, the same each time."""
+    n = int(np.prod(shape))
+    return np.resize(_REALS, n).reshape(shape).astype(helper.tensor_dtype_to_np_dtype(kind))
+
+
+def feeds_of(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Data]:
+    """Data for every input that has no default."""
+    stored = {t.name for t in model.graph.initializer}
+    inputs = [i for i in model.graph.input if i.name not in stored]
+    return {i.name: array_of(shapes[i.name], i.type.tensor_type.elem_type) for i in inputs}
+
+
+def _dim(random: Random, sizes: dict[str, int], free: bool) -> tuple[Declared, str | int]:
+    """A dim as the model declares it, and as `Drawn` knows it."""
+    draw = random.random()
+    name = random.choice(list(sizes))
+    if draw < 0.62:
+        return name, name
+    if draw < 0.85:
+        number = random.choice((1, 2, 2, 3, 4, 6, 8))
+        return number, number
+    if draw < 0.95 or not free:
+        other = random.choice(list(sizes))
+        text = random.choice((f"2*{name}", f"{name} + {other}", f"{name} + 1"))
+        return text, text
+    unnamed = f"_{len(sizes)}"
+    sizes[unnamed] = random.choice((1, 2, 3, 4))
+    return None, unnamed
+
+
+def drawn_model(seed: int, nodes: int | None = None) -> Drawn:
+    """A model, the same for the same seed and the same onnxruntime."""
+    random = Random(seed)
+    opset = random.choice(OPSETS)
+    sizes = {
+        n: random.choice((1, 2, 2, 3, 4, 4, 5, 6, 8)) for n in random.sample(NAMES, random.randint(1, 3))
+    }
+    builder = Builder(random, opset)
+    declared, inputs = {}, []
+    for i in range(random.choice((1, 2, 2, 3))):
+        name = f"x{i}"
+        pairs = [_dim(random, sizes, True) for _ in range(random.choice((1, 2, 2, 3, 3, 4, 4, 5)))]
+        declared[name] = tuple(known for _, known in pairs)
+        dtype = INT if random.random() < 0.07 else FLOAT
+        kind = helper.np_dtype_to_tensor_dtype(dtype)
+        builder.data[name] = array_of(tuple(size_of(k, sizes) for k in declared[name]), kind)
+        builder.free.append(name)
+        dims = [d for d, _ in pairs]
+        inputs.append(helper.make_value_info(name, type_of(builder.data[name], dims)))
+    steps(builder, random.choice((2, 4, 6, 9, 14)) if nodes is None else nodes)
+    outputs = [untyped(o) for node in builder.nodes for o in node.output if o]
+    stored = [numpy_helper.from_array(a, n) for n, a in builder.stored.items()]
+    graph = helper.make_graph(builder.nodes, "drawn", inputs, outputs, stored)
+    return Drawn(builder.model_of(graph), sizes, declared)
