@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .collection import collection_paused
 from .explain.finding import Conflict, Finding, Severity, Violation
-from .expr import Cond, Dim, Shape, parse_cond, parse_dim, symbol
+from .expr import Cond, Dim, Shape, symbol
 from .lower import Registry
 from .lower.fixpoint import lower_model, names_of
+from .lower.request import DEFAULT_RLIMIT, Request, sizes_of
 from .lower.types import Known
 from .lower.values import Value
 from .lower.walk import Walk
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from .solve.proof import Proof, Prover
 
 BroadcastMode = Literal["strict", "named", "equal"]
-#: Z3 work per query (see `propagate.budget`); deterministic, unlike seconds
-DEFAULT_RLIMIT = 1_000_000
 
 #: what an analysis turns into, and the functions of the report room that do it (loaded when used)
 RENDERERS = {
@@ -82,13 +81,12 @@ def analyze(
     """
     if broadcast not in ("strict", "named", "equal"):
         raise ValueError(f'broadcast is "strict", "named" or "equal", not {broadcast!r}')
+    request = Request(tuple(assume), sizes_of(bind or {}), broadcast, with_built_in(registry), rlimit)
     with collection_paused:
         read = read_model(model)
         if opset is not None:
             read = replace(read, opsets=MappingProxyType({**read.opsets, "": int(opset)}))
-        rules = with_built_in(registry)
-        walk, given = lower_model(read, list(assume), dict(bind or {}), broadcast, rules, progress)
-        return Analysis(read, walk, given, broadcast, rlimit)
+        return Analysis(read, *lower_model(read, request, progress), request)
 
 
 class Analysis:
@@ -101,16 +99,19 @@ class Analysis:
         values: propagated data (`Value`) per tensor, where any is known.
     """
 
-    def __init__(
-        self, model: Model, walk: Walk, given: Mapping[str, Known], broadcast: str, rlimit: int
-    ) -> None:
-        self.model, self.walk, self.inputs = model, walk, dict(given)
-        self.broadcast, self.rlimit = broadcast, rlimit
+    def __init__(self, model: Model, walk: Walk, given: Mapping[str, Known], request: Request) -> None:
+        self.model, self.walk, self.inputs, self.request = model, walk, dict(given), request
+        self.broadcast, self.rlimit = request.broadcast, request.rlimit
         self.facts: Any = walk.facts
         self.shapes: dict[str, Shape] = {}
         self.dtypes: dict[str, int] = {}
         self.values: dict[str, Value] = {}
         walk.tell(self.shapes, self.dtypes, self.values)
+
+    def again(self, **changes: Any) -> Analysis:
+        """The same model analyzed anew, with parts of the `Request` changed."""
+        request = replace(self.request, **changes)
+        return Analysis(self.model, *lower_model(self.model, request), request)
 
     # ------------------------------------------------------------------ constraints
 
@@ -130,6 +131,16 @@ class Analysis:
         from .explain.trace import Tracer
 
         return Tracer(self)
+
+    @property
+    def defaults(self) -> tuple[str, ...]:
+        """Inputs that may be given a value of their own, and whose default was taken for it (SS502)."""
+        return tuple(dict.fromkeys(note.subject for note in self.walk.notes if note.kind == "default"))
+
+    @property
+    def stuck(self) -> bool:
+        """Is there a node that no size lets run?"""
+        return bool(self.walk.clashes)
 
     # ------------------------------------------------------------------ what the solver concludes
 
@@ -191,7 +202,8 @@ class Analysis:
         return diagnose(self)
 
     @cached_property
-    def _prover(self) -> Prover:
+    def prover(self) -> Prover:
+        """Proves conditions on the symbols of this analysis; `prove` holds what it says against the model."""
         from .solve.proof import Assumption, Prover, usual_assumptions
 
         declared = [
@@ -203,41 +215,40 @@ class Analysis:
         return Prover(self.constraints, self.facts, self.symbols, self.rlimit, assumptions)
 
     def prove(self, claim: str | Cond) -> Proof:
-        """Is the claim true for every input that the model accepts?
+        """Is the claim true for every input that the model accepts, whatever its data?
 
-        ``claim`` is a condition over dim names and dims of tensors: ``"Z[1] == 2*seq"``. Returns `Proved`, `Refuted` with a
-        counterexample, or `Unknown` with the reason.
+        ``claim`` is a condition over dim names and dims of tensors: ``"Z[1] == 2*seq"``. Returns `Proved` (false as a truth
+        value where it rests on assumptions, which it names then), `Refuted` with sizes of all inputs that the model accepts
+        and at which the claim is false, or `Unknown` with the reason.
+
+        Raises `ValueError` for a name that the model does not have, `KeyError` for such a tensor, `IndexError` for an axis.
         """
-        if isinstance(claim, Cond):
-            return self._prover.prove(claim)
-        from .explain.claim import compared
+        from .explain.judge import judge
 
-        text, table = self._readable(claim)
-        return self._prover.prove(parse_cond(text, table), sides=compared(text, table))
+        return judge(self, claim)
 
     def equal(self, a: str | Dim, b: str | Dim) -> Proof:
-        """Are two dims equal for every input that the model accepts?"""
-        return self._prover.equal(self._dim(a), self._dim(b))
+        """Are two dims equal for every input that the model accepts? Answers and raises as `prove` does."""
+        from .explain.judge import judge
+
+        return judge(self, (self._dim(a), self._dim(b)))
 
     def dim(self, text: str | Dim) -> Dim:
         """A dim from text over dim names and dims of tensors (``"Z[1] + seq"``)."""
         return self._dim(text)
 
     def _dim(self, text: str | Dim) -> Dim:
-        return text if isinstance(text, Dim) else parse_dim(*self._readable(text))
+        from .explain.claim import read_dim
 
-    def _readable(self, text: str) -> tuple[str, Mapping[str, Dim]]:
-        from .explain.claim import resolve_references
-
-        return resolve_references(text, self)
+        return read_dim(text, self)
 
     def bounds(self, text: str | Dim) -> tuple[int | None, int | None]:
         """Lower and upper bound of a dim for all accepted inputs (None: unbounded)."""
-        return self._prover.bounds(self._dim(text))
+        return self.prover.bounds(self._dim(text))
 
     def divisor(self, text: str | Dim) -> int:
         """The largest number that divides a dim for all accepted inputs (0 when the dim is always 0)."""
-        return self._prover.divisor(self._dim(text))
+        return self.prover.divisor(self._dim(text))
 
     def size_in_bytes(self, tensor: str) -> Dim:
         """The bytes that a tensor's elements take, as a dim: for `bounds`, `divisor`, `equal` and conditions.
@@ -258,6 +269,10 @@ class Analysis:
         return shape.numel * size
 
     # ------------------------------------------------------------------ sizes
+
+    def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
+        """Accepted sizes of all inputs, with these for the names that they give; None where none were found."""
+        return self._checker.completed(sizes)
 
     def evaluate(self, bindings: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Sizes of every tensor whose shape depends on the bound symbols only."""

@@ -15,7 +15,7 @@ from .analysis import Analysis, analyze
 from .expr import DimSyntaxError, ge, parse_cond, parse_dim
 from .report.text import findings_text
 from .solve.engine import Engine
-from .solve.proof import Proof, Refuted
+from .solve.proof import Proof, Proved, Refuted
 
 
 def assert_ok(model: Any, **options: Any) -> Analysis:
@@ -101,7 +101,7 @@ def _mismatches(a: Analysis, name: str, dims: Sequence[int | str | None]) -> Ite
             continue
         try:
             proof = a.equal(found, wanted if isinstance(wanted, str) else parse_dim(str(wanted), {}))
-        except (DimSyntaxError, KeyError) as e:
+        except (ValueError, KeyError) as e:
             yield f"{name}[{axis}]: {e.args[0] if e.args else e}"
             continue
         if not proof:
@@ -109,11 +109,11 @@ def _mismatches(a: Analysis, name: str, dims: Sequence[int | str | None]) -> Ite
 
 
 def _at(proof: Proof) -> str:
+    if isinstance(proof, Proved):
+        return f" (they are equal only assuming {' and '.join(proof.assumptions)})"
     if not isinstance(proof, Refuted):
         return " (not decided)"
-    names = proof.shown or tuple(proof.counterexample)
-    sizes = ", ".join(f"{n} = {proof.counterexample[n]}" for n in names if n in proof.counterexample)
-    return f" (they differ at {sizes})" if sizes else ""
+    return f" (they differ at {proof.at})" if proof.at else ""
 
 
 def __getattr__(name: str) -> Any:

@@ -244,13 +244,11 @@ def prove(
 
         shapesolve prove model.onnx "logits[1] == seq"
     """
-    from ..expr import DimSyntaxError
-
     a = load(model, assume, bind, broadcast)
     try:
         with Progress("proof"):
             proof = a.prove(claim)
-    except (DimSyntaxError, IndexError) as e:
+    except (ValueError, IndexError) as e:
         fail(str(e))
     except KeyError as e:
         fail(str(e.args[0]))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
+from collections.abc import Set as AbstractSet
+from itertools import count
 from typing import TYPE_CHECKING
 
 from ..expr import Dim
+from ..expr.grammar import meant
 from ..expr.parse import DimSyntaxError, parse_dim
 
 if TYPE_CHECKING:
@@ -24,18 +26,36 @@ _COMPARISON = re.compile(r"([^<>=!]+)(==|!=|<=|>=|<|>)([^<>=!]+)")
 def no_tensor(name: str, analysis: Analysis) -> str:
     """That the model has no such tensor, and which was meant, or what its outputs are called."""
     names = list(analysis.walk.tensors)
-    close = [n for n in names if name and name in n] or get_close_matches(
-        name[:200], names[:20_000], _MAX_NAMES, 0.75
-    )
-    outputs = [n for n, _ in analysis.model.graph.outputs]
+    close = [n for n in names if name and name in n]
     if close:
         return f"the model has no tensor {name!r}; did you mean {' or '.join(close[:_MAX_NAMES])}?"
-    more = " …" if len(outputs) > _MAX_NAMES else ""
-    return f"the model has no tensor {name!r}; its outputs are {', '.join(outputs[:_MAX_NAMES])}{more}"
+    said = meant(name, names)
+    if "did you mean" not in said:
+        said = meant(name, [n for n, _ in analysis.model.graph.outputs]).replace(
+            "there are", "its outputs are"
+        )
+    return f"the model has no tensor {name!r}{said}"
 
 
-def resolve_references(text: str, analysis: Analysis) -> tuple[str, Mapping[str, Dim]]:
-    """`text` with every ``tensor[axis]`` replaced by a name, and the table of all names in it."""
+def known_names(analysis: Analysis) -> AbstractSet[str]:
+    """The names of sizes that a claim may use: those of the inputs, and those that tensors have after the analysis."""
+    introduced: AbstractSet[str] = analysis.facts.rank.keys()
+    return analysis.symbols.keys() | introduced
+
+
+def no_dim(name: str, analysis: Analysis) -> str:
+    """That no dim has this name, and which was meant."""
+    names = {n for n in known_names(analysis) if n not in analysis.walk.reasons}
+    return f"no dim of the model is called {name!r}{meant(name, names)}"
+
+
+def resolve_references(
+    text: str, analysis: Analysis, extra: Mapping[str, Dim] | None = None
+) -> tuple[str, Mapping[str, Dim]]:
+    """`text` with every ``tensor[axis]`` replaced by a name, and the table of all names in it.
+
+    `extra` says what further names stand for; a name that nobody knows becomes a symbol when the text is parsed.
+    """
     if len(text) > _MAX_LENGTH:
         raise DimSyntaxError(f"a claim may have {_MAX_LENGTH} characters, this has {len(text)}")
     table: dict[str, Dim] = {**analysis.symbols}
@@ -43,12 +63,13 @@ def resolve_references(text: str, analysis: Analysis) -> tuple[str, Mapping[str,
         for d in shape:
             if d.name is not None:
                 table.setdefault(d.name, d)
+    table.update(extra or {})
+    number = count()
 
     def name_for(match: re.Match[str]) -> str:
         tensor, axis = match[1] or match[3], int(match[2] or match[4])
-        dim = _dim_of(analysis, tensor, axis)
-        name = f"__{len(table)}"
-        table[name] = dim
+        name = next(n for n in (f"ref_{i}" for i in number) if n not in table and n not in text)
+        table[name] = _dim_of(analysis, tensor, axis)
         return f" {name} "
 
     return _REFERENCE.sub(name_for, text), table
@@ -61,6 +82,14 @@ def compared(claim: str, table: Mapping[str, Dim]) -> tuple[Dim, str, Dim] | Non
         return None if found is None else (parse_dim(found[1], table), found[2], parse_dim(found[3], table))
     except DimSyntaxError:
         return None
+
+
+def read_dim(text: str | Dim, analysis: Analysis) -> Dim:
+    """A dim from text over dim names and dims of tensors; raises `ValueError` for a name that the model does not have."""
+    dim = text if isinstance(text, Dim) else parse_dim(*resolve_references(text, analysis))
+    for name in sorted(dim.free - known_names(analysis)):
+        raise ValueError(no_dim(name, analysis))
+    return dim
 
 
 def _dim_of(analysis: Analysis, tensor: str, axis: int) -> Dim:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..expr import Dim
+from ..expr import Cond, Dim
 from ..propagate.constraint import Constraint
 from .finding import Finding
 from .wording import guard_text
@@ -204,6 +204,7 @@ def _needs(term: Term) -> tuple[str, ...]:
 
 
 def _assumed(analysis: Analysis) -> Iterator[Finding]:
+    told: set[Cond] = set()
     for name, value in analysis.bindings.items():
         why = analysis.bindings.why(name)
         if why.assumption:
@@ -215,4 +216,15 @@ def _assumed(analysis: Analysis) -> Iterator[Finding]:
                 why.constraints[0].origin.op_type if why.constraints else "",
                 nodes=nodes,
                 notes=tuple(f"{c.origin.node} needs {c.cond}: {c.origin.rule}" for c in why.constraints[:3]),
+            )
+            told.update(c.cond for c in why.constraints if c.role == "assumption")
+    granted: dict[Cond, list[Constraint]] = {}
+    for c in analysis.constraints.role("assumption"):
+        granted.setdefault(c.cond, []).append(c)
+    for cond, same in granted.items():
+        if cond not in told:
+            origin = same[0].origin
+            nodes = tuple(dict.fromkeys(c.origin.node for c in same))
+            yield Finding(
+                "SS501", f"{cond} is assumed", origin.node, origin.op_type, nodes, notes=(origin.rule,)
             )

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..expr import Dim, symbol
+from ..expr import Dim, eq, symbol
 from ..lower.types import Tensor
 from ..solve.check import Broken, Checker
+from ..solve.cones import cone
 from .finding import Violation
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
+
+#: a size for a symbol that no condition is about
+_ANY = 2
 
 
 class InputChecker:
@@ -66,6 +70,23 @@ class InputChecker:
                 wrong.append(_misfit(f"{name}[{axis}] must be {d}, but it is {size}"))
         _solve([(d, size) for _, _, d, size in later if d.terms], sizes, self.tied)
         return sizes, wrong
+
+    def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
+        """Accepted sizes of all inputs, with these for the names that they give; None where none were found."""
+        full = dict(sizes)
+        missing = [n for n in self.analysis.symbols if n not in full]
+        conds = [c for c in self.checker.conditions if c.free <= self.analysis.symbols.keys()]
+        near = cone(missing, conds)
+        if near:
+            fixed = [eq(symbol(n), v) for n, v in full.items()]
+            found = self.analysis.prover.engine.model(
+                [*near, *cone({n for c in near for n in c.free}, fixed)]
+            )
+            if found is None:
+                return None
+            full.update({n: found[n] for n in missing if n in found})
+        full.update({n: _ANY for n in missing if n not in full})
+        return None if self.checker.broken(full) else {n: full[n] for n in self.analysis.symbols}
 
     def check(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
         """Everything that these shapes break."""

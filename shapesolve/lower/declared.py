@@ -122,7 +122,7 @@ def _claimed(walk: Walk, node: Node, scope: Scope, name: str, said: Shape) -> Sh
     )
     shape = Shape(walk.fresh(f"dim {i} of {name}, which is only declared") for i in range(len(said)))
     for i, (d, size) in enumerate(zip(shape, said, strict=True)):
-        if size.free and not _is_anonymous(size) and walk.is_taken(size):
+        if walk.granted and size.free and not _is_anonymous(size) and walk.is_taken(size):
             walk.define(eq(d, size), f"{name}[{i}] is declared as {size}", node, "assumption")
     return Shape(walk.facts.dim(d) for d in shape)
 

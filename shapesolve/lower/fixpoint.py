@@ -4,25 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import SupportsInt
 
 from ..expr import Cond, Dim, Shape, eq, parse_cond, symbol
+from ..expr.grammar import meant
 from ..model import Graph, Model, TensorType, ValueType
 from ..propagate.facts import Facts
-from . import Known, Registry
+from . import Known
 from .backwards import ranks_of_inputs
 from .declared import declared_known, unnamed_dim
+from .request import Request
 from .types import Optional, Sequence, Tensor
 from .walk import MAX_ROUNDS, Walk
 
 
 def lower_model(
-    read: Model,
-    stated: list[str | Cond],
-    bind: Mapping[str, SupportsInt],
-    broadcast: str,
-    rules: Registry,
-    progress: Callable[[int, int], None] | None,
+    read: Model, request: Request, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Walk, dict[str, Known]]:
     """Lower a model, and again while that shows more of the ranks and names of its inputs: the walk, and the inputs.
 
@@ -33,68 +29,60 @@ def lower_model(
     hints: dict[str, Shape] = {}
     names: dict[str, str] = {}
     for _ in range(MAX_ROUNDS):
-        walk, given = _walk(read, rules, stated, bind, hints, names, broadcast, progress)
+        walk, given = _walk(read, request, hints, names, progress)
         learned = {**walk.hints, **ranks_of_inputs(walk, given)}
         if learned.keys() <= hints.keys() and walk.author == names:
             break
         hints, names = learned, dict(walk.author)
-    _refuse_strangers(stated, bind, _symbols(given, names))
+    _refuse_strangers(request, _symbols(given, names))
     return walk, given
 
 
 def _walk(
     model: Model,
-    registry: Registry,
-    stated: list[str | Cond],
-    bind: Mapping[str, SupportsInt],
+    request: Request,
     hints: Mapping[str, Shape],
     names: Mapping[str, str],
-    broadcast: str,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[Walk, dict[str, Known]]:
     facts = Facts()
-    walk = Walk(model, registry, facts, equal=broadcast == "equal", progress=progress)
+    equal = request.broadcast == "equal" and request.granted
+    walk = Walk(model, request.rules, facts, equal=equal, progress=progress)
+    walk.granted = request.granted
     walk.hints, walk.author = dict(hints), dict(names)
     walk.reserve(_declared_names(model.graph))
     walk.reserve(name for shape in hints.values() for name in shape.free_symbols())
-    given = _inputs(walk, model)
+    given = _inputs(walk, model, request.untaken)
     symbols = _symbols(given, names)
     for name in symbols:
         facts.introduce(name)
-    for cond in _conditions(stated, bind, symbols):
+    for cond in _conditions(request, symbols):
         walk.given(cond)
     walk.run(given, symbols)
     return walk, given
 
 
-def _conditions(
-    stated: list[str | Cond], bind: Mapping[str, SupportsInt], symbols: Mapping[str, Dim]
-) -> Iterator[Cond]:
+def _conditions(request: Request, symbols: Mapping[str, Dim]) -> Iterator[Cond]:
     """What the user says about these symbols (others may yet get to be known, see `_refuse_strangers`)."""
-    for name, size in bind.items():
+    for name, size in request.bind.items():
         if name in symbols:
-            yield eq(symbols[name], int(size))
-    for item in stated:
+            yield eq(symbols[name], size)
+    for item in request.assume:
         cond = item if isinstance(item, Cond) else parse_cond(item, symbols)
         if cond.free <= {n for d in symbols.values() for n in d.free}:
             yield cond
 
 
-def _refuse_strangers(
-    stated: list[str | Cond], bind: Mapping[str, SupportsInt], symbols: Mapping[str, Dim]
-) -> None:
+def _refuse_strangers(request: Request, symbols: Mapping[str, Dim]) -> None:
     """Raise `ValueError` for a name that no input has."""
-    unknown = [name for name in bind if name not in symbols]
-    if unknown:
-        raise ValueError(
-            f"no input of the model has a dim named {unknown[0]!r}; its names are {sorted(symbols)}"
-        )
-    for item in stated:
+    for name in request.bind:
+        if name not in symbols:
+            raise ValueError(f"no input of the model has a dim named {name!r}{meant(name, symbols)}")
+    for item in request.assume:
         cond = item if isinstance(item, Cond) else parse_cond(item, symbols)
-        strange = sorted(cond.free - {n for d in symbols.values() for n in d.free})
-        if strange:
+        for name in sorted(cond.free - {n for d in symbols.values() for n in d.free}):
             raise ValueError(
-                f"the assumption {str(item)!r} speaks of {strange[0]!r}, but the model's inputs have {sorted(symbols)}"
+                f"the assumption {str(item)!r} speaks of {name!r}, which no input has{meant(name, symbols)}"
             )
 
 
@@ -104,11 +92,11 @@ def _symbols(given: Mapping[str, Known], names: Mapping[str, str]) -> dict[str, 
     return {**found, **{ours: found[said] for ours, said in names.items() if said in found}}
 
 
-def _inputs(walk: Walk, model: Model) -> dict[str, Known]:
+def _inputs(walk: Walk, model: Model, untaken: frozenset[str]) -> dict[str, Known]:
     graph = model.graph
     given: dict[str, Known] = {}
     for name, declared in graph.inputs:
-        if name in graph.initializers:  # its default is taken for its value (a note says so)
+        if name in graph.initializers and name not in untaken:  # its default is taken (a note says so)
             continue
         known = declared_known(walk, declared, name)
         if known is None:

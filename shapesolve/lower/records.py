@@ -84,12 +84,13 @@ class Open(NamedTuple):
 
 
 class Note(NamedTuple):
-    """Something a reader should know about a node: ``kind`` is ``unknown-op``, ``declared``, ``open`` ..."""
+    """Something a reader should know about a node, or about the tensor `subject`: ``kind`` is ``unknown-op``, ``open`` ..."""
 
     kind: str
     message: str
     node: Node | None
     prefix: str
+    subject: str = ""
 
 
 @dataclass(slots=True, eq=False)

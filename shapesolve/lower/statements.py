@@ -17,6 +17,7 @@ class Statements:
 
     def __init__(self, facts: FactStore, scope: Scope, *, equal: bool = False) -> None:
         self.facts, self.scope, self.equal = facts, scope, equal
+        self.granted = True  # may names of tensors that are only declared be believed?
         self.log: list[Entry] = []
         self.clashes: list[Clash] = []
         self.opens: list[Open] = []
@@ -97,9 +98,9 @@ class Statements:
         self.log.append(Entry(cond, role, node, self.scope.prefix, why, (), guard))
         self.facts.assume(cond if guard.is_true else any_of((~guard, cond)), len(self.log) - 1)
 
-    def note(self, kind: str, message: str, node: Node | None, scope: Scope) -> None:
-        """Keep a remark about a node."""
-        self.notes.append(Note(kind, message, node, scope.prefix))
+    def note(self, kind: str, message: str, node: Node | None, scope: Scope, subject: str = "") -> None:
+        """Keep a remark about a node, or about the tensor `subject`."""
+        self.notes.append(Note(kind, message, node, scope.prefix, subject))
 
     def declare(self, inferred: Dim, said: Dim, what: str, node: Node, scope: Scope) -> None:
         """The model declares that an inferred dim is `said`."""

@@ -81,16 +81,17 @@ class Walk(Statements):
 
     def lower_graph(self, graph: Graph, scope: Scope) -> None:
         """Lower all nodes of `graph` in `scope` (its inputs are bound already)."""
+        declared_inputs = dict(graph.inputs) if graph.overridable else {}
         for name, stored in graph.initializers.items():
             if name not in scope.env:
                 value = Value.stored(stored)
-                if name in graph.overridable and value is not None and stored.dtype in INT_TYPES:
-                    self.note(
-                        "default",
-                        f"input {name} has a default value, which is taken for its value",
-                        None,
-                        scope,
-                    )
+                if name in graph.overridable:
+                    known = declared_known(self, declared_inputs[name])
+                    fixed = isinstance(known, Tensor) and known.shape is not None and not known.free
+                    if not fixed or (value is not None and stored.dtype in INT_TYPES):
+                        told = "value" if fixed else "value and shape"
+                        said = f"input {name} has a default value, which is taken for its {told}"
+                        self.note("default", said, None, scope, name)
                 scope.env[name] = self.interner.stored(stored.dtype, stored.dims, value)
         for name, declared in (*graph.value_info.items(), *graph.outputs):
             known = declared_known(self, declared)

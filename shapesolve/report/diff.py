@@ -32,7 +32,7 @@ class TensorChange:
 
 @dataclass(frozen=True, slots=True)
 class OutputComparison:
-    """What is known of an output of both models; ``why``: assumptions, a counterexample or a reason."""
+    """What is known of an output of both models; ``why``: a counterexample or a reason."""
 
     name: str
     verdict: Verdict
@@ -172,8 +172,7 @@ def _output(before: Analysis, after: Analysis, name: str, to: Mapping[str, Dim])
         for verdict, why in verdicts:
             if verdict == wanted:
                 return OutputComparison(name, verdict, *texts, why)
-    assumed = ", ".join(dict.fromkeys(why for _, why in verdicts if why))
-    return OutputComparison(name, "same", *texts, assumed)
+    return OutputComparison(name, "same", *texts)
 
 
 def _dims(before: Analysis, after: Analysis, x: Dim, y: Dim, to: Mapping[str, Dim]) -> tuple[Verdict, str]:
@@ -184,7 +183,9 @@ def _dims(before: Analysis, after: Analysis, x: Dim, y: Dim, to: Mapping[str, Di
         return "same", ""
     proof = before.prove(eq(x, y))
     if isinstance(proof, Proved):
-        return "same", f"assuming {' and '.join(proof.assumptions)}" if proof.assumptions else ""
+        if proof.assumptions:
+            return "open", f"{x} == {y} holds only assuming {' and '.join(proof.assumptions)}"
+        return "same", ""
     if isinstance(proof, Refuted):
         sizes = {n: v for n, v in proof.counterexample.items() if n in before.symbols}
         if all(t.cond.subs(to).evaluate(sizes) is not False for t in after.contract):

@@ -13,7 +13,13 @@ _MAX_CORE = 12
 def verdict_lines(claim: str, proof: Proof) -> Iterator[Line]:
     """Proved with assumptions and what it follows from; refuted with sizes; or why neither."""
     if isinstance(proof, Proved):
-        yield line(("good", "proved"), "  ", ("shape", claim))
+        if proof:
+            yield line(("good", "proved"), "  ", ("shape", claim))
+        else:
+            yield line(("warning", "not decided"), "  ", ("shape", claim))
+            yield line(
+                ("dim", "  because   "), "an accepted input may break what the proof needs: it holds only"
+            )
         for text in proof.assumptions:
             yield line(("dim", "  assuming  "), ("shape", text))
         for c in proof.core[:_MAX_CORE]:
@@ -23,10 +29,8 @@ def verdict_lines(claim: str, proof: Proof) -> Iterator[Line]:
             yield line(("dim", f"            and {len(proof.core) - _MAX_CORE} more conditions"))
     elif isinstance(proof, Refuted):
         yield line(("error", "refuted"), "  ", ("shape", claim))
-        names = proof.shown or tuple(proof.counterexample)
-        sizes = ", ".join(f"{n} = {proof.counterexample[n]}" for n in names if n in proof.counterexample)
-        if sizes:
-            yield line(("dim", "  at        "), sizes)
+        if proof.at:
+            yield line(("dim", "  at        "), proof.at)
         if proof.sides is not None:
             a, relation, b = proof.sides
             yield line(("dim", "  where     "), f"{a} {relation} {b}")

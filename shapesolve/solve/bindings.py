@@ -49,7 +49,8 @@ class Bindings(Mapping[str, int]):
             to = facts.substitution.get(name)
             value = None if to is None else facts.dim(to).value
             if value is not None:
-                self._bind(name, value, facts.why((name,)))
+                causes = facts.why((name,))
+                self._bind(name, value, causes, self._granted(causes))
         open_conds = [(c, causes) for c, causes in residue.conds.items() if not c.is_false]
         for _ in range(_MAX_CHAIN):
             if not self._chain(open_conds, set(wanted), mode):
@@ -61,6 +62,13 @@ class Bindings(Mapping[str, int]):
         self._numbers[name] = numbers
         if assumed:
             self._assumed[name] = assumed
+
+    def _granted(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        """The assumptions among these constraints."""
+        rows = self._residue.constraints.rows
+        return tuple(
+            dict.fromkeys(str(rows[n].cond) for n in sorted(numbers) if rows[n].role == "assumption")
+        )
 
     def _chain(self, conds: list[tuple[Cond, frozenset[int]]], wanted: set[str], mode: str) -> bool:
         """Bind what conditions on a single symbol leave one size; does anything change?"""
@@ -95,6 +103,7 @@ class Bindings(Mapping[str, int]):
         numbers = frozenset[int]().union(*(causes for _, causes, _ in found))
         before = {b for _, _, bound in found for b in bound}
         texts = {text: None for b in sorted(before) for text in self._assumed.get(b, ())}
+        texts |= dict.fromkeys(self._granted(numbers))
         numbers = numbers.union(*(self._numbers[b] for b in before))
         if len(left) == 2 and 1 in left:
             if mode == "strict" or is_generated(name):
@@ -118,6 +127,7 @@ class Bindings(Mapping[str, int]):
             if value is not None:
                 texts = dict.fromkeys(text for n in sorted(now.free) for text in self._assumed.get(n, ()))
                 numbers = facts.why((name,)).union(*(self._numbers[n] for n in now.free))
+                texts |= dict.fromkeys(self._granted(numbers))
                 self._bind(name, value, numbers, tuple(texts))
 
     def __getitem__(self, name: str) -> int:

@@ -72,6 +72,11 @@ class Checker:
         self._names = sorted(set(names).union(*(cond.free for cond in self._on_data)))
         self._found: dict[tuple[int | None, ...], list[tuple[int, Cond, list[int]]]] = {}
 
+    @property
+    def conditions(self) -> list[Cond]:
+        """The requirements."""
+        return [cond for _, cond, _ in self._tests]
+
     def violations(self, sizes: Mapping[str, int]) -> list[Constraint]:
         """The first constraint of each requirement that is broken at these sizes; see `broken`."""
         return [b.constraints[0] for b in self.broken(sizes)]

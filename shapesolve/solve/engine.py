@@ -71,10 +71,14 @@ _UNSAT = Answer("unsat")
 
 
 class Engine:
-    """Decides conditions. `rlimit` is Z3's budget per query; with ``shortcuts=False`` Z3 alone answers."""
+    """Decides conditions. `rlimit` is Z3's budget per query; with ``shortcuts=False`` Z3 alone answers.
 
-    def __init__(self, rlimit: int = budget.RLIMIT, *, shortcuts: bool = True) -> None:
-        self.rlimit, self.shortcuts = rlimit, shortcuts
+    Broadcasts in the conditions are taken to be legal, since the nodes that make them require it; with ``legal=False``
+    they are not (and `broadcast(a, b)` is the first size that is not 1), which only Z3 can answer.
+    """
+
+    def __init__(self, rlimit: int = budget.RLIMIT, *, shortcuts: bool = True, legal: bool = True) -> None:
+        self.rlimit, self.shortcuts, self.legal = rlimit, shortcuts and legal, legal
         self.queries = 0
         self._failures = 0
         self._work = 0  # relations in cheap questions so far
@@ -149,7 +153,7 @@ class Engine:
         stated = {c for c in conds if not c.is_true}
         if broadcast_pairs(stated) > budget.MAX_PAIRS:
             return Answer("unknown", reason="too many sizes are broadcast against each other")
-        key = tuple(sorted(stated.union(legal_broadcasts(stated)), key=order_of))
+        key = tuple(sorted(stated.union(legal_broadcasts(stated)) if self.legal else stated, key=order_of))
         if not key:
             return Answer("sat", {})
         found = self._memo.get(key)
@@ -245,7 +249,7 @@ class Engine:
         if len(everything) <= 4:
             return everything
         self.queries += 1
-        tracked = _tracked_core([conds[i] for i in everything], self.rlimit)
+        tracked = _tracked_core([conds[i] for i in everything], self.rlimit, self.legal)
         return everything if tracked is None else [everything[i] for i in tracked]
 
     def _extremum(self, dim: Dim, given: Sequence[Cond]) -> int | None:
@@ -309,7 +313,7 @@ def _checked(found: Any, scope: Any, conds: Sequence[Cond]) -> Answer:
     return Answer("unknown", reason="the solver's model did not hold when evaluated")
 
 
-def _tracked_core(conds: Sequence[Cond], limit: int) -> list[int] | None:
+def _tracked_core(conds: Sequence[Cond], limit: int, legal: bool) -> list[int] | None:
     import z3
 
     from ..expr.z3_bridge import Z3Scope
@@ -320,7 +324,7 @@ def _tracked_core(conds: Sequence[Cond], limit: int) -> list[int] | None:
             solver = _solver(z3, scope.ctx, limit)
             solver.set("core.minimize", True)
             formulas = [scope.formula(c) for c in conds]
-            solver.add([scope.formula(c) for c in legal_broadcasts(conds)])
+            solver.add([scope.formula(c) for c in legal_broadcasts(conds)] if legal else [])
             solver.add(scope.definitions)
             for i, formula in enumerate(formulas):
                 solver.assert_and_track(formula, f"need!{i}")

@@ -45,7 +45,7 @@ Sides = tuple[Dim, str, Dim]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The answer of a proof: `Proved`, `Refuted` or `Unknown`. True only when proved.
+    """The answer of a proof: `Proved`, `Refuted` or `Unknown`. True only when proved without an assumption.
 
     `assumptions` are those that a proof rests on, in words; `core` the constraints that it follows from. Both
     are empty for other answers.
@@ -55,13 +55,13 @@ class Proof:
     core: tuple[Constraint, ...] = ()
 
     def __bool__(self) -> bool:
-        return isinstance(self, Proved)
+        return isinstance(self, Proved) and not self.assumptions
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Proved(Proof):
-    """It holds for every input that the model accepts, given `assumptions`; `core` are constraints that it
-    follows from.
+    """It holds for every input that the model accepts and where `assumptions` hold; `core` are constraints that
+    it follows from. With assumptions it is not true as a truth value: an accepted input may make it false.
     """
 
     def __repr__(self) -> str:
@@ -70,17 +70,20 @@ class Proved(Proof):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Refuted(Proof):
-    """It fails at the sizes `counterexample`, which satisfy all constraints; `sides` are the values compared
-    there.
-    """
+    """It fails at the sizes `counterexample`, which the model accepts; `sides` are the values compared there."""
 
     counterexample: Mapping[str, int] = field(default_factory=dict)
     sides: tuple[int, str, int] | None = None
     shown: tuple[str, ...] = ()
 
+    @property
+    def at(self) -> str:
+        """The sizes that matter to the claim, in words; empty where it fails at all sizes."""
+        names = self.shown if self.shown or self.sides else tuple(self.counterexample)
+        return ", ".join(f"{n} = {self.counterexample[n]}" for n in names if n in self.counterexample)
+
     def __repr__(self) -> str:
-        names = self.shown or tuple(self.counterexample)
-        sizes = ", ".join(f"{n} = {self.counterexample[n]}" for n in names if n in self.counterexample)
+        sizes = self.at
         if self.sides is None:
             return f"Refuted({sizes})"
         a, relation, b = self.sides
@@ -221,7 +224,7 @@ class Prover:
         if self.residue.violates(full) or cond.evaluate(full) is True:
             return Unknown(reason="the counterexample that was found does not satisfy all constraints")
         shown = tuple(sorted(n for n in cond.free if n in full))
-        return Refuted(counterexample=full, sides=_compared(cond, sides, full), shown=shown)
+        return Refuted(counterexample=full, sides=compared_at(sides_said(cond, sides), full), shown=shown)
 
     def _extended(self, cond: Cond, model: Mapping[str, int]) -> Mapping[str, int]:
         """`model` with sizes of the symbols in `cond` that it need not speak of: a goal may fail at all sizes."""
@@ -255,12 +258,17 @@ class Prover:
         return tuple(self.constraints.numbered(n) for n in sorted(numbers))
 
 
-def _compared(cond: Cond, sides: Sides | None, model: Mapping[str, int]) -> tuple[int, str, int] | None:
-    """The two values that a refuted relation compares."""
+def sides_said(cond: Cond, sides: Sides | None) -> Sides | None:
+    """The two dims that a relation compares, where nobody said how it was written."""
+    if sides is not None or cond.kind not in _OPPOSITE:
+        return sides
+    a, b = sides_of(cond.args[0])
+    return (a, cond.kind, b) if a.terms or cond.kind != ">=" else (b, "<=", a)  # `x <= 5` starts with x
+
+
+def compared_at(sides: Sides | None, sizes: Mapping[str, int]) -> tuple[int, str, int] | None:
+    """The two values that a refuted relation compares at these sizes."""
     if sides is None:
-        if cond.kind not in _OPPOSITE:
-            return None
-        a, b = sides_of(cond.args[0])
-        sides = (a, cond.kind, b) if a.terms or cond.kind != ">=" else (b, "<=", a)  # `x <= 5` starts with x
-    left, right = sides[0].evaluate(model), sides[2].evaluate(model)
+        return None
+    left, right = sides[0].evaluate(sizes), sides[2].evaluate(sizes)
     return None if left is None or right is None else (left, _OPPOSITE[sides[1]], right)

@@ -45,7 +45,7 @@ def prover():
 def test_proofs_name_assumptions_and_constraints(prover, claim, assuming, nodes):
     proof = prover.prove(parse_cond(claim))
     assert isinstance(proof, Proved)
-    assert proof
+    assert bool(proof) == (not assuming)
     assert proof.assumptions == assuming
     assert set(nodes) <= {c.origin.node for c in proof.core}
     if nodes:

@@ -1,0 +1,169 @@
+"""Judging claims: what the prover answers is held against the model itself before it is said.
+
+A proof that rests on a default or on the `broadcast` mode is tried without these, and names them if it fails then. A
+refutation is believed when the sizes that it found are accepted, and the model analyzed anew with these sizes refutes
+the claim too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..expr import Cond, Dim, eq, parse_cond
+from ..solve.proof import Proof, Proved, Refuted, Sides, Unknown, compared_at, sides_said
+from .claim import compared, known_names, no_dim, resolve_references
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+_NOTHING_RUNS = "no input size is accepted"
+#: conditions and defaults that are left out one by one to see which ones a proof needs
+_MAX_GRANTED = 6
+#: sizes at which a claim about symbols of ours is tried
+_TRIED = (3, 0, 1, 8)
+
+
+class Claim:
+    """What somebody says of the sizes of a model: a condition as text or not, or two dims said to be equal.
+
+    It is read anew for each analysis that is to judge it; symbols of ours are found there by the places where the
+    analysis that it was said to (`meant`) has them.
+    """
+
+    def __init__(self, said: str | Cond | tuple[Dim, Dim], meant: Analysis) -> None:
+        self.said, self.meant = said, meant
+        self.cond, self.sides = self._read(meant, {})
+        for name in sorted(self.cond.free - known_names(meant)):
+            raise ValueError(no_dim(name, meant))
+        self._ours = self.cond.free - meant.symbols.keys()
+        self._places = dict(_places(meant, self._ours)) if self._ours else {}
+
+    def at(self, other: Analysis) -> tuple[Cond, Sides | None] | None:
+        """The claim over what `other` knows, and the dims that it compares; None where it lacks what is spoken of."""
+        there = {n: other.shapes[t][axis] for n, (t, axis) in self._places.items() if t in other.shapes}
+        if isinstance(self.said, str):
+            try:
+                return self._read(other, there)
+            except (LookupError, ValueError):  # the rank of a tensor, or a symbol of ours
+                return None
+        return self._read(other, there) if self._ours <= there.keys() else None
+
+    def _read(self, a: Analysis, there: Mapping[str, Dim]) -> tuple[Cond, Sides | None]:
+        said = self.said
+        if isinstance(said, Cond):
+            return said.subs(there), None
+        if isinstance(said, tuple):
+            x, y = (d.subs(there) for d in said)
+            return eq(x, y), (x, "==", y)
+        text, table = resolve_references(said, a, there)
+        return parse_cond(text, table), compared(text, table)
+
+
+def _places(a: Analysis, names: Iterable[str]) -> Iterator[tuple[str, tuple[str, int]]]:
+    """Where tensors have these symbols as a dim."""
+    wanted = set(names)
+    for tensor, shape in a.shapes.items():
+        for axis, d in enumerate(shape):
+            if d.name in wanted:
+                wanted.discard(d.name)
+                yield d.name, (tensor, axis)
+
+
+def judge(a: Analysis, said: str | Cond | tuple[Dim, Dim]) -> Proof:
+    """Is the claim true for every input that the model accepts?"""
+    claim = Claim(said, a)
+    if a.stuck:
+        return Unknown(reason=_NOTHING_RUNS)
+    proof = a.prover.prove(claim.cond, claim.sides)
+    if isinstance(proof, Proved):
+        return proof if proof.assumptions else _without_defaults(a, claim, proof)
+    if isinstance(proof, Refuted):
+        return _confirmed(a, claim, proof)
+    return proof
+
+
+# ---------------------------------------------------------------------- proofs
+
+
+def _without_defaults(a: Analysis, claim: Claim, proof: Proved) -> Proof:
+    """The proof as it is if it needs nothing that was taken for granted; else with the names of what it needs."""
+    granted = {c.cond: None for c in a.constraints.role("assumption")}
+    if not granted and not a.defaults:
+        return proof
+    bare = a.again(granted=False, untaken=frozenset(a.defaults))
+    if _holds(bare, claim):
+        return proof
+    needed: list[Cond | str] = [*granted, *a.defaults]
+    if len(needed) <= _MAX_GRANTED and all(c.free <= bare.symbols.keys() for c in granted):
+        for one in list(needed):
+            fewer = [n for n in needed if n is not one]
+            if _holds(_granting(a, fewer), claim):
+                needed = fewer
+    told = (f"{n} has its default value" if isinstance(n, str) else str(n) for n in needed)
+    return replace(proof, assumptions=tuple(told))
+
+
+def _granting(a: Analysis, granted: Iterable[Cond | str]) -> Analysis:
+    """The model analyzed with only these conditions and defaults taken for granted."""
+    granted = list(granted)
+    conds = [g for g in granted if isinstance(g, Cond)]
+    untaken = frozenset(a.defaults).difference(g for g in granted if isinstance(g, str))
+    return a.again(granted=False, assume=(*a.request.assume, *conds), untaken=untaken)
+
+
+def _holds(other: Analysis, claim: Claim) -> bool:
+    """Is the claim proved of `other`, without an assumption?"""
+    found = claim.at(other)
+    if found is None:
+        return False
+    proof = other.prover.prove(*found)
+    return isinstance(proof, Proved) and not proof.assumptions
+
+
+# ---------------------------------------------------------------------- refutations
+
+
+def _confirmed(a: Analysis, claim: Claim, proof: Refuted) -> Proof:
+    """The refutation with sizes of all inputs, if these are accepted and refute the claim when they are bound.
+
+    Where symbols of ours take part, other sizes are tried too: what the solver chose for these may never occur.
+    """
+    ours = claim.cond.free - a.symbols.keys()
+    found = {n: v for n, v in proof.counterexample.items() if n in a.symbols}
+    answer: Proof | None = None
+    for given in (found, *(dict.fromkeys(a.symbols, n) for n in _TRIED if ours)):
+        sizes = a.completed(given)
+        tried = None if sizes is None else _refuted_at(a, claim, sizes)
+        if isinstance(tried, Refuted):
+            return tried
+        answer = tried if answer is None else answer
+    if answer is None:
+        return Unknown(reason="the counterexample that was found is not accepted by the model")
+    return answer
+
+
+def _refuted_at(a: Analysis, claim: Claim, sizes: Mapping[str, int]) -> Proof:
+    """Is the claim false at these sizes? Judged by an analysis of the model with these sizes bound."""
+    there = a.again(bind=sizes, assume=())
+    found = claim.at(there)
+    if found is None:
+        return Unknown(reason=_undecided(claim.cond.free - a.symbols.keys(), a))
+    cond, sides = found[0], sides_said(*found)
+    now = there.facts.cond(cond)
+    if now.is_true:
+        names = _undecided(claim.cond.free - a.symbols.keys(), a)
+        return Unknown(reason=f"it holds at the sizes that were tried; {names}")
+    if not now.is_false and not there.prover.prove(~now):
+        return Unknown(reason=_undecided(now.free, there))
+    open_at = claim.cond.free - a.symbols.keys()
+    shown = tuple(n for n in a.symbols if open_at or n in claim.cond.free)
+    values = sides and compared_at((there.facts.dim(sides[0]), sides[1], there.facts.dim(sides[2])), {})
+    return Refuted(counterexample=sizes, sides=values, shown=shown)
+
+
+def _undecided(names: Iterable[str], a: Analysis) -> str:
+    """That symbols of ours decide, and what they stand for."""
+    told = [f"{n} ({a.walk.reasons[n]})" if n in a.walk.reasons else n for n in sorted(names)]
+    return f"{' and '.join(told) or 'data'} decides, which the sizes of the inputs do not settle"

@@ -1,0 +1,52 @@
+"""`Request`: what was asked of an analysis, kept so that a model can be analyzed anew with more or less said of it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..expr import Cond
+from .registry import Registry
+
+#: Z3 work per query (see `propagate.budget`); deterministic, unlike seconds
+DEFAULT_RLIMIT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The arguments of `analyze`, checked.
+
+    `untaken` are inputs whose default is not taken for their value; without `granted`, nothing is assumed that neither the
+    user nor a node states.
+    """
+
+    assume: tuple[str | Cond, ...]
+    bind: Mapping[str, int]
+    broadcast: str
+    rules: Registry
+    rlimit: int = DEFAULT_RLIMIT
+    untaken: frozenset[str] = frozenset()
+    granted: bool = True
+
+
+def size_of(name: str, given: Any) -> int:
+    """A size that somebody gives for `name`: an integer of at least 0, of Python or numpy.
+
+    Raises `ValueError` for everything else; nothing is rounded.
+    """
+    try:
+        size = operator.index(given)
+    except TypeError:
+        raise ValueError(f"the size of {name} must be an integer, not {given!r}"[:200]) from None
+    if size < 0 or isinstance(given, bool):
+        raise ValueError(f"the size of {name} must be an integer >= 0, not {given!r}"[:200])
+    if size >= 2**63:
+        raise ValueError(f"the size of {name} must be below 2**63, not {given!r}"[:200])
+    return size
+
+
+def sizes_of(given: Mapping[str, Any]) -> dict[str, int]:
+    """Sizes by name, each checked by `size_of`."""
+    return {name: size_of(name, size) for name, size in given.items()}

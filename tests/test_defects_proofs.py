@@ -1,0 +1,268 @@
+"""Proofs against onnxruntime: what is proved holds wherever the model runs, what is refuted fails where it was said to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import shapesolve as ss
+from shapesolve.report.diff import compare
+from shapesolve.solve.proof import Proved, Refuted, Unknown
+from shapesolve.testing import assert_shapes
+
+DTYPES = {TensorProto.FLOAT: np.float32, TensorProto.INT64: np.int64, TensorProto.BOOL: np.bool_}
+
+
+def info(name: str, dims: Sequence[int | str | None] | None, dtype: int = TensorProto.FLOAT) -> Any:
+    return helper.make_tensor_value_info(name, dtype, dims)
+
+
+def ints(name: str, value: Any) -> onnx.TensorProto:
+    return numpy_helper.from_array(np.array(value, np.int64), name)
+
+
+def model(nodes: Any, inputs: Any, outputs: Sequence[str], stored: Sequence[Any] = ()) -> onnx.ModelProto:
+    outs = [onnx.ValueInfoProto(name=o) for o in outputs]
+    graph = helper.make_graph(list(nodes), "g", list(inputs), outs, list(stored))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def body(nodes: Any, outputs: Sequence[Any], inputs: Sequence[Any]) -> onnx.GraphProto:
+    outs = [onnx.ValueInfoProto(name=o) if isinstance(o, str) else o for o in outputs]
+    return helper.make_graph(list(nodes), "body", list(inputs), outs)
+
+
+def run(m: onnx.ModelProto, **feeds: Any) -> list[np.ndarray[Any, Any]]:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(m.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return list(session.run(None, feeds))
+
+
+def z(*shape: int) -> np.ndarray[Any, Any]:
+    return np.ones(shape, np.float32)
+
+
+IDENTITY = model([helper.make_node("Relu", ["X"], ["Z"])], [info("X", ["batch"])], ["Z"])
+ADD = model([helper.make_node("Add", ["X", "Y"], ["Z"])], [info("X", ["a"]), info("Y", ["b"])], ["Z"])
+
+
+@pytest.mark.parametrize("mode", ["named", "strict", "equal"])
+def test_a_batch_of_one_is_no_exception(mode: Any) -> None:
+    assert run(IDENTITY, X=z(1))[0].shape == (1,)
+    proof = ss.analyze(IDENTITY, broadcast=mode).prove("batch >= 2")
+    assert isinstance(proof, Proved)
+    assert "batch != 1" in proof.assumptions
+    assert not proof
+
+
+@pytest.mark.parametrize("wanted", ["a", "b"])
+def test_shapes_that_rest_on_an_assumption_are_not_asserted(wanted: str) -> None:
+    (out,) = run(ADD, X=z(1), Y=z(3)) if wanted == "a" else run(ADD, X=z(3), Y=z(1))
+    assert out.shape == (3,)  # while `wanted` is 1
+    with pytest.raises(AssertionError, match=f"only assuming {wanted} != 1"):
+        assert_shapes(ADD, {"Z": [wanted]}, broadcast="strict")
+
+
+def test_a_difference_at_size_one_is_a_difference() -> None:
+    def sliced(start: int, end: int) -> onnx.ModelProto:
+        stored = [ints("s", [start]), ints("e", [end])]
+        return model(
+            [helper.make_node("Slice", ["X", "s", "e"], ["Z"])], [info("X", ["batch"])], ["Z"], stored
+        )
+
+    assert [run(sliced(*ends), X=z(1))[0].shape for ends in ((1, 2), (0, 1))] == [(0,), (1,)]
+    found = compare(ss.analyze(sliced(1, 2)), ss.analyze(sliced(0, 1)))
+    assert found.outputs[0].verdict != "same"
+    assert not found.same
+
+
+_TRIP = [info("i", [], TensorProto.INT64), info("c0", [], TensorProto.BOOL)]
+_GOES_ON = helper.make_node("Identity", ["c0"], ["co"])
+_SWAPPED = model(
+    [
+        helper.make_node(
+            "Loop",
+            ["trips", "", "X", "Y"],
+            ["P", "Q"],
+            body=body(
+                [
+                    _GOES_ON,
+                    helper.make_node("Identity", ["y"], ["xo"]),
+                    helper.make_node("Identity", ["x"], ["yo"]),
+                ],
+                [info("co", [], TensorProto.BOOL), "xo", "yo"],
+                [*_TRIP, info("x", None), info("y", None)],
+            ),
+        )
+    ],
+    [info("X", ["a"]), info("Y", ["b"])],
+    ["P", "Q"],
+    [ints("trips", 2)],
+)
+_DOUBLED = model(
+    [
+        helper.make_node(
+            "Loop",
+            ["trips", "", "X"],
+            ["P"],
+            body=body(
+                [_GOES_ON, helper.make_node("Concat", ["x", "x"], ["xo"], axis=0)],
+                [info("co", [], TensorProto.BOOL), "xo"],
+                [*_TRIP, info("x", None)],
+            ),
+        )
+    ],
+    [info("X", ["a"])],
+    ["P"],
+    [ints("trips", 3)],
+)
+_RESPLIT = model(
+    [
+        helper.make_node("SplitToSequence", ["A", "two"], ["s"], axis=0),
+        helper.make_node("ConcatFromSequence", ["s"], ["P"], axis=0),
+    ],
+    [info("A", ["a", "k"])],
+    ["P"],
+    [ints("two", 2)],
+)
+_SCALED = model(
+    [
+        helper.make_node("Shape", ["A"], ["s"]),
+        helper.make_node("Cast", ["s"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["f", "scale"], ["g"]),
+        helper.make_node("Floor", ["g"], ["c"]),
+        helper.make_node("Cast", ["c"], ["q"], to=TensorProto.INT64),
+        helper.make_node("ConstantOfShape", ["q"], ["P"]),
+    ],
+    [info("A", ["a"])],
+    ["P"],
+    [numpy_helper.from_array(np.array([0.3], np.float32), "scale")],
+)
+
+
+@pytest.mark.parametrize(
+    ("m", "claim", "feeds", "holds"),
+    [
+        (_SWAPPED, "P[0] == a", [{"X": z(3), "Y": z(5)}, {"X": z(7), "Y": z(2)}], lambda n, p: p == n),
+        (_RESPLIT, "P[0] == a", [{"A": z(5, 2)}, {"A": z(4, 3)}], lambda n, p: p == n),
+        (_SCALED, "P[0] <= a", [{"A": z(10)}, {"A": z(3)}], lambda n, p: p <= n),
+        (_DOUBLED, "P[0] == 8*a", [{"X": z(3)}, {"X": z(1)}], lambda n, p: p == 8 * n),
+    ],
+    ids=["swapped twice", "split and joined", "scaled", "doubled thrice"],
+)
+def test_a_true_claim_is_not_refuted(m: Any, claim: str, feeds: list[dict[str, Any]], holds: Any) -> None:
+    for feed in feeds:
+        (n, *_) = next(iter(feed.values())).shape
+        assert holds(n, run(m, **feed)[0].shape[0])
+    proof = ss.analyze(m).prove(claim)
+    if isinstance(proof, Unknown):  # then it says what decides
+        assert any(name in proof.reason for name in ("_d", "_v"))
+    else:
+        assert proof
+
+
+@pytest.mark.parametrize(
+    ("m", "claim", "wrong"),
+    [
+        (_SCALED, "P[0] >= 1", lambda sizes, p: not p >= 1),
+        (_SCALED, "P[0] == a", lambda sizes, p: p != sizes["a"]),
+        (_RESPLIT, "P[0] == a + 1", lambda sizes, p: p != sizes["a"] + 1),
+        (IDENTITY, "Z[0] % 2 == 0", lambda sizes, p: p % 2),
+        (ADD, "Z[0] == a + b", lambda sizes, p: p != sizes["a"] + sizes["b"]),
+    ],
+)
+def test_a_refutation_gives_sizes_of_all_inputs_at_which_the_claim_is_false(
+    m: Any, claim: str, wrong: Any
+) -> None:
+    a = ss.analyze(m)
+    proof = a.prove(claim)
+    assert isinstance(proof, Refuted)
+    assert proof.counterexample.keys() == a.symbols.keys()
+    shapes = {
+        name: tuple(int(d.evaluate(proof.counterexample)) for d in known.shape)
+        for name, known in a.inputs.items()
+    }
+    assert a.check_inputs(shapes) == []
+    out = run(m, **{name: z(*shape) for name, shape in shapes.items()})[0]
+    assert wrong(proof.counterexample, out.shape[0])
+
+
+def test_nothing_is_said_of_a_model_that_no_size_runs() -> None:
+    m = model(
+        [helper.make_node("Reshape", ["X", "t"], ["Z"])], [info("X", ["N"])], ["Z"], [ints("t", [-1, -1])]
+    )
+    with pytest.raises(Exception, match="Reshape"):
+        run(m, X=z(4))
+    assert isinstance(ss.analyze(m).prove("N == 4"), Unknown)
+
+
+def test_a_tensor_is_never_taken_for_a_dim_of_the_author() -> None:
+    for name in ("__2", "ref_0", "ref_1"):
+        m = model([helper.make_node("Relu", ["X"], ["Z"])], [info("X", [name, "a"])], ["Z"])
+        assert run(m, X=z(3, 5))[0].shape == (3, 5)
+        proof = ss.analyze(m).prove(f"Z[1] == {name}")
+        assert isinstance(proof, Refuted)
+        assert ss.analyze(m).prove(f"Z[0] == {name}")
+
+
+def test_misspelt_names_are_errors_that_say_which_was_meant() -> None:
+    a = ss.analyze(IDENTITY)
+    for claim in ("Z[0] == bacth", "bacth >= 1"):
+        with pytest.raises(ValueError, match="did you mean batch"):
+            a.prove(claim)
+    with pytest.raises(ValueError, match="did you mean batch"):
+        a.equal("Z[0]", "bacth")
+    with pytest.raises(ValueError, match="did you mean batch"):
+        a.bounds("bacth + 1")
+    with pytest.raises(ValueError, match="did you mean batch"):
+        ss.analyze(IDENTITY, bind={"bacth": 3})
+    with pytest.raises(ValueError, match="did you mean batch"):
+        ss.analyze(IDENTITY, assume=["bacth == 3"])
+    with pytest.raises(KeyError, match="its outputs are P"):
+        ss.analyze(_SCALED).prove("PP[0] == a")
+
+
+@pytest.mark.parametrize("size", [-1, 2.5, "3", None, True, 2**63])
+def test_a_bound_size_is_an_integer_of_at_least_zero(size: Any) -> None:
+    with pytest.raises(ValueError, match="the size of batch must be"):
+        ss.analyze(IDENTITY, bind={"batch": size})
+    assert str(ss.analyze(IDENTITY, bind={"batch": np.int64(3)}).shapes["Z"]) == "[3]"
+
+
+def test_what_the_broadcast_mode_added_is_named_everywhere() -> None:
+    m = model([helper.make_node("Add", ["X", "Y"], ["Z"])], [info("X", ["a"]), info("Y", [5])], ["Z"])
+    assert run(m, X=z(1), Y=z(5))[0].shape == (5,)
+    a = ss.analyze(m, broadcast="equal")
+    proof = a.prove("a == 5")
+    assert isinstance(proof, Proved)
+    assert (proof.assumptions, bool(proof)) == (("a == 5",), False)
+    assert a.bindings.why("a").assumption == "a == 5"
+    assert any("a == 5" in f.title for f in a.diagnostics)
+    a = ss.analyze(ADD, broadcast="equal")
+    for claim in ("a == b", "Z[0] == a"):
+        assert getattr(a.prove(claim), "assumptions", None) == ("a == b",)
+    assert a.prove("a == b or a == 1 or b == 1")  # also without the mode
+    assert any("a == b" in f.title for f in a.diagnostics)
+
+
+def test_what_a_default_decides_is_named() -> None:
+    m = model(
+        [helper.make_node("Reshape", ["X", "s"], ["Z"])],
+        [info("X", ["a", "b"]), info("s", [2], TensorProto.INT64)],
+        ["Z"],
+        [ints("s", [-1, 4])],
+    )
+    assert run(m, X=z(2, 6), s=np.array([-1, 3]))[0].shape == (4, 3)
+    a = ss.analyze(m)
+    proof = a.prove("Z[1] == 4")
+    assert isinstance(proof, Proved)
+    assert (proof.assumptions, bool(proof)) == (("s has its default value",), False)
+    assert any("s has a default value" in f.title for f in a.diagnostics)
+    assert a.prove("a >= 0")
