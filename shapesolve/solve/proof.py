@@ -54,8 +54,13 @@ class Proof:
     assumptions: tuple[str, ...] = ()
     core: tuple[Constraint, ...] = ()
 
-    def __bool__(self) -> bool:
+    @property
+    def holds(self) -> bool:
+        """Is it proved, without an assumption? The truth value of the answer."""
         return isinstance(self, Proved) and not self.assumptions
+
+    def __bool__(self) -> bool:
+        return self.holds
 
 
 @dataclass(frozen=True, slots=True, repr=False)
