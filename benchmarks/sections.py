@@ -18,6 +18,14 @@ from .growth import grow
 from .guard import BASELINE
 from .many import MODELS, load, scan_ratio
 from .measure import Row, measure
+from .readability import (
+    LONGEST_DIM,
+    LONGEST_TERM,
+    measure_readability,
+    read_before,
+    readability_table,
+    verdict,
+)
 from .table import cells, header, render_markdown, totals, verdicts
 
 _LIMIT = 120.0
@@ -145,6 +153,17 @@ def many(corpus: Path, rounds: int) -> str:
     )
 
 
+def readability(corpus: Path, _rounds: int) -> str:
+    """Characters and operators of what people read."""
+    found = list(measure_readability(corpus))
+    before = read_before()
+    return (
+        f"Target: no contract term over {LONGEST_TERM} characters and no dim of an input or output over {LONGEST_DIM} where an "
+        f"equal shorter form exists. {verdict(found, before)} Characters / operators of the longest text, for models that have "
+        f"or had a longer one:\n\n{_table(readability_table(found, before))}"
+    )
+
+
 def guard(_corpus: Path, _rounds: int) -> str:
     """What CI compares with."""
     return (
@@ -167,5 +186,6 @@ SECTIONS: dict[str, tuple[str, Callable[[Path, int], str]]] = {
     "start-up": ("Start-up", start_up),
     "checks": ("check_inputs", checks),
     "many": ("Many models", many),
+    "readability": ("Readability", readability),
     "guard": ("Guard", guard),
 }

@@ -255,18 +255,39 @@ class Analysis:
 
         Raises `KeyError` for a tensor without a known rank, `ValueError` for one whose elements have no fixed size.
         """
-        shape = self.shapes.get(tensor)
-        if shape is None:
+        shape = self.shape(tensor)
+        size = item_size(self.dtypes[tensor])
+        if not size:
+            raise ValueError(f"the elements of tensor {tensor!r} have no fixed size")
+        return shape.numel * size
+
+    # ------------------------------------------------------------------ readable forms
+
+    def shape(self, tensor: str, form: Literal["exact", "simple"] = "exact") -> Shape:
+        """The shape of a tensor: ``exact`` as in `shapes`, or ``simple``.
+
+        The simple form is the one that is cheapest to read. It has the same sizes as the exact one wherever the model's
+        contract holds; at other sizes, which the model does not accept, it may differ.
+
+        Raises `KeyError` for a tensor without a known rank, `ValueError` for a form of another name.
+        """
+        if form not in ("exact", "simple"):
+            raise ValueError(f'form is "exact" or "simple", not {form!r}')
+        if tensor not in self.shapes:
             from .explain.claim import no_tensor
 
             known = tensor in self.dtypes
             raise KeyError(
                 f"the rank of tensor {tensor!r} is not known" if known else no_tensor(tensor, self)
             )
-        size = item_size(self.dtypes[tensor])
-        if not size:
-            raise ValueError(f"the elements of tensor {tensor!r} have no fixed size")
-        return shape.numel * size
+        return self.shapes[tensor] if form == "exact" else self.simple_shapes[tensor]
+
+    @cached_property
+    def simple_shapes(self) -> Mapping[str, Shape]:
+        """The simple form of every shape (see `shape`), each made when it is asked for."""
+        from .solve.simplify import Readable
+
+        return Readable(self.shapes, lambda: self.contract, self.facts, self.symbols)
 
     # ------------------------------------------------------------------ sizes
 

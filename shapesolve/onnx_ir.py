@@ -94,7 +94,7 @@ def _label(node: ir.Node) -> str:
 
 
 def _fill(value: ir.Value, name: str, analysis: Analysis, policy: Policy, *, is_output: bool) -> bool:
-    dtype, shape = analysis.dtypes.get(name, 0), analysis.shapes.get(name)
+    dtype, shape = analysis.dtypes.get(name, 0), analysis.simple_shapes.get(name)
     changed = False
     if dtype and (value.dtype is None or (policy == "override" and int(value.dtype) != dtype)):
         value.dtype = ir.DataType(dtype)

@@ -22,6 +22,7 @@ from .surface import UNFILLED, Surface, attach
 
 if TYPE_CHECKING:
     from .cond import Cond
+    from .simplification import Under
 
 #: a product of atoms, sorted, with repetition; never empty
 Monomial = tuple[Atom, ...]
@@ -302,9 +303,17 @@ class Dim(Surface):
         """Upper bound that always holds, or None."""
         return self.bounds()[1]
 
-    def simplify(self) -> Dim:
-        """Itself: dims are always in canonical form (kept for readers used to SymPy)."""
-        return self
+    def simplify(self, under: Under = ()) -> Dim:
+        """The equal form that is cheapest to read: equal at all sizes >= 0 that satisfy the conditions `under`.
+
+        >>> Dim("max(height//2, 1)").simplify(under=["height % 8 == 0", "height >= 1"])
+        Dim('height//2')
+
+        `under` is a condition or several, as text or `Cond`. A dim for which nothing cheaper is proved is returned as it is.
+        """
+        from .simplification import simplified
+
+        return simplified([self], under)[0]
 
     @property
     def sympy(self) -> Any:

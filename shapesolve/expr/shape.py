@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import SupportsIndex, SupportsInt, overload
+from typing import TYPE_CHECKING, SupportsIndex, SupportsInt, overload
 
 from .cond import Cond, any_of, eq
 from .core import ZERO, Dim, IntoDim, as_dims, product
 from .minmax import broadcast, never_one
+
+if TYPE_CHECKING:
+    from .simplification import Under
 
 
 class Shape(tuple[Dim, ...]):
@@ -45,9 +48,12 @@ class Shape(tuple[Dim, ...]):
         """The shape with symbols replaced by dims or ints."""
         return Shape(d.subs(bindings) for d in self)
 
-    def simplify(self) -> Shape:
-        """Itself: dims are always in canonical form."""
-        return self
+    def simplify(self, under: Under = ()) -> Shape:
+        """Every dim in the equal form that is cheapest to read, at all sizes that satisfy `under` (see `Dim.simplify`)."""
+        from .simplification import simplified
+
+        dims = simplified(self, under)
+        return self if all(a is b for a, b in zip(self, dims, strict=True)) else Shape(dims)
 
     def free_symbols(self) -> set[str]:
         """Names of all symbols in it."""

@@ -142,7 +142,7 @@ class _Writer:
         self, graph: onnx.GraphProto, there: Mapping[str, onnx.ValueInfoProto], name: str, full: str
     ) -> None:
         """The declaration of an intermediate tensor."""
-        dtype, shape = self.analysis.dtypes.get(full, 0), self.analysis.shapes.get(full)
+        dtype, shape = self.analysis.dtypes.get(full, 0), self.analysis.simple_shapes.get(full)
         if name in there:
             self.fill(there[name], full, is_output=False)
         elif dtype and shape is not None:
@@ -150,7 +150,7 @@ class _Writer:
 
     def fill(self, info: onnx.ValueInfoProto, full: str, *, is_output: bool) -> None:
         """A declaration that is there, merged with what was inferred."""
-        dtype, shape = self.analysis.dtypes.get(full, 0), self.analysis.shapes.get(full)
+        dtype, shape = self.analysis.dtypes.get(full, 0), self.analysis.simple_shapes.get(full)
         tensor = _shapes_of(info)
         if not dtype or shape is None or tensor is None:
             return

@@ -85,7 +85,7 @@ class PlainExplorer:
 def _tensors(title: str, analysis: Analysis, names: list[str]) -> str:
     rows = [
         (f"{r.name}  (and {r.more} more like it)" if r.more else r.name, r.dtype, r.shape)
-        for r in grouped(names, analysis.shapes, analysis.dtypes)
+        for r in grouped(names, analysis.simple_shapes, analysis.dtypes)
     ]
     return _table(title, ("name", "type", "shape"), rows)
 
@@ -97,7 +97,12 @@ def _all_tensors(analysis: Analysis) -> str:
         node, prefix = analysis.walk.producers[name]
         dtype = dtype_name(analysis.dtypes.get(name, 0))
         rows.append(
-            (name, dtype, shape_text(analysis.shapes.get(name)), f"{node.op_type} {prefix}{node.label}")
+            (
+                name,
+                dtype,
+                shape_text(analysis.simple_shapes.get(name)),
+                f"{node.op_type} {prefix}{node.label}",
+            )
         )
     more = (
         f"<p>The first {MAX_ROWS} of {len(names):,}; <code>shapes</code> has all.</p>"

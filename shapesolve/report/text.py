@@ -57,7 +57,7 @@ def headline(analysis: Analysis, seconds: float | None = None) -> Line:
 
 
 def _rows(analysis: Analysis, names: list[str]) -> list[Row]:
-    return grouped(names, analysis.shapes, analysis.dtypes)
+    return grouped(names, analysis.simple_shapes, analysis.dtypes)
 
 
 def _widths(rows: list[Row]) -> tuple[int, int]:
@@ -87,7 +87,7 @@ def tensor_lines(analysis: Analysis, names: list[str]) -> Iterator[Line]:
 
 
 def _one(analysis: Analysis, name: str) -> tuple[str, str]:
-    (row,) = grouped([name], analysis.shapes, analysis.dtypes)
+    (row,) = grouped([name], analysis.simple_shapes, analysis.dtypes)
     return row.dtype, row.shape
 
 
@@ -95,7 +95,7 @@ def legend_lines(analysis: Analysis, names: Iterable[str]) -> Iterator[Line]:
     """What the generated symbols (``_d0``) in these tensors' shapes stand for."""
     reasons = analysis.walk.reasons
     used = dict.fromkeys(
-        s for n in names for d in analysis.shapes.get(n, ()) for s in sorted(d.free) if s in reasons
+        s for n in names for d in analysis.simple_shapes.get(n, ()) for s in sorted(d.free) if s in reasons
     )
     shown = list(used)[:_MAX_LEGEND]
     width = max((len(s) for s in shown), default=0)

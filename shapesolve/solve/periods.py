@@ -8,6 +8,7 @@ one symbol is linear from some size on. Where that is worked out, a finite table
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from math import gcd, lcm
 from typing import Any, NamedTuple
 
@@ -17,6 +18,9 @@ from ..expr import Atom, Cond, Dim
 from ..expr.traverse import atoms_of
 from ..propagate import budget
 from .tables import Inexact, Sizes, Table, Truth, fit
+
+#: sizes in a table of values, at least
+_SHORTEST = 64
 
 
 class Solutions(NamedTuple):
@@ -69,6 +73,37 @@ class Regular:
             return None
         first, second = table[1]
         return bool(np.array_equal(first, second))
+
+    def values(self, dim: Dim, conds: Sequence[Cond], name: str) -> tuple[Sizes, Any, Fraction] | None:
+        """Sizes at which `conds` hold, up to where everything has repeated twice, the values of `dim` there, and by how
+        much it grows with the size in the end; None when these are of another kind or the table would be too long.
+        """
+        try:
+            fates = [self.fate(c) for c in conds]
+            tail = self.tail(dim)
+            period = lcm(len(tail.base), *(len(f.held) for f in fates))
+            top = max([tail.start, *(f.start for f in fates)]) + 2 * period
+            if top > budget.MAX_TABLE:
+                return None
+            sizes = np.arange(0, max(top, _SHORTEST), dtype=np.int64)
+            table = Table({name: sizes})
+            held: Truth = np.ones(sizes.shape, dtype=np.bool_)
+            for c in conds:
+                held = np.logical_and(held, table.truth(c))
+            values, there = table.dim(dim)
+        except (_Irregular, Inexact):
+            return None
+        values = np.broadcast_to(values, sizes.shape)
+        if there is not True and not np.all(np.broadcast_to(there, sizes.shape)[held]):
+            return None
+        return sizes[held], values[held], Fraction(int(tail.slope[0]), len(tail.base))
+
+    def tail(self, dim: Dim) -> _Tail:
+        """What becomes of an expression as the size grows."""
+        for atom in atoms_of(dim):
+            if atom not in self.memo:
+                self.memo[atom] = self._atom(atom.kind, atom.args)
+        return self._dim(dim)
 
     def _table(
         self, groups: Sequence[Sequence[Cond]], name: str, least: int

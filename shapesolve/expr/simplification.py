@@ -1,0 +1,35 @@
+"""Simplification as a dim or a shape is asked for it. What does the work stands above this room; it is loaded at first use."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+from .cond import Cond
+from .parse import parse_cond
+
+if TYPE_CHECKING:
+    from .core import Dim
+
+#: conditions: one or several, as text or as they are
+Under: TypeAlias = "str | Cond | Iterable[str | Cond]"
+
+#: the class whose `dim` gives the form of a dim that is cheapest to read under some conditions
+_SIMPLIFIER = "shapesolve.solve.simplify:Simplifier"
+
+
+def conditions(under: Under) -> list[Cond]:
+    """The conditions that `under` names. Raises `DimSyntaxError` for a text that is none."""
+    given = [under] if isinstance(under, (str, Cond)) else list(under)
+    return [parse_cond(c) if isinstance(c, str) else c for c in given]
+
+
+def simplified(dims: Iterable[Dim], under: Under) -> list[Dim]:
+    """The dims in the form that is cheapest to read, each equal to what it was at all sizes that satisfy `under`.
+
+    Where no sizes satisfy them, the dims stay as they are.
+    """
+    module, _, name = _SIMPLIFIER.partition(":")
+    simplifier = getattr(importlib.import_module(module), name)(conditions(under))
+    return [simplifier.dim(d) for d in dims]

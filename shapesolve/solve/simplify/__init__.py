@@ -1,0 +1,11 @@
+"""Simplification in a domain: of equivalent forms the one that is cheapest to read, each step proved.
+
+`Domain` is a set of sizes and what is proved of it; `Simplifier` gives the forms, `Readable` those of a model.
+"""
+
+from .cost import Cost, cost
+from .domain import Domain
+from .readable import Readable, accepted
+from .simplifier import Simplifier
+
+__all__ = ["Cost", "Domain", "Readable", "Simplifier", "accepted", "cost"]

@@ -1,0 +1,92 @@
+"""What an expression costs to read: operators, distinct symbols, nesting. Of equivalent forms the cheapest is shown."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...expr import Atom, Cond, Dim
+from ...expr.presentation import pieces_of
+from ...expr.traverse import atoms_of
+
+#: expressions that are larger, or nested more deeply, are left as they are
+MAX_SIZE, MAX_NESTING = 6000, 80
+
+
+class Cost(NamedTuple):
+    """Compared in this order; `length` decides between forms that are alike in all else."""
+
+    operators: int
+    symbols: int
+    mentions: int
+    nesting: int
+    length: int
+
+
+def cost(node: Dim | Cond) -> Cost:
+    """The cost of an expression or condition in the form in which it is printed."""
+    return Cost(operators(node), len(node.free), mentions(node), nesting(node), len(str(node)))
+
+
+def mentions(node: Dim | Cond) -> int:
+    """How often symbols are written."""
+    counts: dict[Atom, int] = {}
+    for atom in atoms_of(node):
+        counts[atom] = 1 if atom.kind == "sym" else sum(counts[a] for arg in atom.args for a in _direct(arg))
+    return sum(counts[a] for a in _direct(node))
+
+
+def is_small(*nodes: Dim | Cond) -> bool:
+    """Is it small enough to be worked on?"""
+    return all(node.size <= MAX_SIZE and nesting(node) <= MAX_NESTING for node in nodes)
+
+
+def nesting(node: Dim | Cond) -> int:
+    """How deeply quotients, maxima and choices stand inside each other."""
+    depth: dict[Atom, int] = {}
+    for atom in atoms_of(node):
+        inner = () if atom.kind == "sym" else [a for arg in atom.args for a in _direct(arg)]
+        depth[atom] = 0 if atom.kind == "sym" else 1 + max((depth[a] for a in inner), default=0)
+    return max(depth.values(), default=0)
+
+
+def _direct(node: Dim | Cond) -> list[Atom]:
+    if isinstance(node, Dim):
+        return [a for mono, _ in node.terms for a in mono]
+    return [a for arg in node.args for a in _direct(arg)]
+
+
+def operators(node: Dim | Cond) -> int:
+    """Arithmetic, comparisons, functions and junctions in the printed form (see `presentation`)."""
+    memo: dict[Dim, int] = {}
+    return _of_cond(node, memo) if isinstance(node, Cond) else _of_dim(node, memo)
+
+
+def _of_cond(cond: Cond, memo: dict[Dim, int]) -> int:
+    if cond.kind in ("and", "or"):
+        return len(cond.args) - 1 + sum(_of_cond(c, memo) for c in cond.args)
+    if not cond.args:
+        return 0
+    pieces, const = pieces_of(cond.args[0])
+    signs = {piece.coefficient > 0 for piece in pieces}
+    across = 1 if len(signs) > 1 or not const else 0  # what stands on the other side needs no sign
+    return 1 + _of_dim(cond.args[0], memo) - (across if len(signs) > 1 else bool(const))
+
+
+def _of_dim(dim: Dim, memo: dict[Dim, int]) -> int:
+    found = memo.get(dim)
+    if found is not None:
+        return found
+    pieces, const = pieces_of(dim)
+    count = len(pieces) + bool(const) - 1
+    for piece in pieces:
+        count += (abs(piece.coefficient) != 1) + max(piece.degree - 1, 0)
+        if piece.head:
+            count += 1 + sum(_of_dim(arg, memo) for arg in piece.args)
+        for atom in piece.factors:
+            if atom.kind != "sym":
+                count += sum(
+                    _of_cond(a, memo) if isinstance(a, Cond) else _of_dim(a, memo) for a in atom.args
+                )
+                count += 1
+    memo[dim] = max(count, 0)
+    return memo[dim]

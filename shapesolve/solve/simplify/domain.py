@@ -1,0 +1,207 @@
+"""`Domain`: the sizes that satisfy some conditions, and what is proved of expressions there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from ...expr import Atom, Cond, Dim, eq, ge, ite, le, ne, of_atom, rebuild
+from ...expr.substitution import apply
+from ...expr.traverse import atoms_of
+from ...propagate.facts import Facts
+from ..cones import cone
+from ..engine import Engine
+from ..periods import Regular
+from ..search import Contradiction, learned
+from ..tables import Inexact, Sizes, Table
+
+#: values per symbol in a table of accepted sizes, by the number of symbols
+_POOL = {1: 64, 2: 32, 3: 14, 4: 8}
+_MOST_POINTS = 4096
+
+Points = Mapping[str, Sizes]
+
+
+class Domain:
+    """All sizes at which `conds` hold. Answers are proofs: what is not found out is no.
+
+    >>> from shapesolve.expr import parse_cond, parse_dim
+    >>> Domain([parse_cond("height % 8 == 0")]).equal(parse_dim("4*(height//8)"), parse_dim("height//2"))
+    True
+    """
+
+    def __init__(self, conds: Iterable[Cond] = (), engine: Engine | None = None) -> None:
+        parts = [part for c in map(plainly, conds) for part in (c.args if c.kind == "and" else (c,))]
+        self.conds = tuple(dict.fromkeys(c for c in parts if not c.is_true))
+        self.engine = engine or Engine()
+        self.regular = Regular()
+        self._points: dict[frozenset[str], Points | None] = {}
+        self._alone: dict[str, list[Cond]] = {}
+        self._proved: dict[Cond, bool] = {}
+        self._symbols: dict[str, Dim] = {}
+        self._meet(*self.conds)
+        self.facts: Facts | None
+        try:
+            self.facts = learned(self.conds)
+        except Contradiction:
+            self.facts = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Is there provably no such size?"""
+        return self.facts is None
+
+    # ------------------------------------------------------------------ proofs
+
+    def equal(self, a: Dim, b: Dim) -> bool:
+        """Are two expressions proved equal at all sizes of the domain?"""
+        return a is b or self.holds(eq(a, b))
+
+    def holds(self, cond: Cond) -> bool:
+        """Is it proved that `cond` holds at all sizes of the domain?"""
+        if self.facts is None:
+            return False
+        found = self._proved.get(cond)
+        if found is None:
+            found = self._proved[cond] = self._holds(plainly(cond), self.facts)
+        return found
+
+    def _holds(self, cond: Cond, facts: Facts) -> bool:
+        known = facts.decide(cond)
+        if known is not None:
+            return known
+        if self.refutes(cond):
+            return False
+        if len(cond.free) == 1:
+            (name,) = cond.free
+            alone = self.alone(name)
+            same = self.regular.same([*alone, cond], alone, name, 0) if is_size(cond, name) else None
+            if same is not None and (same or not self._is_linked(name)):
+                return same
+        return self.engine.entails(cond, self.conds, cheap=True).proved
+
+    def refutes(self, cond: Cond) -> bool:
+        """Does it fail at some size of the domain, as far as a table of sizes shows?"""
+        points = self.points(cond)
+        if points is None:
+            return False
+        try:
+            return not bool(np.all(Table(points).truth(cond)))
+        except Inexact:
+            return False
+
+    # ------------------------------------------------------------------ single symbols
+
+    def alone(self, name: str) -> list[Cond]:
+        """What is known of one symbol alone."""
+        found = self._alone.get(name)
+        if found is None:
+            found = [c for c in self.conds if c.free == {name}]
+            facts = self.facts or Facts()
+            low, high = facts.intervals.get(name, (None, None))
+            if low is not None:
+                found.append(ge(self._symbols[name], low))
+            if high is not None:
+                found.append(le(self._symbols[name], high))
+            found = self._alone[name] = [c for c in dict.fromkeys(found) if not c.is_true]
+        return found
+
+    def _is_linked(self, name: str) -> bool:
+        return any(name in c.free and len(c.free) > 1 for c in self.conds)
+
+    def symbol(self, name: str) -> Dim:
+        """The symbol of this name as expressions that were looked at have it."""
+        return self._symbols[name]
+
+    def _meet(self, *nodes: Dim | Cond) -> None:
+        """Note which symbols are sizes, and which may be negative."""
+        for atom in atoms_of(*nodes):
+            if atom.kind == "sym" and (atom.args[0] not in self._symbols or atom.args[1] is None):
+                self._symbols[atom.args[0]] = of_atom(atom)
+
+    # ------------------------------------------------------------------ tables
+
+    def points(self, node: Dim | Cond) -> Points | None:
+        """Some accepted sizes of the symbols in `node` and of all that conditions connect with them, as arrays of equal
+        length; None where none is found.
+        """
+        self._meet(node)
+        wanted = node.free
+        wanted = wanted.union(*(c.free for c in cone(wanted, self.conds)))
+        if wanted not in self._points:
+            self._points[wanted] = self._tabulated(sorted(wanted))
+        return self._points[wanted]
+
+    def _tabulated(self, names: list[str]) -> Points | None:
+        if not names:
+            return None
+        length = _POOL.get(len(names), 8)
+        pools = [self._pool(name, length) for name in names]
+        if len(names) in _POOL:
+            grid = np.meshgrid(*pools, indexing="ij")
+            columns: dict[str, Any] = {n: g.ravel() for n, g in zip(names, grid, strict=True)}
+        else:
+            random = Random(len(names))
+            picks = [[random.choice(pool) for pool in pools] for _ in range(_MOST_POINTS)]
+            columns = dict(zip(names, np.array(picks, dtype=np.int64).T, strict=True))
+        inside = [c for c in self.conds if not c.free.isdisjoint(names)]
+        try:
+            table, held = Table(columns), np.ones(len(columns[names[0]]), dtype=np.bool_)
+            for c in inside:
+                held &= np.broadcast_to(table.truth(c), held.shape)
+        except Inexact:
+            return None
+        return {n: column[held] for n, column in columns.items()} if held.any() else None
+
+    def _pool(self, name: str, length: int) -> list[int]:
+        least = self._symbols[name].lo
+        low = -3 if least is None else least
+        solutions = self.regular.solutions(self.alone(name), name, 0) if low == 0 else None
+        if solutions is None or not len(solutions.sizes):
+            return list(range(low, low + length))
+        sizes = [int(s) for s in solutions.sizes]
+        if len(sizes) < length and solutions.endless:
+            step = (sizes[-1] - sizes[0]) // max(len(sizes) - 1, 1) or 1
+            more = range(sizes[-1] + step, sizes[-1] + step * (length - len(sizes) + 1), step)
+            sizes += [s for s in more if all(c.evaluate({name: s}) for c in self.alone(name))]
+        if len(sizes) <= length:
+            return sizes
+        near = length * 3 // 4  # small sizes, where clamps end, and some large ones
+        far = sizes[near:][:: max((len(sizes) - near) // (length - near), 1)]
+        return sizes[:near] + far[: length - near]
+
+
+def plainly(cond: Cond) -> Cond:
+    """`cond` with ``broadcast(a, b)`` as ``b if a == 1 else a``: a proof must not take for granted that sizes broadcast."""
+    if not any(a.kind == "broadcast" for a in atoms_of(cond)):
+        return cond
+
+    def explicit(dim: Dim) -> Dim:
+        return rebuild(dim, spelled)
+
+    def spelled(atom: Atom) -> Dim:
+        if atom.kind == "sym":
+            return of_atom(atom)
+        if atom.kind == "ite":
+            return ite(atom.args[0].map_dims(explicit), explicit(atom.args[1]), explicit(atom.args[2]))
+        args = [explicit(a) for a in atom.args]
+        if atom.kind != "broadcast":
+            return apply(atom.kind, tuple(args))
+        size = args[-1]
+        for other in args[-2::-1]:
+            size = ite(ne(other, 1), other, size)
+        return size
+
+    return cond.map_dims(explicit)
+
+
+def is_size(node: Dim | Cond, name: str) -> bool:
+    """Is the symbol a size (>= 0), not any integer?"""
+    return all(
+        a.args[1] is not None and a.args[1] >= 0
+        for a in atoms_of(node)
+        if a.kind == "sym" and a.args[0] == name
+    )

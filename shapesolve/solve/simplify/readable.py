@@ -1,0 +1,63 @@
+"""The shapes of a model in their readable form: equal to the exact one at every size that the model accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from ...expr import Cond, Shape, divides, ge, le
+from ...expr.plain import sized
+from ...propagate.facts import Facts
+from ..contract.contract import Contract
+from .simplifier import Simplifier, is_linear
+
+
+def accepted(contract: Contract, facts: Facts, inputs: Collection[str]) -> list[Cond]:
+    """Conditions on input symbols that hold at every size that the model accepts.
+
+    Terms that rest on an assumption are left out: a model may accept sizes at which the assumption does not hold.
+    """
+    found = [t.cond for t in (*contract.terms, *contract.assumed) if not t.assumptions]
+    for name in inputs:
+        low, high = facts.intervals.get(name, (None, None))
+        if low is not None:
+            found.append(ge(sized(name), low))
+        if high is not None:
+            found.append(le(sized(name), high))
+    found += [divides(k, base) for base, k in facts.divisors.items() if base.free <= set(inputs)]
+    return [c for c in dict.fromkeys(found) if not c.is_true]
+
+
+class Readable(Mapping[str, Shape]):
+    """Simple forms by tensor, each made when it is asked for; the contract is only worked out where a form needs it."""
+
+    def __init__(
+        self,
+        exact: Mapping[str, Shape],
+        contract: Callable[[], Contract],
+        facts: Facts,
+        inputs: Collection[str],
+    ) -> None:
+        self.exact, self._contract, self._facts, self._inputs = exact, contract, facts, inputs
+        self._simplifier: Simplifier | None = None
+        self._done: dict[Shape, Shape] = {}
+
+    def __getitem__(self, tensor: str) -> Shape:
+        shape = self.exact[tensor]
+        if all(map(is_linear, shape)):
+            return shape
+        found = self._done.get(shape)
+        if found is None:
+            simplifier = self._on_accepted()
+            found = self._done[shape] = Shape(map(simplifier.dim, shape))
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.exact)
+
+    def __len__(self) -> int:
+        return len(self.exact)
+
+    def _on_accepted(self) -> Simplifier:
+        if self._simplifier is None:
+            self._simplifier = Simplifier(accepted(self._contract(), self._facts, self._inputs))
+        return self._simplifier

@@ -1,0 +1,152 @@
+"""`Simplifier`: the cheapest of the equivalent forms of an expression that rules and templates find, each one proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, of_atom, rebuild
+from ...expr.core import Monomial, from_terms
+from ...expr.substitution import apply
+from ...expr.traverse import atoms_of
+from .cost import Cost, cost, is_small
+from .domain import Domain, is_size
+from .rules import of_atoms, rewritten
+from .templates import matching
+from .univariate import fits
+
+#: candidates of one kind that are compared by proof
+_MOST_PROOFS = 12
+
+
+class Simplifier:
+    """Simplifies expressions and conditions for the sizes at which `conds` hold; what it gives is equal there."""
+
+    def __init__(self, conds: Iterable[Cond] = (), domain: Domain | None = None) -> None:
+        self.domain = domain or Domain(conds)
+        self._dims: dict[Dim, Dim] = {}
+        self._atoms: dict[Atom, Dim] = {}
+
+    def dim(self, d: Dim) -> Dim:
+        """The cheapest form found that is equal to `d` at all sizes of the domain."""
+        found = self._dims.get(d)
+        if found is None:
+            found = d
+            if not is_linear(d) and is_small(d) and not self.domain.is_empty:
+                try:
+                    found = self._simplified(d)
+                except (DimTooLarge, ZeroDivisionError):
+                    found = d
+            self._dims[d] = found
+        return found
+
+    def cond(self, c: Cond) -> Cond:
+        """`c` with its expressions in their cheapest form: true at the same sizes of the domain."""
+        return c.map_dims(self.dim)
+
+    # ------------------------------------------------------------------ one expression
+
+    def _simplified(self, d: Dim) -> Dim:
+        best, price = d, cost(d)
+        for step in (self._read, self._ruled, self._fitted, self._ruled, self._matched):
+            now = step(best)
+            if now is not best and is_small(now):
+                new = cost(now)
+                if new < price:
+                    best, price = now, new
+        return best
+
+    def _read(self, d: Dim) -> Dim:
+        """What bounds and divisors of symbols make of it; symbols stay."""
+        facts = self.domain.facts
+        if facts is None or any(n in facts.substitution for n in d.free):
+            return d
+        return d if _has_broadcast(d) else facts.dim(d)
+
+    def _ruled(self, d: Dim) -> Dim:
+        return rebuild(d, self._atom)
+
+    def _atom(self, atom: Atom) -> Dim:
+        if atom.kind == "sym":
+            return of_atom(atom)
+        found = self._atoms.get(atom)
+        if found is None:
+            args = tuple(self.cond(a) if isinstance(a, Cond) else self.dim(a) for a in atom.args)
+            found = of_atom(atom) if args == atom.args else apply(atom.kind, args)
+            same = found.atom
+            if same is not None and same.kind != "sym":
+                found = rewritten(same, self.domain)
+            self._atoms[atom] = found
+        return found
+
+    def _fitted(self, d: Dim) -> Dim:
+        """Its parts in each symbol alone, each one fitted."""
+        for name in sorted(d.free):
+            parts = collected(d, name)
+            if all(is_linear(part) for part in parts.values()):
+                continue
+            done = ZERO
+            for others, part in parts.items():
+                done = done + of_atoms(others) * self._fit(part, name)
+            d = done
+        return d
+
+    def _fit(self, part: Dim, name: str) -> Dim:
+        if is_linear(part) or not is_size(part, name):
+            return part
+        if is_one_floor(part) and all(
+            c.kind == ">=" and is_linear(c.args[0]) for c in self.domain.alone(name)
+        ):
+            return part  # nothing is known that could make it shorter
+        x = next(of_atom(a) for a in _symbols(part) if a.args[0] == name)
+        return self._cheapest(part, fits(part, x, self.domain))
+
+    def _matched(self, d: Dim) -> Dim:
+        return d if is_linear(d) else self._cheapest(d, matching(d, self.domain))
+
+    def _cheapest(self, d: Dim, candidates: Iterator[Dim]) -> Dim:
+        """The cheapest of the candidates that costs less than `d` and is proved equal to it; else `d`."""
+        price = cost(d)
+        seen: dict[Dim, Cost] = {}
+        for candidate in candidates:
+            if candidate not in seen and is_small(candidate) and (new := cost(candidate)) < price:
+                seen[candidate] = new
+        for candidate in sorted(seen, key=lambda c: seen[c])[:_MOST_PROOFS]:
+            if self.domain.equal(d, candidate):
+                return candidate
+        return d
+
+
+def is_linear(d: Dim) -> bool:
+    """Is it a polynomial in symbols?"""
+    return all(a.kind == "sym" for mono, _ in d.terms for a in mono)
+
+
+def is_one_floor(d: Dim) -> bool:
+    """Is it a multiple of one quotient of something linear, and a constant?"""
+    if len(d.terms) != 1 or len(d.terms[0][0]) != 1:
+        return False
+    atom = d.terms[0][0][0]
+    return atom.kind == "//" and is_linear(atom.args[0]) and not atom.args[1].terms
+
+
+def collected(d: Dim, name: str) -> dict[Monomial, Dim]:
+    """`d` as a sum of products: what does not depend on one symbol alone, times an expression in that symbol alone."""
+    tables: dict[Monomial, dict[Monomial, int]] = {(): {}}
+    consts: dict[Monomial, int] = {(): d.const}
+    for mono, c in d.terms:
+        mine = tuple(a for a in mono if a.free == {name})
+        others = tuple(a for a in mono if a.free != {name})
+        if mine:
+            tables.setdefault(others, {})[mine] = c
+        else:
+            consts[others] = consts.get(others, 0) + c
+            tables.setdefault(others, {})
+    return {others: from_terms(table, consts.get(others, 0)) for others, table in tables.items()}
+
+
+def _symbols(d: Dim) -> Iterator[Atom]:
+    return (a for a in atoms_of(d) if a.kind == "sym")
+
+
+def _has_broadcast(d: Dim) -> bool:
+    return any(a.kind == "broadcast" for a in atoms_of(d))

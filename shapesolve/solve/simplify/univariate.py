@@ -1,0 +1,139 @@
+"""Expressions of one symbol, fitted: one floor of one linear form, clamped, scaled, or a remainder.
+
+The values at the accepted sizes suggest the numbers of a template; `Domain.equal` proves what was suggested, because two
+quasi-polynomials that agree on one period, with the same slopes, are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import gcd
+from typing import NamedTuple
+
+from ...expr import Dim, constant, floor_div, ite, le, maximum, minimum
+from ...expr.traverse import atoms_of
+from .domain import Domain
+
+_MOST_SLOPES = 12
+#: values for small sizes that a form may list before it becomes a floor
+_MOST_PIECES = 3
+_LARGEST = 2**40
+
+
+class Samples(NamedTuple):
+    """Accepted sizes of a symbol, the value of an expression at each, and slopes that the values may have."""
+
+    sizes: list[int]
+    values: list[int]
+    slopes: list[Fraction]
+
+    def since(self, index: int) -> Samples:
+        """Without the first ones."""
+        return Samples(self.sizes[index:], self.values[index:], self.slopes)
+
+    def divided(self, low: int, step: int) -> Samples:
+        """With values counted from `low` in steps."""
+        return Samples(self.sizes, [(v - low) // step for v in self.values], [s / step for s in self.slopes])
+
+
+def fits(dim: Dim, x: Dim, domain: Domain) -> Iterator[Dim]:
+    """Expressions of the symbol `x` that have the values of `dim` at accepted sizes; not proved."""
+    assert x.name is not None
+    found = domain.regular.values(dim, domain.alone(x.name), x.name)
+    if found is None or len(found[0]) < 2 or int(abs(found[1]).max()) > _LARGEST:
+        return
+    sizes, values = [int(s) for s in found[0]], [int(v) for v in found[1]]
+    samples = Samples(sizes, values, _slopes(sizes, values, found[2], dim))
+    low, high = min(samples.values), max(samples.values)
+    if low == high:
+        yield constant(low)
+        return
+    yield from _remainders(samples, x)
+    steps = gcd(*(v - low for v in samples.values))
+    if steps > 1:  # 8*((x + 7)//8)
+        for small in _floors(samples.divided(low, steps), x):
+            yield small.scale(steps) + low
+    yield from _floors(samples, x)
+
+
+def _slopes(sizes: list[int], values: list[int], last: Fraction, dim: Dim) -> list[Fraction]:
+    """Slopes to try: that at the end, from first to last, those of the quotients inside."""
+    found = [last, Fraction(values[-1] - values[0], sizes[-1] - sizes[0]), Fraction(1)]
+    for atom in atoms_of(dim):
+        if atom.kind == "//" and atom.args[1].value:
+            found += [Fraction(c, atom.args[1].const) for _, c in atom.args[0].terms]
+    return list(dict.fromkeys(s for s in found if s and s.denominator <= 4096))[:_MOST_SLOPES]
+
+
+def _floors(samples: Samples, x: Dim) -> Iterator[Dim]:
+    low, high = min(samples.values), max(samples.values)
+    for slope in samples.slopes:
+        for floor, ceiling in ((None, None), (low, None), (None, high), (low, high)):
+            offsets = _offsets(samples, slope, floor, ceiling)
+            if offsets is None:
+                continue
+            for offset in _nicest(*offsets, slope.denominator):
+                form = floor_div(x.scale(slope.numerator) + offset, constant(slope.denominator))
+                if ceiling is not None:
+                    form = minimum(form, ceiling)
+                yield form if floor is None else maximum(form, floor)
+        yield from _apart(samples, x, slope)
+
+
+def _offsets(
+    samples: Samples, slope: Fraction, floor: int | None, ceiling: int | None
+) -> tuple[int, int] | None:
+    """The offsets b with which ``(p*x + b)//q``, clamped, has all the values: an interval, or None."""
+    p, q = slope.numerator, slope.denominator
+    least, most = -(2**62), 2**62
+    for size, value in zip(samples.sizes, samples.values, strict=True):
+        at = q * value - p * size
+        if value != floor:
+            least = max(least, at)
+        if value != ceiling:
+            most = min(most, at + q - 1)
+        if least > most:
+            return None
+    return (least, most) if least > -(2**62) and most < 2**62 else None
+
+
+def _nicest(least: int, most: int, q: int) -> list[int]:
+    """Of the offsets in an interval, those that are easiest to read: none, none inside the floor, none outside."""
+    whole = -(-least // q) * q
+    tried = [0, whole, least, most]
+    return list(dict.fromkeys(b for b in tried if least <= b <= most))
+
+
+def _apart(samples: Samples, x: Dim, slope: Fraction) -> Iterator[Dim]:
+    """One floor from some size on, which may be clamped from below, and other values for smaller sizes."""
+    pieces: list[tuple[int, int]] = []  # the value up to a size
+    rest = samples
+    while len(pieces) < _MOST_PIECES:
+        first = rest.values[0]
+        ends = next((i for i, v in enumerate(rest.values) if v != first), 0)
+        if not ends:
+            return
+        rest = rest.since(ends)
+        pieces.append((rest.sizes[0] - 1, first))
+        for floor in (None, rest.values[0]):
+            offsets = _offsets(rest, slope, floor, None)
+            if offsets is not None:
+                for offset in _nicest(*offsets, slope.denominator):
+                    form = floor_div(x.scale(slope.numerator) + offset, constant(slope.denominator))
+                    form = form if floor is None else maximum(form, floor)
+                    for last, value in reversed(pieces):
+                        form = ite(le(x, last), constant(value), form)
+                    yield form
+
+
+def _remainders(samples: Samples, x: Dim) -> Iterator[Dim]:
+    """``(x + b) % k + c`` and ``(b - x) % k + c``."""
+    sizes, values, _ = samples
+    low, high = min(values), max(values)
+    step = gcd(*(s - sizes[0] for s in sizes))
+    for k in dict.fromkeys((high - low + 1, high - low + step)):
+        for sign in (1, -1):
+            b = (values[0] - low - sign * sizes[0]) % k
+            if all((sign * s + b) % k + low == v for s, v in zip(sizes, values, strict=True)):
+                yield (x.scale(sign) + b) % k + low

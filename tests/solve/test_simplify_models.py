@@ -1,0 +1,55 @@
+"""The simple form of real models' shapes: equal to the measured sizes, and short enough to read."""
+
+from __future__ import annotations
+
+import json
+
+import onnx
+import pytest
+
+import shapesolve
+from benchmarks.corpus import default_corpus, model_files
+from benchmarks.stems import STEMS
+
+MODELS = [f for f in model_files(default_corpus(), "") if f.with_name("truth.json").exists()]
+
+
+def test_there_are_models():
+    assert len(MODELS) >= 10
+
+
+@pytest.mark.parametrize("file", MODELS, ids=lambda f: f.parent.name)
+def test_simple_shapes_are_as_right_as_exact_ones(file):
+    analysis = shapesolve.analyze(file)
+    for run in json.loads(file.with_name("truth.json").read_text("utf-8"))["runs"]:
+        for name, sizes in run["tensors"].items():
+            if name in analysis.shapes and sizes is not None:
+                exact = [d.evaluate(run["symbols"]) for d in analysis.shape(name)]
+                simple = [d.evaluate(run["symbols"]) for d in analysis.shape(name, form="simple")]
+                assert simple == exact, name
+                assert all(s in (None, size) for s, size in zip(simple, sizes, strict=True)), name
+
+
+@pytest.mark.parametrize("stem", STEMS, ids=lambda s: s.name)
+def test_simple_shapes_of_stems_are_equal_at_all_accepted_sizes(stem):
+    analysis = shapesolve.analyze(onnx.parser.parse_model(stem.source))
+    names = sorted(analysis.symbols)
+    terms = [t.cond for t in analysis.contract if not t.assumptions]
+    for name, shape in analysis.shapes.items():
+        for exact, simple in zip(shape, analysis.shape(name, "simple"), strict=True):
+            if exact is simple:
+                continue
+            for size in range(300):
+                at = {n: size if n in exact.free else 1 for n in names}
+                if all(t.evaluate(at) is not False for t in terms) and exact.evaluate(at) >= 0:
+                    assert simple.evaluate(at) == exact.evaluate(at), (name, exact, simple, at)
+
+
+def test_a_shape_is_asked_for_by_form():
+    analysis = shapesolve.analyze(onnx.parser.parse_model(STEMS[0].source))
+    assert analysis.shape("Y") is analysis.shapes["Y"]
+    assert str(analysis.shape("Y", form="simple")[2]) == "(0 if H <= 10 else max((H + 1)//8 - 1, 1))"
+    with pytest.raises(ValueError, match='form is "exact" or "simple"'):
+        analysis.shape("Y", form="short")  # type: ignore[arg-type]
+    with pytest.raises(KeyError):
+        analysis.shape("Z")
