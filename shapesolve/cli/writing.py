@@ -72,7 +72,8 @@ def report(
     find(a)
     with Progress("page"):
         text = a.to_html()
-    from ..report.annotate_file import check_target, write_atomically
+    from ..model.saving import write_atomically
+    from ..report.annotate_file import check_target
 
     try:
         check_target(a, output)

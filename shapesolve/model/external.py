@@ -5,25 +5,66 @@ https://onnx.ai/onnx/repo-docs/ExternalData.html
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import onnx
+
+from .errors import ModelError, quoted
+from .wire import inline_data
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFile:
+    """The file of a model whose large tensors' data was left in it, as it was when the model was read."""
+
+    path: Path
+    size: int
+    modified: int
+
+    @staticmethod
+    def of(path: Path, found: os.stat_result) -> OwnFile:
+        """The file as it is now."""
+        return OwnFile(path, found.st_size, found.st_mtime_ns)
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes] | None]:
+        """The file, or None where it is not the one any more that was read."""
+        try:
+            file = self.path.open("rb")
+        except OSError:
+            yield None
+            return
+        with file:
+            now = os.fstat(file.fileno())
+            yield file if (now.st_size, now.st_mtime_ns) == (self.size, self.modified) else None
 
 
 class DataFolder:
     """The folder of a model file. Its files are opened when a tensor is asked for, never before."""
 
-    __slots__ = ("_root",)
+    __slots__ = ("_own", "_root")
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, own: OwnFile | None = None) -> None:
         self._root = root
+        self._own = own
 
     def read(self, tensor: onnx.TensorProto, nbytes: int) -> bytes | None:
         """The `nbytes` bytes of an external tensor.
 
         None when they are not to be had: no such file, outside the folder, too short, or the entries of
         the tensor make no sense or speak of another length.
+
+        Raises:
+            ModelError: it is data that the model itself holds, of another length.
         """
+        inline = inline_data(tensor)
+        if inline is not None:
+            return self._read_own(tensor.name, inline, nbytes)
         entries = {entry.key: entry.value for entry in tensor.external_data}
         try:
             offset = int(entries.get("offset") or 0)
@@ -47,3 +88,17 @@ class DataFolder:
         root = self._root.resolve()
         path = (root / relative).resolve()
         return path if path.is_relative_to(root) and path.is_file() else None
+
+    def _read_own(self, name: str, where: tuple[int, int, str], nbytes: int) -> bytes | None:
+        offset, length, field = where
+        if self._own is None:
+            return None
+        if length != nbytes:
+            raise ModelError(
+                f"tensor {quoted(name)} holds {length:,} bytes of {field}, but its type and dims ask for {nbytes:,}"
+            )
+        with self._own.opened() as file:
+            if file is None:
+                return None
+            file.seek(offset)
+            return file.read(nbytes)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import onnx
 
 from .constant import Constant
+from .external import OwnFile
 from .node import Node
 from .types import ValueType
 
@@ -91,5 +92,7 @@ class Model:
     functions: Mapping[FunctionKey, Function]
     ir_version: int
     path: Path | None
+    own_file: OwnFile | None
+    """The file that large tensors' data was left in; `saving.with_weights` puts it back into a proto."""
     proto: onnx.ModelProto = field(repr=False)
     metadata: Mapping[str, str] = field(repr=False)

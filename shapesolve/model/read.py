@@ -30,10 +30,10 @@ def read_model(source: Any) -> Model:
     Raises:
         ModelError: it is not a model, or a model that cannot be used; one sentence says why.
     """
-    proto, path = load_proto(source)
+    proto, path, own = load_proto(source)
     if not proto.HasField("graph"):
         raise ModelError("the model has no graph")
-    reading = Reading(proto.ir_version, None if path is None else DataFolder(path.parent))
+    reading = Reading(proto.ir_version, None if path is None else DataFolder(path.parent, own))
     opsets = _read_opsets(proto.opset_import, "the model")
     if not opsets and 0 < proto.ir_version < 3:
         opsets = {"": 1}  # https://onnx.ai/onnx/repo-docs/IR.html: opset_import came with IR version 3
@@ -51,6 +51,7 @@ def read_model(source: Any) -> Model:
         functions=MappingProxyType(functions),
         ir_version=proto.ir_version,
         path=path,
+        own_file=own,
         proto=proto,
         metadata=read_metadata(proto.metadata_props),
     )

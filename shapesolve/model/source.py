@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import sys
 from pathlib import Path
@@ -11,46 +12,71 @@ import onnx
 from google.protobuf.message import DecodeError, EncodeError  # type: ignore[import-untyped]
 
 from .errors import ModelError, quoted
+from .external import OwnFile
+from .wire import NotPlain, without_weights
 
 _LARGEST_PROTOBUF = 2**31 - 1
 
 
-def load_proto(source: object) -> tuple[onnx.ModelProto, Path | None]:
-    """The model as a proto, and the file it came from if it was one. External data is not touched.
+#: bytes of a file from which on it is read without its weights
+_LARGE_FILE = 1 << 20
+
+
+def load_proto(source: object) -> tuple[onnx.ModelProto, Path | None, OwnFile | None]:
+    """The model as a proto, the file it came from if it was one, and that file again if weights were left in it.
+
+    External data is not touched.
 
     Raises:
         ModelError: `source` is not a model, or not one that can be read.
     """
     if isinstance(source, onnx.ModelProto):
-        return source, None
+        return source, None, None
     if isinstance(source, (str, os.PathLike)):
         path = Path(os.fsdecode(source))
-        return _parse(_read_file(path), quoted(path)), path
+        data, own = _read_file(path)
+        return _parse(data, quoted(path)), path, own
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return _parse(bytes(source), f"input of {len(source):,} bytes"), None
-    return _convert(source), None
+        return _parse(bytes(source), f"input of {len(source):,} bytes"), None, None
+    return _convert(source), None, None
 
 
-def _read_file(path: Path) -> bytes:
+def _read_file(path: Path) -> tuple[bytes, OwnFile | None]:
     name = quoted(path)
     try:
         if path.is_dir():
             raise ModelError(f"{name} is a directory, not a model file")
         if not path.is_file():
             raise ModelError(f"{name} is not a file" if path.exists() else f"there is no file {name}")
-        size = path.stat().st_size
-        if size > _LARGEST_PROTOBUF:
+        found = path.stat()
+        if found.st_size >= _LARGE_FILE:
+            data = _without_weights(path)
+            if data is not None:
+                return data, OwnFile.of(path, found)
+        if found.st_size > _LARGEST_PROTOBUF:
             raise ModelError(
-                f"{name} has {size:,} bytes, more than the 2 GiB that protobuf can hold:"
-                " save the weights as external data (onnx.save_model with save_as_external_data=True)"
+                f"{name} has {found.st_size:,} bytes, more than the 2 GiB that protobuf can hold,"
+                " and is damaged or not an ONNX model"
             )
-        return path.read_bytes()
+        return path.read_bytes(), None
     except OSError as error:
         raise ModelError(f"cannot read {name}: {error.strerror or error}") from None
     except ValueError as error:
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{name} is not a path: {error}") from None
+
+
+def _without_weights(path: Path) -> bytes | None:
+    """The model but for its large tensors' data; None where protobuf has to say what the file is."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        view = memoryview(mapped)
+        try:
+            return without_weights(view)
+        except NotPlain:
+            return None
+        finally:
+            view.release()
 
 
 def _parse(data: bytes, name: str) -> onnx.ModelProto:

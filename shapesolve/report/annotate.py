@@ -15,6 +15,7 @@ import onnx
 
 from ..expr import Dim, Shape
 from ..expr.printing import dim_param_text
+from ..model.saving import with_weights
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -31,6 +32,15 @@ NAMES_KEY = "shapesolve.names"
 
 def annotate(analysis: Analysis, policy: Policy = "refine") -> onnx.ModelProto:
     """A copy of the model with the inferred shapes in it, and its contract in the metadata (`CONTRACT_KEY`).
+
+    Raises:
+        ValueError: as `annotated` does, or the model is larger than protobuf can hold.
+    """
+    return with_weights(annotated(analysis, policy), analysis.model)
+
+
+def annotated(analysis: Analysis, policy: Policy = "refine") -> onnx.ModelProto:
+    """`annotate`, with weights left where those of the analyzed model's proto are (see `model.saving`).
 
     Policies, where a tensor has a declared shape already: ``skip`` keeps it; ``override`` replaces it (on
     outputs all but declared names); ``refine`` replaces, dim by dim, what is missing, less specific (a number

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import onnx
-from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
-
-from .annotate import Policy, annotate
+from ..model.saving import external_locations, save
+from .annotate import Policy, annotated
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-
-_LARGEST_PROTOBUF = 2**31 - 1
 
 
 def save_annotated(analysis: Analysis, path: str | Path, policy: Policy = "refine") -> None:
@@ -39,7 +32,7 @@ def save_annotated(analysis: Analysis, path: str | Path, policy: Policy = "refin
                 f"the model keeps weights in files of their own ({outside} …), which it finds {where} only:"
                 " write the annotated model to that folder too"
             )
-    write_atomically(target, _serialized(annotate(analysis, policy)))
+    save(annotated(analysis, policy), analysis.model, target)
 
 
 def check_target(analysis: Analysis, target: Path) -> None:
@@ -55,50 +48,3 @@ def check_target(analysis: Analysis, target: Path) -> None:
         weights = source.parent / name
         if weights.exists() and target.samefile(weights):
             raise ValueError(f"{target} holds weights of the model, name another file")
-
-
-def _serialized(model: onnx.ModelProto) -> bytes:
-    try:
-        data: bytes = model.SerializeToString()
-    except (EncodeError, ValueError):  # which of them depends on the version of protobuf
-        data = b""
-    if not data or len(data) > _LARGEST_PROTOBUF:
-        raise ValueError(
-            "the annotated model is larger than the 2 GiB that protobuf can hold:"
-            " save its weights as external data first (onnx.save_model with save_as_external_data=True)"
-        )
-    return data
-
-
-def external_locations(model: onnx.ModelProto) -> Iterator[str]:
-    """Files that hold weights of the model, as it names them."""
-    graphs = [model.graph]
-    while graphs:
-        graph = graphs.pop()
-        tensors = list(graph.initializer)
-        for node in graph.node:
-            for attribute in node.attribute:
-                tensors += [attribute.t, *attribute.tensors]
-                graphs += [g for g in (attribute.g, *attribute.graphs) if g.ByteSize()]
-        for tensor in tensors:
-            if tensor.data_location == onnx.TensorProto.EXTERNAL:
-                yield next((e.value for e in tensor.external_data if e.key == "location"), "?")
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write to a temporary file beside `path`, then rename it."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -11,8 +11,8 @@ import onnx
 
 from ..expr import eq, ge
 from ..lower.types import Tensor
+from ..model.saving import external_locations
 from ..solve.engine import Engine
-from .annotate_file import external_locations
 from .evaluation import broken_terms
 from .lines import Line, line
 

@@ -14,8 +14,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
+from shapesolve.model.saving import external_locations
 from shapesolve.report.annotate import CONTRACT_KEY, read_contract, read_names
-from shapesolve.report.annotate_file import external_locations, save_annotated
+from shapesolve.report.annotate_file import save_annotated
 from shapesolve.report.verification import draw_sizes
 
 from .broken import CASES, ints, model
@@ -166,7 +167,7 @@ def test_external_data_stays_where_it_is(tmp_path: Path) -> None:
 
 
 def test_what_protobuf_cannot_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shapesolve.report.annotate_file._LARGEST_PROTOBUF", 100)
+    monkeypatch.setattr("shapesolve.model.saving._LARGEST_PROTOBUF", 100)
     with pytest.raises(ValueError, match="larger than the 2 GiB"):
         save_annotated(ss.analyze(ROOT / "examples/unet.onnx"), tmp_path / "out.onnx")
     assert list(tmp_path.iterdir()) == []

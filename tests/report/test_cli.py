@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from shapesolve import __version__
 from shapesolve.cli import app, console
 from shapesolve.lower import walk
-from shapesolve.report.annotate_file import external_locations
+from shapesolve.model.saving import external_locations
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTENTION = str(ROOT / "examples/attention.onnx")

@@ -1,0 +1,154 @@
+"""Models written to files: whole or not at all, with the weights that were left in the file that they were read from."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import onnx
+from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
+
+from .wire import Piece, inline_data, pieces
+
+if TYPE_CHECKING:
+    from .external import OwnFile
+    from .graph import Model
+
+_LARGEST_PROTOBUF = 2**31 - 1
+_CHUNK = 1 << 22
+
+
+def with_weights(proto: onnx.ModelProto, model: Model) -> onnx.ModelProto:
+    """`proto`, made from that of `model`, with the weights that were left in the model's file; itself where there are none.
+
+    Raises:
+        ValueError: it is larger than protobuf can hold, or the file has changed since it was read.
+    """
+    if model.own_file is None:
+        return proto
+    parts = pieces(_serialized(proto))
+    if _length(parts) > _LARGEST_PROTOBUF:
+        raise ValueError(_TOO_LARGE)
+    out = bytearray()
+    with _unchanged(model.own_file) as source:
+        for part in parts:
+            if isinstance(part, bytes):
+                out += part
+            else:
+                source.seek(part[0])
+                out += source.read(part[1])
+    whole: onnx.ModelProto = onnx.ModelProto.FromString(bytes(out))
+    return whole
+
+
+def save(proto: onnx.ModelProto, model: Model, target: Path) -> None:
+    """Write `proto`, made from that of `model`, to a file; weights are copied from file to file without being parsed.
+
+    Raises:
+        ValueError: what is to be written is no model that protobuf can hold, or the model's file has changed meanwhile.
+        OSError: the file cannot be written.
+    """
+    data = _serialized(proto)
+    with replacing(target) as file:
+        if model.own_file is None:
+            file.write(data)
+            return
+        with _unchanged(model.own_file) as source:
+            for part in pieces(data):
+                if isinstance(part, bytes):
+                    file.write(part)
+                else:
+                    file.flush()
+                    _copy(source, file, *part)
+
+
+_TOO_LARGE = (
+    "the model is larger than the 2 GiB that protobuf can hold:"
+    " save its weights as external data first (onnx.save_model with save_as_external_data=True)"
+)
+
+
+def _serialized(model: onnx.ModelProto) -> bytes:
+    try:
+        data: bytes = model.SerializeToString()
+    except (EncodeError, ValueError):  # which of them depends on the version of protobuf
+        data = b""
+    if not data or len(data) > _LARGEST_PROTOBUF:
+        raise ValueError(_TOO_LARGE)
+    return data
+
+
+def _length(parts: Iterable[Piece]) -> int:
+    return sum([len(part) if isinstance(part, bytes) else part[1] for part in parts])
+
+
+@contextmanager
+def _unchanged(own: OwnFile) -> Iterator[IO[bytes]]:
+    with own.opened() as source:
+        if source is None:
+            raise ValueError(f"{own.path} has changed since it was read")
+        yield source
+
+
+def _copy(source: IO[bytes], target: IO[bytes], offset: int, left: int) -> None:
+    """Append a part of one file to another, by the system where it can do so without this process reading it."""
+    copy = getattr(os, "copy_file_range", None)
+    while left:
+        try:
+            if copy is None:
+                raise OSError
+            done = copy(source.fileno(), target.fileno(), left, offset)
+        except OSError:  # between these file systems it cannot
+            copy = None
+            source.seek(offset)
+            done = os.write(target.fileno(), source.read(min(left, _CHUNK)))
+        if not done:
+            raise ValueError(f"{source.name} has changed since it was read")
+        offset += done
+        left -= done
+    target.seek(0, os.SEEK_END)
+
+
+def external_locations(model: onnx.ModelProto) -> Iterator[str]:
+    """Files beside the model that hold weights of it, as it names them."""
+    graphs = [model.graph]
+    while graphs:
+        graph = graphs.pop()
+        tensors = list(graph.initializer)
+        for node in graph.node:
+            for attribute in node.attribute:
+                tensors += [attribute.t, *attribute.tensors]
+                graphs += [g for g in (attribute.g, *attribute.graphs) if g.ByteSize()]
+        for tensor in tensors:
+            if tensor.data_location == onnx.TensorProto.EXTERNAL and inline_data(tensor) is None:
+                yield next((e.value for e in tensor.external_data if e.key == "location"), "?")
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write to a temporary file beside `path`, then rename it."""
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A temporary file beside `path` that takes its place when all is written, and is gone when not."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,239 @@
+# compiled: see CONTRIBUTING.md
+"""A model file read without its weights: the wire format is walked once, the bytes of large tensors stay where they are.
+
+What comes out is a small proto in which such a tensor has an entry that tells where its data lies in the file, and which
+field of the tensor it is (`inline_data`). The same walk puts the data back (`pieces`). Everything else is copied as it is,
+so that protobuf judges it: whatever is not plain is left to protobuf whole.
+
+https://protobuf.dev/programming-guides/encoding/
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+
+#: bytes of one field of a tensor from which on they are left in the file
+LARGE = 1 << 14
+#: key of the entry of `external_data` that tells where the data of a tensor lies in the model's own file
+INLINE = "shapesolve.inline"
+_MARK = INLINE.encode()
+#: messages inside each other that the walk looks into; protobuf itself reads 100
+_MAX_DEPTH = 90
+
+_MODEL, _GRAPH, _NODE, _ATTRIBUTE, _TENSOR, _SPARSE, _FUNCTION, _TRAINING = range(8)
+#: the fields of a message that may hold tensors: number -> kind of message
+_HOLD: list[dict[int, int]] = [
+    {7: _GRAPH, 20: _TRAINING, 25: _FUNCTION},
+    {1: _NODE, 5: _TENSOR, 15: _SPARSE},
+    {5: _ATTRIBUTE},
+    {5: _TENSOR, 6: _GRAPH, 10: _TENSOR, 11: _GRAPH, 22: _SPARSE, 23: _SPARSE},
+    {},
+    {1: _TENSOR, 2: _TENSOR},
+    {7: _NODE, 11: _ATTRIBUTE},
+    {1: _GRAPH, 2: _GRAPH},
+]
+#: those of them of which a message has one: protobuf merges what comes later into it
+_SINGLE: list[frozenset[int]] = [
+    frozenset((7,)),
+    frozenset(),
+    frozenset(),
+    frozenset((5, 6, 22)),
+    frozenset(),
+    frozenset((1, 2)),
+    frozenset(),
+    frozenset((1, 2)),
+]
+_DATA_TYPE, _FLOAT_DATA, _RAW_DATA, _DOUBLE_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 2, 4, 9, 10, 13, 14
+#: fields of a tensor other than its name, dims, type, text and metadata: with one of these beside large data it is not plain
+_OTHER_DATA = frozenset((3, 5, 6, 7, 11, _EXTERNAL_DATA, _DATA_LOCATION))
+
+#: bytes, or the offset and length of a part of the model's file
+Piece = bytes | tuple[int, int]
+
+
+class NotPlain(Exception):
+    """The bytes are damaged, or of a form that is left to protobuf."""
+
+
+def without_weights(data: memoryview) -> bytes:
+    """The model in `data` with the large tensors' data left out, `inline_data` telling where it is.
+
+    Raises:
+        NotPlain: nothing is said about the bytes; protobuf has to read them.
+    """
+    left: list[int] = []
+    parts = _strip(data, 0, len(data), _MODEL, 0, left)
+    out = b"".join(parts)
+    if out.count(_MARK) != len(left):  # the model says something of the kind itself
+        raise NotPlain
+    return out
+
+
+def inline_data(tensor: onnx.TensorProto) -> tuple[int, int, str] | None:
+    """Offset and length of a tensor's data in the model's own file, and the field that it is the content of."""
+    entries: Any = tensor.external_data
+    if len(entries) != 1 or entries[0].key != INLINE:
+        return None
+    offset, length, field = entries[0].value.split()
+    return int(offset), int(length), field
+
+
+def pieces(data: bytes) -> list[Piece]:
+    """What a serialized model without weights is with them: bytes, and parts of the file that it was read from."""
+    found, _ = _restore(memoryview(data), 0, len(data), _MODEL)
+    return found
+
+
+# ---------------------------------------------------------------------- the wire format
+
+
+def _varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
+    value, shift = 0, 0
+    while at < end:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            if shift > 63:
+                raise NotPlain
+            return value, at
+        shift += 7
+    raise NotPlain
+
+
+def _encoded(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _record(data: memoryview, at: int, end: int) -> tuple[int, int, int, int]:
+    """Number and wire type of the field at `at`, where its content starts, and where it ends."""
+    tag, at = _varint(data, at, end)
+    number, wire = tag >> 3, tag & 7
+    start = at
+    if wire == 2:
+        length, start = _varint(data, at, end)
+        after = start + length
+    elif wire == 0:
+        _, after = _varint(data, at, end)
+    elif wire == 5:
+        after = at + 4
+    elif wire == 1:
+        after = at + 8
+    else:  # a group, which ONNX has none of
+        raise NotPlain
+    if after > end or not number:
+        raise NotPlain
+    return number, wire, start, after
+
+
+# ---------------------------------------------------------------------- weights out
+
+
+def _strip(data: memoryview, start: int, end: int, kind: int, depth: int, left: list[int]) -> list[bytes]:
+    """The message of this kind that lies there, without large data, whose offsets are added to `left`."""
+    if kind == _TENSOR:
+        return _strip_tensor(data, start, end, left)
+    if depth > _MAX_DEPTH:
+        raise NotPlain
+    hold, single = _HOLD[kind], _SINGLE[kind]
+    seen: set[int] = set()
+    out: list[bytes] = []
+    at = copied = start
+    while at < end:
+        number, wire, inner, after = _record(data, at, end)
+        below = hold.get(number, -1)
+        if below >= 0 and wire == 2:
+            if number in single:
+                if number in seen:
+                    raise NotPlain
+                seen.add(number)
+            if after - inner > LARGE:
+                parts = _strip(data, inner, after, below, depth + 1, left)
+                out.append(bytes(data[copied:at]))
+                out.append(_encoded(number << 3 | 2))
+                out.append(_encoded(sum([len(part) for part in parts])))
+                out += parts
+                copied = after
+        at = after
+    out.append(bytes(data[copied:end]))
+    return out
+
+
+def _strip_tensor(data: memoryview, start: int, end: int, left: list[int]) -> list[bytes]:
+    at = start
+    dtype, large, others = 0, (0, 0, 0, 0), False
+    while at < end:
+        number, wire, inner, after = _record(data, at, end)
+        if number == _DATA_TYPE and wire == 0:
+            dtype, _ = _varint(data, inner, end)
+        elif number in (_RAW_DATA, _FLOAT_DATA, _DOUBLE_DATA):
+            if large[0] or wire != 2 or after - inner <= LARGE:
+                others = True
+            large = number, at, inner, after
+        elif number in _OTHER_DATA:
+            others = True
+        at = after
+    number, before, inner, after = large
+    if others or not number or not _is_raw(number, dtype, after - inner):
+        return [bytes(data[start:end])]
+    entry = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL)
+    field = {_RAW_DATA: "raw_data", _FLOAT_DATA: "float_data", _DOUBLE_DATA: "double_data"}[number]
+    entry.external_data.add(key=INLINE, value=f"{inner} {after - inner} {field}")
+    told: bytes = entry.SerializeToString()
+    left.append(inner)
+    return [bytes(data[start:before]), told, bytes(data[after:end])]
+
+
+def _is_raw(number: int, dtype: int, length: int) -> bool:
+    """Is the content of this field the elements as raw data has them?"""
+    if number == _FLOAT_DATA:
+        return dtype == onnx.TensorProto.FLOAT and length % 4 == 0
+    if number == _DOUBLE_DATA:
+        return dtype == onnx.TensorProto.DOUBLE and length % 8 == 0
+    return True
+
+
+# ---------------------------------------------------------------------- weights in
+
+
+def _restore(data: memoryview, start: int, end: int, kind: int) -> tuple[list[Piece], int]:
+    """The message of this kind that lies there, with its data, and the bytes that it has then."""
+    if kind == _TENSOR:
+        return _restore_tensor(data, start, end)
+    hold = _HOLD[kind]
+    out: list[Piece] = []
+    size = 0
+    at = copied = start
+    while at < end:
+        number, wire, inner, after = _record(data, at, end)
+        below = hold.get(number, -1)
+        if below >= 0 and wire == 2 and _MARK in bytes(data[inner:after]):
+            parts, length = _restore(data, inner, after, below)
+            head = bytes(data[copied:at]) + _encoded(number << 3 | 2) + _encoded(length)
+            out.append(head)
+            out += parts
+            size += len(head) + length
+            copied = after
+        at = after
+    out.append(bytes(data[copied:end]))
+    return out, size + end - copied
+
+
+def _restore_tensor(data: memoryview, start: int, end: int) -> tuple[list[Piece], int]:
+    tensor = onnx.TensorProto.FromString(bytes(data[start:end]))
+    found = inline_data(tensor)
+    if found is None:  # the mark stands somewhere else, in a doc string
+        return [bytes(data[start:end])], end - start
+    offset, length, field = found
+    number = {"raw_data": _RAW_DATA, "float_data": _FLOAT_DATA, "double_data": _DOUBLE_DATA}[field]
+    tensor.ClearField("external_data")
+    tensor.ClearField("data_location")
+    head: bytes = tensor.SerializeToString() + _encoded(number << 3 | 2) + _encoded(length)
+    return [head, (offset, length)], len(head) + length
