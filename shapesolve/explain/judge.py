@@ -35,7 +35,10 @@ class Claim:
     def __init__(self, said: str | Cond | tuple[Dim, Dim], meant: Analysis) -> None:
         self.said, self.meant = said, meant
         self.cond, self.sides = self._read(meant, {})
-        for name in sorted(self.cond.free - known_names(meant)):
+        strange = self.cond.free - known_names(meant)
+        if strange:  # else no shape has to be looked at
+            strange = strange.difference(*[d.free for shape in meant.shapes.values() for d in shape])
+        for name in sorted(strange):
             raise ValueError(no_dim(name, meant))
         self._ours = self.cond.free - meant.symbols.keys()
         self._places = dict(_places(meant, self._ours)) if self._ours else {}
