@@ -42,6 +42,9 @@ MAX_LISTED = 4
 
 #: contract terms beyond this number are not compared with each other by Z3
 MAX_REDUNDANCY = 80
+#: contract terms that a shorter form is looked for, and the conditions nearest to each that it may rest on
+MAX_SHORTENED = 16
+MAX_BESIDE = 16
 #: questions asked to name exactly the non-emptiness assumptions that contract terms rest on
 MAX_ASSUMPTION_QUERIES = 24
 #: constraints of a proof beyond this number are not reduced to a minimal core by deletion

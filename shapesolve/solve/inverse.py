@@ -39,7 +39,7 @@ def separate(conds: Sequence[Cond], floor: Mapping[str, Cond], engine: Engine) -
         return None
     guesses = []
     for name in names:
-        guess = _guess_slice(name, model, conds)
+        guess = suggested_form(name, model, conds)
         if guess is None:
             return None
         guesses.append(guess)
@@ -56,7 +56,7 @@ def separate(conds: Sequence[Cond], floor: Mapping[str, Cond], engine: Engine) -
     return guesses
 
 
-def _guess_slice(name: str, model: Mapping[str, int], conds: Sequence[Cond]) -> Cond | None:
+def suggested_form(name: str, model: Mapping[str, int], conds: Sequence[Cond]) -> Cond | None:
     """The plain form of `conds` on one symbol, the others fixed, as the table suggests it."""
     sizes = np.arange(1, budget.TABLE_SIZES + 1, dtype=np.int64)
     if any(abs(v) > _LARGEST for v in model.values()):
@@ -110,12 +110,10 @@ def _periodic(x: Dim, sizes: Sequence[int], top: int) -> Cond | None:
             continue
         residues = sorted({(first + int(i)) % period for i in np.flatnonzero(part[:period])})
         rest = x % period
-        if residues == list(range(residues[0], residues[-1] + 1)):
-            found = all_of((ge(rest, residues[0]), le(rest, residues[-1])))
-        elif len(residues) <= budget.MAX_LISTED:
-            found = any_of(eq(rest, r) for r in residues)
-        else:
+        runs = _runs(residues)
+        if len(runs) > 2 and len(residues) > budget.MAX_LISTED:
             return None
+        found = any_of(all_of((ge(rest, lo), le(rest, hi))) for lo, hi in runs)
         below = [s for s in range(1, first) if s % period in residues]
         return all_of((found, ge(x, first))) if below else found
     return None

@@ -10,6 +10,7 @@ step is proved equivalent, or not made.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import product
 
 from ...expr import Cond, all_of, any_of, constant, divides, eq, ge, symbol
@@ -35,6 +36,7 @@ from ..engine import Engine
 from ..inverse import separate
 from .attribute import needed_by
 from .contract import Contract, Term, Terms, text_of
+from .shorten import shortened
 from .simplify import stripped, with_chains
 
 
@@ -116,12 +118,13 @@ class _Builder:
         plain = self._irredundant(plain, given)
         self._restore_nonempty(plain, given)
         declared = {facts.cond(c): frozenset(ns) for c, ns in self.declared.items()}
-        return Contract(
+        contract = Contract(
             self._terms(plain, given),
             self._terms(internal, {}, exact=False),
             self._terms(given, {}, exact=False),
             self._terms({c: ns for c, ns in declared.items() if not c.is_true}, {}, exact=False),
         )
+        return shortened(contract, self.engine)
 
     def _learned(self, *, nonempty: bool) -> Facts | None:
         """Facts that know all requirements; None when these contradict each other."""
@@ -354,11 +357,18 @@ class _Builder:
 
     def _repeats(self, numbers: Collection[int]) -> tuple[int, ...]:
         """With all constraints that state the same conditions."""
-        found: set[int] = set()
-        for same in (*self.stated.values(), *self.declared.values()):
-            if any(n in numbers for n in same):
-                found.update(same)
+        found = {n for number in numbers for n in self._alike.get(number, (number,))}
         return tuple(sorted(found))
+
+    @cached_property
+    def _alike(self) -> dict[int, tuple[int, ...]]:
+        """By the number of a constraint, those that state the same condition."""
+        found: dict[int, tuple[int, ...]] = {}
+        for table in (self.stated, self.declared):
+            for same in table.values():
+                for n in same:
+                    found[n] = (*found.get(n, ()), *same)
+        return found
 
     def _term(self, cond: Cond, numbers: tuple[int, ...], causes: Causes) -> Term:
         symbols = tuple(sorted(cond.free, key=lambda n: (self.position.get(n, len(self.position)), n)))

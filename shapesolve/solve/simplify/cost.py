@@ -10,6 +10,8 @@ from ...expr.traverse import atoms_of
 
 #: expressions that are larger, or nested more deeply, are left as they are
 MAX_SIZE, MAX_NESTING = 6000, 80
+#: by how much the size of a cheaper form may exceed that of what it replaces: ``x % k`` is kept as ``x - k*(x//k)``
+MORE = 16
 
 
 class Cost(NamedTuple):

@@ -19,7 +19,7 @@ from ..search import Contradiction, learned
 from ..tables import Inexact, Sizes, Table
 
 #: values per symbol in a table of accepted sizes, by the number of symbols
-_POOL = {1: 64, 2: 32, 3: 14, 4: 8}
+_POOL = {1: 64, 2: 64, 3: 14, 4: 8}
 _MOST_POINTS = 4096
 
 Points = Mapping[str, Sizes]

@@ -63,8 +63,6 @@ def _whole(n: Dim, d: Dim) -> Iterator[Case]:
     rest = n - whole.scale(d.const)
     if rest.terms and rest is not n:
         yield all_of((ge(rest, 0), lt(rest, d))), whole
-    for c in range(-1, 3):
-        yield all_of((ge(n, d.scale(c)), lt(n, d.scale(c + 1)))), constant(c)
 
 
 def _divided(n: Dim, d: Dim) -> Iterator[Case]:

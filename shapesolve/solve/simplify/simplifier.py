@@ -8,7 +8,7 @@ from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, of_atom, rebuild
 from ...expr.core import Monomial, from_terms
 from ...expr.substitution import apply
 from ...expr.traverse import atoms_of
-from .cost import Cost, cost, is_small
+from .cost import MORE, Cost, cost, is_small
 from .domain import Domain, is_size
 from .rules import of_atoms, rewritten
 from .templates import matching
@@ -47,7 +47,7 @@ class Simplifier:
 
     def _simplified(self, d: Dim) -> Dim:
         best, price = d, cost(d)
-        for step in (self._read, self._ruled, self._fitted, self._ruled, self._matched):
+        for step in (self._read, self._fitted, self._ruled, self._fitted, self._matched):
             now = step(best)
             if now is not best and is_small(now):
                 new = cost(now)
@@ -74,7 +74,8 @@ class Simplifier:
             found = of_atom(atom) if args == atom.args else apply(atom.kind, args)
             same = found.atom
             if same is not None and same.kind != "sym":
-                found = rewritten(same, self.domain)
+                alone = len(same.free) == 1
+                found = self._fit(found, *same.free) if alone else rewritten(same, self.domain)
             self._atoms[atom] = found
         return found
 
@@ -108,7 +109,10 @@ class Simplifier:
         price = cost(d)
         seen: dict[Dim, Cost] = {}
         for candidate in candidates:
-            if candidate not in seen and is_small(candidate) and (new := cost(candidate)) < price:
+            if candidate is d or candidate in seen or candidate.size > d.size + MORE:
+                continue
+            new = cost(candidate)
+            if new < price:
                 seen[candidate] = new
         for candidate in sorted(seen, key=lambda c: seen[c])[:_MOST_PROOFS]:
             if self.domain.equal(d, candidate):

@@ -78,6 +78,8 @@ def _floors(samples: Samples, x: Dim) -> Iterator[Dim]:
                 if ceiling is not None:
                     form = minimum(form, ceiling)
                 yield form if floor is None else maximum(form, floor)
+            if floor is None and ceiling is None:
+                return  # nothing is simpler
         yield from _apart(samples, x, slope)
 
 

@@ -1,0 +1,100 @@
+"""Shortened contracts hold at exactly the sizes at which the contract held before, empty ones included."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shapesolve.expr import parse_cond
+from shapesolve.expr.plain import kind_of
+from shapesolve.solve.contract.contract import Contract, Term, Terms, text_of
+from shapesolve.solve.contract.shorten import shortened
+from shapesolve.solve.engine import Engine
+
+from ..expr.trees import build, condition_trees
+
+REAL = (
+    "seq == broadcast(seq, max(total - past, 0)) or seq == 1 or broadcast(seq, max(total - past, 0)) == 1",
+    "seq == 1 or total == past + 1 or min(past + seq - total, seq) == 0",
+    "total >= past + seq", "total == past + seq", "seq >= 1", "past >= 1", "seq <= 9", "seq == total or seq == 1",
+    "(h + 7)//8 == 2*((h + 15)//16)", "(h + 7)//8 == 4*((h + 31)//32)", "h >= 1", "h % 8 == 0", "w % 4 <= 1",
+    "(8*((h + 7)//8)*((w + 7)//8)) % ((w + 15)//16) == 0",
+    "4*((h + 15)//16) == (2*((h + 7)//8)*((w + 7)//8))//((w + 15)//16)",
+    "h//2 == h2//2", "h % 2 == h2 % 2", "max(h//2 - 1, 0) == max(4*(h//8) - 1, 3)", "h//2 >= 1 or w == 3",
+    "h*w == h*h2", "(h//4)*(w//4) == 6", "h*w + w >= 12", "w*past == past*seq",
+)  # fmt: skip
+
+
+def contract_of(conds):
+    return Contract(Terms(Term(c, kind_of(c), text_of(c), tuple(sorted(c.free)), ()) for c in conds))
+
+
+def same_everywhere(conds, tops):
+    before = contract_of(conds)
+    after = shortened(before, Engine())
+    names = sorted(set().union(*(c.free for c in conds)))
+    top = tops[len(names)]
+    for sizes in product(range(top), repeat=len(names)):
+        at = dict(zip(names, sizes, strict=True))
+        values = [c.evaluate(at) for c in conds]
+        if None in values and all(v in (None, True) for v in values):
+            assert after.holds(at) is not True or False not in values, (str(before), str(after), at)
+        else:
+            assert (after.holds(at) is True) == all(values), (str(before), str(after), at)
+    return after
+
+
+TOPS = {0: 1, 1: 140, 2: 36, 3: 14, 4: 8, 5: 5, 6: 4}
+
+
+@given(st.lists(st.sampled_from(REAL), min_size=1, max_size=4, unique=True))
+def test_shortened_contracts_hold_at_the_same_sizes(texts):
+    same_everywhere([parse_cond(t) for t in texts], TOPS)
+
+
+@given(st.lists(condition_trees, min_size=1, max_size=3))
+def test_drawn_contracts_hold_at_the_same_sizes(trees):
+    conds = [build(tree) for tree in trees]
+    conds = [c for c in conds if c.args and c.free <= {"H", "M", "N"} and c.size < 60]
+    if conds:
+        same_everywhere(conds, TOPS)
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["(height + 7)//8 == 4*((height + 31)//32)"], "height % 32 == 0 or height % 32 >= 25"),
+        (
+            ["h//2 == h2//2", "h % 2 == 0", "h2 % 2 == 0"],
+            "h == h2, h % 2 == 0",
+        ),
+        (
+            [
+                "total >= past + seq", "seq >= 1", "past >= 1",
+                "seq == 1 or total == past + 1 or min(past + seq - total, seq) == 0",
+                "seq == broadcast(seq, max(total - past, 0)) or broadcast(seq, max(total - past, 0)) + past == 1",
+            ],
+            "total == past + seq, past >= 1, seq >= 1",
+        ),
+        (
+            ["seq == 1 or total == past + 1 or min(past + seq - total, seq) == 0", "total >= past + seq", "seq >= 1"],
+            "total >= past + seq, seq == 1 or total == past + seq, seq >= 1",
+        ),
+        (
+            [
+                "(h + 7)//8 == 2*((h + 15)//16)", "b >= 1", "h >= 1", "w >= 1",
+                "16*b*((h + 15)//16) == (4*b*((h + 7)//8)*((w + 7)//8))//((w + 15)//16)",
+                "(4*b*((h + 7)//8)*((w + 7)//8)) % ((w + 15)//16) == 0",
+            ],
+            "b >= 1, h >= 1, w >= 1, h % 16 == 0 or h % 16 >= 9, w % 16 == 0 or w % 16 >= 9",
+        ),
+        (["max(height//2 - 1, 0) == max(4*(height//8) - 1, 3)", "height >= 8"], "height % 8 <= 1, height >= 8"),
+    ],
+)  # fmt: skip
+def test_terms_that_people_expect(texts, expected):
+    conds = [parse_cond(t) for t in texts]
+    after = same_everywhere(conds, TOPS)
+    assert set(map(str, after)) == set(expected.split(", ")), str(after)
