@@ -6,25 +6,38 @@ import argparse
 import sys
 from pathlib import Path
 
+from . import solver
 from .graphs import Campaign
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _graphs(given: argparse.Namespace) -> bool:
+    totals = Campaign(given.out, _say).run(range(given.seed, given.seed + given.count), given.seconds)
+    _say(str(totals))
+    for message, count in totals.misses.most_common(20):
+        _say(f"  accepted, but: {message} x{count}")
+    return bool(totals.faults)
+
+
+def _solver(given: argparse.Namespace) -> bool:
+    totals = solver.campaign(given.count, given.seed, given.seconds, _say)
+    _say(str(totals))
+    return bool(totals.faults)
 
 
 def main() -> int:
     """Runs what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
-    parser.add_argument("what", choices=("graphs",))
-    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("what", choices=("graphs", "solver"))
+    parser.add_argument("--count", type=int, default=1000, help="of graphs, questions or files")
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument("--out", type=Path, help="a folder for scripts of what fails")
     given = parser.parse_args()
-    totals = Campaign(given.out, lambda text: print(text, flush=True)).run(
-        range(given.seed, given.seed + given.count), given.seconds
-    )
-    print(totals)
-    for message, count in totals.misses.most_common(20):
-        print(f"  accepted, but: {message} x{count}")
-    return 1 if totals.faults else 0
+    return int({"graphs": _graphs, "solver": _solver}[given.what](given))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from .isolate import Lost, Worker
+from .isolate import Lost, Worker, answers
 from .judge import FAILURES, Claim, Fault, Judge, Verdict
 from .model import Drawn, drawn_model
 from .script import script_text
@@ -92,25 +91,21 @@ class Campaign:
 
     def run(self, seeds: range, seconds: float | None = None) -> Totals:
         """All seeds, or as many as there is time for."""
-        start = time.monotonic()
-        for seed in seeds:
-            if seconds is not None and time.monotonic() - start > seconds:
-                break
-            self.one(seed)
+        for seed, answer in answers(self._worker, seeds, seconds):
+            self._take(seed, self._told(answer))
         self._worker.close()
         return self.totals
 
-    def one(self, seed: int) -> None:
-        """One seed."""
-        try:
-            verdict = self._worker.ask(seed)
-        except Lost as lost:
-            verdict = Verdict()
-            if lost.phase == "analysis":
-                cause = "traceback" if lost.cause.startswith("crash") else lost.cause
-                verdict.faults.append(Fault(cause, f"{lost.cause} during the analysis", {}, "lost"))
-            else:
-                self.totals.counts["lost"] += 1
+    def _told(self, answer: Any) -> Verdict:
+        if not isinstance(answer, Lost):
+            return answer
+        if answer.phase != "analysis":
+            self.totals.counts["lost"] += 1
+            return Verdict()
+        cause = "traceback" if answer.cause.startswith("crash") else answer.cause
+        return Verdict([Fault(cause, f"{answer.cause} during the analysis", {}, "lost")])
+
+    def _take(self, seed: int, verdict: Verdict) -> None:
         self.totals.add(seed, verdict)
         for fault in verdict.faults:
             self._say(f"seed {seed}: {fault.category} at {dict(fault.sizes)}: {fault.text}")
@@ -137,10 +132,9 @@ class Campaign:
 
     def _again(self, drawn: Drawn, seed: int, claims: tuple[Claim, ...]) -> Verdict:
         try:
-            return self._worker.ask(drawn, mode_of(seed), claims)
+            return self._told(self._worker.ask(drawn, mode_of(seed), claims))
         except Lost as lost:
-            fault = Fault(lost.cause, f"{lost.cause} during the {lost.phase}", {}, "lost")
-            return Verdict([fault] if lost.phase == "analysis" else [])
+            return self._told(lost)
 
     def _fails(self, drawn: Drawn, seed: int, fault: Fault, claims: tuple[Claim, ...]) -> bool:
         found = self._again(drawn, seed, claims).faults

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import resource
 import signal
+import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Any
@@ -114,3 +115,16 @@ class Worker:
             self._process.join()
             self._connection.close()
             self._process = None
+
+
+def answers(worker: Worker, seeds: range, seconds: float | None = None) -> Iterator[tuple[int, Any]]:
+    """Each seed with its answer or how it was lost, as many as there is time for."""
+    start = time.monotonic()
+    for seed in seeds:
+        if seconds is not None and time.monotonic() - start > seconds:
+            break
+        try:
+            yield seed, worker.ask(seed)
+        except Lost as lost:
+            yield seed, lost
+    worker.close()
