@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import solver
+from . import hostile, solver
 from .graphs import Campaign
 
 
@@ -28,16 +28,23 @@ def _solver(given: argparse.Namespace) -> bool:
     return bool(totals.faults)
 
 
+def _bytes(given: argparse.Namespace) -> bool:
+    seeds = range(given.seed, given.seed + given.count)
+    totals = hostile.campaign(seeds, given.seconds, given.out, _say)
+    _say(str(totals))
+    return bool(totals.faults)
+
+
 def main() -> int:
     """Runs what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
-    parser.add_argument("what", choices=("graphs", "solver"))
+    parser.add_argument("what", choices=("graphs", "solver", "bytes"))
     parser.add_argument("--count", type=int, default=1000, help="of graphs, questions or files")
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--seconds", type=float, help="stop after so long")
-    parser.add_argument("--out", type=Path, help="a folder for scripts of what fails")
+    parser.add_argument("--out", type=Path, help="a folder for what fails: scripts of graphs, files")
     given = parser.parse_args()
-    return int({"graphs": _graphs, "solver": _solver}[given.what](given))
+    return int({"graphs": _graphs, "solver": _solver, "bytes": _bytes}[given.what](given))
 
 
 if __name__ == "__main__":

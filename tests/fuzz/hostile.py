@@ -6,7 +6,6 @@ Each seed takes a small model, changes its bytes or its fields, and puts it thro
 from __future__ import annotations
 
 import contextlib
-import io
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,9 +17,10 @@ from typing import Any
 import onnx
 from google.protobuf.message import DecodeError, Message
 from onnx import TensorProto
+from typer.testing import CliRunner
 
 import shapesolve
-from shapesolve.cli import main as command_line
+from shapesolve.cli import app
 
 from .isolate import Lost, Worker, answers
 from .judge import place_of
@@ -204,9 +204,7 @@ def with_names(random: Random, data: bytes) -> bytes:
                 message.domain = random.choice(NAMES)
             if message.output and random.random() < 0.2:
                 message.output[0] = random.choice(NAMES)
-        elif isinstance(message, onnx.GraphProto):
-            message.name = random.choice(NAMES)
-        elif isinstance(message, onnx.FunctionProto):
+        elif isinstance(message, (onnx.GraphProto, onnx.FunctionProto)):
             message.name = random.choice(NAMES)
     return model.SerializeToString()
 
@@ -286,23 +284,15 @@ def _command(outcome: Outcome, data: bytes, style: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         path.write_bytes(data)
-        out, errors = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-            try:
-                code: Any = command_line(["check", str(path), "--format", style])
-            except SystemExit as left:
-                code = left.code
-            except Exception as error:
-                outcome.wrong.append(("traceback", f"check --format {style}: {place_of(error)}: {str(error)[:200]!r}"))
-                return
-    said = out.getvalue() + errors.getvalue()
-    if code not in (0, 1, 2, None):
-        outcome.wrong.append(("exit code", f"check --format {style} ends with {code}"))
-    if "Traceback" in errors.getvalue():
-        outcome.wrong.append(("traceback", f"check --format {style}: {errors.getvalue()[-200:]!r}"))
-    if not _plain(said):
-        bad = next(line for line in said.splitlines() if not _plain(line))
-        outcome.wrong.append(("escape", f"check --format {style} prints {bad[:120]!r}"))
+        done = CliRunner().invoke(app, ["check", str(path), "--format", style])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        what = f"{place_of(done.exception)}: {str(done.exception)[:200]!r}"
+        outcome.wrong.append(("traceback", f"check --format {style}: {what}"))
+    elif done.exit_code not in (0, 1, 2):
+        outcome.wrong.append(("exit code", f"check --format {style} ends with {done.exit_code}"))
+    bad = [line for line in done.output.split("\n") if not _plain(line)]
+    if bad:
+        outcome.wrong.append(("escape", f"check --format {style} prints {bad[0][:120]!r}"))
 
 
 @dataclass
@@ -330,7 +320,11 @@ def campaign(
     for seed, answer in answers(Worker(tried, (0,)), seeds, seconds):
         totals.files += 1
         if isinstance(answer, Lost):
-            found = [] if answer.phase == "draw" else [(answer.cause.split()[0], f"{answer.cause} in the analysis")]
+            found = (
+                []
+                if answer.phase == "draw"
+                else [(answer.cause.split()[0], f"{answer.cause} in the analysis")]
+            )
         else:
             totals.refused += answer.refused
             found = answer.wrong

@@ -20,7 +20,7 @@ from .runtime import Failed, Session
 from .script import script_text
 from .shrink import shrunk
 
-COUNT = 400
+COUNT = 200
 #: what is not yet kept everywhere: that contract and check_inputs agree, that a refutation names every size
 OPEN = {"views", "partial refutation"}
 #: seeds at which something else is known to be wrong

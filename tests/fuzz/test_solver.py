@@ -20,9 +20,9 @@ OPEN = {"partial refutation", "printing"}
 
 
 def test_answers_agree_with_brute_force() -> None:
-    totals = campaign(20_000, seed=0)
-    assert totals.asked >= 20_000
-    assert totals.decided > 1_000
+    totals = campaign(8_000, seed=0)
+    assert totals.asked >= 8_000
+    assert totals.decided > 400
     assert [f for f in totals.faults if f[1] not in OPEN] == []
 
 
