@@ -24,7 +24,7 @@ COUNT = 200
 #: what is not yet kept everywhere: that contract and check_inputs agree, that a refutation names every size
 OPEN = {"views", "partial refutation"}
 #: seeds at which something else is known to be wrong
-KNOWN = {20, 23, 57, 74, 76, 85, 87, 102, 145, 166, 178, 198, 210, 271, 293, 355, 364, 376, 387}
+KNOWN = {20, 23, 57, 74, 76, 85, 87, 102, 145, 166, 178, 198}
 
 
 def test_what_is_said_is_so() -> None:
