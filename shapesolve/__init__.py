@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .analysis import Analysis, Conflict, Finding, analyze
-    from .change import Refused
+    from .change import Refused, simplify
     from .expr import (
         Cond,
         Dim,
@@ -44,7 +44,7 @@ _ROOMS = {
     **dict.fromkeys(("InvalidNode", "Op", "Registry", "Rule"), "lower"),
     "Constraint": "propagate.constraint",
     "ModelError": "model",
-    "Refused": "change",
+    **dict.fromkeys(("Refused", "simplify"), "change"),
 }
 
 
@@ -84,4 +84,5 @@ __all__ = [
     "parse_dim",
     "register",
     "signature",
+    "simplify",
 ]

@@ -1,5 +1,6 @@
 """Models changed with proof: what comes out computes the same, for every size that the model accepts."""
 
 from .refused import Refused
+from .simplify import simplify
 
-__all__ = ["Refused"]
+__all__ = ["Refused", "simplify"]

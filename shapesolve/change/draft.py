@@ -11,7 +11,7 @@ Weights are not part of a draft. It knows their names only; see `writing` for wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -81,36 +81,21 @@ class DraftGraph:
     Attributes:
         nodes: in an order in which they can run; keep it so.
         outputs: names that must be there at the end, in order. They never change.
-        scope: what names of its tensors start with in an `Analysis`, for the main graph and graphs inside nodes.
         added: constants that the changes need, by name.
     """
 
-    __slots__ = (
-        "_pool",
-        "added",
-        "draft",
-        "given",
-        "nodes",
-        "origin",
-        "outputs",
-        "parent",
-        "scope",
-        "stored",
-    )
+    __slots__ = ("_pool", "added", "draft", "given", "nodes", "origin", "outputs", "parent", "weights")
 
-    def __init__(
-        self, draft: Draft, origin: Graph | Function, parent: DraftGraph | None = None, scope: str = ""
-    ) -> None:
-        self.draft, self.origin, self.parent, self.scope = draft, origin, parent, scope
+    def __init__(self, draft: Draft, origin: Graph | Function, parent: DraftGraph | None = None) -> None:
+        self.draft, self.origin, self.parent = draft, origin, parent
         if isinstance(origin, Graph):
-            self.stored = frozenset(origin.initializers)
-            self.given = frozenset(name for name, _ in origin.inputs) | self.stored
+            self.given = frozenset(name for name, _ in origin.inputs) | origin.initializers.keys()
             self.outputs = tuple([name for name, _ in origin.outputs])
         else:
-            self.stored = frozenset()
             self.given = frozenset(origin.inputs)
             self.outputs = origin.outputs
         self.added: dict[str, NDArray[Any]] = {}
+        self.weights: dict[str, onnx.TensorProto] = {}
         self._pool: dict[tuple[Any, ...], str] = {}
         self.nodes: list[DraftNode] = [self._draft(node) for node in origin.nodes]
 
@@ -121,8 +106,7 @@ class DraftGraph:
         self.draft.taken.update(node.outputs)
         self.draft.node_names.add(node.name)
         for attribute, graph in node.subgraphs:
-            scope = f"{self.scope}{node.label}/{attribute}/"
-            made.graphs[attribute] = DraftGraph(self.draft, graph, self, scope)
+            made.graphs[attribute] = DraftGraph(self.draft, graph, self)
         return made
 
     # ------------------------------------------------------------------ looking
@@ -139,9 +123,14 @@ class DraftGraph:
                 found.setdefault(name, []).append(node)
         return found
 
+    def made(self) -> set[str]:
+        """The names of all its tensors."""
+        names = {name for node in self.nodes for name in node.outputs if name}
+        return names | self.given | self.added.keys() | self.weights.keys()
+
     def captures(self) -> Iterator[str]:
         """Names that it takes from the scope around it; maybe repeated."""
-        made = {name for node in self.nodes for name in node.outputs} | self.given | self.added.keys()
+        made = self.made()
         for node in self.nodes:
             yield from (name for name in node.reads() if name not in made)
         yield from (name for name in self.outputs if name and name not in made)
@@ -177,23 +166,33 @@ class DraftGraph:
             if old in node.inputs:
                 node.inputs = [new if name == old else name for name in node.inputs]
             for graph in node.graphs.values():
-                if old not in graph.given and not any(old in inner.outputs for inner in graph.nodes):
+                if old not in graph.made():
                     graph.rename(old, new)
                     graph.outputs = tuple([new if name == old else name for name in graph.outputs])
 
-    def drop_dead(self) -> list[DraftNode]:
-        """Remove nodes of which nothing is needed, here and in graphs inside; returns those of this graph."""
+    def take_weights(self, inner: DraftGraph, proto: onnx.GraphProto, names: Mapping[str, str]) -> None:
+        """What is stored in a graph inside, which `proto` holds, is stored here from now on, under these names."""
+        for tensor in proto.initializer:
+            self.weights[names[tensor.name]] = tensor
+        for name, tensor in inner.weights.items():
+            self.weights[names.get(name, name)] = tensor
+        for name, array in inner.added.items():
+            self.added[names.get(name, name)] = array
+
+    def drop_dead(self, stays: Callable[[DraftNode], bool] | None = None) -> list[DraftNode]:
+        """Remove nodes of which nothing is needed, here and in graphs inside, but for those that stay; returns them."""
         needed, kept, dropped = {*self.outputs}, [], []
         for node in reversed(self.nodes):
-            if needed.isdisjoint(filter(None, node.outputs)):
+            if needed.isdisjoint(filter(None, node.outputs)) and not (stays and stays(node)):
                 dropped.append(node)
                 continue
             for graph in node.graphs.values():
-                dropped += graph.drop_dead()
+                dropped += graph.drop_dead(stays)
             needed.update(node.reads())
             kept.append(node)
         self.nodes = kept[::-1]
         self.added = {name: array for name, array in self.added.items() if name in needed}
+        self.weights = {name: tensor for name, tensor in self.weights.items() if name in needed}
         self._pool = {key: name for key, name in self._pool.items() if name in needed}
         return dropped[::-1]
 
@@ -228,10 +227,10 @@ class Draft:
         """A node name that is not in use, close to `hint`."""
         return _fresh(hint, self.node_names)
 
-    def drop_dead(self) -> list[DraftNode]:
-        """Remove nodes of which nothing is needed, everywhere; returns them."""
+    def drop_dead(self, stays: Callable[[DraftNode], bool] | None = None) -> list[DraftNode]:
+        """Remove nodes of which nothing is needed, everywhere, but for those that stay; returns them."""
         bodies = (self.graph, *self.functions.values())
-        return [node for body in bodies for node in body.drop_dead()]
+        return [node for body in bodies for node in body.drop_dead(stays)]
 
     def to_proto(self, *, in_place: bool = False) -> onnx.ModelProto:
         """The changed model. `in_place` changes the proto of the original, which is of no use afterwards."""

@@ -53,7 +53,7 @@ def _copy(source: Any, target: Any, except_for: frozenset[str]) -> None:
 
 
 def _finish_function(body: DraftGraph, proto: onnx.FunctionProto, nodes: list[onnx.NodeProto]) -> None:
-    there = _there(body)
+    there = body.made()
     del proto.node[:]
     proto.node.extend([*_constant_nodes(body), *nodes])
     _keep(proto.value_info, [info.name in there for info in proto.value_info])
@@ -70,7 +70,7 @@ def _finish_graph(
     graph: DraftGraph, source: onnx.GraphProto, target: onnx.GraphProto, nodes: list[onnx.NodeProto]
 ) -> None:
     """Fill `target` (which may be `source` itself) with what the draft says."""
-    there = _there(graph)
+    there = graph.made()
     used = {*graph.outputs}.union(*[node.reads() for node in graph.nodes])
     used |= {info.name for info in source.input}
     weights = [t.name in used for t in source.initializer]
@@ -93,14 +93,12 @@ def _finish_graph(
             _keep(items, kept)
         else:
             getattr(target, name).extend([item for item, keep in zip(items, kept, strict=True) if keep])
+    for name, tensor in graph.weights.items():
+        target.initializer.append(tensor)
+        target.initializer[-1].name = name
     if not listed:
         added = [numpy_helper.from_array(array, name) for name, array in graph.added.items()]
         target.initializer.extend(added)
-
-
-def _there(graph: DraftGraph) -> set[str]:
-    """Names of all tensors of a graph."""
-    return {name for node in graph.nodes for name in node.outputs} | graph.given | graph.added.keys()
 
 
 def _keep(items: Any, kept: Iterable[bool]) -> None:
@@ -140,8 +138,12 @@ def _node(node: DraftNode) -> onnx.NodeProto:
 
 
 def _write_attributes(node: DraftNode, source: onnx.NodeProto, target: onnx.NodeProto) -> None:
-    """The attributes of the original but for those that the draft replaces (None: leaves out), with graphs written anew."""
-    for attribute in source.attribute:
+    """Attributes of the original, with graphs written anew, but for those that the draft replaces (None: leaves out).
+
+    Those of another operator mean nothing to the one that the node is now.
+    """
+    kept = source.attribute if node.op_type == source.op_type else ()
+    for attribute in kept:
         if attribute.name in node.own:
             continue
         graph = node.graphs.get(attribute.name)

@@ -25,11 +25,13 @@ def read_model(source: Any) -> Model:
 
     Args:
         source: path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, an exporter's `ONNXProgram` or an onnxscript
-            function. External data is found only when a path is given.
+            function. External data is found only when a path is given. A `Model` is taken as it is.
 
     Raises:
         ModelError: it is not a model, or a model that cannot be used; one sentence says why.
     """
+    if isinstance(source, Model):
+        return source
     proto, path, own = load_proto(source)
     if not proto.HasField("graph"):
         raise ModelError("the model has no graph")

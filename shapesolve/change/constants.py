@@ -1,0 +1,109 @@
+"""Constants: what an analysis knows as numbers, and floats computed as a runtime computes them, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import helper
+
+from ..model import Constant
+from .knowledge import MAX_FLOATS, MAX_INTS
+from .site import Change, Site, Store, numbers
+
+Array = NDArray[Any]
+_FLOAT_TYPES = frozenset((1, 10, 11))
+
+
+def known_beforehand(site: Site) -> Change | None:
+    """Every element of every output is known as a number."""
+    node = site.node
+    if node.op_type == "Constant" and not node.domain:
+        return None
+    array = site.known.array(node.outputs[0]) if node.outputs[0] else None
+    return None if array is None else Store(array)
+
+
+def folded_float(site: Site) -> Change | None:
+    """A float operation on constants."""
+    out = site.out
+    shape = None if out is None else numbers(out)
+    dtype = site.known.dtype(site.node.outputs[0])
+    if shape is None or dtype not in _FLOAT_TYPES or int(np.prod(shape)) > MAX_FLOATS:
+        return None
+    arrays = [site.known.array(name) for name in site.node.inputs]
+    given = [a for a in arrays if a is not None]
+    if len(given) != len(arrays) or any(a.size > MAX_INTS for a in given):
+        return None
+    made = helper.tensor_dtype_to_np_dtype(dtype)
+    with np.errstate(all="ignore"):
+        found = _FOLDS[site.node.op_type](site, given, shape)
+    if found is None or found.dtype != made or found.shape != shape or np.isnan(found).any():
+        return None  # which NaN a runtime makes is its own affair
+    return Store(np.ascontiguousarray(found).reshape(shape))
+
+
+def _numpy(
+    function: Callable[..., Array],
+) -> Callable[[Site, Sequence[Array], tuple[int, ...]], Array | None]:
+    def fold(site: Site, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
+        if any(a.dtype != given[0].dtype for a in given):
+            return None
+        return np.asarray(function(*given), dtype=given[0].dtype)
+
+    return fold
+
+
+def _cast(site: Site, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
+    made = helper.tensor_dtype_to_np_dtype(int(site.node.attribute("to", 0)))
+    if given[0].dtype.kind in "iu" and made == np.float16:
+        return None  # by way of float32 in some runtimes
+    return given[0].astype(made)
+
+
+def _reshaped(site: Site, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
+    return given[0].reshape(shape)
+
+
+def _filled(site: Site, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
+    value = site.node.attribute("value")
+    if value is None:
+        return np.zeros(shape, np.float32)
+    array = value.array(1) if isinstance(value, Constant) else None
+    return None if array is None or array.size != 1 else np.full(shape, array.reshape(()))
+
+
+def _joined(site: Site, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
+    axis = site.node.attribute("axis")
+    if not isinstance(axis, int) or not all(-a.ndim <= axis < a.ndim for a in given):
+        return None
+    return np.concatenate(list(given), axis)
+
+
+def _spread(site: Site, given: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
+    return np.broadcast_to(given[0], shape)
+
+
+_FOLDS: dict[str, Callable[[Site, Sequence[Array], tuple[int, ...]], Array | None]] = {
+    "Add": _numpy(np.add),
+    "Sub": _numpy(np.subtract),
+    "Mul": _numpy(np.multiply),
+    "Div": _numpy(np.divide),
+    "Sqrt": _numpy(np.sqrt),
+    "Neg": _numpy(np.negative),
+    "Abs": _numpy(np.abs),
+    "Floor": _numpy(np.floor),
+    "Ceil": _numpy(np.ceil),
+    "Reciprocal": _numpy(lambda a: np.divide(a.dtype.type(1), a)),
+    "Cast": _cast,
+    "Reshape": _reshaped,
+    "Squeeze": _reshaped,
+    "Unsqueeze": _reshaped,
+    "Flatten": _reshaped,
+    "Expand": _spread,
+    "Concat": _joined,
+    "ConstantOfShape": _filled,
+}
+FLOAT_OPS = tuple(_FOLDS)

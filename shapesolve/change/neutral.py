@@ -1,0 +1,105 @@
+"""Nodes that do nothing: their output is one of their inputs, for every size that the model accepts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .site import Become, Change, Site, Use, same
+
+#: element types by how they nest: each holds every value of those to the left in its row exactly
+_WIDER = (
+    (9, 3, 5, 6, 7), (9, 2, 4, 12, 13), (9, 2, 5, 6, 7), (9, 2, 4, 6, 7), (9, 2, 4, 12, 7),
+    (9, 10, 1, 11), (9, 16, 1, 11), (3, 10), (2, 10), (3, 5, 1), (2, 4, 1), (5, 1, 11), (4, 1), (6, 11), (12, 11),
+)  # fmt: skip
+_EXACT = frozenset((a, b) for row in _WIDER for i, a in enumerate(row) for b in row[i:])
+_FLOATS = frozenset((1, 10, 11, 16))
+_BOOL = 9
+
+
+def first_input(site: Site) -> Change | None:
+    """The only input."""
+    node = site.node
+    given = node.inputs[:1] if node.op_type == "Split" else node.inputs
+    return Use(given[0]) if len(given) == len(node.outputs) == 1 and given[0] else None
+
+
+def drops_nothing(site: Site) -> Change | None:
+    """Dropout as it is when nobody trains."""
+    node = site.node
+    if any(name and site.is_read(name) for name in node.outputs[1:]) or site.opset < 7:
+        return None
+    if site.opset >= 12 and site.has(2):
+        training = site.known.array(site.input(2))
+        if training is None or training.any():
+            return None
+    return Use(node.inputs[0])
+
+
+def casts_nothing(site: Site) -> Change | None:
+    """A Cast to the type that is there."""
+    to = site.node.attribute("to")
+    return Use(site.input(0)) if to and site.known.dtype(site.input(0)) == to else None
+
+
+def cast_of_cast(site: Site) -> Change | None:
+    """A Cast of what was cast to a type that holds all of it."""
+    inner, to = site.producer(0, "Cast"), site.node.attribute("to")
+    if inner is None or not isinstance(to, int):
+        return None
+    first, middle = site.known.dtype(inner.input(0)), inner.node.attribute("to")
+    if (first, middle) not in _EXACT or (first in _FLOATS and to not in _FLOATS):
+        return None
+    return Use(inner.input(0)) if first == to else Become("Cast", (inner.input(0),))
+
+
+def repeats_nothing(site: Site) -> Change | None:
+    """Tile by ones."""
+    repeats = site.known.sizes(site.input(1))
+    return Use(site.input(0)) if repeats is not None and all(r == 1 for r in repeats) else None
+
+
+def slices_nothing(site: Site) -> Change | None:
+    """A Slice that leaves every size as it is, forwards."""
+    if not same(site.shape(0), site.out):
+        return None
+    if site.opset >= 10 and site.has(4):
+        steps = site.ints(4)
+        if steps is None or set(steps) - {1}:
+            return None
+    return Use(site.input(0))
+
+
+def pads_nothing(site: Site) -> Change | None:
+    """A Pad by zeros."""
+    pads = site.parameter("pads", 1)
+    return Use(site.input(0)) if pads is not None and not any(pads) else None
+
+
+def chosen_beforehand(site: Site) -> Change | None:
+    """A Where whose condition is a constant."""
+    cond = site.known.array(site.input(0))
+    if cond is None or not cond.size or cond.all() != cond.any():
+        return None
+    i = 1 if cond.all() else 2
+    return Use(site.input(i)) if same(site.shape(i), site.out) else None
+
+
+#: by operator: the operand that changes nothing, and may it stand on the left as well?
+_NEUTRAL = {
+    "Mul": (1, True), "Div": (1, False), "Sub": (0, False), "Add": (0, True), "And": (1, True), "Or": (0, True),
+}  # fmt: skip
+
+
+def leaves_as_is(site: Site) -> Change | None:
+    """An operation whose other operand changes nothing (x + 0 would turn -0 into 0, so of integers only)."""
+    op_type = site.node.op_type
+    neutral, either_side = _NEUTRAL[op_type]
+    for i in (1, 0) if either_side else (1,):
+        array = site.known.array(site.input(i))
+        if array is None or not array.size or not (array == neutral).all():
+            continue
+        if array.dtype.kind == "f" and neutral == 0 and (op_type == "Add" or np.signbit(array).any()):
+            continue
+        if same(site.shape(1 - i), site.out):
+            return Use(site.input(1 - i))
+    return None

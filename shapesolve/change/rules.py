@@ -1,0 +1,178 @@
+"""The rules of `simplify`: one table. A rule names what it matches, what has to be proved, and what comes instead.
+
+A rule is tried on a node after those before it in the graph; it returns the change, or None where the proof is missing.
+Shapes are compared as expressions over the input sizes, so "equal" means equal for every size that the model accepts,
+0 and 1 among them. A rule never adds a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import constants, views
+from .layouts import (
+    concat_of_concat,
+    concat_of_empty,
+    expand_before_broadcast,
+    expand_of_expand,
+    pad_of_pad,
+    same_layout,
+    slice_of_slice,
+    slice_to_the_end,
+    transpose_of_transpose,
+    transposes_nothing,
+)
+from .neutral import (
+    cast_of_cast,
+    casts_nothing,
+    chosen_beforehand,
+    drops_nothing,
+    first_input,
+    leaves_as_is,
+    pads_nothing,
+    repeats_nothing,
+    slices_nothing,
+)
+from .site import Change, Site
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule.
+
+    Attributes:
+        pattern: what it matches, in words.
+        ops: the standard operators that it is tried on; empty for all.
+        obligation: what has to be proved.
+        replacement: what comes instead.
+        apply: proves it and makes the change, or returns None.
+    """
+
+    pattern: str
+    ops: tuple[str, ...]
+    obligation: str
+    replacement: str
+    apply: Callable[[Site], Change | None]
+
+
+_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+_BROADCASTING = (
+    "Add", "Sub", "Mul", "Div", "Mod", "Pow", "And", "Or", "Xor", "Equal", "Less", "LessOrEqual", "Greater",
+    "GreaterOrEqual", "Where", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
+)  # fmt: skip
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "any node", (),
+        "every element of the output is the same number for every input",
+        "the constant", constants.known_beforehand,
+    ),
+    Rule(
+        "a float operation on constants", constants.FLOAT_OPS,
+        "all inputs are constants, and the operator is defined exactly by IEEE 754 or only moves data",
+        "the constant, computed in the element type", constants.folded_float,
+    ),
+    Rule("Identity(x)", ("Identity",), "none", "x", first_input),
+    Rule(
+        "Dropout(x)", ("Dropout",),
+        "it does not train: before opset 12, or training_mode is absent or false; nobody reads the mask",
+        "x", drops_nothing,
+    ),
+    Rule("Cast(x)", ("Cast",), "x has that element type already", "x", casts_nothing),
+    Rule(
+        "Cast(Cast(x))", ("Cast",),
+        "the inner type holds every value of the type of x exactly", "Cast(x)", cast_of_cast,
+    ),
+    Rule("Transpose(x)", ("Transpose",), "the permutation moves no axis", "x", transposes_nothing),
+    Rule(
+        "Transpose(Transpose(x))", ("Transpose",),
+        "both permutations are known", "Transpose(x) with their composition, or x", transpose_of_transpose,
+    ),
+    Rule(
+        "Reshape, Flatten, Squeeze, Unsqueeze of x, or a chain of these", _VIEWS,
+        "the output has the shape of x", "x", views.undone,
+    ),
+    Rule(
+        "a chain of Reshape, Flatten, Squeeze, Unsqueeze of x", _VIEWS,
+        "the output's shape follows from that of x by numbers, 0 (copy) and at most one -1, of which the other sizes"
+        " are never 0",
+        "Reshape(x) with a constant target", views.chain,
+    ),
+    Rule(
+        "Reshape(x) with a computed target", ("Reshape",),
+        "each size is a number, equals the size of x on that axis (0), or is the only other one and the rest is never"
+        " 0 (-1)",
+        "Reshape(x) with a constant target", views.constant_target,
+    ),
+    Rule("Expand(x)", ("Expand",), "the output has the shape of x", "x", same_layout),
+    Rule(
+        "Expand(Expand(x))", ("Expand",),
+        "the outer target is the output's shape", "Expand(x)", expand_of_expand,
+    ),
+    Rule(
+        "an elementwise operator with an operand Expand(x)", _BROADCASTING,
+        "with x itself the operands still broadcast to the same shape: each size is that of x or of another operand",
+        "the operator on x", expand_before_broadcast,
+    ),
+    Rule("Tile(x)", ("Tile",), "every repeat is 1", "x", repeats_nothing),
+    Rule(
+        "Slice(x)", ("Slice",), "the output has the shape of x and every step is 1", "x", slices_nothing,
+    ),
+    Rule(
+        "Slice(x) with computed ends", ("Slice",),
+        "every step is 1, and each computed end is the size of x on that axis, or leaves all from the start on",
+        "Slice(x) with a constant end beyond all sizes", slice_to_the_end,
+    ),
+    Rule(
+        "Slice(Slice(x))", ("Slice",),
+        "both are constant and cut different axes", "Slice(x)", slice_of_slice,
+    ),
+    Rule("Pad(x)", ("Pad",), "every pad is 0", "x", pads_nothing),
+    Rule(
+        "Pad(Pad(x))", ("Pad",),
+        "both pad with the same constant, by constant amounts that are not negative, all axes", "Pad(x)", pad_of_pad,
+    ),
+    Rule(
+        "Concat of one tensor, or of one and empty ones", ("Concat",),
+        "the others have size 0 on that axis", "Concat of the rest, or x", concat_of_empty,
+    ),
+    Rule(
+        "Concat(.., Concat(..), ..)", ("Concat",),
+        "same axis, and nobody else reads the inner one", "one Concat", concat_of_concat,
+    ),
+    Rule(
+        "Sum, Max, Min, Mean of one tensor; Split into one", ("Sum", "Max", "Min", "Mean", "Split"),
+        "there is one input and one output", "x", first_input,
+    ),
+    Rule(
+        "Where(c, x, y)", ("Where",),
+        "c is constant, all true or all false, and the output has the shape of what it chooses", "x or y",
+        chosen_beforehand,
+    ),
+    Rule(
+        "x*1, x/1, x-0, x and true, x or false; x+0 of integers", ("Mul", "Div", "Sub", "Add", "And", "Or"),
+        "every element of the other operand is that number, and the output has the shape of x", "x", leaves_as_is,
+    ),
+)  # fmt: skip
+
+#: what is not a matter of one node, and its obligation
+BEYOND_NODES = (
+    ("two equal nodes", "same operator, attributes and inputs, and nothing random", "one of them"),
+    ("If", "the condition is the same for every input", "the branch, inline"),
+    (
+        "a vector of sizes",
+        "each element is an expression over sizes that are known before its first use",
+        "the vector computed once, from at most one Shape per axis; only where the graph gets no larger by it",
+    ),
+    ("a node that nobody reads", "none", "nothing"),
+)
+
+
+def rules_by_operator() -> dict[str, tuple[Rule, ...]]:
+    """The rules that are tried on each operator, in order; those for all under ''."""
+    found: dict[str, tuple[Rule, ...]] = {"": tuple(rule for rule in RULES if not rule.ops)}
+    for rule in RULES:
+        for op in rule.ops:
+            found.setdefault(op, tuple(r for r in RULES if not r.ops or op in r.ops))
+    return found

@@ -1,0 +1,123 @@
+"""`simplify`: everything that is proved of a model's sizes is folded away.
+
+One sweep visits the nodes in order. A node whose output is known goes, and who reads that output reads what it is known
+to be; so each rule sees what the rules before it left. Sweeps are repeated until one changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from ..analysis import analyze
+from ..model import Model, read_model
+from .draft import Draft, DraftNode
+from .sweep import Sweeps
+
+if TYPE_CHECKING:
+    import onnx
+
+_UNREAD = "nothing needs its output any more"
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A node that is not in the simplified model.
+
+    Attributes:
+        node: what people call it.
+        op_type: its operator.
+        reason: why it can go, in words.
+    """
+
+    node: str
+    op_type: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.op_type} {self.node}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Simplified:
+    """A simplified model and how it came about.
+
+    Attributes:
+        model: the simplified model.
+        removed: the nodes of the original that are not in it.
+        before: nodes of the original, those of graphs inside nodes and of functions included, Constant nodes not.
+        after: nodes of the simplified model, counted likewise.
+    """
+
+    model: onnx.ModelProto
+    removed: tuple[Removed, ...]
+    before: int
+    after: int
+
+
+def simplify(model: Any, *, keep: Iterable[str] = ()) -> onnx.ModelProto:
+    """The model with everything folded that is proved for all sizes that it accepts.
+
+    It computes the same outputs, bit for bit, at every such size (also 0 and 1). Names, order and types of inputs and
+    outputs stay. Weights are not read, data in files stays there. Run it *before* optimizers that fuse: what they look
+    for is easier to see afterwards. A model in which no size can run is left as it is.
+
+    Args:
+        model: as for `analyze`. It is not changed.
+        keep: patterns (``*`` and ``?``) of names of nodes, of operators or of tensors; nodes that match, or make a tensor
+            that does, stay.
+
+    Raises:
+        ModelError: the model cannot be read.
+    """
+    return simplified(model, keep=keep).model
+
+
+def simplified(model: Any, *, keep: Iterable[str] = ()) -> Simplified:
+    """As `simplify`, with the nodes that were removed and the reasons."""
+    read = read_model(model)
+    analysis = analyze(_believable(read), broadcast="strict")
+    draft = Draft(read)
+    nodes = _nodes(draft)
+    reasons: dict[int, str] = {}
+    doubtful = any(entry.role == "assumption" for entry in analysis.walk.log)
+    if not analysis.walk.clashes and not doubtful:  # from a contradiction everything follows
+        sweeps = Sweeps(analysis, draft, tuple(keep))
+        sweeps.run()
+        reasons = sweeps.reasons
+    left = _nodes(draft)
+    there = {id(node.origin) for node in left}
+    removed = tuple(
+        [
+            Removed(node.label, node.op_type, reasons.get(id(node.origin), _UNREAD))
+            for node in nodes
+            if id(node.origin) not in there
+        ]
+    )
+    ours = isinstance(model, (str, os.PathLike, bytes, bytearray, memoryview))
+    return Simplified(draft.to_proto(in_place=ours), removed, _count(nodes), _count(left))
+
+
+def _believable(read: Model) -> Model:
+    """The model without what it merely declares, and without defaults of inputs, which are no constants."""
+    graph = read.graph
+    stored = {name: stored for name, stored in graph.initializers.items() if name not in graph.overridable}
+    believed = replace(
+        graph,
+        initializers=MappingProxyType(stored),
+        value_info=MappingProxyType({}),
+        outputs=tuple([(name, None) for name, _ in graph.outputs]),
+    )
+    return replace(read, graph=believed)
+
+
+def _nodes(draft: Draft) -> list[DraftNode]:
+    bodies = (draft.graph, *draft.functions.values())
+    return [node for body in bodies for graph in body.graphs() for node in graph.nodes]
+
+
+def _count(nodes: Iterable[DraftNode]) -> int:
+    return sum(not node.is_standard("Constant") for node in nodes)

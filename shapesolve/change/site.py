@@ -1,0 +1,115 @@
+"""One node of a draft as a rule sees it, and what a rule can do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..expr import Dim
+from .draft import DraftNode, as_array
+from .knowledge import Dims, Knowledge
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """The node's first output is the tensor `name`, which is there already."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The node's first output is a constant."""
+
+    array: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Become:
+    """The node is another one with the same outputs.
+
+    Attributes stay where the operator does, but for those given here (None: left out).
+    """
+
+    op_type: str
+    inputs: tuple[str, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+Change = Use | Store | Become
+
+
+class Site:
+    """A node, what is known around it, and who makes what it reads."""
+
+    def __init__(
+        self, node: DraftNode, known: Knowledge, producers: Mapping[str, DraftNode], reads: Mapping[str, int]
+    ) -> None:
+        self.node, self.known, self.producers, self.reads = node, known, producers, reads
+
+    def has(self, i: int) -> bool:
+        """Is input `i` given?"""
+        return i < len(self.node.inputs) and bool(self.node.inputs[i])
+
+    def input(self, i: int) -> str:
+        """The name of input `i`, '' where it is left out."""
+        return self.node.inputs[i] if i < len(self.node.inputs) else ""
+
+    def shape(self, i: int) -> Dims | None:
+        """The shape of input `i`."""
+        return self.known.shape(self.input(i)) if self.has(i) else None
+
+    @cached_property
+    def out(self) -> Dims | None:
+        """The shape of the first output."""
+        return self.known.shape(self.node.outputs[0])
+
+    @property
+    def opset(self) -> int:
+        """Version of the standard operators here."""
+        return self.known.opset
+
+    def ints(self, i: int) -> tuple[int, ...] | None:
+        """The data of input `i`, a small constant of integers."""
+        return self.known.ints(self.input(i))
+
+    def parameter(self, name: str, i: int) -> tuple[int, ...] | None:
+        """Integers that are an attribute in older versions of the operator and an input in newer ones."""
+        value = self.node.attribute(name)
+        if isinstance(value, tuple) and all(isinstance(v, int) for v in value):
+            return value
+        return self.ints(i)
+
+    def producer(self, i: int, *op_types: str) -> Site | None:
+        """The standard node of one of these kinds that makes input `i`, in the same graph."""
+        made = self.producers.get(self.input(i))
+        if made is None or not made.is_standard(*op_types) or made.outputs[0] != self.input(i):
+            return None
+        return Site(made, self.known, self.producers, self.reads)
+
+    def read_once(self, i: int) -> bool:
+        """Is nobody else interested in input `i`?"""
+        return self.reads.get(self.input(i), 0) == 1
+
+    def is_read(self, name: str) -> bool:
+        """Is anybody interested in this tensor?"""
+        return self.reads.get(name, 0) > 0
+
+    def store(self, values: Iterable[int], hint: str) -> str:
+        """The name of a constant vector of type int64."""
+        return self.known.constant(as_array([*values]), hint)
+
+
+def same(a: Dims | None, b: Dims | None) -> bool:
+    """Are both shapes known and equal, dim for dim?"""
+    return a is not None and b is not None and len(a) == len(b) and all(x is y for x, y in zip(a, b))
+
+
+def numbers(dims: Iterable[Dim]) -> tuple[int, ...] | None:
+    """The sizes when all are numbers."""
+    found = tuple([d.const for d in dims if not d.terms])
+    return found if len(found) == len(tuple(dims)) else None

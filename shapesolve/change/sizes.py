@@ -1,0 +1,342 @@
+"""What is left of shape arithmetic, computed once: each size from one Shape of an axis, each vector from sizes.
+
+A vector of sizes is *wanted* where a node reads it that is no shape arithmetic itself (the target of a Reshape, the limit
+of a Range). Its elements are known as expressions; these are computed anew, from axes of tensors that are there before
+the first reader, and the old computation goes. The result is kept only where the graph gets smaller by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
+from typing import Any, NamedTuple
+
+from ..expr import Atom, Dim, constant, of_atom
+from .draft import DraftGraph, DraftNode, as_array
+from .knowledge import Dims, Knowledge
+from .views import target_entries
+
+_INT64, _INT32 = 7, 6
+#: opset since which Shape takes a part of the axes, and Max takes integers
+_SHAPE_PARTS, _MAX_INTS = 15, 12
+#: longest vector that is computed anew
+_LONGEST = 64
+#: what a Shape costs besides being a node: compilers and accelerators stumble over Shape, not over a Gather of two numbers
+_SHAPE_COST = 2
+
+
+class Way(NamedTuple):
+    """One of the ways to compute sizes, of which the cheapest is taken.
+
+    Attributes:
+        whole: the sizes of a tensor are taken from one Shape of it, by Gather.
+        runs: sizes of axes in a row are taken together.
+        reach: so many nodes may compute an expression for which there is an axis that has that size.
+    """
+
+    whole: bool
+    runs: bool
+    reach: int
+
+
+_WAYS = tuple(Way(*way) for way in product((False, True), (False, True), (1, 4)))
+
+
+def compute_sizes_once(known: Knowledge, stays: Callable[[DraftNode], bool]) -> bool:
+    """Compute the vectors of sizes of a graph anew where that makes it smaller. Was anything changed?"""
+    graph = known.graph
+    nodes, inputs = graph.nodes, {id(node): node.inputs for node in graph.nodes}
+    least, best = _cost(graph, stays), None
+    most = least[1]
+    for way in _WAYS:
+        if _rebuild(known, stays, way):
+            cost = _cost(graph, stays)
+            if cost < least and cost[1] <= most:
+                least, best = cost, way
+        graph.nodes = nodes
+        for node in nodes:
+            node.inputs = inputs[id(node)]
+    return best is not None and _rebuild(known, stays, best)
+
+
+def _cost(graph: DraftGraph, stays: Callable[[DraftNode], bool]) -> tuple[int, int]:
+    """What is left of the graph: nodes of which something is needed, a Shape counting for more; and their number."""
+    needed, live, shapes = {*graph.outputs}, 0, 0
+    for node in reversed(graph.nodes):
+        if not needed.isdisjoint(filter(None, node.outputs)) or stays(node):
+            needed.update(node.reads())
+            live += not node.is_standard("Constant")
+            shapes += node.is_standard("Shape")
+    return live + _SHAPE_COST * shapes, live
+
+
+def _rebuild(known: Knowledge, stays: Callable[[DraftNode], bool], way: Way) -> bool:
+    builder = _Builder(known, way)
+    changed = False
+    for at, node, i, entries in _wanted(known, stays):
+        name = node.inputs[i]
+        rank = len(known.shape(name) or ())
+        found = builder.vector(entries, rank, known.dtype(name), at)
+        if found is not None:
+            node.inputs = [*node.inputs[:i], found, *node.inputs[i + 1 :]]
+            changed = True
+    known.graph.nodes = builder.placed()
+    return changed
+
+
+def _wanted(
+    known: Knowledge, stays: Callable[[DraftNode], bool]
+) -> Iterator[tuple[int, DraftNode, int, Dims]]:
+    """Where a node that is no shape arithmetic reads sizes: its position, the input, and what would do there."""
+    made = {name for node in known.graph.nodes for name in node.outputs}
+    for at, node in enumerate(known.graph.nodes):
+        if stays(node) or all(known.sizes(name) is not None for name in node.outputs if name):
+            continue
+        for i, name in enumerate(node.inputs):
+            if name not in made or known.dtype(name) not in (_INT64, _INT32):
+                continue
+            sizes = known.sizes(name)
+            if sizes is not None and len(sizes) <= _LONGEST:
+                entries = _sufficient(known, node, i) or sizes
+                if any(d.terms for d in entries) or any(d.terms for d in sizes):
+                    yield at, node, i, entries
+
+
+def _sufficient(known: Knowledge, node: DraftNode, i: int) -> Dims | None:
+    """A target of Reshape or Expand that says no more than it has to."""
+    if i != 1 or not node.is_standard("Reshape", "Expand") or node.attribute("allowzero", 0):
+        return None
+    given, out = known.shape(node.inputs[0]), known.shape(node.outputs[0])
+    target = known.sizes(node.inputs[1])
+    if given is None or out is None or target is None or len(target) != len(out):
+        return None
+    if node.op_type == "Expand":
+        padded = (constant(1),) * (len(out) - len(given)) + given
+        return tuple([constant(1) if a is b else b for a, b in zip(padded, out, strict=True)])
+    entries = target_entries(given, out)
+    if entries is None:
+        return None
+    inferred = -1
+    for k, entry in enumerate(entries):  # the most expensive size is inferred, if the rest is never 0
+        rest = all(known.at_least_one(d) for j, d in enumerate(out) if j != k)
+        if entry is None and rest and (inferred < 0 or out[k].size > out[inferred].size):
+            inferred = k
+    return tuple(
+        [
+            constant(-1) if k == inferred else out[k] if entry is None else constant(entry)
+            for k, entry in enumerate(entries)
+        ]
+    )
+
+
+class _Builder:
+    """New nodes for sizes and vectors of sizes of one graph, each at the first place where it can stand."""
+
+    def __init__(self, known: Knowledge, way: Way) -> None:
+        self.known, self.graph, self.way = known, known.graph, way
+        self.nodes: list[tuple[int, DraftNode]] = []
+        self.positions: dict[str, int] = {}
+        self.names: dict[Any, str | None] = {}
+        self.sources: dict[Dim, tuple[str, int]] = {}
+        self._find_sources()
+
+    def _find_sources(self) -> None:
+        """For each size an axis that has it: of an input of the graph, else of a tensor whose shape the graph asks for."""
+        graph = self.graph
+        asked = {node.inputs[0] for node in graph.nodes if node.is_standard("Shape")}
+        for name in sorted(graph.given, key=self._order()):
+            self.positions[name] = -1
+            self._offer(name)
+        for at, node in enumerate(graph.nodes):
+            for name in filter(None, node.outputs):
+                self.positions[name] = at
+                if name in asked:
+                    self._offer(name)
+
+    def _order(self) -> Callable[[str], tuple[int, str]]:
+        origin = self.graph.origin
+        names = [n if isinstance(n, str) else n[0] for n in origin.inputs]
+        places = {name: i for i, name in enumerate(names)}
+        return lambda name: (places.get(name, len(places)), name)
+
+    def _offer(self, name: str) -> None:
+        for axis, d in enumerate(self.known.shape(name) or ()):
+            if d.terms:
+                self.sources.setdefault(d, (name, axis))
+
+    def placed(self) -> list[DraftNode]:
+        """The nodes of the graph with the new ones among them."""
+        before: dict[int, list[DraftNode]] = {}
+        for at, node in self.nodes:
+            before.setdefault(at, []).append(node)
+        placed = before.get(-1, [])
+        for at, node in enumerate(self.graph.nodes):
+            placed.append(node)
+            placed += before.get(at, ())
+        return placed
+
+    # ------------------------------------------------------------------ vectors
+
+    def vector(self, entries: Dims, rank: int, dtype: int, reader: int) -> str | None:
+        """The tensor with these elements, if it can be there for the node at position `reader`."""
+        name: str | None
+        if rank == 0:
+            name = self._memo(("scalar", entries), lambda: self._scalar(entries[0]))
+        else:
+            name = self._memo(("vector", entries), lambda: self._vector(entries))
+        if name is not None and dtype == _INT32:
+            whole = name
+            name = self._memo(("int32", whole), lambda: self._add("Cast", [whole], None, to=_INT32))
+        return name if name is not None and self.positions[name] < reader else None
+
+    def _scalar(self, d: Dim) -> str | None:
+        """The size `d` as a scalar."""
+        if self._is_gathered and d in self.sources and d not in self.names:
+            name, axis = self.sources[d]
+            if (name, axis, axis + 1) not in self.names:
+                index = self.known.constant(as_array(axis), "axis")
+                self.positions[index] = -1
+                return self._add("Gather", [self._whole(name), index], ())
+        vector = self.size(d)
+        return None if vector is None else self._add("Squeeze", [vector], ())
+
+    @property
+    def _is_gathered(self) -> bool:
+        return self.way.whole or self.known.opset < _SHAPE_PARTS
+
+    def _vector(self, entries: Dims) -> str | None:
+        pieces: list[str] = []
+        numbers: list[int] = []
+        k = 0
+        while k < len(entries):
+            d, run = entries[k], self._run(entries, k)
+            if not d.terms:
+                numbers.append(d.const)
+                k += 1
+                continue
+            if numbers:
+                pieces.append(self._number(numbers))
+                numbers = []
+            piece = self._axes(*run) if run[2] - run[1] > 1 else self.size(d)
+            if piece is None:
+                return None
+            pieces.append(piece)
+            k += max(run[2] - run[1], 1)
+        if numbers or not pieces:
+            pieces.append(self._number(numbers))
+        return (
+            pieces[0] if len(pieces) == 1 else self._add("Concat", pieces, (constant(len(entries)),), axis=0)
+        )
+
+    def _run(self, entries: Dims, k: int) -> tuple[str, int, int]:
+        """The axes, one after the other, of a tensor that are the entries from `k` on (none unless asked for)."""
+        if not self.way.runs or entries[k] not in self.sources:
+            return "", 0, 0
+        name, axis = self.sources[entries[k]]
+        shape, n = self.known.shape(name) or (), 1
+        while axis + n < len(shape) and k + n < len(entries) and shape[axis + n] is entries[k + n]:
+            n += 1
+        while n > 1 and not entries[k + n - 1].terms:
+            n -= 1
+        return name, axis, axis + n
+
+    def _number(self, numbers: Iterable[int]) -> str:
+        name = self.known.constant(as_array([*numbers]), "sizes")
+        self.positions[name] = -1
+        return name
+
+    # ------------------------------------------------------------------ sizes
+
+    def size(self, d: Dim) -> str | None:
+        """A vector of one element, the size `d`."""
+        return self._memo(d, lambda: self._size(d))
+
+    def _size(self, d: Dim) -> str | None:
+        if not d.terms:
+            return self._number([d.const])
+        atom = d.atom
+        if atom is None or atom.kind in ("//", "pos"):
+            begun = len(self.nodes)
+            name = self._atom(atom) if atom is not None else self._sum(d)
+            if name is not None and (d not in self.sources or len(self.nodes) - begun <= self.way.reach):
+                return name
+            if d in self.sources:
+                source, axis = self.sources[d]
+                return self._axes(source, axis, axis + 1)
+            return name
+        if d not in self.sources:
+            return None
+        source, axis = self.sources[d]
+        return self._axes(source, axis, axis + 1)
+
+    def _axes(self, name: str, start: int, end: int) -> str | None:
+        return self._memo((name, start, end), lambda: self._part(name, start, end))
+
+    def _part(self, name: str, start: int, end: int) -> str:
+        length = (constant(end - start),)
+        rank = len(self.known.shape(name) or ())
+        if end - start == rank:
+            return self._whole(name)
+        if not self._is_gathered:
+            return self._add("Shape", [name], length, start=start, end=end)
+        return self._add("Gather", [self._whole(name), self._number(range(start, end))], length)
+
+    def _whole(self, name: str) -> str:
+        rank = constant(len(self.known.shape(name) or ()))
+        found = self._memo(("shape", name), lambda: self._add("Shape", [name], (rank,)))
+        assert found is not None
+        return found
+
+    def _atom(self, atom: Atom) -> str | None:
+        if atom.kind == "pos" and self.known.opset >= _MAX_INTS:
+            inner = self.size(atom.args[0])
+            return None if inner is None else self._binary("Max", inner, self._number([0]))
+        if atom.kind == "//":
+            n, d = atom.args
+            low = self.known.facts.bounds(n)[0]
+            if low is not None and low >= 0 and self.known.at_least_one(d):
+                over, under = self.size(n), self.size(d)
+                return None if over is None or under is None else self._binary("Div", over, under)
+        return None
+
+    def _sum(self, d: Dim) -> str | None:
+        """A polynomial, term by term: those that are added first."""
+        total: str | None = None
+        for monomial, factor in sorted(d.terms, key=lambda term: term[1] < 0):
+            term = self._product(monomial, abs(factor) if total is not None else factor)
+            if term is None:
+                return None
+            total = term if total is None else self._binary("Add" if factor > 0 else "Sub", total, term)
+        if d.const and total is not None:
+            total = self._binary("Add" if d.const > 0 else "Sub", total, self._number([abs(d.const)]))
+        return total
+
+    def _product(self, monomial: Any, factor: int) -> str | None:
+        product = None if factor == 1 else self._number([factor])
+        for atom in monomial:
+            name = self.size(of_atom(atom))
+            if name is None:
+                return None
+            product = name if product is None else self._binary("Mul", name, product)
+        return product
+
+    def _binary(self, op_type: str, a: str, b: str) -> str:
+        found = self._memo((op_type, a, b), lambda: self._add(op_type, [a, b], (constant(1),)))
+        assert found is not None
+        return found
+
+    # ------------------------------------------------------------------ nodes
+
+    def _memo(self, key: Any, make: Callable[[], str | None]) -> str | None:
+        if key not in self.names:
+            self.names[key] = make()
+        return self.names[key]
+
+    def _add(self, op_type: str, inputs: list[str], shape: Dims | None, **attributes: Any) -> str:
+        node = self.graph.new_node(op_type, inputs, f"{op_type.lower()}_of_sizes", **attributes)
+        name = node.outputs[0]
+        self.positions[name] = max((self.positions.get(i, -1) for i in inputs), default=-1)
+        self.nodes.append((self.positions[name], node))
+        to = attributes.get("to", _INT64)
+        self.known.tell(name, to, self.known.shape(inputs[0]) if shape is None else shape)
+        return name

@@ -1,0 +1,255 @@
+"""Applying the rules: sweeps over the graphs of a draft until nothing changes."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from onnx import numpy_helper
+
+from ..analysis import Analysis
+from .branches import inlined
+from .draft import Draft, DraftGraph, DraftNode
+from .knowledge import Knowledge, bodies
+from .rules import Rule, rules_by_operator
+from .site import Become, Change, Site, Store, Use
+from .sizes import compute_sizes_once
+from .twins import Twins
+
+#: sweeps over one graph; what a later one would find is small
+_MAX_SWEEPS = 6
+#: changes of one node in one sweep
+_MAX_CHANGES = 16
+
+
+class Sweeps:
+    """Simplifies a draft in place.
+
+    Attributes:
+        reasons: why a node went or became another, by the identity of the original node.
+    """
+
+    def __init__(self, analysis: Analysis, draft: Draft, keep: tuple[str, ...]) -> None:
+        self.draft, self.keep = draft, keep
+        self.known = {id(known.graph): known for known in bodies(analysis, draft)}
+        self.hidden = _hidden(draft)
+        self.reasons: dict[int, str] = {}
+        self.rules = rules_by_operator()
+
+    def run(self) -> None:
+        """Simplify everything."""
+        for body in (self.draft.graph, *self.draft.functions.values()):
+            known = self.known[id(body)]
+            self._until_settled(known)
+            if compute_sizes_once(known, self.stays):
+                self._until_settled(known)
+
+    def _until_settled(self, known: Knowledge) -> None:
+        for _ in range(_MAX_SWEEPS):
+            known.graph.drop_dead(self.stays)
+            if not Sweep(self, known, None).run():
+                break
+        known.graph.drop_dead(self.stays)
+
+    def stays(self, node: DraftNode) -> bool:
+        """Did the caller ask to keep it?"""
+        if not self.keep:
+            return False
+        names = (node.label, node.op_type, *node.outputs)
+        return any(fnmatchcase(name, pattern) for name in names for pattern in self.keep)
+
+    def may_stand_for(self, name: str, other: str) -> bool:
+        """Do both names mean the same tensor wherever they can be read?"""
+        return name not in self.hidden and other not in self.hidden
+
+    def explain(self, node: DraftNode, reason: str) -> None:
+        """Note why a node of the original is no longer what it was."""
+        if node.origin is not None:
+            self.reasons.setdefault(id(node.origin), reason)
+
+
+class Sweep:
+    """One pass over a graph and the graphs inside its nodes."""
+
+    def __init__(self, whole: Sweeps, known: Knowledge, around: Sweep | None) -> None:
+        self.whole, self.known, self.graph, self.around = whole, known, known.graph, around
+        self.now: dict[str, str] = {}  # what is read instead of a tensor
+        self.producers: dict[str, DraftNode] = {}
+        self.reads: Counter[str] = Counter(self.graph.outputs)
+        for node in self.graph.nodes:
+            self.reads.update(node.reads())
+        self.twins = Twins()
+        self.changed = False
+
+    def run(self) -> bool:
+        """Do it. Was anything changed?"""
+        waiting = deque(self.graph.nodes)
+        done: list[DraftNode] = []
+        while waiting:
+            node = waiting.popleft()
+            node.inputs = [self.read(name) for name in node.inputs]
+            for graph in node.graphs.values():
+                inner = Sweep(self.whole, self.whole.known[id(graph)], self)
+                self.changed |= inner.run()
+            branch = None if self.whole.stays(node) else inlined(node, self.known, self.whole.known)
+            if branch is not None:
+                self._note(node, "its condition is the same for every input: the branch is inlined")
+                waiting.extendleft(reversed(branch))
+                for moved in branch:
+                    self.reads.update(moved.reads())
+            elif self._is_left(node):
+                done.append(node)
+                self.producers.update((name, node) for name in node.outputs if name)
+        self.graph.nodes = done
+        self.graph.outputs = tuple([self._read_outside(name) for name in self.graph.outputs])
+        self._name_outputs()
+        return self.changed
+
+    def read(self, name: str) -> str:
+        """What is read for a name now."""
+        if name in self.now:
+            return self.now[name]
+        return self._read_outside(name)
+
+    def _read_outside(self, name: str) -> str:
+        """A name of a graph around, as that has it now."""
+        if self.around is None or not name or self.known.is_own(name):
+            return name
+        return self.around.read(name)
+
+    # ------------------------------------------------------------------ one node
+
+    def _is_left(self, node: DraftNode) -> bool:
+        """Apply the rules to a node. Is there anything left of it?"""
+        if node.is_standard("Constant"):
+            self.known.tell_stored(node)
+        if self.whole.stays(node):
+            return True
+        for _ in range(_MAX_CHANGES):
+            found = self._first_change(node)
+            if found is None:
+                break
+            rule, change = found
+            reason = f"{rule.pattern} -> {rule.replacement}: {rule.obligation}"
+            if not self._apply(node, change, reason):
+                return False
+            if not isinstance(change, Become):
+                return True
+        return not self._is_known_in_parts(node) and not self._has_twin(node)
+
+    def _first_change(self, node: DraftNode) -> tuple[Rule, Change] | None:
+        rules = self.whole.rules
+        key = node.op_type if not node.domain and node.op_type in rules else ""
+        site = Site(node, self.known, self.producers, self.reads)
+        for rule in rules[key]:
+            change = rule.apply(site)
+            if change is not None and self._is_news(node, change):
+                return rule, change
+        return None
+
+    def _is_news(self, node: DraftNode, change: Change) -> bool:
+        output = node.outputs[0]
+        if isinstance(change, Use):
+            is_end = output in self.graph.outputs
+            done = is_end and node.is_standard("Identity") and node.inputs == [change.name]
+            return not done and self.whole.may_stand_for(output, change.name)
+        if isinstance(change, Store):
+            several = [name for name in node.outputs if name and name != output and self.reads[name]]
+            return not several and self.whole.may_stand_for(output, output)
+        return all(name not in self.whole.hidden for name in change.inputs)
+
+    def _apply(self, node: DraftNode, change: Change, reason: str) -> bool:
+        """Make a change. Is there anything left of the node?"""
+        self._note(node, reason)
+        output = node.outputs[0]
+        is_end = output in self.graph.outputs
+        if isinstance(change, Become):
+            self._become(node, change)
+            return True
+        if isinstance(change, Store):
+            if not is_end:
+                self.now[output] = self.known.constant(change.array, output)
+                return False
+            node.op_type, node.domain, node.inputs, node.outputs = "Constant", "", [], [output]
+            node.own = {"value": numpy_helper.from_array(change.array)}
+        elif not is_end:
+            self.now[output] = change.name
+            return False
+        else:
+            node.op_type, node.domain, node.inputs, node.outputs = "Identity", "", [change.name], [output]
+            node.own = {}
+        node.graphs = {}
+        return True
+
+    def _become(self, node: DraftNode, change: Become) -> None:
+        if node.op_type == change.op_type:
+            own = {**node.own, **change.attributes}
+            original = () if node.origin is None else node.origin.attributes
+            node.own = {k: v for k, v in own.items() if v is not None or k in original}
+        else:
+            node.own = {k: v for k, v in change.attributes.items() if v is not None}
+        node.op_type, node.inputs = change.op_type, [*change.inputs]
+
+    def _is_known_in_parts(self, node: DraftNode) -> bool:
+        """Read constants for those outputs of a node that are known. Is nothing else read of it?"""
+        known = 0
+        for name in filter(None, node.outputs if len(node.outputs) > 1 else ()):
+            array = self.known.array(name)
+            if array is not None and name not in self.graph.outputs and name not in self.whole.hidden:
+                self.now[name] = self.known.constant(array, name)
+                known += 1
+        return known > 0 and not any(self.reads[name] for name in node.outputs if name not in self.now)
+
+    def _has_twin(self, node: DraftNode) -> bool:
+        """Does an earlier node compute the same?"""
+        if any(name in self.graph.outputs for name in node.outputs):
+            return False
+        twin = self.twins.of(node)
+        if twin is None or self.whole.stays(twin):
+            return False
+        pairs = [*zip(node.outputs, twin.outputs, strict=True)]
+        if not all(self.whole.may_stand_for(a, b) for a, b in pairs) or any(a and not b for a, b in pairs):
+            return False
+        self._note(node, f"equal to {twin.label}, which comes before it")
+        self.now.update((a, b) for a, b in pairs if a)
+        return True
+
+    def _note(self, node: DraftNode, reason: str) -> None:
+        self.changed = True
+        self.whole.explain(node, reason)
+
+    # ------------------------------------------------------------------ outputs of the graph
+
+    def _name_outputs(self) -> None:
+        """Where an output merely repeats a tensor of the graph, that tensor gets the output's name."""
+        graph = self.graph
+        for node in [n for n in graph.nodes if n.is_standard("Identity") and n.outputs[0] in graph.outputs]:
+            old, new = node.inputs[0], node.outputs[0]
+            maker = self.producers.get(old)
+            if maker is None or old in graph.outputs or self.whole.stays(node) or self.whole.stays(maker):
+                continue
+            if not self.whole.may_stand_for(old, new):
+                continue
+            graph.nodes = [n for n in graph.nodes if n is not node]
+            maker.outputs = [new if name == old else name for name in maker.outputs]
+            graph.rename(old, new)
+            self.producers[new] = maker
+            self._note(node, "the tensor that it repeats has got the name of the output")
+
+
+def _hidden(draft: Draft) -> frozenset[str]:
+    """Names that mean one tensor in a graph and another in a graph inside, which nothing may stand for."""
+    found: set[str] = set()
+    for body in (draft.graph, *draft.functions.values()):
+        for graph, visible in _visible(body, frozenset()):
+            found |= graph.made() & visible
+    return frozenset(found)
+
+
+def _visible(graph: DraftGraph, around: frozenset[str]) -> Iterator[tuple[DraftGraph, frozenset[str]]]:
+    yield graph, around
+    inner = [g for node in graph.nodes for g in node.graphs.values()]
+    seen = around | graph.made() if inner else around
+    for g in inner:
+        yield from _visible(g, seen)

@@ -1,0 +1,100 @@
+"""Reshape, Flatten, Squeeze, Unsqueeze: the same elements in the same order, in another shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..expr import ONE
+from .knowledge import Dims
+from .site import Become, Change, Site, Use, same
+
+_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
+_LONGEST_CHAIN = 32
+#: opset since which Reshape takes its target as an input
+_TARGET_IS_INPUT = 5
+
+
+def undone(site: Site) -> Change | None:
+    """What a chain of views makes has the shape that it began with."""
+    for name, shape in [(site.input(0), site.shape(0)), *_roots(site)]:
+        if same(shape, site.out):
+            return Use(name)
+    return None
+
+
+def chain(site: Site) -> Change | None:
+    """A chain of views is one Reshape of what it begins with."""
+    if site.opset < _TARGET_IS_INPUT or not site.read_once(0):
+        return None
+    best = None
+    for name, shape in _roots(site):
+        target = reshape_target(site, shape, site.out)
+        if target is not None:
+            best = name, target
+    if best is None:
+        return None
+    return _reshape(site, *best)
+
+
+def constant_target(site: Site) -> Change | None:
+    """The target of a Reshape as numbers, 0 and -1."""
+    if site.opset < _TARGET_IS_INPUT or site.ints(1) is not None:
+        return None
+    target = reshape_target(site, site.shape(0), site.out)
+    return None if target is None else _reshape(site, site.input(0), target)
+
+
+def reshape_target(site: Site, given: Dims | None, wanted: Dims | None) -> list[int] | None:
+    """What makes `wanted` of a tensor of shape `given`: numbers, 0 for the size of that axis, -1 for what is left."""
+    if given is None or wanted is None:
+        return None
+    entries = target_entries(given, wanted)
+    if entries is None:
+        return None
+    left = [i for i, e in enumerate(entries) if e is None]
+    if len(left) > 1:
+        return None
+    if left and not all(site.known.at_least_one(wanted[i]) for i in range(len(wanted)) if i != left[0]):
+        return None
+    return [-1 if e is None else e for e in entries]
+
+
+def target_entries(given: Dims, wanted: Dims) -> list[int | None] | None:
+    """Per axis the number, or 0 where it is that of `given`, or None; None as a whole where a 0 would be misread."""
+    entries: list[int | None] = []
+    for i, d in enumerate(wanted):
+        copied = i < len(given) and given[i] is d
+        if not d.terms and (d.const > 0 or not copied):
+            if d.const < 1:
+                return None
+            entries.append(d.const)
+        else:
+            entries.append(0 if copied else None)
+    return entries
+
+
+def _reshape(site: Site, name: str, target: list[int]) -> Change:
+    return Become("Reshape", (name, site.store(target, f"{site.node.outputs[0]}_shape")), {"allowzero": None})
+
+
+def _roots(site: Site) -> Iterator[tuple[str, Dims | None]]:
+    """What the chain of views before a node begins with, from near to far."""
+    at: Site | None = site
+    for _ in range(_LONGEST_CHAIN):
+        assert at is not None
+        at = at.producer(0, *_VIEWS)
+        if at is None or (at.node.op_type == "Transpose" and not _keeps_order(at)):
+            return
+        yield at.input(0), at.shape(0)
+
+
+def _keeps_order(site: Site) -> bool:
+    """Does a Transpose move axes of size 1 only?"""
+    shape = site.shape(0)
+    if shape is None:
+        return False
+    perm = site.node.attribute("perm", tuple(reversed(range(len(shape)))))
+    if not isinstance(perm, tuple) or sorted(perm) != [*range(len(shape))]:
+        return False
+    large = [axis for axis in perm if shape[axis] is not ONE]
+    return large == sorted(large)
