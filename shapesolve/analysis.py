@@ -5,22 +5,19 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from .collection import collection_paused
+from .collection import CollectionPaused
 from .explain.finding import Conflict, Finding, Severity, Violation
-from .expr import Cond, Dim, Shape, symbol
+from .expr import Cond, Dim, Shape
 from .lower import Registry
-from .lower.fixpoint import lower_model, names_of
+from .lower.fixpoint import lower_model
+from .lower.lowered import Lowered
 from .lower.request import DEFAULT_RLIMIT, Request, sizes_of
-from .lower.types import Known
-from .lower.values import Value
-from .lower.walk import Walk
-from .model import Model, ModelError, read_model
+from .model import ModelError, read_model
 from .operators import with_built_in
-from .propagate.constraint import Constraint, Origin, Site
 from .propagate.log import ConstraintSet
 from .solve.bindings import Bindings, find_bindings
 
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
     import onnx
 
     from .explain.derivation import Derivation
-    from .explain.trace import Tracer
     from .explain.violation import InputChecker
     from .solve.ambiguity import Ambiguity
     from .solve.contract.contract import Contract
@@ -82,11 +78,11 @@ def analyze(
     if broadcast not in ("strict", "named", "equal"):
         raise ValueError(f'broadcast is "strict", "named" or "equal", not {broadcast!r}')
     request = Request(tuple(assume), sizes_of(bind or {}), broadcast, with_built_in(registry), rlimit)
-    with collection_paused:
+    with CollectionPaused():
         read = read_model(model)
         if opset is not None:
             read = replace(read, opsets=MappingProxyType({**read.opsets, "": int(opset)}))
-        return Analysis(read, *lower_model(read, request, progress), request)
+        return Analysis(lower_model(read, request, progress), request)
 
 
 class Analysis:
@@ -99,38 +95,29 @@ class Analysis:
         values: propagated data (`Value`) per tensor, where any is known.
     """
 
-    def __init__(self, model: Model, walk: Walk, given: Mapping[str, Known], request: Request) -> None:
-        self.model, self.walk, self.inputs, self.request = model, walk, dict(given), request
+    def __init__(self, lowered: Lowered, request: Request) -> None:
+        self.lowered, self.request = lowered, request
+        self.model, self.walk, self.inputs = lowered.model, lowered.walk, lowered.inputs
         self.broadcast, self.rlimit = request.broadcast, request.rlimit
-        self.facts: Any = walk.facts
-        self.shapes: dict[str, Shape] = {}
-        self.dtypes: dict[str, int] = {}
-        self.values: dict[str, Value] = {}
-        walk.tell(self.shapes, self.dtypes, self.values)
+        self.facts: Any = lowered.facts
+        self.shapes, self.dtypes, self.values = lowered.shapes, lowered.dtypes, lowered.values
 
     def again(self, **changes: Any) -> Analysis:
         """The same model analyzed anew, with parts of the `Request` changed."""
         request = replace(self.request, **changes)
-        return Analysis(self.model, *lower_model(self.model, request), request)
+        return Analysis(lower_model(self.model, request), request)
 
     # ------------------------------------------------------------------ constraints
 
-    @cached_property
+    @property
     def constraints(self) -> ConstraintSet:
         """Every constraint, in graph order: definitions, requirements, declarations, assumptions, the user's own."""
-        return ConstraintSet(self.walk.log, partial(_constraint, self.walk))
+        return self.lowered.constraints
 
     @property
     def symbols(self) -> dict[str, Dim]:
         """The dim names of the model's inputs, in order of appearance."""
-        return {n: symbol(n) for known in self.inputs.values() for n in names_of(known)}
-
-    @cached_property
-    def tracer(self) -> Tracer:
-        """Follows dims backwards (see `derivation`)."""
-        from .explain.trace import Tracer
-
-        return Tracer(self)
+        return self.lowered.symbols
 
     @property
     def defaults(self) -> tuple[str, ...]:
@@ -176,7 +163,7 @@ class Analysis:
             return ()
         from .explain.conflict import find_conflicts
 
-        return find_conflicts(self)
+        return find_conflicts(self.lowered)
 
     @cached_property
     def ambiguities(self) -> Sequence[Ambiguity]:
@@ -240,7 +227,7 @@ class Analysis:
     def _dim(self, text: str | Dim) -> Dim:
         from .explain.claim import read_dim
 
-        return read_dim(text, self)
+        return read_dim(text, self.lowered)
 
     def bounds(self, text: str | Dim) -> tuple[int | None, int | None]:
         """Lower and upper bound of a dim for all accepted inputs (None: unbounded)."""
@@ -278,7 +265,7 @@ class Analysis:
 
             known = tensor in self.dtypes
             raise KeyError(
-                f"the rank of tensor {tensor!r} is not known" if known else no_tensor(tensor, self)
+                f"the rank of tensor {tensor!r} is not known" if known else no_tensor(tensor, self.lowered)
             )
         return self.shapes[tensor] if form == "exact" else self.simple_shapes[tensor]
 
@@ -293,7 +280,7 @@ class Analysis:
 
     def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
         """Accepted sizes of all inputs, with these for the names that they give; None where none were found."""
-        return self._checker.completed(sizes)
+        return self._checker.completed(sizes, self.prover.engine)
 
     def evaluate(self, bindings: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Sizes of every tensor whose shape depends on the bound symbols only."""
@@ -321,7 +308,7 @@ class Analysis:
     def _checker(self) -> InputChecker:
         from .explain.violation import InputChecker
 
-        return InputChecker(self)
+        return InputChecker(self.lowered)
 
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
         """Requirements that these concrete input shapes break, with the nodes that need them; empty when they run."""
@@ -351,7 +338,7 @@ class Analysis:
         """The derivation of a tensor's shape, node by node."""
         from .explain.derivation import explain
 
-        return explain(self, tensor)
+        return explain(self.lowered, tensor)
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:
@@ -396,18 +383,6 @@ class Analysis:
     def _render(self, kind: str, *args: Any) -> Any:
         module, _, function = RENDERERS[kind].partition(":")
         return getattr(importlib.import_module(module), function)(self, *args)
-
-
-def _constraint(walk: Walk, number: int) -> Constraint:
-    entry = walk.log[number]
-    if entry.node is None:
-        return Constraint(entry.cond, entry.role, Origin("", "", entry.why), entry.guard)
-    names = entry.node.inputs
-    sites = tuple(
-        Site(walk.full_name(names[i], entry.prefix), axis) for i, axis in entry.places if i < len(names)
-    )
-    origin = Origin(f"{entry.prefix}{entry.node.label}", entry.node.op_type, entry.why, sites)
-    return Constraint(entry.cond, entry.role, origin, entry.guard)
 
 
 def item_size(dtype: int) -> int:

@@ -11,69 +11,69 @@ from ..lower.records import Entry
 from .operands import Spot
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis
+    from ..lower.lowered import Lowered
 
 _CONVOLUTIONS = ("Conv", "ConvInteger", "QLinearConv")
 _PRODUCTS = ("MatMul", "Gemm", "FusedMatMul")
 _TARGETS = ("Reshape", "Expand")
 
 
-def advise(entry: Entry, spots: Sequence[Spot], analysis: Analysis) -> str:
+def advise(entry: Entry, spots: Sequence[Spot], lowered: Lowered) -> str:
     """A fix in words, or nothing."""
     if entry.node is None:
         return ""
     op_type = entry.node.op_type
-    sizes = [s for s in spots if not s.data and s.axis is not None and s.tensor in analysis.shapes]
+    sizes = [s for s in spots if not s.data and s.axis is not None and s.tensor in lowered.shapes]
     if op_type in _TARGETS and any(s.data for s in spots):
-        return _baked(spots, analysis)
+        return _baked(spots, lowered)
     if op_type == "Split":
-        return _parts(spots, analysis)
+        return _parts(spots, lowered)
     if len(sizes) < 2:
         return ""
     a, b = sizes[:2]
     if op_type in _CONVOLUTIONS:
-        return _convolution(entry, a, b, analysis)
+        return _convolution(entry, a, b, lowered)
     if op_type in _PRODUCTS and "added" not in entry.why:
-        return _product(op_type, a, b, analysis) or _weight(a, b, analysis)
+        return _product(op_type, a, b, lowered) or _weight(a, b, lowered)
     if op_type == "Concat":
-        return _join(a, b, analysis)
+        return _join(a, b, lowered)
     if "broadcast" in entry.why and a.tensor != b.tensor:
-        return _broadcast(a, b, analysis) or _weight(a, b, analysis) or _projection(a, b, analysis)
-    return _weight(a, b, analysis)
+        return _broadcast(a, b, lowered) or _weight(a, b, lowered) or _projection(a, b, lowered)
+    return _weight(a, b, lowered)
 
 
-def _shapes(a: Spot, b: Spot, analysis: Analysis) -> tuple[Shape, Shape]:
-    return analysis.shapes[a.tensor], analysis.shapes[b.tensor]
+def _shapes(a: Spot, b: Spot, lowered: Lowered) -> tuple[Shape, Shape]:
+    return lowered.shapes[a.tensor], lowered.shapes[b.tensor]
 
 
-def _stored(tensor: str, analysis: Analysis) -> bool:
+def _stored(tensor: str, lowered: Lowered) -> bool:
     return (
-        tensor not in analysis.walk.producers
-        and tensor not in analysis.inputs
-        and tensor not in analysis.walk.aliases
+        tensor not in lowered.walk.producers
+        and tensor not in lowered.inputs
+        and tensor not in lowered.walk.aliases
     )
 
 
-def _baked(spots: Sequence[Spot], analysis: Analysis) -> str:
+def _baked(spots: Sequence[Spot], lowered: Lowered) -> str:
     target = next(s.tensor for s in spots if s.data)
-    made = analysis.walk.producers.get(target)
-    if not _stored(target, analysis) and (made is None or made[0].op_type != "Constant"):
+    made = lowered.walk.producers.get(target)
+    if not _stored(target, lowered) and (made is None or made[0].op_type != "Constant"):
         return ""
     return f"{target} is a constant, as if baked in at export: derive it from Shape of the input"
 
 
-def _parts(spots: Sequence[Spot], analysis: Analysis) -> str:
-    axis = next((s.size(analysis) for s in spots if not s.data), None)
-    parts = next((analysis.values.get(s.tensor) for s in spots if s.data), None)
+def _parts(spots: Sequence[Spot], lowered: Lowered) -> str:
+    axis = next((s.size(lowered) for s in spots if not s.data), None)
+    parts = next((lowered.values.get(s.tensor) for s in spots if s.data), None)
     if axis is None or axis.terms or parts is None or parts.elems is None:
         return ""
     sizes = [e.const for e in parts.elems if isinstance(e, Dim) and not e.terms]
     return f"the parts add up to {sum(sizes)}, the axis has {axis}" if len(sizes) == len(parts.elems) else ""
 
 
-def _convolution(entry: Entry, a: Spot, b: Spot, analysis: Analysis) -> str:
+def _convolution(entry: Entry, a: Spot, b: Spot, lowered: Lowered) -> str:
     assert entry.node is not None
-    x, w = _shapes(a, b, analysis)
+    x, w = _shapes(a, b, lowered)
     group = entry.node.attributes.get("group", 1)
     have, share, out = x[a.axis or 0], w[b.axis or 0], w[0]
     if have.terms or share.terms or out.terms or not share.const or not isinstance(group, int):
@@ -90,12 +90,12 @@ def _convolution(entry: Entry, a: Spot, b: Spot, analysis: Analysis) -> str:
     if len(x) == len(w) == 4 and x[-1] is share and group == 1:
         return f"the last axis of {a.tensor} has {share}: is it channels-last, with a Transpose missing?"
     if group == 1:
-        return _weight(a, b, analysis)
+        return _weight(a, b, lowered)
     return f"with group = {group}, {a.tensor} needs {group} * {share} = {group * share.const} channels"
 
 
-def _product(op_type: str, a: Spot, b: Spot, analysis: Analysis) -> str:
-    left, right = _shapes(a, b, analysis)
+def _product(op_type: str, a: Spot, b: Spot, lowered: Lowered) -> str:
+    left, right = _shapes(a, b, lowered)
     if len(left) < 2 or len(right) < 2:
         return ""
     if op_type == "Gemm":
@@ -115,8 +115,8 @@ def _product(op_type: str, a: Spot, b: Spot, analysis: Analysis) -> str:
     return ""
 
 
-def _join(a: Spot, b: Spot, analysis: Analysis) -> str:
-    x, y = _shapes(a, b, analysis)
+def _join(a: Spot, b: Spot, lowered: Lowered) -> str:
+    x, y = _shapes(a, b, lowered)
     if len(x) != len(y):
         return ""
     for axis in range(len(x)):
@@ -130,13 +130,13 @@ def _fits(x: Sequence[Dim], y: Sequence[Dim]) -> bool:
     return all(p is q or p.value == 1 or q.value == 1 for p, q in zip(reversed(x), reversed(y)))
 
 
-def _broadcast(a: Spot, b: Spot, analysis: Analysis) -> str:
+def _broadcast(a: Spot, b: Spot, lowered: Lowered) -> str:
     """One swap of axes, or one axis more, that makes the operands fit."""
-    x, y = _shapes(a, b, analysis)
+    x, y = _shapes(a, b, lowered)
     found = []
     for spot, own, other in ((a, x, y), (b, y, x)):
         swap = next((p for p in combinations(range(len(own)), 2) if _fits(_swapped(own, *p), other)), None)
-        if swap is not None and not _stored(spot.tensor, analysis):
+        if swap is not None and not _stored(spot.tensor, lowered):
             told = f"{spot.tensor} {own} fits when axes {swap[0]} and {swap[1]} are swapped"
             found.append(f"{told}: is a Transpose missing, or one too many?")
             break
@@ -156,14 +156,14 @@ def _widened(shape: Shape, axis: int) -> Shape:
     return Shape((*shape[:axis], Dim(1), *shape[axis:]))
 
 
-def _weight(a: Spot, b: Spot, analysis: Analysis) -> str:
+def _weight(a: Spot, b: Spot, lowered: Lowered) -> str:
     """A stored tensor that another shape would make fit; of two, the one of lower rank (a bias, a scale)."""
-    x, y = _shapes(a, b, analysis)
+    x, y = _shapes(a, b, lowered)
     sides = sorted(((b, y, a), (a, x, b)), key=lambda side: len(side[1]))
     for spot, own, other in sides:
-        wanted = other.size(analysis)
+        wanted = other.size(lowered)
         if (
-            _stored(spot.tensor, analysis)
+            _stored(spot.tensor, lowered)
             and wanted is not None
             and not wanted.terms
             and spot.axis is not None
@@ -173,9 +173,9 @@ def _weight(a: Spot, b: Spot, analysis: Analysis) -> str:
     return ""
 
 
-def _projection(a: Spot, b: Spot, analysis: Analysis) -> str:
-    x, y = _shapes(a, b, analysis)
-    p, q = a.size(analysis), b.size(analysis)
+def _projection(a: Spot, b: Spot, lowered: Lowered) -> str:
+    x, y = _shapes(a, b, lowered)
+    p, q = a.size(lowered), b.size(lowered)
     if len(x) != len(y) or p is None or q is None:
         return ""
     return f"if these belong together, one of them is missing a layer between {p} and {q}"

@@ -13,7 +13,7 @@ from ..expr.grammar import meant
 from ..expr.parse import DimSyntaxError, parse_dim
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis
+    from ..lower.lowered import Lowered
 
 #: a tensor name (or a backticked one) directly followed by an index
 _REFERENCE = re.compile(r"`([^`]+)`\[\s*(-?\d+)\s*\]|([A-Za-z_][\w./:\-]*)\[\s*(-?\d+)\s*\]")
@@ -23,34 +23,34 @@ _MAX_NAMES = 3
 _COMPARISON = re.compile(r"([^<>=!]+)(==|!=|<=|>=|<|>)([^<>=!]+)")
 
 
-def no_tensor(name: str, analysis: Analysis) -> str:
+def no_tensor(name: str, lowered: Lowered) -> str:
     """That the model has no such tensor, and which was meant, or what its outputs are called."""
-    names = list(analysis.walk.tensors)
+    names = list(lowered.walk.tensors)
     close = [n for n in names if name and name in n]
     if close:
         return f"the model has no tensor {name!r}; did you mean {' or '.join(close[:_MAX_NAMES])}?"
     said = meant(name, names)
     if "did you mean" not in said:
-        said = meant(name, [n for n, _ in analysis.model.graph.outputs]).replace(
+        said = meant(name, [n for n, _ in lowered.model.graph.outputs]).replace(
             "there are", "its outputs are"
         )
     return f"the model has no tensor {name!r}{said}"
 
 
-def known_names(analysis: Analysis) -> AbstractSet[str]:
+def known_names(lowered: Lowered) -> AbstractSet[str]:
     """The names of sizes that a claim may use: those of the inputs, and those that tensors have after the analysis."""
-    introduced: AbstractSet[str] = analysis.facts.rank.keys()
-    return analysis.symbols.keys() | introduced
+    introduced: AbstractSet[str] = lowered.facts.rank.keys()
+    return lowered.symbols.keys() | introduced
 
 
-def no_dim(name: str, analysis: Analysis) -> str:
+def no_dim(name: str, lowered: Lowered) -> str:
     """That no dim has this name, and which was meant."""
-    names = {n for n in known_names(analysis) if n not in analysis.walk.reasons}
+    names = {n for n in known_names(lowered) if n not in lowered.walk.reasons}
     return f"no dim of the model is called {name!r}{meant(name, names)}"
 
 
 def resolve_references(
-    text: str, analysis: Analysis, extra: Mapping[str, Dim] | None = None
+    text: str, lowered: Lowered, extra: Mapping[str, Dim] | None = None
 ) -> tuple[str, Mapping[str, Dim]]:
     """`text` with every ``tensor[axis]`` replaced by a name, and the table of all names in it.
 
@@ -58,8 +58,8 @@ def resolve_references(
     """
     if len(text) > _MAX_LENGTH:
         raise DimSyntaxError(f"a claim may have {_MAX_LENGTH} characters, this has {len(text)}")
-    table: dict[str, Dim] = {**analysis.symbols}
-    for shape in analysis.shapes.values():
+    table: dict[str, Dim] = {**lowered.symbols}
+    for shape in lowered.shapes.values():
         for d in shape:
             if d.name is not None:
                 table.setdefault(d.name, d)
@@ -69,7 +69,7 @@ def resolve_references(
     def name_for(match: re.Match[str]) -> str:
         tensor, axis = match[1] or match[3], int(match[2] or match[4])
         name = next(n for n in (f"ref_{i}" for i in number) if n not in table and n not in text)
-        table[name] = _dim_of(analysis, tensor, axis)
+        table[name] = _dim_of(lowered, tensor, axis)
         return f" {name} "
 
     return _REFERENCE.sub(name_for, text), table
@@ -84,20 +84,20 @@ def compared(claim: str, table: Mapping[str, Dim]) -> tuple[Dim, str, Dim] | Non
         return None
 
 
-def read_dim(text: str | Dim, analysis: Analysis) -> Dim:
+def read_dim(text: str | Dim, lowered: Lowered) -> Dim:
     """A dim from text over dim names and dims of tensors; raises `ValueError` for a name that the model does not have."""
-    dim = text if isinstance(text, Dim) else parse_dim(*resolve_references(text, analysis))
-    for name in sorted(dim.free - known_names(analysis)):
-        raise ValueError(no_dim(name, analysis))
+    dim = text if isinstance(text, Dim) else parse_dim(*resolve_references(text, lowered))
+    for name in sorted(dim.free - known_names(lowered)):
+        raise ValueError(no_dim(name, lowered))
     return dim
 
 
-def _dim_of(analysis: Analysis, tensor: str, axis: int) -> Dim:
-    shape = analysis.shapes.get(tensor)
+def _dim_of(lowered: Lowered, tensor: str, axis: int) -> Dim:
+    shape = lowered.shapes.get(tensor)
     if shape is None:
-        if tensor in analysis.dtypes:
+        if tensor in lowered.dtypes:
             raise KeyError(f"the rank of tensor {tensor!r} is not known")
-        raise KeyError(no_tensor(tensor, analysis))
+        raise KeyError(no_tensor(tensor, lowered))
     if not -len(shape) <= axis < len(shape):
         raise IndexError(f"tensor {tensor!r} has shape {shape}: it has no axis {axis}")
     return shape[axis]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..expr import ZERO, Shape
 from .claim import no_tensor
-from .trace import Link
+from .trace import Link, Tracer
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis
+    from ..lower.lowered import Lowered
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,42 +46,40 @@ class Derivation:
         return "\n".join(lines)
 
 
-def explain(analysis: Analysis, tensor: str) -> Derivation:
+def explain(lowered: Lowered, tensor: str) -> Derivation:
     """The derivation of `tensor`. Raises `KeyError` when the model has no such tensor."""
-    if tensor not in analysis.walk.tensors:
-        raise KeyError(no_tensor(tensor, analysis))
-    links = analysis.tracer.chain(tensor, None, to_inputs=True)
+    if tensor not in lowered.walk.tensors:
+        raise KeyError(no_tensor(tensor, lowered))
+    links = Tracer(lowered).chain(tensor, None, to_inputs=True)
     if not links:
-        made = analysis.walk.producers.get(tensor)
+        made = lowered.walk.producers.get(tensor)
         if made is None:
-            kind = "input" if tensor in analysis.inputs else "initializer"
+            kind = "input" if tensor in lowered.inputs else "initializer"
             return Derivation(
-                tensor, analysis.shapes.get(tensor), ((kind, tensor, analysis.shapes.get(tensor)),), ()
+                tensor, lowered.shapes.get(tensor), ((kind, tensor, lowered.shapes.get(tensor)),), ()
             )
         links = [Link("computes", tensor, None, ZERO, *made)]
     sources: dict[tuple[str, str, Shape | None], None] = {}
     steps: dict[str, tuple[int, DerivationStep]] = {}
-    order = {name: i for i, name in enumerate(analysis.walk.producers)}
+    order = {name: i for i, name in enumerate(lowered.walk.producers)}
     for link in links:
         if link.node is None:
-            sources[link.kind, link.tensor, analysis.shapes.get(link.tensor)] = None
+            sources[link.kind, link.tensor, lowered.shapes.get(link.tensor)] = None
         elif link.label not in steps:
-            steps[link.label] = (order.get(link.tensor, 0), _step(analysis, link))
+            steps[link.label] = (order.get(link.tensor, 0), _step(lowered, link))
     ordered = tuple(step for _, step in sorted(steps.values(), key=lambda pair: pair[0]))
-    return Derivation(tensor, analysis.shapes.get(tensor), tuple(sources), ordered)
+    return Derivation(tensor, lowered.shapes.get(tensor), tuple(sources), ordered)
 
 
-def _step(analysis: Analysis, link: Link) -> DerivationStep:
+def _step(lowered: Lowered, link: Link) -> DerivationStep:
     assert link.node is not None
-    names = [analysis.tracer.full_name(n, link.prefix) for n in link.node.inputs if n]
-    needs = dict.fromkeys(
-        str(c) for c in analysis.constraints.for_node(link.label) if c.role == "requirement"
-    )
+    names = [lowered.full_name(n, link.prefix) for n in link.node.inputs if n]
+    needs = dict.fromkeys(str(c) for c in lowered.constraints.for_node(link.label) if c.role == "requirement")
     return DerivationStep(
         link.label,
         link.node.op_type,
-        tuple((n, analysis.shapes.get(n)) for n in names),
+        tuple((n, lowered.shapes.get(n)) for n in names),
         link.tensor,
-        analysis.shapes.get(link.tensor),
+        lowered.shapes.get(link.tensor),
         tuple(needs),
     )

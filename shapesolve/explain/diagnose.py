@@ -81,7 +81,7 @@ def _dead_branches(analysis: Analysis) -> Iterator[Finding]:
         origin = analysis.constraints[number].origin
         if origin.node not in told:
             title = f"{origin.op_type} cannot run, so the branch around it must not be taken"
-            notes = (origin.rule, f"it is reached where {guard_text(entry.guard, analysis)}")
+            notes = (origin.rule, f"it is reached where {guard_text(entry.guard, analysis.lowered)}")
             yield Finding("SS204", title, origin.node, origin.op_type, (origin.node,), notes=notes)
 
 

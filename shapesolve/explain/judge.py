@@ -35,11 +35,11 @@ class Claim:
     def __init__(self, said: str | Cond | tuple[Dim, Dim], meant: Analysis) -> None:
         self.said, self.meant = said, meant
         self.cond, self.sides = self._read(meant, {})
-        strange = self.cond.free - known_names(meant)
+        strange = self.cond.free - known_names(meant.lowered)
         if strange:  # else no shape has to be looked at
             strange = strange.difference(*[d.free for shape in meant.shapes.values() for d in shape])
         for name in sorted(strange):
-            raise ValueError(no_dim(name, meant))
+            raise ValueError(no_dim(name, meant.lowered))
         self._ours = self.cond.free - meant.symbols.keys()
         self._places = dict(_places(meant, self._ours)) if self._ours else {}
 
@@ -60,7 +60,7 @@ class Claim:
         if isinstance(said, tuple):
             x, y = (d.subs(there) for d in said)
             return eq(x, y), (x, "==", y)
-        text, table = resolve_references(said, a, there)
+        text, table = resolve_references(said, a.lowered, there)
         return parse_cond(text, table), compared(text, table)
 
 

@@ -12,7 +12,7 @@ from ..model import Node
 from .trace import MAX_LINKS, Link, Tracer
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis
+    from ..lower.lowered import Lowered
 
 #: inputs whose elements, not sizes, an operator works with
 _DATA_INPUTS: dict[str, frozenset[int]] = {
@@ -58,20 +58,20 @@ class Spot:
     def __str__(self) -> str:
         return self.tensor if self.axis is None else f"{self.tensor}[{self.axis}]"
 
-    def size(self, analysis: Analysis) -> Dim | None:
+    def size(self, lowered: Lowered) -> Dim | None:
         """The size or element that stands there, when it is known."""
         if self.axis is None:
             return None
         if self.data:
-            value = analysis.values.get(self.tensor)
+            value = lowered.values.get(self.tensor)
             elems = value.elems if value is not None else None
             found = elems[self.axis] if elems is not None and 0 <= self.axis < len(elems) else None
             return found if isinstance(found, Dim) else None
-        shape = analysis.shapes.get(self.tensor)
+        shape = lowered.shapes.get(self.tensor)
         return shape[self.axis] if shape is not None and -len(shape) <= self.axis < len(shape) else None
 
 
-def spots_of(entry: Entry, analysis: Analysis) -> tuple[Spot, ...]:
+def spots_of(entry: Entry, lowered: Lowered) -> tuple[Spot, ...]:
     """The spots of one stated condition."""
     node = entry.node
     if node is None:
@@ -80,27 +80,25 @@ def spots_of(entry: Entry, analysis: Analysis) -> tuple[Spot, ...]:
     out = []
     for i, axis in entry.places:
         if i < len(node.inputs) and node.inputs[i]:
-            tensor = analysis.tracer.full_name(node.inputs[i], entry.prefix)
-            shape = analysis.shapes.get(tensor)
+            tensor = lowered.full_name(node.inputs[i], entry.prefix)
+            shape = lowered.shapes.get(tensor)
             if axis is not None and axis < 0 and shape is not None and i not in data:
                 axis += len(shape)
             out.append(Spot(tensor, axis, i in data))
     return tuple(dict.fromkeys(out))
 
 
-def input_spots(node: Node, prefix: str, analysis: Analysis) -> tuple[Spot, ...]:
+def input_spots(node: Node, prefix: str, lowered: Lowered) -> tuple[Spot, ...]:
     """All inputs of a node, as a whole."""
     data = _DATA_INPUTS.get(node.op_type, frozenset())
     return tuple(
-        Spot(analysis.tracer.full_name(name, prefix), None, i in data)
-        for i, name in enumerate(node.inputs)
-        if name
+        Spot(lowered.full_name(name, prefix), None, i in data) for i, name in enumerate(node.inputs) if name
     )
 
 
-def holding_text(tensor: str, analysis: Analysis) -> str:
+def holding_text(tensor: str, lowered: Lowered) -> str:
     """What a small tensor holds: ``[0, -1, 64]``, ``0 to 599``; empty when it is not known."""
-    value = analysis.values.get(tensor)
+    value = lowered.values.get(tensor)
     if value is None:
         return ""
     elems = value.elems
@@ -120,8 +118,8 @@ class SpotTracer(Tracer):
         """Links from the spot backwards; to the node that computes it, or (``to_inputs``) on to the inputs."""
         if not spot.data:
             return self.chain(spot.tensor, spot.axis, to_inputs=to_inputs)
-        size = spot.size(self.analysis)
-        value = self.analysis.values.get(spot.tensor)
+        size = spot.size(self.lowered)
+        value = self.lowered.values.get(spot.tensor)
         elems = (
             [size]
             if size is not None
@@ -163,11 +161,13 @@ class SpotTracer(Tracer):
             if made is None:
                 return ()
             node, prefix = made
-            data = [s for s in input_spots(node, prefix, self.analysis) if s.data]
+            data = [s for s in input_spots(node, prefix, self.lowered) if s.data]
             if data:
                 labels = [f"{prefix}{node.label}", *(n for s in data for n in self._feeding(s.tensor))]
                 return tuple(dict.fromkeys(labels))
-            made = self.walk.producers.get(self.full_name(next(filter(None, node.inputs), ""), prefix))
+            made = self.walk.producers.get(
+                self.lowered.full_name(next(filter(None, node.inputs), ""), prefix)
+            )
         return ()
 
     def owners(self, prefix: str) -> tuple[str, ...]:
@@ -189,9 +189,9 @@ class SpotTracer(Tracer):
 
     def behind(self, entry: Entry) -> tuple[str, ...]:
         """Nodes behind all sides of a condition; of a rule that speaks of one tensor only, behind all that its node reads."""
-        spots = spots_of(entry, self.analysis)
+        spots = spots_of(entry, self.lowered)
         if len({s.tensor for s in spots}) < 2 and entry.node is not None:
-            spots = (*spots, *input_spots(entry.node, entry.prefix, self.analysis))
+            spots = (*spots, *input_spots(entry.node, entry.prefix, self.lowered))
         labels = [label for spot in spots for label in reversed(self.labels(spot))]
         return tuple(dict.fromkeys((*self.owners(entry.prefix), *labels)))
 
@@ -205,7 +205,7 @@ class SpotTracer(Tracer):
                 labels[f"{prefix}{node.label}"] = None
                 if node.op_type in ("Shape", "Size"):
                     continue  # from here on sizes are followed, not data
-                names = [self.full_name(n, prefix) for n in node.inputs if n]
+                names = [self.lowered.full_name(n, prefix) for n in node.inputs if n]
                 stack += [n for n in names if n not in seen]
                 seen.update(names)
         return list(labels)

@@ -15,7 +15,7 @@ from ..expr import Dim, Shape
 from ..model import Node
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis
+    from ..lower.lowered import Lowered
 
 MAX_LINKS = 400
 
@@ -38,11 +38,11 @@ class Link:
 
 
 class Tracer:
-    """Follows dims backwards through one analysis."""
+    """Follows dims backwards through one lowered model."""
 
-    def __init__(self, analysis: Analysis) -> None:
-        self.analysis = analysis
-        self.walk = analysis.walk
+    def __init__(self, lowered: Lowered) -> None:
+        self.lowered = lowered
+        self.walk = lowered.walk
 
     def chain(self, tensor: str, axis: int | None, *, to_inputs: bool = False) -> list[Link]:
         """Links from a tensor's axis backwards; to the node that computes the dim, or (``to_inputs``) on to the inputs."""
@@ -75,20 +75,20 @@ class Tracer:
         return [Link("computes", tensor, None, Dim(0), *made)] if made else []
 
     def _shape(self, tensor: str) -> Shape | None:
-        return self.analysis.shapes.get(tensor)
+        return self.lowered.shapes.get(tensor)
 
     def _step(
         self, tensor: str, axis: int | None, dim: Dim
     ) -> tuple[Link, list[tuple[str, int | None, Dim]]]:
         made = self.walk.producers.get(tensor)
         while made is None and tensor in self.walk.aliases:
-            tensor = self.full_name(*self.walk.aliases[tensor])
+            tensor = self.lowered.full_name(*self.walk.aliases[tensor])
             made = self.walk.producers.get(tensor)
         if made is None:
-            kind = "input" if tensor in self.analysis.inputs else "initializer"
+            kind = "input" if tensor in self.lowered.inputs else "initializer"
             return Link(kind, tensor, axis, dim), []
         node, prefix = made
-        names = [self.full_name(name, prefix) for name in node.inputs if name]
+        names = [self.lowered.full_name(name, prefix) for name in node.inputs if name]
         carriers = [c for name in names for c in self._carries(name, axis, dim, tensor)]
         if carriers:
             best = min(carriers, key=lambda c: c[0])
@@ -100,7 +100,7 @@ class Tracer:
     ) -> list[tuple[tuple[int, ...], tuple[str, int | None, Dim]]]:
         """Where tensor `name` carries `dim`, ranked: computed before stored, sizes before elements, near axes first."""
         out: list[tuple[tuple[int, ...], tuple[str, int | None, Dim]]] = []
-        stored = int(name not in self.walk.producers and name not in self.analysis.inputs)
+        stored = int(name not in self.walk.producers and name not in self.lowered.inputs)
         shape, whole = self._shape(name), self._shape(result)
         for i, d in enumerate(shape or ()):
             if d is dim:
@@ -108,7 +108,7 @@ class Tracer:
                 if axis is not None and whole is not None and shape is not None:
                     far = min(abs(i - axis), abs((i - len(shape)) - (axis - len(whole))))
                 out.append(((0, far, stored), (name, i, d)))
-        value = self.analysis.values.get(name)
+        value = self.lowered.values.get(name)
         if value is not None and value.elems is not None and any(e is dim for e in value.elems):
             out.append(((1, 0, stored), (name, None, dim)))
         return out
@@ -117,17 +117,13 @@ class Tracer:
         """Dims of the inputs that a computed dim may be made of: those that share a symbol, else all changed sizes."""
         out: list[tuple[str, int | None, Dim]] = []
         for name in names:
-            if name not in self.walk.producers and name not in self.analysis.inputs:
+            if name not in self.walk.producers and name not in self.lowered.inputs:
                 continue
             for i, d in enumerate(self._shape(name) or ()):
                 if not d.free.isdisjoint(dim.free) or (not dim.free and not d.free):
                     out.append((name, i, d))
-            value = self.analysis.values.get(name)
+            value = self.lowered.values.get(name)
             for e in (value.elems or ()) if value is not None else ():
                 if isinstance(e, Dim) and not e.free.isdisjoint(dim.free):
                     out.append((name, None, e))
         return out
-
-    def full_name(self, name: str, prefix: str) -> str:
-        """The tensor that `name` means inside scope `prefix`."""
-        return self.walk.full_name(name, prefix)

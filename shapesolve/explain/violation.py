@@ -12,7 +12,8 @@ from ..solve.cones import cone
 from .finding import Violation
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis
+    from ..lower.lowered import Lowered
+    from ..solve.engine import Engine
 
 #: a size for a symbol that no condition is about
 _ANY = 2
@@ -21,17 +22,17 @@ _ANY = 2
 class InputChecker:
     """Prepared once per analysis; each check costs microseconds."""
 
-    def __init__(self, analysis: Analysis) -> None:
-        self.analysis = analysis
+    def __init__(self, lowered: Lowered) -> None:
+        self.lowered = lowered
         self.declared: list[tuple[str, tuple[tuple[str | None, int | None, Dim], ...]]] = []
         alike: dict[tuple[Dim, ...], tuple[tuple[str | None, int | None, Dim], ...]] = {}
-        for name, known in analysis.inputs.items():
+        for name, known in lowered.inputs.items():
             if isinstance(known, Tensor) and known.shape is not None:
                 dims = tuple([(d.name, d.value, d) for d in known.shape])
                 self.declared.append((name, alike.setdefault(tuple(known.shape), dims)))
-        said = [c.cond.free for c in analysis.constraints if c.role in ("user", "assumption")]
+        said = [c.cond.free for c in lowered.constraints if c.role in ("user", "assumption")]
         self.tied = frozenset[str]().union(*said)
-        self.checker = Checker(analysis.constraints, analysis.facts)
+        self.checker = Checker(lowered.constraints, lowered.facts)
 
     def bind(self, shapes: Mapping[str, Sequence[int]]) -> tuple[dict[str, int], list[Violation]]:
         """Sizes of the symbols, and where the shapes do not fit the declared ones."""
@@ -71,22 +72,20 @@ class InputChecker:
         _solve([(d, size) for _, _, d, size in later if d.terms], sizes, self.tied)
         return sizes, wrong
 
-    def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
+    def completed(self, sizes: Mapping[str, int], engine: Engine) -> dict[str, int] | None:
         """Accepted sizes of all inputs, with these for the names that they give; None where none were found."""
         full = dict(sizes)
-        missing = [n for n in self.analysis.symbols if n not in full]
-        conds = [c for c in self.checker.conditions if c.free <= self.analysis.symbols.keys()]
+        missing = [n for n in self.lowered.symbols if n not in full]
+        conds = [c for c in self.checker.conditions if c.free <= self.lowered.symbols.keys()]
         near = cone(missing, conds)
         if near:
             fixed = [eq(symbol(n), v) for n, v in full.items()]
-            found = self.analysis.prover.engine.model(
-                [*near, *cone({n for c in near for n in c.free}, fixed)]
-            )
+            found = engine.model([*near, *cone({n for c in near for n in c.free}, fixed)])
             if found is None:
                 return None
             full.update({n: found[n] for n in missing if n in found})
         full.update({n: _ANY for n in missing if n not in full})
-        return None if self.checker.broken(full) else {n: full[n] for n in self.analysis.symbols}
+        return None if self.checker.broken(full) else {n: full[n] for n in self.lowered.symbols}
 
     def check(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
         """Everything that these shapes break."""
@@ -95,9 +94,10 @@ class InputChecker:
         return wrong + [self._violation(b, sizes) for b in broken] if broken else wrong
 
     def _violation(self, broken: Broken, sizes: Mapping[str, int]) -> Violation:
+        from .trace import Tracer
         from .wording import violation_text
 
-        tracer, constraint = self.analysis.tracer, broken.constraints[0]
+        tracer, constraint = Tracer(self.lowered), broken.constraints[0]
         nodes = dict.fromkeys(broken.nodes)
         for c in broken.constraints:
             for site in c.origin.sites:
@@ -105,7 +105,7 @@ class InputChecker:
                     dict.fromkeys(tracer.nodes(tracer.chain(site.tensor, site.axis, to_inputs=True)))
                 )
         return Violation(
-            str(constraint.cond), violation_text(constraint, sizes, self.analysis), tuple(nodes), constraint
+            str(constraint.cond), violation_text(constraint, sizes, self.lowered), tuple(nodes), constraint
         )
 
 

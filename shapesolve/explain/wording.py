@@ -16,7 +16,7 @@ from .operands import Spot, holding_text, spots_of
 from .trace import Link
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis
+    from ..lower.lowered import Lowered
 
 #: what an operator cannot do: operator, words of the rule that was broken ("" for any), what follows the operator's name
 _TITLES: tuple[tuple[frozenset[str], str, str], ...] = tuple(
@@ -86,36 +86,36 @@ def attributes_text(node: Node) -> tuple[str, ...]:
     return (f"with {', '.join(told[:_MAX_ATTRIBUTES])}",) if told else ()
 
 
-def shape_text(tensor: str, analysis: Analysis) -> str:
+def shape_text(tensor: str, lowered: Lowered) -> str:
     """``name [shape]`` for a sentence."""
-    shape = analysis.shapes.get(tensor)
+    shape = lowered.shapes.get(tensor)
     return f"{tensor} {shape}" if shape is not None else f"{tensor} of unknown rank"
 
 
-def operand_row(tensor: str, analysis: Analysis, data: bool = False) -> tuple[str, str, str]:
+def operand_row(tensor: str, lowered: Lowered, data: bool = False) -> tuple[str, str, str]:
     """A side of a conflict: its name, its shape, where it comes from (and what it holds, when that is what counts)."""
-    shape = analysis.shapes.get(tensor)
-    holds = holding_text(tensor, analysis) if data else ""
-    origin = origin_text(tensor, analysis) + (f", holds {holds}" if holds else "")
+    shape = lowered.shapes.get(tensor)
+    holds = holding_text(tensor, lowered) if data else ""
+    origin = origin_text(tensor, lowered) + (f", holds {holds}" if holds else "")
     return tensor, str(shape) if shape is not None else "of unknown rank", origin
 
 
-def origin_text(tensor: str, analysis: Analysis) -> str:
+def origin_text(tensor: str, lowered: Lowered) -> str:
     """Where a tensor comes from: an input, an initializer, or a node."""
-    made = analysis.walk.producers.get(tensor)
+    made = lowered.walk.producers.get(tensor)
     if made is not None:
         return f"from {made[1]}{made[0].label}"
-    if tensor in analysis.inputs:
+    if tensor in lowered.inputs:
         return "an input of the model"
-    alias = analysis.walk.aliases.get(tensor)
+    alias = lowered.walk.aliases.get(tensor)
     return "an initializer" if alias is None else f"given as {alias[0]}"
 
 
-def chain_step(spot: Spot, links: Sequence[Link], analysis: Analysis) -> Step:
+def chain_step(spot: Spot, links: Sequence[Link], lowered: Lowered) -> Step:
     """What a chain says of the size at its end: where it was first made, and through which nodes it came."""
     source = links[-1]
-    size = spot.size(analysis)
-    text = f"{spot} is {source.dim if size is None else size}: {_source_text(source, analysis)}"
+    size = spot.size(lowered)
+    text = f"{spot} is {source.dim if size is None else size}: {_source_text(source, lowered)}"
     through = [link for link in links[:-1] if link.node is not None]
     if len(through) == 1:
         text += f", passed on by {through[0].label}"
@@ -125,50 +125,50 @@ def chain_step(spot: Spot, links: Sequence[Link], analysis: Analysis) -> Step:
     return Step(source.label, op_type, source.tensor, text)
 
 
-def declared_dim(link: Link, analysis: Analysis) -> Dim | None:
+def declared_dim(link: Link, lowered: Lowered) -> Dim | None:
     """What the model declares where a chain ends at one of its inputs."""
-    known = analysis.inputs.get(link.tensor) if link.kind == "input" else None
+    known = lowered.inputs.get(link.tensor) if link.kind == "input" else None
     shape = known.shape if isinstance(known, Tensor) else None
     return (
         shape[link.axis] if shape is not None and link.axis is not None and link.axis < len(shape) else None
     )
 
 
-def _source_text(source: Link, analysis: Analysis) -> str:
-    holds = holding_text(source.tensor, analysis) if source.axis is None else ""
+def _source_text(source: Link, lowered: Lowered) -> str:
+    holds = holding_text(source.tensor, lowered) if source.axis is None else ""
     if source.kind in ("input", "initializer"):
         if holds:
             return f"{source.kind} {source.tensor} holds {holds}"
-        declared = declared_dim(source, analysis)
+        declared = declared_dim(source, lowered)
         if declared is not None and declared is not source.dim:
-            return f"input {source.tensor} is declared {analysis.inputs[source.tensor].shape}, and {declared} is {source.dim}"  # type: ignore[union-attr]
-        return f"{source.kind} {source.tensor} has shape {analysis.shapes.get(source.tensor)}"
+            return f"input {source.tensor} is declared {lowered.inputs[source.tensor].shape}, and {declared} is {source.dim}"  # type: ignore[union-attr]
+        return f"{source.kind} {source.tensor} has shape {lowered.shapes.get(source.tensor)}"
     if source.node is not None and source.node.op_type == "Constant":
         return (
             f"the constant {source.label} holds {holds}" if holds else f"it is in the constant {source.label}"
         )
     if source.axis is None:
         return f"{source.label} computes {holds}" if holds else f"{source.label} computes it"
-    return f"{source.label} makes {shape_text(source.tensor, analysis)}{_made_of(source, analysis)}"
+    return f"{source.label} makes {shape_text(source.tensor, lowered)}{_made_of(source, lowered)}"
 
 
-def _made_of(source: Link, analysis: Analysis) -> str:
+def _made_of(source: Link, lowered: Lowered) -> str:
     """``from x [batch, seq, 768]``: what a node that computes a size was given."""
     assert source.node is not None
-    names = [analysis.tracer.full_name(n, source.prefix) for n in source.node.inputs if n]
-    known = [n for n in dict.fromkeys(names) if n in analysis.shapes and len(analysis.shapes[n]) > 0]
-    told = [_given(n, source.node, i, analysis) for i, n in enumerate(known[:_MAX_MADE_OF])]
+    names = [lowered.full_name(n, source.prefix) for n in source.node.inputs if n]
+    known = [n for n in dict.fromkeys(names) if n in lowered.shapes and len(lowered.shapes[n]) > 0]
+    told = [_given(n, source.node, i, lowered) for i, n in enumerate(known[:_MAX_MADE_OF])]
     return f" from {' and '.join(told)}" if told else ""
 
 
-def _given(tensor: str, node: Node, position: int, analysis: Analysis) -> str:
+def _given(tensor: str, node: Node, position: int, lowered: Lowered) -> str:
     holds = (
-        holding_text(tensor, analysis) if position and node.op_type in ("Reshape", "Expand", "Tile") else ""
+        holding_text(tensor, lowered) if position and node.op_type in ("Reshape", "Expand", "Tile") else ""
     )
-    return f"{tensor} = {holds}" if holds else shape_text(tensor, analysis)
+    return f"{tensor} = {holds}" if holds else shape_text(tensor, lowered)
 
 
-def need_text(constraint: Constraint, entry: Entry, analysis: Analysis) -> str:
+def need_text(constraint: Constraint, entry: Entry, lowered: Lowered) -> str:
     """What one constraint says, as a sentence without its end."""
     origin = constraint.origin
     if constraint.role == "user":
@@ -177,18 +177,18 @@ def need_text(constraint: Constraint, entry: Entry, analysis: Analysis) -> str:
         return f"{constraint.cond} is assumed: {origin.rule}"
     if not origin.node:
         return f"{constraint.cond}: {origin.rule}"
-    where = "" if entry.guard.is_true else f" where {guard_text(entry.guard, analysis)}"
+    where = "" if entry.guard.is_true else f" where {guard_text(entry.guard, lowered)}"
     if constraint.cond.is_false:
-        facts = [t for s in spots_of(entry, analysis) if (t := _fact(s, entry, analysis))]
+        facts = [t for s in spots_of(entry, lowered) if (t := _fact(s, entry, lowered))]
         told = f"{origin.rule} must hold" if _is_formula(origin.rule) else origin.rule
         return f"{origin.node}{where}: {told}" + (f", but {_joined(facts)}" if facts else "")
     needs = "needs" if constraint.role == "requirement" else "gives"
     return f"{origin.node} {needs} {constraint.cond}{where}: {origin.rule}"
 
 
-def guard_text(guard: Cond, analysis: Analysis) -> str:
+def guard_text(guard: Cond, lowered: Lowered) -> str:
     """A path condition, with what its generated names stand for."""
-    reasons = analysis.walk.reasons
+    reasons = lowered.walk.reasons
     named = [f"{n}: {reasons[n]}" for n in sorted(guard.free) if n in reasons]
     return f"{guard} ({', '.join(named)})" if named else str(guard)
 
@@ -197,16 +197,16 @@ def _is_formula(rule: str) -> bool:
     return any(sign in rule for sign in ("==", ">=", "<=", " % "))
 
 
-def _fact(spot: Spot, entry: Entry, analysis: Analysis) -> str:
-    size = spot.size(analysis)
+def _fact(spot: Spot, entry: Entry, lowered: Lowered) -> str:
+    size = spot.size(lowered)
     if size is not None:
         return f"{spot} is {size}"
-    holds = holding_text(spot.tensor, analysis) if spot.data else ""
+    holds = holding_text(spot.tensor, lowered) if spot.data else ""
     if holds:
         return f"{spot.tensor} holds {holds}"
     if spot.axis is not None:
         return ""
-    shape = analysis.shapes.get(spot.tensor)
+    shape = lowered.shapes.get(spot.tensor)
     if shape is None:
         return ""
     if entry.node is not None and entry.node.op_type == "Reshape" and all(not d.terms for d in shape):
@@ -218,14 +218,14 @@ def _joined(facts: Sequence[str]) -> str:
     return f"{', '.join(facts[:-1])} and {facts[-1]}" if len(facts) > 1 else facts[0]
 
 
-def violation_text(constraint: Constraint, sizes: Mapping[str, int], analysis: Analysis) -> str:
+def violation_text(constraint: Constraint, sizes: Mapping[str, int], lowered: Lowered) -> str:
     """A requirement that concrete sizes break: what it needs, what it gets, who needs it."""
     cond, origin = constraint.cond, constraint.origin
     used = ", ".join(f"{n} = {sizes[n]}" for n in sorted(cond.free) if n in sizes)
     what = str(cond) if not cond.is_false else "this branch cannot run"
     text = f"{what} does not hold for {used}" if used else f"{what} does not hold"
     if origin.node:
-        seen = [_at_sizes(s, sizes, analysis) for s in _tensors(origin.sites)]
+        seen = [_at_sizes(s, sizes, lowered) for s in _tensors(origin.sites)]
         text += f"; {origin.node} ({origin.rule})"
         if seen:
             text += f" would get {' and '.join(seen)}"
@@ -238,8 +238,8 @@ def _tensors(sites: Iterable[Site]) -> list[str]:
     return list(dict.fromkeys(s.tensor for s in sites))
 
 
-def _at_sizes(tensor: str, sizes: Mapping[str, int], analysis: Analysis) -> str:
-    shape = analysis.shapes.get(tensor)
+def _at_sizes(tensor: str, sizes: Mapping[str, int], lowered: Lowered) -> str:
+    shape = lowered.shapes.get(tensor)
     if shape is None:
         return tensor
     dims: list[tuple[int | None, Dim]] = [(d.evaluate(sizes), d) for d in shape]

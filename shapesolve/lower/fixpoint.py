@@ -12,15 +12,14 @@ from ..propagate.facts import Facts
 from . import Known
 from .backwards import ranks_of_inputs
 from .declared import declared_known, unnamed_dim
+from .lowered import Lowered, names_of
 from .request import Request
-from .types import Optional, Sequence, Tensor
+from .types import Tensor
 from .walk import MAX_ROUNDS, Walk
 
 
-def lower_model(
-    read: Model, request: Request, progress: Callable[[int, int], None] | None = None
-) -> tuple[Walk, dict[str, Known]]:
-    """Lower a model, and again while that shows more of the ranks and names of its inputs: the walk, and the inputs.
+def lower_model(read: Model, request: Request, progress: Callable[[int, int], None] | None = None) -> Lowered:
+    """Lower a model, and again while that shows more of the ranks and names of its inputs.
 
     Raises:
         DimSyntaxError: what is `stated` cannot be parsed.
@@ -29,13 +28,13 @@ def lower_model(
     hints: dict[str, Shape] = {}
     names: dict[str, str] = {}
     for _ in range(MAX_ROUNDS):
-        walk, given = _walk(read, request, hints, names, progress)
+        walk, facts, given = _walk(read, request, hints, names, progress)
         learned = {**walk.hints, **ranks_of_inputs(walk, given)}
         if learned.keys() <= hints.keys() and walk.author == names:
             break
         hints, names = learned, dict(walk.author)
     _refuse_strangers(request, _symbols(given, names))
-    return walk, given
+    return Lowered(read, walk, given, facts)
 
 
 def _walk(
@@ -44,7 +43,7 @@ def _walk(
     hints: Mapping[str, Shape],
     names: Mapping[str, str],
     progress: Callable[[int, int], None] | None,
-) -> tuple[Walk, dict[str, Known]]:
+) -> tuple[Walk, Facts, dict[str, Known]]:
     facts = Facts()
     equal = request.broadcast == "equal" and request.granted
     walk = Walk(model, request.rules, facts, equal=equal, progress=progress)
@@ -59,7 +58,7 @@ def _walk(
     for cond in _conditions(request, symbols):
         walk.given(cond)
     walk.run(given, symbols)
-    return walk, given
+    return walk, facts, given
 
 
 def _conditions(request: Request, symbols: Mapping[str, Dim]) -> Iterator[Cond]:
@@ -109,15 +108,6 @@ def _inputs(walk: Walk, model: Model, untaken: frozenset[str]) -> dict[str, Know
             walk.undeclared.update(hint.free_symbols())
         given[name] = known
     return given
-
-
-def names_of(known: Known | None) -> list[str]:
-    """Symbols of what is known of an input, in order of appearance."""
-    if isinstance(known, Tensor):
-        return [n for d in known.shape or () for n in sorted(d.free)]
-    if isinstance(known, (Sequence, Optional)):
-        return names_of(known.elem)
-    return []
 
 
 def _declared_names(graph: Graph) -> Iterator[str]:

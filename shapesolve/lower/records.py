@@ -53,7 +53,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Lowered:
+class LoweredNode:
     """What lowering a node gave, for the next node that says the same of the same inputs."""
 
     version: int  # of the facts up to which it is known to hold

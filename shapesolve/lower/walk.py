@@ -16,7 +16,7 @@ from ..model import Graph, Model, Node
 from .declared import declared_known
 from .interface import misfit, misranked, mistyped
 from .op import InvalidNode, MalformedNode, Op
-from .records import Entry, FactStore, Lowered, Note, Open, Scope
+from .records import Entry, FactStore, LoweredNode, Note, Open, Scope
 from .registry import Registry, Rule
 from .schema import fill_types
 from .statements import Statements
@@ -56,7 +56,7 @@ class Walk(Statements):
         self.undeclared: set[str] = set()  # symbols of inputs that are declared without a rank
         self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
         self.varying: set[str] = set()  # tensors whose rank is not the same in every run
-        self._memo: dict[Any, Lowered] = {}
+        self._memo: dict[Any, LoweredNode] = {}
         self._fitting: set[Any] = set()  # nodes that fit their operator, by key
         self._rules: dict[tuple[int, str, str], Rule | None] = {}
         self._others: dict[
@@ -161,9 +161,9 @@ class Walk(Statements):
         self, key: Any, inputs: tuple[Known | None, ...], outputs: tuple[Known | None, ...], op: Op
     ) -> None:
         known = tuple([self.interner.tensor(0, None) if k is None else k for k in outputs])
-        self._memo[key] = Lowered(self.facts.version, inputs, known, op.requirements, op.ambiguous)
+        self._memo[key] = LoweredNode(self.facts.version, inputs, known, op.requirements, op.ambiguous)
 
-    def _still_holds(self, hit: Lowered) -> bool:
+    def _still_holds(self, hit: LoweredNode) -> bool:
         """Has nothing been learned since about the symbols that it depends on?"""
         changed = self.facts.changed
         for known in hit.inputs:

@@ -130,7 +130,7 @@ class _Writer:
         )
 
     def _type(self, prefix: str, name: str) -> str:
-        full = self.analysis.tracer.full_name(name, prefix)
+        full = self.analysis.lowered.full_name(name, prefix)
         return f"{dtype_name(self.analysis.dtypes.get(full, 0))} {shape_text(self.analysis.shapes.get(full))}"
 
     def _output(self, port: str, full: str) -> gb.MetadataItem:

@@ -143,12 +143,12 @@ class _Tables:
 
     def _source(self, name: str, prefix: str) -> str:
         """The tensor that `name` stands for in a scope: outside of a body where it is handed in."""
-        full = self.analysis.tracer.full_name(name, prefix)
+        full = self.analysis.lowered.full_name(name, prefix)
         for _ in range(64):
             alias = self.walk.aliases.get(full)
             if full in self.walk.producers or alias is None:
                 break
-            full = self.analysis.tracer.full_name(*alias)
+            full = self.analysis.lowered.full_name(*alias)
         return full
 
     def _ends(self, title: str, names: list[str], kind: int) -> list[list[Any]]:

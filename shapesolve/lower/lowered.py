@@ -1,0 +1,67 @@
+"""`Lowered`: what lowering a model found out, from which everything else is worked out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property, partial
+
+from ..expr import Dim, Shape, symbol
+from ..model import Model
+from ..propagate.constraint import Constraint, Origin, Site
+from ..propagate.facts import Facts
+from ..propagate.log import ConstraintSet
+from .types import Known, Optional, Sequence, Tensor
+from .values import Value
+from .walk import Walk
+
+
+class Lowered:
+    """Tensors, inputs and constraints of a lowered model. It knows of no `Analysis`: whatever an analysis keeps may hold it.
+
+    Attributes:
+        shapes, dtypes, values: by tensor name, see `Analysis`.
+        inputs: what is known of each input of the main graph.
+        facts: what the conditions amount to.
+    """
+
+    def __init__(self, model: Model, walk: Walk, inputs: Mapping[str, Known], facts: Facts) -> None:
+        self.model, self.walk, self.inputs, self.facts = model, walk, dict(inputs), facts
+        self.shapes: dict[str, Shape] = {}
+        self.dtypes: dict[str, int] = {}
+        self.values: dict[str, Value] = {}
+        walk.tell(self.shapes, self.dtypes, self.values)
+
+    @cached_property
+    def constraints(self) -> ConstraintSet:
+        """Every constraint, in graph order: definitions, requirements, declarations, assumptions, the user's own."""
+        return ConstraintSet(self.walk.log, partial(_constraint, self.walk))
+
+    @property
+    def symbols(self) -> dict[str, Dim]:
+        """The dim names of the model's inputs, in order of appearance."""
+        return {n: symbol(n) for known in self.inputs.values() for n in names_of(known)}
+
+    def full_name(self, name: str, prefix: str) -> str:
+        """The tensor that `name` means inside the scope of `prefix`."""
+        return self.walk.full_name(name, prefix)
+
+
+def _constraint(walk: Walk, number: int) -> Constraint:
+    entry = walk.log[number]
+    if entry.node is None:
+        return Constraint(entry.cond, entry.role, Origin("", "", entry.why), entry.guard)
+    names = entry.node.inputs
+    sites = tuple(
+        Site(walk.full_name(names[i], entry.prefix), axis) for i, axis in entry.places if i < len(names)
+    )
+    origin = Origin(f"{entry.prefix}{entry.node.label}", entry.node.op_type, entry.why, sites)
+    return Constraint(entry.cond, entry.role, origin, entry.guard)
+
+
+def names_of(known: Known | None) -> list[str]:
+    """Symbols of what is known of an input, in order of appearance."""
+    if isinstance(known, Tensor):
+        return [n for d in known.shape or () for n in sorted(d.free)]
+    if isinstance(known, (Sequence, Optional)):
+        return names_of(known.elem)
+    return []
