@@ -24,18 +24,19 @@ from ..model import (
 )
 from .declared import declared_known
 from .op import InvalidNode, MalformedNode, Op
+from .records import Body, Scope
+from .registry import Steps
 from .schema import find_schema
 from .types import Known, Sequence, Tensor
 
 if TYPE_CHECKING:
-    from .records import Scope
     from .walk import Walk
 
 #: nodes of function bodies lowered in one walk: functions that call the one before twice would double them each
 _MAX_EXPANDED = 100_000
 
 
-def lower_unregistered(op: Op, scope: Scope) -> list[Known | None]:
+def lower_unregistered(op: Op, scope: Scope) -> Steps:
     """Lower a node that has no rule."""
     node = op.node
     function = _model_function(op.walk, node)
@@ -45,12 +46,12 @@ def lower_unregistered(op: Op, scope: Scope) -> list[Known | None]:
                 f"function {function.name} has {len(function.inputs)} inputs and {len(function.outputs)} outputs, "
                 f"it is called with {op.n_in} and {op.n_out}"
             )
-        return lower_function(op, scope, function)
+        return (yield from lower_function(op, scope, function))
     schema = find_schema(node.domain, node.op_type, op.version)
     if schema is not None:
         body = schema_body(op, schema)
         if body is not None:
-            return lower_function(op, scope, body)
+            return (yield from lower_function(op, scope, body))
         inferred = infer_by_schema(op, schema)
         if inferred is not None:
             return inferred
@@ -73,7 +74,7 @@ def _model_function(walk: Walk, node: Node) -> Function | None:
     return functions.get((node.domain, node.op_type, node.overload))
 
 
-def lower_function(op: Op, scope: Scope, function: Function) -> list[Known | None]:
+def lower_function(op: Op, scope: Scope, function: Function) -> Steps:
     """Lower the body of a function in a scope of its own, named after the calling node."""
     walk, node = op.walk, op.node
     op.pure = False
@@ -89,7 +90,7 @@ def lower_function(op: Op, scope: Scope, function: Function) -> list[Known | Non
         if known is not None:
             inner.env[name] = known
             walk.aliases[inner.prefix + name] = (node.inputs[i], scope.prefix)
-    walk.lower_nodes(function.nodes, inner)
+    yield Body(function.nodes, inner)
     return [walk.read(name, inner) for name in function.outputs]
 
 

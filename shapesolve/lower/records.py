@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..expr import TRUE, Cond, Dim
 from ..model import Node
 from ..propagate.constraint import Role
 from .op import Place, Requirement
 from .types import Known
+
+if TYPE_CHECKING:
+    from .op import Op
+    from .registry import Steps
 
 
 class FactStore(Protocol):
@@ -107,3 +111,25 @@ class Scope:
     refined: set[str] = field(default_factory=set)  # names in `env` that belong to a scope around it
     depth: int = 0
     repeats: bool = False  # lowered once for all trips of a loop
+
+
+@dataclass(slots=True, eq=False)
+class Body:
+    """Nodes to be lowered in a scope: those of a graph or function, for the node that runs it."""
+
+    nodes: Seq[Node]
+    scope: Scope
+    at: int = 0  # nodes lowered so far
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A rule at work on a node, and how things stood before; with `steps` it runs bodies, one after the other."""
+
+    op: Op
+    scope: Scope
+    key: Any  # what the result is remembered by, or None
+    version: int  # of the facts
+    clashes: int
+    fits: bool
+    steps: Steps | None = None

@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 if TYPE_CHECKING:
     from .op import Op
+    from .records import Body
     from .types import Known
 
 Outputs = Union["Known", None, Seq[Union["Known", None]]]
 #: a rule's body: reads the node through `Op`, states requirements, returns its outputs in order
 Lower = Callable[["Op"], Outputs]
+#: that of an operator that runs graphs: it yields each body that is to be lowered, and goes on when that is done
+Steps = Generator["Body", None, Outputs]
+LowerBodies = Callable[["Op"], Steps]
 Form = Literal["signature", "function", "body", "schema"]
 #: versions as in the seeds: None every version, int this one and later, range exactly these
 Versions = int | range | None
@@ -24,16 +28,20 @@ TypeSpec = int | str
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How one operator is lowered from opset version `since` up to the next rule's (or below `until`)."""
+    """How one operator is lowered from opset version `since` up to the next rule's (or below `until`).
+
+    `lower` is a `Lower`; with `bodies` a `LowerBodies`.
+    """
 
     domain: str
     op_type: str
     since: int
-    lower: Lower
+    lower: Callable[[Op], Any]
     form: Form = "function"
     until: int | None = None
     types: tuple[TypeSpec, ...] | None = None
     values: bool = False
+    bodies: bool = False
 
     def covers(self, version: int) -> bool:
         """Does the rule speak of this opset version?"""
@@ -140,6 +148,19 @@ def lower(
     def decorate(function: Lower) -> Lower:
         for op_type in op_types:
             DEFAULT.add(Rule(domain, op_type, since, function, "function", until, types, values))
+        return function
+
+    return decorate
+
+
+def lower_bodies(
+    *op_types: str, since: int = 0, until: int | None = None
+) -> Callable[[LowerBodies], LowerBodies]:
+    """Register a function for standard operators that run graphs."""
+
+    def decorate(function: LowerBodies) -> LowerBodies:
+        for op_type in op_types:
+            DEFAULT.add(Rule("", op_type, since, function, "function", until, values=True, bodies=True))
         return function
 
     return decorate

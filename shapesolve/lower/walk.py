@@ -7,7 +7,6 @@ same outputs, which makes the repeated layers of a model cost a lookup each.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -16,7 +15,7 @@ from ..model import Graph, Model, Node
 from .declared import declared_known
 from .interface import misfit, misranked, mistyped
 from .op import InvalidNode, MalformedNode, Op
-from .records import Entry, FactStore, LoweredNode, Note, Open, Scope
+from .records import Body, Call, Entry, FactStore, LoweredNode, Note, Open, Scope
 from .registry import Registry, Rule
 from .schema import fill_types
 from .statements import Statements
@@ -25,9 +24,8 @@ from .values import INT_TYPES, Value
 
 #: walks over the graph: a node whose rank became known by a later one is lowered again
 MAX_ROUNDS = 3
-#: subgraphs and function bodies inside each other, and the interpreter frames that one takes
+#: subgraphs and function bodies inside each other
 MAX_DEPTH = 256
-_FRAMES = 12
 
 
 class Walk(Statements):
@@ -72,15 +70,10 @@ class Walk(Statements):
         scope.env = self.tensors
         scope.env.update(inputs)
         self.named_inputs = frozenset(inputs)
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(limit, 1000 + MAX_DEPTH * _FRAMES))
-        try:
-            self.lower_graph(self.model.graph, scope)
-        finally:
-            sys.setrecursionlimit(limit)
+        self._lower_body(self.body(self.model.graph, scope))
 
-    def lower_graph(self, graph: Graph, scope: Scope) -> None:
-        """Lower all nodes of `graph` in `scope` (its inputs are bound already)."""
+    def body(self, graph: Graph, scope: Scope) -> Body:
+        """The nodes of `graph`, to be lowered in `scope` (its inputs are bound already)."""
         declared_inputs = dict(graph.inputs) if graph.overridable else {}
         for name, stored in graph.initializers.items():
             if name not in scope.env:
@@ -99,26 +92,75 @@ class Walk(Statements):
                 known = self.interner.tensor(known.dtype, None)
             if known is not None:
                 scope.declared[name] = known
-        self.lower_nodes(graph.nodes, scope)
+        return Body(graph.nodes, scope)
 
-    def lower_nodes(self, nodes: tuple[Node, ...], scope: Scope) -> None:
-        """Lower nodes in order."""
-        outer, self.scope = self.scope, scope
+    def _lower_body(self, body: Body) -> None:
+        """Lower a body, and those that its nodes run, however deep inside each other: Python's stack is the host's."""
+        around: list[tuple[Body, Call]] = []
+        outer, error = self.scope, None
+        while True:
+            self.scope = body.scope
+            call = None
+            if error is None:
+                try:
+                    call = self._next_call(body)
+                except BaseException as e:
+                    error = e
+            if call is None:  # all nodes are lowered, or one failed
+                if not around:
+                    break
+                body, call = around.pop()
+                self.scope = body.scope
+            try:
+                inner = self._resume(call, error)
+                error = None
+            except BaseException as e:
+                inner, error = None, e
+            if inner is not None:
+                around.append((body, call))
+                body = inner
+        self.scope = outer
+        if error is not None:
+            try:
+                raise error
+            finally:
+                error = None  # it holds this frame
+
+    def _next_call(self, body: Body) -> Call | None:
+        """Lower nodes in order, up to one that runs bodies; None when all are lowered."""
+        nodes, scope = body.nodes, body.scope
         total = len(nodes) if scope.parent is None else 0
-        try:
-            for i, node in enumerate(nodes):
-                self.lower(node, scope)
-                if total and self.progress is not None and not i % 64:
-                    self.progress(i, total)
-        finally:
-            self.scope = outer
+        for i in range(body.at, len(nodes)):
+            call = self._lower(nodes[i], scope)
+            if total and self.progress is not None and not i % 64:
+                self.progress(i, total)
+            if call is not None:
+                body.at = i + 1
+                return call
+        body.at = len(nodes)
         if scope.prefix:
             for name, known in scope.env.items():
                 if name not in scope.refined:
                     self.tensors.setdefault(scope.prefix + name, known)
+        return None
 
-    def lower(self, node: Node, scope: Scope) -> None:
-        """Lower one node: outputs into the scope, statements into the log."""
+    def _resume(self, call: Call, error: BaseException | None) -> Body | None:
+        """The next body that a node runs, after the one before was lowered or failed; None when the node is done."""
+        outputs: Any = ()
+        steps: Any = call.steps
+        try:
+            body: Body = steps.send(None) if error is None else steps.throw(error)
+            return body
+        except StopIteration as done:
+            outputs = done.value
+        except Exception as e:
+            if not self._stopped(call, e):
+                raise
+        self._finish(call, outputs)
+        return None
+
+    def _lower(self, node: Node, scope: Scope) -> Call | None:
+        """Lower one node: outputs into the scope, statements into the log. The call of its rule, if that runs bodies."""
         env, version = scope.env, self.facts.version
         given: list[Known | None] = []
         for name in node.inputs:
@@ -133,16 +175,11 @@ class Walk(Statements):
         inputs = tuple(given)
         key = node.key
         if key is None or scope.attrs is not None:
-            self._bind(node, self._apply(node, inputs, scope)[0], scope)
-            return
+            return self._apply(node, inputs, scope, None)
         key = (key, id(scope.opsets), scope.guard, inputs)
         hit = self._memo.get(key)
         if hit is None or (hit.version != version and not self._still_holds(hit)):
-            outputs, op, clean = self._apply(node, inputs, scope)
-            if clean and op.pure and version == self.facts.version:
-                self._remember(key, inputs, outputs, op)
-            self._bind(node, outputs, scope)
-            return
+            return self._apply(node, inputs, scope, key)
         known, prefix = hit.outputs, scope.prefix
         for cond, why, places in hit.requirements:
             self.log.append(Entry(cond, "requirement", node, prefix, why, places, scope.guard))
@@ -150,18 +187,17 @@ class Walk(Statements):
             self.opens.append(Open(a, b, node, prefix, places))
         if self.hints or not scope.declared.keys().isdisjoint(node.outputs):
             self._bind(node, known, scope)
-            return
+            return None
         made, producers = (node, prefix), self.producers
         for i, name in enumerate(node.outputs):
             if name:
                 env[name] = known[i]
                 producers[prefix + name] = made
+        return None
 
-    def _remember(
-        self, key: Any, inputs: tuple[Known | None, ...], outputs: tuple[Known | None, ...], op: Op
-    ) -> None:
-        known = tuple([self.interner.tensor(0, None) if k is None else k for k in outputs])
-        self._memo[key] = LoweredNode(self.facts.version, inputs, known, op.requirements, op.ambiguous)
+    def _remember(self, call: Call, outputs: tuple[Known | None, ...]) -> None:
+        known, op = tuple([self.interner.tensor(0, None) if k is None else k for k in outputs]), call.op
+        self._memo[call.key] = LoweredNode(call.version, call.key[-1], known, op.requirements, op.ambiguous)
 
     def _still_holds(self, hit: LoweredNode) -> bool:
         """Has nothing been learned since about the symbols that it depends on?"""
@@ -174,42 +210,62 @@ class Walk(Statements):
         hit.version = self.facts.version
         return True
 
-    def _apply(
-        self, node: Node, inputs: tuple[Known | None, ...], scope: Scope
-    ) -> tuple[tuple[Known | None, ...], Op, bool]:
+    def _apply(self, node: Node, inputs: tuple[Known | None, ...], scope: Scope, key: Any) -> Call | None:
+        """Have the rule of a node lower it; the call, where it runs bodies and waits for the first."""
         version = scope.opsets.get(node.domain, 1)
         rule = self.rule(node, scope)
         op = Op(self, node, inputs, version, scope.attrs, rule)
         clashes = len(self.clashes)
         fits = (rule is None and self._is_local(node)) or self._fits(op, scope)
+        call = Call(op, scope, key, self.facts.version, clashes, fits)
         outputs: Any = ()
         try:
+            wrong = None if rule is None or node.domain else misranked(node, inputs, version)
+            if wrong is not None:
+                raise InvalidNode(wrong)
             if rule is None:
                 from .fallback import lower_unregistered
 
-                outputs = lower_unregistered(op, scope)
-            else:
-                wrong = None if node.domain else misranked(node, inputs, version)
-                if wrong is not None:
-                    raise InvalidNode(wrong)
-                outputs = rule.lower(op)
-        except InvalidNode as error:
-            if fits:
-                self.clash(str(error), node, scope, loads=not isinstance(error, MalformedNode))
-        except (AssertionError, LookupError, TypeError, ValueError):
-            if fits:  # a rule may rely on what its operator always has
+                call.steps = lower_unregistered(op, scope)
+                return call
+            outputs = rule.lower(op)
+            if rule.bodies:
+                call.steps = outputs
+                return call
+        except Exception as error:
+            if not self._stopped(call, error):
                 raise
-        except (DimTooLarge, ZeroDivisionError) as e:
-            self.notes.append(Note("open", f"an expression could not be followed: {e}", node, scope.prefix))
-            op.pure = False
+        self._finish(call, outputs)
+        return None
+
+    def _stopped(self, call: Call, error: Exception) -> bool:
+        """Say why a rule gave no outputs; False for an error that no rule should make."""
+        node, scope = call.op.node, call.scope
+        if isinstance(error, InvalidNode):
+            if call.fits:
+                self.clash(str(error), node, scope, loads=not isinstance(error, MalformedNode))
+            return True
+        if isinstance(error, (AssertionError, LookupError, TypeError, ValueError)):
+            return not call.fits  # a rule may rely on what its operator always has
+        if isinstance(error, (DimTooLarge, ZeroDivisionError)):
+            told = f"an expression could not be followed: {error}"
+            self.notes.append(Note("open", told, node, scope.prefix))
+            call.op.pure = False
+            return True
+        return False
+
+    def _finish(self, call: Call, outputs: Any) -> None:
+        """Take down what a rule stated and gave."""
+        op, scope = call.op, call.scope
+        node = op.node
         done = self._as_tuple(outputs, node)
         for cond, why, places in op.requirements:
             self.require(cond, why, places, node, scope)
         for a, b, places in op.ambiguous:
             self.opens.append(Open(a, b, node, scope.prefix, places))
         done = fill_types(op, done)
-        clean = len(self.clashes) == clashes
-        if not clean and fits:
+        clean = len(self.clashes) == call.clashes
+        if not clean and call.fits:
             done = tuple(self._opened(k) for k in done)
         for known in done:
             if isinstance(known, Tensor) and known.shape is not None:
@@ -218,7 +274,9 @@ class Walk(Statements):
                         lo = (d.bounds_memo or d.bounds())[0]
                         if lo is None or lo < 0:
                             self._say_size(d, node)
-        return done, op, clean
+        if clean and op.pure and call.key is not None and call.version == self.facts.version:
+            self._remember(call, done)
+        self._bind(node, done, scope)
 
     def _say_size(self, d: Dim, node: Node) -> None:
         """A size is not negative, also where its expression does not show that."""

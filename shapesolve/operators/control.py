@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
@@ -26,8 +27,8 @@ from ..expr import (
 from ..expr.minmax import pos
 from ..lower.join import Choice, change_sizes, symbols_of
 from ..lower.op import InvalidNode, Op, Place
-from ..lower.records import Scope
-from ..lower.registry import lower
+from ..lower.records import Body, Scope
+from ..lower.registry import Steps, lower_bodies
 from ..lower.speculate import rehearsal
 from ..lower.types import Known, Tensor
 from ..lower.values import Elem, Value
@@ -45,8 +46,8 @@ _DEEP = 5
 
 def lower_inside(
     op: Op, name: str, given: list[Known | None], guard: Cond
-) -> tuple[list[Known | None], Scope]:
-    """Lower the graph in attribute `name` with these inputs; what its outputs are, and its scope."""
+) -> Generator[Body, None, list[Known | None]]:
+    """Lower the graph in attribute `name` with these inputs; what its outputs are."""
     walk, graph = op.walk, op.graph_attr(name)
     scope = walk.under(walk.scope, f"{walk.scope.prefix}{op.node.label}/{name}/", guard)
     scope.repeats = scope.repeats or op.node.op_type != "If"
@@ -55,8 +56,8 @@ def lower_inside(
             dtype = declared.dtype if isinstance(declared, TensorType) else 0
             known = walk.interner.tensor(dtype, known.shape if known is not None else None)
         scope.env[inner] = known
-    walk.lower_graph(graph, scope)
-    return [walk.read(out, scope) for out, _ in graph.outputs], scope
+    yield walk.body(graph, scope)
+    return [walk.read(out, scope) for out, _ in graph.outputs]
 
 
 def truth_of(op: Op, i: int) -> Cond | None:
@@ -78,8 +79,8 @@ def visible_symbols(op: Op) -> frozenset[str]:
 
 
 # https://onnx.ai/onnx/operators/onnx__If.html
-@lower("If", values=True)
-def either_branch(op: Op) -> list[Known | None]:
+@lower_bodies("If")
+def either_branch(op: Op) -> Steps:
     for name in ("then_branch", "else_branch"):
         if len(op.graph_attr(name).outputs) < op.n_out:
             raise InvalidNode(f"{name} has {len(op.graph_attr(name).outputs)} outputs, the node {op.n_out}")
@@ -90,9 +91,9 @@ def either_branch(op: Op) -> list[Known | None]:
     if cond is None:
         cond = op.walk.unknown_truth(op.node.inputs[0], op.tensor(0))
     if cond.is_true or cond.is_false:
-        return lower_inside(op, "then_branch" if cond.is_true else "else_branch", [], TRUE)[0]
-    then = lower_inside(op, "then_branch", [], cond)[0]
-    other = lower_inside(op, "else_branch", [], ~cond)[0]
+        return (yield from lower_inside(op, "then_branch" if cond.is_true else "else_branch", [], TRUE))
+    then = yield from lower_inside(op, "then_branch", [], cond)
+    other = yield from lower_inside(op, "else_branch", [], ~cond)
     choice = Choice(op, op.walk.facts.cond(cond))  # a branch that cannot run has settled it
     return [choice.known(a, b) for a, b in zip(then, other, strict=False)]
 
@@ -110,8 +111,8 @@ class Trips:
 
 
 # https://onnx.ai/onnx/operators/onnx__Loop.html
-@lower("Loop", values=True)
-def loop(op: Op) -> list[Known | None]:
+@lower_bodies("Loop")
+def loop(op: Op) -> Steps:
     body = op.graph_attr("body")
     first = [op.known(i) for i in range(2, len(op.node.inputs))]
     n = len(first)
@@ -129,17 +130,17 @@ def loop(op: Op) -> list[Known | None]:
         limit = None
     starts = truth_of(op, 1) if op.has(1) else TRUE
     if limit is not None and limit.value is not None and limit.const <= 1:
-        return _at_most_once(op, first, limit.const > 0, starts)
+        return (yield from _at_most_once(op, first, limit.const > 0, starts))
     trip = op.fresh(f"trip of {op.node.label}", 0, None if limit is None else pos(limit - 1))
     carried = Carried(op, first, trip, visible_symbols(op))
-    goes_on = _rehearse(op, carried, trip)
+    goes_on = yield from _rehearse(op, carried, trip)
     trips = _count_trips(op, limit, starts, goes_on, trip, carried.visible)
     begin = len(op.walk.log)
     if trips.ran.is_false:
         with rehearsal(op.walk):
-            outs, _ = lower_inside(op, "body", _given(op, trip, carried.guess), TRUE)
+            outs = yield from lower_inside(op, "body", _given(op, trip, carried.guess), TRUE)
     else:
-        outs, _ = lower_inside(op, "body", _given(op, trip, carried.guess), trips.ran)
+        outs = yield from lower_inside(op, "body", _given(op, trip, carried.guess), trips.ran)
         _on_first_and_last(op, begin, trip, trips)
     return [*carried.after(trips.count, trips.ran), *_scan_outputs(op, n, outs, trip, trips)]
 
@@ -155,7 +156,7 @@ def _given(op: Op, trip: Dim, carried: Seq[Known | None]) -> list[Known | None]:
     return [*given, *carried]
 
 
-def _rehearse(op: Op, carried: Carried, trip: Dim) -> Cond | None:
+def _rehearse(op: Op, carried: Carried, trip: Dim) -> Generator[Body, None, Cond | None]:
     """Find carried values that the body keeps up; the condition that it gives then."""
     walk = op.walk
     if walk.rehearsing >= (_MAX_REHEARSING if walk.scope.depth < _DEEP else 1):
@@ -163,7 +164,7 @@ def _rehearse(op: Op, carried: Carried, trip: Dim) -> Cond | None:
         return None
     while True:
         with rehearsal(walk):
-            outs, _ = lower_inside(op, "body", _given(op, trip, carried.guess), TRUE)
+            outs = yield from lower_inside(op, "body", _given(op, trip, carried.guess), TRUE)
         if carried.hold_against(outs[1 : len(carried.first) + 1]):
             return _condition_of(outs[0])
 
@@ -209,7 +210,7 @@ def _goes_on_for(goes_on: Cond, trip: Dim, visible: frozenset[str]) -> Dim | Non
     return pos(floor_div(rest, constant(step)) + 1) + 1
 
 
-def _at_most_once(op: Op, first: Seq[Known | None], allowed: bool, starts: Cond | None) -> list[Known | None]:
+def _at_most_once(op: Op, first: Seq[Known | None], allowed: bool, starts: Cond | None) -> Steps:
     """A Loop of one trip or none: its body is as good as a branch."""
     if not allowed:
         starts = FALSE
@@ -218,9 +219,9 @@ def _at_most_once(op: Op, first: Seq[Known | None], allowed: bool, starts: Cond 
     trips = Trips(ite(starts, ONE, ZERO), True, starts)
     if starts.is_false:
         with rehearsal(op.walk):
-            outs, _ = lower_inside(op, "body", _given(op, ZERO, first), TRUE)
+            outs = yield from lower_inside(op, "body", _given(op, ZERO, first), TRUE)
     else:
-        outs, _ = lower_inside(op, "body", _given(op, ZERO, first), starts)
+        outs = yield from lower_inside(op, "body", _given(op, ZERO, first), starts)
     choice = Choice(op, op.walk.facts.cond(starts))
     n = len(first)
     carried = [choice.known(out, start) for out, start in zip(outs[1 : n + 1], first, strict=True)]
@@ -296,17 +297,17 @@ def _rows(
 
 
 # https://onnx.ai/onnx/operators/onnx__Scan.html
-@lower("Scan", since=9, values=True)
-def scan(op: Op) -> list[Known | None]:
+@lower_bodies("Scan", since=9)
+def scan(op: Op) -> Steps:
     n_scans = op.int_attr("num_scan_inputs", 0)
     n = len(op.node.inputs) - n_scans
     axes = op.ints_attr("scan_input_axes") or (0,) * n_scans
-    return _scan(op, n, [op.known(i) for i in range(n)], list(range(n, n + n_scans)), axes)
+    return (yield from _scan(op, n, [op.known(i) for i in range(n)], list(range(n, n + n_scans)), axes))
 
 
 def _scan(
     op: Op, n: int, first: list[Known | None], scans: list[int], axes: Seq[int], before: Seq[Dim] = ()
-) -> list[Known | None]:
+) -> Steps:
     """Scan with `n` states over the inputs `scans`; `before` is the batch that version 8 has in front."""
     body = op.graph_attr("body")
     if n < 0 or not scans or len(axes) != len(scans):
@@ -323,7 +324,7 @@ def _scan(
     trips = Trips(length, True, ge(length, 1))
     # states keep their shape from trip to trip, but their data changes
     states = [change_sizes(op, known, lambda d: d) for known in first]
-    outs, _ = lower_inside(op, "body", [*states, *slices], trips.ran)
+    outs = yield from lower_inside(op, "body", [*states, *slices], trips.ran)
     visible = visible_symbols(op)
     after = [_state(op, a, b, length, visible) for a, b in zip(states, outs[:n], strict=True)]
     out_axes = op.ints_attr("scan_output_axes") or (0,) * (len(outs) - n)
@@ -373,8 +374,8 @@ def _state(
 
 
 # https://github.com/onnx/onnx/blob/main/docs/Changelog.md#Scan-8
-@lower("Scan", until=9, values=True)
-def scan_batches(op: Op) -> list[Known | None]:
+@lower_bodies("Scan", until=9)
+def scan_batches(op: Op) -> Steps:
     n_scans = op.int_attr("num_scan_inputs", 0)
     n = len(op.node.inputs) - 1 - n_scans
     batch: Dim | None = None
@@ -393,7 +394,7 @@ def scan_batches(op: Op) -> list[Known | None]:
         shape = op.shape(i)
         first.append(op.walk.interner.tensor(op.dtype(i), None if shape is None else shape[1:]))
     before = (op.fresh("the batch of a scan") if batch is None else batch,)
-    return _scan(op, n, first, list(range(n + 1, n + 1 + n_scans)), (0,) * n_scans, before)
+    return (yield from _scan(op, n, first, list(range(n + 1, n + 1 + n_scans)), (0,) * n_scans, before))
 
 
 def _batched(op: Op, before: Seq[Dim], known: Known | None) -> Known | None:

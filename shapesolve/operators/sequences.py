@@ -6,7 +6,7 @@ elements have in common.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from ..expr import (
 from ..lower.declared import declared_known
 from ..lower.join import OPEN, closed, common, element, symbols_of
 from ..lower.op import InvalidNode, Op
-from ..lower.registry import lower
+from ..lower.records import Body
+from ..lower.registry import Steps, lower, lower_bodies
 from ..lower.speculate import rehearsal
 from ..lower.types import Known, Optional, Sequence, Tensor
 from ..lower.values import MAX_ELEMENTS, Value
@@ -247,8 +248,8 @@ def _joined_value(items: tuple[Known, ...], axis: int, stacks: bool) -> Value | 
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceMap.html
-@lower("SequenceMap", values=True)
-def sequence_map(op: Op) -> list[Known | None]:
+@lower_bodies("SequenceMap")
+def sequence_map(op: Op) -> Steps:
     body = op.graph_attr("body")
     if len(body.inputs) != op.n_in or len(body.outputs) < op.n_out:
         raise InvalidNode(f"the body takes {len(body.inputs)} inputs, the node has {op.n_in}")
@@ -263,15 +264,15 @@ def sequence_map(op: Op) -> list[Known | None]:
                 (i, None),
             )
     visible = visible_symbols(op)
-    items = _mapped_one_by_one(op, length)
+    items = yield from _mapped_one_by_one(op, length)
     given = [
         element(op, s.elem) if (s := op.sequence(i)) is not None else op.known(i) for i in range(op.n_in)
     ]
     if length.value == 0:
         with rehearsal(op.walk):
-            outs, _ = lower_inside(op, "body", given, TRUE)
+            outs = yield from lower_inside(op, "body", given, TRUE)
     else:
-        outs, _ = lower_inside(op, "body", given, ge(length, 1))
+        outs = yield from lower_inside(op, "body", given, ge(length, 1))
     made: list[Known | None] = []
     for k, out in enumerate(outs):
         each = None if items is None else tuple(item[k] for item in items)
@@ -283,7 +284,7 @@ def sequence_map(op: Op) -> list[Known | None]:
     return made
 
 
-def _mapped_one_by_one(op: Op, length: Dim) -> list[list[Known | None]] | None:
+def _mapped_one_by_one(op: Op, length: Dim) -> Generator[Body, None, list[list[Known | None]] | None]:
     """What the body makes of each element, when the elements are known and few."""
     if length.value is None or length.const > _MAX_MAPPED:
         return None
@@ -295,7 +296,7 @@ def _mapped_one_by_one(op: Op, length: Dim) -> list[list[Known | None]] | None:
     for k in range(length.const):
         given = [items[k] if (items := sequences.get(i)) is not None else op.known(i) for i in range(op.n_in)]
         with rehearsal(op.walk):
-            outs, _ = lower_inside(op, "body", given, TRUE)
+            outs = yield from lower_inside(op, "body", given, TRUE)
         made.append([_kept(op, out, visible) for out in outs])
     return made
 
