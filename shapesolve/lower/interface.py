@@ -124,10 +124,17 @@ def mistyped(node: Node, inputs: tuple[Known | None, ...], version: int) -> str 
     return None
 
 
-@lru_cache(maxsize=4096)
 def shared_types(domain: str, op_type: str, version: int, n_in: int) -> tuple[tuple[int, ...], ...]:
     """Groups of the first `n_in` inputs that must have the same element type."""
-    interface = find_interface(domain, op_type, version)
+    try:
+        return _shared_types(domain, op_type, version, n_in)
+    except onnx.defs.SchemaError:
+        return ()
+
+
+@lru_cache(maxsize=4096)
+def _shared_types(domain: str, op_type: str, version: int, n_in: int) -> tuple[tuple[int, ...], ...]:
+    interface = _interface(domain, op_type, version)
     groups: dict[str, list[int]] = {}
     for i in range(n_in):
         formal = None if interface is None else interface.formal(i)
@@ -143,20 +150,27 @@ def _name(dtype: int) -> str:
         return f"type {dtype}"
 
 
-@lru_cache(maxsize=4096)
 def find_interface(domain: str, op_type: str, version: int) -> Interface | None:
     """The interface of an operator at an opset version; None when nobody declares it, or only a newer onnx does."""
+    try:
+        return _interface(domain, op_type, version)
+    except onnx.defs.SchemaError:
+        return None
+
+
+@lru_cache(maxsize=4096)  # as with schemas, unknown names are not kept
+def _interface(domain: str, op_type: str, version: int) -> Interface | None:
     if domain == "com.microsoft":
         required = required_of(op_type)
         if required is None:
-            return None
+            raise onnx.defs.SchemaError(f"{op_type} is not in the table")
         inputs, needed = required
         unnamed = tuple(Formal(f"number {i}", "", frozenset(), mark == "r") for i, mark in enumerate(inputs))
         return Interface(unnamed, None, None, False, None, needed)
-    if not domain and version > onnx.defs.onnx_opset_version():
-        return None
     schema = find_schema(domain, op_type, version)
-    if schema is None or schema.deprecated:
+    if schema is None:
+        raise onnx.defs.SchemaError(f"{op_type} has no schema")
+    if schema.deprecated or (not domain and version > onnx.defs.onnx_opset_version()):
         return None
     attributes = {name: int(a.type.value) for name, a in schema.attributes.items()}
     needed = tuple(name for name, a in schema.attributes.items() if a.required)

@@ -60,12 +60,10 @@ class Registry:
 
     parent: Registry | None = None
     _rules: dict[tuple[str, str], list[Rule]] = field(default_factory=dict)
-    _found: dict[tuple[str, str, int], Rule | None] = field(default_factory=dict)
 
     def add(self, rule: Rule) -> None:
         """Add one rule; among rules that cover a version the highest `since` wins, then the latest added."""
         self._rules.setdefault((rule.domain, rule.op_type), []).append(rule)
-        self._found.clear()
 
     def register(
         self,
@@ -110,12 +108,16 @@ class Registry:
 
     def lookup(self, domain: str, op_type: str, version: int) -> Rule | None:
         """The rule for an operator at an opset version: exact ranges first, then the highest `since`; None if there is none."""
-        key = (_canonical(domain), op_type, version)
-        if key not in self._found:
-            covering = [rule for rule in self._rules.get(key[:2], ()) if rule.covers(version)]
-            self._found[key] = max(reversed(covering), key=_rank, default=None)
-        best = self._found[key]
+        found = self._rules.get((_canonical(domain), op_type), ())
+        best = max([rule for rule in reversed(found) if rule.covers(version)], key=_rank, default=None)
         return best or (self.parent.lookup(domain, op_type, version) if self.parent else None)
+
+    def over(self, base: Registry) -> Registry:
+        """A registry in which `base` is below all of this one; this one stays as it is."""
+        if self is base:
+            return self
+        below = base if self.parent is None else self.parent.over(base)
+        return self if below is self.parent else Registry(below, self._rules)
 
     def __iter__(self) -> Iterator[Rule]:
         if self.parent:

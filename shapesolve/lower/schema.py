@@ -28,21 +28,30 @@ def dtype_of(name: str) -> int:
     return int(TensorProto.DataType.Value(_NAMES.get(name, name.upper())))
 
 
-@lru_cache(maxsize=4096)
 def find_schema(domain: str, op_type: str, version: int) -> Any:
     """The installed onnx's `OpSchema` of an operator at an opset version, or None (its type stubs leave out bodies)."""
     try:
-        return onnx.defs.get_schema(op_type, min(max(version, 1), 2**31 - 1), domain)
+        return _schema(domain, op_type, version)
     except onnx.defs.SchemaError:
         return None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # names that no schema has are not kept: there is no end to them
+def _schema(domain: str, op_type: str, version: int) -> Any:
+    return onnx.defs.get_schema(op_type, min(max(version, 1), 2**31 - 1), domain)
+
+
 def output_types(domain: str, op_type: str, version: int) -> tuple[int | tuple[int, ...], ...]:
     """For each output its fixed element type, or the inputs that share its type variable (empty when unknown)."""
-    schema = find_schema(domain, op_type, version)
-    if schema is None:
+    try:
+        return _output_types(domain, op_type, version)
+    except onnx.defs.SchemaError:
         return ()
+
+
+@lru_cache(maxsize=4096)
+def _output_types(domain: str, op_type: str, version: int) -> tuple[int | tuple[int, ...], ...]:
+    schema = _schema(domain, op_type, version)
     allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     out: list[int | tuple[int, ...]] = []
     for formal in schema.outputs:

@@ -27,14 +27,7 @@ def default_registry() -> Registry:
 def with_built_in(registry: Registry | None) -> Registry:
     """The user's registry over the built-in rules."""
     built_in = default_registry()
-    if registry is None or registry is built_in:
-        return built_in
-    top = registry
-    while top.parent is not None and top.parent is not built_in:
-        top = top.parent
-    if top.parent is None:
-        top.parent = built_in
-    return registry
+    return built_in if registry is None else registry.over(built_in)
 
 
 __all__ = ["FAMILIES", "default_registry", "with_built_in"]

@@ -89,7 +89,7 @@ def legal_broadcasts(conds: Iterable[Cond]) -> list[Cond]:
     return [_legal(a, b) for a, b in dict.fromkeys(pairs)]
 
 
-@lru_cache(maxsize=4096)  # every question about the same sizes asks it again
+@lru_cache(maxsize=1024)  # every question about the same sizes asks it again
 def _legal(a: Dim, b: Dim) -> Cond:
     return any_of((eq(a, b), eq(a, 1), eq(b, 1)))
 
