@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -149,12 +149,18 @@ class Analysis:
         sizes = {name: item_size(dtype) for name, dtype in self.dtypes.items() if item_size(dtype)}
         return find_equalities(self.shapes, sizes, self.facts, self.rlimit)
 
-    @cached_property
+    @property
     def contract(self) -> Contract:
         """What the input sizes must satisfy for the model to run, irredundant, in terms of the input symbols."""
+        return self._contract()
+
+    @cached_property
+    def _contract(self) -> Callable[[], Contract]:
+        """The contract, made when it is asked for; it does not hold the analysis."""
         from .solve.contract.build import find_contract
 
-        return find_contract(self.constraints, self.facts, self.symbols, self.rlimit, self.walk.usual)
+        parts = (self.constraints, self.facts, self.symbols, self.rlimit, self.walk.usual)
+        return cache(partial(find_contract, *parts))
 
     @cached_property
     def conflicts(self) -> Sequence[Conflict]:
@@ -274,7 +280,7 @@ class Analysis:
         """The simple form of every shape (see `shape`), each made when it is asked for."""
         from .solve.simplify import Readable
 
-        return Readable(self.shapes, lambda: self.contract, self.facts, self.symbols)
+        return Readable(self.shapes, self._contract, self.facts, self.symbols)
 
     # ------------------------------------------------------------------ sizes
 

@@ -153,6 +153,8 @@ USES: dict[str, Callable[[Analysis], object]] = {
     "graph": lambda a: a.graph,
     "prove": lambda a: a.prove(f"`{list(a.shapes)[-1]}`[0] == 77"),
     "bounds": lambda a: a.bounds(a.shapes[list(a.shapes)[-1]][0]),
+    "refute": lambda a: a.prove(f"{next(iter(a.symbols))} == 5"),
+    "simple shapes": lambda a: [a.shape(name, "simple") for name in a.shapes],
     "explain": lambda a: a.explain(list(a.shapes)[-1]),
     "evaluate": lambda a: a.evaluate(dict.fromkeys(a.symbols, 3)),
     "check_inputs": lambda a: a.check_inputs(_sizes(a, 3)),
