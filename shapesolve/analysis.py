@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .solve.contract.contract import Contract
     from .solve.equality import Equalities
     from .solve.proof import Proof, Prover
+    from .solve.simplify import Readable
 
 BroadcastMode = Literal["strict", "named", "equal"]
 
@@ -276,11 +277,20 @@ class Analysis:
         return self.shapes[tensor] if form == "exact" else self.simple_shapes[tensor]
 
     @cached_property
-    def simple_shapes(self) -> Mapping[str, Shape]:
+    def simple_shapes(self) -> Readable:
         """The simple form of every shape (see `shape`), each made when it is asked for."""
         from .solve.simplify import Readable
 
         return Readable(self.shapes, self._contract, self.facts, self.symbols)
+
+    @cached_property
+    def definitions(self) -> Mapping[str, Dim]:
+        """What those names stand for that are one of two sizes, by a condition on data: ``{"_d1": ...}``."""
+        from .solve.simplify import Simplifier
+
+        simplifier = Simplifier()
+        named = {self.facts.dim(to).name: self.facts.dim(choice) for choice, to in self.walk.chosen.items()}
+        return {n: simplifier.dim(d) for n, d in named.items() if n and n not in self.symbols}
 
     # ------------------------------------------------------------------ sizes
 

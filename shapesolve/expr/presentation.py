@@ -20,7 +20,7 @@ _LARGEST = 256
 
 
 class Piece(NamedTuple):
-    """``coefficient * factors * head(args)``; `head` is ``%``, ``max``, ``min``, ``abs`` or empty."""
+    """``coefficient * factors * head(args)``; `head` is ``%``, ``max``, ``min``, ``abs``, ``*`` (of two sums) or empty."""
 
     coefficient: int
     factors: Monomial
@@ -36,11 +36,49 @@ class Piece(NamedTuple):
 def pieces_of(dim: Dim) -> tuple[list[Piece], int]:
     """Pieces and a constant that add up to `dim`."""
     pieces: list[Piece] = []
+    if 3 <= len(dim.terms) <= _LARGEST:
+        product = _factored(dim)
+        if product is not None:
+            return [product[0]], product[1]
     if len(dim.terms) <= _LARGEST:
         dim = _without_remainders(_rounded_down(dim), pieces)
         dim = _without_maxima(dim, pieces)
     pieces.extend(Piece(c, mono) for mono, c in dim.terms)
     return pieces, dim.const
+
+
+def _factored(dim: Dim) -> tuple[Piece, int] | None:
+    """``a*b - a - b + 1`` as ``(a - 1)*(b - 1)`` and a constant that is left; None where `dim` is no such product.
+
+    The factors have no symbol in common, and writing them takes less than writing their product out.
+    """
+    first = set(dim.terms[0][0][0].free)
+    atoms = [a for mono, _ in dim.terms for a in mono]
+    while grown := set().union(*(a.free for a in atoms if not a.free.isdisjoint(first))) - first:
+        first |= grown
+    table: dict[Monomial, dict[Monomial, int]] = {}
+    for mono, c in dim.terms:
+        mine = tuple(a for a in mono if not a.free.isdisjoint(first))
+        table.setdefault(mine, {})[tuple(a for a in mono if a.free.isdisjoint(first))] = c
+    rows = [m for m in table if m]
+    if () not in table or not rows or not table[()]:
+        return None
+    pivot = rows[0]
+    columns = [k for k in table[pivot] if k]
+    if not columns:
+        return None
+    g = gcd(*(row.get(columns[0], 0) for row in table.values()))
+    left = {m: row.get(columns[0], 0) // g for m, row in table.items()}
+    if not left[pivot] or any(c % left[pivot] for c in table[pivot].values()):
+        return None
+    right = {k: c // left[pivot] for k, c in table[pivot].items()}
+    u = from_terms({m: c for m, c in left.items() if m}, left[()])
+    v = from_terms({k: c for k, c in right.items() if k}, right.get((), 0))
+    rest = dim - u * v
+    if rest.terms or not u.const or not v.const or u.size + v.size >= dim.size:
+        return None
+    g = gcd(v.const, *(c for _, c in v.terms))
+    return Piece(g, (), "*", (u, from_terms({m: c // g for m, c in v.terms}, v.const // g))), rest.const
 
 
 def _drop(mono: Monomial, part: Monomial) -> Monomial | None:

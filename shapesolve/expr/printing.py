@@ -128,6 +128,8 @@ class _Writer:
         if piece.head == "abs":
             return self._absolute(a.text, (yield -piece.args[0]).text)
         b = yield piece.args[1]
+        if piece.head == "*":
+            return _Text(f"{_factor(a)}*{_factor(b)}", _PRODUCT)
         if piece.head == "%":
             return _Text(f"{_numerator(a)} % {_factor(b)}", _QUOTIENT)
         first, second = sorted(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .html import asset
 from .names import dtype_name, grouped, shape_text
+from .text import shown_shapes
 
 if TYPE_CHECKING:
     from ..analysis import Analysis, Finding
@@ -85,7 +86,7 @@ class PlainExplorer:
 def _tensors(title: str, analysis: Analysis, names: list[str]) -> str:
     rows = [
         (f"{r.name}  (and {r.more} more like it)" if r.more else r.name, r.dtype, r.shape)
-        for r in grouped(names, analysis.simple_shapes, analysis.dtypes)
+        for r in grouped(names, shown_shapes(analysis, names), analysis.dtypes)
     ]
     return _table(title, ("name", "type", "shape"), rows)
 

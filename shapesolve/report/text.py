@@ -10,6 +10,7 @@ from .names import Row, grouped
 
 if TYPE_CHECKING:
     from ..analysis import Analysis, Finding
+    from ..expr import Shape
     from ..solve.contract.contract import Term
 
 _WIDTH = 10
@@ -57,7 +58,12 @@ def headline(analysis: Analysis, seconds: float | None = None) -> Line:
 
 
 def _rows(analysis: Analysis, names: list[str]) -> list[Row]:
-    return grouped(names, analysis.simple_shapes, analysis.dtypes)
+    return grouped(names, shown_shapes(analysis, names), analysis.dtypes)
+
+
+def shown_shapes(analysis: Analysis, names: list[str]) -> dict[str, Shape]:
+    """Shapes as people read them; `legend_lines` tells from which sizes on they are so."""
+    return {n: analysis.simple_shapes.usual(n)[0] for n in names if n in analysis.shapes}
 
 
 def _widths(rows: list[Row]) -> tuple[int, int]:
@@ -87,23 +93,47 @@ def tensor_lines(analysis: Analysis, names: list[str]) -> Iterator[Line]:
 
 
 def _one(analysis: Analysis, name: str) -> tuple[str, str]:
-    (row,) = grouped([name], analysis.simple_shapes, analysis.dtypes)
+    (row,) = grouped([name], shown_shapes(analysis, [name]), analysis.dtypes)
     return row.dtype, row.shape
 
 
 def legend_lines(analysis: Analysis, names: Iterable[str]) -> Iterator[Line]:
-    """What the generated symbols (``_d0``) in these tensors' shapes stand for."""
-    reasons = analysis.walk.reasons
-    used = dict.fromkeys(
-        s for n in names for d in analysis.simple_shapes.get(n, ()) for s in sorted(d.free) if s in reasons
-    )
-    shown = list(used)[:_MAX_LEGEND]
-    width = max((len(s) for s in shown), default=0)
-    for i, name in enumerate(shown):
+    """What the generated symbols (``_d0``) in these tensors' shapes stand for, and from which sizes on the shapes hold."""
+    told = list(_meanings(analysis, [n for n in names if n in analysis.shapes]))
+    width = max((len(name) for name, _ in told[:_MAX_LEGEND]), default=0)
+    for i, (name, meaning) in enumerate(told[:_MAX_LEGEND]):
         label = "where" if i == 0 else ""
-        yield line(("dim", label.ljust(_WIDTH)), ("shape", name.ljust(width)), "  ", ("dim", reasons[name]))
-    if len(used) > _MAX_LEGEND:
-        yield line(" " * _WIDTH, ("dim", f"and {len(used) - _MAX_LEGEND} more generated names"))
+        yield line(("dim", label.ljust(_WIDTH)), ("shape", name.ljust(width)), "  ", ("dim", meaning))
+    if len(told) > _MAX_LEGEND:
+        yield line(" " * _WIDTH, ("dim", f"and {len(told) - _MAX_LEGEND} more generated names"))
+
+
+def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]:
+    """Bounds and generated names that need a word, each with it; names in a definition follow that."""
+    shown = [analysis.simple_shapes.usual(n) for n in names]
+    for bound in dict.fromkeys(c for _, bounds in shown for c in bounds):
+        yield str(bound), "smaller sizes that run follow a longer form"
+    reasons, definitions = analysis.walk.reasons, analysis.definitions
+    told = reasons.keys() | definitions.keys()
+    used = dict.fromkeys(s for shape, _ in shown for d in shape for s in sorted(d.free) if s in told)
+    left = list(used)
+    while left:
+        name = left.pop(0)
+        defined = definitions.get(name)
+        if defined is None:
+            yield name, reasons[name]
+            continue
+        yield (
+            name,
+            clipped(
+                str(defined).removeprefix("(").removesuffix(")") if defined.atom else str(defined),
+                _LONGEST_TERM,
+            ),
+        )
+        for inner in sorted(defined.free & told):
+            if inner not in used:
+                used[inner] = None
+                left.append(inner)
 
 
 def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterator[Line]:

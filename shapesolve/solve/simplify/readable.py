@@ -8,7 +8,11 @@ from ...expr import Cond, Shape, divides, ge, le
 from ...expr.plain import sized
 from ...propagate.facts import Facts
 from ..contract.contract import Contract
+from .cost import is_small
 from .simplifier import Simplifier, is_linear
+
+#: a dim with more characters is shown as it is for large sizes
+LONG = 40
 
 
 def accepted(contract: Contract, facts: Facts, inputs: Collection[str]) -> list[Cond]:
@@ -50,6 +54,16 @@ class Readable(Mapping[str, Shape]):
             simplifier = self._on_accepted()
             found = self._done[shape] = Shape(map(simplifier.dim, shape))
         return found
+
+    def usual(self, tensor: str) -> tuple[Shape, list[Cond]]:
+        """The simple form, dims that are long in it as they are at large sizes, with the bounds from which on that holds."""
+        shape, bounds = self[tensor], dict[Cond, None]()
+        dims = list(shape)
+        for i, d in enumerate(dims):
+            if len(str(d)) > LONG and is_small(d):
+                dims[i], needed = self._on_accepted().usual(d)
+                bounds.update(dict.fromkeys(needed))
+        return (Shape(dims), list(bounds)) if bounds else (shape, [])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.exact)

@@ -37,8 +37,9 @@ def _chosen(cond: Cond, a: Dim, b: Dim) -> Iterator[Case]:
     yield ~cond, b
 
 
-def _alike(_cond: Cond, a: Dim, b: Dim) -> Iterator[Case]:
-    yield eq(a, b), b
+def _alike(cond: Cond, a: Dim, b: Dim) -> Iterator[Case]:
+    yield any_of((cond, eq(a, b))), a
+    yield any_of((~cond, eq(a, b))), b
 
 
 def _stretched(*sizes: Dim) -> Iterator[Case]:
@@ -80,7 +81,7 @@ RULES = (
     Rule("pos", "max(x, 0) is x where x >= 0", _positive),
     Rule("pos", "max(x, 0) is 0 where x <= 0", _negative),
     Rule("ite", "a choice that is settled", _chosen),
-    Rule("ite", "a choice between equal sizes", _alike),
+    Rule("ite", "a choice whose sizes are equal where the other one is chosen", _alike),
     Rule("broadcast", "the size that all others are equal to, or are 1", _stretched),
     Rule("broadcast", "sizes that are all 1", _clipped),
     Rule("//", "(k*a + r)//k is a where 0 <= r < k", _whole),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, of_atom, rebuild
+from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, ge, of_atom, rebuild
 from ...expr.core import Monomial, from_terms
 from ...expr.substitution import apply
 from ...expr.traverse import atoms_of
@@ -12,7 +12,7 @@ from .cost import MORE, Cost, cost, is_small
 from .domain import Domain, is_size
 from .rules import of_atoms, rewritten
 from .templates import matching
-from .univariate import fits
+from .univariate import eventually, fits
 
 #: candidates of one kind that are compared by proof
 _MOST_PROOFS = 12
@@ -42,6 +42,29 @@ class Simplifier:
     def cond(self, c: Cond) -> Cond:
         """`c` with its expressions in their cheapest form: true at the same sizes of the domain."""
         return c.map_dims(self.dim)
+
+    def usual(self, d: Dim) -> tuple[Dim, list[Cond]]:
+        """A still cheaper form for sizes that are large enough, with the bounds from which on it is equal; `d` and nothing
+        where there is none.
+        """
+        bounds: dict[Cond, None] = {}
+        best = d
+        for name in sorted(d.free):
+            done = ZERO
+            for others, part in collected(best, name).items():
+                found = None
+                if not is_linear(part) and not is_one_floor(part) and is_size(part, name):
+                    found = eventually(part, self._symbol(part, name), self.domain)
+                if found is not None and cost(found[0]) < cost(part):
+                    part = found[0]
+                    bounds[ge(self._symbol(part, name), found[1])] = None
+                done = done + of_atoms(others) * part
+            best = done
+        return (best, [c for c in bounds if not c.is_true]) if bounds else (d, [])
+
+    @staticmethod
+    def _symbol(d: Dim, name: str) -> Dim:
+        return next(of_atom(a) for a in atoms_of(d) if a.kind == "sym" and a.args[0] == name)
 
     # ------------------------------------------------------------------ one expression
 
@@ -98,8 +121,7 @@ class Simplifier:
             c.kind == ">=" and is_linear(c.args[0]) for c in self.domain.alone(name)
         ):
             return part  # nothing is known that could make it shorter
-        x = next(of_atom(a) for a in _symbols(part) if a.args[0] == name)
-        return self._cheapest(part, fits(part, x, self.domain))
+        return self._cheapest(part, fits(part, self._symbol(part, name), self.domain))
 
     def _matched(self, d: Dim) -> Dim:
         return d if is_linear(d) else self._cheapest(d, matching(d, self.domain))
@@ -146,10 +168,6 @@ def collected(d: Dim, name: str) -> dict[Monomial, Dim]:
             consts[others] = consts.get(others, 0) + c
             tables.setdefault(others, {})
     return {others: from_terms(table, consts.get(others, 0)) for others, table in tables.items()}
-
-
-def _symbols(d: Dim) -> Iterator[Atom]:
-    return (a for a in atoms_of(d) if a.kind == "sym")
 
 
 def _has_broadcast(d: Dim) -> bool:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import gcd
 from typing import NamedTuple
 
-from ...expr import Dim, constant, floor_div, ite, le, maximum, minimum
+from ...expr import Dim, constant, eq, floor_div, ge, ite, le, maximum, minimum
 from ...expr.traverse import atoms_of
 from .domain import Domain
 
@@ -55,6 +55,36 @@ def fits(dim: Dim, x: Dim, domain: Domain) -> Iterator[Dim]:
         for small in _floors(samples.divided(low, steps), x):
             yield small.scale(steps) + low
     yield from _floors(samples, x)
+
+
+def eventually(dim: Dim, x: Dim, domain: Domain) -> tuple[Dim, int] | None:
+    """One floor of one linear form of the symbol `x` that `dim` is equal to from some accepted size on, and that size.
+
+    The table of values goes on until everything has repeated, with the slope of the end: what agrees in its last part agrees
+    from there on. None where there is no such form.
+    """
+    assert x.name is not None
+    found = domain.regular.values(dim, domain.alone(x.name), x.name)
+    if found is None or len(found[0]) < 8 or int(abs(found[1]).max()) > _LARGEST or not found[2]:
+        return None
+    sizes, values = [int(s) for s in found[0]], [int(v) for v in found[1]]
+    samples, slope = Samples(sizes, values, [found[2]]), found[2]
+    offsets = _offsets(samples.since(len(sizes) // 2), slope, None, None)
+    forms = []
+    for offset in _nicest(*offsets, slope.denominator) if offsets else []:
+        form = floor_div(x.scale(slope.numerator) + offset, constant(slope.denominator))
+        wrong = [s for s, v in zip(sizes, values, strict=True) if form.evaluate({x.name: s}) != v]
+        forms.append((sizes[sizes.index(wrong[-1]) + 1] if wrong else sizes[0], form))
+    for least, form in sorted(forms, key=lambda f: f[0]):
+        same = domain.regular.same(
+            [*domain.alone(x.name), ge(x, least), eq(dim, form)],
+            [*domain.alone(x.name), ge(x, least)],
+            x.name,
+            0,
+        )
+        if same:
+            return form, least
+    return None
 
 
 def _slopes(sizes: list[int], values: list[int], last: Fraction, dim: Dim) -> list[Fraction]:
