@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .analysis import Analysis, Conflict, Finding, analyze
     from .change import Refused, simplify
+    from .deploy import NoSizes, generate_inputs
     from .expr import (
         Cond,
         Dim,
@@ -45,6 +46,7 @@ _ROOMS = {
     "Constraint": "propagate.constraint",
     "ModelError": "model",
     **dict.fromkeys(("Refused", "simplify"), "change"),
+    **dict.fromkeys(("NoSizes", "generate_inputs"), "deploy"),
 }
 
 
@@ -73,6 +75,7 @@ __all__ = [
     "Finding",
     "InvalidNode",
     "ModelError",
+    "NoSizes",
     "Op",
     "Refused",
     "Registry",
@@ -80,6 +83,7 @@ __all__ = [
     "Shape",
     "analyze",
     "broadcast_shapes",
+    "generate_inputs",
     "parse_cond",
     "parse_dim",
     "register",

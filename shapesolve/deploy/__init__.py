@@ -1,0 +1,6 @@
+"""What people do with a contract: inputs that run, the accepted sizes nearest to those wanted."""
+
+from .inputs import GeneratedInputs, generate_inputs
+from .sizes import NoSizes, Sizes
+
+__all__ = ["GeneratedInputs", "NoSizes", "Sizes", "generate_inputs"]

@@ -1,0 +1,231 @@
+"""Inputs that a model accepts: sizes drawn from its contract, integers from the ranges in which they are read."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from ..analysis import Analysis, analyze
+from ..expr import Dim
+from .sizes import Sizes
+from .values import Use, uses_of_inputs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: what fills an input: an array, a number for every element, or a function of shape and dtype
+Fill = Any
+Format = Literal["npz", "pb"]
+#: draws in a row that may repeat sizes before fewer than asked for are given
+_REPEATS = 20
+_TOKENS = 1_000
+"""indices into a larger table than this stay below it: small numbers are never special tokens' business"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GeneratedInputs(Sequence["dict[str, NDArray[Any]]"]):
+    """Feeds for a runtime, one dict of arrays per draw.
+
+    Attributes:
+        feeds: arrays by input name.
+        sizes: the size of each symbol, per feed.
+        guesses: what was guessed about values, and how to say better.
+    """
+
+    feeds: tuple[dict[str, NDArray[Any]], ...]
+    sizes: tuple[dict[str, int], ...]
+    guesses: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.feeds)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, NDArray[Any]]: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[dict[str, NDArray[Any]], ...]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        return self.feeds[index]
+
+    def save(self, folder: str | Path, form: Format = "npz") -> list[Path]:
+        """Write each feed to `folder`: one ``.npz``, or a folder ``test_data_set_K`` of protobuf tensors in the order of the
+        model's inputs, as ONNX's backend tests and ``onnxruntime_perf_test`` have them.
+
+        https://onnx.ai/onnx/repo-docs/OnnxBackendTest.html
+        """
+        from ..model.saving import write_atomically
+
+        root = Path(folder)
+        root.mkdir(parents=True, exist_ok=True)
+        made = []
+        for k, feed in enumerate(self.feeds):
+            if form == "npz":
+                import io
+
+                data = io.BytesIO()
+                np.savez(data, **feed)  # type: ignore[arg-type]
+                made.append(root / f"inputs_{k}.npz")
+                write_atomically(made[-1], data.getvalue())
+                continue
+            there = root / f"test_data_set_{k}"
+            there.mkdir(exist_ok=True)
+            for i, (name, array) in enumerate(feed.items()):
+                made.append(there / f"input_{i}.pb")
+                write_atomically(made[-1], numpy_helper.from_array(array, name).SerializeToString())
+        return made
+
+
+def generate_inputs(
+    model: Any,
+    count: int = 20,
+    seed: int = 0,
+    edge: bool = True,
+    *,
+    bind: Mapping[str, int] | None = None,
+    values: Mapping[str, Fill] | None = None,
+) -> GeneratedInputs:
+    """Inputs that the model accepts.
+
+    Sizes are drawn near usual ones and moved to the nearest that the contract allows; with `edge`, the least sizes, sizes of 1
+    and 0 where they are accepted, and the least and greatest of each symbol come first. Integers that are read as indices,
+    lengths, axes or sizes lie in the range in which they are read; masks are ones.
+
+    Args:
+        model: what `analyze` takes, or an `Analysis`.
+        count: how many feeds; fewer come where the model accepts fewer sizes.
+        seed: other draws.
+        edge: whether border cases are among them.
+        bind: sizes of symbols that stay.
+        values: by input name, an array, a number for every element, or a function ``(shape, dtype) -> array``.
+
+    Raises:
+        ModelError: the model cannot be read.
+        NoSizes: no accepted sizes were found, or an input is no tensor of known rank.
+        ValueError: `bind` or `values` name what the model does not have.
+    """
+    a = model if isinstance(model, Analysis) else analyze(model)
+    unknown = sorted((values or {}).keys() - a.inputs.keys())
+    if unknown:
+        raise ValueError(f"the model has no input {unknown[0]!r}; its inputs are {', '.join(a.inputs)}")
+    sizes = Sizes(a, bind)
+    rng = random.Random(seed)
+    drawn = list(_drawn(sizes, rng, count, edge))
+    filler = _Filler(a, dict(values or {}))
+    feeds = tuple(filler.feed(sizes, at, np.random.default_rng((seed, k)), k) for k, at in enumerate(drawn))
+    return GeneratedInputs(feeds, tuple(drawn), tuple(filler.guesses))
+
+
+def _drawn(sizes: Sizes, rng: random.Random, count: int, edge: bool) -> Iterator[dict[str, int]]:
+    """A third of border cases at most, then usual sizes; the same sizes again when there are no others."""
+    seen: list[dict[str, int]] = []
+    if edge:
+        for found in sizes.edges(rng):
+            if len(seen) >= max(1, count // 3):
+                break
+            seen.append(found)
+            yield found
+    repeats = 0
+    for _ in range(count - len(seen)):
+        found = sizes.usual(rng)
+        while found in seen and repeats < _REPEATS:
+            repeats += 1
+            found = sizes.usual(rng)
+        seen.append(found)
+        yield found
+
+
+class _Filler:
+    """Arrays for the inputs of one model."""
+
+    def __init__(self, analysis: Analysis, values: Mapping[str, Fill]) -> None:
+        self.analysis, self.values = analysis, values
+        self.uses = uses_of_inputs(analysis)
+        self.guesses: dict[str, None] = {}
+
+    def feed(
+        self, sizes: Sizes, at: Mapping[str, int], rng: np.random.Generator, k: int
+    ) -> dict[str, NDArray[Any]]:
+        """All inputs at these sizes."""
+        shapes = sizes.shapes(at)
+        assert shapes is not None, "drawn sizes are accepted"
+        return {name: self._array(name, shape, at, rng, k) for name, shape in shapes.items()}
+
+    def _array(
+        self, name: str, shape: tuple[int, ...], at: Mapping[str, int], rng: np.random.Generator, k: int
+    ) -> NDArray[Any]:
+        dtype = self.analysis.dtypes[name]
+        if dtype == onnx.TensorProto.STRING:
+            self._guess(name, "the text 'a'")
+            return np.full(shape, "a", dtype=object)
+        kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+        if name in self.values:
+            return _filled(self.values[name], name, shape, kind)
+        if kind.kind == "b":
+            self._guess(name, "true" if shape else "true and false in turn")
+            return np.full(shape, bool(shape) or k % 2 == 0)
+        if kind.kind not in "iu":
+            return rng.standard_normal(shape).astype(kind)
+        return self._integers(name, shape, at, rng, kind)
+
+    def _integers(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        at: Mapping[str, int],
+        rng: np.random.Generator,
+        kind: np.dtype[Any],
+    ) -> NDArray[Any]:
+        low, high, told = self._range(self.uses.get(name, []), at)
+        if low is None or high is None:
+            if "mask" in name.lower():
+                self._guess(name, "1, as its name says that it is a mask")
+                return np.ones(shape, kind)
+            self._guess(name, "0 and 1")
+            low, high = 0, 1
+        else:
+            self._guess(name, told)
+        if high < low:  # no value is legal, as an index into an empty table: none may be asked for
+            high = low
+        info = np.iinfo(kind)
+        low, high = max(low, info.min), min(high, info.max)
+        return rng.integers(low, high, shape, endpoint=True).astype(kind)
+
+    def _range(self, uses: Sequence[Use], at: Mapping[str, int]) -> tuple[int | None, int | None, str]:
+        """What all readers of an input take, at these sizes."""
+        known = {**self.analysis.bindings, **at}
+        low: int | None = None
+        high: int | None = None
+        told = ""
+        for use in uses:
+            lo, hi = use.low.evaluate(known), use.high.evaluate(known)
+            if lo is None or hi is None:
+                continue
+            low = lo if low is None else max(low, lo)
+            if high is None or hi < high:
+                high, told = hi, f"{_range_text(use.low, use.high)}, read as {use.what} by {use.node}"
+        if high is not None:
+            high = min(high, _TOKENS) if high < 2**31 - 1 else high
+        return low, high, told
+
+    def _guess(self, name: str, what: str) -> None:
+        self.guesses[f"{name}: {what}"] = None
+
+
+def _range_text(low: Dim, high: Dim) -> str:
+    return str(low) if low is high else f"{low} to {high}"
+
+
+def _filled(fill: Fill, name: str, shape: tuple[int, ...], kind: np.dtype[Any]) -> NDArray[Any]:
+    given: Callable[..., Any] | Any = fill
+    array = np.asarray(given(shape, kind) if callable(given) else given)
+    if array.ndim and array.shape != shape:
+        raise ValueError(
+            f"the value given for {name} has shape {list(array.shape)}, but {list(shape)} is drawn: bind its sizes"
+        )
+    return np.broadcast_to(array.astype(kind), shape).copy()

@@ -1,0 +1,266 @@
+"""Input sizes that a model accepts: whether some do, the nearest ones to those wanted, and draws of several kinds.
+
+Whatever is returned was asked of `Analysis.check_inputs` first. Candidates come from small moves, then from the solver.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Literal
+
+from ..expr import Cond, Dim, ge, le
+from ..lower.types import Tensor
+from ..solve.engine import Engine
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+Side = Literal["above", "below", "both"]
+#: how far one size, and how far several at once, are moved before the solver is asked
+_REACH, _JOINT_REACH = 256, 6
+#: sizes that move together without the solver
+_MOVERS = 2
+#: the farthest that the solver looks
+_FARTHEST = 1 << 24
+#: usual sizes: small primes show relations, powers of two suit windows and strides
+_USUAL = (2, 3, 4, 5, 7, 8, 9, 12, 16, 24, 32, 48, 64, 96, 128, 224)
+#: elements of one tensor, and of all inputs, above which sizes are taken for too large to run
+MAX_TENSOR, MAX_INPUTS = 1 << 26, 50_000_000
+
+
+class NoSizes(ValueError):
+    """No accepted sizes were found; the message says which conditions stand against those wanted."""
+
+
+class Sizes:
+    """Questions about the accepted sizes of one model.
+
+    Args:
+        analysis: of the model.
+        fixed: sizes that stay as they are.
+
+    Raises:
+        NoSizes: an input is no tensor, or its rank is not known.
+        ValueError: a fixed name is none of the model's.
+    """
+
+    def __init__(self, analysis: Analysis, fixed: Mapping[str, int] | None = None) -> None:
+        self.analysis = analysis
+        self.names = tuple(analysis.symbols)
+        self.fixed = {**analysis.bindings, **(fixed or {})}
+        self.known(fixed or {})
+        for name, known in analysis.inputs.items():
+            if not isinstance(known, Tensor) or name not in analysis.shapes:
+                raise NoSizes(f"input {name} is not a tensor of known rank: give its value yourself")
+
+    def known(self, names: Iterable[str]) -> None:
+        """Raises `ValueError` for a name that is none of the model's, with those that are."""
+        for name in names:
+            if name not in self.names:
+                told = ", ".join(self.names) or "none"
+                raise ValueError(f"no input of the model has a dim named {name!r}; its names are {told}")
+
+    # ------------------------------------------------------------------ accepted or not
+
+    def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]] | None:
+        """The shapes of all inputs at these sizes; None where a declared expression has no size there."""
+        out = {}
+        for name in self.analysis.inputs:
+            dims = [d.evaluate(sizes) for d in self._declared(name)]
+            if any(d is None or d < 0 for d in dims):
+                return None
+            out[name] = tuple(d for d in dims if d is not None)
+        return out
+
+    def _declared(self, name: str) -> Iterable[Dim]:
+        known = self.analysis.inputs[name]
+        shape = known.shape if isinstance(known, Tensor) else None
+        return shape if shape is not None else self.analysis.shapes[name]
+
+    def accepted(self, sizes: Mapping[str, int]) -> bool:
+        """Does the model accept inputs of these sizes?"""
+        if self.analysis.contract.holds(sizes) is False:  # quicker: a violation is traced to its nodes
+            return False
+        shapes = self.shapes(sizes)
+        return shapes is not None and not self.analysis.check_inputs(shapes)
+
+    def is_small(self, sizes: Mapping[str, int]) -> bool:
+        """Is no tensor at these sizes too large to try?"""
+        shapes = self.shapes(sizes) or {}
+        if sum(prod(s) for s in shapes.values()) > MAX_INPUTS:
+            return False
+        return all(prod(s) <= MAX_TENSOR for s in self.analysis.evaluate(sizes).values())
+
+    def broken(self, sizes: Mapping[str, int]) -> list[str]:
+        """What stands against these sizes, in words."""
+        shapes = self.shapes(sizes)
+        if shapes is None:
+            return ["a declared size would be negative"]
+        return [str(v) for v in self.analysis.check_inputs(shapes)]
+
+    # ------------------------------------------------------------------ the nearest ones
+
+    def nearest(self, wanted: Mapping[str, int], side: Side = "both") -> dict[str, int]:
+        """The accepted sizes nearest to those wanted: the largest move of any size is least, then each in turn.
+
+        Args:
+            wanted: a size for each name; what is left out may be anything, and is taken as small as will do.
+            side: whether sizes may only grow (`above`), only shrink (`below`), or both.
+
+        Raises:
+            NoSizes: none were found.
+        """
+        start = {n: self.fixed.get(n, wanted.get(n, 1)) for n in self.names}
+        if self.accepted(start):
+            return start
+        found = self._small_move(start, side)
+        if found is None:
+            found = self._solved(start, side)
+        if found is None:
+            told = "; ".join(self.broken(start)[:3])
+            raise NoSizes(f"no accepted sizes were found near {_told(start)}{f': {told}' if told else ''}")
+        return found
+
+    def _small_move(self, start: Mapping[str, int], side: Side) -> dict[str, int] | None:
+        movers = self._movers(start)
+        if len(movers) == 1:
+            return self._line(start, movers[0], side)
+        if len(movers) > _MOVERS:
+            return None
+        for reach in range(1, _JOINT_REACH + 1):
+            best: tuple[int, dict[str, int]] | None = None
+            for moves in product(*[_steps(reach, side)] * len(movers)):
+                if max(map(abs, moves)) != reach:
+                    continue
+                trial = {**start, **{n: start[n] + m for n, m in zip(movers, moves)}}
+                total = sum(map(abs, moves))
+                if min(trial.values()) >= 0 and (best is None or total < best[0]) and self.accepted(trial):
+                    best = total, trial
+            if best is not None:
+                return best[1]
+        return None
+
+    def _movers(self, start: Mapping[str, int]) -> list[str]:
+        """The names that broken conditions speak of."""
+        shapes = self.shapes(start)
+        broken = self.analysis.check_inputs(shapes) if shapes is not None else []
+        conds = [v.constraint.cond for v in broken if v.constraint is not None]
+        names = dict.fromkeys(n for c in conds for n in sorted(c.free) if n in start and n not in self.fixed)
+        return list(names) or [n for n in self.names if n not in self.fixed]
+
+    def near(self, wanted: Mapping[str, int]) -> dict[str, int]:
+        """Accepted sizes near those wanted, where one that moves alone does; else the nearest. Raises `NoSizes`."""
+        start = {n: self.fixed.get(n, wanted.get(n, 1)) for n in self.names}
+        if self.accepted(start):
+            return start
+        for name in self._movers(start):
+            found = self._line(start, name, "both")
+            if found is not None:
+                return found
+        return self.nearest(start)
+
+    def _line(self, start: Mapping[str, int], name: str, side: Side) -> dict[str, int] | None:
+        for reach in range(1, _REACH + 1):
+            for move in (reach, -reach):
+                size = start[name] + move
+                if size < 0 or (side == "above" and move < 0) or (side == "below" and move > 0):
+                    continue
+                trial = {**start, name: size}
+                if self.accepted(trial):
+                    return trial
+        return None
+
+    def _solved(self, start: Mapping[str, int], side: Side) -> dict[str, int] | None:
+        """By the solver: the least reach within which a solution lies, then the least move of each size in turn."""
+        engine = Engine(self.analysis.rlimit)
+        contract = [t.cond for t in self.analysis.contract]
+        free = [n for n in self.names if n not in self.fixed]
+        pinned = [c for n in self.names if n in self.fixed for c in self._within(n, start[n], 0, "both")]
+
+        def solve(reaches: Mapping[str, int]) -> dict[str, int] | None:
+            near = [c for n, r in reaches.items() for c in self._within(n, start[n], r, side)]
+            answer = engine.satisfiable([*contract, *pinned, *near])
+            if not answer.sat or answer.model is None:
+                return None
+            sizes = {**start, **{n: answer.model.get(n, start[n]) for n in free}}
+            return sizes if self.accepted(sizes) else None
+
+        best, reach = None, 1
+        while best is None and reach <= _FARTHEST:
+            reach *= 4
+            best = solve(dict.fromkeys(free, reach))
+        if best is None:
+            return None
+        low = 0
+        while low < reach:  # the least common reach
+            middle = (low + reach) // 2
+            found = solve(dict.fromkeys(free, middle))
+            low, reach, best = (low, middle, found) if found else (middle + 1, reach, best)
+        reaches = dict.fromkeys(free, reach)
+        for name in free:  # then the least of each
+            low, high = 0, abs(best[name] - start[name])
+            while low < high:
+                middle = (low + high) // 2
+                found = solve({**reaches, name: middle})
+                low, high, best = (low, middle, found) if found else (middle + 1, high, best)
+            reaches[name] = high
+        return best
+
+    def _within(self, name: str, size: int, reach: int, side: Side) -> Iterator[Cond]:
+        symbol = self.analysis.symbols[name]
+        yield ge(symbol, max(0, size - (0 if side == "above" else reach)))
+        yield le(symbol, size + (0 if side == "below" else reach))
+
+    # ------------------------------------------------------------------ draws
+
+    def usual(self, rng: random.Random) -> dict[str, int]:
+        """Accepted sizes near a draw of usual ones. Raises `NoSizes` when none are found that are small enough to run."""
+        refused: NoSizes | None = None
+        for attempt in range(12):
+            palette = _USUAL[: 6 if attempt % 2 else len(_USUAL)]
+            try:
+                found = self.near({n: rng.choice(palette) for n in self.names})
+            except NoSizes as e:
+                refused = refused or e
+                continue
+            if self.is_small(found):
+                return found
+        raise refused or NoSizes("the sizes that the model accepts are too large to try")
+
+    def edges(self, rng: random.Random) -> Iterator[dict[str, int]]:
+        """Accepted sizes at the borders: the least, each size 0, 1, and its own least and greatest beside usual others."""
+        seen: set[tuple[int, ...]] = set()
+
+        def fresh(sizes: dict[str, int] | None) -> bool:
+            if sizes is None or (key := tuple(sizes.values())) in seen or not self.is_small(sizes):
+                return False
+            seen.add(key)
+            return True
+
+        trials: list[tuple[dict[str, int], Side]] = [(dict.fromkeys(self.names, n), "above") for n in (1, 0)]
+        base = self.usual(rng)
+        for name in self.names:
+            lo, hi = self.analysis.bounds(self.analysis.symbols[name])
+            for size in dict.fromkeys((0, 1, lo, hi)):
+                if size is not None and name not in self.fixed:
+                    trials.append(({**base, name: size}, "both"))
+        for wanted, side in trials:
+            sizes = wanted if self.accepted({**wanted, **self.fixed}) else None
+            if sizes is None and side == "above":
+                try:
+                    sizes = self.nearest(wanted, side)
+                except NoSizes:
+                    continue
+            if sizes is not None and fresh({**sizes, **self.fixed}):
+                yield {**sizes, **self.fixed}
+
+
+def _steps(reach: int, side: Side) -> range:
+    return range(0 if side == "above" else -reach, 1 if side == "below" else reach + 1)
+
+
+def _told(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} = {v}" for n, v in sizes.items()) or "any"

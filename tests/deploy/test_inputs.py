@@ -1,0 +1,166 @@
+"""Generated inputs run, and lie where the model reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from typer.testing import CliRunner
+
+import shapesolve as ss
+from shapesolve.cli import app
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = [ROOT / f"examples/{n}.onnx" for n in ("attention", "unet")]
+
+
+def session(model: onnx.ModelProto) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+def test_generated_inputs_run(path: Path) -> None:
+    runs = session(onnx.load(path))
+    made = ss.generate_inputs(path, count=12, seed=3)
+    assert len(made) == len(made.sizes) == 12
+    for feed in made:
+        runs.run(None, feed)
+    assert len({tuple(s.items()) for s in made.sizes}) > 6
+    assert any(1 in s.values() for s in made.sizes)
+
+
+def reader(
+    nodes: list[onnx.NodeProto], dtype: int, dims: list[object], *more: TensorProto
+) -> onnx.ModelProto:
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [
+            helper.make_tensor_value_info("i", dtype, dims),
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", "m", 4]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        list(more),
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def floats(name: str, *shape: int) -> TensorProto:
+    return numpy_helper.from_array(np.zeros(shape, np.float32), name)
+
+
+INT = TensorProto.INT64
+READERS = {
+    "rows of a dynamic axis": reader([helper.make_node("Gather", ["x", "i"], ["y"], axis=1)], INT, ["k"]),
+    "rows of a stored table": reader(
+        [helper.make_node("Gather", ["t", "i"], ["y"])], INT, ["k"], floats("t", 3, 2)
+    ),
+    "after a cast and a reshape": reader(
+        [
+            helper.make_node("Cast", ["i"], ["c"], to=TensorProto.INT64),
+            helper.make_node("Unsqueeze", ["c", "one"], ["u"]),
+            helper.make_node("GatherElements", ["x", "u"], ["y"], axis=1),
+        ],
+        TensorProto.INT32,
+        ["n", "m"],
+        numpy_helper.from_array(np.array([2]), "one"),
+    ),
+    "a target shape": reader([helper.make_node("Expand", ["x", "i"], ["y"])], INT, [3]),
+    "a count": reader([helper.make_node("TopK", ["x", "i"], ["y", "z"], axis=-1)], INT, [1]),
+    "a shape of a new tensor": reader([helper.make_node("ConstantOfShape", ["i"], ["y"])], INT, [2]),
+    "inside a branch": reader(
+        [
+            helper.make_node("Constant", [], ["yes"], value=numpy_helper.from_array(np.array(True))),
+            helper.make_node(
+                "If",
+                ["yes"],
+                ["y"],
+                then_branch=helper.make_graph(
+                    [helper.make_node("Gather", ["t", "i"], ["a"])],
+                    "then",
+                    [],
+                    [helper.make_tensor_value_info("a", TensorProto.FLOAT, None)],
+                ),
+                else_branch=helper.make_graph(
+                    [helper.make_node("Identity", ["t"], ["b"])],
+                    "else",
+                    [],
+                    [helper.make_tensor_value_info("b", TensorProto.FLOAT, None)],
+                ),
+            ),
+        ],
+        INT,
+        ["k"],
+        floats("t", 5, 2),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_integers_lie_where_they_are_read(name: str) -> None:
+    model = READERS[name]
+    runs = session(model)
+    made = ss.generate_inputs(model, count=10, seed=1, edge=False)
+    for feed in made:
+        runs.run(None, feed)
+    assert any(g.startswith("i: ") for g in made.guesses)
+
+
+def test_indices_use_the_whole_range() -> None:
+    made = ss.generate_inputs(READERS["rows of a stored table"], count=10, edge=False)
+    assert set(np.concatenate([f["i"] for f in made])) == {0, 1, 2}
+    assert any(g.startswith("i: 0 to 2, read as indices by ") for g in made.guesses)
+
+
+def test_values_and_sizes_can_be_given() -> None:
+    model = READERS["rows of a stored table"]
+    made = ss.generate_inputs(
+        model, count=3, bind={"k": 5}, values={"i": 2, "x": lambda s, d: np.full(s, 7, d)}
+    )
+    assert all(f["i"].tolist() == [2] * 5 for f in made)
+    assert all((f["x"] == 7).all() for f in made)
+    with pytest.raises(ValueError, match="no input 'z'"):
+        ss.generate_inputs(model, values={"z": 1})
+    with pytest.raises(ValueError, match="no input of the model has a dim named 'q'"):
+        ss.generate_inputs(model, bind={"q": 1})
+    with pytest.raises(ValueError, match=r"has shape \[3\], but \[5\] is drawn"):
+        ss.generate_inputs(model, count=1, bind={"k": 5}, values={"i": [0, 1, 2]})
+
+
+def test_a_model_that_cannot_run_gets_none() -> None:
+    with pytest.raises(ss.NoSizes):
+        ss.generate_inputs(ROOT / "examples/broken_matmul.onnx")
+
+
+def test_the_same_seed_gives_the_same_inputs() -> None:
+    one, same, other = (ss.generate_inputs(EXAMPLES[1], count=4, seed=s) for s in (1, 1, 2))
+    assert one.sizes == same.sizes
+    assert all((array == same[k][name]).all() for k in range(4) for name, array in one[k].items())
+    assert one.sizes != other.sizes
+
+
+def test_files_are_read_back(tmp_path: Path) -> None:
+    made = ss.generate_inputs(EXAMPLES[0], count=2)
+    made.save(tmp_path, "npz")
+    read = np.load(tmp_path / "inputs_1.npz")
+    assert {n: a.tolist() for n, a in read.items()} == {n: a.tolist() for n, a in made[1].items()}
+    made.save(tmp_path, "pb")
+    for i, (name, array) in enumerate(made[0].items()):
+        tensor = TensorProto.FromString((tmp_path / f"test_data_set_0/input_{i}.pb").read_bytes())
+        assert tensor.name == name
+        assert (numpy_helper.to_array(tensor) == array).all()
+
+
+def test_the_command(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["inputs", str(EXAMPLES[1]), "-n", "4", "-o", str(tmp_path / "feeds")])
+    assert done.exit_code == 0, done.output
+    assert "wrote 4 sets of inputs" in done.output
+    assert len(list((tmp_path / "feeds").iterdir())) == 4
+    done = CliRunner().invoke(app, ["inputs", str(ROOT / "examples/broken_matmul.onnx")])
+    assert done.exit_code == 1

@@ -1,0 +1,79 @@
+"""The nearest accepted sizes are accepted, and no nearer ones are: compared with trying them all."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto, helper
+from typer.testing import CliRunner
+
+import shapesolve as ss
+from shapesolve.cli import app
+from shapesolve.deploy import NoSizes, Sizes
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def split_in(parts: int) -> ss.Analysis:
+    """Two sizes that add up to a multiple, and one that is their sum."""
+    graph = helper.make_graph(
+        [
+            helper.make_node("Concat", ["a", "b"], ["c"], axis=0),
+            helper.make_node("Add", ["c", "t"], ["s"]),
+            helper.make_node("SpaceToDepth", ["p"], ["q"], blocksize=parts),
+        ],
+        "g",
+        [
+            helper.make_tensor_value_info("a", TensorProto.FLOAT, ["past", 2]),
+            helper.make_tensor_value_info("b", TensorProto.FLOAT, ["seq", 2]),
+            helper.make_tensor_value_info("t", TensorProto.FLOAT, ["total", 2]),
+            helper.make_tensor_value_info("p", TensorProto.FLOAT, [1, 1, "past", 4 * parts]),
+        ],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in "sq"],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return ss.analyze(model, assume=["total >= 2"])
+
+
+@pytest.mark.parametrize("wanted", [(3, 4, 9), (0, 0, 5), (5, 5, 5), (8, 1, 2), (7, 3, 12)])
+@pytest.mark.parametrize("side", ["above", "below", "both"])
+def test_no_nearer_sizes_are_accepted(wanted: tuple[int, ...], side: str) -> None:
+    question = Sizes(split_in(4))
+    names = question.names
+    start = dict(zip(("past", "seq", "total"), wanted, strict=True))
+    reach = 8
+    best = None
+    for moves in product(range(-reach, reach + 1), repeat=3):
+        if (side == "above" and min(moves) < 0) or (side == "below" and max(moves) > 0):
+            continue
+        trial = {n: start[n] + m for n, m in zip(("past", "seq", "total"), moves, strict=True)}
+        if min(trial.values()) >= 0 and question.accepted(trial):
+            far = max(map(abs, moves))
+            best = far if best is None else min(best, far)
+    if best is None:
+        try:
+            found = question.nearest(start, side)  # type: ignore[arg-type]
+        except NoSizes:
+            return
+        assert max(abs(found[n] - start[n]) for n in names) > reach
+        return
+    found = question.nearest(start, side)  # type: ignore[arg-type]
+    assert question.accepted(found)
+    assert max(abs(found[n] - start[n]) for n in names) == best
+
+
+def test_the_command_says_what_is_broken() -> None:
+    unet = str(ROOT / "examples/unet.onnx")
+    done = CliRunner().invoke(app, ["sizes", unet, "--near", "height=1081,width=1920", "--json"])
+    assert done.exit_code == 1, done.output
+    told = json.loads(done.output)
+    assert told["above"]["height"] == 1088
+    assert told["below"]["height"] == told["both"]["height"] == 1080
+    assert any("height" in text for text in told["broken"])
+    done = CliRunner().invoke(app, ["sizes", unet, "--near", "height=1080,width=1920"])
+    assert (done.exit_code, done.output.strip()) == (0, "accepted as they are")
+    done = CliRunner().invoke(app, ["sizes", unet, "--near", "hight=8"])
+    assert done.exit_code == 2
