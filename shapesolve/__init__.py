@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .analysis import Analysis, Conflict, Finding, analyze
-    from .change import Refused, simplify
+    from .change import Refused, fix, simplify
     from .deploy import NoSizes, generate_inputs
     from .expr import (
         Cond,
@@ -45,7 +45,7 @@ _ROOMS = {
     **dict.fromkeys(("InvalidNode", "Op", "Registry", "Rule"), "lower"),
     "Constraint": "propagate.constraint",
     "ModelError": "model",
-    **dict.fromkeys(("Refused", "simplify"), "change"),
+    **dict.fromkeys(("Refused", "fix", "simplify"), "change"),
     **dict.fromkeys(("NoSizes", "generate_inputs"), "deploy"),
 }
 
@@ -83,6 +83,7 @@ __all__ = [
     "Shape",
     "analyze",
     "broadcast_shapes",
+    "fix",
     "generate_inputs",
     "parse_cond",
     "parse_dim",

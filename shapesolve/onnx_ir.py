@@ -1,4 +1,4 @@
-"""Shapes for `onnx_ir` models: a pass, and a drop-in for ``infer_symbolic_shapes``.
+"""Shapes for `onnx_ir` models: a pass, a drop-in for ``infer_symbolic_shapes``, and `simplify` as a pass.
 
     import onnx_ir as ir
     from shapesolve.onnx_ir import infer_symbolic_shapes
@@ -11,7 +11,7 @@ The model's values get shapes whose dims are numbers or `onnx_ir.SymbolicDim` ex
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
 import onnx_ir as ir
@@ -54,6 +54,27 @@ class ShapePass(ir.passes.InPlacePass):  # type: ignore[misc]
         """Run on a model."""
         self.analysis, modified = _infer(model, self.policy, self.options)
         return ir.passes.PassResult(model, modified)
+
+
+class SimplifyPass(ir.passes.FunctionalPass):  # type: ignore[misc]
+    """`shapesolve.simplify` as a pass, to run before those that fuse; weights are shared with the model that it is given."""
+
+    def __init__(self, keep: Iterable[str] = ()) -> None:
+        super().__init__()
+        self.keep = tuple(keep)
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """A simplified copy of a model."""
+        from .change.simplify import simplified
+        from .model import read_model
+
+        done = simplified(read_model(ir.to_proto(model)), keep=self.keep)
+        changed = ir.from_proto(done.model)
+        for name, value in changed.graph.initializers.items():
+            original = model.graph.initializers.get(name)
+            if original is not None:
+                value.const_value = original.const_value
+        return ir.passes.PassResult(changed, bool(done.removed))
 
 
 def _infer(model: ir.Model, policy: Policy, options: dict[str, Any]) -> tuple[Analysis, bool]:

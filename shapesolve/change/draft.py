@@ -232,11 +232,11 @@ class Draft:
         bodies = (self.graph, *self.functions.values())
         return [node for body in bodies for node in body.drop_dead(stays)]
 
-    def to_proto(self, *, in_place: bool = False) -> onnx.ModelProto:
-        """The changed model. `in_place` changes the proto of the original, which is of no use afterwards."""
+    def to_proto(self) -> onnx.ModelProto:
+        """The changed model, with weights left where those of the original's proto are (see `model.saving`)."""
         from .writing import write
 
-        return write(self, in_place=in_place)
+        return write(self)
 
 
 def _fresh(hint: str, taken: set[str]) -> str:

@@ -6,14 +6,14 @@ to be; so each rule sees what the rules before it left. Sweeps are repeated unti
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ..analysis import analyze
+from ..analysis import Analysis, analyze
 from ..model import Model, read_model
+from ..model.saving import with_weights
 from .draft import Draft, DraftNode
 from .sweep import Sweeps
 
@@ -73,13 +73,20 @@ def simplify(model: Any, *, keep: Iterable[str] = ()) -> onnx.ModelProto:
     Raises:
         ModelError: the model cannot be read.
     """
-    return simplified(model, keep=keep).model
-
-
-def simplified(model: Any, *, keep: Iterable[str] = ()) -> Simplified:
-    """As `simplify`, with the nodes that were removed and the reasons."""
     read = read_model(model)
-    analysis = analyze(_believable(read), broadcast="strict")
+    return with_weights(simplified(read, keep=keep).model, read)
+
+
+def simplified(read: Model, *, keep: Iterable[str] = ()) -> Simplified:
+    """`simplify`, with weights left where those of the model's proto are (see `model.saving`), and what was removed."""
+    return simplified_draft(read, keep=keep)[0]
+
+
+def simplified_draft(
+    read: Model, *, keep: Iterable[str] = (), bind: Mapping[str, int] | None = None
+) -> tuple[Simplified, Analysis]:
+    """The simplified model at these sizes, and the analysis that it rests on."""
+    analysis = analyze(_believable(read), bind=bind, broadcast="strict")
     draft = Draft(read)
     nodes = _nodes(draft)
     reasons: dict[int, str] = {}
@@ -97,8 +104,7 @@ def simplified(model: Any, *, keep: Iterable[str] = ()) -> Simplified:
             if id(node.origin) not in there
         ]
     )
-    ours = isinstance(model, (str, os.PathLike, bytes, bytearray, memoryview))
-    return Simplified(draft.to_proto(in_place=ours), removed, _count(nodes), _count(left))
+    return Simplified(draft.to_proto(), removed, _count(nodes), _count(left)), analysis
 
 
 def _believable(read: Model) -> Model:

@@ -1,8 +1,7 @@
 """From a draft back to a `ModelProto`.
 
-What did not change is copied as it is, message by message, so that fields that nobody here knows of survive. External
-data stays external. Weights inside the proto are handed on by protobuf itself (once, and only those still in use); with
-`in_place` they are not even copied.
+What did not change is copied as it is, message by message. Data in files stays there, that of a model that was read from a
+file too (see `model.saving`); weights inside the proto are handed on by protobuf itself, once, and only those still in use.
 """
 
 from __future__ import annotations
@@ -21,17 +20,13 @@ _REWRITTEN = frozenset(("node", "initializer", "sparse_initializer", "value_info
 _FREE_INITIALIZERS = 4
 
 
-def write(draft: Draft, *, in_place: bool) -> onnx.ModelProto:
-    """The changed model; `in_place` reuses the proto of the original."""
+def write(draft: Draft) -> onnx.ModelProto:
+    """The changed model."""
     original = draft.model.proto
     bodies = {key: _nodes(body) for key, body in draft.functions.items()}
     nodes = _nodes(draft.graph)
-    if in_place:
-        model = original
-    else:
-        model = onnx.ModelProto()
-        _copy(original, model, except_for=frozenset(("graph", "functions")))
-        model.functions.extend(original.functions)
+    model = onnx.ModelProto()
+    _copy(original, model, except_for=frozenset(("graph",)))
     for proto in model.functions:
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         key = domain, proto.name, proto.overload
@@ -69,34 +64,23 @@ def _constant_nodes(graph: DraftGraph) -> list[onnx.NodeProto]:
 def _finish_graph(
     graph: DraftGraph, source: onnx.GraphProto, target: onnx.GraphProto, nodes: list[onnx.NodeProto]
 ) -> None:
-    """Fill `target` (which may be `source` itself) with what the draft says."""
+    """Fill `target` with what the draft says."""
     there = graph.made()
     used = {*graph.outputs}.union(*[node.reads() for node in graph.nodes])
     used |= {info.name for info in source.input}
-    weights = [t.name in used for t in source.initializer]
-    sparse = [t.values.name in used for t in source.sparse_initializer]
-    infos = [info.name in there for info in source.value_info]
-    quantized = [q.tensor_name in there for q in source.quantization_annotation]
-    if target is not source:
-        _copy(source, target, except_for=_REWRITTEN)
-    listed = graph.draft.model.ir_version < _FREE_INITIALIZERS
-    del target.node[:]
-    target.node.extend([*_constant_nodes(graph), *nodes] if listed else nodes)
-    for name, kept in (
-        ("initializer", weights),
-        ("sparse_initializer", sparse),
-        ("value_info", infos),
-        ("quantization_annotation", quantized),
-    ):
-        items = getattr(source, name)
-        if target is source:
-            _keep(items, kept)
-        else:
-            getattr(target, name).extend([item for item, keep in zip(items, kept, strict=True) if keep])
+    _copy(source, target, except_for=_REWRITTEN)
+    # before IR version 4 an initializer had to be an input as well, and inputs stay what they are
+    as_nodes = graph.draft.model.ir_version < _FREE_INITIALIZERS
+    target.node.extend([*_constant_nodes(graph), *nodes] if as_nodes else nodes)
+    target.initializer.extend([t for t in source.initializer if t.name in used])
+    target.sparse_initializer.extend([t for t in source.sparse_initializer if t.values.name in used])
+    target.value_info.extend([info for info in source.value_info if info.name in there])
+    annotations = source.quantization_annotation
+    target.quantization_annotation.extend([a for a in annotations if a.tensor_name in there])
     for name, tensor in graph.weights.items():
         target.initializer.append(tensor)
         target.initializer[-1].name = name
-    if not listed:
+    if not as_nodes:
         added = [numpy_helper.from_array(array, name) for name, array in graph.added.items()]
         target.initializer.extend(added)
 

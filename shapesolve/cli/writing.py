@@ -76,7 +76,7 @@ def report(
     from ..report.annotate_file import check_target
 
     try:
-        check_target(a, output)
+        check_target(a.model, output)
         write_atomically(output, text.encode("utf-8"))
     except ValueError as e:
         fail(str(e))

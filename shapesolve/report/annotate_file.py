@@ -9,7 +9,10 @@ from ..model.saving import external_locations, save
 from .annotate import Policy, annotated
 
 if TYPE_CHECKING:
+    import onnx
+
     from ..analysis import Analysis
+    from ..model import Model
 
 
 def save_annotated(analysis: Analysis, path: str | Path, policy: Policy = "refine") -> None:
@@ -20,31 +23,36 @@ def save_annotated(analysis: Analysis, path: str | Path, policy: Policy = "refin
             folder; or the result is larger than protobuf can hold.
         OSError: the file cannot be written.
     """
+    save_changed(analysis.model, annotated(analysis, policy), path)
+
+
+def save_changed(model: Model, changed: onnx.ModelProto, path: str | Path) -> None:
+    """Write what was made of `model` to `path`; raises as `save_annotated` does."""
     target = Path(path)
-    source = analysis.model.path
-    check_target(analysis, target)
-    outside = next(external_locations(analysis.model.proto), None)
+    source = model.path
+    check_target(model, target)
+    outside = next(external_locations(changed), None)
     if outside is not None:
         home = source.parent if source is not None else None
         if home is None or home.resolve() != target.parent.resolve():
             where = f"in {home}" if home is not None else "beside the model"
             raise ValueError(
                 f"the model keeps weights in files of their own ({outside} …), which it finds {where} only:"
-                " write the annotated model to that folder too"
+                " write the changed model to that folder too"
             )
-    save(annotated(analysis, policy), analysis.model, target)
+    save(changed, model, target)
 
 
-def check_target(analysis: Analysis, target: Path) -> None:
+def check_target(model: Model, target: Path) -> None:
     """Raise `ValueError` where writing to `target` would destroy the model or its weights, or is a directory."""
     if target.is_dir():
         raise ValueError(f"{target} is a directory, name a file in it")
-    source = analysis.model.path
+    source = model.path
     if source is None or not target.exists():
         return
     if target.samefile(source):
         raise ValueError(f"{target} is the model itself: the original is never touched, name another file")
-    for name in dict.fromkeys(external_locations(analysis.model.proto)):
+    for name in dict.fromkeys(external_locations(model.proto)):
         weights = source.parent / name
         if weights.exists() and target.samefile(weights):
             raise ValueError(f"{target} holds weights of the model, name another file")

@@ -11,6 +11,7 @@ import onnx
 
 import shapesolve
 from shapesolve.change.simplify import simplified
+from shapesolve.model import read_model
 from tests.fuzz.isolate import Lost, Worker
 from tests.fuzz.model import drawn_model, feeds_of
 from tests.fuzz.runtime import Data, Failed, Session
@@ -66,7 +67,7 @@ def compared(seed: int | None = None) -> Iterator[str]:
         return outcome
     model = with_fewer_outputs(drawn.model, random)
     before = model.SerializeToString(deterministic=True)
-    changed = simplified(model)
+    changed = simplified(read_model(model))
     outcome.gone = changed.before - changed.after
     if model.SerializeToString(deterministic=True) != before:
         outcome.found.append("the original was changed")

@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx_ir as ir
 import pytest
 
-from shapesolve.onnx_ir import ShapePass, infer_symbolic_shapes
+from shapesolve.onnx_ir import ShapePass, SimplifyPass, infer_symbolic_shapes
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTENTION = ROOT / "examples/attention.onnx"
@@ -47,3 +47,17 @@ def test_policies(policy: str, expected: str) -> None:
         infer_symbolic_shapes(model, policy="strict")
     with pytest.raises(ValueError, match="policy is"):
         infer_symbolic_shapes(model, policy="all")  # type: ignore[arg-type]
+
+
+def test_simplify_is_a_pass_that_shares_weights() -> None:
+    model = ir.load(ATTENTION)
+    before = len(model.graph)
+    result = SimplifyPass()(model)
+    assert result.modified
+    assert len(model.graph) == before
+    assert len(result.model.graph) < before / 2
+    shared = result.model.graph.initializers.keys() & model.graph.initializers.keys()
+    assert shared
+    for name in shared:
+        assert result.model.graph.initializers[name].const_value is model.graph.initializers[name].const_value
+    assert not SimplifyPass()(result.model).modified

@@ -1,0 +1,99 @@
+"""`fix`: names of sizes become numbers, and everything that follows from them is folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..analysis import Analysis, analyze
+from ..explain.wording import violation_text
+from ..expr import Shape
+from ..model import Model, read_model
+from ..model.saving import with_weights
+from ..solve.check import Broken, Checker
+from .refused import Refused
+from .simplify import Simplified, simplified_draft
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def fix(model: Any, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> onnx.ModelProto:
+    """The model for these sizes only: ``fix(model, {"batch": 1, "seq": 64})``, simplified.
+
+    Sizes that follow from those given (``total == past + seq``) are fixed as well; the others stay free. Dims of inputs
+    and outputs become numbers, names and order stay.
+
+    Args:
+        model: as for `analyze`. It is not changed.
+        sizes: numbers for dim names of the inputs.
+        keep: as for `simplify`.
+
+    Raises:
+        Refused: the model does not run at such sizes; says which condition is broken, and by which node.
+        ValueError: no input has such a name, or a size is negative.
+        ModelError: the model cannot be read.
+    """
+    read = read_model(model)
+    return with_weights(fixed(read, sizes, keep=keep).model, read)
+
+
+def fixed(read: Model, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> Simplified:
+    """`fix`, with weights left where those of the model's proto are, and with what was removed."""
+    wrong = next((name for name, size in sizes.items() if size < 0), None)
+    if wrong is not None:
+        raise ValueError(f"a size is not negative: {wrong} = {sizes[wrong]}")
+    _refuse_broken(analyze(read, broadcast="strict"), sizes)
+    done, analysis = simplified_draft(read, keep=keep, bind=sizes)
+    if analysis.walk.clashes:
+        conflict = next(iter(analysis.conflicts), None)
+        text = conflict.message if conflict is not None else analysis.walk.clashes[0].message
+        term = str(conflict.core[0].cond) if conflict is not None and conflict.core else ""
+        raise Refused(f"{_said(sizes)} cannot be: {text}", term=term)
+    graph = done.model.graph
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        shape = analysis.shapes.get(info.name)
+        if shape is not None:
+            _write(info, shape)
+    return done
+
+
+def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
+    """Refuse sizes of which the analysis of the free model knows that they break it."""
+    unknown = next((name for name in sizes if name not in analysis.symbols), None)
+    if unknown is not None:
+        raise ValueError(
+            f"no input of the model has a dim named {unknown!r}; its names are {sorted(analysis.symbols)}"
+        )
+    if analysis.walk.clashes:
+        conflict = next(iter(analysis.conflicts), None)
+        text = "" if conflict is None else f": {conflict.message}"
+        raise Refused(f"no size makes this model run{text}")
+    broken = Checker(analysis.constraints, analysis.facts).broken(sizes)
+    if broken:
+        raise _refusal(analysis, sizes, broken[0])
+
+
+def _refusal(analysis: Analysis, sizes: Mapping[str, int], broken: Broken) -> Refused:
+    """What is broken: the term of the contract that says it, if there is one, and the node that needs it."""
+    constraint = broken.constraints[0]
+    why = violation_text(constraint, sizes, analysis.lowered)
+    term = next((t for t in analysis.contract if t.cond.evaluate(sizes) is False), None)
+    text = str(broken.cond) if term is None else term.text
+    short = "" if term is None else f"the model needs {text}. In detail: "
+    return Refused(f"{_said(sizes)} cannot be: {short}{why}", node=constraint.origin.node, term=text)
+
+
+def _said(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
+
+
+def _write(info: onnx.ValueInfoProto, shape: Shape) -> None:
+    """Numbers for the sizes that are known, in a declaration that has dims for them."""
+    if info.type.WhichOneof("value") != "tensor_type" or not info.type.tensor_type.HasField("shape"):
+        return
+    dims = info.type.tensor_type.shape.dim
+    if len(dims) == len(shape):
+        for dim, size in zip(dims, shape, strict=True):
+            if not size.terms:
+                dim.dim_value = size.const

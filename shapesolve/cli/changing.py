@@ -1,0 +1,92 @@
+"""Commands that write a changed model: simplify, fix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .app import app
+from .console import FOUND, fail, say
+from .options import Model, sizes_of
+from .writing import Out
+
+if TYPE_CHECKING:
+    from ..change.simplify import Simplified
+    from ..model import Model as Read
+
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keep", metavar="PATTERN", help="Nodes that stay, by name, operator or output: '*attn*', 'Cast'."
+    ),
+]
+Explain = Annotated[bool, typer.Option("--explain", help="List every node that went, and why.")]
+
+
+@app.command()
+def simplify(model: Model, output: Out, explain: Explain = False, keep: Keep = None) -> None:
+    """Write a copy of the model with everything folded that is proved of its sizes.
+
+    It computes the same outputs, bit for bit, at every size that the model accepts, 0 and 1 among them; its interface stays.
+    Run it before optimizers that fuse nodes: they see more when shape arithmetic is gone. Example:
+
+        shapesolve simplify model.onnx -o simple.onnx --explain
+    """
+    from ..change.simplify import simplified
+
+    _change(model, output, explain, lambda read: simplified(read, keep=keep or ()))
+
+
+@app.command()
+def fix(
+    model: Model,
+    output: Out,
+    bind: Annotated[
+        list[str],
+        typer.Option(
+            "--bind",
+            metavar="NAME=SIZE",
+            help="A size for a dim name, e.g. batch=1; may be repeated.",
+            show_default=False,
+        ),
+    ],
+    explain: Explain = False,
+    keep: Keep = None,
+) -> None:
+    """Write a copy of the model for these sizes only, simplified.
+
+    Sizes that follow from those given are fixed too. Sizes at which the model does not run are refused: nothing is written, the
+    condition that is broken and its node are named, and the exit code is 1. Example:
+
+        shapesolve fix model.onnx --bind batch=1 --bind seq=64 -o fixed.onnx
+    """
+    from ..change.fix import fixed
+
+    sizes = sizes_of(bind)
+    _change(model, output, explain, lambda read: fixed(read, sizes, keep=keep or ()))
+
+
+def _change(model: Path, output: Path, explain: bool, change: Callable[[Read], Simplified]) -> None:
+    from ..change.refused import Refused
+    from ..model import ModelError, read_model
+    from ..report.annotate_file import save_changed
+
+    try:
+        read = read_model(model)
+        done = change(read)
+        save_changed(read, done.model, output)
+    except Refused as e:
+        say(f"refused: {e}")
+        raise typer.Exit(FOUND) from None
+    except ModelError as e:
+        fail(str(e) if str(model) in str(e) else f"{model}: {e}")
+    except ValueError as e:
+        fail(str(e))
+    except OSError as e:
+        fail(f"cannot write {output}: {e.strerror or e}")
+    if explain:
+        say("\n".join(map(str, done.removed)))
+    say(f"wrote {output}: {done.before} nodes became {done.after}")

@@ -1,0 +1,46 @@
+"""The guides show what the commands print, and the rules as they are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from shapesolve.change.rules import BEYOND_NODES, RULES
+from shapesolve.cli import app
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDES = [ROOT / "docs/guides" / name for name in ("simplify.md", "fix.md")]
+EXAMPLES = [
+    (guide.stem, command, shown)
+    for guide in GUIDES
+    for command, shown in re.findall(
+        r"^    \$ shapesolve (.+)\n((?:    (?!\$).+\n)*)", guide.read_text("utf-8"), flags=re.MULTILINE
+    )
+]
+
+
+@pytest.mark.parametrize(("guide", "command", "shown"), EXAMPLES)
+def test_commands_print_what_the_guide_shows(
+    guide: str, command: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    result = CliRunner().invoke(app, command.split())
+    assert result.exit_code in (0, 1), result.output
+    lines = [line[4:] for line in shown.splitlines()]
+    assert lines, guide
+    printed = result.output.splitlines()
+    assert [line for line in printed if line in lines] == lines
+    written = list(tmp_path.glob("*.onnx"))
+    assert bool(written) == (result.exit_code == 0)
+
+
+def test_the_guide_has_every_rule() -> None:
+    text = GUIDES[0].read_text("utf-8")
+    rules = [(r.pattern, r.obligation, r.replacement) for r in RULES]
+    rows = [" | ".join(rule) for rule in (*rules, *BEYOND_NODES)]
+    table = "".join(f"| {row} |\n" for row in rows)
+    assert f"|---|---|---|\n{table}" in text
