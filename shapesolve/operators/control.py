@@ -38,6 +38,8 @@ from .iteration import Carried
 _INT64, _BOOL = 7, 9
 #: a bound of the trips that says "no bound"
 _ENDLESS = 2**62
+#: trips that are lowered one by one, and nodes in all of them
+_MAX_TRIPS, _MAX_UNROLLED = 8, 256
 #: loops inside loops whose carried values are followed; deeper ones are left open
 _MAX_REHEARSING = 3
 #: bodies that deep inside others are rehearsed only where nothing else is: the work of a nest must not multiply
@@ -142,7 +144,36 @@ def loop(op: Op) -> Steps:
     else:
         outs = yield from lower_inside(op, "body", _given(op, trip, carried.guess), trips.ran)
         _on_first_and_last(op, begin, trip, trips)
+    if carried.is_open and limit is not None and starts is not None and starts.is_true:
+        known = yield from _unrolled(op, first, limit, carried.visible)
+        if known is not None:
+            after, trips = known
+            return [*after, *_scan_outputs(op, n, outs, trip, trips)]
     return [*carried.after(trips.count, trips.ran), *_scan_outputs(op, n, outs, trip, trips)]
+
+
+def _unrolled(
+    op: Op, first: Seq[Known | None], limit: Dim, visible: frozenset[str]
+) -> Generator[Body, None, tuple[list[Known | None], Trips] | None]:
+    """The carried values after a few trips, each lowered in turn, and how many there were. None where these are too many,
+    where data decides whether there is another one, or where sizes come up that only the body knows.
+    """
+    most = _MAX_UNROLLED // max(len(op.graph_attr("body").nodes), 1)
+    if limit.value is None or limit.const > min(most, _MAX_TRIPS) or op.walk.rehearsing:
+        return None
+    carried, made = list(first), 0
+    while made < limit.const:
+        with rehearsal(op.walk):
+            outs = yield from lower_inside(op, "body", _given(op, constant(made), carried), TRUE)
+        carried, made, goes_on = outs[1 : len(first) + 1], made + 1, _condition_of(outs[0])
+        if not visible.issuperset(name for known in carried for name in symbols_of(known)):
+            return None
+        if goes_on is None or goes_on.args:
+            if made < limit.const:
+                return None
+        elif goes_on.is_false:
+            break
+    return carried, Trips(constant(made), True, TRUE)
 
 
 def _given(op: Op, trip: Dim, carried: Seq[Known | None]) -> list[Known | None]:

@@ -43,6 +43,12 @@ class Carried:
         self._trials = 0
         self._given_up = False
 
+    @property
+    def is_open(self) -> bool:
+        """Does a value change from trip to trip in a way that was not found?"""
+        tensors = [k for k in self.guess if isinstance(k, Tensor)]
+        return self._given_up or bool(self._open) or any(k.shape is None for k in tensors)
+
     # ------------------------------------------------------------------ finding
 
     def hold_against(self, outs: Seq[Known | None]) -> bool:

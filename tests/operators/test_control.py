@@ -214,6 +214,42 @@ def test_loop_that_ends_by_a_size(stop: int) -> None:
     assert analysis.shapes["y"][0].evaluate({"N": 3}) is not None
 
 
+ONE_BY_ONE = "g (int64 i, bool t, float[K, L] v) => (c, o)"
+
+
+def few(count: int, body: str) -> str:
+    """A loop of so many trips over x."""
+    return f"m = Constant<value_int={count}>() {YES} y = Loop(m, yes, x) <body = {ONE_BY_ONE} {{ {body} }}>"
+
+
+@pytest.mark.parametrize(
+    ("count", "keep", "body", "expected"),
+    [
+        (3, "c = Identity(t)", "o = Concat<axis=0>(v, v)", "[8*N, 3]"),
+        (2, "c = Identity(t)", "o = Concat<axis=0>(v, v)", "[4*N, 3]"),
+        (3, "c = Identity(t)", "o = Transpose(v)", "[3, N]"),
+        (4, "c = Identity(t)", "o = Transpose(v)", "[N, 3]"),
+        (2, "c = Identity(t)", "ax = Constant<value_ints=[0]>() o = Unsqueeze(v, ax)", "[1, 1, N, 3]"),
+        (5, "two = Constant<value_int=2>() c = Less(i, two)", "o = Concat<axis=0>(v, v)", "[8*N, 3]"),
+    ],
+)
+def test_a_few_trips_are_followed_one_by_one(count: int, keep: str, body: str, expected: str) -> None:
+    model = text("float[N, 3] x", few(count, f"{keep} {body}"))
+    assert shapes(model) == [expected]
+    agrees(model, N=(0, 1, 2, 3))
+
+
+DATA_ENDS = "s = ReduceSum<keepdims=0>(v) z = Constant<value_float=1.0>() c = Less(s, z)"
+
+
+@pytest.mark.parametrize(("count", "keep"), [(9, "c = Identity(t)"), (3, DATA_ENDS)])
+def test_many_trips_and_trips_that_data_ends_are_not_followed(count: int, keep: str) -> None:
+    model = text("float[N, 3] x", few(count, f"{keep} o = Concat<axis=0>(v, v)"))
+    (shape,) = shapes(model)
+    assert shape.startswith("[_d")
+    agrees(model, N=(0, 1, 2))
+
+
 def test_loop_that_ends_by_data() -> None:
     loop = f"""{SEQ} {YES}
         y, z = Loop(n, yes, x) <body = b (int64 i, bool ci, float[K, 3] v) => (bool co, o, s)
