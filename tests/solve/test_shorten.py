@@ -63,6 +63,38 @@ def test_drawn_contracts_hold_at_the_same_sizes(trees):
         same_everywhere(conds, TOPS)
 
 
+@given(st.lists(st.sampled_from(REAL), min_size=1, max_size=4, unique=True))
+def test_examples_satisfy_and_break_what_they_are_for(texts):
+    contract = contract_of([parse_cond(t) for t in texts])
+    names = set().union(*(t.cond.free for t in contract))
+    for term in contract:
+        if term.passes is not None:
+            assert term.passes.keys() == names
+            assert contract.holds(term.passes) is True
+        if term.fails is not None:
+            assert term.fails.keys() == names
+            held = {t: t.cond.evaluate(term.fails) for t in contract}
+            assert [t for t, h in held.items() if h is not True] == [term]
+
+
+@pytest.mark.parametrize(
+    ("texts", "passes", "fails"),
+    [
+        (["height % 32 == 0", "height >= 32"], {"height": 32}, {"height": 33}),
+        (
+            ["total == past + seq", "seq >= 1"],
+            {"past": 2, "seq": 5, "total": 7},
+            {"past": 3, "seq": 5, "total": 7},
+        ),
+        (["seq <= 512"], {"seq": 2}, {"seq": 513}),
+        (["(h - 1)*(w - 1) == 36"], {"h": 10, "w": 5}, {"h": 11, "w": 5}),
+    ],
+)
+def test_examples_are_near_to_usual_sizes(texts, passes, fails):
+    term = contract_of([parse_cond(t) for t in texts]).terms[0]
+    assert (term.passes, term.fails) == (passes, fails)
+
+
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, overload
 
 from ...expr import Cond
@@ -26,6 +27,24 @@ class Term:
     numbers: tuple[int, ...]
     assumptions: tuple[str, ...] = ()
     source: ConstraintSet | None = field(default=None, repr=False)
+    beside: tuple[Cond, ...] = field(default=(), repr=False)
+    """The conditions of the contract's other terms, and what the user gave."""
+
+    @cached_property
+    def passes(self) -> dict[str, int] | None:
+        """Sizes at which the whole contract holds, near to usual ones (a size for every symbol in it); None when none were
+        found.
+        """
+        from .examples import accepted_sizes
+
+        return accepted_sizes([self.cond, *self.beside])
+
+    @cached_property
+    def fails(self) -> dict[str, int] | None:
+        """Sizes that break this term and no other one, as near to `passes` as they were found; None when none were."""
+        from .examples import breaking_sizes
+
+        return breaking_sizes(self.cond, self.beside, self.passes)
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -97,6 +116,11 @@ class Contract(Sequence[Term]):
     assumed: Terms = _NO_TERMS
     declared: Terms = _NO_TERMS
     impossible: bool = False
+
+    def __post_init__(self) -> None:
+        conds = [*self.terms.cond, *self.assumed.cond]
+        bound = Terms(replace(t, beside=tuple(c for c in conds if c is not t.cond)) for t in self.terms)
+        object.__setattr__(self, "terms", bound)
 
     def __len__(self) -> int:
         return len(self.terms)
