@@ -16,6 +16,7 @@ from .lower import Registry
 from .lower.fixpoint import lower_model
 from .lower.lowered import Lowered
 from .lower.request import DEFAULT_RLIMIT, Request, sizes_of
+from .lower.semantics import SEMANTICS, Semantics
 from .model import ModelError, read_model
 from .operators import with_built_in
 from .propagate.log import ConstraintSet
@@ -52,6 +53,7 @@ def analyze(
     assume: Iterable[str | Cond] = (),
     bind: Mapping[str, int] | None = None,
     broadcast: BroadcastMode = "named",
+    semantics: Semantics = "onnxruntime",
     opset: int | None = None,
     registry: Registry | None = None,
     rlimit: int = DEFAULT_RLIMIT,
@@ -66,6 +68,8 @@ def analyze(
         broadcast: what to make of a broadcast of two sizes of which neither is known to be 1: ``"strict"`` leaves it open,
             ``"named"`` (default) binds a name that meets a number and notes the assumption, ``"equal"`` also takes two
             names to be equal.
+        semantics: whom to follow where the ONNX standard and onnxruntime differ (see `lower.semantics`): ``"onnxruntime"``
+            (default), which says what a run does, or ``"onnx"``.
         opset: version of the standard operators to use instead of the one that the model imports.
         registry: rules of your own operators (see `Registry`), over the built-in ones.
         rlimit: bound of Z3's work per query.
@@ -78,7 +82,10 @@ def analyze(
     """
     if broadcast not in ("strict", "named", "equal"):
         raise ValueError(f'broadcast is "strict", "named" or "equal", not {broadcast!r}')
-    request = Request(tuple(assume), sizes_of(bind or {}), broadcast, with_built_in(registry), rlimit)
+    if semantics not in SEMANTICS:
+        raise ValueError(f'semantics is "onnxruntime" or "onnx", not {semantics!r}')
+    rules = with_built_in(registry)
+    request = Request(tuple(assume), sizes_of(bind or {}), broadcast, rules, rlimit, semantics=semantics)
     with CollectionPaused():
         read = read_model(model)
         if opset is not None:

@@ -9,6 +9,7 @@ from ..expr import Dim, Shape, constant, eq, symbol
 from ..expr.parse import dim_from_param
 from ..model import MapType, Node, OptionalType, SequenceType, TensorType, ValueType
 from .types import Known, Map, Optional, Sequence, Tensor
+from .values import MAX_RANK
 
 if TYPE_CHECKING:
     from .records import Scope
@@ -23,7 +24,11 @@ def declared_known(walk: Walk, declared: ValueType | None, name: str = "") -> Kn
         return None
     if isinstance(declared, TensorType):
         shape = None
-        if declared.dims is not None:
+        if declared.dims is not None and len(declared.dims) > MAX_RANK:
+            what = f"{name or 'a tensor'} is declared with {len(declared.dims):,} axes:"
+            what += f" sizes are followed for at most {MAX_RANK}"
+            walk.note("open", what, None, walk.scope)
+        elif declared.dims is not None:
             shape = Shape(
                 _declared_dim(walk, d, f"{name}_d{i}" if name else "") for i, d in enumerate(declared.dims)
             )

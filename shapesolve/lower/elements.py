@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
+from math import prod
 
 import numpy as np
 
@@ -85,7 +86,7 @@ def _broadcast_arrays(function: Callable[..., Elem], arrays: Seq[Array | None]) 
         shape = np.broadcast_shapes(*(a.shape for a in known))
     except ValueError:
         return None
-    if int(np.prod(shape)) > MAX_ELEMENTS:
+    if prod(shape) > MAX_ELEMENTS:
         return None
     flat = [np.broadcast_to(a, shape).reshape(-1).tolist() for a in known]
     result = np.empty(len(flat[0]), dtype=object)

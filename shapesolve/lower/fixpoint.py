@@ -46,7 +46,7 @@ def _walk(
 ) -> tuple[Walk, Facts, dict[str, Known]]:
     facts = Facts()
     equal = request.broadcast == "equal" and request.granted
-    walk = Walk(model, request.rules, facts, equal=equal, progress=progress)
+    walk = Walk(model, request.rules, facts, equal=equal, semantics=request.semantics, progress=progress)
     walk.granted = request.granted
     walk.hints, walk.author = dict(hints), dict(names)
     walk.reserve(_declared_names(model.graph))

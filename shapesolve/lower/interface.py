@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import onnx
 from onnx import AttributeProto, TensorProto
@@ -17,6 +18,9 @@ from ..model import Node
 from .microsoft_interface import required_of
 from .schema import dtype_of, find_schema
 from .types import Known, Tensor
+
+if TYPE_CHECKING:
+    from .op import Op
 
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 _SINGLE = onnx.defs.OpSchema.FormalParameterOption.Single
@@ -39,6 +43,7 @@ class Interface:
     inputs: tuple[Formal, ...]
     most_inputs: int | None
     most_outputs: int | None
+    least_outputs: int
     repeats: bool
     attributes: dict[str, int] | None
     needed: tuple[str, ...]
@@ -50,8 +55,14 @@ class Interface:
         return self.inputs[-1] if self.repeats and self.inputs else None
 
 
-def misfit(node: Node, names: tuple[str, ...], version: int) -> str | None:
-    """Why the node does not fit its operator's numbers of inputs and outputs and its attributes, in a sentence."""
+def misfit(node: Node, names: tuple[str, ...], version: int, lenient: bool = True) -> str | None:
+    """Why the node does not fit its operator's numbers of inputs and outputs and its attributes, in a sentence.
+
+    With `lenient`, attributes that onnxruntime does not look at may be anything ("lenient-attributes" in `semantics`).
+    """
+    gone = withdrawn(node.domain, node.op_type, version)
+    if gone is not None:
+        return gone
     interface = find_interface(node.domain, node.op_type, version)
     if interface is None:
         return None
@@ -65,7 +76,53 @@ def misfit(node: Node, names: tuple[str, ...], version: int) -> str | None:
         return f"{op} takes at most {interface.most_inputs} inputs at opset {version}, it has {len(names)}"
     if interface.most_outputs is not None and len(node.outputs) > interface.most_outputs:
         return f"{op} has at most {interface.most_outputs} outputs at opset {version}, here it has {len(node.outputs)}"
-    return _bad_attribute(node, interface, version)
+    if len(node.outputs) < interface.least_outputs:
+        return f"{op} has at least {interface.least_outputs} outputs, here it has {len(node.outputs)}"
+    unchecked = lenient and not node.domain and op in _UNCHECKED
+    return None if unchecked else _bad_attribute(node, interface, version)
+
+
+#: operators whose attributes onnxruntime does not hold against their declaration
+_UNCHECKED = frozenset(("LayerNormalization", "Constant"))
+
+
+@lru_cache(maxsize=4096)
+def withdrawn(domain: str, op_type: str, version: int) -> str | None:
+    """That a standard operator is not there at this opset version, in a sentence; None for the others."""
+    if domain or version > onnx.defs.onnx_opset_version():
+        return None
+    schema = find_schema("", op_type, version)
+    if schema is not None:
+        gone = schema.deprecated and op_type not in _KEPT
+        return (
+            f"{op_type} was withdrawn with opset {schema.since_version}, it cannot be used at {version}"
+            if gone
+            else None
+        )
+    if op_type in _EARLY:
+        return None
+    first = next(
+        (v for v in range(version + 1, onnx.defs.onnx_opset_version() + 1) if find_schema("", op_type, v)),
+        None,
+    )
+    return None if first is None else f"{op_type} is not there at opset {version}: it came with {first}"
+
+
+#: operators that onnxruntime knew before they came to the standard, and those that it keeps though they are withdrawn
+_EARLY = frozenset(("LayerNormalization", "MeanVarianceNormalization", "ThresholdedRelu"))
+_KEPT = frozenset(("GroupNormalization",))
+
+
+def unchosen(op: Op) -> str | None:
+    """Which attribute has none of the values that its declaration allows, in a sentence."""
+    if op.rule is None or op.rule.choices is None:
+        return None
+    for name, allowed in op.rule.choices.items():
+        value = op.attr(name)
+        if value is not None and value not in allowed:
+            few = f"one of {', '.join(map(str, allowed))}" if len(allowed) > 1 else str(allowed[0])
+            return f"attribute {name} of {op.node.op_type} must be {few}, it is {value!r}"
+    return None
 
 
 #: inputs of standard operators that must be vectors, and those that may also be scalars
@@ -166,11 +223,12 @@ def _interface(domain: str, op_type: str, version: int) -> Interface | None:
             raise onnx.defs.SchemaError(f"{op_type} is not in the table")
         inputs, needed = required
         unnamed = tuple(Formal(f"number {i}", "", frozenset(), mark == "r") for i, mark in enumerate(inputs))
-        return Interface(unnamed, None, None, False, None, needed)
+        return Interface(unnamed, None, None, 0, False, None, needed)
     schema = find_schema(domain, op_type, version)
     if schema is None:
         raise onnx.defs.SchemaError(f"{op_type} has no schema")
-    if schema.deprecated or (not domain and version > onnx.defs.onnx_opset_version()):
+    gone = schema.deprecated and op_type not in _KEPT
+    if gone or (not domain and version > onnx.defs.onnx_opset_version()):
         return None
     attributes = {name: int(a.type.value) for name, a in schema.attributes.items()}
     needed = tuple(name for name, a in schema.attributes.items() if a.required)
@@ -179,6 +237,7 @@ def _interface(domain: str, op_type: str, version: int) -> Interface | None:
         tuple(_formal(p) for p in schema.inputs),
         None if repeats else schema.max_input,
         None if any(p.option == _VARIADIC for p in schema.outputs) else schema.max_output,
+        schema.min_output,
         repeats,
         attributes,
         needed,

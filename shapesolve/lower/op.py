@@ -28,8 +28,9 @@ from ..expr import (
 )
 from ..model import AttrRef, Constant, Graph, Node
 from .schema import output_dtype
+from .semantics import DIFFERENCES
 from .types import Known, Sequence, Tensor
-from .values import Value
+from .values import MAX_RANK, Value
 
 if TYPE_CHECKING:
     from .registry import Rule
@@ -162,9 +163,11 @@ class Op:
             raise InvalidNode(f"input {self.name_of(i)} must have rank {rank}, it is {shape}")
         return shape
 
-    def _refine(self, i: int, rank: int) -> Shape:
+    def _refine(self, i: int, rank: int) -> Shape | None:
         """Backward inference: an input of unknown rank gets the rank that the node needs."""
         self.pure = False
+        if self.too_deep(rank):
+            return None
         shape = Shape(self.walk.fresh(f"dim {k} of {self.name_of(i)}") for k in range(rank))
         self.walk.refine(self.names[i], shape)
         if i < len(self.inputs):
@@ -237,6 +240,11 @@ class Op:
         if len(set(out)) != len(out):
             raise InvalidNode(f"axes {list(out)} are not distinct")
         return out
+
+    def as_onnxruntime(self, key: str) -> bool:
+        """Is onnxruntime to be followed where it departs from the standard? `key` is an entry of `semantics.DIFFERENCES`."""
+        assert key in DIFFERENCES, key
+        return self.walk.semantics == "onnxruntime"
 
     # ------------------------------------------------------------------ requirements
 
@@ -360,9 +368,22 @@ class Op:
         self.pure = False
         self.walk.define(cond, why, self.node)
 
-    def fresh_shape(self, rank: int, what: str) -> Shape:
-        """A shape of known rank with new symbols."""
+    def fresh_dims(self, rank: int, what: str) -> Shape:
+        """A shape of a known and small rank with new symbols."""
         return Shape(self.fresh(what) for _ in range(rank))
+
+    def fresh_shape(self, rank: int, what: str) -> Shape | None:
+        """A shape of a rank that was read somewhere, with new symbols; None where that is too large to follow."""
+        return None if self.too_deep(rank) else self.fresh_dims(rank, what)
+
+    def too_deep(self, rank: int) -> bool:
+        """Has a tensor more axes than are followed? That becomes a finding."""
+        if rank <= MAX_RANK:
+            return False
+        self.pure = False
+        what = f"a tensor of rank {rank:,}: sizes are followed for at most {MAX_RANK} axes"
+        self.walk.note("open", what, self.node, self.walk.scope)
+        return True
 
     def out(
         self, shape: Shape | Iterable[Dim | int] | None, dtype: int = 0, value: Value | None = None
@@ -370,6 +391,8 @@ class Op:
         """A tensor for an output; a `dtype` of 0 is filled in from the operator's schema."""
         if shape is not None and type(shape) is not Shape:
             shape = Shape(shape)
+        if shape is not None and len(shape) > MAX_RANK and self.too_deep(len(shape)):
+            shape = None
         if shape is not None:
             for d in shape:
                 if not d.terms and d.const > INT64_MAX:

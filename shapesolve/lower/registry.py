@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Union
@@ -24,6 +24,8 @@ Form = Literal["signature", "function", "body", "schema"]
 Versions = int | range | None
 #: element types of outputs: an int copies that input's, a name is a TensorProto type
 TypeSpec = int | str
+#: per attribute the values that it may have
+Choices = Mapping[str, Seq[int | str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Rule:
     types: tuple[TypeSpec, ...] | None = None
     values: bool = False
     bodies: bool = False
+    choices: Choices | None = None
 
     def covers(self, version: int) -> bool:
         """Does the rule speak of this opset version?"""
@@ -98,13 +101,14 @@ class Registry:
         until: int | None = None,
         where: str | Seq[str] = (),
         types: tuple[TypeSpec, ...] | None = None,
+        choices: Choices | None = None,
         **names: str | int,
     ) -> None:
         """Register an operator by its signature (notation: see `shapesolve.lower.signature`)."""
         from .signature import Signature
 
         rule = Signature(dims, (where,) if isinstance(where, str) else tuple(where), names)
-        self.add(Rule(_canonical(domain), op_type, since, rule, "signature", until, types))
+        self.add(Rule(_canonical(domain), op_type, since, rule, "signature", until, types, choices=choices))
 
     def lookup(self, domain: str, op_type: str, version: int) -> Rule | None:
         """The rule for an operator at an opset version: exact ranges first, then the highest `since`; None if there is none."""
@@ -144,12 +148,16 @@ def lower(
     domain: str = "",
     types: tuple[TypeSpec, ...] | None = None,
     values: bool = False,
+    choices: Choices | None = None,
 ) -> Callable[[Lower], Lower]:
-    """Register a function for operators of the default registry; `values` says that it follows partial data."""
+    """Register a function for operators of the default registry; `values` says that it follows partial data.
+
+    `choices` are the values of attributes with which a runtime loads the node; attributes not named there are free.
+    """
 
     def decorate(function: Lower) -> Lower:
         for op_type in op_types:
-            DEFAULT.add(Rule(domain, op_type, since, function, "function", until, types, values))
+            DEFAULT.add(Rule(domain, op_type, since, function, "function", until, types, values, choices=choices))
         return function
 
     return decorate

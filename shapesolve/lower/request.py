@@ -9,6 +9,7 @@ from typing import Any
 
 from ..expr import Cond
 from .registry import Registry
+from .semantics import Semantics
 
 #: Z3 work per query (see `propagate.budget`); deterministic, unlike seconds
 DEFAULT_RLIMIT = 1_000_000
@@ -29,6 +30,7 @@ class Request:
     rlimit: int = DEFAULT_RLIMIT
     untaken: frozenset[str] = frozenset()
     granted: bool = True
+    semantics: Semantics = "onnxruntime"
 
 
 def size_of(name: str, given: Any) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..expr import Cond, Dim, Shape
-from .values import Value
+from .values import MAX_RANK, Value
 
 _NO_NAMES: frozenset[str] = frozenset()
 
@@ -109,6 +109,8 @@ class Interner:
 
     def stored(self, dtype: int, dims: tuple[int, ...], value: Value | None) -> Tensor:
         """The tensor with this content, of a stored tensor."""
+        if len(dims) > MAX_RANK:
+            return self.tensor(dtype, None)
         if value is not None:
             return self.tensor(dtype, Shape(dims), value)
         found = self._stored.get((dtype, dims))

@@ -20,6 +20,8 @@ from ..model import Constant
 
 #: most elements that are followed one by one
 MAX_ELEMENTS = 1024
+#: axes of a tensor that are followed: as many as NumPy can hold, so that no other tensor can be given or looked at
+MAX_RANK = 64
 #: floats matter as scales and limits of shapes only: longer vectors are weights
 MAX_FLOATS = 128
 #: largest stored integer tensor that is read to bound its elements

@@ -13,11 +13,12 @@ from typing import Any
 from ..expr import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, eq, ge, le
 from ..model import Graph, Model, Node
 from .declared import declared_known
-from .interface import misfit, misranked, mistyped
+from .interface import misfit, misranked, mistyped, unchosen
 from .op import InvalidNode, MalformedNode, Op
 from .records import Body, Call, Entry, FactStore, LoweredNode, Note, Open, Scope
 from .registry import Registry, Rule
 from .schema import fill_types
+from .semantics import Semantics
 from .statements import Statements
 from .types import Interner, Known, Tensor
 from .values import INT_TYPES, Value
@@ -38,10 +39,12 @@ class Walk(Statements):
         facts: FactStore,
         *,
         equal: bool = False,
+        semantics: Semantics = "onnxruntime",
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         super().__init__(facts, Scope("", model.opsets), equal=equal)
         self.model, self.registry, self.progress = model, registry, progress
+        self.semantics = semantics
         self.interner = Interner()
         self.tensors: dict[str, Known] = {}
         self.producers: dict[str, tuple[Node, str]] = {}
@@ -310,10 +313,10 @@ class Walk(Statements):
         key = (node.key, op.version) if op.names is node.inputs and node.key is not None else None
         wrong = None
         if key not in self._fitting:
-            wrong = misfit(node, op.names, op.version)
+            wrong = misfit(node, op.names, op.version, lenient=self.semantics == "onnxruntime")
             if wrong is None and key is not None:
                 self._fitting.add(key)
-        wrong = wrong or mistyped(node, op.inputs, op.version)
+        wrong = wrong or mistyped(node, op.inputs, op.version) or unchosen(op)
         if wrong is not None:
             self.clash(wrong, node, scope, loads=False)
         return wrong is None

@@ -27,6 +27,7 @@ from ..expr import (
     ge,
     maximum,
     minimum,
+    product,
 )
 from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.registry import lower
@@ -69,6 +70,13 @@ def window_of(op: Op, kernel: Seq[Dim]) -> Window:
         raise MalformedNode(f"pads {list(pads)} must not be negative")
     extent = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
     return Window(tuple(kernel), extent, strides, pads[:n], pads[n:], auto)
+
+
+def _small_pads(op: Op, kernel: Seq[Dim]) -> None:
+    """onnxruntime loads no pool with pads as large as its kernel, be they used or not."""
+    pads = op.ints_attr("pads") or ()
+    if op.as_onnxruntime("pool-pads") and any(p >= k.const for p, k in zip(pads, (*kernel, *kernel))):
+        raise MalformedNode(f"pads {list(pads)} must be smaller than the kernel {[k.const for k in kernel]}")
 
 
 def _per_axis(op: Op, name: str, n: int) -> tuple[int, ...]:
@@ -137,7 +145,10 @@ def _kernel_of(op: Op, w: int, weight: Shape) -> tuple[Dim, ...]:
 
 
 def _group(op: Op) -> int:
-    if op.attr("pads") is not None and op.text_attr("auto_pad", "NOTSET") != "NOTSET":
+    auto = op.text_attr("auto_pad", "NOTSET")
+    if not auto and (op.node.op_type != "ConvTranspose" or op.version < 11):
+        auto = "NOTSET"  # an empty text counts as absent, but where the standard's own inference looks at it
+    if op.attr("pads") is not None and auto != "NOTSET":
         raise MalformedNode("a convolution has either pads or auto_pad")
     group = op.int_attr("group", 1)
     if group < 1:
@@ -218,7 +229,7 @@ def _unslide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
     """Sizes of which a window would give `spatial`, as output_shape, auto_pad or pads choose them."""
     n = len(spatial)
     wanted = op.ints_attr("output_shape")
-    if wanted and (len(wanted) not in (n, n + 2) or min(wanted[-n:]) < 1):
+    if wanted and (len(wanted) != n or min(wanted) < 1):
         raise InvalidNode(f"output_shape {list(wanted)} must hold {n} positive sizes")
     extra = op.ints_attr("output_padding") or (0,) * n
     if len(extra) != n:
@@ -296,17 +307,10 @@ def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) ->
     if w.same:
         _only_batch_empty(op, x, shape, i + 2)
         covered = ceil_div(size, constant(stride))
-        if w.extent[i] is w.kernel[i]:
-            if op.node.op_type == "MaxPool" and op.dtype(0) == TensorProto.FLOAT and not op.wants(1):
-                # only this kernel of onnxruntime refuses windows that leave gaps at the end
-                left = (covered - 1) * stride + w.kernel[i] - size
-                op.require(
-                    any_of((ge(left, 0), eq(shape[0], 0))), "the windows must reach the end", (x, i + 2)
-                )
-            return covered
-        return op.fresh(
-            "a dilated window with auto_pad (onnxruntime gives less than the standard)", hi=covered
-        )
+        if _is_mlas(op, w):  # only this kernel of onnxruntime refuses windows that leave gaps at the end
+            left = (covered - 1) * stride + w.kernel[i] - size
+            op.require(any_of((ge(left, 0), eq(shape[0], 0))), "the windows must reach the end", (x, i + 2))
+        return _dilated_same(op, x, covered, w, i)
     free, extent = room(size, w, i), w.extent[i].const
     op.usual(ge(free, 0), "every pooling window fits its input")
     if ceil_mode:
@@ -328,6 +332,26 @@ def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) ->
     return maximum(full, 1) - floor_div(maximum(-free, 0), constant(stride))
 
 
+def _is_mlas(op: Op, w: Window) -> bool:
+    """Does onnxruntime run this node by the pooling of MLAS?"""
+    plain = all(k is e for k, e in zip(w.kernel, w.extent, strict=True))
+    floats = op.dtype(0) == TensorProto.FLOAT and op.node.op_type == "MaxPool"
+    dense = max(op.ints_attr("dilations") or (1,)) == 1
+    return plain and dense and floats and op.n_out == 1 and not op.int_attr("storage_order", 0)
+
+
+def _dilated_same(op: Op, x: int, covered: Dim, w: Window, i: int) -> Dim:
+    """Elements on an axis padded to give `covered`: onnxruntime pads as if the window were not dilated."""
+    lost = w.extent[i].const - w.kernel[i].const
+    if not lost or not op.as_onnxruntime("pool-dilated-same"):
+        return covered
+    stride = w.strides[i]
+    room = (covered - 1) * stride - lost  # the division rounds toward zero
+    found = floor_div(maximum(room, 0), constant(stride)) - floor_div(maximum(-room, 0), constant(stride)) + 1
+    op.require(ge(found, 0), "the dilated window must fit the padded input", (x, i + 2))
+    return found
+
+
 def _require_pool(op: Op, x: int, i: int, free: Dim, stride: int) -> None:
     op.require(
         ge(free, 1 - 2 * stride), "the window must not exceed the padded input by two strides", (x, i + 2)
@@ -342,6 +366,7 @@ def pool_shape(op: Op, x: int = 0) -> Shape | None:
     shape = op.shape(x, len(kernel) + 2)
     if shape is None:
         return None
+    _small_pads(op, kernel)
     window, ceil_mode = window_of(op, kernel), bool(op.int_attr("ceil_mode", 0))
     _only_batch_empty(op, x, shape, 1)
     return Shape((*shape[:2], *(_pooled(op, x, shape, window, i, ceil_mode) for i in range(len(kernel)))))
@@ -388,6 +413,7 @@ def max_unpool(op: Op) -> Known:
         return op.out(None)
     for k in range(rank):
         op.require(eq(shape[k], indices[k]), "there must be an index for each element", (0, k), (1, k))
+    _small_pads(op, kernel)
     w = window_of(op, kernel)
     natural = [
         (d - 1) * s + k - (b + e)
@@ -409,8 +435,12 @@ def max_unpool(op: Op) -> Known:
             (2, 0),
             (0, k),
         )
-    for i, d in enumerate(natural, 2):
-        op.require(
-            ge(wanted[i], d), "output_shape must have room for what the unpooling gives", (2, 0), (0, i)
-        )
+    rule = "output_shape must have room for what the unpooling gives"
+    if op.as_onnxruntime("unpool-output-shape"):
+        op.require(ge(product(wanted), product([*shape[:2], *natural])), rule, (2, 0), (0, None))
+        for d in wanted:
+            op.require(ge(d, 0), "a size is at least 0", (2, 0))
+    else:
+        for i, d in enumerate(natural, 2):
+            op.require(ge(wanted[i], d), rule, (2, 0), (0, i))
     return op.out([shape[0], shape[1], *wanted[2:]])

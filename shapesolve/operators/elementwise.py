@@ -20,6 +20,7 @@ from ..lower.elements import OnIntervals
 from ..lower.op import InvalidNode, Op
 from ..lower.precision import INT_LIMITS
 from ..lower.registry import lower, signature
+from ..lower.signature import Signature
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, Elem, Value
 
@@ -27,12 +28,13 @@ from ..lower.values import MAX_ELEMENTS, Elem, Value
 
 
 _SAME_SHAPE = """
-    Acos Acosh Asin Asinh Atan Atanh Celu Cos Cosh Elu Erf Exp Gelu HardSigmoid HardSwish IsInf IsNaN
+    Acos Acosh Asin Asinh Atan Atanh Celu Cos Cosh Elu Erf Exp HardSigmoid HardSwish IsInf IsNaN
     LeakyRelu Log Mish Selu Shrink Sigmoid Sin Sinh Softplus Softsign Swish Tan Tanh ThresholdedRelu
 """
 
 
 @lower(*_SAME_SHAPE.split())
+@lower("Gelu", choices={"approximate": ("none", "tanh")})
 def same_shape(op: Op) -> Known:
     return op.like(0)
 
@@ -157,7 +159,7 @@ def _need_divisor(op: Op) -> None:
             op.require(ne(d, 0), "an integer divisor must not be 0", (1, None))
 
 
-@lower("BitShift", values=True)
+@lower("BitShift", values=True, choices={"direction": ("LEFT", "RIGHT")})
 def bit_shift(op: Op) -> Known:
     return _binary(arith.shift(op.text_attr("direction", "")))(op)
 
@@ -195,8 +197,12 @@ for _name, _function in _LEGACY.items():
 
 
 # https://onnx.ai/onnx/operators/onnx__PRelu.html
-# The slope broadcasts one way; onnxruntime also takes slopes that would enlarge X, which the text rules out.
-signature("PRelu", "*S, <S -> *S", since=7)
+_PRELU_ONE_WAY, _PRELU_BOTH_WAYS = Signature("*S, <S -> *S", (), {}), Signature("~S, ~S -> ~S", (), {})
+
+
+@lower("PRelu", since=7)
+def prelu(op: Op) -> list[Known | None]:
+    return (_PRELU_BOTH_WAYS if op.as_onnxruntime("prelu-slope") else _PRELU_ONE_WAY)(op)
 
 
 @lower("PRelu", until=7)

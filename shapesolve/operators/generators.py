@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from ..expr import ONE, ZERO, Dim, ceil_div, constant, eq, ge, maximum, minimum, ne, pos
 from ..lower import arith
-from ..lower.op import InvalidNode, Op, const_dims, stored_value
+from ..lower.op import InvalidNode, MalformedNode, Op, const_dims, stored_value
 from ..lower.precision import INT_LIMITS, exact, fit, rounded
 from ..lower.registry import lower
 from ..lower.types import Known
@@ -61,13 +61,15 @@ def _element(value: object, dtype: int) -> Elem:
 @lower("ConstantOfShape", values=True)
 def constant_of_shape(op: Op) -> Known:
     fill = op.attr("value")
+    if isinstance(fill, Constant) and fill.dims != (1,):
+        raise MalformedNode(f"the value must be a vector of one element, its shape is {list(fill.dims)}")
     dtype = fill.dtype if isinstance(fill, Constant) else TensorProto.FLOAT
     length = op.shape(0, 1)
     dims = op.ints(0)
     if dims is None:
         known = length[0].value if length is not None else None
         return op.out(
-            op.fresh_shape(known, "a size given as data") if known is not None and known <= 64 else None,
+            op.fresh_shape(known, "a size given as data") if known is not None else None,
             dtype,
         )
     for i, d in enumerate(dims):
@@ -122,7 +124,7 @@ def random_like(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Multinomial.html
-@lower("Multinomial", values=True)
+@lower("Multinomial", values=True, choices={"dtype": (6, 7)})
 def multinomial(op: Op) -> Known:
     dtype, samples = op.int_attr("dtype", TensorProto.INT32), op.int_attr("sample_size", 1)
     shape = op.shape(0, 2)

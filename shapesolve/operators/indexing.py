@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..expr import Dim, Shape, any_of, ge, le
+from ..expr import Dim, Shape, all_of, any_of, divides, eq, ge, le, ne
 from ..lower.op import InvalidNode, Op
 from ..lower.registry import lower
 from ..lower.types import Known
@@ -103,7 +103,7 @@ def _within(op: Op, data: Shape, indices: Shape, axis: int, name: str) -> None:
             op.require(le(n, m), f"{name}: the index tensor must not be larger than the data", (1, k), (0, k))
 
 
-# https://onnx.ai/onnx/operators/onnx__GatherND.html (onnxruntime also takes a multiple of the batch sizes)
+# https://onnx.ai/onnx/operators/onnx__GatherND.html
 @lower("GatherND", values=True)
 def gather_nd(op: Op) -> Known:
     data, indices = op.shape(0), op.shape(1)
@@ -123,14 +123,25 @@ def gather_nd(op: Op) -> Known:
         raise InvalidNode(
             f"GatherND has {k} index components for {op.name_of(0)} {data} after {batch} batch axes"
         )
-    for i in range(batch):
-        op.same(data[i], indices[i], "batch sizes must agree", (0, i), (1, i))
+    _batches_fit(op, data, indices, batch)
     components_fit(op, data[batch : batch + k], [*indices, *data[batch + k :]], batch)
     dims = [*indices[:-1], *data[batch + k :]]
     array, at = value.array if value is not None else None, whole_numbers(op.value(1))
     if array is None or at is None or batch or not _all_inside(at, array.shape[:k]):
         return op.out(dims, value=loose)
     return op.out(dims, value=Value.of(_as_array(array[tuple(np.moveaxis(at, -1, 0))])))
+
+
+def _batches_fit(op: Op, data: Shape, indices: Shape, batch: int) -> None:
+    if all(data[i] is indices[i] for i in range(batch)):
+        return
+    if not op.as_onnxruntime("gathernd-batch"):
+        for i in range(batch):
+            op.same(data[i], indices[i], "batch sizes must agree", (0, i), (1, i))
+        return
+    batches, tuples = data[:batch].numel, indices[:-1].numel
+    fits = any_of((eq(tuples, 0), all_of((ne(batches, 0), divides(batches, tuples)))))
+    op.require(fits, "the index tuples must be shared out evenly among the batches", (0, 0), (1, 0))
 
 
 def _as_array(found: Any) -> Array:

@@ -75,7 +75,7 @@ def transpose(op: Op) -> Known:
 def shape_of(op: Op) -> Known:
     shape = op.shape(0)
     if shape is None:
-        return op.out(op.fresh_shape(1, f"rank of {op.name_of(0)}"))
+        return op.out(op.fresh_dims(1, f"rank of {op.name_of(0)}"))
     start, end, _ = slice(op.attr("start", 0), op.attr("end")).indices(len(shape))
     part = Shape(shape[start:end])
     return op.out([len(part)], value=Value.vector(part))
@@ -108,7 +108,7 @@ def flatten(op: Op) -> Known:
     shape = op.shape(0)
     axis = op.int_attr("axis", 1)
     if shape is None:
-        return op.out(op.fresh_shape(2, "a flattened dim"))
+        return op.out(op.fresh_dims(2, "a flattened dim"))
     lowest = -len(shape) if op.version >= 11 else 0
     if not lowest <= axis <= len(shape):
         raise InvalidNode(f"axis {axis} is outside [{lowest}, {len(shape)}] for {op.name_of(0)} {shape}")
@@ -186,7 +186,13 @@ def unsqueezed(op: Op, axes: Seq[int]) -> Known:
 
 # https://onnx.ai/onnx/operators/onnx__DepthToSpace.html
 # https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html
-signature("DepthToSpace", "N C H W -> N C//(b*b) H*b W*b", b="blocksize", where=("b >= 1", "C % (b*b) == 0"))
+signature(
+    "DepthToSpace",
+    "N C H W -> N C//(b*b) H*b W*b",
+    b="blocksize",
+    where=("b >= 1", "C % (b*b) == 0"),
+    choices={"mode": ("DCR", "CRD")},
+)
 signature(
     "SpaceToDepth",
     "N C H W -> N C*b*b H//b W//b",
@@ -212,7 +218,7 @@ def reverse_sequence(op: Op) -> Known:
         if value is not None and value.reached:
             lo, hi = value.bounds
             if lo is not None and hi is not None:
-                fits = all_of((ge(lo, 0), le(hi, shape[time])))
+                fits = any_of((all_of((ge(lo, 0), le(hi, shape[time]))), eq(shape[batch], 0)))
                 op.require(fits, "sequence lengths lie within the time axis", (1, 0), (0, time))
     return op.like(0)
 
@@ -284,7 +290,7 @@ def spread(
     if any(n < 0 for n in sizes):
         return None  # the node cannot run
     array = value.array
-    if array is not None and len(sizes) == len(dims) and int(np.prod(sizes)) <= MAX_ELEMENTS:
+    if array is not None and len(sizes) == len(dims) and prod(sizes) <= MAX_ELEMENTS:
         return Value.of(change(array, sizes))
     return Value.between(*value.bounds, reached=True)
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 from functools import partial
 
 from ..expr import ONE, Shape, any_of, constant, divides, eq, ge
-from ..lower.op import InvalidNode, Op, Place
+from ..lower.op import InvalidNode, MalformedNode, Op, Place
 from ..lower.registry import lower, signature
 from ..lower.types import Known
 
 # https://onnx.ai/onnx/operators/onnx__InstanceNormalization.html
 signature("InstanceNormalization", "N C *S, C, C -> N C *S")
 # https://onnx.ai/onnx/operators/onnx__LRN.html
-signature("LRN", "N C *S -> N C *S")
+signature("LRN", "N C *S -> N C *S", where=("n >= 1", "n % 2 == 1"), n="size")
 # https://onnx.ai/onnx/operators/onnx__MeanVarianceNormalization.html
 signature("MeanVarianceNormalization", "*S -> *S")
 
@@ -31,6 +31,10 @@ def batch_normalization(op: Op, always_spatial: bool) -> list[Known]:
         statistics = x[1:]
     if x is not None and not x:
         raise InvalidNode(f"input {op.name_of(0)} needs at least one axis")
+    if op.version >= 14 and op.n_out != (3 if op.int_attr("training_mode", 0) else 1):
+        raise MalformedNode(
+            f"BatchNormalization has 3 outputs where it trains, else one: here it has {op.n_out}"
+        )
     why = "scale, bias, mean and variance need one element per channel"
     if statistics is None:
         statistics = op.same_shapes(range(1, 5), why)
@@ -120,7 +124,7 @@ def rms_normalization(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__LpNormalization.html
-@lower("LpNormalization")
+@lower("LpNormalization", choices={"p": (1, 2)})
 def lp_normalization(op: Op) -> Known:
     shape = op.shape(0)
     if shape is not None:

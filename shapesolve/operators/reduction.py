@@ -265,5 +265,7 @@ def _running_bounds(bounds: Interval, size: Dim, exclusive: bool) -> Interval:
     )
 
 
-lower("CumSum", values=True)(partial(_running, _Reducer(arith.add, 0, bounds=_bounds_of_sum)))
+lower("CumSum", values=True, choices={"exclusive": (0, 1), "reverse": (0, 1)})(
+    partial(_running, _Reducer(arith.add, 0, bounds=_bounds_of_sum))
+)
 lower("CumProd", values=True)(partial(_running, _Reducer(arith.mul, 1)))

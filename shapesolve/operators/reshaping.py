@@ -79,6 +79,8 @@ def reshaped(op: Op, target: Seq[Dim]) -> Known:
     copies = not op.int_attr("allowzero", 0)
     x = op.shape(0)
     value = op.value(0)
+    if op.too_deep(len(target)):
+        return op.out(None, value=value and value.loose)
     if x is None:
         free = [_entry_alone(op, t, copies) for t in target]
         return op.out(free, value=value and value.loose)

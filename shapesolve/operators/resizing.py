@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 from fractions import Fraction
+from math import isfinite
 
 import numpy as np
 from onnx import TensorProto
 
 from ..expr import Dim, Shape, all_of, any_of, constant, eq, floor_div, ge, le
-from ..lower.op import InvalidNode, Op
+from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.precision import SIMPLE, stands_for
 from ..lower.registry import lower
 from ..lower.types import Known
@@ -48,6 +49,8 @@ def scaled(op: Op, size: Dim, scale: Elem, axis: int) -> Dim:
 
 
 def _require_scale(op: Op, scale: Elem, i: int, k: int, at_least: float | None) -> None:
+    if isinstance(scale, float) and not isfinite(scale):
+        raise InvalidNode(f"a scale must be a number, element {k} is {scale}")
     if isinstance(scale, float) and (scale <= 0 if at_least is None else scale < at_least):
         needed = "positive" if at_least is None else f"at least {at_least:g}"
         raise InvalidNode(f"a scale must be {needed}, element {k} is {scale:g}")
@@ -147,8 +150,20 @@ def _open(op: Op) -> Known:
     return op.out(None if shape is None else op.fresh_shape(len(shape), "resized by what is not known"))
 
 
+_MODES = {"mode": ("nearest", "linear", "cubic")}
+_RESIZE = {
+    **_MODES,
+    "coordinate_transformation_mode": (
+        "asymmetric", "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+        "tf_half_pixel_for_nn", "tf_crop_and_resize",
+    ),
+    "nearest_mode": ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", ""),
+    "keep_aspect_ratio_policy": ("stretch", "not_larger", "not_smaller"),
+}  # fmt: skip
+
+
 # https://onnx.ai/onnx/operators/onnx__Resize.html
-@lower("Resize", since=10)
+@lower("Resize", since=10, choices=_MODES)
 def resize_10(op: Op) -> Known:
     return _resize_by_scales(op, 1)
 
@@ -161,7 +176,7 @@ def _resize_by_scales(op: Op, i: int, least: float | None = None) -> Known:
     return _by_scales(op, *found, scales, i, least)
 
 
-@lower("Resize", since=11)
+@lower("Resize", since=11, choices=_RESIZE)
 def resize(op: Op) -> Known:
     """Sizes or scales, the other one absent or empty; `axes` and the aspect policies from opset 18 on."""
     if _given(op, 3):
@@ -172,6 +187,8 @@ def resize(op: Op) -> Known:
         return _by_sizes(op, *found, sizes)
     if not _given(op, 2):
         raise InvalidNode("Resize needs scales or sizes")
+    if op.text_attr("keep_aspect_ratio_policy", "stretch") != "stretch":
+        raise MalformedNode("keep_aspect_ratio_policy goes with sizes, not with scales")
     if op.text_attr("coordinate_transformation_mode", "") == "tf_crop_and_resize":
         return _crop_and_resize(op)
     return _resize_by_scales(op, 2)
@@ -193,7 +210,7 @@ def _crop_and_resize(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Upsample.html
-@lower("Upsample", since=1)
+@lower("Upsample", since=1, choices=_MODES)
 def upsample_1(op: Op) -> Known:
     shape = op.shape(0, 4)
     height, width = op.attr("height_scale"), op.attr("width_scale")
@@ -202,7 +219,7 @@ def upsample_1(op: Op) -> Known:
     return op.out(None) if shape is None else _by_scales(op, shape, (2, 3), (height, width), 0, 1.0)
 
 
-@lower("Upsample", since=7)
+@lower("Upsample", since=7, choices=_MODES)
 def upsample_7(op: Op) -> Known:
     scales = op.attr("scales")
     if not isinstance(scales, tuple):
@@ -211,6 +228,6 @@ def upsample_7(op: Op) -> Known:
     return op.out(None) if shape is None else _by_scales(op, shape, range(len(shape)), scales, 0, 1.0)
 
 
-@lower("Upsample", since=9)
+@lower("Upsample", since=9, choices=_MODES)
 def upsample(op: Op) -> Known:
     return _resize_by_scales(op, 1, 1.0)

@@ -11,6 +11,7 @@ from collections.abc import Sequence as Seq
 from ..expr import Shape
 from ..lower.op import InvalidNode, Op, Place
 from ..lower.registry import Outputs
+from ..lower.schema import output_dtype
 from ..lower.types import Known, Map, Optional, Sequence, Tensor
 
 #: the axes of an operand in a new order, by its position among the inputs
@@ -43,7 +44,18 @@ def lower_as(
     for a, b, places in view.ambiguous:
         op.ambiguous.append((a, b, tuple(map(original, places))))
     op.pure = op.pure and view.pure
-    return found
+    return (
+        found
+        if op.rule is None or op.rule.types is None
+        else [_retyped(op, i, k) for i, k in enumerate(found)]
+    )
+
+
+def _retyped(op: Op, i: int, known: Known | None) -> Known | None:
+    """An output with the element type that the operator's own declaration gives it."""
+    if not isinstance(known, Tensor):
+        return known
+    return op.walk.interner.tensor(output_dtype(op, i), known.shape, known.value)
 
 
 def lower_channels_last(

@@ -40,9 +40,7 @@ def dft(op: Op, axis: int | None) -> Known:
     if axis is None:
         if not op.has(1) and not onesided:  # as long as the signal, whichever axis it is
             return op.out([*shape[:-1], 2])
-        return op.out(
-            [*op.fresh_shape(len(shape) - 1, "transformed along an unknown axis"), 1 if real else 2]
-        )
+        return op.out([*op.fresh_dims(len(shape) - 1, "transformed along an unknown axis"), 1 if real else 2])
     axis = op.axis(axis, len(shape))
     if axis == len(shape) - 1:
         raise InvalidNode("the last axis holds real and imaginary part, it cannot be transformed")
@@ -79,7 +77,7 @@ def stft(op: Op) -> Known:
     """``[batch, frames, frequencies, 2]``; only whole frames count."""
     signal = op.shape(0)
     if signal is None:
-        signal = op.fresh_shape(3, f"dim of {op.name_of(0)}")
+        signal = op.fresh_dims(3, f"dim of {op.name_of(0)}")
     if not 2 <= len(signal) <= 3:
         raise InvalidNode(f"a signal is [batch, length, 1 or 2], {op.name_of(0)} is {signal}")
     if len(signal) == 3:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ from .reshaping import multiple_of
 
 #: a start or end this large means 'to the end' (exporters write INT32_MAX or INT64_MAX)
 _END = 2**31 - 1
+#: ends by which onnxruntime understands 'all the rest', in either direction
+_MARKERS = (2**31 - 1, 2**63 - 1)
 
 # ---------------------------------------------------------------------- Slice
 # https://onnx.ai/onnx/operators/onnx__Slice.html
@@ -104,6 +107,11 @@ def span(op: Op, d: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
         first, stop = _clamped(op, start, d), _clamped(op, end, d)
         return first, ceil_div(pos(stop - first), constant(step))
     last = d - 1
+    whole = op.as_onnxruntime("slice-end")
+    if whole and end.terms and end.lo is None:  # data: of a marker for 'to the start' nothing would be known
+        return op.fresh("the start of a slice", -1, last), op.fresh("a sliced dim", 0, d)
+    if whole and end.value in _MARKERS:
+        end = constant(-_END)
     first = minimum(_clamped(op, start, d), last)
     stop = _clamped(op, end + 1 if end.value is None or abs(end.const) < _END else end, d, back=True) - 1
     return first, ceil_div(pos(first - stop), constant(-step))
@@ -144,9 +152,15 @@ def split_by_attribute(op: Op) -> list[Known]:
 @lower("Split", since=13, values=True)
 def split_by_input(op: Op) -> list[Known]:
     if op.has(1):
+        if op.attr("num_outputs") is not None:
+            raise MalformedNode("Split takes the sizes of the chunks or the attribute num_outputs, not both")
         sizes = op.ints(1)
         return _open_split(op) if sizes is None else split_into(op, sizes, uneven=False)
     counted = op.attr("num_outputs") is not None
+    if counted and op.int_attr("num_outputs", 0) < op.n_out:  # onnxruntime aborts
+        raise MalformedNode(
+            f"num_outputs {op.attr('num_outputs')} is less than the {op.n_out} outputs of Split"
+        )
     if op.version >= 18 and not counted:
         shape = op.shape(0)
         if shape is not None and shape[op.axis(op.int_attr("axis", 0), len(shape))].value is not None:
@@ -207,17 +221,20 @@ def split_into(op: Op, sizes: Seq[Dim] | None, uneven: bool) -> list[Known]:
 # https://onnx.ai/onnx/operators/onnx__Pad.html
 
 
-@lower("Pad", until=2, values=True)
+_PAD = {"mode": ("constant", "reflect", "edge", "wrap")}
+
+
+@lower("Pad", until=2, values=True, choices=_PAD)
 def pad_by_paddings(op: Op) -> Known:
     return padded(op, const_dims(op.ints_attr("paddings") or ()), None, Value((), (op.attr("value", 0.0),)))
 
 
-@lower("Pad", since=2, until=11, values=True)
+@lower("Pad", since=2, until=11, values=True, choices=_PAD)
 def pad_by_attribute(op: Op) -> Known:
     return padded(op, const_dims(op.ints_attr("pads") or ()), None, Value((), (op.attr("value", 0.0),)))
 
 
-@lower("Pad", since=11, values=True)
+@lower("Pad", since=11, values=True, choices=_PAD)
 def pad(op: Op) -> Known:
     shape = op.shape(0)
     axes = op.const_ints(3) if op.has(3) else None
@@ -288,7 +305,7 @@ def _padded_array(array: Array, around: Seq[tuple[int, int | None, int | None]],
     grow = [(0, 0)] * array.ndim
     for axis, before, after in around:
         grow[axis] = (max(before or 0, 0), max(after or 0, 0))
-    if np.prod([n + a + b for n, (a, b) in zip(array.shape, grow, strict=True)]) > MAX_ELEMENTS:
+    if prod([n + a + b for n, (a, b) in zip(array.shape, grow, strict=True)]) > MAX_ELEMENTS:
         return None
     return np.pad(array, grow, constant_values=fill)
 

@@ -27,7 +27,7 @@ def string_split(op: Op) -> list[Known]:
 
 
 # https://onnx.ai/onnx/operators/onnx__StringNormalizer.html
-@lower("StringNormalizer")
+@lower("StringNormalizer", choices={"case_change_action": ("LOWER", "UPPER", "NONE")})
 def string_normalizer(op: Op) -> Known:
     """``[C]`` or ``[1, C]``; stop words are dropped, and where nothing is left one empty string stands."""
     shape = op.shape(0)

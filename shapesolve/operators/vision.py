@@ -43,12 +43,17 @@ def _grid_sample(op: Op, rank: int | None) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__GridSample.html
-@lower("GridSample", since=16)
+_PADDINGS = ("zeros", "border", "reflection")
+
+
+@lower(
+    "GridSample", since=16, choices={"mode": ("bilinear", "nearest", "bicubic"), "padding_mode": _PADDINGS}
+)
 def grid_sample_16(op: Op) -> Known:
-    return _grid_sample(op, 4)
+    return _grid_sample(op, None if op.as_onnxruntime("gridsample-volumes") else 4)
 
 
-@lower("GridSample", since=20)
+@lower("GridSample", since=20, choices={"mode": ("linear", "nearest", "cubic"), "padding_mode": _PADDINGS})
 def grid_sample(op: Op) -> Known:
     return _grid_sample(op, None)
 
@@ -103,7 +108,13 @@ def col2im(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__RoiAlign.html
-signature("RoiAlign", "_ C _ _, R 4, R -> R C h w", h="output_height=1", w="output_width=1")
+signature(
+    "RoiAlign",
+    "_ C _ _, R 4, R -> R C h w",
+    h="output_height=1",
+    w="output_width=1",
+    choices={"mode": ("avg", "max")},
+)
 
 
 # https://onnx.ai/onnx/operators/onnx__MaxRoiPool.html

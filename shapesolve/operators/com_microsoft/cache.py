@@ -46,7 +46,11 @@ def group_query_attention(op: Op) -> list[Known | None]:
     )
     if past is not None:
         match(op, 4, (batch, few, past[2], held), "past values must fit past keys")
-    match(op, 5, (batch,), "there must be a length for each row")
+    lengths = op.shape(5)
+    if lengths is not None:  # of any rank, but not a scalar
+        if not lengths:
+            raise InvalidNode(f"the lengths {op.name_of(5)} must not be a scalar")
+        op.same(lengths.numel, batch, "there must be a length for each row", (5, 0), (0, 0))
     one_number(op, 6)
     total = op.scalar(6)
     if total is None:

@@ -230,7 +230,7 @@ def crop_and_resize(op: Op) -> Known:
     index = op.shape(2, 1)
     if index is not None:
         op.same(rois[0], index[0], "there must be an image index for each region", (1, 0), (2, 0))
-    height, width = size if size is not None and len(size) == 2 else op.fresh_shape(2, "the crop size")
+    height, width = size if size is not None and len(size) == 2 else op.fresh_dims(2, "the crop size")
     return op.out([rois[0], image[1], height, width])
 
 

@@ -58,7 +58,7 @@ def conv_transpose_with_dynamic_pads(op: Op) -> Known:
         return op.out(None)
     n = len(shape) - 2
     if pads is None or len(pads) != 2 * n:
-        return op.out([*shape[:2], *op.fresh_shape(n, "a size that depends on pads")])
+        return op.out([*shape[:2], *op.fresh_dims(n, "a size that depends on pads")])
     return op.out([*shape[:2], *(shape[2 + k] - pads[k] - pads[n + k] for k in range(n))])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...expr import Shape, constant
-from ...lower.op import InvalidNode, Op
+from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.types import Known
 from ..rewiring import lower_as
 from .attention import match, need_rank
@@ -88,25 +88,35 @@ def quantized_gemm(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulNBits
 @ms_function("MatMulNBits", types=(0,))
 def matmul_nbits(op: Op) -> Known:
-    """Weights ``[N, K]``, packed in blocks along `K`; onnxruntime accepts them flattened."""
+    """Weights ``[N, K]``, packed in blocks along `K`; scales and zero points may be flattened."""
     n, k, block = op.int_attr("N", 0), op.int_attr("K", 0), op.int_attr("block_size", 0)
-    if block < 1:
-        raise InvalidNode(f"attribute block_size must be positive, it is {block}")
+    if block not in (16, 32, 64, 128, 256):
+        raise MalformedNode(f"block_size must be 16, 32, 64, 128 or 256, it is {block}")
     blocks, bits = -(-k // block), op.int_attr("bits", 4)
-    weights = op.shape(1)
-    if weights is not None:
-        op.same(
-            weights.numel,
-            n * blocks * (block * bits // 8),
-            "the packed weights must be [N, blocks, bytes]",
-            (1, 0),
-        )
-    scales = op.shape(2)
-    if scales is not None:
-        op.same(scales.numel, n * blocks, "there must be a scale per column and block", (2, 0))
+    if bits not in (2, 4, 8):
+        raise MalformedNode(f"bits must be 2, 4 or 8, it is {bits}")
+    packed = map(constant, (n, blocks, block * bits // 8))
+    match(op, 1, tuple(packed), "the packed weights must be [N, blocks, bytes]")
+    _rows_or_flat(op, 2, n, blocks, "there must be a scale per column and block")
+    if op.has(3):
+        per_row = -(-blocks * bits // 8) if op.dtype(3) == UINT8 else blocks
+        if op.dtype(3):
+            _rows_or_flat(op, 3, n, per_row, "there must be a zero point per column and block")
     if op.has(5):
         match(op, 5, (constant(n),), "the bias must have an element per column")
     return replace_last(op, k, n)
+
+
+def _rows_or_flat(op: Op, i: int, rows: int, columns: int, why: str) -> None:
+    """Require that input `i` is [rows, columns], or the vector of as many elements."""
+    shape = op.shape(i)
+    if shape is None:
+        return
+    if len(shape) not in (1, 2):
+        raise InvalidNode(f"{why}: {op.name_of(i)} must have rank 1 or 2, it is {shape}")
+    wanted = (rows, columns) if len(shape) == 2 else (rows * columns,)
+    for axis, (d, size) in enumerate(zip(shape, wanted, strict=True)):
+        op.same(d, size, why, (i, axis))
 
 
 def replace_last(op: Op, k: int, n: int, i: int = 0) -> Known:

@@ -1,0 +1,63 @@
+"""Where the ONNX standard and onnxruntime differ, and which of the two an analysis follows.
+
+`analyze(semantics="onnxruntime")`, the default, says what happens when the model is run; ``"onnx"`` follows the text
+of https://onnx.ai/onnx/operators/. A rule asks `Op.as_onnxruntime` with a key of this table; the page on operators
+prints it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Semantics = Literal["onnxruntime", "onnx"]
+SEMANTICS: tuple[Semantics, ...] = ("onnxruntime", "onnx")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What each of the two says of some operators."""
+
+    operators: str
+    standard: str
+    onnxruntime: str
+
+
+DIFFERENCES: dict[str, Difference] = {
+    "pool-pads": Difference(
+        "MaxPool, AveragePool, LpPool, MaxUnpool",
+        "pads may be of any size >= 0",
+        "pads must be smaller than the kernel, also where auto_pad makes them void",
+    ),
+    "pool-dilated-same": Difference(
+        "MaxPool, LpPool",
+        "SAME_UPPER and SAME_LOWER give ceil(size / stride) elements",
+        "the padding is worked out without the dilations, so that a dilated window gives fewer",
+    ),
+    "unpool-output-shape": Difference(
+        "MaxUnpool",
+        "output_shape has room for the unpooled tensor on each axis",
+        "batch and channels must agree; of the other axes only the number of elements must suffice",
+    ),
+    "slice-end": Difference(
+        "Slice",
+        "an end is clamped to the axis, so that a step below 0 with a large end gives nothing",
+        "an end of exactly INT32_MAX or INT64_MAX means all the rest, also with a step below 0",
+    ),
+    "prelu-slope": Difference(
+        "PRelu",
+        "the slope must broadcast to the input",
+        "input and slope broadcast both ways",
+    ),
+    "gathernd-batch": Difference(
+        "GatherND",
+        "data and indices have the same batch sizes",
+        "the number of index tuples must be a multiple of the number of batches of data",
+    ),
+    "gridsample-volumes": Difference(
+        "GridSample", "volumes (rank 5) are taken from opset 20 on", "volumes are taken at every opset"
+    ),
+    "lenient-attributes": Difference(
+        "LayerNormalization, Constant", "an attribute that the operator lacks is an error", "it is ignored"
+    ),
+}
