@@ -46,11 +46,13 @@ def _invalid(lowered: Lowered, clash: Clash) -> Conflict:
     spots = input_spots(node, clash.prefix, lowered) if node is not None else ()
     tracer = SpotTracer(lowered)
     behind = [n for spot in spots for n in (*tracer.labels(spot), *tracer.rank_makers(spot))]
-    nodes = dict.fromkeys([label, *tracer.owners(clash.prefix), *behind])
+    nodes = dict.fromkeys([*([label] if label else ()), *tracer.owners(clash.prefix), *behind])
     operands = tuple(operand_row(s.tensor, lowered, s.data) for s in spots[:_MAX_OPERANDS])
     notes = (*attributes_text(node), _NEVER) if node is not None else (_NEVER,)
-    finding = Finding("SS202", clash.message, label, op_type, tuple(nodes), operands, notes=notes)
-    return Conflict((), f"{label}: {clash.message}", tuple(nodes), finding)
+    code = "SS202" if node is not None else "SS205"
+    finding = Finding(code, clash.message, label, op_type, tuple(nodes), operands, notes=notes)
+    message = f"{label}: {clash.message}" if label else clash.message
+    return Conflict((), message, tuple(nodes), finding)
 
 
 def _contradiction(lowered: Lowered, clash: Clash) -> Conflict:

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from ..solve.contract.contract import Term
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
-_NOTE_CODES = {"unknown-op": "SS101", "declared": "SS102", "open": "SS103", "default": "SS502"}
+_NOTE_CODES = {
+    "unknown-op": "SS101",
+    "declared": "SS102",
+    "open": "SS103",
+    "default": "SS502",
+    "file": "SS104",
+}
 _UNKNOWN_HELP = (
     "register it: shapesolve.signature('OpType', 'N C -> N C', domain='your.domain') or @shapesolve.register"
 )
@@ -69,7 +75,7 @@ def _notes(analysis: Analysis) -> Iterator[Finding]:
         label = f"{note.prefix}{note.node.label}" if note.node else ""
         op_type = note.node.op_type if note.node else ""
         code = _NOTE_CODES[note.kind]
-        yield Finding(code, note.message, label, op_type, (label,), help=helps.get(code, ""))
+        yield Finding(code, note.message, label, op_type, (label,) if label else (), help=helps.get(code, ""))
 
 
 def _dead_branches(analysis: Analysis) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..expr import Dim, Shape, constant, eq, symbol
 from ..expr.parse import dim_from_param
 from ..model import MapType, Node, OptionalType, SequenceType, TensorType, ValueType
+from ..model.types import type_name
 from .types import Known, Map, Optional, Sequence, Tensor
 from .values import MAX_RANK
 
@@ -71,12 +72,8 @@ def reconcile(walk: Walk, node: Node, scope: Scope, name: str, known: Known, dec
         return known
     dtype = known.dtype or declared.dtype
     if known.dtype and declared.dtype and known.dtype != declared.dtype:
-        walk.note(
-            "declared",
-            f"{name} is declared with element type {declared.dtype}, it is {known.dtype}",
-            node,
-            scope,
-        )
+        kinds = f"{type_name(declared.dtype)}, it is {type_name(known.dtype)}"
+        walk.clash(f"{name} is declared as {kinds}", node, scope, loads=False)
     shape = known.shape
     if shape is None and declared.shape is not None and _nobody_knows(walk, node, scope):
         shape = _claimed(walk, node, scope, name, declared.shape)

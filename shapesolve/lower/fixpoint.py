@@ -57,6 +57,10 @@ def _walk(
         facts.introduce(name)
     for cond in _conditions(request, symbols):
         walk.given(cond)
+    for remark in model.remarks:
+        walk.note("file", remark, None, walk.scope)
+    for fault in model.faults:
+        walk.clash(fault, None, walk.scope, loads=False)
     walk.run(given, symbols)
     return walk, facts, given
 

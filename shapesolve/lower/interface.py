@@ -12,17 +12,20 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import onnx
-from onnx import AttributeProto, TensorProto
+from onnx import AttributeProto
 
 from ..model import Node
+from ..model.types import type_name
 from .microsoft_interface import required_of
 from .schema import dtype_of, find_schema
-from .types import Known, Tensor
+from .types import Known, Map, Optional, Sequence, Tensor
 
 if TYPE_CHECKING:
     from .op import Op
 
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
+#: how the schemas call what is no tensor
+_KINDS: dict[type, str] = {Sequence: "seq", Optional: "optional", Map: "map"}
 _SINGLE = onnx.defs.OpSchema.FormalParameterOption.Single
 
 
@@ -34,6 +37,7 @@ class Formal:
     variable: str
     allowed: frozenset[int]
     required: bool
+    kinds: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +165,17 @@ def _bad_attribute(node: Node, interface: Interface, version: int) -> str | None
 
 
 def mistyped(node: Node, inputs: tuple[Known | None, ...], version: int) -> str | None:
-    """Which inputs that must share an element type do not, in a sentence.
-
-    Which types an operator takes at all is not judged: runtimes take more, and the next opset takes more.
-    """
+    """Which input has a type that the operator does not take at this opset, or not the type of another, in a sentence."""
+    interface = find_interface(node.domain, node.op_type, version)
+    for i, known in enumerate(inputs if interface is not None else ()):
+        formal = interface.formal(i) if interface is not None else None
+        if known is None or formal is None or not formal.kinds:
+            continue
+        if type(known) is not Tensor:
+            if _KINDS[type(known)] not in formal.kinds:
+                return f"{node.op_type} takes no {_KINDS[type(known)]} as its input {node.inputs[i]}"
+        elif known.dtype and known.dtype not in formal.allowed:
+            return f"{node.op_type} does not take {node.inputs[i]} as {type_name(known.dtype)} at opset {version}"
     for group in shared_types(node.domain, node.op_type, version, len(inputs)):
         first = name = None
         for i in group:
@@ -176,7 +187,7 @@ def mistyped(node: Node, inputs: tuple[Known | None, ...], version: int) -> str 
             elif first != known.dtype:
                 return (
                     f"{node.op_type} needs one element type for its inputs, "
-                    f"but {name} is {_name(first)} and {node.inputs[i]} is {_name(known.dtype)}"
+                    f"but {name} is {type_name(first)} and {node.inputs[i]} is {type_name(known.dtype)}"
                 )
     return None
 
@@ -198,13 +209,6 @@ def _shared_types(domain: str, op_type: str, version: int, n_in: int) -> tuple[t
         if formal is not None and formal.allowed and formal.variable:
             groups.setdefault(formal.variable, []).append(i)
     return tuple([tuple(group) for group in groups.values() if len(group) > 1])
-
-
-def _name(dtype: int) -> str:
-    try:
-        return str(TensorProto.DataType.Name(dtype)).lower()
-    except ValueError:
-        return f"type {dtype}"
 
 
 def find_interface(domain: str, op_type: str, version: int) -> Interface | None:
@@ -250,4 +254,5 @@ def _formal(parameter: onnx.defs.OpSchema.FormalParameter) -> Formal:
     allowed = frozenset(dtype_of(t.partition("(")[2][:-1]) for t in tensors)
     variable = parameter.type_str if parameter.is_homogeneous and "(" not in parameter.type_str else ""
     required = parameter.option == _SINGLE or (parameter.option == _VARIADIC and parameter.min_arity > 0)
-    return Formal(parameter.name, variable, allowed, required)
+    kinds = frozenset(t.partition("(")[0] for t in texts if "(" in t)
+    return Formal(parameter.name, variable, allowed, required, kinds)

@@ -83,9 +83,9 @@ class Statements:
         causes = self.facts.why(cond.free | entry.guard.free) | self.facts.contradiction | {index}
         self.clashes.append(Clash(index, entry.why, entry.node, entry.prefix, causes))
 
-    def clash(self, message: str, node: Node, scope: Scope, *, loads: bool = True) -> None:
+    def clash(self, message: str, node: Node | None, scope: Scope, *, loads: bool = True) -> None:
         """A node that cannot run, whatever the sizes are; with `loads` false the model fails even where it is not reached."""
-        if scope.guard.is_true or not loads:
+        if scope.guard.is_true or node is None or not loads:
             self.clashes.append(Clash(None, message, node, scope.prefix, frozenset()))
         else:  # then its branch must not be taken
             self.require(any_of(()), message, (), node, scope)

@@ -96,3 +96,7 @@ class Model:
     """The file that large tensors' data was left in; `saving.with_weights` puts it back into a proto."""
     proto: onnx.ModelProto = field(repr=False)
     metadata: Mapping[str, str] = field(repr=False)
+    remarks: tuple[str, ...] = field(default=(), repr=False)
+    """Where the file departs from the standard in a way that onnxruntime understands: what was made of it."""
+    faults: tuple[str, ...] = field(default=(), repr=False)
+    """Why onnxruntime loads no such file, though its shapes can be followed."""

@@ -157,6 +157,12 @@ class Node:
             values[name] = self._value(attribute, kind, graphs)
         self._attributes, self._kinds = MappingProxyType(values), kinds
 
+    def take_over(self, other: Node) -> None:
+        """Compute what `other` does in its place; `other` keeps no output."""
+        self._attributes, self._kinds, self.key = other.attributes, dict(other.attribute_kinds), other.key
+        other.outputs = ("",) * len(other.outputs)
+        other.key = None
+
     @property
     def proto(self) -> onnx.NodeProto:
         """The protobuf it was read from; not to be changed."""

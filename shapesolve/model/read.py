@@ -36,7 +36,9 @@ def read_model(source: Any) -> Model:
     if not proto.HasField("graph"):
         raise ModelError("the model has no graph")
     reading = Reading(proto.ir_version, None if path is None else DataFolder(path.parent, own))
-    opsets = _read_opsets(proto.opset_import, "the model")
+    opsets = _read_opsets(proto.opset_import, "the model", reading)
+    if not proto.ir_version:
+        reading.faults.append("the model states no ir_version")
     if not opsets and 0 < proto.ir_version < 3:
         opsets = {"": 1}  # https://onnx.ai/onnx/repo-docs/IR.html: opset_import came with IR version 3
     bodies = _function_protos(proto)
@@ -46,6 +48,7 @@ def read_model(source: Any) -> Model:
     assert root.graph is not None
     functions = {key: _read_function(body, opsets, reading, bodies) for key, body in bodies.items()}
     _check_recursion(functions)
+    _add_domains(root, opsets, bodies)
     _check_domains(root, root.graph.nodes, opsets, bodies)
     return Model(
         graph=root.graph,
@@ -56,6 +59,8 @@ def read_model(source: Any) -> Model:
         own_file=own,
         proto=proto,
         metadata=read_metadata(proto.metadata_props),
+        remarks=tuple(dict.fromkeys(reading.remarks)),
+        faults=tuple(dict.fromkeys(reading.faults)),
     )
 
 
@@ -64,20 +69,40 @@ def function_of(proto: onnx.FunctionProto, ir_version: int = 10) -> Function:
     return _read_function(proto, {}, Reading(ir_version, None))
 
 
-def _read_opsets(imports: Iterable[onnx.OperatorSetIdProto], owner: str) -> dict[str, int]:
+def _read_opsets(imports: Iterable[onnx.OperatorSetIdProto], owner: str, reading: Reading) -> dict[str, int]:
+    """Versions by domain; of two for one domain the last counts, as in onnxruntime."""
     opsets: dict[str, int] = {}
     for entry in imports:
         check_text([entry.domain], owner)
         domain = _standard(entry.domain)
-        version = opsets.setdefault(domain, entry.version)
+        version = opsets.get(domain, entry.version)
         if version != entry.version:
-            raise ModelError(
+            reading.remarks.append(
                 f"{owner} imports two versions of opset {quoted(domain or 'ai.onnx')},"
-                f" {version} and {entry.version}"
+                f" {version} and {entry.version}: the last one counts"
             )
-        if not domain and version < 1:
-            raise ModelError(f"{owner} imports version {version} of opset 'ai.onnx', which does not exist")
+        opsets[domain] = entry.version
+    if opsets.get("", 1) < 1:
+        raise ModelError(f"{owner} imports version {opsets['']} of opset 'ai.onnx', which does not exist")
     return opsets
+
+
+def _add_domains(scope: Scope, opsets: dict[str, int], functions: Collection[FunctionKey]) -> None:
+    """Versions of the domains that onnxruntime knows without being told: its newest."""
+    used = {
+        domain
+        for op_type, domain, overload, _, _ in scope.kinds
+        if (domain, op_type, overload) not in functions
+    }
+    missing = sorted(used - opsets.keys()) if opsets else ()
+    newest = {**{d: most for d, (_, most) in onnx.defs.C.schema_version_map().items()}, "com.microsoft": 1}
+    for domain in missing:
+        if domain in newest:
+            opsets[domain] = newest[domain]
+            scope.reading.remarks.append(
+                f"the model has no opset_import for domain {quoted(domain or 'ai.onnx')}:"
+                f" version {newest[domain]}, the newest, is taken"
+            )
 
 
 def _standard(domain: str) -> str:
@@ -118,7 +143,7 @@ def _read_function(
         problem = f"in {owner}: {error}"
     if problem is not None:  # not raised above: what a ModelError comes from is nobody's business
         raise ModelError(problem)
-    imported = {**opsets, **_read_opsets(proto.opset_import, owner)}
+    imported = {**opsets, **_read_opsets(proto.opset_import, owner, reading)}
     if others is not None:
         _check_domains(scope, nodes, imported, others)
     return Function(

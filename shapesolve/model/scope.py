@@ -28,7 +28,7 @@ from .node import (
     presence,
 )
 from .order import topological_order
-from .types import TypeReader, ValueType
+from .types import TensorType, TypeReader, ValueType, type_name
 
 DEEPEST_NESTING = 256
 _TENSOR = AttributeProto.TENSOR
@@ -41,7 +41,7 @@ Kind = tuple[str, str, str, int, int]
 class Reading:
     """What all scopes of one model share while it is read."""
 
-    __slots__ = ("folder", "ir_version", "keys", "types")
+    __slots__ = ("faults", "folder", "ir_version", "keys", "remarks", "types")
 
     def __init__(self, ir_version: int, folder: DataFolder | None) -> None:
         self.ir_version = ir_version
@@ -49,6 +49,9 @@ class Reading:
         self.types = TypeReader()
         self.keys: dict[Hashable, object] = {}
         """For what a node says, the object that stands for it (compared by identity, so cheap to look up)."""
+        self.remarks: list[str] = []
+        self.faults: list[str] = []
+        """As `Model.remarks` and `Model.faults`."""
 
 
 class Scope:
@@ -149,6 +152,16 @@ class Scope:
         check_text(seen, self.owner)
         if len(seen) != before + outputs_total:
             self._check_single_producers()
+        if isinstance(self.proto, onnx.GraphProto):
+            self._check_names()
+
+    def _check_names(self) -> None:
+        """onnxruntime takes the Constants out of a graph, and wants the names of the other nodes to differ."""
+        names = [node.name for node in self.nodes if node.name and node.op_type != "Constant"]
+        if len(set(names)) != len(names):
+            seen: set[str] = set()
+            twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            self.reading.faults.append(f"{self.owner} has two nodes named {quoted(twice)}")
 
     def settle(self) -> tuple[Node, ...]:
         """The nodes in order; fills `captures`. The scopes inside must be settled and have their graphs.
@@ -276,10 +289,25 @@ class Scope:
                         f"tensor {quoted(name)} is both an {self.given[name]} of {self.owner}"
                         f" and an output of node {quoted(node.label)}"
                     )
+                if name in producers and _same_constants(producers[name], node):
+                    self.reading.remarks.append(
+                        f"{self.owner} has two Constants that give {quoted(name)}: the last one counts"
+                    )
+                    producers[name].take_over(node)
+                    continue
                 if name in producers:
                     first, second = quoted(producers[name].label), quoted(node.label)
                     raise ModelError(f"tensor {quoted(name)} has two producers, nodes {first} and {second}")
                 producers[name] = node
+
+
+def _same_constants(first: Node, second: Node) -> bool:
+    """Are both Constants of one type and shape? onnxruntime keeps them by name, so that the last one counts."""
+    if not first.op_type == second.op_type == "Constant" or first.domain or second.domain:
+        return False
+    values = [node.attributes.get("value") for node in (first, second)]
+    stored = [(v.dtype, v.dims) for v in values if isinstance(v, Constant)]
+    return len(stored) == 2 and stored[0] == stored[1]
 
 
 def settle_all(root: Scope) -> tuple[Node, ...]:
@@ -311,12 +339,29 @@ def _declare(scope: Scope, proto: onnx.GraphProto) -> None:
     inputs = set(scope.given)
     stored = [t.name for t in proto.initializer] + [t.values.name for t in proto.sparse_initializer]
     if len(set(stored)) != len(stored):
-        scope.given.clear()
-        scope.give(stored, "initializer")
+        stored = _last_of_each(scope, proto, stored)
     scope.give([name for name in stored if name not in inputs], "initializer")
     outputs = [info.name for info in proto.output]
     check_text(outputs, scope.owner)
     scope.outputs = tuple(outputs)
+
+
+def _last_of_each(scope: Scope, proto: onnx.GraphProto, stored: list[str]) -> list[str]:
+    """Names of initializers, of which the last one counts where two of one name have one type and shape."""
+    kinds: dict[str, tuple[int, tuple[int, ...]]] = {}
+    for tensor in proto.initializer:
+        kind = tensor.data_type, tuple(tensor.dims)
+        if kinds.setdefault(tensor.name, kind) != kind:
+            break
+    else:
+        if len(kinds) + len(proto.sparse_initializer) == len(set(stored)):
+            twice = next(name for i, name in enumerate(stored) if name in stored[:i])
+            text = f"{scope.owner} has two initializers named {quoted(twice)}: the last one counts"
+            scope.reading.remarks.append(text)
+            return list(dict.fromkeys(stored))
+    scope.given.clear()
+    scope.give(stored, "initializer")
+    return stored
 
 
 def _make_graph(scope: Scope, proto: onnx.GraphProto, nodes: tuple[Node, ...]) -> Graph:
@@ -325,6 +370,9 @@ def _make_graph(scope: Scope, proto: onnx.GraphProto, nodes: tuple[Node, ...]) -
     inputs = reading.types.read_values(proto.input)
     initializers = {(name := t.name): Constant(t, reading.folder, name) for t in proto.initializer}
     initializers.update((t.values.name, SparseConstant(t)) for t in proto.sparse_initializer)
+    for name, declared in inputs:
+        if name in initializers:
+            _check_default(scope, name, declared, initializers[name])
     listed = {name for name, _ in inputs} if reading.ir_version >= 4 else frozenset()
     return Graph(
         name=proto.name,
@@ -336,6 +384,23 @@ def _make_graph(scope: Scope, proto: onnx.GraphProto, nodes: tuple[Node, ...]) -
         overridable=frozenset(listed & initializers.keys()),
         captures=tuple(scope.captures),
     )
+
+
+def _check_default(scope: Scope, name: str, declared: ValueType | None, stored: Constant) -> None:
+    """An initializer has the type and the shape with which it is declared as an input."""
+    if not isinstance(declared, TensorType):
+        return
+    if declared.dtype and stored.dtype and declared.dtype != stored.dtype:
+        kinds = f"{type_name(declared.dtype)}, it is {type_name(stored.dtype)}"
+        scope.reading.faults.append(f"the initializer {quoted(name)} is declared as {kinds}")
+    dims = declared.dims
+    if dims is not None and (
+        len(dims) != len(stored.dims)
+        or any(isinstance(d, int) and d != size for d, size in zip(dims, stored.dims, strict=True))
+    ):
+        shown = [d if d is not None else "?" for d in dims]
+        text = f"the initializer {quoted(name)} is declared with dims {shown}, it has {list(stored.dims)}"
+        scope.reading.faults.append(text)
 
 
 def read_value_info(reading: Reading, infos: Sequence[onnx.ValueInfoProto]) -> Mapping[str, ValueType]:

@@ -77,6 +77,14 @@ class TypeReader:
         return tuple([(name, read(info.type, name)) for name, info in zip(names, infos, strict=True)])
 
 
+def type_name(dtype: int) -> str:
+    """What people call an element type: ``float``, ``int64``."""
+    try:
+        return str(onnx.TensorProto.DataType.Name(dtype)).lower()  # type: ignore[arg-type]
+    except ValueError:
+        return f"type {dtype}"
+
+
 def value_type(proto: onnx.TypeProto) -> ValueType | None:
     """The type in a `TypeProto` that stands alone."""
     return _read_type(proto, "a type", 0)

@@ -26,13 +26,14 @@ from ..expr import (
 )
 from ..expr.minmax import pos
 from ..lower.join import Choice, change_sizes, symbols_of
-from ..lower.op import InvalidNode, Op, Place
+from ..lower.op import InvalidNode, MalformedNode, Op, Place
 from ..lower.records import Body, Scope
 from ..lower.registry import Steps, lower_bodies
 from ..lower.speculate import rehearsal
 from ..lower.types import Known, Tensor
 from ..lower.values import Elem, Value
 from ..model import TensorType, ValueType
+from ..model.types import type_name
 from .iteration import Carried
 
 _INT64, _BOOL = 7, 9
@@ -54,8 +55,11 @@ def lower_inside(
     scope = walk.under(walk.scope, f"{walk.scope.prefix}{op.node.label}/{name}/", guard)
     scope.repeats = scope.repeats or op.node.op_type != "If"
     for (inner, declared), known in zip(graph.inputs, given, strict=False):
+        dtype = declared.dtype if isinstance(declared, TensorType) else 0
+        if isinstance(known, Tensor) and known.dtype and dtype and known.dtype != dtype:
+            kinds = f"{type_name(dtype)}, it gets {type_name(known.dtype)}"
+            raise MalformedNode(f"the input {inner} of its {name} is declared as {kinds}")
         if known is None or (isinstance(known, Tensor) and not known.dtype):
-            dtype = declared.dtype if isinstance(declared, TensorType) else 0
             known = walk.interner.tensor(dtype, known.shape if known is not None else None)
         scope.env[inner] = known
     yield walk.body(graph, scope)
@@ -84,8 +88,11 @@ def visible_symbols(op: Op) -> frozenset[str]:
 @lower_bodies("If")
 def either_branch(op: Op) -> Steps:
     for name in ("then_branch", "else_branch"):
-        if len(op.graph_attr(name).outputs) < op.n_out:
-            raise InvalidNode(f"{name} has {len(op.graph_attr(name).outputs)} outputs, the node {op.n_out}")
+        graph = op.graph_attr(name)
+        if len(graph.outputs) != op.n_out:
+            raise MalformedNode(f"{name} has {len(graph.outputs)} outputs, the node {op.n_out}")
+        if any(given not in graph.initializers for given, _ in graph.inputs):
+            raise MalformedNode(f"{name} takes inputs, but a branch has none")
     shape = op.shape(0)
     if shape is not None:
         op.require(eq(shape.numel, 1), "the condition must be a single element", (0, None))
@@ -118,8 +125,8 @@ def loop(op: Op) -> Steps:
     body = op.graph_attr("body")
     first = [op.known(i) for i in range(2, len(op.node.inputs))]
     n = len(first)
-    if len(body.inputs) != n + 2 or len(body.outputs) < max(n + 1, op.n_out + 1):
-        raise InvalidNode(
+    if len(body.inputs) != n + 2 or op.n_out < n or len(body.outputs) != op.n_out + 1:
+        raise MalformedNode(
             f"the body takes {len(body.inputs)} inputs and gives {len(body.outputs)} outputs: unfit for"
             f" {n} carried values and {op.n_out} outputs"
         )
@@ -345,11 +352,12 @@ def _scan(
         raise InvalidNode(
             f"num_scan_inputs {len(scans)} does not fit {len(op.node.inputs)} inputs and {len(axes)} axes"
         )
-    if len(body.inputs) != n + len(scans) or len(body.outputs) < max(n, op.n_out):
-        raise InvalidNode(
+    if len(body.inputs) != n + len(scans) or op.n_out < n or len(body.outputs) != op.n_out:
+        raise MalformedNode(
             f"the body takes {len(body.inputs)} inputs and gives {len(body.outputs)} outputs: unfit for"
             f" {n} states, {len(scans)} scanned inputs and {op.n_out} outputs"
         )
+    _check_directions(op, len(scans), len(body.outputs) - n)
     length, slices = _slices(op, scans, axes, len(before))
     op.require(ge(length, 1), "there must be something to scan", (scans[0], None))
     trips = Trips(length, True, ge(length, 1))
@@ -363,6 +371,19 @@ def _scan(
     if before:
         return [_batched(op, before, known) for known in (*after, *rows)]
     return [*after, *rows]
+
+
+def _check_directions(op: Op, n_scans: int, n_rows: int) -> None:
+    """Lists of directions and of axes have an entry for each scanned input, or for each scan output."""
+    for name, n in (("scan_input_directions", n_scans), ("scan_output_directions", n_rows)):
+        given = op.ints_attr(name)
+        if given and (len(given) != n or not {0, 1}.issuperset(given)):
+            raise MalformedNode(f"{name} {list(given)} must hold 0 or 1 for each of {n}")
+    axes = op.ints_attr("scan_output_axes")
+    if axes and len(axes) != n_rows:
+        raise MalformedNode(
+            f"scan_output_axes {list(axes)} must hold an axis for each of {n_rows} scan outputs"
+        )
 
 
 def _slices(op: Op, scans: list[int], axes: Seq[int], skip: int) -> tuple[Dim, list[Known | None]]:
