@@ -166,29 +166,39 @@ def _bad_attribute(node: Node, interface: Interface, version: int) -> str | None
 
 def mistyped(node: Node, inputs: tuple[Known | None, ...], version: int) -> str | None:
     """Which input has a type that the operator does not take at this opset, or not the type of another, in a sentence."""
-    interface = find_interface(node.domain, node.op_type, version)
-    for i, known in enumerate(inputs if interface is not None else ()):
+    types = tuple([known.dtype if type(known) is Tensor else type(known) for known in inputs])
+    at = _ill_typed(node.domain, node.op_type, version, types)
+    if at is None:
+        return None
+    first, i = at
+    told, other = node.inputs[first], types[i]
+    if not isinstance(other, int):
+        return f"{node.op_type} takes no {_KINDS[other]} as its input {told}"
+    if first == i:
+        return f"{node.op_type} does not take {told} as {type_name(other)} at opset {version}"
+    kinds = [types[first], other]
+    one, two = [type_name(k) for k in kinds if isinstance(k, int)]
+    return f"{node.op_type} needs one element type for its inputs, but {told} is {one} and {node.inputs[i]} is {two}"
+
+
+@lru_cache(maxsize=8192)
+def _ill_typed(
+    domain: str, op_type: str, version: int, types: tuple[int | type, ...]
+) -> tuple[int, int] | None:
+    """The positions of two inputs whose types do not go together (twice the same where one is wrong alone)."""
+    for group in shared_types(domain, op_type, version, len(types)):
+        known = [i for i in group if types[i] and isinstance(types[i], int)]
+        for i in known:
+            if types[i] != types[known[0]]:
+                return known[0], i
+    interface = find_interface(domain, op_type, version)
+    for i, found in enumerate(types if interface is not None else ()):
         formal = interface.formal(i) if interface is not None else None
-        if known is None or formal is None or not formal.kinds:
+        if formal is None or not formal.kinds or not found or found is type(None):
             continue
-        if type(known) is not Tensor:
-            if _KINDS[type(known)] not in formal.kinds:
-                return f"{node.op_type} takes no {_KINDS[type(known)]} as its input {node.inputs[i]}"
-        elif known.dtype and known.dtype not in formal.allowed:
-            return f"{node.op_type} does not take {node.inputs[i]} as {type_name(known.dtype)} at opset {version}"
-    for group in shared_types(node.domain, node.op_type, version, len(inputs)):
-        first = name = None
-        for i in group:
-            known = inputs[i]
-            if not isinstance(known, Tensor) or not known.dtype:
-                continue
-            if first is None:
-                first, name = known.dtype, node.inputs[i]
-            elif first != known.dtype:
-                return (
-                    f"{node.op_type} needs one element type for its inputs, "
-                    f"but {name} is {type_name(first)} and {node.inputs[i]} is {type_name(known.dtype)}"
-                )
+        fits = found in formal.allowed if isinstance(found, int) else _KINDS[found] in formal.kinds
+        if not fits:
+            return i, i
     return None
 
 

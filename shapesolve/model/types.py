@@ -80,7 +80,7 @@ class TypeReader:
 def type_name(dtype: int) -> str:
     """What people call an element type: ``float``, ``int64``."""
     try:
-        return str(onnx.TensorProto.DataType.Name(dtype)).lower()  # type: ignore[arg-type]
+        return str(onnx.TensorProto.DataType.Name(dtype)).lower()
     except ValueError:
         return f"type {dtype}"
 

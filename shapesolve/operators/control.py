@@ -190,7 +190,12 @@ def _given(op: Op, trip: Dim, carried: Seq[Known | None]) -> list[Known | None]:
     for (dtype, elem), (_, declared) in zip(scalars, op.graph_attr("body").inputs, strict=False):
         vector = isinstance(declared, TensorType) and declared.dims is not None and len(declared.dims) == 1
         shape = (1,) if vector else ()
-        given.append(op.walk.interner.tensor(dtype, Shape(shape), Value(shape, (elem,))))
+        said = declared.dtype if isinstance(declared, TensorType) else 0
+        free = (
+            dtype == _BOOL and not op.has(1) and said not in (0, dtype)
+        )  # without a condition it has any type
+        value = None if free else Value(shape, (elem,))
+        given.append(op.walk.interner.tensor(said if free else dtype, Shape(shape), value))
     return [*given, *carried]
 
 

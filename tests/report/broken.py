@@ -346,6 +346,14 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         model("g (float[batch, 8] x) => (y) { [thing] y = Relu(x) }"),
         (),
     ),
+    "file_remark": (
+        model("g (float[batch, 64] x) => (y) { [gelu] y = com.microsoft.Gelu(x) }"),
+        (),
+    ),
+    "file_fault": (
+        model("g (float[batch, 64] x) => (y) { [conv] a = Relu(x) [conv] y = Relu(a) }"),
+        (),
+    ),
 }
 _custom = CASES["unknown_operator"][0]
 _custom.graph.node[0].domain, _custom.graph.node[0].op_type = "acme.ops", "FancyPool"

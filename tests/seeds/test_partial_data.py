@@ -13,7 +13,10 @@ FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 def build(nodes, inputs, initializers=(), outputs=None):
     infos = [oh.make_tensor_value_info(n, FLOAT, s) for n, s in inputs.items()]
-    outs = [oh.make_tensor_value_info(n, FLOAT, s) for n, s in (outputs or {"Y": None}).items()]
+    outs = [
+        oh.make_tensor_value_info(n, FLOAT, s)
+        for n, s in ({"Y": None} if outputs is None else outputs).items()
+    ]
     graph = oh.make_graph(nodes, "g", infos, outs, list(initializers))
     return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=9)
 
@@ -125,7 +128,7 @@ def test_declared_shape_that_disagrees_is_reported_and_the_inferred_one_kept():
 
 
 def test_nonzero_has_a_bounded_fresh_symbol():
-    a = ss.analyze(build([oh.make_node("NonZero", ["A"], ["Y"])], {"A": ["N", 3]}))
+    a = ss.analyze(build([oh.make_node("NonZero", ["A"], ["Y"])], {"A": ["N", 3]}, outputs={}))
     assert str(a.shapes["Y"][0]) == "2"
     assert a.prove("Y[1] <= 3*N")
     assert a.prove("Y[1] >= 0")
