@@ -90,26 +90,31 @@ def misfit(node: Node, names: tuple[str, ...], version: int, lenient: bool = Tru
 _UNCHECKED = frozenset(("LayerNormalization", "Constant"))
 
 
-@lru_cache(maxsize=4096)
 def withdrawn(domain: str, op_type: str, version: int) -> str | None:
     """That a standard operator is not there at this opset version, in a sentence; None for the others."""
     if domain or version > onnx.defs.onnx_opset_version():
         return None
+    try:
+        came, gone = _life(op_type, version)
+    except onnx.defs.SchemaError:
+        return None
+    if came:
+        return f"{op_type} is not there at opset {version}: it came with {came}"
+    return f"{op_type} was withdrawn with opset {gone}, it cannot be used at {version}" if gone else None
+
+
+@lru_cache(maxsize=4096)  # as with schemas, unknown names are not kept
+def _life(op_type: str, version: int) -> tuple[int, int]:
+    """The opset with which a standard operator comes after this version, and that with which it went; 0 if it is there."""
     schema = find_schema("", op_type, version)
     if schema is not None:
-        gone = schema.deprecated and op_type not in _KEPT
-        return (
-            f"{op_type} was withdrawn with opset {schema.since_version}, it cannot be used at {version}"
-            if gone
-            else None
-        )
+        return 0, schema.since_version if schema.deprecated and op_type not in _KEPT else 0
     if op_type in _EARLY:
-        return None
-    first = next(
-        (v for v in range(version + 1, onnx.defs.onnx_opset_version() + 1) if find_schema("", op_type, v)),
-        None,
-    )
-    return None if first is None else f"{op_type} is not there at opset {version}: it came with {first}"
+        return 0, 0
+    for later in range(version + 1, onnx.defs.onnx_opset_version() + 1):
+        if find_schema("", op_type, later) is not None:
+            return later, 0
+    raise onnx.defs.SchemaError(f"{op_type} is not of the standard")
 
 
 #: operators that onnxruntime knew before they came to the standard, and those that it keeps though they are withdrawn
@@ -167,7 +172,10 @@ def _bad_attribute(node: Node, interface: Interface, version: int) -> str | None
 def mistyped(node: Node, inputs: tuple[Known | None, ...], version: int) -> str | None:
     """Which input has a type that the operator does not take at this opset, or not the type of another, in a sentence."""
     types = tuple([known.dtype if type(known) is Tensor else type(known) for known in inputs])
-    at = _ill_typed(node.domain, node.op_type, version, types)
+    try:
+        at = _ill_typed(node.domain, node.op_type, version, types)
+    except onnx.defs.SchemaError:
+        return None
     if at is None:
         return None
     first, i = at
@@ -186,12 +194,12 @@ def _ill_typed(
     domain: str, op_type: str, version: int, types: tuple[int | type, ...]
 ) -> tuple[int, int] | None:
     """The positions of two inputs whose types do not go together (twice the same where one is wrong alone)."""
-    for group in shared_types(domain, op_type, version, len(types)):
+    for group in _shared_types(domain, op_type, version, len(types)):
         known = [i for i in group if types[i] and isinstance(types[i], int)]
         for i in known:
             if types[i] != types[known[0]]:
                 return known[0], i
-    interface = find_interface(domain, op_type, version)
+    interface = _interface(domain, op_type, version)
     for i, found in enumerate(types if interface is not None else ()):
         formal = interface.formal(i) if interface is not None else None
         if formal is None or not formal.kinds or not found or found is type(None):
@@ -200,14 +208,6 @@ def _ill_typed(
         if not fits:
             return i, i
     return None
-
-
-def shared_types(domain: str, op_type: str, version: int, n_in: int) -> tuple[tuple[int, ...], ...]:
-    """Groups of the first `n_in` inputs that must have the same element type."""
-    try:
-        return _shared_types(domain, op_type, version, n_in)
-    except onnx.defs.SchemaError:
-        return ()
 
 
 @lru_cache(maxsize=4096)

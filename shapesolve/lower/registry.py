@@ -157,7 +157,9 @@ def lower(
 
     def decorate(function: Lower) -> Lower:
         for op_type in op_types:
-            DEFAULT.add(Rule(domain, op_type, since, function, "function", until, types, values, choices=choices))
+            DEFAULT.add(
+                Rule(domain, op_type, since, function, "function", until, types, values, choices=choices)
+            )
         return function
 
     return decorate
