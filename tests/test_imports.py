@@ -31,6 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": CORE | {"explain", "analysis", "runtime"},
     "change": CORE | {"explain", "analysis"},
     "deploy": CORE | {"analysis"},
+    "compat": EVERYTHING,
     "cli": EVERYTHING | {""},
     "model_explorer": EVERYTHING,
     "onnx_ir": EVERYTHING,

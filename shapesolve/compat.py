@@ -1,0 +1,272 @@
+"""Drop-in for the shape inference of onnx and of onnxruntime, by their own names and arguments.
+
+    from shapesolve.compat import SymbolicShapeInference, infer_shapes      # instead of theirs
+    python -m shapesolve.compat --input model.onnx --output shaped.onnx     # instead of symbolic_shape_infer.py
+    shapesolve.compat.install()                                             # for callers that import theirs
+
+What they say of inputs and outputs stays: dims of inputs are never renamed, names of output dims stay as they are, and an
+output dim that only an expression describes stays open unless `expressions` asks for it.
+
+https://onnx.ai/onnx/api/shape_inference.html,
+https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/python/tools/symbolic_shape_infer.py
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+import threading
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from .analysis import Analysis, analyze
+from .model import ModelError
+from .model.saving import save, with_weights
+from .report.annotate import annotated
+
+_LOG = logging.getLogger(__name__)
+#: modules under which onnxruntime's tool is imported: as a package, and by onnxruntime's own transformers tools
+_TOOLS = ("onnxruntime.tools.symbolic_shape_infer", "symbolic_shape_infer")
+_LOCK = threading.Lock()
+_replaced: list[tuple[Any, str, Any]] = []
+
+
+class SymbolicShapeInference:
+    """In place of ``onnxruntime.tools.symbolic_shape_infer.SymbolicShapeInference``."""
+
+    @staticmethod
+    def infer_shapes(
+        in_mp: onnx.ModelProto,
+        int_max: int = 2**31 - 1,
+        auto_merge: bool = False,
+        guess_output_rank: bool = False,
+        verbose: int = 0,
+        *,
+        expressions: bool = False,
+    ) -> onnx.ModelProto:
+        """The model with shapes in it.
+
+        Args:
+            in_mp: the model, which stays as it is.
+            int_max: taken for compatibility; sizes that mean "to the end" are recognized without it.
+            auto_merge: in a broadcast, take two names to be equal; the assumption is logged.
+            guess_output_rank: taken for compatibility; nothing is guessed.
+            verbose: from 1 on, findings are logged as warnings.
+            expressions: write expressions (``past + seq``) into the dims of outputs too.
+
+        Raises:
+            ModelError: the model cannot be read.
+        """
+        analysis = analyze(in_mp, broadcast="equal" if auto_merge else "named")
+        if verbose or auto_merge:
+            _tell(analysis, verbose)
+        return _shaped(analysis, expressions)
+
+
+def infer_shapes(
+    model: onnx.ModelProto | bytes,
+    check_type: bool = False,
+    strict_mode: bool = False,
+    data_prop: bool = False,
+    *,
+    expressions: bool = False,
+) -> onnx.ModelProto:
+    """In place of ``onnx.shape_inference.infer_shapes``; data is always propagated.
+
+    With `check_type` or `strict_mode`, a model whose shapes contradict each other is an error.
+
+    Raises:
+        onnx.shape_inference.InferenceError: it is asked for strictness, and the model cannot run or not be read.
+        TypeError: `model` is neither a proto nor bytes.
+    """
+    given: object = model
+    if not isinstance(given, (onnx.ModelProto, bytes)):
+        given = type(model).__name__
+        raise TypeError(
+            f"infer_shapes takes a ModelProto or bytes, not {given}; a path goes to infer_shapes_path"
+        )
+    analysis = _analyzed(model, check_type or strict_mode)
+    if analysis is None:
+        return model if isinstance(model, onnx.ModelProto) else onnx.ModelProto.FromString(model)
+    return _shaped(analysis, expressions)
+
+
+def infer_shapes_path(
+    model_path: str | os.PathLike[str],
+    output_path: str | os.PathLike[str] = "",
+    check_type: bool = False,
+    strict_mode: bool = False,
+    data_prop: bool = False,
+    *,
+    expressions: bool = False,
+) -> None:
+    """In place of ``onnx.shape_inference.infer_shapes_path``: weights are copied from file to file without being read.
+
+    Without `output_path` the model itself is replaced, as onnx does it; the file is written whole or not at all.
+
+    Raises:
+        onnx.shape_inference.InferenceError, TypeError: as `infer_shapes` does.
+        OSError: the file cannot be written.
+    """
+    if isinstance(model_path, onnx.ModelProto):
+        raise TypeError("infer_shapes_path takes a path; a ModelProto goes to infer_shapes")
+    source = os.fspath(model_path)
+    analysis = _analyzed(source, check_type or strict_mode)
+    if analysis is not None:
+        proto = _trimmed(annotated(analysis), analysis, expressions)
+        save(proto, analysis.model, Path(os.fspath(output_path) or source))
+
+
+def install() -> None:
+    """Put these functions in the place of onnx's and onnxruntime's in this process, until `uninstall`."""
+    with _LOCK:
+        if _replaced:
+            return
+        _replace(onnx.shape_inference, "infer_shapes", infer_shapes)
+        _replace(onnx.shape_inference, "infer_shapes_path", infer_shapes_path)
+        for name in _TOOLS:
+            try:
+                module = importlib.import_module(name) if name in sys.modules or "." in name else None
+            except ImportError:  # onnxruntime, or what its tool needs, is not installed
+                continue
+            if module is not None:
+                theirs = module.SymbolicShapeInference
+                _replace(theirs, "infer_shapes", staticmethod(SymbolicShapeInference.infer_shapes))
+                _replace(theirs, "_infer_impl", _infer_impl)
+
+
+def uninstall() -> None:
+    """Put the originals back."""
+    with _LOCK:
+        while _replaced:
+            owner, name, original = _replaced.pop()
+            setattr(owner, name, original)
+
+
+def _replace(owner: Any, name: str, ours: Any) -> None:
+    _replaced.append((owner, name, vars(owner)[name]))
+    setattr(owner, name, ours)
+
+
+def _infer_impl(self: Any, start_sympy_data: object = None) -> bool:
+    """For helpers of onnxruntime that derive from its class: fills in what these read of it afterwards."""
+    analysis = analyze(self.out_mp_, broadcast="equal" if self.auto_merge_ else "named")
+    shaped = _shaped(analysis, expressions=True)
+    del self.out_mp_.graph.value_info[:]
+    self.out_mp_.graph.value_info.extend(shaped.graph.value_info)
+    known = (*shaped.graph.input, *shaped.graph.output, *shaped.graph.value_info)
+    self.known_vi_.update({info.name: info for info in known})
+    self.run_ = False
+    return True
+
+
+def _analyzed(model: Any, strict: bool) -> Analysis | None:
+    """The analysis; None, with a line in the log, where the model cannot be read and need not be."""
+    refusal = ""
+    try:
+        analysis = analyze(model)
+    except ModelError as e:
+        refusal = str(e)
+    else:
+        if not strict or analysis.ok:
+            return analysis
+        refusal = "; ".join(c.message for c in analysis.conflicts)
+    if strict:
+        raise onnx.shape_inference.InferenceError(refusal)
+    _LOG.warning("no shapes are inferred: %s", refusal)
+    return None
+
+
+def _shaped(analysis: Analysis, expressions: bool) -> onnx.ModelProto:
+    return with_weights(_trimmed(annotated(analysis), analysis, expressions), analysis.model)
+
+
+def _trimmed(model: onnx.ModelProto, analysis: Analysis, expressions: bool) -> onnx.ModelProto:
+    """The annotated model with outputs as they were declared, where only a name or an expression would be new."""
+    if expressions:
+        return model
+    declared = {o.name: o for o in analysis.model.proto.graph.output}
+    for info in model.graph.output:
+        if info.type.WhichOneof("value") != "tensor_type" or not info.type.tensor_type.HasField("shape"):
+            continue
+        before = declared[info.name].type.tensor_type.shape.dim
+        for i, dim in enumerate(info.type.tensor_type.shape.dim):
+            if not dim.dim_param or dim.dim_param in analysis.symbols:
+                continue
+            dim.ClearField("dim_param")
+            if i < len(before) and before[i].dim_param:
+                dim.dim_param = before[i].dim_param
+    return model
+
+
+def _tell(analysis: Analysis, verbose: int) -> None:
+    for finding in analysis.diagnostics:
+        if verbose or finding.code.startswith("SS5"):
+            _LOG.warning(
+                "%s: %s%s", finding.code, finding.title, f" ({finding.node})" if finding.node else ""
+            )
+
+
+def _arguments(given: Sequence[str] | None) -> Namespace:
+    parser = ArgumentParser(
+        "python -m shapesolve.compat", description="Write a model with every shape in it."
+    )
+    parser.add_argument("--input", required=True, help="the model")
+    parser.add_argument("--output", help="where to write (without it, the model is only analyzed)")
+    parser.add_argument(
+        "--auto_merge", action="store_true", help="in a broadcast, take two names to be equal"
+    )
+    parser.add_argument("--int_max", type=int, default=2**31 - 1, help="taken for compatibility")
+    parser.add_argument(
+        "--guess_output_rank", action="store_true", help="taken for compatibility; nothing is guessed"
+    )
+    parser.add_argument("--verbose", type=int, default=0, help="from 1 on, print findings")
+    parser.add_argument(
+        "--save_as_external_data", action="store_true", help="keep weights in a file of their own"
+    )
+    parser.add_argument("--all_tensors_to_one_file", action="store_true", help="one file for all of them")
+    parser.add_argument("--external_data_location", default="./", help="the name of that file")
+    parser.add_argument("--external_data_size_threshold", type=int, default=1024, help="bytes from which on")
+    return parser.parse_args(given)
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """The command line of onnxruntime's tool. 0, or 1 with a sentence when the model cannot be read or written."""
+    logging.basicConfig(format="%(message)s")
+    args = _arguments(given)
+    try:
+        analysis = analyze(args.input, broadcast="equal" if args.auto_merge else "named")
+        _tell(analysis, args.verbose)
+        if args.output:
+            proto = _trimmed(annotated(analysis), analysis, False)
+            if args.save_as_external_data:
+                _save_apart(with_weights(proto, analysis.model), args)
+            else:
+                save(proto, analysis.model, Path(args.output))
+    except (ModelError, ValueError, OSError) as e:
+        _LOG.error("%s", e)
+        return 1
+    return 0
+
+
+def _save_apart(model: onnx.ModelProto, args: Namespace) -> None:
+    one = args.all_tensors_to_one_file
+    onnx.save_model(
+        model,
+        args.output,
+        save_as_external_data=True,
+        all_tensors_to_one_file=one,
+        location=args.external_data_location if one and args.external_data_location != "./" else None,
+        size_threshold=args.external_data_size_threshold,
+        convert_attribute=False,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
