@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .analysis import Analysis, Conflict, Finding, analyze
     from .change import Refused, fix, simplify
+    from .change.free_model import free
     from .deploy import NoSizes, generate_inputs
     from .expr import (
         Cond,
@@ -47,6 +48,8 @@ _ROOMS = {
     "ModelError": "model",
     **dict.fromkeys(("Refused", "fix", "simplify"), "change"),
     **dict.fromkeys(("NoSizes", "generate_inputs"), "deploy"),
+    **dict.fromkeys(("Refused", "simplify"), "change"),
+    "free": "change.free_model",
 }
 
 
@@ -84,6 +87,7 @@ __all__ = [
     "analyze",
     "broadcast_shapes",
     "fix",
+    "free",
     "generate_inputs",
     "parse_cond",
     "parse_dim",

@@ -5,10 +5,21 @@ from __future__ import annotations
 import os
 import sys
 
-from . import changing, comparing, deploying, reading, running, scanning, writing
+from . import changing, comparing, deploying, freeing, reading, running, scanning, writing
 from .app import app, in_order
 
-__all__ = ["app", "changing", "comparing", "deploying", "main", "reading", "running", "scanning", "writing"]
+__all__ = [
+    "app",
+    "changing",
+    "comparing",
+    "deploying",
+    "freeing",
+    "main",
+    "reading",
+    "running",
+    "scanning",
+    "writing",
+]
 
 in_order()
 

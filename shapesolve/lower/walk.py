@@ -75,6 +75,10 @@ class Walk(Statements):
         self.named_inputs = frozenset(inputs)
         self._lower_body(self.body(self.model.graph, scope))
 
+    def lower(self, node: Node) -> None:
+        """Lower one more node of the main graph, after `run`."""
+        self._lower_body(Body((node,), self.scope))
+
     def body(self, graph: Graph, scope: Scope) -> Body:
         """The nodes of `graph`, to be lowered in `scope` (its inputs are bound already)."""
         declared_inputs = dict(graph.inputs) if graph.overridable else {}

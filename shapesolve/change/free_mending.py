@@ -1,0 +1,267 @@
+"""Operands in which sizes were baked, operator by operator: what they say of sizes that are free again is said anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Seq
+from typing import TypeAlias
+
+import numpy as np
+
+from ..expr import ONE, Dim, constant, product
+from ..model import Node
+from .free_reshape import placements, target_of
+from .free_walk import Freeing
+from .refused import Refused
+
+Mender: TypeAlias = Callable[[Freeing, Node], Node]
+
+#: largest stored tensor that is looked into, in elements
+_LARGEST = 1 << 22
+#: opset since which GatherND has batch_dims
+_BATCH_DIMS = 12
+
+
+def mend(freeing: Freeing, node: Node) -> Node:
+    """The node as it should read now."""
+    mender = _MENDERS.get(node.op_type) if not node.domain else None
+    return node if mender is None else mender(freeing, node)
+
+
+def reshape(freeing: Freeing, node: Node) -> Node:
+    """The entries of the target are filled by the factors of the input."""
+    if len(node.inputs) < 2:
+        return node
+    name, copies = node.inputs[0], not node.attributes.get("allowzero", 0)
+    raw, shape, pieces = freeing.numbers(node.inputs[1]), freeing.shape(name), freeing.pieces(name)
+    if raw is None or shape is None or pieces is None or not any(freeing.is_free(d) for d in shape):
+        return node
+    sizes = _baked_target(freeing, raw, shape, copies=copies)
+    if sizes is None:
+        return node
+    candidates = placements(pieces, sizes, raw)
+    if not candidates:
+        raise Refused(
+            f"{node.label} (Reshape) makes {sizes} of {shape}: it cannot be told which entries follow the sizes that are free",
+            node=node.label,
+        )
+    dims = candidates[freeing.choose(node, len(candidates))]
+    target = target_of(dims, shape, copies=copies)
+    if target == raw:
+        return node
+    hint = f"{node.inputs[1]}_free"
+    made = freeing.vector(dims, hint) if target is None else freeing.number_vector(target, hint)
+    return freeing.with_input(node, 1, made)
+
+
+def _baked_target(
+    freeing: Freeing, raw: list[int], shape: tuple[Dim, ...], *, copies: bool
+) -> list[int] | None:
+    """The sizes that a target stood for."""
+    was = [freeing.old(d) for d in shape]
+    if any(size is None for size in was):
+        return None
+    given = [int(size or 0) for size in was]
+    sizes = [given[k] if size == 0 and copies and k < len(given) else size for k, size in enumerate(raw)]
+    total = int(np.prod(given))
+    rest = int(np.prod([size for size in sizes if size != -1]))
+    if rest == 0 or total % rest:
+        return None
+    return [total // rest if size == -1 else size for size in sizes]
+
+
+def expand(freeing: Freeing, node: Node) -> Node:
+    """An entry that repeats what the tensor has there anyway says nothing."""
+    target, shape = freeing.numbers(node.inputs[1]), freeing.shape(node.inputs[0])
+    if target is None or shape is None:
+        return node
+    before = len(target) - len(shape)
+    dims = []
+    for k, size in enumerate(target):
+        dim = shape[k - before] if k >= before else ONE
+        if dim.terms and freeing.old(dim) == size:
+            dims.append(ONE)
+        elif dim is ONE:
+            dims.append(freeing.maybe(size, f"entry {k} of the target of {node.label}"))
+        else:
+            dims.append(constant(size))
+    if dims == [constant(size) for size in target]:
+        return node
+    return freeing.with_input(node, 1, freeing.vector(dims, f"{node.inputs[1]}_free"))
+
+
+def gather(freeing: Freeing, node: Node) -> Node:
+    """Elements of one row, picked from an axis on which its rows follow each other: they are picked in each row."""
+    data, indices = node.inputs
+    layout, shape = freeing.provenance.of(data).layout, freeing.shape(data)
+    axis = int(node.attributes.get("axis", 0))
+    if layout is None or shape is None:
+        return node
+    axis %= len(shape)
+    factors = layout[axis]
+    if len(factors) < 2 or not _was_one_row(freeing, factors[0]):
+        return node
+    rows, inner = factors[0], product(factors[1:])
+    dims = [*shape[:axis], rows, inner, *shape[axis + 1 :]]
+    if not _follows(freeing, indices):
+        apart = freeing.insert("Reshape", [data, _target(freeing, data, dims)], data)
+        picked = freeing.insert("Gather", [apart, indices], node.outputs[0], axis=axis + 1)
+        return _together(freeing, node, picked)
+    if axis or not _is_row_by_row(freeing, indices, rows):
+        return node
+    apart = freeing.insert("Reshape", [data, _target(freeing, data, dims)], data)
+    own = freeing.shape(indices) or ()
+    column = freeing.insert("Reshape", [indices, _target(freeing, indices, [*own, ONE])], indices)
+    return freeing.become(node, "GatherND", [apart, column], batch_dims=1)
+
+
+def gather_nd(freeing: Freeing, node: Node) -> Node:
+    """Elements of the first and only row, picked by number: they are picked in each row."""
+    data, indices = node.inputs
+    layout = freeing.provenance.of(data).layout
+    if not layout or node.attributes.get("batch_dims", 0) or len(layout[0]) != 1:
+        return node
+    rows = layout[0][0]
+    if not _was_one_row(freeing, rows) or freeing.model.opsets.get("", 1) < _BATCH_DIMS:
+        return node
+    if _follows(freeing, indices):
+        column = _after_row_number(freeing, indices)
+        if column is None or not _is_row_by_row(freeing, column, rows):
+            return node
+        return freeing.become(node, "GatherND", [data, column], batch_dims=1)
+    stored = freeing.stored(indices)
+    array = None if stored is None else stored.array(_LARGEST)
+    if array is None or array.shape[-1] < 2 or array[..., 0].any():
+        return node
+    inner = freeing.new_constant(np.ascontiguousarray(array[None, ..., 1:]), f"{indices}_in_row")
+    target = freeing.vector([rows, *[ONE] * array.ndim], f"{indices}_spread")
+    spread = freeing.insert("Expand", [inner, target], indices)
+    picked = freeing.insert("GatherND", [data, spread], node.outputs[0], batch_dims=1)
+    return _together(freeing, node, picked)
+
+
+def _is_row_by_row(freeing: Freeing, name: str, rows: Dim) -> bool:
+    """Does a tensor have one row after the other along its first axis?"""
+    origin = freeing.provenance.of(name)
+    return origin.layout is not None and origin.layout[:1] == ((rows,),) and not origin.mixed
+
+
+def _after_row_number(freeing: Freeing, name: str) -> str | None:
+    """Indices without their first number, when that is a stored 0: the number of the only row."""
+    made = next((n for n in freeing.model.graph.nodes if name in n.outputs), None)
+    rank = len(freeing.shape(name) or ())
+    if made is None or made.op_type != "Concat" or made.attributes.get("axis") not in (-1, rank - 1):
+        return None
+    first, *rest = made.inputs
+    stored = freeing.stored(first)
+    array = None if stored is None else stored.array(_LARGEST)
+    if array is None or array.shape[-1] != 1 or array.any() or not rest:
+        return None
+    return rest[0] if len(rest) == 1 else freeing.insert("Concat", rest, name, axis=rank - 1)
+
+
+def _was_one_row(freeing: Freeing, dim: Dim) -> bool:
+    return dim.name in freeing.rows and freeing.old(dim) == 1
+
+
+def _follows(freeing: Freeing, name: str) -> bool:
+    """Does a tensor depend on rows?"""
+    origin = freeing.provenance.of(name)
+    return any(origin.depends(symbol) for symbol in freeing.rows)
+
+
+def _together(freeing: Freeing, node: Node, picked: str) -> Node:
+    """What was picked row by row, in the shape that the node used to give; the node becomes that Reshape."""
+    pieces, before = freeing.pieces(picked), freeing.walk.read(picked, freeing.scope)
+    sizes = _picked_sizes(freeing, node)
+    candidates = placements(pieces, sizes, sizes) if pieces is not None and sizes is not None else []
+    if not candidates or before is None:
+        raise Refused(
+            f"{node.label} ({node.op_type}) picks from the rows, and no axis is there to tell them apart",
+            node=node.label,
+        )
+    dims = candidates[freeing.choose(node, len(candidates))]
+    return freeing.become(node, "Reshape", [picked, _target(freeing, picked, dims)])
+
+
+def _picked_sizes(freeing: Freeing, node: Node) -> list[int] | None:
+    """The sizes that a Gather or GatherND gave."""
+    data, indices = freeing.shape(node.inputs[0]), freeing.shape(node.inputs[1])
+    if data is None or indices is None:
+        return None
+    if node.op_type == "Gather":
+        axis = int(node.attributes.get("axis", 0)) % len(data)
+        dims = [*data[:axis], *indices, *data[axis + 1 :]]
+    else:
+        dims = [*indices[:-1], *data[int(indices[-1]) :]]
+    sizes = [freeing.old(d) for d in dims]
+    return None if None in sizes else [int(size or 0) for size in sizes]
+
+
+def _target(freeing: Freeing, name: str, dims: Seq[Dim]) -> str:
+    target = target_of(dims, freeing.shape(name) or (), copies=True)
+    hint = f"{name}_target"
+    return freeing.vector(dims, hint) if target is None else freeing.number_vector(target, hint)
+
+
+def filled(freeing: Freeing, node: Node) -> Node:
+    """A shape, or numbers of repeats, of which some may follow a symbol."""
+    i = 0 if node.op_type == "ConstantOfShape" else 1
+    target = freeing.numbers(node.inputs[i])
+    if target is None:
+        return node
+    dims = [freeing.maybe(size, f"entry {k} of the target of {node.label}") for k, size in enumerate(target)]
+    if all(not d.terms for d in dims):
+        return node
+    return freeing.with_input(node, i, freeing.vector(dims, f"{node.inputs[i]}_free"))
+
+
+def resize(freeing: Freeing, node: Node) -> Node:
+    """Sizes to resize to: an axis that keeps its size follows it."""
+    if len(node.inputs) < 4 or not node.inputs[3] or node.attributes.get("axes") is not None:
+        return node
+    target, shape = freeing.numbers(node.inputs[3]), freeing.shape(node.inputs[0])
+    if target is None or shape is None or len(target) != len(shape):
+        return node
+    dims = []
+    for k, (size, dim) in enumerate(zip(target, shape, strict=True)):
+        if dim.terms and freeing.old(dim) == size:
+            dims.append(dim)
+        elif freeing.is_free(dim):
+            dims.append(freeing.maybe(size, f"entry {k} of the sizes of {node.label}"))
+        else:
+            dims.append(constant(size))
+    if all(not d.terms for d in dims):
+        return node
+    return freeing.with_input(node, 3, freeing.vector(dims, f"{node.inputs[3]}_free"))
+
+
+def narrowed(freeing: Freeing, node: Node, i: int, axis: int, size: Dim) -> Node:
+    """A stored operand that has the baked size along an axis that follows a symbol: the same everywhere, it needs one row."""
+    name = node.inputs[i]
+    stored = freeing.stored(name)
+    array = None if stored is None else stored.array(_LARGEST)
+    if array is not None and array.shape[axis]:
+        first = np.take(array, [0], axis=axis)
+        if array.dtype != object and (array == first).all():
+            return freeing.with_input(
+                node, i, freeing.new_constant(np.ascontiguousarray(first), f"{name}_row")
+            )
+    what = f"the constant {name}" if stored is not None else f"the tensor {name}"
+    raise Refused(
+        f"{node.label} ({node.op_type}) joins {what}, which has {freeing.old(size)} entries along axis {axis}, with an axis of "
+        f"size {size}: there are no entries for other sizes",
+        node=node.label,
+        term=f"{size} == {freeing.old(size)}",
+    )
+
+
+_MENDERS: dict[str, Mender] = {
+    "ConstantOfShape": filled,
+    "Expand": expand,
+    "Gather": gather,
+    "GatherND": gather_nd,
+    "Reshape": reshape,
+    "Resize": resize,
+    "Tile": filled,
+}

@@ -1,0 +1,293 @@
+"""`free`: sizes that were baked into a model become symbols again, and the model still computes the same.
+
+For the rows of a batch that is proved: what the model computes of row i depends on row i alone, and in the same way for every
+i and every number of rows. For other sizes, every place that held the old one is found and follows the symbol; at the old size
+the model is what it was. What cannot be shown is refused, with the node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..analysis import Analysis, analyze
+from ..expr import Dim, parse_dim
+from ..model import Model, ModelError, read_model
+from ..model.saving import with_weights
+from .free_sizes import Place
+from .free_walk import Freeing
+from .provenance_walk import trace
+from .refused import Refused
+
+if TYPE_CHECKING:
+    import onnx
+
+#: tensors in files of their own that are looked at, in elements
+_SMALL = 1 << 16
+#: attempts with other candidates
+_MAX_ATTEMPTS = 24
+_PLACE = re.compile(r"(?P<name>.+)\[(?P<axis>-?\d+)\]", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be freed: the expression of each place, the place and old size of each symbol, and which are rows."""
+
+    dims: Mapping[Place, Dim]
+    places: Mapping[str, Place]
+    baked: Mapping[str, int]
+    rows: tuple[str, ...]
+
+
+def free(model: Any, dims: Mapping[str, str]) -> onnx.ModelProto:
+    """A copy of a model in which the numbers of rows that were fixed when it was exported are free.
+
+    What the copy computes of row i depends on row i alone, in the same way for every i and for every number of rows: that is
+    proved, node by node. With one row it computes what the model did.
+
+    Args:
+        model: a path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, exporter program or onnxscript function.
+        dims: for each input axis the name that its number of rows gets, ``{"images[0]": "batch"}``.
+
+    Raises:
+        Refused: it cannot be shown to be right; the message names the node.
+        ModelError: the model cannot be read.
+        ValueError: an argument makes no sense.
+    """
+    original = read_model(model)
+    return with_weights(freed(original, dims), original)
+
+
+def freed(original: Model, dims: Mapping[str, str]) -> onnx.ModelProto:
+    """`free`, with weights left where those of the model's proto are (see `model.saving`)."""
+    proto = _inlined(original.proto)
+    request = _request(proto, dims)
+    changed = _attempt(read_model(_relabelled(proto, request, original)), request)
+    _finish(changed, request)
+    return changed
+
+
+# ---------------------------------------------------------------------- what is asked for
+
+
+def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without functions of its own."""
+    if not proto.functions:
+        return proto
+    from onnx import inliner
+
+    return inliner.inline_local_functions(proto)
+
+
+def _request(proto: onnx.ModelProto, dims: Mapping[str, str]) -> Request:
+    stored = {t.name for t in proto.graph.initializer}
+    inputs = {v.name: v for v in proto.graph.input if v.name not in stored}
+    found: dict[Place, Dim] = {}
+    old: dict[Place, int] = {}
+    for text, name in dims.items():
+        match = _PLACE.fullmatch(text.strip())
+        if match is None:
+            raise ValueError(
+                f"{text!r} is not an axis of an input; write it as name[axis], such as images[0]"
+            )
+        tensor, axis = match["name"], int(match["axis"])
+        if tensor not in inputs:
+            raise ValueError(f"the model has no input {tensor!r}; its inputs are {sorted(inputs)}")
+        shape = inputs[tensor].type.tensor_type.shape.dim
+        if not -len(shape) <= axis < len(shape):
+            raise ValueError(f"input {tensor!r} has {len(shape)} axes, there is no axis {axis}")
+        place = tensor, axis % len(shape)
+        size = shape[place[1]]
+        if not size.HasField("dim_value"):
+            raise ValueError(
+                f"{text} is {size.dim_param or 'unknown'} already: only a fixed size can be freed"
+            )
+        found[place], old[place] = parse_dim(name), size.dim_value
+    places = {dim.name: place for place, dim in reversed(found.items()) if dim.name is not None}
+    baked = {name: old[place] for name, place in reversed(places.items())}
+    _check(proto, found, old, baked)
+    many = next((name for name in baked if baked[name] != 1), None)
+    if many is not None:
+        tensor, axis = places[many]
+        raise Refused(
+            f"{tensor}[{axis}] was fixed at {baked[many]}: only an axis that was fixed at one row can be freed, "
+            "so export the model with a batch of 1",
+            term=f"{many} == {baked[many]}",
+        )
+    return Request(found, {name: places[name] for name in baked}, baked, tuple(baked))
+
+
+def _check(
+    proto: onnx.ModelProto, dims: Mapping[Place, Dim], old: Mapping[Place, int], baked: Mapping[str, int]
+) -> None:
+    if not dims:
+        raise ValueError("nothing is to be freed")
+    taken = {d.dim_param for v in proto.graph.input for d in v.type.tensor_type.shape.dim}
+    for (tensor, axis), dim in dims.items():
+        alone = sorted(dim.free - baked.keys())
+        if alone:
+            raise ValueError(f"{alone[0]!r} in {str(dim)!r} stands alone at no input: its size is not known")
+        if not dim.terms:
+            raise ValueError(f"{str(dim)!r} is a number, not a name")
+        if dim.evaluate(baked) != old[tensor, axis]:
+            sizes = ", ".join(f"{name} = {baked[name]}" for name in sorted(dim.free))
+            raise ValueError(
+                f"{tensor}[{axis}] is {old[tensor, axis]}, but {dim} is {dim.evaluate(baked)} with {sizes}"
+            )
+    clash = sorted(taken & baked.keys())
+    if clash:
+        raise ValueError(f"the model has a size named {clash[0]!r} already; choose another name")
+
+
+def _relabelled(proto: onnx.ModelProto, request: Request, original: Model) -> onnx.ModelProto:
+    """A copy in which the inputs say the symbols, and nothing else says a size that may not hold any more.
+
+    Small tensors that are stored in files of their own are taken into it, to be looked at.
+    """
+    import onnx
+    from onnx import numpy_helper
+
+    made = onnx.ModelProto()
+    made.CopyFrom(proto)
+    del made.graph.value_info[:]
+    for value in made.graph.input:
+        for (tensor, axis), dim in request.dims.items():
+            if value.name == tensor:
+                entry = value.type.tensor_type.shape.dim[axis]
+                entry.Clear()
+                entry.dim_param = str(dim)
+    for value in made.graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    for tensor_ in made.graph.initializer:
+        if tensor_.data_location == onnx.TensorProto.EXTERNAL:
+            stored = original.graph.initializers.get(tensor_.name)
+            array = None if stored is None else stored.array(_SMALL)
+            if array is not None:
+                tensor_.CopyFrom(numpy_helper.from_array(np.array(array), tensor_.name))
+    return made
+
+
+# ---------------------------------------------------------------------- attempts
+
+
+def _attempt(model: Model, request: Request) -> onnx.ModelProto:
+    """The first of the candidates that can be shown to be right."""
+    choices: dict[str, int] = {}
+    first: Refused | None = None
+    for _ in range(_MAX_ATTEMPTS):
+        freeing = Freeing(model, request.baked, request.places, request.rows, choices)
+        try:
+            freeing.run()
+            changed = freeing.draft.to_proto()
+            _prove(changed, request)
+        except Refused as refused:
+            first = first or refused
+            following = _next(freeing, choices, refused.node)
+            if following is None:
+                break
+            choices = following
+        else:
+            return changed
+    assert first is not None
+    raise first
+
+
+def _next(freeing: Freeing, choices: Mapping[str, int], node: str) -> dict[str, int] | None:
+    """Other choices: the nearest node before the one in the way that has a candidate left takes it."""
+    before = _ancestors(freeing, node)
+    open_at = list(freeing.options)
+    for label in reversed(open_at):
+        if before is not None and label not in before:
+            continue
+        taken = choices.get(label, 0)
+        if taken + 1 < freeing.options[label]:
+            earlier = open_at[: open_at.index(label)]
+            return {**{k: v for k, v in choices.items() if k in earlier}, label: taken + 1}
+    return None
+
+
+def _ancestors(freeing: Freeing, label: str) -> set[str] | None:
+    """Labels of the nodes that a node depends on, itself among them."""
+    graph = freeing.model.graph
+    producers = {name: node for node in graph.nodes for name in node.outputs if name}
+    waiting = [node for node in graph.nodes if node.label == label]
+    if not waiting:
+        return None
+    found: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        if node.label in found:
+            continue
+        found.add(node.label)
+        waiting += [producers[name] for name in (*node.inputs, *node.captures) if name in producers]
+    return found
+
+
+# ---------------------------------------------------------------------- the proof
+
+
+def _prove(changed: onnx.ModelProto, request: Request) -> None:
+    """The changed model, read anew: its shapes are consistent, its sizes free, and rows stay apart.
+
+    Raises:
+        Refused: one of these does not hold.
+    """
+    try:
+        analysis = analyze(changed, broadcast="strict", assume=[f"{name} >= 2" for name in request.baked])
+    except ModelError as error:
+        raise Refused(f"the changed model cannot be read: {error}") from error
+    if analysis.conflicts:
+        conflict = analysis.conflicts[0]
+        raise Refused(conflict.message, node=conflict.nodes[0] if conflict.nodes else "")
+    for name in request.baked:
+        now = analysis.facts.dim(analysis.symbols[name])
+        if not now.terms:
+            raise Refused(f"the changed model runs only with {name} = {now}", term=f"{name} == {now}")
+    _prove_rows(analysis, request)
+
+
+def _prove_rows(analysis: Analysis, request: Request) -> None:
+    if not request.rows:
+        return
+    found = trace(analysis, request.rows)
+    for name, _ in analysis.model.graph.outputs:
+        origin = found.of(name)
+        for symbol in request.rows:
+            mixing = origin.mixed.get(symbol)
+            if mixing is not None:
+                raise Refused(
+                    f"output {name} cannot be shown to be computed row by row of {symbol}: {mixing}",
+                    node=mixing.node,
+                )
+            if origin.layout is None:
+                raise Refused(
+                    f"the rank of output {name} is not known, so where its rows are is not known either"
+                )
+
+
+def _finish(changed: onnx.ModelProto, request: Request) -> None:
+    """Any number of rows is accepted, and outputs say the sizes that they have now."""
+    analysis = analyze(changed, broadcast="strict")
+    for term in analysis.contract:
+        about = next((name for name in request.rows if name in term.symbols), None)
+        if about is not None and str(term) != f"{about} >= 1":
+            node = term.nodes[0] if term.nodes else ""
+            raise Refused(
+                f"the changed model would accept only {term}, because of {node}", node=node, term=str(term)
+            )
+    for value in changed.graph.output:
+        shape = analysis.shapes.get(value.name)
+        if shape is None or not value.type.HasField("tensor_type"):
+            continue
+        value.type.tensor_type.shape.SetInParent()
+        for dim in shape:
+            entry = value.type.tensor_type.shape.dim.add()
+            if not dim.terms:
+                entry.dim_value = dim.const
+            elif dim.free <= analysis.symbols.keys():
+                entry.dim_param = str(dim)

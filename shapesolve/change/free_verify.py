@@ -1,0 +1,149 @@
+"""A freed model held against onnxruntime: with one row it computes what the original does, with more its rows stacked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..analysis import Analysis, analyze
+from .provenance import Origin
+from .provenance_walk import trace
+from .refused import Refused
+
+if TYPE_CHECKING:
+    import onnx
+
+Array = NDArray[Any]
+#: numbers of rows that are run besides one
+ROWS = (2, 3)
+#: what sizes that were free before are given
+_OTHERS = 4
+_RELATIVE, _ABSOLUTE = 1e-3, 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One comparison: the sizes, and the largest difference of any output's element."""
+
+    sizes: Mapping[str, int]
+    difference: float
+
+
+def verify(
+    original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[str, str], *, seed: int = 0
+) -> list[Run]:
+    """Run both models with onnxruntime.
+
+    Args:
+        original: the model with fixed sizes.
+        changed: what `free` made of it.
+        dims: what was freed.
+        seed: of the drawn inputs.
+
+    Raises:
+        Refused: an output differs.
+        RuntimeError: one of the models cannot be run on drawn inputs.
+    """
+    names = tuple(dict.fromkeys(dims.values()))
+    analysis = analyze(changed)
+    origins = trace(analyze(changed, broadcast="strict", assume=[f"{name} >= 2" for name in names]), names)
+    before, after = _session(original), _session(changed)
+    one = _feeds(analysis, dict.fromkeys(names, 1), seed)
+    outputs = [o.name for o in before.get_outputs()]
+    runs = [
+        _compared(dict.fromkeys(names, 1), _run(before, outputs, one), _run(after, outputs, one), outputs)
+    ]
+    for name in names:
+        for count in ROWS:
+            sizes = {**dict.fromkeys(names, 1), name: count}
+            feeds = _feeds(analysis, sizes, seed + count)
+            got = _run(after, outputs, feeds)
+            single = [_run(before, outputs, _row(analysis, feeds, name, i)) for i in range(count)]
+            stacked = [
+                _stacked(origins.of(output), name, [row[k] for row in single])
+                for k, output in enumerate(outputs)
+            ]
+            runs.append(_compared(sizes, stacked, got, outputs))
+    return runs
+
+
+def _session(model: onnx.ModelProto) -> Any:
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    try:
+        return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception as e:
+        raise RuntimeError(f"onnxruntime cannot load the model: {e}") from e
+
+
+def _run(session: Any, outputs: Seq[str], feeds: Mapping[str, Array]) -> list[Array]:
+    try:
+        return [np.asarray(y) for y in session.run(list(outputs), dict(feeds))]
+    except Exception as e:
+        raise RuntimeError(f"onnxruntime cannot run the model on drawn inputs: {e}") from e
+
+
+def _feeds(analysis: Analysis, sizes: Mapping[str, int], seed: int) -> dict[str, Array]:
+    import onnx
+
+    rng = np.random.default_rng(seed)
+    every = {**dict.fromkeys(analysis.symbols, _OTHERS), **sizes}
+    found: dict[str, Array] = {}
+    for name in analysis.inputs:
+        shape = [int(d.evaluate(every) or 0) for d in analysis.shapes[name]]
+        kind = onnx.helper.tensor_dtype_to_np_dtype(analysis.dtypes[name])
+        if kind.kind == "f":
+            found[name] = rng.standard_normal(shape).astype(kind)
+        else:
+            found[name] = (
+                np.ones(shape).astype(kind) if kind.kind == "b" else rng.integers(0, 2, shape).astype(kind)
+            )
+    return found
+
+
+def _row(analysis: Analysis, feeds: Mapping[str, Array], symbol: str, i: int) -> dict[str, Array]:
+    """Row `i` of every input that has rows of a symbol."""
+    found = {}
+    for name, array in feeds.items():
+        axis = next((k for k, d in enumerate(analysis.shapes[name]) if symbol in d.free), None)
+        found[name] = array if axis is None else np.take(array, [i], axis=axis)
+    return found
+
+
+def _stacked(origin: Origin, symbol: str, rows: Seq[Array]) -> Array:
+    """The outputs of single rows as the output of all of them has them."""
+    at = origin.rows(symbol)
+    if at is None or origin.layout is None:
+        return rows[0]
+    axis, k = at
+    inside = int(np.prod([d.evaluate({symbol: 1}) or 0 for d in origin.layout[axis][k + 1 :]]))
+    shape = rows[0].shape
+    split = (*shape[:axis], -1, 1, max(inside, 1), *shape[axis + 1 :])
+    joined = np.concatenate([row.reshape(split) for row in rows], axis=axis + 1)
+    return joined.reshape(*shape[:axis], -1, *shape[axis + 1 :])
+
+
+def _compared(sizes: Mapping[str, int], want: Seq[Array], got: Seq[Array], outputs: Seq[str]) -> Run:
+    worst = 0.0
+    for name, a, b in zip(outputs, want, got, strict=True):
+        told = ", ".join(f"{key} = {size}" for key, size in sizes.items())
+        if a.shape != b.shape:
+            raise Refused(f"at {told} output {name} has the shape {list(b.shape)} instead of {list(a.shape)}")
+        if a.dtype.kind not in "fiub":
+            same = bool((a == b).all())
+        else:
+            x, y = a.astype(np.float64), b.astype(np.float64)
+            same = np.allclose(x, y, rtol=_RELATIVE, atol=_ABSOLUTE, equal_nan=True)
+            finite = np.isfinite(x) & np.isfinite(y)
+            worst = max(worst, float(np.abs(x - y)[finite].max(initial=0.0)))
+        if not same:
+            raise Refused(f"at {told} output {name} differs from what the original computes")
+    return Run(dict(sizes), worst)

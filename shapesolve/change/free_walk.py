@@ -1,0 +1,369 @@
+"""Going through a model whose sizes are free again, node by node: what was baked in is found where it stands in the way.
+
+Each node is lowered with the sizes as symbols. Before that, what it was given as numbers is compared with what the symbols
+were when they were baked in (`free_mending`), and operands that are too narrow for a batch are spread over it. After it, no
+symbol may have lost its freedom; where one has, the node is the one that a baked size is in.
+
+A size of which it is not clear whether it follows a symbol gets a name of its own; what later nodes need decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Sequence as Seq
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+
+from ..expr import ONE, Dim, Shape, constant, eq, ge, symbol
+from ..lower.fixpoint import lower_model
+from ..lower.request import Request
+from ..lower.types import Tensor
+from ..lower.values import Value
+from ..model import Constant, Model, Node
+from ..operators import with_built_in
+from .draft import Draft, DraftNode
+from .free_reshape import Piece, pieces_of
+from .free_sizes import Place, Sizes
+from .provenance_notation import Links
+from .provenance_walk import Known, Provenance
+from .refused import Refused
+
+Array: TypeAlias = NDArray[Any]
+#: what makes a node fit an operand with the baked size, see `free_mending.narrowed`
+Narrow: TypeAlias = Callable[["Freeing", Node, int, int, Dim], Node]
+#: a symbol is at least this: a size of 1 is what baking leaves no trace of, and it broadcasts
+_LEAST = 2
+
+
+class Freeing:
+    """One attempt at a model.
+
+    Args:
+        model: the model with its inputs relabelled.
+        baked: the size of each symbol that was baked in.
+        places: where each symbol is read.
+        rows: symbols whose rows are followed.
+        choices: which candidate to take at a node, by label.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        baked: Mapping[str, int],
+        places: Mapping[str, Place],
+        rows: Seq[str],
+        choices: Mapping[str, int],
+    ) -> None:
+        self.model, self.rows, self.choices = model, tuple(rows), choices
+        self.draft = Draft(model)
+        self.sizes = Sizes(self.draft, places)
+        self.baked = dict(baked)
+        self.symbols = tuple(baked)
+        self.options: dict[str, int] = {}  # how many candidates there were, by label of the node
+        self.pending: dict[str, tuple[tuple[Dim, ...], bool]] = {}
+        self.seen: dict[int, dict[Dim, None]] = {}
+        self.nodes: list[DraftNode] = []
+        self.own: dict[
+            str, dict[str, int]
+        ] = {}  # attributes of nodes that became another operator, by output
+        empty = replace(model, graph=replace(model.graph, nodes=()))
+        least = [ge(symbol(name), _LEAST) for name in self.symbols]
+        request = Request(tuple(least), {}, "strict", with_built_in(None))
+        lowered = lower_model(empty, request)
+        self.walk, self.facts = lowered.walk, lowered.facts
+        self.scope = self.walk.scope
+        self.provenance = Provenance(self.rows, model.opsets, self.look)
+        for name in lowered.inputs:
+            self.notice(name)
+
+    # ------------------------------------------------------------------ what is known
+
+    def look(self, name: str) -> Known:
+        """Sizes and exactly known elements of a tensor."""
+        known = self.walk.read(name, self.scope)
+        if not isinstance(known, Tensor):
+            return None, None
+        elems = known.value.elems if known.value is not None else None
+        if elems is not None and not all(
+            getattr(e, "free", frozenset(("",))) <= self.baked.keys() for e in elems
+        ):
+            elems = None
+        return known.shape, elems
+
+    def shape(self, name: str) -> Shape | None:
+        """Sizes of a tensor."""
+        known = self.walk.read(name, self.scope)
+        return known.shape if isinstance(known, Tensor) else None
+
+    def numbers(self, name: str) -> list[int] | None:
+        """Elements of an integer tensor, when all are known numbers."""
+        _, elems = self.look(name)
+        if elems is None or not all(isinstance(e, Dim) and not e.terms for e in elems):
+            return None
+        return [int(e) for e in elems]
+
+    def stored(self, name: str) -> Constant | None:
+        """The constant of this name."""
+        found = self.model.graph.initializers.get(name)
+        if found is not None:
+            return found
+        made = self.producers.get(name)
+        value = made.attributes.get("value") if made is not None and made.op_type == "Constant" else None
+        return value if isinstance(value, Constant) else None
+
+    @property
+    def producers(self) -> Mapping[str, Node]:
+        """The node that makes each tensor, so far."""
+        return {name: node for name, (node, _) in self.walk.producers.items()}
+
+    def old(self, dim: Dim) -> int | None:
+        """The size that was baked in."""
+        return dim.evaluate(self.baked) if dim.terms else dim.const
+
+    def is_free(self, dim: Dim) -> bool:
+        """Does it follow a symbol?"""
+        return not dim.free.isdisjoint(self.baked)
+
+    def notice(self, name: str) -> None:
+        """Remember the sizes of a tensor that follow symbols, by what they were."""
+        for dim in self.shape(name) or ():
+            if self.is_free(dim):
+                was = self.old(dim)
+                if was is not None:
+                    self.seen.setdefault(was, {}).setdefault(dim)
+
+    def pieces(self, name: str) -> list[Piece] | None:
+        """The factors of a tensor with their baked sizes."""
+        found = self.provenance.of(name).layout
+        if found is None:
+            return None
+        layout = [[self.facts.dim(f) for f in factors] for factors in found]
+        baked = [[self.old(f) for f in factors] for factors in layout]
+        if any(size is None for sizes in baked for size in sizes):
+            return None
+        return list(pieces_of(layout, [[int(size or 0) for size in sizes] for sizes in baked]))
+
+    # ------------------------------------------------------------------ what is changed
+
+    def maybe(self, size: int, what: str) -> Dim:
+        """A baked size: a number, or a name of its own when some size that follows a symbol was the same."""
+        if size < _LEAST or size not in self.seen:
+            return constant(size)
+        name = self.walk.fresh(what)
+        assert name.name is not None
+        self.baked[name.name] = size
+        self.walk.given(ge(name, _LEAST))
+        return name
+
+    def vector(self, dims: Seq[Dim], hint: str) -> str:
+        """The name of a tensor with these sizes, to be computed when all is known."""
+        if all(not d.terms for d in dims):
+            return self.number_vector([int(d) for d in dims], hint)
+        name = self.draft.fresh(hint)
+        self.pending[name] = tuple(dims), False
+        self._bind(name, (len(dims),), dims)
+        return name
+
+    def scalar(self, dim: Dim, hint: str) -> str:
+        """The name of a scalar with this size."""
+        name = self.draft.fresh(hint)
+        self.pending[name] = (dim,), True
+        self._bind(name, (), (dim,))
+        return name
+
+    def number_vector(self, numbers: Seq[int], hint: str) -> str:
+        """The name of a constant vector."""
+        name = self.draft.graph.constant(np.array(numbers, np.int64), hint)
+        self._bind(name, (len(numbers),), [constant(n) for n in numbers])
+        return name
+
+    def _bind(self, name: str, shape: tuple[int, ...], elems: Seq[Dim]) -> None:
+        value = Value(shape, tuple(elems))
+        self.scope.env[name] = self.walk.interner.tensor(TensorProto.INT64, Shape(shape), value)
+
+    def choose(self, node: Node, count: int) -> int:
+        """Which of some candidates to take at a node."""
+        self.options[node.label] = max(count, self.options.get(node.label, 0))
+        return min(self.choices.get(node.label, 0), count - 1)
+
+    def spread(self, node: Node, i: int, axis: int, size: Dim) -> Node:
+        """Operand `i` is repeated along an axis on which it has one element."""
+        name = node.inputs[i]
+        rank = len(self.shape(name) or ())
+        target = self.vector([size if k == axis else ONE for k in range(rank)], f"{name}_spread")
+        return self.with_input(node, i, self.insert("Expand", [name, target], name))
+
+    def repeat(self, node: Node, i: int, axis: int, times: Dim) -> Node:
+        """Operand `i` is said again for every row along an axis whose outermost factor is rows."""
+        name = node.inputs[i]
+        rank = len(self.shape(name) or ())
+        repeats = self.vector([times if k == axis else ONE for k in range(rank)], f"{name}_repeats")
+        return self.with_input(node, i, self.insert("Tile", [name, repeats], name))
+
+    def insert(self, op_type: str, inputs: Seq[str], hint: str, **attributes: int) -> str:
+        """A new node before the one that is looked at; the name of its output."""
+        made = self.draft.graph.new_node(op_type, inputs, hint, **attributes)
+        self.nodes.append(made)
+        node = _new_node(op_type, made.inputs, made.outputs, made.name, attributes)
+        self.lower(node, node)
+        return made.outputs[0]
+
+    def with_input(self, node: Node, i: int, name: str) -> Node:
+        """The node with another operand."""
+        made = Node(
+            node._protos, node.op_type, node.domain, node.overload, node.name,
+            (*node.inputs[:i], name, *node.inputs[i + 1 :]), node.outputs, node.index, node._folder,
+        )  # fmt: skip
+        made.key, made.subgraphs = None, node.subgraphs
+        return made
+
+    def become(self, node: Node, op_type: str, inputs: Seq[str], **attributes: int) -> Node:
+        """A node with another operator and its attributes that makes the same output."""
+        self.own[node.outputs[0]] = attributes
+        return _new_node(op_type, inputs, node.outputs, node.name, attributes)
+
+    def new_constant(self, array: Array, hint: str) -> str:
+        """The name of a constant of any type."""
+        name = self.draft.graph.constant(array, hint)
+        if name not in self.scope.env:
+            self.scope.env[name] = self.walk.interner.tensor(_type_of(array), Shape(array.shape))
+        return name
+
+    # ------------------------------------------------------------------ the walk
+
+    def run(self) -> None:
+        """Go through all nodes.
+
+        Raises:
+            Refused: a node holds on to a baked size.
+        """
+        from .free_mending import mend, narrowed
+
+        originals = {
+            node.index: drafted
+            for node, drafted in zip(self.model.graph.nodes, self.draft.graph.nodes, strict=True)
+        }
+        for node in self.model.graph.nodes:
+            mended = self.fit(mend(self, node), narrowed)
+            self.lower(mended, node)
+            drafted = originals[node.index]
+            own = self.own.get(node.outputs[0])
+            if own is not None:
+                name = self.draft.fresh_node(f"{node.name}_free")
+                drafted = DraftNode(mended.op_type, mended.inputs, mended.outputs, name=name, attributes=own)
+            drafted.inputs = list(mended.inputs)
+            self.nodes.append(drafted)
+        self._settle()
+
+    def fit(self, node: Node, narrowed: Narrow) -> Node:
+        """Operands of size 1, or of the baked size, along an axis that others follow a symbol on."""
+        for _ in range(2 * len(node.inputs) + 1):
+            links = self.provenance.links(self.provenance.view(node))
+            if links is None:
+                return node
+            changed = self._fit_one(node, links, narrowed)
+            if changed is None:
+                return node
+            node = changed
+        return node
+
+    def _fit_one(self, node: Node, links: Links, narrowed: Narrow) -> Node | None:
+        found: dict[Hashable, list[tuple[int, int, Dim]]] = {}
+        for i, labels in enumerate(links.inputs):
+            shape = self.shape(node.inputs[i]) if labels and node.inputs[i] else None
+            for axis, (label, dim) in enumerate(zip(labels or (), shape or (), strict=False)):
+                found.setdefault(label, []).append((i, axis, dim))
+        for name, at in found.items():
+            size = next((d for _, _, d in at if self.is_free(d)), None)
+            if size is None or len(at) == 1:
+                continue
+            was = self.old(size)
+            for i, axis, dim in at:
+                if dim.terms or dim.const != was or dim is size:
+                    continue
+                if dim is ONE and not links.broadcasts:
+                    return self.spread(node, i, axis, size)
+                rows = self.rows_of(links, node, labels_at=name)
+                if rows is not None and rows * dim is size:
+                    return self.repeat(node, i, axis, rows)
+                if dim is not ONE:
+                    return narrowed(self, node, i, axis, size)
+        return None
+
+    def rows_of(self, links: Links, node: Node, labels_at: Hashable) -> Dim | None:
+        """The rows that are the outermost factor of an axis with others inside, when they were one row."""
+        for i, labels in enumerate(links.inputs):
+            layout = self.provenance.of(node.inputs[i]).layout if labels else None
+            for label, factors in zip(labels or (), layout or (), strict=False):
+                if (
+                    label == labels_at
+                    and len(factors) > 1
+                    and self.is_free(factors[0])
+                    and self.old(factors[0]) == 1
+                ):
+                    return factors[0]
+        return None
+
+    def lower(self, node: Node, original: Node) -> None:
+        """Lower a node, and see what it asks of the symbols."""
+        walk, facts = self.walk, self.facts
+        clashes, log = len(walk.clashes), len(walk.log)
+        walk.lower(node)
+        if len(walk.clashes) > clashes:
+            raise Refused(
+                f"{original.label} ({original.op_type}) cannot run at other sizes: {walk.clashes[-1].message}. "
+                "A size that it depends on was baked in, and nothing says how it follows",
+                node=original.label,
+            )
+        for name in self.symbols:
+            own = symbol(name)
+            now = facts.dim(own)
+            lo, hi = facts.bounds(now)
+            if (now is not own and not now.terms) or hi is not None or (lo is not None and lo > _LEAST):
+                why = next(
+                    (e.why for e in reversed(walk.log[log:]) if e.role == "requirement"), "a size is fixed"
+                )
+                raise Refused(
+                    f"{original.label} ({original.op_type}) needs {name} = {now if not now.terms else self.baked[name]}: {why}",
+                    node=original.label,
+                    term=f"{name} == {self.baked[name]}",
+                )
+        self.provenance.visit(node)
+        for name in node.outputs:
+            if name:
+                self.notice(name)
+
+    def _settle(self) -> None:
+        """What is still open stays what it was; then the sizes are computed at the start of the graph."""
+        facts = self.facts
+        for name in [n for n in self.baked if n not in self.symbols]:
+            now = facts.dim(symbol(name))
+            if now.name is not None and now.name not in self.symbols:
+                self.walk.given(eq(now, self.baked[name]))
+        made: dict[str, str] = {}
+        for name, (dims, is_scalar) in self.pending.items():
+            settled = [facts.dim(d) for d in dims]
+            if is_scalar:
+                made[name] = self.sizes.scalar(settled[0], name)
+            else:
+                made[name] = self.sizes.vector(settled, name)
+        for node in self.nodes:
+            node.inputs = [made.get(name, name) for name in node.inputs]
+        self.draft.graph.nodes = [*self.sizes.nodes, *self.nodes]
+
+
+def _new_node(
+    op_type: str, inputs: Seq[str], outputs: Seq[str], name: str, attributes: Mapping[str, int]
+) -> Node:
+    proto = onnx.NodeProto(op_type=op_type, name=name, input=inputs, output=outputs)
+    proto.attribute.extend([helper.make_attribute(key, value) for key, value in attributes.items()])
+    return Node([proto], op_type, "", "", name, tuple(inputs), tuple(outputs), 0, None)
+
+
+def _type_of(array: Array) -> int:
+    return int(helper.np_dtype_to_tensor_dtype(array.dtype))

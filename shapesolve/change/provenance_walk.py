@@ -1,0 +1,106 @@
+"""The provenance of every tensor of an analyzed model, and the proof that the rows of a batch stay apart in its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Seq
+from typing import TYPE_CHECKING, Any
+
+from ..expr import Dim
+from ..model import Node
+from .provenance import Mixing, Origin, factors_of, flow
+from .provenance_contributed import rule_of
+from .provenance_notation import Links, Unfollowed, View
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+#: what is known of a tensor: its sizes, and its elements
+Known = tuple["Seq[Dim] | None", "Seq[Any] | None"]
+
+
+class Provenance:
+    """Origins of tensors by name, made node by node in graph order.
+
+    Args:
+        symbols: whose rows are followed.
+        opsets: versions by domain.
+        look: what is known of a tensor by name.
+    """
+
+    def __init__(self, symbols: Seq[str], opsets: Mapping[str, int], look: Callable[[str], Known]) -> None:
+        self.symbols, self.opsets, self.look = tuple(symbols), opsets, look
+        self.origins: dict[str, Origin] = {}
+
+    def of(self, name: str) -> Origin:
+        """The origin of a tensor; one that no node made comes from itself."""
+        found = self.origins.get(name)
+        if found is None:
+            shape, _ = self.look(name)
+            found = Origin(None if shape is None else tuple(factors_of(d) for d in shape), {})
+            self.origins[name] = found
+        return found
+
+    def view(self, node: Node) -> View:
+        """A node as its declaration sees it."""
+        known = [self.look(name) if name else (None, None) for name in node.inputs]
+        made = [self.look(name)[0] if name else None for name in node.outputs]
+        version = self.opsets.get(node.domain, 1)
+        return View(node, version, [shape for shape, _ in known], [value for _, value in known], made)
+
+    def links(self, view: View) -> Links | None:
+        """What the declaration of its operator says of a node."""
+        rule = rule_of(view.node.domain, view.node.op_type)
+        if rule is None or view.node.subgraphs:
+            return None
+        try:
+            return rule(view)
+        except (Unfollowed, IndexError, TypeError, ValueError):
+            return None
+
+    def visit(self, node: Node) -> None:
+        """Find the origins of a node's outputs."""
+        view = self.view(node)
+        names = [*node.inputs, *node.captures]
+        given = [self.of(name) if name else None for name in names]
+        sure = [name == "" or self._is_known(name) for name in names]
+        for name, origin in zip(
+            node.outputs, flow(view, self.links(view), given, sure, self.symbols), strict=False
+        ):
+            if name:
+                self.origins[name] = self._by_value(name, origin, node)
+
+    def _is_known(self, name: str) -> bool:
+        _, value = self.look(name)
+        return value is not None and all(getattr(e, "free", None) is not None for e in value)
+
+    def _by_value(self, name: str, origin: Origin, node: Node) -> Origin:
+        """Elements that are known as expressions of the sizes depend on what these say, and on nothing else."""
+        if not self._is_known(name):
+            return origin
+        shape, value = self.look(name)
+        free = frozenset[str]().union(*[e.free for e in value or ()])
+        mixed = {}
+        for symbol in self.symbols:
+            if symbol in free:
+                mixed[symbol] = Mixing(node.label, node.op_type, f"computes with the size of {symbol}")
+            elif any(symbol in d.free for d in shape or ()):
+                return origin
+        return Origin(tuple(factors_of(d) for d in shape or ()), mixed)
+
+
+def trace(analysis: Analysis, symbols: Seq[str]) -> Provenance:
+    """The provenance of every tensor of the main graph of an analyzed model."""
+    names = frozenset(analysis.symbols)
+
+    def look(name: str) -> Known:
+        value = analysis.values.get(name)
+        elems = None if value is None else value.elems
+        if elems is not None and not all(getattr(e, "free", names) <= names for e in elems):
+            elems = None
+        return analysis.shapes.get(name), elems
+
+    found = Provenance(symbols, analysis.model.opsets, look)
+    for node in analysis.model.graph.nodes:
+        found.visit(node)
+    return found

@@ -1,0 +1,82 @@
+"""Sizes that were baked in are freed: free."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .app import app
+from .console import FOUND, OK, fail, say
+from .options import Model
+from .writing import Out
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import onnx
+
+
+@app.command()
+def free(
+    model: Model,
+    output: Out,
+    dim: Annotated[
+        list[str],
+        typer.Option(
+            "--dim",
+            metavar="INPUT[AXIS]=NAME",
+            help="An axis that was fixed at one row, and the name that its size gets; may be repeated.",
+            show_default=False,
+        ),
+    ],
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Run both models with onnxruntime, with one row and with more.")
+    ] = False,
+) -> None:
+    """Let a model that was exported with one row take any number of them.
+
+    Rows stay apart, which is proved: row i of every output depends on row i of the inputs alone. Where that cannot be shown,
+    nothing is written, the node is named, and the exit code is 1. Example:
+
+        shapesolve free fixed.onnx --dim 'images[0]=batch' -o dynamic.onnx --verify
+    """
+    from ..change.free_model import freed
+    from ..change.refused import Refused
+    from ..model import ModelError, read_model
+    from ..model.saving import with_weights
+    from ..report.annotate_file import save_changed
+
+    dims = dict(_place(text) for text in dim)
+    try:
+        original = read_model(model)
+        changed = freed(original, dims)
+        if verify:
+            _verify(with_weights(original.proto, original), with_weights(changed, original), dims)
+        save_changed(original, changed, output)
+    except Refused as e:
+        say(f"refused: {e}")
+        raise typer.Exit(FOUND) from None
+    except ModelError as e:
+        fail(str(e) if str(model) in str(e) else f"{model}: {e}")
+    except (ValueError, RuntimeError) as e:
+        fail(str(e))
+    except OSError as e:
+        fail(f"cannot write {output}: {e.strerror or e}")
+    say(f"wrote {output}")
+    raise typer.Exit(OK)
+
+
+def _verify(original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[str, str]) -> None:
+    from ..change.free_verify import verify
+
+    for run in verify(original, changed, dims):
+        sizes = ", ".join(f"{name} = {size}" for name, size in run.sizes.items())
+        say(f"{sizes}: the same as single rows, largest difference {run.difference:.2g}")
+
+
+def _place(text: str) -> tuple[str, str]:
+    place, equals, name = text.rpartition("=")
+    if not equals or not place.strip() or not name.strip():
+        fail(f"--dim takes INPUT[AXIS]=NAME, not {text[:200]!r}")
+    return place.strip(), name.strip()
