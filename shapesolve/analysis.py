@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import onnx
 
     from .explain.derivation import Derivation
-    from .explain.violation import InputChecker
+    from .explain.violation import InputChecker, Sizes
+    from .solve.accepted import Accepted
     from .solve.ambiguity import Ambiguity
     from .solve.contract.contract import Contract
     from .solve.equality import Equalities
@@ -90,7 +91,7 @@ def analyze(
         read = read_model(model)
         if opset is not None:
             read = replace(read, opsets=MappingProxyType({**read.opsets, "": int(opset)}))
-        return Analysis(lower_model(read, request, progress), request)
+        return Analysis(lower_model(read, request, progress), request).judged()
 
 
 class Analysis:
@@ -109,6 +110,27 @@ class Analysis:
         self.broadcast, self.rlimit = request.broadcast, request.rlimit
         self.facts: Any = lowered.facts
         self.shapes, self.dtypes, self.values = lowered.shapes, lowered.dtypes, lowered.values
+        #: sizes and assumptions of the user that the contract excludes, term by term: nothing is accepted under them
+        self.outside: tuple[Conflict, ...] = ()
+        self._given: dict[frozenset[str], Analysis] = {}
+
+    def judged(self) -> Analysis:
+        """The analysis to tell of: where the user stated sizes that the contract excludes, that of the model without
+        them, and what is wrong with them; else this one.
+        """
+        if not self.stuck or not (self.request.bind or self.request.assume):
+            return self
+        free = self.again(bind={}, assume=())
+        if free.stuck:
+            return free
+        from .explain.outside import find_outside
+
+        outside = find_outside(free, self)
+        if not outside:
+            return self
+        told = Analysis(free.lowered, self.request)
+        told.outside = outside
+        return told
 
     def again(self, **changes: Any) -> Analysis:
         """The same model analyzed anew, with parts of the `Request` changed."""
@@ -134,8 +156,8 @@ class Analysis:
 
     @property
     def stuck(self) -> bool:
-        """Is there a node that no size lets run?"""
-        return bool(self.walk.clashes)
+        """Is no size accepted: is there a node that none lets run, or is what the user states outside the contract?"""
+        return bool(self.walk.clashes or self.outside)
 
     # ------------------------------------------------------------------ what the solver concludes
 
@@ -157,6 +179,13 @@ class Analysis:
         sizes = {name: item_size(dtype) for name, dtype in self.dtypes.items() if item_size(dtype)}
         return find_equalities(self.shapes, sizes, self.facts, self.rlimit)
 
+    @cached_property
+    def accepted(self) -> Accepted:
+        """Which sizes of the inputs the model accepts: what the contract and `check_inputs` are views of."""
+        from .solve.accepted import find_accepted
+
+        return find_accepted(self.constraints, self.facts, self.symbols)
+
     @property
     def contract(self) -> Contract:
         """What the input sizes must satisfy for the model to run, irredundant, in terms of the input symbols."""
@@ -165,16 +194,18 @@ class Analysis:
     @cached_property
     def _contract(self) -> Callable[[], Contract]:
         """The contract, made when it is asked for; it does not hold the analysis."""
-        from .solve.contract.build import find_contract
+        from .solve.contract.build import find_contract, nothing_runs
 
-        parts = (self.constraints, self.facts, self.symbols, self.rlimit, self.walk.usual)
+        if self.stuck:
+            return nothing_runs
+        parts = (self.constraints, self.facts, self.symbols, self.rlimit, self.walk.usual, self.accepted)
         return cache(partial(find_contract, *parts))
 
     @cached_property
     def conflicts(self) -> Sequence[Conflict]:
         """Sets of conditions that cannot hold together, each a minimal core with a message in words."""
-        if not self.walk.clashes:
-            return ()
+        if self.outside or not self.walk.clashes:
+            return self.outside
         from .explain.conflict import find_conflicts
 
         return find_conflicts(self.lowered)
@@ -303,24 +334,42 @@ class Analysis:
 
     def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
         """Accepted sizes of all inputs, with these for the names that they give; None where none were found."""
-        return self._checker.completed(sizes, self.prover.engine)
+        return self._checker.completed(sizes)
 
-    def evaluate(self, bindings: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-        """Sizes of every tensor whose shape depends on the bound symbols only."""
-        known = {**self._fixed, **bindings}
+    def evaluate(self, bindings: Mapping[str, int]) -> Sizes:
+        """Sizes of every tensor whose shape depends on the bound symbols only.
+
+        At sizes that the model does not accept there are none: the result is empty, and its `violations` say why.
+        Raises `ValueError` for a name that no dim has, and for what is no size.
+        """
+        from .explain.claim import known_names, no_dim
+        from .explain.violation import Sizes
+
+        sizes = sizes_of(bindings)
+        for name in sizes.keys() - known_names(self.lowered):
+            raise ValueError(no_dim(name, self.lowered))
+        return Sizes(self.sizes_at(sizes), self.violations_at(sizes))
+
+    def violations_at(self, sizes: Mapping[str, int]) -> list[Violation]:
+        """Requirements that these sizes of dim names break, whatever the other sizes are."""
+        return self._checker.at(sizes)
+
+    def sizes_at(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """Sizes of tensors as their expressions have them, whether or not the model accepts these sizes."""
+        known = {**self._fixed, **sizes}
         memo: dict[Dim, int | None] = {}
         out: dict[str, tuple[int, ...]] = {}
         for name, shape in self.shapes.items():
-            sizes = []
+            found = []
             for d in shape:
                 if d not in memo:
                     memo[d] = d.evaluate(known) if d.terms else d.const
                 size = memo[d]
                 if size is None:
                     break
-                sizes.append(size)
+                found.append(size)
             else:
-                out[name] = tuple(sizes)
+                out[name] = tuple(found)
         return out
 
     @cached_property
@@ -331,15 +380,27 @@ class Analysis:
     def _checker(self) -> InputChecker:
         from .explain.violation import InputChecker
 
-        return InputChecker(self.lowered)
+        return InputChecker(self.lowered, self.accepted, self.outside, self.rlimit)
 
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
-        """Requirements that these concrete input shapes break, with the nodes that need them; empty when they run."""
-        return self._checker.check(shapes)
+        """Requirements that these concrete input shapes break, with the nodes that need them; empty when they run.
+
+        An input that has a default is taken to have another value where a shape for it is given. Raises `ValueError` for a
+        name that no input has, and for what is no shape.
+        """
+        given = frozenset(self.defaults).intersection(shapes)
+        return (self._with_own(given) if given else self)._checker.check(shapes)
+
+    def _with_own(self, names: frozenset[str]) -> Analysis:
+        """The analysis in which these inputs are given, and not left at their defaults."""
+        if names not in self._given:
+            self._given[names] = self.again(untaken=self.request.untaken | names)
+        return self._given[names]
 
     def bind_inputs(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
         """Sizes of the symbols that concrete input shapes give."""
-        return self._checker.bind(shapes)[0]
+        given = frozenset(self.defaults).intersection(shapes)
+        return (self._with_own(given) if given else self)._checker.bind(shapes)[0]
 
     def verify(self, inputs: Mapping[str, Any]) -> Any:
         """Run the model on real inputs (with onnxruntime) and compare every tensor's shape with the prediction."""

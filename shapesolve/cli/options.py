@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import Format, Progress, fail
+from .console import FOUND, OK, Format, Progress, fail
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -61,8 +61,12 @@ def find(analysis: Analysis, *, findings: bool = True) -> None:
     with Progress("contract and findings" if findings else "contract"):
         if findings:
             analysis.diagnostics  # noqa: B018 -- it stays in the analysis
-        if not analysis.conflicts:
-            analysis.contract  # noqa: B018
+        analysis.contract  # noqa: B018
+
+
+def accepts(analysis: Analysis) -> int:
+    """The exit code that says whether the model accepts any input size."""
+    return FOUND if analysis.contract.impossible else OK
 
 
 def _binding(text: str) -> tuple[str, int]:

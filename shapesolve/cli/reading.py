@@ -18,6 +18,7 @@ from .options import (
     Broadcast,
     FindingsFormat,
     Model,
+    accepts,
     find,
     load,
     sizes_of,
@@ -42,7 +43,7 @@ def analyze(
 ) -> None:
     """Shapes of inputs and outputs, the contract, and all findings.
 
-    The exit code is 0 whatever was found; check tells by its exit code. Examples:
+    Exit code 1 when no input sizes are accepted; check tells of all errors by its exit code. Examples:
 
         shapesolve analyze model.onnx
 
@@ -64,6 +65,7 @@ def analyze(
     else:
         find(a)  # so that the time shown covers it
         show(list(report_lines(a, time.perf_counter() - start)))
+    raise typer.Exit(accepts(a))
 
 
 @app.command()
@@ -145,19 +147,16 @@ def contract(
     """
     a = load(model, assume, bind, broadcast)
     find(a, findings=False)
-    impossible = bool(a.conflicts) or a.contract.impossible
     if json or python or smtlib:
         import json as writer
 
-        if impossible and not json:
-            fail("no input sizes run: the model contradicts itself (see shapesolve check)")
         c = a.contract
         say(writer.dumps(c.to_json(), indent=1) if json else c.to_python() if python else c.to_smtlib())
     else:
         from ..report.text import contract_lines, headline
 
         show([headline(a), (), *contract_lines(a, limit=None)])
-    raise typer.Exit(FOUND if impossible else OK)
+    raise typer.Exit(accepts(a))
 
 
 @app.command()
@@ -182,6 +181,7 @@ def explain(
     from ..report.derivation import derivation_lines
 
     show(derivation_lines(derivation, a))
+    raise typer.Exit(accepts(a))
 
 
 @app.command()
@@ -210,7 +210,7 @@ def evaluate(
             f"no input of the model has a dim named {unknown[0]!r};"
             f" its names are {', '.join(a.symbols) or 'none'}"
         )
-    from ..report.evaluation import broken_terms, evaluation_data, evaluation_lines, violations
+    from ..report.evaluation import broken_terms, evaluation_data, evaluation_lines
 
     wanted = [n for n in a.dtypes if tensors is None or fnmatchcase(n, tensors) or n == tensors]
     if tensors is None:
@@ -224,7 +224,7 @@ def evaluate(
         say(writer.dumps(data, indent=1, ensure_ascii=False))
     else:
         show(evaluation_lines(a, sizes, wanted))
-    raise typer.Exit(FOUND if violations(a, sizes) or broken_terms(a, sizes) else OK)
+    raise typer.Exit(FOUND if a.violations_at(sizes) or broken_terms(a, sizes) else OK)
 
 
 @app.command()

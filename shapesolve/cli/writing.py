@@ -9,7 +9,7 @@ import typer
 
 from .app import app
 from .console import Progress, fail, say
-from .options import Assume, Bind, Broadcast, Model, find, load
+from .options import Assume, Bind, Broadcast, Model, accepts, find, load
 
 Out = Annotated[
     Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write.", show_default=False)
@@ -50,6 +50,7 @@ def annotate(
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
     say(f"wrote {output}")
+    raise typer.Exit(accepts(a))
 
 
 @app.command()
@@ -83,3 +84,4 @@ def report(
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
     say(f"wrote {output}")
+    raise typer.Exit(accepts(a))

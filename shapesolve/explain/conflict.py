@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_CONFLICTS = 100
 _MAX_STEPS = 12
 _MAX_OPERANDS = 5
-_NEVER = "no input size makes this model run"
+_NEVER, _NOT_SO = "no input size makes this model run", "the sizes that are stated do not make this model run"
 
 
 def find_conflicts(lowered: Lowered) -> tuple[Conflict, ...]:
@@ -48,7 +48,7 @@ def _invalid(lowered: Lowered, clash: Clash) -> Conflict:
     behind = [n for spot in spots for n in (*tracer.labels(spot), *tracer.rank_makers(spot))]
     nodes = dict.fromkeys([*([label] if label else ()), *tracer.owners(clash.prefix), *behind])
     operands = tuple(operand_row(s.tensor, lowered, s.data) for s in spots[:_MAX_OPERANDS])
-    notes = (*attributes_text(node), _NEVER) if node is not None else (_NEVER,)
+    notes = (*attributes_text(node), _never(lowered)) if node is not None else (_never(lowered),)
     code = "SS202" if node is not None else "SS205"
     finding = Finding(code, clash.message, label, op_type, tuple(nodes), operands, notes=notes)
     message = f"{label}: {clash.message}" if label else clash.message
@@ -123,13 +123,18 @@ def _notes(lowered: Lowered, core: Sequence[Constraint], entry: Entry) -> tuple[
     if stated:
         return (*given, "no input size satisfies all of this")
     if assumed:
-        return (*given, f"under the assumption {' and '.join(assumed)}, {_NEVER}")
+        return (*given, f"under the assumption {' and '.join(assumed)}, {_never(lowered)}")
     if not entry.guard.is_true:
         return (
             *given,
             f"no input size lets this node run where it is reached: {guard_text(entry.guard, lowered)}",
         )
-    return (*given, _NEVER)
+    return (*given, _never(lowered))
+
+
+def _never(lowered: Lowered) -> str:
+    """That nothing runs: never, or not with what the user states."""
+    return _NOT_SO if any(entry.role == "user" for entry in lowered.walk.log) else _NEVER
 
 
 def _operands(lowered: Lowered, entry: Entry, spots: Sequence[Spot]) -> tuple[tuple[str, str, str], ...]:

@@ -34,6 +34,8 @@ _TARGETS = ("Reshape", "Expand")
 
 def diagnose(analysis: Analysis) -> tuple[Finding, ...]:
     """Findings, errors first, then in graph order; equal ones once."""
+    if analysis.outside:
+        return tuple(c.finding for c in analysis.outside)
     found = dict.fromkeys(
         [
             *_merged(c.finding for c in analysis.conflicts),
@@ -164,7 +166,7 @@ def _restricted(analysis: Analysis) -> Iterator[Finding]:
     """Dims declared dynamic of which the graph takes a range or multiples only."""
     if analysis.conflicts or analysis.contract.impossible:
         return
-    for term in analysis.contract:
+    for term in analysis.contract.readable:
         told = _restriction(term)
         if told is None or not term.nodes or (term.kind == "equality" and _is_settled(term, analysis)):
             continue

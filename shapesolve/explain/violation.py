@@ -6,36 +6,58 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..expr import Dim, eq, symbol
+from ..expr.cond import has_value
+from ..expr.grammar import meant
+from ..lower.request import size_of
 from ..lower.types import Tensor
+from ..propagate.log import need
 from ..solve.check import Broken, Checker
 from ..solve.cones import cone
+from ..solve.engine import Engine
 from .finding import Violation
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
-    from ..solve.engine import Engine
+    from ..solve.accepted import Accepted
+    from .finding import Conflict
 
 #: a size for a symbol that no condition is about
 _ANY = 2
+_TOO_LARGE = 2**63
+
+
+class Sizes(dict[str, tuple[int, ...]]):
+    """Shapes of tensors by name, at sizes that were given; empty, with `violations`, where these are not accepted."""
+
+    def __init__(self, shapes: Mapping[str, tuple[int, ...]], violations: Sequence[Violation] = ()) -> None:
+        super().__init__({} if violations else shapes)
+        self.violations = tuple(violations)
 
 
 class InputChecker:
     """Prepared once per analysis; each check costs microseconds."""
 
-    def __init__(self, lowered: Lowered) -> None:
-        self.lowered = lowered
+    def __init__(
+        self, lowered: Lowered, accepted: Accepted, outside: tuple[Conflict, ...], rlimit: int
+    ) -> None:
+        self.lowered, self.outside, self.engine = lowered, outside, Engine(rlimit)
         self.declared: list[tuple[str, tuple[tuple[str | None, int | None, Dim], ...]]] = []
         alike: dict[tuple[Dim, ...], tuple[tuple[str | None, int | None, Dim], ...]] = {}
         for name, known in lowered.inputs.items():
             if isinstance(known, Tensor) and known.shape is not None:
                 dims = tuple([(d.name, d.value, d) for d in known.shape])
                 self.declared.append((name, alike.setdefault(tuple(known.shape), dims)))
-        said = [c.cond.free for c in lowered.constraints if c.role in ("user", "assumption")]
-        self.tied = frozenset[str]().union(*said)
-        self.checker = Checker(lowered.constraints, lowered.facts)
+        self.checker = Checker(lowered.constraints, lowered.facts, accepted)
+        self.names = {name for name, _ in lowered.model.graph.inputs}
 
     def bind(self, shapes: Mapping[str, Sequence[int]]) -> tuple[dict[str, int], list[Violation]]:
-        """Sizes of the symbols, and where the shapes do not fit the declared ones."""
+        """Sizes of the symbols, and where the shapes do not fit the declared ones.
+
+        Raises `ValueError` for a name that no input has, and for what is no shape.
+        """
+        if not self.names.issuperset(shapes):
+            name = next(n for n in shapes if n not in self.names)
+            raise ValueError(f"the model has no input {name!r}{meant(name, self.names)}")
         sizes: dict[str, int] = {}
         wrong: list[Violation] = []
         later: list[tuple[str, int, Dim, int]] = []
@@ -55,6 +77,8 @@ class InputChecker:
                 wrong.append(_misfit(f"{name} needs rank {len(dims)}, but it is {list(given)}"))
                 continue
             for axis, ((label, const, d), size) in enumerate(zip(dims, given)):
+                if type(size) is not int or size < 0 or size >= _TOO_LARGE:
+                    size = size_of(f"{name}[{axis}]", size)
                 if label is None:
                     if size != const:
                         later.append((name, axis, d, size))
@@ -64,15 +88,34 @@ class InputChecker:
                     )
             if found == len(wrong) + len(later):
                 fit[id(dims)] = given
-        for name, axis, d, size in later:
-            if (
-                not d.terms and d.const != size
-            ):  # an expression is the author's promise, which no runtime checks
-                wrong.append(_misfit(f"{name}[{axis}] must be {d}, but it is {size}"))
-        _solve([(d, size) for _, _, d, size in later if d.terms], sizes, self.tied)
+        if later:
+            self._solve([(d, size) for _, _, d, size in later if d.terms], sizes)
+            for name, axis, d, size in later:
+                value = d.evaluate(sizes) if d.terms else d.const
+                if value != size:
+                    wrong.append(_misfit(_declared_text(name, axis, d, size, value)))
         return sizes, wrong
 
-    def completed(self, sizes: Mapping[str, int], engine: Engine) -> dict[str, int] | None:
+    def _solve(self, stated: list[tuple[Dim, int]], sizes: dict[str, int]) -> None:
+        """Bind symbols that only expressions declare (``2*H`` is 6 where H is 3): any accepted solution stands for all."""
+        left = [(now, size) for d, size in stated if (now := _at(d, sizes)) is not None and now.terms]
+        if not left:
+            return
+        names = frozenset[str]().union(*(d.free for d, _ in left))
+        said = [eq(d, size) for d, size in left]
+        known = [
+            c.subs(sizes) for c in self.checker.conditions if has_value(c) and not names.isdisjoint(c.free)
+        ]
+        for conds in (
+            [*said, *known],
+            said,
+        ):  # sizes that are declared so, but not accepted, are told of below
+            found = self.engine.model(conds)
+            if found is not None:
+                sizes.update({n: found[n] for n in sorted(names) if n in found})
+                return
+
+    def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
         """Accepted sizes of all inputs, with these for the names that they give; None where none were found."""
         full = dict(sizes)
         missing = [n for n in self.lowered.symbols if n not in full]
@@ -80,7 +123,7 @@ class InputChecker:
         near = cone(missing, conds)
         if near:
             fixed = [eq(symbol(n), v) for n, v in full.items()]
-            found = engine.model([*near, *cone({n for c in near for n in c.free}, fixed)])
+            found = self.engine.model([*near, *cone({n for c in near for n in c.free}, fixed)])
             if found is None:
                 return None
             full.update({n: found[n] for n in missing if n in found})
@@ -90,8 +133,19 @@ class InputChecker:
     def check(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
         """Everything that these shapes break."""
         sizes, wrong = self.bind(shapes)
+        return wrong + self.at(sizes)
+
+    def at(self, sizes: Mapping[str, int]) -> list[Violation]:
+        """Everything that these sizes break, whatever the sizes of other names are."""
         broken = self.checker.broken(sizes)
-        return wrong + [self._violation(b, sizes) for b in broken] if broken else wrong
+        if broken:
+            return [self._violation(b, sizes) for b in broken]
+        conflicts = self.outside
+        if not conflicts and self.lowered.walk.clashes:
+            from .conflict import find_conflicts
+
+            conflicts = find_conflicts(self.lowered)
+        return [Violation(c.finding.title, c.message, c.nodes) for c in conflicts]
 
     def _violation(self, broken: Broken, sizes: Mapping[str, int]) -> Violation:
         from .trace import Tracer
@@ -104,37 +158,9 @@ class InputChecker:
                 nodes.update(
                     dict.fromkeys(tracer.nodes(tracer.chain(site.tensor, site.axis, to_inputs=True)))
                 )
-        return Violation(
-            str(constraint.cond), violation_text(constraint, sizes, self.lowered), tuple(nodes), constraint
-        )
-
-
-def _solve(stated: list[tuple[Dim, int]], sizes: dict[str, int], tied: frozenset[str]) -> None:
-    """Bind symbols that only expressions declare (``2*H`` is 6 where H is 3), as far as one at a time will do.
-
-    Where an expression is all that the model sees of several symbols, and the user said nothing of them (`tied`), any
-    solution stands for all: every size is a function of the declared ones.
-    """
-    left = dict(stated)
-    while True:
-        left = {now: size for d, size in left.items() if (now := _at(d, sizes)) is not None and now.terms}
-        for d, size in left.items():
-            first, *others = sorted(d.free)
-            if others and (
-                not tied.isdisjoint(d.free) or any(o is not d and not o.free.isdisjoint(d.free) for o in left)
-            ):
-                continue
-            zeros = dict.fromkeys(others, 0)
-            trial = _at(d, zeros)
-            if trial is None:
-                continue
-            step = trial.terms[0][1] if trial.terms else 0
-            found, odd = divmod(size - trial.const, step) if step else (-1, 0)
-            if found >= 0 and not odd and trial is symbol(first) * step + trial.const:
-                sizes.update({first: found, **zeros})
-                break
-        else:
-            return
+        cond = constraint.cond if need(constraint) is broken.cond else broken.cond
+        text = violation_text(cond, constraint, sizes, self.lowered)
+        return Violation(str(cond), text, tuple(nodes), constraint)
 
 
 def _at(d: Dim, sizes: Mapping[str, int]) -> Dim | None:
@@ -143,6 +169,15 @@ def _at(d: Dim, sizes: Mapping[str, int]) -> Dim | None:
         return d.subs(sizes)
     except ZeroDivisionError:
         return None
+
+
+def _declared_text(name: str, axis: int, d: Dim, size: int, value: int | None) -> str:
+    """That an input's size is not the one that is declared."""
+    if not d.terms:
+        return f"{name}[{axis}] must be {d}, but it is {size}"
+    if value is None:
+        return f"{name}[{axis}] is {size}, which its declared {d} cannot be"
+    return f"{name}[{axis}] is {size}, but it is declared as {d}, which is {value} here"
 
 
 def _misfit(message: str) -> Violation:

@@ -218,9 +218,9 @@ def _joined(facts: Sequence[str]) -> str:
     return f"{', '.join(facts[:-1])} and {facts[-1]}" if len(facts) > 1 else facts[0]
 
 
-def violation_text(constraint: Constraint, sizes: Mapping[str, int], lowered: Lowered) -> str:
-    """A requirement that concrete sizes break: what it needs, what it gets, who needs it."""
-    cond, origin = constraint.cond, constraint.origin
+def violation_text(cond: Cond, constraint: Constraint, sizes: Mapping[str, int], lowered: Lowered) -> str:
+    """A condition that concrete sizes break: what it needs, what it gets, and (from `constraint`) who needs it."""
+    origin = constraint.origin
     used = ", ".join(f"{n} = {sizes[n]}" for n in sorted(cond.free) if n in sizes)
     what = str(cond) if not cond.is_false else "this branch cannot run"
     text = f"{what} does not hold for {used}" if used else f"{what} does not hold"

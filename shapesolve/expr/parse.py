@@ -13,12 +13,16 @@ A name that is not a plain word is written in backticks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 
 from .cond import Cond
 from .core import Dim, symbol
 from .grammar import KEYWORDS, DimSyntaxError, is_word
 from .reader import Reader
+
+#: words joined by hyphens and the like, without spaces
+JOINED, _JOINT = re.compile(r"[^\W\d]\w*(?:[-/.:]\w+)+"), re.compile(r"[-/.:]")
 
 __all__ = ["DimSyntaxError", "dim_from_param", "parse_cond", "parse_dim"]
 
@@ -51,15 +55,20 @@ def parse_cond(text: str, symbols: Mapping[str, Dim] | None = None) -> Cond:
 def dim_from_param(text: str, known: Collection[str] | None = None) -> Dim:
     """The dim that a model's `dim_param` stands for: an expression if it reads as one, else a symbol.
 
-    A text without symbols (``"-1"``, ``"5"``) is a name too: runtimes accept any size for it. With `known`
-    (the names that the model declares), so is a text that uses none of them, such as ``"batch-size"``.
+    A text without symbols (``"-1"``, ``"5"``) is a name too: runtimes accept any size for it. With `known` (the names
+    that the model declares), so is what people write for a name, ``"batch-size"`` or ``"num_heads/2"``, unless all its
+    words are names.
     """
     if is_word(text):
         return symbol(text)
+    if known is not None and JOINED.fullmatch(text):
+        words = [w for w in _JOINT.split(text) if not w.isdigit()]
+        if not all(w in known for w in words):
+            return symbol(text)
     try:
         value = Reader(text, dotted=True).read()
     except DimSyntaxError:
         return symbol(text)
-    if isinstance(value, Cond) or not value.free or (known is not None and value.free.isdisjoint(known)):
+    if isinstance(value, Cond) or not value.free:
         return symbol(text)
     return value

@@ -46,14 +46,19 @@ def _declared_dim(walk: Walk, d: int | str | None, name: str) -> Dim:
     if isinstance(d, int):
         return constant(d)
     if isinstance(d, str):
-        return dim_from_param(d)
+        return dim_from_param(d, walk.words)
     if name and name.isidentifier():
         return unnamed_dim(walk, name)
     return symbol(_ANONYMOUS) if not name else walk.fresh(f"a dim of {name}")
 
 
 def unnamed_dim(walk: Walk, name: str) -> Dim:
-    """The symbol of an input dim without a name: `name`, or what the author calls that size elsewhere."""
+    """The symbol of an input dim without a name: `name`, or what the author calls that size elsewhere.
+
+    A name that the author uses for another size is left alone.
+    """
+    while name in walk.words:
+        name += "_"
     chosen = walk.author.get(name, name)
     if chosen == name:
         walk.unnamed.add(name)

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from ..expr import Cond, Dim, Shape, eq, parse_cond, symbol
-from ..expr.grammar import meant
+from ..expr.grammar import is_word, meant
+from ..expr.parse import JOINED, dim_from_param
 from ..model import Graph, Model, TensorType, ValueType
 from ..propagate.facts import Facts
 from . import Known
@@ -49,7 +50,9 @@ def _walk(
     walk = Walk(model, request.rules, facts, equal=equal, semantics=request.semantics, progress=progress)
     walk.granted = request.granted
     walk.hints, walk.author = dict(hints), dict(names)
-    walk.reserve(_declared_names(model.graph))
+    texts = list(_declared_names(model.graph))
+    walk.reserve(texts)
+    walk.words = frozenset(n for text in texts for n in (text, *_words(text)))
     walk.reserve(name for shape in hints.values() for name in shape.free_symbols())
     given = _inputs(walk, model, request.untaken)
     symbols = _symbols(given, names)
@@ -110,6 +113,11 @@ def _inputs(walk: Walk, model: Model, untaken: frozenset[str]) -> dict[str, Know
                 hint = Shape(unnamed_dim(walk, f"{name}_d{i}") for i in range(len(hint)))
             known = walk.interner.tensor(known.dtype, hint)
             walk.undeclared.update(hint.free_symbols())
+        if isinstance(known, Tensor):
+            for axis, d in enumerate(known.shape or ()):
+                lo = d.bounds()[0]
+                if lo is None or lo < 0:
+                    walk.declare_size(d, f"{name}[{axis}]")
         given[name] = known
     return given
 
@@ -118,6 +126,14 @@ def _declared_names(graph: Graph) -> Iterator[str]:
     """Every dim name that the file uses anywhere at the top, so that ours differ."""
     for _, declared in (*graph.inputs, *graph.outputs, *graph.value_info.items()):
         yield from _dim_names(declared)
+
+
+def _words(text: str) -> Iterator[str]:
+    """The names in a declared dim: itself, or those of an expression of which each stands for itself."""
+    if is_word(text):
+        yield text
+    elif not JOINED.fullmatch(text):
+        yield from dim_from_param(text).free
 
 
 def _dim_names(declared: ValueType | None) -> Iterator[str]:

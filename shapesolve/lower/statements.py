@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..expr import TRUE, Cond, Dim, any_of, eq, symbol
+from ..expr import TRUE, Cond, Dim, any_of, eq, ge, symbol
 from ..model import Node
 from ..propagate.constraint import Role
 from .op import Place
@@ -34,6 +34,7 @@ class Statements:
         self._names = {"_d": 0, "_v": 0}
         self._taken: set[str] = set()  # names that inputs or assumptions use
         self._reserved: set[str] = set()  # names that the file uses anywhere
+        self.words: frozenset[str] = frozenset()  # those that stand for a size of their own
 
     # ------------------------------------------------------------------ names
 
@@ -63,6 +64,14 @@ class Statements:
         self.log.append(Entry(cond, "user", None, "", "stated by the user", (), TRUE))
         if not self.facts.assume(cond, len(self.log) - 1):
             self._clash_of(len(self.log) - 1, cond)
+
+    def declare_size(self, size: Dim, what: str) -> None:
+        """An input's size is declared as an expression that could be negative: inputs are accepted where it is not."""
+        self.log.append(
+            Entry(ge(size, 0), "requirement", None, "", f"{what} is declared as {size}", (), TRUE)
+        )
+        if not self.facts.assume(ge(size, 0), len(self.log) - 1):
+            self._clash_of(len(self.log) - 1, ge(size, 0))
 
     def require(self, cond: Cond, why: str, places: tuple[Place, ...], node: Node, scope: Scope) -> None:
         """A node needs `cond` at run time."""

@@ -286,10 +286,10 @@ class Walk(Statements):
         self._bind(node, done, scope)
 
     def _say_size(self, d: Dim, node: Node) -> None:
-        """A size is not negative, also where its expression does not show that."""
+        """A size is not negative, also where its expression does not show that: else the node has no output."""
         cond = ge(d, 0)
         if self.facts.decide(cond) is None:
-            self.define(cond, "a size is not negative", node)
+            self.require(cond, "a size is not negative", (), node, self.scope)
 
     def rule(self, node: Node, scope: Scope) -> Rule | None:
         """The registered rule for a node; None for operators defined by the model or unknown to us."""

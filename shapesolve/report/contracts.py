@@ -58,9 +58,11 @@ def _section(name: str, analysis: Analysis) -> Iterator[str]:
     if not contract:
         yield "Every input size runs.\n"
         return
-    yield f"{contract.premise.capitalize()}:\n"
-    yield from _table(contract)
-    yield ""
+    for form in (contract, contract.usual):
+        if form:
+            yield f"{form.premise.capitalize()}:\n"
+            yield from _table(form)
+            yield ""
 
 
 def _inputs(analysis: Analysis) -> str:

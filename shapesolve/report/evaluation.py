@@ -6,42 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Shape
-from ..lower.types import Tensor
 from .lines import Line, line
 from .names import dtype_name, shape_text
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..explain.finding import Violation
     from ..solve.contract.contract import Term
 
 _MAX_NODES = 3
 
 
-def violations(analysis: Analysis, sizes: Mapping[str, int]) -> list[Violation]:
-    """Requirements that these sizes break, as far as the sizes decide."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    for name, known in analysis.inputs.items():
-        dims = (
-            [d.evaluate(sizes) for d in known.shape]
-            if isinstance(known, Tensor) and known.shape is not None
-            else [None]
-        )
-        if None not in dims:
-            shapes[name] = tuple(d for d in dims if d is not None)
-    return analysis.check_inputs(shapes)
-
-
 def broken_terms(analysis: Analysis, sizes: Mapping[str, int]) -> list[Term]:
     """Terms of the contract that these sizes break, whatever the others are; none where no sizes run at all."""
-    if analysis.conflicts:
-        return []
-    return [t for t in analysis.contract if t.cond.evaluate(sizes) is False]
+    contract = analysis.contract
+    return [t for t in (*contract.terms, *contract.assumed) if t.cond.evaluate(sizes) is False]
 
 
 def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> dict[str, Any]:
     """Sizes of tensors (those that the given sizes decide), broken contract terms and requirements, as plain data."""
-    known = analysis.evaluate(sizes)
+    known = analysis.sizes_at(sizes)
     return {
         "sizes": dict(sizes),
         "tensors": {n: list(known[n]) for n in names if n in known},
@@ -49,7 +32,7 @@ def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequenc
         "broken_contract": [t.text for t in broken_terms(analysis, sizes)],
         "violations": [
             {"condition": v.text, "message": v.message, "nodes": list(v.nodes)}
-            for v in violations(analysis, sizes)
+            for v in analysis.violations_at(sizes)
         ],
     }
 
@@ -64,7 +47,7 @@ def _at(shape: Shape, sizes: Mapping[str, int]) -> Shape:
 
 def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> Iterator[Line]:
     """A table of tensors with numbers for sizes, and what these sizes break."""
-    known = analysis.evaluate(sizes)
+    known = analysis.sizes_at(sizes)
     rows: list[tuple[str, str, str, str]] = []
     for name in names:
         shape = analysis.shapes.get(name)
@@ -94,13 +77,13 @@ def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequen
 
 
 def _broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Line]:
-    if analysis.conflicts:
+    if analysis.contract.impossible:
         yield ()
         yield line(
             ("error", "no input sizes run: the model contradicts itself"), "   (shapesolve check tells why)"
         )
         return
-    terms, found = broken_terms(analysis, sizes), violations(analysis, sizes)
+    terms, found = broken_terms(analysis, sizes), analysis.violations_at(sizes)
     if terms or found:
         yield ()
         yield line(("error", "the model does not run at these sizes"))

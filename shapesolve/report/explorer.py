@@ -223,8 +223,6 @@ class _Tables:
         return out
 
     def _contract(self) -> dict[str, Any]:
-        if self.analysis.conflicts:
-            return {"impossible": True, "terms": [], "assuming": []}
         contract = self.analysis.contract
         groups = {
             "": contract.terms,
@@ -234,7 +232,6 @@ class _Tables:
         }
         return {
             "impossible": contract.impossible,
-            "assuming": list(contract.assumptions),
             "terms": [self._term(t, why) for why, terms in groups.items() for t in terms],
         }
 

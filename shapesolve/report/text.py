@@ -138,6 +138,10 @@ def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]
 
 def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterator[Line]:
     """What the input sizes must satisfy, and which nodes need it."""
+    for i, conflict in enumerate(analysis.outside):
+        yield line(("dim", ("" if i else "contract").ljust(_WIDTH)), ("error", conflict.message))
+    if analysis.outside:
+        return
     if analysis.conflicts:
         yield line(
             ("dim", "contract".ljust(_WIDTH)), ("error", "no input sizes run: the model contradicts itself")
@@ -147,12 +151,12 @@ def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterat
     if contract.impossible:
         yield line(("dim", "contract".ljust(_WIDTH)), ("error", "no input sizes satisfy all requirements"))
         return
-    terms = list(contract)
-    if not terms:
+    if not contract:
         yield line(("dim", "contract".ljust(_WIDTH)), contract.nothing)
-    else:
-        yield line(("dim", "contract".ljust(_WIDTH)), ("dim", contract.premise))
-        yield from _terms(terms, limit)
+    for i, form in enumerate((contract, contract.usual)):
+        if form:
+            yield line(("dim", ("" if i else "contract").ljust(_WIDTH)), ("dim", form.premise))
+            yield from _terms(list(form), limit)
     if contract.internal:
         count = len(contract.internal)
         what = "conditions" if count > 1 else "condition"

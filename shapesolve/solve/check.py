@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..expr import Cond, Dim, Substitution
+from ..expr import Cond
 from ..expr.closures import Compiler, Test
-from ..propagate.constraint import Constraint, Role
+from ..propagate.constraint import Constraint
 from ..propagate.facts import Facts, is_generated
-from ..propagate.log import Stated, all_rows, need
-from .completions import Completions
+from ..propagate.log import Stated, all_rows
+from .accepted import Accepted, find_accepted
 
 #: input sizes for which it is remembered what they break
 _KEPT = 4096
@@ -30,47 +30,30 @@ class Broken:
 
 
 class Checker:
-    """The requirements themselves, compiled: empty inputs are judged as exactly as others.
-
-    A condition on data (on symbols that the inputs do not bind) is evaluated where the facts give the symbol
-    in terms of inputs; else it is judged only if its bounds decide it, or if no data could satisfy all such
-    conditions together.
-    """
+    """Evaluates what `Accepted` says: empty inputs are judged as exactly as others."""
 
     def __init__(
         self,
         constraints: Sequence[Stated],
         facts: Facts | None = None,
-        roles: Sequence[Role] = ("requirement", "user", "assumption"),
+        accepted: Accepted | None = None,
     ) -> None:
         self.constraints = constraints = all_rows(constraints)
-        numbers: dict[tuple[Cond, Cond], list[int]] = {}
-        for n, row in constraints.stated():
-            if row.role in roles:
-                numbers.setdefault((row.cond, row.guard), []).append(n)
-        merged: dict[Cond, list[int]] = {}
-        for same in numbers.values():
-            merged.setdefault(need(constraints.rows[same[0]]), []).extend(same)
-        compiler = Compiler(merged)
-        self._tests: list[tuple[Test, Cond, list[int]]] = [
-            (compiler.test(cond), cond, same) for cond, same in merged.items() if not cond.is_true
+        if accepted is None:
+            names = {n for _, row in constraints.stated() for n in row.cond.free | row.guard.free}
+            accepted = find_accepted(constraints, facts, [n for n in names if not is_generated(n)])
+        self.accepted = accepted
+        compiler = Compiler(accepted.conds)
+        self._tests: list[tuple[Test, Cond, Sequence[int]]] = [
+            (compiler.test(cond), cond, numbers) for cond, numbers in accepted.conds.items()
         ]
-        names = sorted(set().union(*(cond.free for _, cond, _ in self._tests)))
-        #: symbols that the facts express by others, used where the caller does not bind them
-        self._derived: list[tuple[str, Dim]] = (
-            []
-            if facts is None
-            else [(n, facts.dim(facts.substitution[n])) for n in names if n in facts.substitution]
-        )
-        ours = {n for n in names if is_generated(n)} - {n for n, _ in self._derived}
-        self._on_data: dict[Cond, int] = {}
-        for n, row in constraints.stated() if ours else ():
-            if (row.role in roles or row.role == "definition") and not ours.isdisjoint(row.cond.free):
-                self._on_data.setdefault(need(row), n)
-        needs = (*(cond for _, cond, _ in self._tests), *self._on_data)
-        self._completions = Completions(needs, compiler) if ours else None
-        self._names = sorted(set(names).union(*(cond.free for cond in self._on_data)))
-        self._found: dict[tuple[int | None, ...], list[tuple[int, Cond, list[int]]]] = {}
+        names = set().union(*(cond.free for cond in accepted.conds))
+        #: sizes that others express, used where the caller does not bind them
+        self._derived = list(accepted.derived)
+        if facts is not None:
+            self._derived += [(n, facts.dim(to)) for n, to in facts.substitution.items() if n in names]
+        self._names = sorted(names)
+        self._found: dict[tuple[int | None, ...], list[tuple[int, Cond, Sequence[int]]]] = {}
 
     @property
     def conditions(self) -> list[Cond]:
@@ -99,11 +82,9 @@ class Checker:
         """Drop what is remembered of sizes seen before."""
         self._found.clear()
 
-    def _find(self, sizes: Mapping[str, int]) -> list[tuple[int, Cond, list[int]]]:
+    def _find(self, sizes: Mapping[str, int]) -> list[tuple[int, Cond, Sequence[int]]]:
         sizes = dict(sizes)  # compiled parts remember their values by the identity of what they were given
-        if self._completions is not None and self._completions.exists(sizes):
-            return []
-        found: list[tuple[int, Cond, list[int]]] = []
+        found: list[tuple[int, Cond, Sequence[int]]] = []
         for test, cond, numbers in self._tests:
             try:
                 held: bool | None = test(sizes)
@@ -111,30 +92,16 @@ class Checker:
                 held = _judged(cond, sizes)
             if held is False:
                 found.append((numbers[0], cond, numbers))
-        if self._on_data and not found:
-            found = self._contradicted(sizes)
         return sorted(found, key=lambda b: b[0])
 
-    def _contradicted(self, sizes: Mapping[str, int]) -> list[tuple[int, Cond, list[int]]]:
-        """The first condition on data that contradicts those before it at these sizes."""
-        facts, at_sizes = Facts(), Substitution(sizes)
-        for cond, number in self._on_data.items():
-            try:
-                now = cond.map_dims(at_sizes)
-            except ZeroDivisionError:
-                continue
-            if not facts.assume(now, number):
-                return [(number, cond, [number])]
-        return []
-
     def _completed(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
-        extra = {}
+        full = dict(sizes)
         for name, dim in self._derived:
-            if name not in sizes:
-                value = dim.evaluate(sizes)
+            if name not in full:
+                value = dim.evaluate(full)
                 if value is not None:
-                    extra[name] = value
-        return {**sizes, **extra} if extra else sizes
+                    full[name] = value
+        return full
 
 
 def _judged(cond: Cond, sizes: Mapping[str, int]) -> bool | None:

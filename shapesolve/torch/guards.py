@@ -154,7 +154,7 @@ def guard_contract(
         facts.introduce(name)
     for i, constraint in enumerate(constraints):
         facts.assume(constraint.cond, i)
-    return find_contract(ConstraintSet(constraints), facts, roots, rlimit)
+    return find_contract(ConstraintSet(constraints), facts, roots, rlimit).readable
 
 
 def guards_behind(nodes: Sequence[str], guards: Sequence[Guard]) -> list[Guard]:

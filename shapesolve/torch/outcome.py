@@ -162,7 +162,7 @@ def outcomes(
 
 def graph_terms(analysis: Analysis) -> Sequence[Term]:
     """The contract of the graph; empty when the model contradicts itself."""
-    return () if analysis.conflicts or analysis.contract.impossible else tuple(analysis.contract)
+    return () if analysis.conflicts or analysis.contract.impossible else tuple(analysis.contract.readable)
 
 
 def sizes_text(sizes: Iterable[tuple[str, int]] | Mapping[str, int]) -> str:

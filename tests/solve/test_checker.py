@@ -8,7 +8,6 @@ from shapesolve.expr import Dim, eq, ge, parse_cond
 from shapesolve.expr.closures import Compiler
 from shapesolve.propagate.constraint import Constraint, Origin
 from shapesolve.solve.check import Checker
-from shapesolve.solve.completions import Completions
 
 
 def _requirements(*texts):
@@ -53,16 +52,3 @@ def test_conditions_on_data_break_when_no_data_satisfy_them(sizes, broken):
     for _ in range(2):
         assert bool(checker.broken(sizes)) == broken
         checker.forget()
-
-
-def test_completions_are_sizes():
-    conds = [parse_cond("_d0 == a - 5")]
-    completions = Completions(conds, Compiler())
-    assert completions.exists({"a": 7})
-    assert not completions.exists({"a": 4})  # it would be negative
-
-
-def test_completions_leave_given_sizes_alone():
-    completions = Completions([parse_cond("_d0 == a + 1")], Compiler())
-    assert completions.exists({"a": 7})
-    assert not completions.exists({"a": 7, "_d0": 3})

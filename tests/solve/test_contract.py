@@ -15,10 +15,15 @@ from shapesolve.solve.contract.build import find_contract
 from .building import random_system, system
 
 
-def contract(inputs, *texts, usual=()):
+def exact(inputs, *texts, usual=()):
     s = system(*texts, inputs=inputs)
     said = {parse_cond(t): "windows fit" for t in usual}
     return find_contract(s.constraints, s.facts, inputs.split(), usual=said)
+
+
+def contract(inputs, *texts, usual=()):
+    """As a person reads it first."""
+    return exact(inputs, *texts, usual=usual).readable
 
 
 # (input symbols, what nodes state, the contract)
@@ -150,20 +155,38 @@ def test_a_model_for_empty_inputs_only():
 
 
 @pytest.mark.parametrize("seed", range(300, 420))
-def test_contracts_are_exact_for_sizes_that_are_not_empty(seed):
+def test_contracts_are_exact_at_every_size(seed):
     s = random_system(seed, "ab")
     c = find_contract(s.constraints, s.facts, ["a", "b"])
-    for sizes in product(range(1, 12), repeat=2):
+    assert c.assumptions == ()
+    for sizes in product(range(12), repeat=2):
         point = dict(zip("ab", sizes, strict=True))
         truths = [n.evaluate(point) for n in s.needs]
         if None not in truths:
             assert c.holds(point) is all(truths), (s.needs, c, point)
+            if c.usual is not None and all(sizes):
+                assert c.usual.holds(point) is all(truths), (s.needs, c.usual, point)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "stated", "terms"),
+    [
+        ("N H", ["N*((H + 31)//32) == 7*N", "H >= 2"], ["H >= 2", "N == 0 or (193 <= H <= 224)"]),
+        ("batch seq", ["seq <= 512 or batch*seq == 0"], ["batch == 0 or seq <= 512"]),
+        ("N M", ["N*M != 0"], ["N >= 1", "M >= 1"]),
+        ("H M", ["H + M >= 5", "M % 4 == 0"], ["H + M >= 5", "M % 4 == 0"]),
+        ("H", ["H != 0", "H*H + H//3 >= 1"], ["H >= 1"]),
+        ("a", ["a == 0 or a == 1"], ["a == 1 or a == 0"]),
+    ],
+)
+def test_empty_inputs_are_stated_exactly(inputs, stated, terms):
+    assert sorted(map(str, exact(inputs, *stated))) == sorted(terms)
 
 
 @pytest.mark.parametrize("seed", range(420, 480))
 def test_terms_without_assumptions_hold_for_empty_sizes_too(seed):
     s = random_system(seed, "ab")
-    c = find_contract(s.constraints, s.facts, ["a", "b"])
+    c = find_contract(s.constraints, s.facts, ["a", "b"]).readable
     for sizes in product(range(8), repeat=2):
         point = dict(zip("ab", sizes, strict=True))
         if all(n.evaluate(point) is True for n in s.needs):
@@ -215,7 +238,7 @@ def test_the_python_function_agrees_with_the_contract(seed):
     s = random_system(seed, "ab")
     c = find_contract(s.constraints, s.facts, ["a", "b"])
     check = _function(c.to_python())
-    for sizes in product(range(1, 9), repeat=2):
+    for sizes in product(range(9), repeat=2):
         point = dict(zip("ab", sizes, strict=True))
         if c.holds(point) is not None:
             needed = {n: point[n] for n in c.symbols}

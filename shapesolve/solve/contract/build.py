@@ -10,10 +10,12 @@ step is proved equivalent, or not made.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
+from typing import Any
 
-from ...expr import Cond, all_of, any_of, constant, divides, eq, ge, symbol
+from ...expr import FALSE, Cond, all_of, any_of, constant, divides, eq, ge, symbol
 from ...expr.cond import has_value
 from ...expr.plain import (
     KINDS,
@@ -31,6 +33,7 @@ from ...propagate.constraint import Role
 from ...propagate.facts import Causes, Facts, is_generated
 from ...propagate.log import ConstraintSet, Stated, all_rows, need
 from ...propagate.residual import unsimplified
+from ..accepted import Accepted, find_accepted
 from ..cones import by_symbol, cone, nearby, reached
 from ..engine import Engine
 from ..inverse import separate
@@ -46,19 +49,37 @@ def find_contract(
     symbols: Iterable[str],
     rlimit: int = budget.RLIMIT,
     usual: Mapping[Cond, str] | None = None,
+    accepted: Accepted | None = None,
 ) -> Contract:
     """The contract of a model with these input symbols (in the order in which they are met).
 
-    `facts` have learned the constraints; they tell what holds for empty inputs too. `usual` are conditions that
-    inputs of usual sizes satisfy, in words: a contract that is hard to read is stated for such inputs, when it reads
-    better then, and names that as an assumption.
+    `facts` have learned the constraints. `accepted` is what the terms must say, exactly (default: what the constraints
+    say). `usual` are conditions that inputs of usual sizes satisfy, in words: what is hard to read is stated for such
+    inputs as well, when it reads better then, and names that as an assumption.
     """
     rows, names = all_rows(constraints), list(symbols)
-    exact = _Builder(rows, facts, names, Engine(rlimit)).build()
-    if not usual or not _unreadable(exact):
-        return exact
-    plainer = _Builder(rows, facts, names, Engine(rlimit), usual).build()
-    return plainer if not plainer.impossible and _unreadable(plainer) < _unreadable(exact) else exact
+    if accepted is None:
+        accepted = find_accepted(rows, facts, names)
+    builder = _Builder(rows, facts, names, Engine(rlimit), accepted)
+    if FALSE in accepted.conds:
+        return nothing_runs()
+    nonempty = builder.build()
+    if nonempty.impossible:
+        return nonempty
+    exact = builder.exactly(nonempty)
+    best = nonempty
+    if usual and _unreadable(nonempty):
+        plainer = _Builder(rows, facts, names, Engine(rlimit), accepted, usual).build()
+        if not plainer.impossible and _unreadable(plainer) < _unreadable(nonempty):
+            best = plainer
+    if best.assumptions and {t.cond for t in best} != {t.cond for t in exact}:
+        return replace(exact, usual=best)
+    return exact
+
+
+def nothing_runs() -> Contract:
+    """The contract of a model that no input sizes run."""
+    return Contract(Terms(), impossible=True)
 
 
 def _unreadable(contract: Contract) -> int:
@@ -73,11 +94,13 @@ class _Builder:
         facts: Facts,
         inputs: Sequence[str],
         engine: Engine,
+        accepted: Accepted,
         usual: Mapping[Cond, str] | None = None,
     ) -> None:
-        self.facts = facts
+        self.facts, self.accepted = facts, accepted
         self.usual = dict(usual or {})
         self.constraints, self.inputs, self.engine = constraints, list(dict.fromkeys(inputs)), engine
+        self.exact, self.sure = Engine(engine.rlimit, legal=False), Engine(engine.rlimit)
         self.known = set(self.inputs)
         self.position = {n: i for i, n in enumerate(self.inputs)}
         self.stated: dict[Cond, list[int]] = {}
@@ -107,7 +130,7 @@ class _Builder:
     def build(self) -> Contract:
         facts = self._learned(nonempty=True) or self._learned(nonempty=False)
         if facts is None:
-            return Contract(Terms(), impossible=True)
+            return nothing_runs()
         raw = tightest(self._projected(self._raw(facts)))
         internal = {c: causes for c, causes in raw.items() if not self.known.issuperset(c.free)}
         internal = {c: causes for c, causes in internal.items() if self._roles(causes) - {"definition"}}
@@ -125,6 +148,85 @@ class _Builder:
             self._terms({c: ns for c, ns in declared.items() if not c.is_true}, {}, exact=False),
         )
         return shortened(contract, self.engine)
+
+    def exactly(self, contract: Contract) -> Contract:
+        """The contract with terms that say what is accepted at every size, empty inputs included.
+
+        A term that rests on an assumption is left out, and what the others do not imply is stated as it is. Every
+        implication is proved, or not used.
+        """
+        said = {t.cond: t for t in contract.assumed}
+        accepted = {c: ns for c, ns in self.accepted.conds.items() if c not in said}
+        everything = [*accepted, *said]
+        kept: dict[Cond, Term] = {}
+        for term in contract:
+            if self._implied(term.cond, everything, proved=not term.assumptions):
+                kept[term.cond] = term
+                continue
+            empty = [eq(symbol(n), 0) for n in self.granted if f"{n} >= 1" in term.assumptions]
+            weaker = any_of((term.cond, *empty))
+            if empty and self._implied(weaker, everything):
+                kept[weaker] = self._term(weaker, term.numbers, frozenset(term.numbers))
+        for cond, numbers in sorted(accepted.items(), key=lambda item: (item[0].size, item[0].order)):
+            if not self._implied(cond, [*kept, *said]):
+                for part in plain_parts(cond):
+                    kept[part] = self._term(part, self._repeats(numbers), frozenset(numbers))
+        for cond in [
+            c for c in kept if c not in contract.terms.cond
+        ]:  # a bound that a later one made superfluous
+            if self._implied(cond, [*(c for c in kept if c is not cond), *said]):
+                del kept[cond]
+        self._exactly_plain(kept)
+        terms = [replace(t, assumptions=()) for t in kept.values()]
+        exact = replace(contract, terms=Terms(sorted(terms, key=self._rank)), derived=self.accepted.derived)
+        if kept.keys() == set(contract.terms.cond):
+            return exact
+        shorter = shortened(exact, self.sure)
+        told = [*shorter.terms.cond, *said]
+        same = all(self._implied(c, told) for c in kept) and all(
+            self._implied(c, [*kept, *said]) for c in told
+        )
+        return shorter if same else exact
+
+    def _exactly_plain(self, kept: dict[Cond, Term]) -> None:
+        """Conditions on one size replaced by ranges and remainders, where these say the same at every size."""
+        for name in self.inputs:
+            group = [c for c in kept if c.free == {name}]
+            if all(is_plain(c) and c.kind not in ("or", "!=") for c in group):
+                continue
+            plain = separate(group, {}, self.sure)
+            if plain is not None and set(plain) != set(group) and self._same(plain, group):
+                numbers = frozenset(n for c in group for n in kept.pop(c).numbers)
+                for cond in plain:
+                    for part in cond.args if cond.kind == "and" else (cond,):
+                        kept[part] = self._term(part, self._repeats(numbers), numbers)
+
+    def _implied(self, cond: Cond, given: Collection[Cond], *, proved: bool = False) -> bool:
+        """Does `cond` hold wherever all of `given` do, however small the sizes and illegal the broadcasts are?
+
+        With `proved` it was shown before, and what the solver cannot tell is believed.
+        """
+        if cond in given:
+            return True
+        if cond.kind == "or" and any(self._implied(c, given) for c in cond.args if factors_paired(c)):
+            return True
+        paired = factors_paired(cond)
+        if paired is not None and all(self._implied(c, given) for c in paired[0]):
+            return True
+        if len(cond.free) == 1:
+            about = [c for c in given if c.free == cond.free]
+            same = self.engine.equivalent([*about, cond], about, next(iter(cond.free)), 0)
+            if same:
+                return True
+        given = [c for c in given if has_value(c)]
+        if not has_value(cond):
+            return proved
+        exact = any(a.kind == "broadcast" for a in atoms_of(cond, *cone(cond.free, given)))
+        verdict = (self.exact if exact else self.sure).entails(cond, given, cheap=True)
+        return verdict.proved or (proved and not verdict.refuted)
+
+    def _rank(self, term: Term) -> tuple[int, list[int], Any]:
+        return KINDS.index(term.kind), [self.position.get(s, -1) for s in term.symbols], term.cond.order
 
     def _learned(self, *, nonempty: bool) -> Facts | None:
         """Facts that know all requirements; None when these contradict each other."""
@@ -343,10 +445,7 @@ class _Builder:
             if exact and not term.assumptions and _excludes_empty(cond):
                 self._stated_apart.update(cond.free)
             terms.append(term)
-        terms.sort(
-            key=lambda t: (KINDS.index(t.kind), [self.position.get(s, -1) for s in t.symbols], t.cond.order)
-        )
-        return Terms(terms)
+        return Terms(sorted(terms, key=self._rank))
 
     def _stated_needs(self) -> dict[Cond, int]:
         return {
@@ -410,6 +509,16 @@ class _Builder:
 def _excludes_empty(cond: Cond) -> bool:
     """Does it say of one size that it is not 0? Then no other term needs to name that as an assumption."""
     return len(cond.free) == 1 and cond.evaluate(dict.fromkeys(cond.free, 0)) is False
+
+
+def plain_parts(cond: Cond) -> tuple[Cond, ...]:
+    """The condition as bounds of single sizes, where it says no more: ``a*b != 0`` is ``a >= 1`` and ``b >= 1``."""
+    facts = Facts()
+    if not facts.assume(cond, 0) or facts.substitution or facts.divisors:
+        return (cond,)
+    found = [ge(sized(n), lo) for n, (lo, _) in sorted(facts.intervals.items()) if lo]
+    found += [ge(hi - sized(n), 0) for n, (_, hi) in sorted(facts.intervals.items()) if hi is not None]
+    return tuple(found) if found and facts.cond(cond).is_true else (cond,)
 
 
 def _is_legality(cond: Cond, others: Sequence[Cond]) -> bool:

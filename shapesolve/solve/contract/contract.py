@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
-from ...expr import Cond
+from ...expr import Cond, Dim
 from ...expr.plain import Kind, sides_of
 from ...propagate.constraint import Constraint, Role
 from ...propagate.log import ConstraintSet
@@ -102,13 +102,14 @@ _NO_TERMS = Terms()
 
 @dataclass(frozen=True, eq=False)
 class Contract(Sequence[Term]):
-    """The irredundant conditions on input symbols under which a model runs, for non-empty inputs.
+    """The irredundant conditions on input symbols under which a model runs: exactly those, at every size, 0 included.
 
-    Where `assumptions` name it, terms are stated for inputs of usual sizes ("every pooling window fits its input").
+    `usual` is a form of it that reads better and holds for usual sizes only (non-empty inputs, say), which its
+    `assumptions` name; None where the exact form reads well.
 
-    Kept apart: `internal` conditions on data (they cannot be checked from input sizes), `assumed` ones that
-    the user gave, `declared` ones that the model states about itself and that nothing needs. `impossible`: no
-    sizes satisfy the requirements.
+    Kept apart: `internal` conditions on data (they exclude no input size), `assumed` ones that the user or the
+    ``broadcast`` mode gave, `declared` ones that the model states about itself and that nothing needs. `impossible`: no
+    sizes satisfy the requirements. `derived` are sizes that terms have a name for, by inputs and those before.
     """
 
     terms: Terms
@@ -116,6 +117,8 @@ class Contract(Sequence[Term]):
     assumed: Terms = _NO_TERMS
     declared: Terms = _NO_TERMS
     impossible: bool = False
+    usual: Contract | None = None
+    derived: tuple[tuple[str, Dim], ...] = ()
 
     def __post_init__(self) -> None:
         conds = [*self.terms.cond, *self.assumed.cond]
@@ -142,8 +145,13 @@ class Contract(Sequence[Term]):
         return iter(self.terms)
 
     @property
+    def readable(self) -> Contract:
+        """The form that a person reads first: `usual` where there is one."""
+        return self.usual or self
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
-        """The assumptions that terms rest on: inputs that are not empty, sizes that are usual."""
+        """The assumptions that terms rest on: inputs that are not empty, sizes that are usual. None but for `usual`."""
         return tuple(dict.fromkeys(a for t in self.terms for a in t.assumptions))
 
     @property
@@ -159,6 +167,8 @@ class Contract(Sequence[Term]):
     @property
     def nothing(self) -> str:
         """What it means that there is no term, in words."""
+        if self.impossible:
+            return "no input sizes"
         if self.assumed:
             return f"none beyond what is assumed: {self.assumed}"
         return "none: every input size runs, as far as the rules know"
@@ -169,9 +179,18 @@ class Contract(Sequence[Term]):
         return tuple(dict.fromkeys(s for t in self.terms for s in t.symbols))
 
     def holds(self, sizes: Mapping[str, int]) -> bool | None:
-        """Do all terms hold at these sizes? None when that depends on a symbol without a size."""
-        truths = [t.cond.evaluate(sizes) for t in self.terms]
-        return False if False in truths or self.impossible else None if None in truths else True
+        """Are these sizes accepted? None when that depends on a symbol without a size."""
+        sizes = dict(sizes)
+        for name, dim in self.derived:
+            value = dim.evaluate(sizes)
+            if value is not None:
+                sizes[name] = value
+        terms = (*self.terms, *self.assumed)
+        truths = [t.cond.evaluate(sizes) for t in terms]
+        if False in truths or self.impossible:
+            return False
+        unsettled = [t for t, truth in zip(terms, truths) if truth is None]
+        return None if any(not t.cond.free <= sizes.keys() for t in unsettled) else True
 
     def __str__(self) -> str:
         if self.impossible:
@@ -188,6 +207,13 @@ class Contract(Sequence[Term]):
             "assuming": list(self.assumptions),
             "impossible": self.impossible,
         }
+        if self.usual is not None:
+            data["usual"] = {
+                "terms": [t.to_json() for t in self.usual],
+                "assuming": list(self.usual.assumptions),
+            }
+        if self.derived:
+            data["derived"] = {name: str(dim) for name, dim in self.derived}
         for name in ("internal", "assumed", "declared"):
             part: Terms = getattr(self, name)
             if part:

@@ -1,0 +1,249 @@
+"""`Accepted`: the one place that decides which sizes of its inputs a model accepts.
+
+What nodes, assumptions and users state is projected onto the names of the inputs: a size that only data decides may be
+any that satisfies what is stated of it. `check_inputs`, the contract, what is generated from it, `evaluate` and the
+explorer are views of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+
+from ..expr import (
+    Cond,
+    Dim,
+    DimTooLarge,
+    Substitution,
+    all_of,
+    any_of,
+    ceil_div,
+    constant,
+    floor_div,
+    ge,
+    of_atom,
+    solve_for_symbol,
+)
+from ..expr.traverse import atoms_of
+from ..propagate.facts import Facts
+from ..propagate.log import Stated, all_rows, need
+
+Numbers = tuple[int, ...]
+#: bounds on what is projected: conditions on one symbol, cases of a symbol with few values, the size of what they make
+_MOST_CONDS, _MOST_CASES, _LARGEST = 48, 8, 2_000
+_LARGE = 400  # expressions that are not written out
+_MOST_PAIRS, _MOST_CHOICES = 64, 32
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Conditions on input sizes, with the numbers of the constraints behind each: all hold, and only then the model runs.
+
+    `derived` are sizes that have a name because they are too large to write out, in terms of inputs and of those before.
+    `internal` are conditions that speak of data and exclude no size by themselves.
+    """
+
+    conds: Mapping[Cond, Numbers]
+    derived: tuple[tuple[str, Dim], ...] = ()
+    internal: Mapping[Cond, Numbers] = field(default_factory=dict)
+
+
+def find_accepted(constraints: Sequence[Stated], facts: Facts | None, inputs: Collection[str]) -> Accepted:
+    """What the constraints say of the `inputs`; `facts` (which have learned them) name sizes in terms of others."""
+    projection = _Projection(facts or Facts(), frozenset(inputs))
+    rows: dict[tuple[Cond, Cond], list[int]] = {}
+    stated = all_rows(constraints)
+    for number, row in stated.stated():
+        if row.role in ("definition", "declared"):
+            projection.definitions.add(number)
+        if row.role != "declared":
+            rows.setdefault((row.cond, row.guard), []).append(number)
+        elif not projection.inputs.issuperset(row.cond.free) and row.guard.is_true and row.cond.kind == "==":
+            projection.named(row.cond, number)
+    conds: dict[Cond, list[int]] = {}
+    for numbers in rows.values():
+        conds.setdefault(need(stated.rows[numbers[0]]), []).extend(numbers)
+    return projection.of({c: tuple(ns) for c, ns in conds.items() if not c.is_true})
+
+
+class _Projection:
+    def __init__(self, facts: Facts, inputs: frozenset[str]) -> None:
+        self.facts, self.inputs = facts, inputs
+        self.derived: dict[str, Dim] = {}
+        self.definitions: set[int] = set()
+        self.extra: dict[Cond, Numbers] = {}
+
+    def named(self, cond: Cond, number: int) -> None:
+        """A name that the author gives to a size of ours, which facts may express the other way round."""
+        self.extra[cond] = (number,)
+
+    def of(self, conds: Mapping[Cond, Numbers]) -> Accepted:
+        """The projection of `conds`."""
+        own: dict[Cond, Numbers] = {}
+        data: dict[Cond, Numbers] = {}
+        for cond, numbers in self._expressing({**self.extra, **conds}).items():
+            if self.inputs.issuperset(cond.free):
+                _add(own, cond, numbers)
+                continue
+            for part in cond.args if cond.kind == "and" else (cond,):
+                _add(own if self.inputs.issuperset(part.free) else data, part, numbers)
+        for group in _linked(data, self.inputs):
+            self._group(group, own)
+        internal = {c: ns for c, ns in conds.items() if not self.inputs.issuperset(c.free)}
+        return Accepted(self._needed(own), tuple(self.derived.items()), self._needed(internal))
+
+    def _needed(self, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
+        """Those that a node, an assumption or the user states, with the numbers of what states them."""
+        found = {}
+        for cond, numbers in conds.items():
+            stated = tuple(n for n in numbers if n not in self.definitions)
+            if stated and not cond.is_true:
+                found[cond] = stated
+        return found
+
+    # ------------------------------------------------------------------ sizes that the facts express
+
+    def _expressing(self, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
+        """The conditions with sizes of ours expressed by those of inputs, where the facts know how."""
+        found: dict[Cond, Numbers] = {}
+        used: dict[str, None] = {}
+        for cond, numbers in conds.items():
+            now = cond
+            for _ in range(_MOST_CONDS):
+                names = [n for n in sorted(now.free - self.inputs) if n in self.facts.substitution]
+                if not names:
+                    break
+                try:
+                    now = now.map_dims(Substitution({n: self.facts.substitution[n] for n in names}))
+                except (ZeroDivisionError, DimTooLarge):
+                    break
+                used.update(dict.fromkeys(names))
+            if not now.is_true:
+                _add(found, now, numbers)
+        for name in used:  # what replaces a size is one, too
+            to = self.facts.substitution[name]
+            cond = ge(to, 0)
+            if not name.startswith("_v") and not cond.is_true and self.inputs.issuperset(cond.free):
+                _add(found, cond, tuple(sorted(self.facts.why((name,)))))
+        return found
+
+    # ------------------------------------------------------------------ sizes that data decide
+
+    def _group(self, conds: dict[Cond, Numbers], own: dict[Cond, Numbers]) -> None:
+        """Add what follows for the inputs from conditions that share symbols of ours."""
+        left = dict(conds)
+        names = sorted(set().union(*(c.free for c in left)) - self.inputs)
+        for name in sorted(names, key=lambda n: sum(n in c.free for c in left)):
+            about = {c: ns for c, ns in left.items() if name in c.free}
+            if not about:
+                continue
+            for cond in about:
+                del left[cond]
+            for cond, numbers in self._without(name, about).items():
+                for part in cond.args if cond.kind == "and" else (cond,):
+                    if not part.is_true:
+                        _add(own if self.inputs.issuperset(part.free) else left, part, numbers)
+
+    def _without(self, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
+        """What `conds` say of the other symbols: there is a size for `name` with which they hold."""
+        x = next(of_atom(a) for a in atoms_of(*conds) if a.kind == "sym" and a.args[0] == name)
+        try:
+            for way in (self._solved, _by_cases, self._by_choices):
+                found = way(x, name, conds)
+                if found is not None:
+                    return found
+            return _by_bounds(x, name, conds)
+        except (ZeroDivisionError, DimTooLarge):
+            return {}
+
+    def _solved(self, x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers] | None:
+        """By an equality that says what it is."""
+        for cond, numbers in conds.items():
+            solved = solve_for_symbol(cond.args[0], lambda n: n == name) if cond.kind == "==" else None
+            if solved is None or solved[0] != name:
+                continue
+            to = solved[1]
+            if to.size > _LARGE and self.inputs.issuperset(to.free):
+                self.derived[name] = to
+                self.inputs |= {name}
+                return {c: ns for c, ns in conds.items() if c is not cond}
+            found: dict[Cond, Numbers] = {}
+            if x.lo is not None:
+                _add(found, ge(to, x.lo), numbers)
+            for other, others in conds.items():
+                if other is not cond:
+                    _add(found, other.subs({name: to}), (*others, *numbers))
+            return found
+        return None
+
+    def _by_choices(self, x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers] | None:
+        """By trying the members of alternatives one by one, where these are few."""
+        alternatives = [c for c in conds if c.kind == "or"]
+        if not alternatives or prod(len(c.args) for c in alternatives) > _MOST_CHOICES:
+            return None
+        all_numbers = tuple(sorted(set().union(*conds.values())))
+        others = [c for c in conds if c.kind != "or"]
+        found = []
+        for choice in product(*(c.args for c in alternatives)):
+            parts = [p for c in (*others, *choice) for p in (c.args if c.kind == "and" else (c,))]
+            about = {p: all_numbers for p in parts if name in p.free and p.kind != "or"}
+            left = self._without(name, about) if about else {}
+            found.append(all_of((*(p for p in parts if name not in p.free), *left)))
+        return {any_of(found): all_numbers}
+
+
+def _add(conds: dict[Cond, Numbers], cond: Cond, numbers: Iterable[int]) -> None:
+    conds[cond] = tuple(sorted({*conds.get(cond, ()), *numbers}))
+
+
+def _by_cases(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers] | None:
+    """By trying all its values, where they are few: a flag is 0 or 1."""
+    tops = [c.args[0].const for c in conds if c.kind == ">=" and c.args[0] + x is constant(c.args[0].const)]
+    if not tops or x.lo is None or min(tops) - x.lo >= _MOST_CASES or len(conds) > _MOST_CONDS:
+        return None
+    if sum(c.size for c in conds) * (min(tops) - x.lo + 1) > _LARGEST:
+        return None
+    cases = [all_of(c.subs({name: value}) for c in conds) for value in range(x.lo, min(tops) + 1)]
+    return {any_of(cases): tuple(sorted(set().union(*conds.values())))}
+
+
+def _by_bounds(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
+    """By the bounds that conditions state: the lowest is not above the highest."""
+    ((mono, _),) = x.terms
+    lows: list[tuple[Dim, Numbers]] = [] if x.lo is None else [(constant(x.lo), ())]
+    highs: list[tuple[Dim, Numbers]] = []
+    for cond, numbers in conds.items():
+        for sign in {">=": (1,), "==": (1, -1)}.get(cond.kind, ()):
+            said = cond.args[0].scale(sign)
+            k = dict(said.terms).get(mono, 0)
+            rest = said - x.scale(k)
+            if k and name not in rest.free:
+                if k > 0:
+                    lows.append((ceil_div(-rest, constant(k)), numbers))
+                else:
+                    highs.append((floor_div(rest, constant(-k)), numbers))
+    found: dict[Cond, Numbers] = {}
+    for (low, below), (high, above) in list(product(lows, highs))[:_MOST_PAIRS]:
+        _add(found, ge(high, low), (*below, *above))
+    return found
+
+
+def _linked(conds: Mapping[Cond, Numbers], inputs: frozenset[str]) -> Iterator[dict[Cond, Numbers]]:
+    """The groups of conditions that share symbols other than inputs."""
+    by_name: dict[str, list[Cond]] = {}
+    for cond in conds:
+        for name in cond.free - inputs:
+            by_name.setdefault(name, []).append(cond)
+    left = dict.fromkeys(conds)
+    while left:
+        group: dict[Cond, Numbers] = {}
+        stack = [next(iter(left))]
+        while stack:
+            cond = stack.pop()
+            if cond in left:
+                del left[cond]
+                group[cond] = conds[cond]
+                stack += [c for name in sorted(cond.free - inputs) for c in by_name[name] if c in left]
+        yield group

@@ -1,0 +1,220 @@
+"""Which sizes are accepted: `check_inputs`, `contract.holds`, the generated checker and `evaluate` agree with onnxruntime."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import shapesolve as ss
+
+from .test_defects_proofs import body, info, ints, model, run, z
+
+N = helper.make_node
+H = '<ir_version: 10, opset_import: ["":17]> '
+
+
+def text(source: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(H + source)
+
+
+def _conditional() -> onnx.ModelProto:
+    def branch(weight: str, out: str) -> onnx.GraphProto:
+        return body([N("MatMul", ["X", weight], [out])], [out], [])
+
+    node = N("If", ["c"], ["Z"], then_branch=branch("W", "t"), else_branch=branch("V", "e"))
+    stored = [numpy_helper.from_array(np.zeros((n, 2), np.float32), w) for w, n in (("W", 3), ("V", 5))]
+    return model([node], [info("c", [], TensorProto.BOOL), info("X", ["a", "k"])], ["Z"], stored)
+
+
+_EXPANDED = model(
+    [
+        N("Shape", ["X"], ["s"], end=1),
+        N("Div", ["s", "three"], ["q"]),
+        N("Concat", ["one", "q"], ["sh"], axis=0),
+        N("Expand", ["X", "sh"], ["e"]),
+        N("MatMul", ["e", "V"], ["Y"]),
+    ],
+    [info("X", ["c", "c"]), info("V", ["a"])],
+    ["Y"],
+    [ints("three", [3]), ints("one", [1])],
+)
+_ADDED = model(
+    [N("Add", ["X", "Y"], ["t"]), N("MatMul", ["t", "V"], ["Z"])],
+    [info("X", ["a"]), info("Y", ["b"]), info("V", ["c"])],
+    ["Z"],
+)
+_RANGE = model(
+    [
+        N("Shape", ["A"], ["s"]),
+        N("Gather", ["s", "zero"], ["n"], axis=0),
+        N("Gather", ["s", "o"], ["k"], axis=0),
+        N("Range", ["zero", "n", "k"], ["Y"]),
+    ],
+    [info("A", ["N", "M"])],
+    ["Y"],
+    [ints("zero", 0), ints("o", 1)],
+)
+_DIVIDED = text(
+    "g (float[N] x) => (y) <int64[1] k = {12}> { s = Shape(x) d = Div(k, s) y = ConstantOfShape(d) }"
+)
+_WINDOW = text(
+    "g (float[H] x, float[M] y) => (p, r) <int64[2] t = {-1, 4}, int64[3] u = {1, 1, -1}>"
+    " { r = Reshape(y, t) c = Concat<axis=0>(x, y) cu = Reshape(c, u) p = MaxPool<kernel_shape=[5]>(cu) }"
+)
+_NEVER = model(
+    [N("MaxPool", ["X"], ["Y"], kernel_shape=[3, 3], pads=[-1, 0, -1, 0])],
+    [info("X", ["N", "C", "H", "W"])],
+    ["Y"],
+)
+_ZERO = model([N("Add", ["X", "Y"], ["Z"])], [info("X", ["a"]), info("Y", [0])], ["Z"])
+_ITERATED = text(
+    "g (float[N, M] x) => (y) <int64[3] t = {-1, 2, 3}, int64[2] u = {0, -1}>"
+    " { r = Reshape(x, t) y = Reshape(x, u) }"
+)
+
+
+@pytest.mark.parametrize(
+    "m",
+    [_EXPANDED, _ADDED, _RANGE, _DIVIDED, _WINDOW, _NEVER, _ZERO, _ITERATED, _conditional()],
+    ids=["expanded", "added", "range", "divided", "window", "never", "zero", "iterated", "conditional"],
+)
+def test_all_views_agree_with_onnxruntime(m: onnx.ModelProto) -> None:
+    a = ss.analyze(m)
+    space: dict[str, Any] = {}
+    exec(a.contract.to_python(), space)  # noqa: S102  (the point of the test: the text is a working function)
+    names = list(a.symbols)
+    for drawn in (
+        product((0, 1, 2, 3, 4, 5, 6, 8), repeat=len(names)) if len(names) < 3 else _some(len(names))
+    ):
+        sizes = dict(zip(names, drawn, strict=True))
+        shapes = {
+            name: tuple(int(d.evaluate(sizes)) for d in known.shape) for name, known in a.inputs.items()
+        }
+        accepted = not a.check_inputs(shapes)
+        assert a.contract.holds(sizes) == accepted, (sizes, a.contract)
+        needed = {n: sizes[n] for n in a.contract.symbols}
+        assert (space["check_sizes"](**needed) == []) == accepted, (sizes, a.contract)
+        assert (a.evaluate(sizes).violations == ()) == accepted
+        assert bool(a.evaluate(sizes)) == accepted
+        assert _runs(m, shapes) == accepted, (sizes, a.contract)
+
+
+def _some(count: int) -> list[tuple[int, ...]]:
+    rng = np.random.default_rng(0)
+    return [tuple(map(int, rng.integers(0, 7, count))) for _ in range(80)]
+
+
+def _runs(m: onnx.ModelProto, shapes: dict[str, tuple[int, ...]]) -> bool:
+    """Does it run, for one of the values of its flag if it has one?"""
+    flags: list[dict[str, Any]] = [{"c": np.array(c)} for c in (True, False)] if "c" in shapes else [{}]
+    for flag in flags:
+        try:
+            run(m, **{**{name: z(*shape) for name, shape in shapes.items()}, **flag})
+        except Exception:
+            continue
+        return True
+    return False
+
+
+def test_a_model_that_cannot_run_accepts_nothing() -> None:
+    a = ss.analyze(_NEVER)
+    assert a.contract.impossible
+    assert a.check_inputs({"X": (1, 3, 8, 8)})
+    assert a.contract.holds({"N": 1, "C": 3, "H": 8, "W": 8}) is False
+    assert "append" in a.contract.to_python()
+    assert a.evaluate({"N": 1, "C": 3, "H": 8, "W": 8}) == {}
+
+
+@pytest.mark.parametrize(
+    ("declared", "shapes"),
+    [
+        ([["N"], ["2*N"]], [(3,), (7,)]),
+        ([["N"], ["N"]], [(3,), (7,)]),
+        ([["past"], ["seq"], ["past + seq"]], [(5,), (3,), (4,)]),
+        ([["a"], ["b"], ["a - b"]], [(3,), (5,), (2,)]),
+    ],
+)
+def test_declared_expressions_are_checked_as_names_are(declared: Any, shapes: Any) -> None:
+    inputs = [info(f"X{i}", dims) for i, dims in enumerate(declared)]
+    m = model([N("Concat", [f"X{i}" for i in range(len(inputs))], ["Z"], axis=0)], inputs, ["Z"])
+    feeds = {f"X{i}": z(*shape) for i, shape in enumerate(shapes)}
+    a = ss.analyze(m)
+    true = run(m, **feeds)[0].shape
+    given = {name: feed.shape for name, feed in feeds.items()}
+    assert a.check_inputs(given) or a.evaluate(a.bind_inputs(given))["Z"] == true
+    assert a.check_inputs(given)
+
+
+@pytest.mark.parametrize(
+    "dims",
+    [
+        [["batch-size", 3]],
+        [["batch-size"], ["batch"]],
+        [["batch-size"], ["seq-len"]],
+        [["N/A"], ["N/A"]],
+        [["num_heads/2"]],
+        [["past-seq"], ["past"], ["seq"]],
+    ],
+)
+def test_what_is_a_name_in_practice_stays_one(dims: list[list[Any]]) -> None:
+    inputs = [info(f"X{i}", d) for i, d in enumerate(dims)]
+    m = model([N("Concat", [f"X{i}" for i in range(len(dims))], ["Z"], axis=0)], inputs, ["Z"])
+    a = ss.analyze(m)
+    if len(dims) == 3:  # all of its words are names
+        assert list(a.symbols) == ["past", "seq"]
+        return
+    first = dims[0][0]
+    assert first in a.symbols
+    assert ss.analyze(m, bind={first: 4}).ok
+    distinct = {d[0]: n for d, n in zip(dims, (100, 1), strict=False)}
+    shapes = {f"X{i}": tuple(distinct.get(n, n) for n in d) for i, d in enumerate(dims)}
+    assert a.check_inputs(shapes) == []
+    (true,) = run(m, **{name: z(*shape) for name, shape in shapes.items()})
+    assert a.evaluate(a.bind_inputs(shapes))["Z"] == true.shape
+
+
+def test_a_dim_without_a_name_is_never_one_that_the_author_named() -> None:
+    m = model([N("Concat", ["X", "Z"], ["Y"], axis=0)], [info("X", [None]), info("Z", ["X_d0"])], ["Y"])
+    a = ss.analyze(m)
+    assert not a.prove("X[0] == Z[0]")
+    shapes = {"X": (3,), "Z": (5,)}
+    assert a.check_inputs(shapes) == []
+    assert a.evaluate(a.bind_inputs(shapes))["Y"] == run(m, X=z(3), Z=z(5))[0].shape == (8,)
+
+
+@pytest.mark.parametrize("size", [-5, "x", None, 2.5, True, 2**64])
+def test_what_is_no_size_is_an_error(size: Any) -> None:
+    a = ss.analyze(_ADDED)
+    with pytest.raises(ValueError, match=r"the size of X\[0\] must be"):
+        a.check_inputs({"X": (size,)})
+    with pytest.raises(ValueError, match="the size of a must be"):
+        a.evaluate({"a": size})
+
+
+def test_names_that_the_model_does_not_have_are_errors() -> None:
+    m = model([N("Relu", ["hidden"], ["Z"])], [info("hidden", ["batch"])], ["Z"])
+    a = ss.analyze(m)
+    with pytest.raises(ValueError, match="no input 'hiden'; did you mean hidden"):
+        a.check_inputs({"hiden": (2,)})
+    with pytest.raises(ValueError, match="no dim of the model is called 'bacth'; did you mean batch"):
+        a.evaluate({"bacth": 2})
+
+
+def test_a_default_is_overridden_where_a_shape_is_given() -> None:
+    m = model(
+        [N("Add", ["X", "w"], ["Y"])],
+        [info("X", ["a"]), info("w", ["k"])],
+        ["Y"],
+        [numpy_helper.from_array(np.zeros(4, np.float32), "w")],
+    )
+    a = ss.analyze(m)
+    assert a.check_inputs({"X": (6,)})
+    assert a.check_inputs({"X": (6,), "w": (6,)}) == []
+    assert run(m, X=z(6), w=z(6))[0].shape == (6,)
+    assert a.check_inputs({"X": (6,), "w": (5,)})
+    assert any("w has a default value" in f.title for f in a.diagnostics)

@@ -1,0 +1,147 @@
+"""Sizes and assumptions that a model does not accept: one finding per term, sizes that would do, exit code 1."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper
+
+import shapesolve as ss
+
+from .test_defects_proofs import info, ints, model, z
+
+ROOT = Path(__file__).resolve().parents[1]
+UNET = ROOT / "examples/unet.onnx"
+ATTENTION = ROOT / "examples/attention.onnx"
+N = helper.make_node
+
+
+def runs(path: Path, sizes: dict[str, int]) -> bool:
+    """Does onnxruntime run the model at these sizes (2 for others)?"""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    feeds = {
+        i.name: np.zeros([sizes.get(d, 2) if isinstance(d, str) else d for d in i.shape], np.float32)
+        for i in session.get_inputs()
+    }
+    try:
+        session.run(None, feeds)
+    except Exception:
+        return False
+    return True
+
+
+def command(*args: Any) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "shapesolve", *map(str, args)], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "bind", "terms"),
+    [
+        (UNET, {"height": 30, "width": 16}, ["height % 8 == 0"]),
+        (UNET, {"height": 30, "width": 12}, ["height % 8 == 0", "width % 8 == 0"]),
+        (UNET, {"height": 0, "width": 16}, ["height >= 1"]),
+        (
+            ATTENTION,
+            {"total_seq": 5, "past_seq": 1, "seq": 2},
+            ["total_seq == 1 or total_seq == past_seq + seq"],
+        ),
+    ],
+)
+def test_sizes_outside_the_contract_give_one_finding_per_term(
+    path: Path, bind: dict[str, int], terms: list[str]
+) -> None:
+    assert not runs(path, bind)
+    a = ss.analyze(path, bind=bind)
+    assert not a.ok
+    assert a.contract.impossible
+    assert [f.code for f in a.diagnostics] == ["SS203"] * len(terms)
+    for finding, term in zip(a.diagnostics, terms, strict=True):
+        assert f"{term} is needed" in finding.title
+        assert any(f"{n} = {v}" in finding.title for n, v in bind.items())
+        assert finding.node in finding.nodes
+        told = " ".join((finding.title, *finding.notes, finding.help))
+        assert "no input size makes this model run" not in told
+        if len(terms) == 1:
+            near = [m for note in finding.notes for m in re.findall(r"(\w+) = (\d+)(?= or| would do)", note)]
+            assert near
+            for name, size in near:
+                assert runs(path, {**bind, name: int(size)})
+    flags = [x for n, v in bind.items() for x in ("--bind", f"{n}={v}")]
+    for name in ("check", "analyze", "contract", "evaluate"):
+        code, text = command(name, path, *flags)
+        assert code == 1, name
+        assert all(term in text for term in terms)
+
+
+def test_assumptions_are_judged_as_sizes_are() -> None:
+    (finding,) = ss.analyze(UNET, assume=["height == 30"]).diagnostics
+    assert "the assumption `height == 30` is not accepted: height % 8 == 0 is needed" in finding.title
+    assert ss.analyze(UNET, assume=["height % 4 == 0"]).ok
+
+
+def test_what_the_model_itself_cannot_do_is_told_as_ever() -> None:
+    broken = ROOT / "examples/broken_matmul.onnx"
+    alone = ss.analyze(broken)
+    name = next(iter(alone.symbols))
+    assert [f.title for f in ss.analyze(broken, bind={name: 3}).diagnostics] == [
+        f.title for f in alone.diagnostics
+    ]
+
+
+def test_a_model_that_cannot_run_ends_every_command_with_an_error(tmp_path: Path) -> None:
+    m = model(
+        [N("MaxPool", ["X"], ["Y"], kernel_shape=[3, 3], pads=[-1, 0, -1, 0])],
+        [info("X", ["N", "C", "H", "W"])],
+        ["Y"],
+    )
+    path = tmp_path / "never.onnx"
+    onnx.save(m, path)
+    assert not runs_at_all(m)
+    for args in (
+        ("analyze", path),
+        ("check", path),
+        ("contract", path),
+        ("contract", path, "--python"),
+        ("contract", path, "--smtlib"),
+        ("explain", path, "Y"),
+        ("evaluate", path, "--bind", "N=1", "--bind", "C=3", "--bind", "H=8", "--bind", "W=8"),
+        ("prove", path, "N >= 0"),
+        ("verify", path),
+        ("diff", path, path),
+        ("annotate", path, "-o", tmp_path / "annotated.onnx"),
+        ("report", path, "-o", tmp_path / "report.html"),
+    ):
+        assert command(*args)[0] != 0, args
+
+
+def runs_at_all(m: onnx.ModelProto) -> bool:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(
+            m.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        session.run(None, {"X": z(1, 3, 8, 8)})
+    except Exception:
+        return False
+    return True
+
+
+def test_a_bound_size_that_breaks_a_node_is_told_by_its_term() -> None:
+    m = model([N("TopK", ["X", "k"], ["V", "I"])], [info("X", ["n"])], ["V"], [ints("k", [5])])
+    (finding,) = ss.analyze(m, bind={"n": 3}).diagnostics
+    assert "n = 3 is not accepted: n >= 5 is needed" in finding.title
+    assert "n = 5 or n = 6 would do" in finding.notes
