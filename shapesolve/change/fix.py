@@ -69,7 +69,7 @@ def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
         conflict = next(iter(analysis.conflicts), None)
         text = "" if conflict is None else f": {conflict.message}"
         raise Refused(f"no size makes this model run{text}")
-    broken = Checker(analysis.constraints, analysis.facts).broken(sizes)
+    broken = Checker(analysis.constraints, analysis.facts, analysis.accepted).broken(sizes)
     if broken:
         raise _refusal(analysis, sizes, broken[0])
 
@@ -77,7 +77,7 @@ def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
 def _refusal(analysis: Analysis, sizes: Mapping[str, int], broken: Broken) -> Refused:
     """What is broken: the term of the contract that says it, if there is one, and the node that needs it."""
     constraint = broken.constraints[0]
-    why = violation_text(constraint, sizes, analysis.lowered)
+    why = violation_text(broken.cond, constraint, sizes, analysis.lowered)
     term = next((t for t in analysis.contract if t.cond.evaluate(sizes) is False), None)
     text = str(broken.cond) if term is None else term.text
     short = "" if term is None else f"the model needs {text}. In detail: "

@@ -175,7 +175,7 @@ class Judge:
         a, shapes = self.analysis, self.drawn.shapes(sizes)
         try:
             broken = a.check_inputs(shapes)
-            bound = {**{n: v for n, v in sizes.items() if not n.startswith("_")}, **a.bind_inputs(shapes)}
+            bound = {**{n: v for n, v in sizes.items() if n in a.symbols}, **a.bind_inputs(shapes)}
             held = a.contract.holds(bound)
         except Exception as error:
             self.fault("traceback", f"{type(error).__name__}: {error}", sizes, place_of(error))
