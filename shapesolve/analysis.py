@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .solve.equality import Equalities
     from .solve.proof import Proof, Prover
     from .solve.simplify import Readable
+    from .system.constraints import ConstraintSystem
 
 BroadcastMode = Literal["strict", "named", "equal"]
 
@@ -139,9 +140,18 @@ class Analysis:
 
     # ------------------------------------------------------------------ constraints
 
+    @cached_property
+    def constraints(self) -> ConstraintSystem:
+        """The whole constraint system, made when it is looked at: what nodes define and need, sizes of inputs, assumptions."""
+        from .lower.local import Analysed
+        from .system.constraints import constraint_system
+
+        analysed = Analysed(self.walk, self.shapes, self.values, frozenset(self.symbols))
+        return constraint_system(self.model, self.inputs, analysed)
+
     @property
-    def constraints(self) -> ConstraintSet:
-        """Every constraint, in graph order: definitions, requirements, declarations, assumptions, the user's own."""
+    def stated(self) -> ConstraintSet:
+        """What the analysis had to state, in graph order: conditions over the inputs that it did not see to hold at once."""
         return self.lowered.constraints
 
     @property
@@ -169,7 +179,7 @@ class Analysis:
     @cached_property
     def bindings(self) -> Bindings:
         """Symbols that have one possible value: ``{"d_model": 64}``; ``.why(name)`` says from what."""
-        return find_bindings(self.constraints, self.facts, self.symbols, self.broadcast)
+        return find_bindings(self.stated, self.facts, self.symbols, self.broadcast)
 
     @cached_property
     def equalities(self) -> Equalities:
@@ -184,7 +194,7 @@ class Analysis:
         """Which sizes of the inputs the model accepts: what the contract and `check_inputs` are views of."""
         from .solve.accepted import find_accepted
 
-        return find_accepted(self.constraints, self.facts, self.symbols)
+        return find_accepted(self.stated, self.facts, self.symbols)
 
     @property
     def contract(self) -> Contract:
@@ -198,7 +208,7 @@ class Analysis:
 
         if self.stuck:
             return nothing_runs
-        parts = (self.constraints, self.facts, self.symbols, self.rlimit, self.walk.usual, self.accepted)
+        parts = (self.stated, self.facts, self.symbols, self.rlimit, self.walk.usual, self.accepted)
         return cache(partial(find_contract, *parts))
 
     @cached_property
@@ -224,7 +234,7 @@ class Analysis:
             if poisoned.isdisjoint(o.a.free) and poisoned.isdisjoint(o.b.free)
         ]
         strict = self.broadcast == "strict"
-        return find_ambiguities(opens, self.constraints, self.facts, self.symbols, self.rlimit, strict=strict)
+        return find_ambiguities(opens, self.stated, self.facts, self.symbols, self.rlimit, strict=strict)
 
     @cached_property
     def diagnostics(self) -> Sequence[Finding]:
@@ -240,11 +250,11 @@ class Analysis:
 
         declared = [
             Assumption(c.origin.rule, c.cond)
-            for c in self.constraints.role("declared")
+            for c in self.stated.role("declared")
             if c.guard.is_true and not self.facts.cond(c.cond).is_false
         ]
         assumptions = (*usual_assumptions(self.symbols), *declared)
-        return Prover(self.constraints, self.facts, self.symbols, self.rlimit, assumptions)
+        return Prover(self.stated, self.facts, self.symbols, self.rlimit, assumptions)
 
     def prove(self, claim: str | Cond) -> Proof:
         """Is the claim true for every input that the model accepts, whatever its data?

@@ -69,7 +69,7 @@ def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
         conflict = next(iter(analysis.conflicts), None)
         text = "" if conflict is None else f": {conflict.message}"
         raise Refused(f"no size makes this model run{text}")
-    broken = Checker(analysis.constraints, analysis.facts, analysis.accepted).broken(sizes)
+    broken = Checker(analysis.stated, analysis.facts, analysis.accepted).broken(sizes)
     if broken:
         raise _refusal(analysis, sizes, broken[0])
 

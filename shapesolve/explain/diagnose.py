@@ -86,7 +86,7 @@ def _dead_branches(analysis: Analysis) -> Iterator[Finding]:
     for number, entry in enumerate(analysis.walk.log):
         if entry.guard.is_true or not entry.cond.is_false:
             continue
-        origin = analysis.constraints[number].origin
+        origin = analysis.stated[number].origin
         if origin.node not in told:
             title = f"{origin.op_type} cannot run, so the branch around it must not be taken"
             notes = (origin.rule, f"it is reached where {guard_text(entry.guard, analysis.lowered)}")
@@ -120,7 +120,7 @@ def _specialised(analysis: Analysis) -> Iterator[Finding]:
         to: Dim | None = facts.substitution.get(name)
         if to is None or name in analysis.walk.undeclared:
             continue
-        causes = [analysis.constraints[i] for i in sorted(facts.why([name]))]
+        causes = [analysis.stated[i] for i in sorted(facts.why([name]))]
         if any(c.role in ("user", "assumption") for c in causes) or not causes:
             continue
         to = facts.dim(symbols[name])
@@ -227,7 +227,7 @@ def _assumed(analysis: Analysis) -> Iterator[Finding]:
             )
             told.update(c.cond for c in why.constraints if c.role == "assumption")
     granted: dict[Cond, list[Constraint]] = {}
-    for c in analysis.constraints.role("assumption"):
+    for c in analysis.stated.role("assumption"):
         granted.setdefault(c.cond, []).append(c)
     for cond, same in granted.items():
         if cond not in told:

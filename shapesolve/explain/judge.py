@@ -92,7 +92,7 @@ def judge(a: Analysis, said: str | Cond | tuple[Dim, Dim]) -> Proof:
 
 def _without_defaults(a: Analysis, claim: Claim, proof: Proved) -> Proof:
     """The proof as it is if it needs nothing that was taken for granted; else with the names of what it needs."""
-    granted = {c.cond: None for c in a.constraints.role("assumption")}
+    granted = {c.cond: None for c in a.stated.role("assumption")}
     if not granted and not a.defaults:
         return proof
     bare = a.again(granted=False, untaken=frozenset(a.defaults))

@@ -103,6 +103,15 @@ class Cond:
         """The condition with symbols replaced by dims or ints."""
         return self if self.free.isdisjoint(bindings) else self.map_dims(Substitution(bindings))
 
+    def z3(self, ctx: Any = None) -> Any:
+        """The condition as a Z3 formula over one ``z3.Int`` per symbol, in the context `ctx` (default: Z3's main one).
+
+        It is false where the condition has no value (a divisor is 0); it does not say that sizes are at least 0.
+        """
+        from .z3_terms import z3_formula
+
+        return z3_formula(self, ctx)
+
     def solved(self) -> tuple[str, Dim] | None:
         """``(symbol, expression)`` when an equality (or its negation) is solved for a symbol."""
         return solve_for_symbol(self.args[0]) if self.kind in ("==", "!=") else None

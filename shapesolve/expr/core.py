@@ -315,18 +315,21 @@ class Dim(Surface):
 
         return simplified([self], under)[0]
 
+    def z3(self, ctx: Any = None) -> Any:
+        """The expression as a Z3 integer term over one ``z3.Int`` per symbol, in the context `ctx` (default: Z3's main one).
+
+        The term says neither that sizes are at least 0, nor that divisors are not 0.
+        """
+        from .z3_terms import z3_term
+
+        return z3_term(self, ctx)
+
     @property
     def sympy(self) -> Any:
         """The SymPy expression (imports SymPy on first use)."""
         from .sympy_bridge import to_sympy
 
         return to_sympy(self)
-
-    def z3(self, scope: Any = None) -> Any:
-        """The Z3 term; `scope` is a `Z3Scope` that collects definitions (a new one by default)."""
-        from .z3_bridge import Z3Scope
-
-        return (scope or Z3Scope()).term(self)
 
     def eq(self, other: IntoDim) -> Cond:
         """The condition ``self == other``."""

@@ -63,7 +63,7 @@ class Z3Scope:
     def _encode(self, atom: Atom, number: int) -> Any:
         if atom.kind == "sym":
             return self._symbol(*atom.args)
-        if atom.kind == "//" and self.native and _positive_if_defined(atom.args[1]):
+        if atom.kind == "//" and self.native and positive_if_defined(atom.args[1]):
             return self._polynomial(atom.args[0]) / self._polynomial(atom.args[1])
         v = z3.Int(f"{_LETTER[atom.kind]}!{number}", self.ctx)
         add = self.definitions.append
@@ -179,7 +179,8 @@ def _symbol_name(name: str) -> str:
     return f"sym!{name}" if _TAKEN.fullmatch(name) else name
 
 
-def _positive_if_defined(d: Dim) -> bool:
+def positive_if_defined(d: Dim) -> bool:
+    """Is `d` positive wherever one may divide by it?"""
     return d.lo is not None and d.lo >= 0
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
-from ..expr import TRUE, Cond
+from ..expr import TRUE, Cond, Dim, eq, implies
 
-#: who says it: an output dim's definition; what a node needs at run time; the model's own declaration;
-#: an assumption that was made; a condition that the user gave
-Role = Literal["definition", "requirement", "declared", "assumption", "user"]
+#: who says it: an output dim's definition; what a node needs at run time; the size of an input or of a stored tensor;
+#: what the model declares of a computed tensor; an assumption that was made; a condition that the user gave
+Role = Literal["definition", "requirement", "input", "declared", "assumption", "user"]
+
+#: a tensor's dim as the text of a condition has it, in backticks
+_PLACE = re.compile(r"`([\w./:\-]+\[\d+\]'*)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +40,85 @@ class Origin:
     sites: tuple[Site, ...] = ()
 
 
+class Sides(NamedTuple):
+    """A dim of a tensor, and what it is: over dims of tensors (as far as one node goes), and over the model's inputs."""
+
+    variable: Dim
+    local: Dim
+    over_inputs: Dim
+
+
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """``cond``, with its role, its origin and the path condition (`guard`) under which it is stated."""
+    """``cond``, with its role, its origin and the path condition (`guard`) under which it is stated.
+
+    In a `ConstraintSystem`, `cond` speaks of one node only, over dims of the tensors that it reads and makes (``Z[1]``).
+    `over_inputs` is the same over the dims of the model's inputs (with its guard); `defines` has the sides of a definition.
+    """
 
     cond: Cond
     role: Role
     origin: Origin
     guard: Cond = field(default=TRUE)
+    over_inputs: Cond | None = None
+    defines: Sides | None = None
+
+    @property
+    def node(self) -> str:
+        """The label of the node that states it; empty for inputs, assumptions and the user's conditions."""
+        return self.origin.node
+
+    @property
+    def op_type(self) -> str:
+        """The node's operator."""
+        return self.origin.op_type
+
+    @property
+    def rule(self) -> str:
+        """What it says in words."""
+        return self.origin.rule
+
+    @property
+    def tensor(self) -> str:
+        """The tensor that it defines, or else the first that it speaks of; empty for other conditions."""
+        return self.origin.sites[0].tensor if self.origin.sites else ""
+
+    @property
+    def axis(self) -> int | None:
+        """The axis of `tensor` that it speaks of."""
+        return self.origin.sites[0].axis if self.origin.sites else None
+
+    @property
+    def reading(self) -> Cond:
+        """As it is printed: a definition over the model's inputs, all else over the dims of tensors."""
+        sides = self.defines
+        return implies(self.guard, self.cond if sides is None else eq(sides.variable, sides.over_inputs))
+
+    @property
+    def text(self) -> str:
+        """As text, over the dims of tensors."""
+        sides = self.defines
+        return self._said(str(self.cond) if sides is None else f"{sides.variable} == {sides.local}")
+
+    @property
+    def text_over_inputs(self) -> str:
+        """As text, over the dims of the model's inputs."""
+        sides = self.defines
+        if sides is not None:
+            return self._said(f"{sides.variable} == {sides.over_inputs}")
+        return self.text if self.over_inputs is None else _PLACE.sub(r"\1", str(self.over_inputs))
+
+    def _said(self, text: str) -> str:
+        text = text if self.guard.is_true else f"{text}  if {self.guard}"
+        return text if self.over_inputs is None else _PLACE.sub(r"\1", text)
+
+    def z3(self, ctx: Any = None, *, tensors: bool = False) -> Any:
+        """As a Z3 formula over the dims of the model's inputs, or with `tensors` over dims of tensors (``Int("Z[1]")``).
+
+        `ctx` is the context (default: Z3's main one).
+        """
+        local = implies(self.guard, self.cond)
+        return (local if tensors or self.over_inputs is None else self.over_inputs).z3(ctx)
 
     def __str__(self) -> str:
-        text = str(self.cond)
-        return text if self.guard.is_true else f"{text}  if {self.guard}"
+        return self.text if self.defines is None else self.text_over_inputs

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, overload
+from typing import Protocol, overload
 
 from ..expr import Cond, implies
 from .constraint import Constraint, Role
@@ -126,60 +126,3 @@ class ConstraintSet(Sequence[Constraint]):
 
     def __repr__(self) -> str:
         return f"<ConstraintSet of {len(self)}>"
-
-    # ------------------------------------------------------------------ Z3
-
-    def to_z3(self) -> Any:
-        """A Z3 solver in a private context that tracks each constraint under the name ``c<number>``."""
-        import z3
-
-        definitions, named, ctx = self._formulas()
-        solver = z3.Solver(ctx=ctx)
-        solver.add(definitions)
-        for name, formula in named:
-            solver.assert_and_track(formula, name)
-        return solver
-
-    def to_smtlib(self) -> str:
-        """SMT-LIB 2 text with one named assertion per constraint, its origin as a comment."""
-        definitions, named, _ = self._formulas()
-        lines = ["(set-option :produce-unsat-cores true)"]
-        for constant in _constants([*definitions, *(f for _, f in named)]):
-            lines.append(f"(declare-const {constant.sexpr()} Int)")
-        lines += [f"(assert {_flat(d)})" for d in definitions]
-        for number, (name, formula) in zip(self.numbers, named, strict=True):
-            origin = self.numbered(number).origin
-            where = f"{origin.op_type} {origin.node}: ".lstrip() if origin.node else ""
-            lines.append("; " + " ".join(f"{where}{origin.rule}".split()))
-            lines.append(f"(assert (! {_flat(formula)} :named {name}))")
-        return "\n".join([*lines, "(check-sat)", ""])
-
-    def _formulas(self) -> tuple[list[Any], list[tuple[str, Any]], Any]:
-        from ..expr.z3_bridge import Z3Scope
-
-        scope = Z3Scope()
-        named = [(f"c{n}", scope.formula(need(row))) for n, row in self.stated()]
-        return scope.definitions, named, scope.ctx
-
-
-def _flat(formula: Any) -> str:
-    return " ".join(formula.sexpr().split())
-
-
-def _constants(formulas: Sequence[Any]) -> list[Any]:
-    """The constants in some formulas, in order of their first use."""
-    import z3
-
-    found: dict[str, Any] = {}
-    seen: set[int] = set()
-    for formula in formulas:
-        stack = [formula]
-        while stack:
-            e = stack.pop()
-            if e.get_id() in seen:
-                continue
-            seen.add(e.get_id())
-            if e.num_args() == 0 and e.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-                found.setdefault(e.sexpr(), e)
-            stack.extend(reversed(e.children()))
-    return list(found.values())

@@ -204,7 +204,7 @@ def _terms(analysis: Analysis, to: Mapping[str, Dim]) -> dict[str, None]:
 
 def _needs(analysis: Analysis, to: Mapping[str, Dim]) -> dict[str, None]:
     found: dict[str, None] = {}
-    for c in analysis.constraints:
+    for c in analysis.stated:
         if c.role == "requirement" and c.cond.free and c.cond.free <= analysis.symbols.keys():
             found[f"{c.origin.node}: {c.cond.subs(to) if to else c.cond}"] = None
     return found

@@ -247,7 +247,7 @@ class _Tables:
         """Distinct requirements with the nodes that have them, and what each node states."""
         needed: dict[Cond, dict[int, None]] = {}
         stated: dict[int, dict[tuple[str, str, str], None]] = {}
-        for c in self.analysis.constraints:
+        for c in self.analysis.stated:
             for n in self.by_label.get(c.origin.node, ()):
                 stated.setdefault(n, {})[c.role, str(c), c.origin.rule] = None
                 if c.role == "requirement":

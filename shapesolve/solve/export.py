@@ -44,15 +44,13 @@ def python_source(contract: Contract, name: str) -> str:
 
 def smtlib_source(contract: Contract) -> str:
     """SMT-LIB 2 text of the terms, one named assertion each."""
-    from ..propagate.constraint import Constraint, Origin
-    from ..propagate.log import ConstraintSet
+    from .smtlib import smtlib_text
 
-    rows = []
-    for term in contract.terms:
+    stated = []
+    for number, term in enumerate(contract.terms):
         needed = ", ".join(term.nodes[:3]) + (" ..." if len(term.nodes) > 3 else "")
-        rows.append(Constraint(term.cond, "requirement", Origin(needed, "needed by", term.text)))
-    text = ConstraintSet(rows).to_smtlib()
-    return text.replace("(check-sat)", "(assert false)\n(check-sat)") if contract.impossible else text
+        stated.append((f"c{number}", f"needed by {needed}: {term.text}", term.cond))
+    return smtlib_text(stated, impossible=contract.impossible)
 
 
 def _python_text(cond: Cond, names: dict[str, str]) -> str:

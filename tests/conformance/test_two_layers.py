@@ -77,7 +77,7 @@ def conclusions(a: Analysis) -> Iterator[tuple[str, Cond, tuple[Cond, ...]]]:
 def disagreements(a: Analysis) -> tuple[list[str], list[str], int]:
     """Claims that Z3 refutes, claims that it cannot decide, and how many were asked."""
     refused = {clash.entry for clash in a.walk.clashes}  # from a contradiction anything follows
-    rows = [row for n, row in a.constraints.stated() if n not in refused and is_original(row)]
+    rows = [row for n, row in a.stated.stated() if n not in refused and is_original(row)]
     stated = list(dict.fromkeys(map(need, rows)))
     engine = Engine(RLIMIT, shortcuts=False)
     refuted, open_, asked = [], [], 0

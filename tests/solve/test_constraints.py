@@ -44,29 +44,6 @@ def test_constraints_are_made_when_they_are_looked_at():
     assert len(ConstraintSet(lambda: list(ready))) == 2
 
 
-def test_z3_tracks_constraints_by_number():
-    import z3
-
-    s = system("a == 3", "b >= 0", "b == a", "b == 4").constraints
-    solver = s.to_z3()
-    assert solver.check() == z3.unsat
-    assert {str(c) for c in solver.unsat_core()} == {"c0", "c2", "c3"}
-    assert s.role("user").to_z3().check() == z3.sat
-
-
-def test_smtlib_names_origins():
-    import z3
-
-    s = system("H % 32 == 0", "H >= 5 if H != 0", "user: `my dim` <= 7").constraints
-    text = s.to_smtlib()
-    assert "; Op /n0: rule 0" in text
-    assert ":named c2" in text
-    solver = z3.Solver(ctx=z3.Context())
-    solver.from_string(text)
-    assert solver.check() == z3.sat
-    assert text == s.to_smtlib()
-
-
 # ---------------------------------------------------------------------- checker
 
 

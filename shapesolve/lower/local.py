@@ -1,0 +1,339 @@
+# compiled: see CONTRIBUTING.md
+"""Lowering for the constraint system: each node by itself, over a variable for every dim of every tensor.
+
+An analysis carries expressions in the input symbols from node to node. Here each tensor's dims become variables (``Z[1]``)
+as soon as the node that makes it is lowered, and what the rule gave is kept as their definition. So a definition speaks
+of one node and of what that node reads, and a model is the conjunction of such local statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..expr import FALSE, TRUE, Cond, Dim, Shape, Substitution, all_of, eq, symbol
+from ..model import Graph, Model, Node
+from ..propagate.constraint import Role
+from ..propagate.facts import Facts
+from .records import Body, Call, Entry, Scope
+from .speculate import Settled
+from .types import Known, Tensor
+from .values import INT_TYPES, Value
+from .walk import Walk
+
+_BOOL = 9
+#: elements of these types may be sizes, axes or conditions: rules read them one by one
+_READ = INT_TYPES | {_BOOL}
+Inputs = tuple[Known | None, ...]
+
+
+class Definition:
+    """What the size of a tensor's axis is: ``variable == dim``; an `Entry` whose condition is made when it is asked for.
+
+    With axis -1 it says what a name stands for that the analysis gave to a size.
+    """
+
+    __slots__ = (
+        "_cond", "axis", "dim", "guard", "node", "numbers", "prefix", "role", "tensor", "variable", "why",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        tensor: str,
+        axis: int,
+        variable: Dim,
+        dim: Dim,
+        role: Role,
+        why: str,
+        node: Node | None,
+        prefix: str,
+        guard: Cond,
+        numbers: Cond = TRUE,
+    ) -> None:
+        """`guard` is when it holds; the part `numbers` of it says what sizes it was found for."""
+        self.numbers = numbers
+        self.tensor, self.axis, self.variable, self.dim = tensor, axis, variable, dim
+        self.role, self.why, self.node, self.prefix, self.guard = role, why, node, prefix, guard
+        self._cond: Cond | None = None
+
+    @property
+    def cond(self) -> Cond:
+        """The equality."""
+        if self._cond is None:
+            self._cond = eq(self.variable, self.dim)
+        return self._cond
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """A node that is being lowered: what it reads, and how many rows, clashes and names there were before."""
+
+    inputs: Inputs
+    rows: int
+    clashes: int
+    names: int
+    numbered: bool = False  # with the numbers that the analysis found
+
+
+class Analysed(NamedTuple):
+    """What an analysis found of a model's tensors."""
+
+    walk: Walk
+    shapes: Mapping[str, Shape]
+    values: Mapping[str, Value]
+    symbols: frozenset[str]
+
+
+class LocalWalk(Walk):
+    """Lowers a model node by node over variables; `rows` is what it states.
+
+    Where a rule needs a size as a number, the node is lowered with the numbers that the analysis found, under the guard that
+    the variables have them. Where even then less comes out than the analysis knows (which reads sizes through all it has
+    learned), that is taken for the definition; `restated` has the labels of such nodes.
+    """
+
+    def __init__(self, model: Model, analysed: Analysed) -> None:
+        super().__init__(model, analysed.walk.registry, Settled(Facts()))
+        self.analysed = analysed
+        self.rows: list[Entry | Definition] = []
+        self.numbered: list[str] = []
+        self.restated: list[str] = []
+        self._variables: dict[tuple[str, int], Dim] = {}
+        self._numbers: dict[str, Dim] = {}
+        walk = analysed.walk
+        self.hints = dict(walk.hints)
+        self._names = dict(walk._names)
+        self._reserved = set(walk._reserved)
+        self._generated = frozenset(walk.reasons)
+        self._refused = {(id(c.node), c.prefix) for c in walk.clashes if c.entry is None}
+        self._entries: dict[tuple[int, str], list[Entry]] | None = None
+        self._attempts: dict[tuple[int, str], Attempt] = {}
+
+    def build(self, inputs: Mapping[str, Known]) -> None:
+        """State everything of a model with these inputs."""
+        why = "declared for this input"
+        cut = {name: self._cut(name, known, "input", why, None, "") for name, known in inputs.items()}
+        self.run(cut, self.analysed.symbols)
+        self._take_log()
+        self._name_sizes()
+        self.rows[:0] = self._given()
+
+    def _given(self) -> list[Entry]:
+        """What the user states, and what the analysis assumed of sizes that it took to be equal."""
+        made = {(id(r.node), r.prefix, r.why) for r in self.rows if r.role == "assumption"}
+        log = self.analysed.walk.log
+        assumed = [e for e in log if e.role == "assumption" and (id(e.node), e.prefix, e.why) not in made]
+        return [*(e for e in log if e.role == "user"), *assumed]
+
+    def _name_sizes(self) -> None:
+        """State which sizes the names stand for that shapes have for what depends on data."""
+        named: set[str] = set()
+        for tensor, shape in self.analysed.shapes.items() if self._generated else ():
+            for axis, d in enumerate(shape):
+                name = d.name
+                if name is not None and name in self._generated and name not in named:
+                    named.add(name)
+                    why = self.analysed.walk.reasons[name]
+                    variable = self.variable(tensor, axis)
+                    self.rows.append(Definition(name, -1, d, variable, "definition", why, None, "", TRUE))
+
+    # ------------------------------------------------------------------ variables
+
+    def variable(self, tensor: str, axis: int) -> Dim:
+        """The variable of a tensor's dim, ``tensor[axis]``, with a prime where a dim of the model has that name."""
+        found = self._variables.get((tensor, axis))
+        if found is None:
+            name = f"{tensor}[{axis}]"
+            while name in self.analysed.symbols or name in self._reserved:
+                name += "'"
+            found = self._variables[tensor, axis] = symbol(name)
+            shape = self.analysed.shapes.get(tensor)
+            if shape is not None and axis < len(shape):
+                dim = shape[axis]
+                if not dim.terms:
+                    self._numbers[name] = dim
+        return found
+
+    def _cut(self, full: str, known: Known, role: Role, why: str, node: Node | None, prefix: str) -> Known:
+        """State the dims of a tensor as definitions of its variables; the tensor as its readers see it."""
+        if not isinstance(known, Tensor) or known.shape is None:
+            return known
+        guard = TRUE if node is None else self.scope.guard
+        dims: list[Dim] = []
+        for axis, dim in enumerate(known.shape):
+            variable = self.variable(full, axis)
+            dims.append(variable)
+            if dim is not variable:
+                self.rows.append(Definition(full, axis, variable, dim, role, why, node, prefix, guard))
+        if known.value is not None and known.value.elems is not None and known.dtype in _READ:
+            return known  # as long as its elements say, which rules follow one by one
+        return self.interner.tensor(known.dtype, Shape(dims), known.value)
+
+    # ------------------------------------------------------------------ nodes
+
+    def body(self, graph: Graph, scope: Scope) -> Body:
+        """The nodes of `graph`; its stored tensors have variables as well."""
+        if not self.rehearsing:
+            for name, stored in graph.initializers.items():
+                if name not in scope.env:
+                    known = self.interner.stored(stored.dtype, stored.dims, Value.stored(stored))
+                    full = scope.prefix + name
+                    scope.env[name] = self._cut(full, known, "input", "stored in the file", None, "")
+        return super().body(graph, scope)
+
+    def _lower(self, node: Node, scope: Scope) -> Call | None:
+        """Lower one node over variables."""
+        if self.rehearsing or scope.repeats:
+            return super()._lower(node, scope)
+        self._take_log()
+        inputs = tuple([self.read(name, scope) for name in node.inputs])
+        attempt = Attempt(inputs, len(self.rows), len(self.clashes), len(self.reasons))
+        self._attempts[id(node), scope.prefix] = attempt
+        return self._apply(node, inputs, scope, None)
+
+    def _bind(self, node: Node, outputs: Inputs, scope: Scope) -> None:
+        """Take the outputs of a node, once it is lowered as well as can be."""
+        attempt = self._attempts.pop((id(node), scope.prefix), None)
+        if attempt is not None:
+            self._take_log()
+            is_refused = (id(node), scope.prefix) in self._refused
+            refused = [c for c in self.clashes[attempt.clashes :] if c.entry is None and c.node is node]
+            poor = self._poor(node, outputs, scope, attempt)
+            if (poor or bool(refused) is not is_refused) and not attempt.numbered:
+                self._with_numbers(node, scope, attempt)
+                return
+            if refused:
+                said = refused[-1].message
+                self.rows.append(Entry(FALSE, "requirement", node, scope.prefix, said, (), scope.guard))
+            elif poor:
+                outputs = self._restated(node, scope, outputs, poor)
+        super()._bind(node, outputs, scope)
+        if (
+            attempt is not None
+        ):  # what a body says that runs more than once, the loop around it reads in the log
+            self._take_log()
+        if not self.rehearsing:
+            self._cut_outputs(node, scope)
+
+    def _cut_outputs(self, node: Node, scope: Scope) -> None:
+        prefix, env, rule = scope.prefix, scope.env, f"what {node.op_type} gives"
+        for name in node.outputs:
+            if name:
+                known = self._cut(prefix + name, env[name], "definition", rule, node, prefix)
+                if (
+                    not scope.repeats
+                ):  # in a body that runs more than once a size may differ from trip to trip
+                    env[name] = known
+
+    def _poor(self, node: Node, outputs: Inputs, scope: Scope, attempt: Attempt) -> list[int]:
+        """Which outputs say less than the analysis does."""
+        made = list(self.reasons)[attempt.names :] if len(self.reasons) > attempt.names else ()
+        new, prefix = frozenset(made), scope.prefix
+        return [
+            i
+            for i, name in enumerate(node.outputs)
+            if name and self._says_less(prefix + name, outputs[i], new)
+        ]
+
+    def _says_less(self, full: str, known: Known | None, new: frozenset[str]) -> bool:
+        """Does the analysis know a size, an element or a bound that is missing here, or is only a `new` name?"""
+        shape, value = self.analysed.shapes.get(full), self.analysed.values.get(full)
+        if shape is None:
+            return False
+        if not isinstance(known, Tensor) or known.shape is None or len(known.shape) != len(shape):
+            return True
+        for d, was in zip(known.shape, shape, strict=True):
+            if not new.isdisjoint(d.free) and self._generated.isdisjoint(was.free):
+                return True
+        if value is None or known.dtype not in _READ:
+            return False
+        if known.value is None:
+            return True
+        if value.elems is None:
+            pairs = zip(known.value.bounds, value.bounds, strict=True)
+            return any(now is None and was is not None for now, was in pairs)
+        elems = known.value.elems
+        if elems is None or len(elems) != len(value.elems):
+            return True
+        return any(e is None and was is not None for e, was in zip(elems, value.elems, strict=True))
+
+    def _with_numbers(self, node: Node, scope: Scope, attempt: Attempt) -> None:
+        """Lower the node again with the numbers that variables have; what it states holds where they have them."""
+        used: dict[str, Dim] = {}
+
+        def number(d: Dim) -> Dim:
+            found = {n: self._numbers[n] for n in d.free if n in self._numbers}
+            used.update(found)
+            return Substitution(found)(d) if found else d
+
+        inputs = tuple([None if k is None else self.interner.resolve(k, number) for k in attempt.inputs])
+        captured: dict[str, Known] = {}
+        for name in node.captures:
+            if name in scope.env:
+                captured[name] = scope.env[name]
+                scope.env[name] = self.interner.resolve(captured[name], number)
+        begin = attempt.rows
+        del self.rows[begin:]
+        again = Attempt(inputs, begin, len(self.clashes), len(self.reasons), True)
+        self._attempts[id(node), scope.prefix] = again
+        call = self._apply(node, inputs, scope, None)
+        if call is not None:
+            self._run(call)
+        scope.env.update(captured)
+        if used:
+            self.numbered.append(f"{scope.prefix}{node.label}")
+            told = all_of(eq(symbol(n), used[n]) for n in sorted(used))
+            self.rows[begin:] = [_under(row, told) for row in self.rows[begin:]]
+
+    def _run(self, call: Call) -> None:
+        """Lower the bodies that a call runs."""
+        error: BaseException | None = None
+        while True:
+            body = self._resume(call, error)
+            if body is None:
+                return
+            error = None
+            try:
+                self._lower_body(body)
+            except Exception as e:
+                error = e
+
+    def _restated(self, node: Node, scope: Scope, outputs: Inputs, poor: list[int]) -> Inputs:
+        """The outputs, those that say too little as the analysis knows them."""
+        walk = self.analysed.walk
+        self.rows += self._logged(node, scope.prefix)
+        found = list(outputs)
+        for i in poor:
+            found[i] = walk.current(walk.tensors[scope.prefix + node.outputs[i]])
+        self.restated.append(f"{scope.prefix}{node.label}")
+        return tuple(found)
+
+    def _logged(self, node: Node, prefix: str) -> list[Entry]:
+        """What the analysis stated of a node."""
+        if self._entries is None:
+            self._entries = {}
+            for entry in self.analysed.walk.log:
+                if entry.node is not None:
+                    self._entries.setdefault((id(entry.node), entry.prefix), []).append(entry)
+        return self._entries.get((id(node), prefix), [])
+
+    def _say_size(self, d: Dim, node: Node) -> None:
+        """Nothing: each variable is a size, which is not negative."""
+
+    def _take_log(self) -> None:
+        """Move what was logged to the rows."""
+        if not self.rehearsing:
+            self.rows += self.log
+            self.log.clear()
+
+
+def _under(row: Entry | Definition, numbers: Cond) -> Entry | Definition:
+    """What is stated, where sizes have these numbers."""
+    both = all_of((row.guard, numbers))
+    if isinstance(row, Definition):
+        where = (row.node, row.prefix, both, all_of((row.numbers, numbers)))
+        return Definition(row.tensor, row.axis, row.variable, row.dim, row.role, row.why, *where)
+    if row.cond.is_false:
+        return row._replace(cond=~numbers)
+    return row._replace(guard=both)

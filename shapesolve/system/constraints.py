@@ -1,0 +1,245 @@
+"""`ConstraintSystem`: all that a model states about its sizes, as rows that one can select, print and hand to Z3."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, overload
+
+from ..collection import CollectionPaused
+from ..expr import Cond, implies
+from ..lower.local import Analysed, Definition, LocalWalk
+from ..lower.types import Known
+from ..model import Model
+from ..propagate.constraint import Constraint, Origin, Role, Sides, Site
+from .composition import Composition, Row
+
+_ORDER: tuple[Role, ...] = ("input", "definition", "requirement", "declared", "assumption", "user")
+_PLURALS = {"input": "input sizes", "declared": "declared sizes", "user": "conditions of the user"}
+
+
+class Content:
+    """The rows of a whole system, and the constraints made of them so far."""
+
+    def __init__(self, build: Callable[[], LocalWalk]) -> None:
+        self._build = build
+        self._made: dict[int, Constraint] = {}
+
+    @cached_property
+    def walk(self) -> LocalWalk:
+        """The walk that stated the rows."""
+        return self._build()
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """What was stated, in graph order."""
+        return self.walk.rows
+
+    @cached_property
+    def composition(self) -> Composition:
+        """The definitions put into each other."""
+        return Composition(self.rows)
+
+    @cached_property
+    def definitions(self) -> dict[str, int]:
+        """The number of the definition of each variable."""
+        return {
+            row.variable.name or "": number
+            for number, row in reversed(list(enumerate(self.rows)))
+            if isinstance(row, Definition)
+        }
+
+    def local(self, number: int) -> Cond:
+        """Row `number` over the dims of tensors."""
+        row = self.rows[number]
+        return row.cond if row.guard.is_true else implies(row.guard, row.cond)
+
+    def over_inputs(self, number: int) -> Cond:
+        """Row `number` over the dims of the model's inputs."""
+        return self.composition.row(self.rows[number])
+
+    def label(self, number: int) -> str:
+        """The label of the node that states row `number`; empty for inputs, assumptions and the user's conditions."""
+        row = self.rows[number]
+        return f"{row.prefix}{row.node.label}" if row.node is not None else ""
+
+    def sites(self, number: int) -> tuple[Site, ...]:
+        """The places that row `number` speaks of; a definition begins with the one that it defines."""
+        row, walk = self.rows[number], self.walk
+        if isinstance(row, Definition):
+            return (Site(row.tensor, row.axis),) if row.axis >= 0 else ()
+        if row.node is None:
+            return ()
+        names = row.node.inputs
+        return tuple(
+            Site(walk.full_name(names[i], row.prefix), axis) for i, axis in row.places if i < len(names)
+        )
+
+    def constraint(self, number: int) -> Constraint:
+        """Row `number` as a constraint."""
+        found = self._made.get(number)
+        if found is None:
+            row = self.rows[number]
+            op_type = row.node.op_type if row.node is not None else ""
+            origin = Origin(self.label(number), op_type, row.why, self.sites(number))
+            sides = None
+            if isinstance(row, Definition):
+                sides = Sides(row.variable, row.dim, self.composition.dim(row.dim))
+            found = self._made[number] = Constraint(
+                row.cond, row.role, origin, row.guard, self.over_inputs(number), sides
+            )
+        return found
+
+
+class ConstraintSystem(Sequence[Constraint]):
+    """Constraints in graph order; a selection of them is a system as well.
+
+    Every node states what it needs and what each dim of its outputs is, over dims of tensors (``Z[1]``), which are variables
+    of their own. `Constraint.over_inputs` is the same with the definitions put in: over the names that dims of the model's
+    inputs have. Made when it is first looked at, from the same rules as the analysis, node by node.
+    """
+
+    def __init__(self, content: Content, numbers: Sequence[int] | None = None) -> None:
+        self._content, self._numbers = content, numbers
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The numbers of these constraints in the whole system."""
+        if self._numbers is None:
+            self._numbers = range(len(self._content.rows))
+        return self._numbers
+
+    @property
+    def content(self) -> Content:
+        """What all selections of a system share."""
+        return self._content
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Constraint: ...
+    @overload
+    def __getitem__(self, index: slice) -> ConstraintSystem: ...
+    def __getitem__(self, index: int | slice) -> Constraint | ConstraintSystem:
+        if isinstance(index, slice):
+            return self.numbered(self.numbers[index])
+        return self._content.constraint(self.numbers[index])
+
+    def __iter__(self) -> Iterator[Constraint]:
+        return map(self._content.constraint, self.numbers)
+
+    # ------------------------------------------------------------------ selections
+
+    def numbered(self, numbers: Iterable[int]) -> ConstraintSystem:
+        """Those with these numbers in the whole system."""
+        return ConstraintSystem(self._content, tuple(numbers))
+
+    def for_node(self, label: str) -> ConstraintSystem:
+        """Those that a node states, by its label (its name, with the scope that it is in)."""
+        return self.numbered(n for n in self.numbers if self._content.label(n) == label)
+
+    def for_tensor(self, name: str, axis: int | None = None) -> ConstraintSystem:
+        """Those that speak of the dims of a tensor, or of its dim `axis`."""
+        walk = self._content.walk
+        if axis is None:
+            shape = walk.analysed.shapes.get(name)
+            axes: Iterable[int] = range(len(shape)) if shape is not None else ()
+        else:
+            axes = (axis,)
+        names = {walk.variable(name, k).name for k in axes}
+        return self.numbered(
+            n
+            for n in self.numbers
+            if not names.isdisjoint(self._content.local(n).free)
+            or any(
+                s.tensor == name and (axis is None or s.axis in (None, axis)) for s in self._content.sites(n)
+            )
+        )
+
+    def for_symbol(self, name: str) -> ConstraintSystem:
+        """Those that speak of a dim of the model's inputs by its name, when definitions are put in."""
+        return self.numbered(n for n in self.numbers if name in self._content.over_inputs(n).free)
+
+    def role(self, *roles: Role) -> ConstraintSystem:
+        """Those of some roles: ``input``, ``definition``, ``requirement``, ``declared``, ``assumption``, ``user``."""
+        return self.numbered(n for n in self.numbers if self._content.rows[n].role in roles)
+
+    # ------------------------------------------------------------------ Z3
+
+    def z3(self, ctx: Any = None, *, tensors: bool = False) -> list[Any]:
+        """The system as Z3 formulas, over one ``z3.Int`` for each dim name of the model's inputs.
+
+        With `tensors`, over one for each dim of each tensor as well (``z3.Int("Z[1]")``), which makes many more of them.
+        That sizes are at least 0 is part of it. `ctx` is the context (default: Z3's main one).
+        """
+        from .formulas import formulas
+
+        return formulas(self, ctx, tensors=tensors)
+
+    def solver(self, ctx: Any = None, *, tensors: bool = False) -> Any:
+        """A `z3.Solver` that has every constraint asserted under a literal that names its node.
+
+        After ``check()`` gave ``unsat``, `core` turns ``unsat_core()`` into constraints. `ctx` and `tensors`: see `z3`.
+        """
+        from .formulas import tracking_solver
+
+        return tracking_solver(self, ctx, tensors=tensors)
+
+    def core(self, literals: Iterable[Any]) -> ConstraintSystem:
+        """The constraints that the literals of an ``unsat_core()`` stand for."""
+        from .formulas import number_of
+
+        known = set(self.numbers)
+        return self.numbered(n for n in sorted(set(map(number_of, literals))) if n in known)
+
+    def to_smtlib(self, *, tensors: bool = False) -> str:
+        """SMT-LIB 2 text with an assertion per constraint, named as in `solver`, its rule as a comment."""
+        from .formulas import smtlib
+
+        return smtlib(self, tensors=tensors)
+
+    # ------------------------------------------------------------------ people
+
+    @property
+    def counts(self) -> dict[Role, int]:
+        """How many there are of each role."""
+        found = Counter(self._content.rows[n].role for n in self.numbers)
+        return {role: found[role] for role in _ORDER if found[role]}
+
+    def __repr__(self) -> str:
+        told = ", ".join(_counted(count, role) for role, count in self.counts.items())
+        return f"<ConstraintSystem of {len(self)}{': ' + told if told else ''}>"
+
+    def __str__(self) -> str:
+        from .table import render_text
+
+        return render_text(self)
+
+    def __rich__(self) -> Any:
+        from .table import rich_table
+
+        return rich_table(self)
+
+    def _repr_html_(self) -> str:
+        from .table import render_html
+
+        return render_html(self)
+
+
+def _counted(count: int, role: Role) -> str:
+    many = _PLURALS.get(role, f"{role}s")
+    return f"{count} {many if count != 1 else many.removesuffix('s') if role != 'user' else 'condition of the user'}"
+
+
+def constraint_system(model: Model, inputs: Mapping[str, Known], analysed: Analysed) -> ConstraintSystem:
+    """The system of a model with these inputs, built when it is first looked at."""
+
+    def build() -> LocalWalk:
+        walk = LocalWalk(model, analysed)
+        with CollectionPaused():
+            walk.build(inputs)
+        return walk
+
+    return ConstraintSystem(Content(build))
