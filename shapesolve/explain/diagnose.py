@@ -22,6 +22,7 @@ _NOTE_CODES = {
     "open": "SS103",
     "default": "SS502",
     "file": "SS104",
+    "rule": "SS105",
 }
 _UNKNOWN_HELP = (
     "register it: shapesolve.signature('OpType', 'N C -> N C', domain='your.domain') or @shapesolve.register"

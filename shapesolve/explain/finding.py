@@ -19,6 +19,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "SS102": ("warning", "a declared shape disagrees with the inferred one"),
     "SS103": ("info", "a rule could not follow a node"),
     "SS104": ("warning", "the file departs from the standard, in a way that onnxruntime understands"),
+    "SS105": ("warning", "the rule of an operator failed"),
     "SS201": ("error", "the sizes of a node's inputs contradict each other"),
     "SS202": ("error", "a node cannot run as it is written"),
     "SS203": ("error", "a stated assumption contradicts the model"),

@@ -5,13 +5,14 @@ They are model-local functions, have a body in their schema, or are left to onnx
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import onnx
 from onnx import helper
 
-from ..expr import Shape
+from ..expr import Dim
 from ..model import (
     AttrRef,
     Function,
@@ -103,7 +104,7 @@ def call_attributes(op: Op, function: Function) -> dict[str, Any]:
         if value is not None:
             given[name] = value
     missing = [a for a in function.attributes if a not in given]
-    if missing:
+    if missing and not op.as_onnxruntime("function-attributes"):
         raise InvalidNode(f"the call of function {function.name} lacks attribute {missing[0]}")
     return given
 
@@ -166,8 +167,13 @@ def _with_defaults(schema: Any, body: onnx.FunctionProto, version: int) -> Funct
 
 
 def infer_by_schema(op: Op, schema: Any) -> list[Known | None] | None:
-    """Ask onnx's own inference for this one node; its answers in names are not trusted, only numbers and ranks."""
-    types = {name: _type_proto(op.known(i)) for i, name in enumerate(op.node.inputs) if name}
+    """Ask onnx's own inference for this one node.
+
+    Of operators of the standard only numbers and ranks are believed. A function that somebody registered with a schema of
+    their own is given a name for each size, and what it says of these names holds.
+    """
+    names: dict[Dim, str] | None = {} if schema.domain not in _STANDARD_DOMAINS else None
+    types = {name: _type_proto(op.known(i), names) for i, name in enumerate(op.node.inputs) if name}
     if any(t is None for t in types.values()):
         return None
     data = {}
@@ -190,16 +196,26 @@ def infer_by_schema(op: Op, schema: Any) -> list[Known | None] | None:
         return None
     except (RuntimeError, ValueError, TypeError):
         return None
-    return [_from_proto(op, found.get(name)) for name in op.node.outputs]
+    sizes = {name: d for d, name in (names or {}).items()}
+    return [_from_proto(op, found.get(name), sizes) for name in op.node.outputs]
 
 
-def _from_proto(op: Op, proto: onnx.TypeProto | None) -> Known | None:
+#: where inference functions are onnx's own
+_STANDARD_DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "ai.onnx.training")
+
+
+def _from_proto(op: Op, proto: onnx.TypeProto | None, sizes: Mapping[str, Dim]) -> Known | None:
     if proto is None:
         return None
     declared: ValueType | None = value_type(proto)
     if isinstance(declared, TensorType) and declared.dims is not None:
-        dims = [d if isinstance(d, int) else op.fresh("found by onnx's own inference") for d in declared.dims]
-        return op.out(Shape(dims), declared.dtype)
+        if op.too_deep(len(declared.dims)):
+            return op.out(None, declared.dtype)
+        dims: list[Dim | int] = []
+        for d in declared.dims:
+            known = sizes.get(d) if isinstance(d, str) else d
+            dims.append(known if known is not None else op.fresh("found by onnx's own inference"))
+        return op.out(dims, declared.dtype)
     return declared_known(op.walk, declared) if isinstance(declared, (TensorType, SequenceType)) else None
 
 
@@ -207,14 +223,18 @@ def _node_proto(op: Op) -> onnx.NodeProto:
     return op.node.proto
 
 
-def _type_proto(known: Known | None) -> onnx.TypeProto | None:
+def _type_proto(known: Known | None, names: dict[Dim, str] | None = None) -> onnx.TypeProto | None:
+    """A known type for onnx; sizes that are no numbers get names, the same for the same size, where `names` collects them."""
     if isinstance(known, Tensor) and known.dtype:
-        shape = (
-            None if known.shape is None else [d.value if d.value is not None else None for d in known.shape]
-        )
+        shape: list[int | str | None] | None = None
+        if known.shape is not None:
+            shape = [d.value for d in known.shape]
+            for i, d in enumerate(known.shape if names is not None else ()):
+                if names is not None and d.value is None:
+                    shape[i] = names.setdefault(d, f"size{len(names)}")
         return helper.make_tensor_type_proto(known.dtype, shape)
     if isinstance(known, Sequence) and known.elem is not None:
-        inner = _type_proto(known.elem)
+        inner = _type_proto(known.elem, names)
         return None if inner is None else helper.make_sequence_type_proto(inner)
     return None
 

@@ -104,7 +104,7 @@ def output_dtype(op: Op, i: int) -> int:
     node = op.node
     spec = output_types(node.domain, node.op_type, op.version)
     if not spec:
-        return 0 if rule is None else op.dtype(0)
+        return op.dtype(0) if rule is not None and rule.domain == "com.microsoft" else 0
     entry = spec[min(i, len(spec) - 1)]
     if isinstance(entry, int):
         return entry

@@ -57,6 +57,27 @@ DIFFERENCES: dict[str, Difference] = {
     "gridsample-volumes": Difference(
         "GridSample", "volumes (rank 5) are taken from opset 20 on", "volumes are taken at every opset"
     ),
+    "function-attributes": Difference(
+        "functions of the model",
+        "a call gives every attribute that the function names without a default",
+        "a node inside that refers to an attribute which is not given runs with its own default",
+    ),
+    "local-functions": Difference(
+        "functions of the model",
+        "a function of the model is what its calls run",
+        "where there is a kernel for an operator of that name, the kernel runs",
+    ),
+    "split-parts": Difference(
+        "Split (from opset 18 on)",
+        "either the sizes of the parts or their number must be given",
+        "without both, the parts are equal, unless the standard's own inference knows the size of the axis",
+    ),
+    "resize-modes": Difference(
+        "Resize, Upsample",
+        "linear and cubic interpolation work along all axes",
+        "of 4 or 5 axes, two keep their size: the first two, or of 4 the first and the last (cubic: if the others grow, or"
+        " with antialias); linear takes 2 to 5 axes, cubic 2 or 4",
+    ),
     "lenient-attributes": Difference(
         "LayerNormalization, Constant", "an attribute that the operator lacks is an error", "it is ignored"
     ),

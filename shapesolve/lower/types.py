@@ -88,6 +88,7 @@ class Map:
 
 
 Known = Tensor | Sequence | Optional | Map
+KINDS = (Tensor, Sequence, Optional, Map)
 
 
 class Interner:

@@ -14,13 +14,15 @@ from ..expr import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, eq, ge, le
 from ..model import Graph, Model, Node
 from .declared import declared_known
 from .interface import misfit, misranked, mistyped, unchosen
+from .kernels import has_kernel
 from .op import InvalidNode, MalformedNode, Op
 from .records import Body, Call, Entry, FactStore, LoweredNode, Note, Open, Scope
 from .registry import Registry, Rule
 from .schema import fill_types
 from .semantics import Semantics
+from .standard import Sizes
 from .statements import Statements
-from .types import Interner, Known, Tensor
+from .types import KINDS, Interner, Known, Tensor
 from .values import INT_TYPES, Value
 
 #: walks over the graph: a node whose rank became known by a later one is lowered again
@@ -45,6 +47,9 @@ class Walk(Statements):
         super().__init__(facts, Scope("", model.opsets), equal=equal)
         self.model, self.registry, self.progress = model, registry, progress
         self.semantics = semantics
+        self.standard: Mapping[str, Sizes] | None = (
+            None  # what onnx's own inference knows, once somebody asked
+        )
         self.interner = Interner()
         self.tensors: dict[str, Known] = {}
         self.producers: dict[str, tuple[Node, str]] = {}
@@ -252,20 +257,34 @@ class Walk(Statements):
             if call.fits:
                 self.clash(str(error), node, scope, loads=not isinstance(error, MalformedNode))
             return True
-        if isinstance(error, (AssertionError, LookupError, TypeError, ValueError)):
-            return not call.fits  # a rule may rely on what its operator always has
         if isinstance(error, (DimTooLarge, ZeroDivisionError)):
             told = f"an expression could not be followed: {error}"
             self.notes.append(Note("open", told, node, scope.prefix))
             call.op.pure = False
             return True
-        return False
+        if isinstance(error, MemoryError):
+            return False
+        if call.fits:  # else the rule may have relied on what its operator always has
+            self._report_rule(call, f"raises {type(error).__name__}: {error}")
+        return True
+
+    def _report_rule(self, call: Call, what: str) -> None:
+        node, op = call.op.node, call.op
+        domain = f"{node.domain}." if node.domain else ""
+        told = f"the rule of {domain}{node.op_type} {what}"[:500]
+        self.note("rule", f"{told}: nothing is known of the outputs", node, call.scope)
+        op.pure = False
+        op.requirements, op.ambiguous = [], []
 
     def _finish(self, call: Call, outputs: Any) -> None:
         """Take down what a rule stated and gave."""
         op, scope = call.op, call.scope
         node = op.node
         done = self._as_tuple(outputs, node)
+        odd = next((k for k in done if k is not None and not isinstance(k, KINDS)), None)
+        if odd is not None:
+            self._report_rule(call, f"gives a {type(odd).__name__} where `op.out(shape)` is due")
+            done = (None,) * len(node.outputs)
         for cond, why, places in op.requirements:
             self.require(cond, why, places, node, scope)
         for a, b, places in op.ambiguous:
@@ -297,8 +316,10 @@ class Walk(Statements):
         if key in self._rules:
             return self._rules[key]
         version = scope.opsets.get(node.domain, 1)
-        local = self._is_local(node)
-        rule = None if local else self.registry.lookup(node.domain, node.op_type, version)
+        rule = self.registry.lookup(node.domain, node.op_type, version)
+        if rule is not None and self._is_local(node):
+            runs = not node.overload and has_kernel(node.domain, node.op_type)
+            rule = rule if runs and self.semantics == "onnxruntime" else None
         self._rules[key] = rule
         return rule
 
@@ -325,9 +346,9 @@ class Walk(Statements):
             self.clash(wrong, node, scope, loads=False)
         return wrong is None
 
-    def _as_tuple(self, outputs: Any, node: Node) -> tuple[Known | None, ...]:
+    def _as_tuple(self, outputs: Any, node: Node) -> tuple[Any, ...]:
         n = len(node.outputs)
-        if outputs is None or not isinstance(outputs, (tuple, list)):
+        if not isinstance(outputs, (tuple, list)) or isinstance(outputs, Shape):
             if n == 1:
                 return (outputs,)
             outputs = (outputs,)

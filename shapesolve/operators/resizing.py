@@ -5,6 +5,7 @@ Where scales are given, an output size is ``floor(size * scale)``, computed in f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence as Seq
 from fractions import Fraction
 from math import isfinite
@@ -12,7 +13,7 @@ from math import isfinite
 import numpy as np
 from onnx import TensorProto
 
-from ..expr import Dim, Shape, all_of, any_of, constant, eq, floor_div, ge, le
+from ..expr import TRUE, Cond, Dim, Shape, all_of, any_of, constant, eq, floor_div, ge, le, truth
 from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.precision import SIMPLE, stands_for
 from ..lower.registry import lower
@@ -58,12 +59,33 @@ def _require_scale(op: Op, scale: Elem, i: int, k: int, at_least: float | None) 
         op.require(ge(scale.num, 1), "a scale must be positive", (i, None))
 
 
+def _interpolates(op: Op, rank: int, keeps: Mapping[int, Cond], grows: Mapping[int, Cond]) -> None:
+    """State between which axes onnxruntime interpolates; by axis, that it keeps its size, and that it does not shrink."""
+    mode = op.text_attr("mode", "nearest")
+    if mode == "nearest" or not op.as_onnxruntime("resize-modes"):
+        return
+    if not 2 <= rank <= 5 or (mode == "cubic" and rank not in (2, 4)):
+        raise InvalidNode(f"mode {mode} cannot resize {rank} axes")
+    if rank < 4:
+        return
+    fits = [all_of((keeps.get(0, TRUE), keeps.get(1, TRUE)))]
+    if rank == 4:
+        inside = [grows.get(1, TRUE), grows.get(2, TRUE)]
+        free = mode == "linear" or bool(op.int_attr("antialias", 0))
+        fits.append(all_of((keeps.get(0, TRUE), keeps.get(3, TRUE), *(() if free else inside))))
+    op.require(any_of(fits), f"mode {mode} interpolates along the inner axes only", (0, None))
+
+
 def _by_scales(
     op: Op, shape: Shape, axes: Seq[int], scales: Seq[Elem], i: int, least: float | None = None
 ) -> Known:
     if len(scales) != len(axes):
         raise InvalidNode(f"there are {len(scales)} scales for {len(axes)} axes of {op.name_of(0)} {shape}")
     out = list(shape)
+    if all(isinstance(s, float) for s in scales):
+        at = {a: s for a, s in zip(axes, scales, strict=True) if isinstance(s, float)}
+        keeps = {a: truth(s == 1.0) for a, s in at.items()}
+        _interpolates(op, len(shape), keeps, {a: truth(s >= 1.0) for a, s in at.items()})
     for k, (axis, scale) in enumerate(zip(axes, scales, strict=True)):
         _require_scale(op, scale, i, k, least)
         out[axis] = scaled(op, shape[axis], scale, axis)
@@ -98,6 +120,10 @@ def _by_sizes(op: Op, shape: Shape, axes: Seq[int], sizes: Seq[Dim]) -> Known:
             (3, None),
         )
         out[axis] = size
+    if policy == "stretch":
+        pairs = [(a, shape[a], s) for a, s in zip(axes, sizes, strict=True)]
+        keeps, grows = {a: eq(s, d) for a, d, s in pairs}, {a: ge(s, d) for a, d, s in pairs}
+        _interpolates(op, len(shape), keeps, grows)
     if policy in ("not_larger", "not_smaller") and len(axes) > 1:
         for axis, d in zip(axes, _keeping_aspect(op, policy, [shape[a] for a in axes], sizes), strict=True):
             out[axis] = d

@@ -28,6 +28,7 @@ from ..expr import (
 from ..expr.minmax import pos
 from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
 from ..lower.registry import lower
+from ..lower.standard import standard_size
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, Array, Value
 from .layout import held, hull, is_empty, zero_of
@@ -161,11 +162,14 @@ def split_by_input(op: Op) -> list[Known]:
         raise MalformedNode(
             f"num_outputs {op.attr('num_outputs')} is less than the {op.n_out} outputs of Split"
         )
-    if op.version >= 18 and not counted:
-        shape = op.shape(0)
-        if shape is not None and shape[op.axis(op.int_attr("axis", 0), len(shape))].value is not None:
-            raise MalformedNode("Split needs the sizes of the chunks or the attribute num_outputs")
+    if op.version >= 18 and not counted and _must_be_counted(op):
+        raise MalformedNode("Split needs the sizes of the chunks or the attribute num_outputs")
     return split_into(op, None, uneven=counted)
+
+
+def _must_be_counted(op: Op) -> bool:
+    """Is a Split without sizes refused if it does not say how many parts it makes?"""
+    return not op.as_onnxruntime("split-parts") or standard_size(op, 0, op.int_attr("axis", 0)) is not None
 
 
 def _open_split(op: Op) -> list[Known]:

@@ -172,3 +172,54 @@ def test_lengths_of_any_rank(lengths: str) -> None:
         return np.full([at[t] if t in at else int(t) for t in lengths.split()], 4, np.int32)
 
     agrees(model, {"x5": filled}, b=(1, 2), **({"c": (1, 2)} if lengths == "c" else {}))
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize("scale", [(0,), (0, 16), (1,), (0, 4), (0, 1), (), (0, 16, 1), (16,)])
+@pytest.mark.parametrize("zero", [(0,), (0, 16), (1,)])
+def test_scales_of_a_quantized_lstm(directions: int, scale: tuple[int, ...], zero: tuple[int, ...]) -> None:
+    def of(
+        dims: tuple[int, ...],
+    ) -> tuple[int, ...]:  # 0 stands for the directions, as a first dim of 1 for one more
+        more = {0: directions, 1: directions + 1}
+        return tuple(more.get(d, d) if i == 0 else d for i, d in enumerate(dims))
+
+    consts: dict[int, Any] = {
+        1: np.ones((directions, 3, 16), np.uint8), 2: np.ones((directions, 4, 16), np.uint8),
+        8: np.ones(of(scale), F), 9: np.zeros(of(zero), np.uint8),
+        10: np.ones(directions, F), 11: np.zeros(directions, np.uint8),
+    }  # fmt: skip
+    attrs = {"hidden_size": 4, "direction": "bidirectional" if directions == 2 else "forward"}
+    inputs: list[str | None] = ["s b 3", None, None, None, None, None]
+    agrees(one("DynamicQuantizeLSTM", inputs, attrs, consts, domain="com.microsoft"), s=(1, 2), b=(1, 3))
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("antialias", [0, 1])
+@pytest.mark.parametrize(
+    ("x", "sizes"),
+    [
+        ("N", [8]), ("4 W", [8, 8]), ("N 4 4", [2, 8, 8]), ("N 3 4 4", [2, 3, 8, 8]), ("N 3 4 4", [2, 6, 2, 4]),
+        ("N 4 W 3", [2, 8, 8, 3]), ("N 4 W 3", [2, 8, 2, 3]), ("N 3 4 4", [4, 3, 4, 4]), ("N C 4 W", [2, 4, 4, 8]),
+        ("N C 4 4 4", [2, 3, 8, 8, 8]), ("1 1 N 3 4 4", [1, 1, 2, 3, 8, 8]),
+    ],
+)  # fmt: skip
+def test_axes_that_interpolation_works_along(mode: str, antialias: int, x: str, sizes: list[int]) -> None:
+    attrs = {"mode": mode, "antialias": antialias}
+    drawn = {"N": (1, 2, 4), "C": (3, 4), "W": (4, 8)}
+    model = one("Resize", [x, None, None], attrs, {3: sizes}, opset=18)
+    agrees(model, **{k: v for k, v in drawn.items() if k in x.split()})
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize(
+    "scales", [[1, 1, 2, 2], [1, 2, 2, 1], [1, 0.5, 2, 1], [2, 1, 1, 1], [1, 1, 0.5, 0.5]]
+)
+@pytest.mark.parametrize(("op_type", "opset"), [("Resize", 18), ("Resize", 10), ("Upsample", 9)])
+def test_axes_that_scales_interpolate_along(mode: str, scales: list[float], op_type: str, opset: int) -> None:
+    if mode == "cubic" and opset < 11:
+        return
+    inputs: list[str | None] = ["N 4 4 4", None] if opset == 18 else ["N 4 4 4"]
+    at = 2 if opset == 18 else 1
+    model = one(op_type, inputs, {"mode": mode}, {at: [float(s) for s in scales]}, opset=opset)
+    agrees(model, N=(1, 2))

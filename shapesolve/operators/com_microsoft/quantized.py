@@ -245,6 +245,15 @@ def reduce_sum_integer(op: Op) -> Known:
 def quantized_lstm(op: Op) -> list[Known | None]:
     """An LSTM with transposed weights: ``[directions, I, 4*H]`` and ``[directions, H, 4*H]``."""
     orders = {i: (0, 2, 1) for i in (1, 2) if op.shape(i, 3) is not None}
+    for weights, given in ((1, 8), (1, 9), (2, 10), (2, 11)):
+        shape = op.shape(weights)
+        if shape is not None and op.has(given):
+            found = op.shape(given)
+            if found is not None and len(found) not in (1, 2):
+                raise InvalidNode(f"{op.name_of(given)} must have rank 1 or 2, it is {found}")
+            why = "there must be a scale and a zero point per direction, or per row"
+            wanted = (shape[0],) if found is not None and len(found) == 1 else (shape[0], shape[2])
+            match(op, given, wanted, why)
     return lower_as(op, "LSTM", 14, range(8), orders)
 
 
