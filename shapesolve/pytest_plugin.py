@@ -1,18 +1,16 @@
 """A pytest plugin: ``pytest --shapesolve`` collects ``*.onnx`` files and fails where shapes contradict each other.
 
-``--shapesolve-strict`` lets warnings fail too.
+``--shapesolve-strict`` lets warnings fail too. Settings of ``[tool.shapesolve]`` in the project's pyproject.toml hold (see
+`shapesolve.report.gate`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from .analysis import Finding
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,16 +43,23 @@ class ShapesItem(pytest.Item):
 
     def runtest(self) -> None:
         """Fail with the findings that count."""
+        from dataclasses import replace
+
         from .analysis import analyze
         from .model import ModelError
+        from .report.gate import SettingsError, read_settings
         from .report.text import findings_text
 
         try:
-            found: list[Finding] = list(analyze(self.path).diagnostics)
-        except ModelError as e:
+            root = self.config.rootpath
+            gate = read_settings(root)
+            path = self.path.relative_to(root) if self.path.is_relative_to(root) else self.path
+            found = list(analyze(self.path, assume=gate.expected(str(path))).diagnostics)
+        except (ModelError, SettingsError) as e:
             raise ShapesFailure(f"{self.path.name}: {e}") from None
-        counts = {"error", "warning"} if self.config.getoption("--shapesolve-strict") else {"error"}
-        wrong = [f for f in found if f.severity in counts]
+        if self.config.getoption("--shapesolve-strict") and gate.fail_on == "error":
+            gate = replace(gate, fail_on="warning")
+        wrong = [f for f in gate.shown(str(path), found) if gate.fails([f])]
         if wrong:
             raise ShapesFailure(findings_text(wrong))
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
-from . import changing, comparing, deploying, freeing, reading, running, scanning, writing
+from . import changing, checking, comparing, deploying, freeing, reading, running, scanning, writing
 from .app import app, in_order
 
 __all__ = [
     "app",
     "changing",
+    "checking",
     "comparing",
     "deploying",
     "freeing",

@@ -28,7 +28,7 @@ Explain = Annotated[bool, typer.Option("--explain", help="List every node that w
 
 @app.command()
 def simplify(model: Model, output: Out, explain: Explain = False, keep: Keep = None) -> None:
-    """Write a copy of the model with everything folded that is proved of its sizes.
+    """Write a copy with everything folded that is proved of its sizes.
 
     It computes the same outputs, bit for bit, at every size that the model accepts, 0 and 1 among them; its interface stays.
     Run it before optimizers that fuse nodes: they see more when shape arithmetic is gone. Example:

@@ -43,14 +43,19 @@ class TextOrJson(StrEnum):
     json = "json"
 
 
-def fail(message: str) -> NoReturn:
-    """One clear error, and the exit code for unusable input."""
+def complain(message: str) -> None:
+    """One clear error on stderr."""
     from ..report.lines import visible
 
     text = visible(" ".join(message.split("\n")))
     if len(text) > _LONGEST_ERROR:
         text = f"{text[:_LONGEST_ERROR]} … ({len(text):,} characters)"
     print(f"error: {text}", file=sys.stderr)
+
+
+def fail(message: str) -> NoReturn:
+    """One clear error, and the exit code for unusable input."""
+    complain(message)
     raise typer.Exit(UNUSABLE)
 
 

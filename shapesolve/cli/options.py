@@ -41,6 +41,16 @@ def load(
     model: Path, assume: list[str] | None = None, bind: list[str] | None = None, broadcast: str = "named"
 ) -> Analysis:
     """Analyze a file for a command; problems with the input end the command."""
+    analysis = read_or_say(model, assume, bind, broadcast)
+    if isinstance(analysis, str):
+        fail(analysis if str(model) in analysis else f"{model}: {analysis}")
+    return analysis
+
+
+def read_or_say(
+    source: Any, assume: list[str] | None = None, bind: list[str] | None = None, broadcast: str = "named"
+) -> Analysis | str:
+    """The analysis, or why the model is unusable; an option that makes no sense ends the command."""
     from ..analysis import analyze
     from ..expr import DimSyntaxError
     from ..model import ModelError
@@ -49,9 +59,9 @@ def load(
         sizes = dict(_binding(b) for b in bind or [])
         mode: Any = broadcast
         with Progress("nodes") as progress:
-            return analyze(model, assume=list(assume or ()), bind=sizes, broadcast=mode, progress=progress)
+            return analyze(source, assume=list(assume or ()), bind=sizes, broadcast=mode, progress=progress)
     except ModelError as e:
-        fail(str(e) if str(model) in str(e) else f"{model}: {e}")
+        return str(e)
     except (DimSyntaxError, ValueError) as e:
         fail(str(e))
 

@@ -1,10 +1,9 @@
-"""Commands that read one model and tell about it: analyze, check, contract, explain, evaluate, prove."""
+"""Commands that read one model and tell about it: analyze, contract, explain, evaluate, prove."""
 
 from __future__ import annotations
 
 import time
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,7 +22,6 @@ from .options import (
     load,
     sizes_of,
 )
-from .source import check_source
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -66,50 +64,6 @@ def analyze(
         find(a)  # so that the time shown covers it
         show(list(report_lines(a, time.perf_counter() - start)))
     raise typer.Exit(accepts(a))
-
-
-@app.command()
-def check(
-    model: Annotated[Path | None, typer.Argument(metavar="MODEL", help="The ONNX file.")] = None,
-    torch: Annotated[
-        str | None,
-        typer.Option(
-            "--torch", metavar="MODULE:FACTORY", help="Check the PyTorch module that a function makes."
-        ),
-    ] = None,
-    assume: Assume = None,
-    bind: Bind = None,
-    broadcast: Broadcast = "named",
-    format: FindingsFormat = Format.text,
-    json: AsJson = False,
-) -> None:
-    """Findings only, for scripts: the exit code tells.
-
-    Exit code 0 when none is an error, 1 when one is, 2 when the input is unusable. Examples:
-
-        shapesolve check model.onnx || exit 1
-
-        shapesolve check model.onnx --format github
-
-        shapesolve check --torch package.module:factory
-    """
-    if torch is not None:
-        if model is not None or bind:
-            fail("--torch takes the place of the model, and its factory gives the sizes")
-        check_source(torch, assume, broadcast, Format.json if json else format)
-    if model is None:
-        fail("give a model, or --torch package.module:factory")
-    a = load(model, assume, bind, broadcast)
-    if json or format is not Format.text:
-        text = _findings(a, Format.json if json else format)
-        if text:
-            say(text)
-    else:
-        from ..report.text import headline, summary_lines
-
-        find(a)
-        show([headline(a), *summary_lines(a)])
-    raise typer.Exit(FOUND if any(f.severity == "error" for f in a.diagnostics) else OK)
 
 
 def _findings(a: Analysis, format: Format) -> str:

@@ -1,15 +1,18 @@
-"""Commands about many models or many operators: scan, ops."""
+"""Commands about many models, many operators or a kind of finding: scan, ops, rule."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .app import app
-from .console import FOUND, OK, UNUSABLE, Progress, fail, say, show
-from .options import AsJson, Broadcast
+from .checking import Baseline, FailOn, Ignore, Select, gate_of
+from .console import FOUND, OK, UNUSABLE, Format, Progress, fail, say, show
+from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, sizes_of
 
 if TYPE_CHECKING:
     from ..report.scan import ScanRow
@@ -26,21 +29,27 @@ def scan(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", metavar="N", min=0, help="Processes; 0: one per processor.")
     ] = 0,
+    assume: Assume = None,
+    bind: Bind = None,
     broadcast: Broadcast = "named",
+    fail_on: FailOn = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    baseline: Baseline = None,
+    format: FindingsFormat = Format.text,
     json: AsJson = False,
-    sarif: Annotated[bool, typer.Option("--sarif", help="Print SARIF.")] = False,
-    github: Annotated[bool, typer.Option("--github", help="Print GitHub workflow commands.")] = False,
     dask: Annotated[
         str | None, typer.Option("--dask", metavar="ADDRESS", help="Use this Dask scheduler.")
     ] = None,
 ) -> None:
     """Analyze many models in parallel, one row each.
 
-    Exit code 0 when no model has an error, 1 when one has, 2 when one could not be read. Examples:
+    Exit code 0 when nothing counts, 1 when something does (by default an error), 2 when a model could not be read. Options may
+    stand in pyproject.toml under [tool.shapesolve]. Examples:
 
         shapesolve scan models/ other.onnx
 
-        shapesolve scan models/ --sarif > shapes.sarif
+        shapesolve scan models/ --format sarif > shapes.sarif
     """
     from ..report.scan import find_models
 
@@ -50,19 +59,24 @@ def scan(
     files = find_models(paths)
     if not files:
         fail(f"no .onnx file in {', '.join(map(str, paths))}")
-    rows = _rows(files, jobs, broadcast, dask)
-    if json:
+    gate = gate_of(fail_on, select, ignore, baseline)
+    given = {str(f): (*(assume or ()), *gate.expected(str(f))) for f in files}
+    rows = [
+        replace(r, findings=gate.shown(r.path, r.findings))
+        for r in _rows(files, jobs, broadcast, dask, given, sizes_of(bind))
+    ]
+    if json or format is Format.json:
         import json as writer
 
         from ..report.scan import scan_data
 
         say(writer.dumps(scan_data(rows), indent=1, ensure_ascii=False))
-    elif sarif:
+    elif format is Format.sarif:
         from ..report.sarif import sarif_text
 
         broken = {r.path: r.message for r in rows if r.status in ("unusable", "failed")}
         say(sarif_text([(r.path, r.findings) for r in rows], broken))
-    elif github:
+    elif format is Format.github:
         from ..report.github import annotation_lines, command
 
         lines = [*annotation_lines([(r.path, r.findings) for r in rows])]
@@ -72,11 +86,18 @@ def scan(
         from ..report.scan import scan_lines
 
         show(scan_lines(rows))
-    states = {r.status for r in rows}
-    raise typer.Exit(UNUSABLE if states & {"unusable", "failed"} else FOUND if "conflict" in states else OK)
+    unusable = any(r.status in ("unusable", "failed") for r in rows)
+    raise typer.Exit(UNUSABLE if unusable else FOUND if any(gate.fails(r.findings) for r in rows) else OK)
 
 
-def _rows(files: list[Path], jobs: int, broadcast: str, dask: str | None) -> list[ScanRow]:
+def _rows(
+    files: list[Path],
+    jobs: int,
+    broadcast: str,
+    dask: str | None,
+    assume: Mapping[str, tuple[str, ...]],
+    bind: Mapping[str, int],
+) -> list[ScanRow]:
     from ..report.scan import scan as run
 
     mode: Any = broadcast
@@ -84,7 +105,7 @@ def _rows(files: list[Path], jobs: int, broadcast: str, dask: str | None) -> lis
         fail(f"--broadcast is strict, named or equal, not {broadcast!r}")
     with Progress("models") as progress:
         if dask is None:
-            return run(files, jobs=jobs or None, broadcast=mode, progress=progress)
+            return run(files, jobs=jobs or None, broadcast=mode, progress=progress, assume=assume, bind=bind)
         try:
             from distributed import Client
         except ImportError:
@@ -95,7 +116,11 @@ def _rows(files: list[Path], jobs: int, broadcast: str, dask: str | None) -> lis
             fail(f"no Dask scheduler answers at {dask}: {e}")
         with client:
             absolute = [p.absolute() for p in files]  # workers have a folder of their own
-            return run(absolute, client.get_executor(), broadcast=mode, progress=progress)
+            stated = {str(p.absolute()): assume[str(p)] for p in files}
+            rows = run(
+                absolute, client.get_executor(), broadcast=mode, progress=progress, assume=stated, bind=bind
+            )
+            return [replace(r, path=str(p)) for r, p in zip(rows, files, strict=True)]
 
 
 @app.command()
@@ -127,3 +152,26 @@ def ops(
         say(writer.dumps([asdict(r) for r in rows], indent=1))
     else:
         show(coverage_lines(rows))
+
+
+@app.command()
+def rule(
+    code: Annotated[
+        str, typer.Argument(metavar="CODE", help="The code of a finding, e.g. SS403.", show_default=False)
+    ],
+) -> None:
+    """What a finding means, and what to do about it: its page.
+
+    Example:
+
+        shapesolve rule SS403
+    """
+    from difflib import get_close_matches
+
+    from ..explain.finding import CODES
+    from ..report.rules import rule_page
+
+    if code.upper() not in CODES:
+        near = get_close_matches(code.upper(), CODES, 3, 0.5) or [f"one of {min(CODES)} to {max(CODES)}"]
+        fail(f"no finding has the code {code!r}; did you mean {' or '.join(near)}?")
+    say(rule_page(code.upper()).rstrip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -56,3 +57,14 @@ def _contract(analysis: Analysis) -> list[dict[str, Any]]:
 def finding_data(finding: Finding) -> dict[str, Any]:
     """One finding as plain data."""
     return {"severity": finding.severity, **asdict(finding)}
+
+
+def findings_json(found: Iterable[tuple[str, bool, Iterable[Finding]]], broken: Mapping[str, str]) -> str:
+    """Findings only, of any number of models (path, without conflict, findings); `broken`: path -> why it is unusable."""
+    models = [
+        {"model": name, "ok": ok, "findings": [finding_data(f) for f in findings]}
+        for name, ok, findings in found
+    ]
+    unusable = [{"model": name, "error": text} for name, text in broken.items()]
+    data = {"version": VERSION, "command": "check", "models": models, "unusable": unusable}
+    return json.dumps(data, indent=1, ensure_ascii=False)

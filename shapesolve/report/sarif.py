@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ..explain.finding import CODES
+from .gate import fingerprint
+from .rules import rule_page
 
 if TYPE_CHECKING:
     from ..analysis import Analysis, Finding
@@ -37,6 +39,7 @@ def sarif_text(
         {
             "id": code,
             "shortDescription": {"text": text},
+            "help": {"text": rule_page(code), "markdown": rule_page(code)},
             "defaultConfiguration": {"level": LEVELS[severity]},
         }
         for code, (severity, text) in CODES.items()
@@ -67,6 +70,7 @@ def _result(path: str, finding: Finding, codes: list[str]) -> dict[str, Any]:
         "ruleIndex": codes.index(finding.code),
         "level": LEVELS[finding.severity],
         "message": {"text": message_text(finding)},
+        "partialFingerprints": {"shapesolve/v1": fingerprint(path, finding)},
     }
     if location:
         result["locations"] = [location]

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -55,14 +55,19 @@ def find_models(paths: Iterable[str | Path]) -> list[Path]:
     return list(found)
 
 
-def scan_one(path: str, broadcast: BroadcastMode = "named") -> ScanRow:
+def scan_one(
+    path: str,
+    broadcast: BroadcastMode = "named",
+    assume: Sequence[str] = (),
+    bind: Mapping[str, int] | None = None,
+) -> ScanRow:
     """Analyze one file; whatever goes wrong becomes a row."""
     from ..analysis import analyze
     from ..model import ModelError
 
     start = time.perf_counter()
     try:
-        a = analyze(path, broadcast=broadcast)
+        a = analyze(path, broadcast=broadcast, assume=assume, bind=bind)
         findings = tuple(a.diagnostics)
         contract = () if a.conflicts else tuple(t.text for t in a.contract)
         status: Status = "ok" if a.ok else "conflict"
@@ -86,6 +91,8 @@ def scan(
     jobs: int | None = None,
     broadcast: BroadcastMode = "named",
     progress: Callable[[int, int, ScanRow], None] | None = None,
+    assume: Mapping[str, Sequence[str]] | None = None,
+    bind: Mapping[str, int] | None = None,
 ) -> list[ScanRow]:
     """Analyze many models; rows in the order of the files.
 
@@ -96,9 +103,12 @@ def scan(
         jobs: processes to start.
         broadcast: as in `analyze`.
         progress: called with (done, total, row) as models are done, in whatever order that is.
+        assume: conditions that are known of a model's sizes, by path.
+        bind: sizes of symbols, as in `analyze`; for every model.
     """
     files = [str(p) for p in find_models(paths)]
     rows: dict[str, ScanRow] = {}
+    work = {f: (f, broadcast, tuple((assume or {}).get(f, ())), dict(bind or {})) for f in files}
 
     def take(row: ScanRow) -> None:
         rows[row.path] = row
@@ -106,35 +116,39 @@ def scan(
             progress(len(rows), len(files), row)
 
     if executor is not None:
-        for row in _run(executor, files, broadcast):
+        for row in _run(executor, work):
             take(row)
     else:
         workers = max(1, min(jobs or os.cpu_count() or 1, len(files)))
-        for row in _own_processes(files, workers, broadcast):
+        for row in _own_processes(work, workers):
             take(row)
     return [rows[f] for f in files]
 
 
-def _run(executor: Executor, files: Sequence[str], broadcast: BroadcastMode) -> Iterator[ScanRow]:
-    largest_first = sorted(files, key=_size, reverse=True)  # so that none is left for the end, alone
-    futures: dict[Future[ScanRow], str] = {executor.submit(scan_one, f, broadcast): f for f in largest_first}
+#: what `scan_one` takes, by file
+_Work = Mapping[str, tuple[str, "BroadcastMode", tuple[str, ...], dict[str, int]]]
+
+
+def _run(executor: Executor, work: _Work) -> Iterator[ScanRow]:
+    largest_first = sorted(work, key=_size, reverse=True)  # so that none is left for the end, alone
+    futures: dict[Future[ScanRow], str] = {executor.submit(scan_one, *work[f]): f for f in largest_first}
     for future in as_completed(futures):
         yield future.result()
 
 
-def _own_processes(files: Sequence[str], workers: int, broadcast: BroadcastMode) -> Iterator[ScanRow]:
+def _own_processes(work: _Work, workers: int) -> Iterator[ScanRow]:
     """In processes of our own. When one dies, the files not done yet are tried again, each by itself."""
-    left = dict.fromkeys(files)
+    left = dict.fromkeys(work)
     try:
         with _pool(workers) as pool:
-            for row in _run(pool, files, broadcast):
+            for row in _run(pool, work):
                 del left[row.path]
                 yield row
     except BrokenProcessPool:
         for file in list(left):
             try:
                 with _pool(1) as pool:
-                    yield pool.submit(scan_one, file, broadcast).result()
+                    yield pool.submit(scan_one, *work[file]).result()
             except BrokenProcessPool:
                 yield ScanRow(file, "failed", message="the process that analyzed it died")
 

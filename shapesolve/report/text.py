@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .lines import Line, clipped, line, plain
@@ -182,9 +182,9 @@ def _needed_by(nodes: tuple[str, ...]) -> str:
     return f"needed by {len(nodes)} {'nodes' if len(nodes) > 1 else 'node '}   {shown}"
 
 
-def summary_lines(analysis: Analysis) -> Iterator[Line]:
-    """The count of findings, and each of them."""
-    found = analysis.diagnostics
+def summary_lines(analysis: Analysis, shown: Sequence[Finding] | None = None) -> Iterator[Line]:
+    """The count of findings (of those `shown`, if not of all), and each of them."""
+    found = analysis.diagnostics if shown is None else shown
     if not found:
         yield line(("dim", "findings".ljust(_WIDTH)), ("good", "none"))
         return

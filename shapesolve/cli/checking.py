@@ -1,0 +1,162 @@
+"""The command for gates: check."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .app import app
+from .console import FOUND, OK, UNUSABLE, Format, complain, fail, say, show
+from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, find, read_or_say
+from .source import check_source
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis, Finding
+    from ..report.gate import Gate
+
+FailOn = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-on", metavar="error|warning|info", help="The least severity that fails.  [default: error]"
+    ),
+]
+Select = Annotated[
+    list[str] | None,
+    typer.Option("--select", metavar="CODES", help="Only these codes, or what begins so: SS2,SS401."),
+]
+Ignore = Annotated[list[str] | None, typer.Option("--ignore", metavar="CODES", help="None of these codes.")]
+Baseline = Annotated[
+    Path | None,
+    typer.Option("--baseline", metavar="FILE", help="Findings in this file are known: they are not shown."),
+]
+WriteBaseline = Annotated[
+    Path | None,
+    typer.Option("--write-baseline", metavar="FILE", help="Write all findings to a baseline file."),
+]
+
+
+@app.command()
+def check(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MODEL]...", help="ONNX files, folders of them, or - for standard input."),
+    ] = None,
+    torch: Annotated[
+        str | None,
+        typer.Option(
+            "--torch", metavar="MODULE:FACTORY", help="Check the PyTorch module that a function makes."
+        ),
+    ] = None,
+    assume: Assume = None,
+    bind: Bind = None,
+    broadcast: Broadcast = "named",
+    fail_on: FailOn = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    baseline: Baseline = None,
+    write_baseline: WriteBaseline = None,
+    format: FindingsFormat = Format.text,
+    json: AsJson = False,
+) -> None:
+    """Findings only, for scripts: the exit code tells.
+
+    Exit code 0 when nothing counts, 1 when something does (by default an error), 2 when an input is unusable. Options may stand
+    in pyproject.toml under [tool.shapesolve]. Examples:
+
+        shapesolve check model.onnx || exit 1
+
+        shapesolve check exports/ --fail-on warning --baseline known.json
+
+        shapesolve check model.onnx --format github
+
+        shapesolve check --torch package.module:factory
+    """
+    style = Format.json if json else format
+    if torch is not None:
+        if models or bind:
+            fail("--torch takes the place of the model, and its factory gives the sizes")
+        check_source(torch, assume, broadcast, style)
+    gate = gate_of(fail_on, select, ignore, baseline)
+    found: list[tuple[str, Analysis, tuple[Finding, ...]]] = []
+    broken: dict[str, str] = {}
+    for name, source in _sources(models or []):
+        a = read_or_say(source, [*(assume or ()), *gate.expected(name)], bind, broadcast)
+        if isinstance(a, str):
+            complain(broken.setdefault(name, a if name in a else f"{name}: {a}"))
+            continue
+        find(a)
+        found.append((name, a, gate.shown(name, a.diagnostics)))
+    _print(found, broken, style)
+    if write_baseline is not None:
+        _write_baseline(write_baseline, [(name, a.diagnostics) for name, a, _ in found], style)
+        raise typer.Exit(UNUSABLE if broken else OK)
+    failed = any(gate.fails(shown) for _, _, shown in found)
+    raise typer.Exit(UNUSABLE if broken else FOUND if failed else OK)
+
+
+def gate_of(
+    fail_on: str | None, select: list[str] | None, ignore: list[str] | None, baseline: Path | None
+) -> Gate:
+    """The settings of the project with what the command line says; what makes no sense ends the command."""
+    from ..report.gate import SettingsError, read_settings
+
+    try:
+        return read_settings().changed(fail_on, select, ignore, baseline)
+    except SettingsError as e:
+        fail(str(e))
+
+
+def _sources(models: list[str]) -> list[tuple[str, Any]]:
+    """Names of models and what they are read from."""
+    from ..report.scan import find_models
+
+    if not models:
+        fail("give a model, or --torch package.module:factory")
+    out: list[tuple[str, Any]] = []
+    for model in models:
+        if model == "-":
+            out.append(("<stdin>", sys.stdin.buffer.read()))
+            continue
+        files = find_models([model])
+        if not files:
+            fail(f"no .onnx file in {model}")
+        out += [(str(f), f) for f in files]
+    return out
+
+
+def _print(
+    found: list[tuple[str, Analysis, tuple[Finding, ...]]], broken: dict[str, str], style: Format
+) -> None:
+    if style is Format.json:
+        from ..report.json import findings_json
+
+        say(findings_json([(name, a.ok, shown) for name, a, shown in found], broken))
+    elif style is Format.sarif:
+        from ..report.sarif import sarif_text
+
+        say(sarif_text([(name, shown) for name, _, shown in found], broken))
+    elif style is Format.github:
+        from ..report.github import annotation_lines
+
+        lines = list(annotation_lines([(name, shown) for name, _, shown in found]))
+        if lines:
+            say("\n".join(lines))
+    else:
+        from ..report.text import headline, summary_lines
+
+        for i, (_, a, shown) in enumerate(found):
+            show([*([()] if i else []), headline(a), *summary_lines(a, shown)])
+
+
+def _write_baseline(file: Path, found: list[tuple[str, Any]], style: Format) -> None:
+    from ..report.gate import write_baseline
+
+    try:
+        count = write_baseline(file, found)
+    except OSError as e:
+        fail(f"cannot write {file}: {e.strerror or e}")
+    if style is Format.text:
+        say(f"wrote {count} findings to {file}: with --baseline {file} they are not shown again")

@@ -1,0 +1,232 @@
+"""Which findings count: by severity and code, against a baseline of known ones, with settings from ``pyproject.toml``.
+
+    [tool.shapesolve]
+    fail-on = "warning"             # error (default), warning, info
+    select = ["SS2", "SS4"]         # codes or their beginnings; all when left out
+    ignore = ["SS403"]
+    baseline = "shapes.baseline.json"
+
+    [tool.shapesolve.models."exports/*.onnx"]
+    expect = ["seq <= 512"]         # what callers of these models are known to keep to
+
+`expect` is taken for granted in the analysis, as ``--assume`` is: what follows from it is not reported, and an expectation
+that the model contradicts is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from ..explain.finding import CODES, Severity
+from ..model.saving import write_atomically
+
+if TYPE_CHECKING:
+    from ..analysis import Finding
+
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+_BASELINE_VERSION = 1
+_LARGEST_FILE = 1 << 26
+
+
+class SettingsError(ValueError):
+    """A setting that makes no sense; the message names the file and the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Decides which findings are shown, and which of these fail a check.
+
+    Attributes:
+        fail_on: the least severity that fails.
+        select: beginnings of the codes that are shown; all when empty.
+        ignore: beginnings of codes that are not shown, whatever `select` says.
+        known: fingerprints of findings that a baseline holds.
+        expect: conditions by pattern of the model's path, as ``expect`` in the settings.
+    """
+
+    fail_on: Severity = "error"
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    known: frozenset[str] = frozenset()
+    baseline: Path | None = None
+    expect: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def shown(self, path: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """The findings of one model that are selected, not ignored and not in the baseline."""
+        return tuple(f for f in findings if self._wants(f.code) and fingerprint(path, f) not in self.known)
+
+    def _wants(self, code: str) -> bool:
+        selected = not self.select or code.startswith(self.select)
+        return selected and not (self.ignore and code.startswith(self.ignore))
+
+    def fails(self, findings: Iterable[Finding]) -> bool:
+        """Is one of these findings as severe as `fail_on`?"""
+        limit = SEVERITIES.index(self.fail_on)
+        return any(SEVERITIES.index(f.severity) <= limit for f in findings)
+
+    def expected(self, path: str) -> tuple[str, ...]:
+        """Conditions that callers of the model at `path` keep to."""
+        places = {path, Path(path).as_posix(), Path(path).name}
+        return tuple(
+            c
+            for pattern, conds in self.expect.items()
+            if any(fnmatchcase(p, pattern) for p in places)
+            for c in conds
+        )
+
+    def changed(
+        self,
+        fail_on: str | None = None,
+        select: Iterable[str] | None = None,
+        ignore: Iterable[str] | None = None,
+        baseline: Path | None = None,
+    ) -> Gate:
+        """With what the command line says in place of the settings.
+
+        Raises:
+            SettingsError: an unknown severity or code, or a baseline that cannot be read.
+        """
+        gate = self
+        if fail_on is not None:
+            gate = replace(gate, fail_on=_severity(fail_on, "--fail-on"))
+        if select:
+            gate = replace(gate, select=_codes(select, "--select"))
+        if ignore:
+            gate = replace(gate, ignore=_codes(ignore, "--ignore"))
+        if baseline is not None:
+            gate = replace(gate, baseline=baseline, known=read_baseline(baseline))
+        return gate
+
+
+def fingerprint(path: str, finding: Finding) -> str:
+    """What stays the same of a finding from one run to the next: the model, the code, the node and the sentence."""
+    text = "\0".join((Path(path).as_posix(), finding.code, finding.node, finding.title))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+
+# ---------------------------------------------------------------------- settings
+
+
+def read_settings(start: Path | None = None) -> Gate:
+    """The settings of the nearest ``pyproject.toml`` at or above a folder (the current one) that has any.
+
+    Raises:
+        SettingsError: it cannot be read, or a setting makes no sense.
+    """
+    here = (start or Path()).resolve()
+    for folder in (here, *here.parents):
+        file = folder / "pyproject.toml"
+        if not file.is_file():
+            continue
+        try:
+            table = tomllib.loads(file.read_text("utf-8")).get("tool", {}).get("shapesolve")
+        except (OSError, ValueError) as e:
+            raise SettingsError(f"cannot read {file}: {e}") from None
+        if table is not None:
+            return _gate(table, file)
+    return Gate()
+
+
+def _gate(table: object, file: Path) -> Gate:
+    where = f"{file} [tool.shapesolve]"
+    if not isinstance(table, dict):
+        raise SettingsError(f"{where} is not a table")
+    known = ("fail-on", "select", "ignore", "baseline", "models")
+    for key in table:
+        if key not in known:
+            near = get_close_matches(str(key), known, 1)
+            raise SettingsError(
+                f"{where}: no setting is called {key!r}{f'; did you mean {near[0]!r}?' if near else ''}"
+            )
+    gate = Gate(
+        _severity(table.get("fail-on", "error"), f"{where}: fail-on"),
+        _codes(_texts(table.get("select", []), f"{where}: select"), f"{where}: select"),
+        _codes(_texts(table.get("ignore", []), f"{where}: ignore"), f"{where}: ignore"),
+        expect=_expectations(table.get("models", {}), where),
+    )
+    baseline = table.get("baseline")
+    if baseline is None:
+        return gate
+    if not isinstance(baseline, str):
+        raise SettingsError(f"{where}: baseline is a file name")
+    path = file.parent / baseline
+    return replace(gate, baseline=path, known=read_baseline(path) if path.exists() else frozenset())
+
+
+def _expectations(models: object, where: str) -> dict[str, tuple[str, ...]]:
+    if not isinstance(models, dict):
+        raise SettingsError(f"{where}: models is a table by file pattern")
+    out = {}
+    for pattern, table in models.items():
+        if not isinstance(table, dict) or set(table) - {"expect"}:
+            raise SettingsError(f'{where}: models."{pattern}" holds expect = [...] and nothing else')
+        out[pattern] = tuple(_texts(table.get("expect", []), f'{where}: models."{pattern}".expect'))
+    return out
+
+
+def _texts(given: object, where: str) -> list[str]:
+    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
+        raise SettingsError(f"{where} is a list of texts")
+    return list(given)
+
+
+def _severity(given: object, where: str) -> Severity:
+    for severity in SEVERITIES:
+        if given == severity:
+            return severity
+    raise SettingsError(f"{where} is {', '.join(SEVERITIES[:-1])} or {SEVERITIES[-1]}, not {given!r}")
+
+
+def _codes(given: Iterable[str], where: str) -> tuple[str, ...]:
+    codes = tuple(dict.fromkeys(part.strip() for text in given for part in text.split(",") if part.strip()))
+    for code in codes:
+        if not any(known.startswith(code) for known in CODES):
+            near = get_close_matches(code.upper(), CODES, 1, 0.5)
+            raise SettingsError(
+                f"{where}: no code is or begins with {code!r}{f'; did you mean {near[0]}?' if near else ''}"
+            )
+    return codes
+
+
+# ---------------------------------------------------------------------- baseline
+
+
+def read_baseline(file: Path) -> frozenset[str]:
+    """Fingerprints of the findings in a baseline file. Raises `SettingsError` where it is none."""
+    try:
+        if file.stat().st_size > _LARGEST_FILE:
+            raise SettingsError(f"{file} is too large for a baseline")
+        data = json.loads(file.read_text("utf-8"))
+        return frozenset(str(entry["fingerprint"]) for entry in data["findings"])
+    except OSError as e:
+        raise SettingsError(f"cannot read the baseline {file}: {e.strerror or e}") from None
+    except (ValueError, KeyError, TypeError) as e:
+        if isinstance(e, SettingsError):
+            raise
+        raise SettingsError(f"{file} is not a baseline: write one with --write-baseline") from None
+
+
+def write_baseline(file: Path, found: Iterable[tuple[str, Iterable[Finding]]]) -> int:
+    """Write the findings of models (path, findings) to a baseline file, and say how many there are."""
+    entries: list[dict[str, Any]] = [
+        {
+            "fingerprint": fingerprint(path, f),
+            "model": Path(path).as_posix(),
+            "code": f.code,
+            "node": f.node,
+            "title": f.title,
+        }
+        for path, findings in found
+        for f in findings
+    ]
+    text = json.dumps({"version": _BASELINE_VERSION, "findings": entries}, indent=1, ensure_ascii=False)
+    write_atomically(file, f"{text}\n".encode("utf-8", "surrogatepass"))
+    return len(entries)

@@ -1,0 +1,169 @@
+"""Which findings count: severities, codes, a baseline, settings of the project."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto, helper, save
+from typer.testing import CliRunner, Result
+
+from shapesolve.cli import app
+from shapesolve.explain.finding import CODES
+from shapesolve.report.gate import SettingsError, read_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*args: object, given: bytes | None = None) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in args], input=given)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model in conflict, one with a warning, one without findings."""
+    for name in ("broken_matmul", "attention"):
+        shutil.copy(ROOT / f"examples/{name}.onnx", tmp_path / f"{name}.onnx")
+    clean = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "clean",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    save(
+        helper.make_model(clean, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+        tmp_path / "clean.onnx",
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["clean.onnx"], 0),
+        (["attention.onnx"], 0),
+        (["attention.onnx", "--fail-on", "warning"], 1),
+        (["attention.onnx", "--fail-on", "warning", "--ignore", "SS301"], 0),
+        (["attention.onnx", "--fail-on", "warning", "--ignore", "SS3"], 0),
+        (["attention.onnx", "--fail-on", "warning", "--select", "SS4"], 0),
+        (["attention.onnx", "--fail-on", "warning", "--select", "SS4,SS301"], 1),
+        (["attention.onnx", "--fail-on", "warning", "--assume", "total_seq == past_seq + seq"], 0),
+        (["broken_matmul.onnx"], 1),
+        (["broken_matmul.onnx", "--ignore", "SS201"], 0),
+        ([".", "--fail-on", "error"], 1),
+        (["clean.onnx", "none.onnx"], 2),
+        (["clean.onnx", "--fail-on", "never"], 2),
+        (["clean.onnx", "--select", "SS999"], 2),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "scan"])
+def test_exit_codes(project: Path, command: str, args: list[str], code: int) -> None:
+    done = run(command, *args, *(["--jobs", "1"] if command == "scan" else []))
+    assert done.exit_code == code, done.output
+
+
+def test_standard_input(project: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "shapesolve", "check", "-", "--json"],
+        input=(project / "broken_matmul.onnx").read_bytes(),
+        capture_output=True,
+        check=False,
+        cwd=project,
+        env={**__import__("os").environ, "PYTHONPATH": str(ROOT)} if (ROOT / "shapesolve").exists() else None,
+    )
+    assert done.returncode == 1, done.stderr
+    data = json.loads(done.stdout)
+    assert [m["model"] for m in data["models"]] == ["<stdin>"]
+    assert data["models"][0]["findings"][0]["code"] == "SS201"
+
+
+def test_json_holds_findings_only(project: Path) -> None:
+    data = json.loads(run("check", "broken_matmul.onnx", "clean.onnx", "none.onnx", "--json").stdout)
+    assert data.keys() == {"version", "command", "models", "unusable"}
+    assert [(m["model"], m["ok"], len(m["findings"])) for m in data["models"]] == [
+        ("broken_matmul.onnx", False, 1),
+        ("clean.onnx", True, 0),
+    ]
+    assert data["unusable"][0]["model"] == "none.onnx"
+
+
+def test_a_baseline_hides_what_is_known_and_nothing_else(project: Path) -> None:
+    written = run("check", ".", "--write-baseline", "known.json")
+    assert written.exit_code == 0, written.output
+    assert run("check", ".", "--baseline", "known.json", "--fail-on", "info").exit_code == 0
+    shutil.copy("broken_matmul.onnx", "new.onnx")
+    done = run("check", ".", "--baseline", "known.json", "--json")
+    assert done.exit_code == 1
+    assert [m["model"] for m in json.loads(done.stdout)["models"] if m["findings"]] == ["new.onnx"]
+    Path("known.json").write_text("{}")
+    assert "is not a baseline" in run("check", ".", "--baseline", "known.json").stderr
+
+
+def test_settings_of_the_project(project: Path) -> None:
+    Path("pyproject.toml").write_text(
+        '[tool.shapesolve]\nfail-on = "warning"\nignore = ["SS2"]\n'
+        '[tool.shapesolve.models."att*.onnx"]\nexpect = ["total_seq == past_seq + seq"]\n'
+    )
+    assert run("check", ".").exit_code == 0
+    assert run("check", ".", "--ignore", "SS5").exit_code == 1
+    Path("attention.onnx").rename("other.onnx")
+    assert run("check", ".").exit_code == 1
+    (project / "inner").mkdir()
+    assert read_settings(project / "inner").fail_on == "warning"
+
+
+def test_an_expectation_that_the_model_contradicts_is_an_error(project: Path) -> None:
+    shutil.copy(ROOT / "examples/unet.onnx", "unet.onnx")
+    Path("pyproject.toml").write_text('[tool.shapesolve.models."unet.onnx"]\nexpect = ["height == 12"]\n')
+    assert run("check", "unet.onnx").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("failon = 1", "did you mean 'fail-on'"),
+        ('fail-on = "loud"', "is error, warning or info"),
+        ("select = 3", "is a list of texts"),
+        ('select = ["XY"]', "no code is or begins with 'XY'"),
+        ("baseline = 1", "baseline is a file name"),
+        ('models = {"a" = {expects = []}}', "holds expect"),
+        ("= 1", "cannot read"),
+    ],
+)
+def test_settings_that_make_no_sense(project: Path, text: str, told: str) -> None:
+    Path("pyproject.toml").write_text(f"[tool.shapesolve]\n{text}\n")
+    with pytest.raises(SettingsError, match=told):
+        read_settings()
+    done = run("check", "clean.onnx")
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
+
+
+def test_the_pytest_plugin_keeps_to_the_settings(project: Path) -> None:
+    line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--shapesolve", "attention.onnx"]
+
+    def passes() -> bool:
+        return subprocess.run(line, cwd=project, capture_output=True, check=False).returncode == 0
+
+    assert passes()
+    Path("pyproject.toml").write_text('[tool.shapesolve]\nfail-on = "warning"\n')
+    assert not passes()
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_rule_prints_its_page(code: str) -> None:
+    done = run("rule", code.lower())
+    assert done.exit_code == 0
+    assert done.output.startswith(f"# {code}: {CODES[code][1]}\n")
+    assert "## What to do" in done.output
+
+
+def test_a_rule_that_does_not_exist() -> None:
+    done = run("rule", "SS40")
+    assert done.exit_code == 2
+    assert "did you mean SS40" in done.stderr
