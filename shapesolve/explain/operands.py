@@ -14,36 +14,6 @@ from .trace import MAX_LINKS, Link, Tracer
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
 
-#: inputs whose elements, not sizes, an operator works with
-_DATA_INPUTS: dict[str, frozenset[int]] = {
-    op_type: frozenset(positions)
-    for op_type, positions in {
-        "CenterCropPad": (1,),
-        "Col2Im": (1, 2),
-        "ConstantOfShape": (0,),
-        "CumSum": (1,),
-        "Expand": (1,),
-        "Gather": (1,),
-        "GatherElements": (1,),
-        "GatherND": (1,),
-        "MaxUnpool": (2,),
-        "OneHot": (0, 1),
-        "Pad": (1, 3),
-        "Range": (0, 1, 2),
-        "Reshape": (1,),
-        "Resize": (1, 2, 3),
-        "ScatterElements": (1,),
-        "ScatterND": (1,),
-        "Slice": (1, 2, 3, 4),
-        "Split": (1,),
-        "SplitToSequence": (1,),
-        "Squeeze": (1,),
-        "Tile": (1,),
-        "TopK": (1,),
-        "Unsqueeze": (1,),
-        "Upsample": (1,),
-    }.items()
-}
 _MAX_LISTED = 8
 
 
@@ -76,7 +46,7 @@ def spots_of(entry: Entry, lowered: Lowered) -> tuple[Spot, ...]:
     node = entry.node
     if node is None:
         return ()
-    data = _DATA_INPUTS.get(node.op_type, frozenset())
+    data = lowered.data_inputs(node, entry.prefix)
     out = []
     for i, axis in entry.places:
         if i < len(node.inputs) and node.inputs[i]:
@@ -90,7 +60,7 @@ def spots_of(entry: Entry, lowered: Lowered) -> tuple[Spot, ...]:
 
 def input_spots(node: Node, prefix: str, lowered: Lowered) -> tuple[Spot, ...]:
     """All inputs of a node, as a whole."""
-    data = _DATA_INPUTS.get(node.op_type, frozenset())
+    data = lowered.data_inputs(node, prefix)
     return tuple(
         Spot(lowered.full_name(name, prefix), None, i in data) for i, name in enumerate(node.inputs) if name
     )

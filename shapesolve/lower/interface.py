@@ -2,7 +2,7 @@
 """A node held against its operator's interface: numbers of inputs and outputs, attributes, element types.
 
 Runtimes refuse a model with a node that does not fit when they load it, whatever the sizes are.
-https://onnx.ai/onnx/api/defs.html, for ``com.microsoft`` see `microsoft_interface`.
+https://onnx.ai/onnx/api/defs.html, for ``com.microsoft`` see `Rule.needs`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from onnx import AttributeProto
 
 from ..model import Node
 from ..model.types import type_name
-from .microsoft_interface import required_of
 from .schema import dtype_of, find_schema
 from .types import Known, Map, Optional, Sequence, Tensor
 
 if TYPE_CHECKING:
     from .op import Op
+    from .registry import Rule
 
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 #: how the schemas call what is no tensor
@@ -59,7 +59,9 @@ class Interface:
         return self.inputs[-1] if self.repeats and self.inputs else None
 
 
-def misfit(node: Node, names: tuple[str, ...], version: int, lenient: bool = True) -> str | None:
+def misfit(
+    node: Node, names: tuple[str, ...], version: int, rule: Rule | None, lenient: bool = True
+) -> str | None:
     """Why the node does not fit its operator's numbers of inputs and outputs and its attributes, in a sentence.
 
     With `lenient`, attributes that onnxruntime does not look at may be anything ("lenient-attributes" in `semantics`).
@@ -67,7 +69,8 @@ def misfit(node: Node, names: tuple[str, ...], version: int, lenient: bool = Tru
     gone = withdrawn(node.domain, node.op_type, version)
     if gone is not None:
         return gone
-    interface = find_interface(node.domain, node.op_type, version)
+    needs = None if rule is None else rule.needs
+    interface = find_interface(node.domain, node.op_type, version) if needs is None else _needed(needs)
     if interface is None:
         return None
     op = node.op_type
@@ -134,21 +137,15 @@ def unchosen(op: Op) -> str | None:
     return None
 
 
-#: inputs of standard operators that must be vectors, and those that may also be scalars
-_VECTORS = {"Reshape": (1,), "Slice": (1, 2, 3, 4), "Split": (1,), "Squeeze": (1,), "Tile": (1,)}
-_VECTORS_OR_SCALARS = {"CumSum": (1,), "Trilu": (1,), "Unsqueeze": (1,)}
-
-
-def misranked(node: Node, inputs: tuple[Known | None, ...], version: int) -> str | None:
-    """Why a run fails on the rank of an input that says what to do (a target shape, axes), in a sentence."""
-    op = node.op_type
-    for least, table in ((1, _VECTORS), (0, _VECTORS_OR_SCALARS)):
-        for i in table.get(op, ()):
+def misranked(node: Node, inputs: tuple[Known | None, ...], rule: Rule) -> str | None:
+    """Why a run fails on the rank of a shape-valued input (a target shape, axes), in a sentence."""
+    for least, positions in ((1, rule.vectors), (0, rule.flat)):
+        for i in positions:
             known = inputs[i] if i < len(inputs) else None
             shape = known.shape if isinstance(known, Tensor) else None
-            if shape is not None and not least <= len(shape) <= 1 and (op != "Tile" or version >= 6):
+            if shape is not None and not least <= len(shape) <= 1:
                 kind = "a vector" if least else "a vector or a scalar"
-                return f"{op} takes {node.inputs[i]} as {kind}, it is {shape}"
+                return f"{node.op_type} takes {node.inputs[i]} as {kind}, it is {shape}"
     return None
 
 
@@ -229,15 +226,16 @@ def find_interface(domain: str, op_type: str, version: int) -> Interface | None:
         return None
 
 
+@lru_cache(maxsize=256)
+def _needed(needs: str) -> Interface:
+    """The interface of an operator of which only its `Rule.needs` are known."""
+    marks, *attributes = needs.split()
+    inputs = [Formal(f"number {i}", "", frozenset(), mark == "r") for i, mark in enumerate(marks)]
+    return Interface(tuple(inputs), None, None, 0, False, None, tuple(attributes))
+
+
 @lru_cache(maxsize=4096)  # as with schemas, unknown names are not kept
 def _interface(domain: str, op_type: str, version: int) -> Interface | None:
-    if domain == "com.microsoft":
-        required = required_of(op_type)
-        if required is None:
-            raise onnx.defs.SchemaError(f"{op_type} is not in the table")
-        inputs, needed = required
-        unnamed = tuple(Formal(f"number {i}", "", frozenset(), mark == "r") for i, mark in enumerate(inputs))
-        return Interface(unnamed, None, None, 0, False, None, needed)
     schema = find_schema(domain, op_type, version)
     if schema is None:
         raise onnx.defs.SchemaError(f"{op_type} has no schema")

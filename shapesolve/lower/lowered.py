@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property, partial
 
 from ..expr import Dim, Shape, symbol
-from ..model import Model
+from ..model import Model, Node
 from ..propagate.constraint import Constraint, Origin, Site
 from ..propagate.facts import Facts
 from ..propagate.log import ConstraintSet
@@ -44,6 +44,11 @@ class Lowered:
     def full_name(self, name: str, prefix: str) -> str:
         """The tensor that `name` means inside the scope of `prefix`."""
         return self.walk.full_name(name, prefix)
+
+    def data_inputs(self, node: Node, prefix: str) -> tuple[int, ...]:
+        """The inputs of which a node reads the elements, not the sizes."""
+        rule = self.walk.rule(node, self.walk.opsets[prefix])
+        return () if rule is None else rule.data
 
 
 def _constraint(walk: Walk, number: int) -> Constraint:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ LowerBodies = Callable[["Op"], Steps]
 Form = Literal["signature", "function", "body", "schema"]
 #: versions as in the seeds: None every version, int this one and later, range exactly these
 Versions = int | range | None
+#: how the rank of the first output follows from those of the inputs: it is that of the first one, that of all of them,
+#: or the largest (they broadcast); empty where it does not
+Ranks = Literal["", "first", "all", "broadcast"]
 #: element types of outputs: an int copies that input's, a name is a TensorProto type
 TypeSpec = int | str
 #: per attribute the values that it may have
@@ -30,9 +33,19 @@ Choices = Mapping[str, Seq[int | str]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How one operator is lowered from opset version `since` up to the next rule's (or below `until`).
+    """What is declared of one operator from opset version `since` up to the next rule's (or below `until`).
 
-    `lower` is a `Lower`; with `bodies` a `LowerBodies`.
+    Attributes:
+        lower: gives the outputs; a `Lower`, with `bodies` a `LowerBodies`.
+        types: element types of the outputs, where no schema tells them.
+        values: does it follow partial data?
+        choices: values of attributes with which a runtime loads the node; attributes not named there are free.
+        data: inputs of which it reads the elements, not the sizes: a target shape, axes, indices.
+        elements: inputs of which it reads both: lengths of sequences, which it holds against sizes.
+        vectors: of these, the ones that must have rank 1; `flat` those that must have rank 0 or 1.
+        ranks: see `Ranks`; a signature tells it by itself.
+        needs: for operators without a schema, the inputs in order (``r`` is required, ``.`` may be absent, what follows the
+            last required one is left out), then the required attributes: ``"r.r num_heads"``.
     """
 
     domain: str
@@ -45,6 +58,18 @@ class Rule:
     values: bool = False
     bodies: bool = False
     choices: Choices | None = None
+    data: tuple[int, ...] = ()
+    elements: tuple[int, ...] = ()
+    vectors: tuple[int, ...] = ()
+    flat: tuple[int, ...] = ()
+    ranks: Ranks = ""
+    needs: str | None = None
+
+    @property
+    def rank_relation(self) -> Ranks:
+        """What is declared of the ranks, or what the signature tells."""
+        told: Ranks = getattr(self.lower, "ranks", "") if self.form == "signature" else self.ranks
+        return told
 
     def covers(self, version: int) -> bool:
         """Does the rule speak of this opset version?"""
@@ -77,8 +102,10 @@ class Registry:
         types: tuple[TypeSpec, ...] | None = None,
         form: Form = "function",
         values: bool = False,
+        data: tuple[int, ...] = (),
+        ranks: Ranks = "",
     ) -> Callable[[Lower], Lower]:
-        """Decorator that registers a lowering function (see `Op`) for an operator."""
+        """Decorator that registers a lowering function (see `Op`) for an operator; what it tells of it is in `Rule`."""
         since, until = 0, None
         if isinstance(versions, range):
             since, until = versions.start, versions.stop
@@ -86,7 +113,8 @@ class Registry:
             since = versions
 
         def decorate(lower: Lower) -> Lower:
-            self.add(Rule(_canonical(domain), op_type, since, lower, form, until, types, values))
+            rule = Rule(_canonical(domain), op_type, since, lower, form, until, types, values)
+            self.add(replace(rule, data=data, ranks=ranks))
             return lower
 
         return decorate
@@ -102,13 +130,18 @@ class Registry:
         where: str | Seq[str] = (),
         types: tuple[TypeSpec, ...] | None = None,
         choices: Choices | None = None,
+        needs: str | None = None,
         **names: str | int,
     ) -> None:
         """Register an operator by its signature (notation: see `shapesolve.lower.signature`)."""
         from .signature import Signature
 
         rule = Signature(dims, (where,) if isinstance(where, str) else tuple(where), names)
-        self.add(Rule(_canonical(domain), op_type, since, rule, "signature", until, types, choices=choices))
+        form: Form = "signature"
+        made = Rule(
+            _canonical(domain), op_type, since, rule, form, until, types, choices=choices, needs=needs
+        )
+        self.add(made)
 
     def lookup(self, domain: str, op_type: str, version: int) -> Rule | None:
         """The rule for an operator at an opset version: exact ranges first, then the highest `since`; None if there is none."""
@@ -149,30 +182,32 @@ def lower(
     types: tuple[TypeSpec, ...] | None = None,
     values: bool = False,
     choices: Choices | None = None,
+    data: tuple[int, ...] = (),
+    elements: tuple[int, ...] = (),
+    vectors: tuple[int, ...] = (),
+    flat: tuple[int, ...] = (),
+    ranks: Ranks = "",
+    needs: str | None = None,
 ) -> Callable[[Lower], Lower]:
-    """Register a function for operators of the default registry; `values` says that it follows partial data.
-
-    `choices` are the values of attributes with which a runtime loads the node; attributes not named there are free.
-    """
+    """Register a function for operators of the default registry; what else is told of them is in `Rule`."""
 
     def decorate(function: Lower) -> Lower:
-        for op_type in op_types:
-            DEFAULT.add(
-                Rule(domain, op_type, since, function, "function", until, types, values, choices=choices)
-            )
+        told = (until, types, values, False, choices, data, elements, vectors, flat, ranks, needs)
+        for name in op_types:
+            DEFAULT.add(Rule(domain, name, since, function, "function", *told))
         return function
 
     return decorate
 
 
 def lower_bodies(
-    *op_types: str, since: int = 0, until: int | None = None
+    *op_types: str, since: int = 0, until: int | None = None, data: tuple[int, ...] = ()
 ) -> Callable[[LowerBodies], LowerBodies]:
     """Register a function for standard operators that run graphs."""
 
     def decorate(function: LowerBodies) -> LowerBodies:
-        for op_type in op_types:
-            DEFAULT.add(Rule("", op_type, since, function, "function", until, values=True, bodies=True))
+        for name in op_types:
+            DEFAULT.add(Rule("", name, since, function, until=until, values=True, bodies=True, data=data))
         return function
 
     return decorate

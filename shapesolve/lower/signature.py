@@ -43,6 +43,7 @@ from ..expr import (
     symbol,
 )
 from .op import InvalidNode, Op, Place
+from .registry import Ranks
 from .types import Known
 
 
@@ -87,6 +88,18 @@ class Signature:
                 raise ValueError(f"a signature needs '->': {self.text!r}")
             self._parsed = (_patterns(left), _patterns(right), tuple(parse_cond(w) for w in self.where))
         return self._parsed
+
+    @property
+    def ranks(self) -> Ranks:
+        """How the rank of its first output follows from those of its inputs."""
+        inputs, outputs, _ = self.parsed
+        if not inputs or not outputs or inputs[0].group is None or outputs[0].group is None:
+            return ""  # a rank without a group is required, or known
+        first, out = inputs[0], outputs[0]
+        groups = [p.terms[p.group] for p in (first, out) if p.group is not None]
+        if len(first.terms) != len(out.terms) or groups[0] != groups[1]:
+            return ""
+        return "first" if groups[0].kind == "*" else ""
 
     def __call__(self, op: Op) -> list[Known | None]:
         """Lower a node: match its inputs, state what must agree, give its outputs."""

@@ -53,6 +53,7 @@ class Walk(Statements):
         self.interner = Interner()
         self.tensors: dict[str, Known] = {}
         self.producers: dict[str, tuple[Node, str]] = {}
+        self.opsets: dict[str, Mapping[str, int]] = {}  # versions of operators, by prefix
         self.aliases: dict[str, tuple[str, str]] = {}  # formal input of a body -> (name, prefix) outside
         self.hints: dict[str, Shape] = {}
         self.chosen: dict[Dim, Dim] = {}  # names of choices that depend on data
@@ -112,6 +113,7 @@ class Walk(Statements):
         outer, error = self.scope, None
         while True:
             self.scope = body.scope
+            self.opsets[body.scope.prefix] = body.scope.opsets
             call = None
             if error is None:
                 try:
@@ -225,14 +227,14 @@ class Walk(Statements):
     def _apply(self, node: Node, inputs: tuple[Known | None, ...], scope: Scope, key: Any) -> Call | None:
         """Have the rule of a node lower it; the call, where it runs bodies and waits for the first."""
         version = scope.opsets.get(node.domain, 1)
-        rule = self.rule(node, scope)
+        rule = self.rule(node, scope.opsets)
         op = Op(self, node, inputs, version, scope.attrs, rule)
         clashes = len(self.clashes)
         fits = (rule is None and self._is_local(node)) or self._fits(op, scope)
         call = Call(op, scope, key, self.facts.version, clashes, fits)
         outputs: Any = ()
         try:
-            wrong = None if rule is None or node.domain else misranked(node, inputs, version)
+            wrong = None if rule is None else misranked(node, inputs, rule)
             if wrong is not None:
                 raise InvalidNode(wrong)
             if rule is None:
@@ -310,12 +312,12 @@ class Walk(Statements):
         if self.facts.decide(cond) is None:
             self.require(cond, "a size is not negative", (), node, self.scope)
 
-    def rule(self, node: Node, scope: Scope) -> Rule | None:
+    def rule(self, node: Node, opsets: Mapping[str, int]) -> Rule | None:
         """The registered rule for a node; None for operators defined by the model or unknown to us."""
-        key = (id(scope.opsets), node.domain, node.op_type)
+        key = (id(opsets), node.domain, node.op_type)
         if key in self._rules:
             return self._rules[key]
-        version = scope.opsets.get(node.domain, 1)
+        version = opsets.get(node.domain, 1)
         rule = self.registry.lookup(node.domain, node.op_type, version)
         if rule is not None and self._is_local(node):
             runs = not node.overload and has_kernel(node.domain, node.op_type)
@@ -325,7 +327,7 @@ class Walk(Statements):
 
     def is_unknown(self, node: Node, scope: Scope) -> bool:
         """Is the operator neither registered nor defined by the model?"""
-        return self.rule(node, scope) is None and not self._is_local(node)
+        return self.rule(node, scope.opsets) is None and not self._is_local(node)
 
     def _is_local(self, node: Node) -> bool:
         """Is the operator a function of the model?"""
@@ -338,7 +340,7 @@ class Walk(Statements):
         key = (node.key, op.version) if op.names is node.inputs and node.key is not None else None
         wrong = None
         if key not in self._fitting:
-            wrong = misfit(node, op.names, op.version, lenient=self.semantics == "onnxruntime")
+            wrong = misfit(node, op.names, op.version, op.rule, lenient=self.semantics == "onnxruntime")
             if wrong is None and key is not None:
                 self._fitting.add(key)
         wrong = wrong or mistyped(node, op.inputs, op.version) or unchosen(op)

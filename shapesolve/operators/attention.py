@@ -79,7 +79,7 @@ def share_heads(op: Op, q: Heads, k: Heads) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Attention.html
-@lower("Attention")
+@lower("Attention", elements=(6,))
 def attention(op: Op) -> list[Known]:
     """Y, then keys and values with the past before them, then the scores."""
     rank = next((r for r in (op.rank(0), op.rank(1), op.rank(2)) if r is not None), None)
@@ -237,7 +237,7 @@ def _fits(op: Op, i: int, need: Shape, why: str) -> Shape:
 
 
 # https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html
-@lower("RotaryEmbedding")
+@lower("RotaryEmbedding", elements=(3,))
 def rotary_embedding(op: Op) -> Known:
     """The rotated input; the caches hold an angle for each pair of the rotated part of a head."""
     x = op.shape(0)

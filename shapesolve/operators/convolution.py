@@ -389,7 +389,7 @@ def max_pool(op: Op) -> list[Known | None]:
 # https://onnx.ai/onnx/operators/onnx__GlobalAveragePool.html
 # https://onnx.ai/onnx/operators/onnx__GlobalMaxPool.html
 # https://onnx.ai/onnx/operators/onnx__GlobalLpPool.html
-@lower("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
+@lower("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", ranks="first")
 def global_pool(op: Op) -> Tensor:
     shape = op.shape(0)
     if shape is None:
@@ -402,7 +402,7 @@ def global_pool(op: Op) -> Tensor:
 
 
 # https://onnx.ai/onnx/operators/onnx__MaxUnpool.html
-@lower("MaxUnpool")
+@lower("MaxUnpool", data=(2,))
 def max_unpool(op: Op) -> Known:
     kernel = kernel_attr(op)
     if kernel is None:

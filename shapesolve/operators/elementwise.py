@@ -33,8 +33,8 @@ _SAME_SHAPE = """
 """
 
 
-@lower(*_SAME_SHAPE.split())
-@lower("Gelu", choices={"approximate": ("none", "tanh")})
+@lower(*_SAME_SHAPE.split(), ranks="first")
+@lower("Gelu", choices={"approximate": ("none", "tanh")}, ranks="first")
 def same_shape(op: Op) -> Known:
     return op.like(0)
 
@@ -60,10 +60,10 @@ _UNARY: tuple[tuple[str, Function, OnIntervals | None], ...] = (
     ("Sqrt", arith.sqrt, None),
 )
 for _name, _function, _intervals in _UNARY:
-    lower(_name, values=True)(_unary(_function, _intervals))
+    lower(_name, values=True, ranks="first")(_unary(_function, _intervals))
 
 
-@lower("Identity", values=True)
+@lower("Identity", values=True, ranks="first")
 def identity(op: Op) -> Known | None:
     return op.known(0)
 
@@ -82,7 +82,9 @@ def _along_axis(default: int, always: bool, op: Op) -> Known:
 
 
 for _since, _default, _always in ((0, 1, False), (11, 1, True), (13, -1, True)):
-    lower("Softmax", "LogSoftmax", "Hardmax", since=_since)(partial(_along_axis, _default, _always))
+    lower("Softmax", "LogSoftmax", "Hardmax", since=_since, ranks="first")(
+        partial(_along_axis, _default, _always)
+    )
 
 
 # ---------------------------------------------------------------------- two inputs
@@ -123,10 +125,10 @@ _BINARY: tuple[tuple[str, Function, OnIntervals | None], ...] = (
     ("BitwiseXor", arith.bitwise(operator.xor), None),
 )
 for _name, _function, _intervals in _BINARY:
-    lower(_name, values=True)(_binary(_function, _intervals))
+    lower(_name, values=True, ranks="broadcast")(_binary(_function, _intervals))
 
 
-@lower("Div", values=True)
+@lower("Div", values=True, ranks="broadcast")
 def divide(op: Op) -> Known:
     _need_divisor(op)
     return _binary(arith.div, elements.div)(op)
@@ -139,14 +141,14 @@ def _modulo(op: Op) -> Known:
     return _binary(arith.mod, elements.mod)(op)
 
 
-@lower("Mod", values=True)
+@lower("Mod", values=True, ranks="broadcast")
 def modulo_10(op: Op) -> Known:
     if _type(op) and _type(op) not in INT_LIMITS and not op.int_attr("fmod", 0):
         raise InvalidNode("Mod of floats needs fmod=1")
     return _modulo(op)
 
 
-lower("Mod", since=28, values=True)(_modulo)
+lower("Mod", since=28, values=True, ranks="broadcast")(_modulo)
 
 
 def _need_divisor(op: Op) -> None:
@@ -159,7 +161,7 @@ def _need_divisor(op: Op) -> None:
             op.require(ne(d, 0), "an integer divisor must not be 0", (1, None))
 
 
-@lower("BitShift", values=True, choices={"direction": ("LEFT", "RIGHT")})
+@lower("BitShift", values=True, choices={"direction": ("LEFT", "RIGHT")}, ranks="broadcast")
 def bit_shift(op: Op) -> Known:
     return _binary(arith.shift(op.text_attr("direction", "")))(op)
 
@@ -193,19 +195,19 @@ def _fits_from(op: Op, shape: Shape, small: Shape) -> None:
 
 
 for _name, _function in _LEGACY.items():
-    lower(_name, until=7, values=True)(partial(_legacy, _function))
+    lower(_name, until=7, values=True, ranks="broadcast")(partial(_legacy, _function))
 
 
 # https://onnx.ai/onnx/operators/onnx__PRelu.html
 _PRELU_ONE_WAY, _PRELU_BOTH_WAYS = Signature("*S, <S -> *S", (), {}), Signature("~S, ~S -> ~S", (), {})
 
 
-@lower("PRelu", since=7)
+@lower("PRelu", since=7, ranks="first")
 def prelu(op: Op) -> list[Known | None]:
     return (_PRELU_BOTH_WAYS if op.as_onnxruntime("prelu-slope") else _PRELU_ONE_WAY)(op)
 
 
-@lower("PRelu", until=7)
+@lower("PRelu", until=7, ranks="first")
 def prelu_1(op: Op) -> Known:
     shape, slope = op.shape(0), op.shape(1)
     if shape is not None and slope is not None and len(shape) > 1:
@@ -247,16 +249,16 @@ for _name, _function, _join in (
     ("Max", arith.max_, elements.higher_of),
     ("Min", arith.min_, elements.lower_of),
 ):
-    lower(_name, values=True)(partial(_variadic, _function, _join))
-    lower(_name, until=8, values=True)(partial(_variadic_same, _function, _join))
+    lower(_name, values=True, ranks="broadcast")(partial(_variadic, _function, _join))
+    lower(_name, until=8, values=True, ranks="all")(partial(_variadic_same, _function, _join))
 
 
-@lower("Mean")
+@lower("Mean", ranks="broadcast")
 def mean(op: Op) -> Known:
     return op.out(op.broadcast())
 
 
-@lower("Mean", until=8)
+@lower("Mean", until=8, ranks="all")
 def mean_1(op: Op) -> Known:
     return op.out(op.same_shapes(range(op.n_in), "all inputs must have the same shape"))
 
@@ -265,7 +267,7 @@ def mean_1(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Clip.html
-@lower("Clip", until=11, values=True)
+@lower("Clip", until=11, values=True, ranks="first")
 def clip_6(op: Op) -> Known:
     value = op.value(0)
     if value is not None and value.elems is not None:
@@ -281,7 +283,7 @@ def _limited(function: Function, limit: Elem, dtype: int, e: Elem) -> Elem:
     return None if e is None or limit is None else function(e, limit, dtype)
 
 
-@lower("Clip", since=11, values=True)
+@lower("Clip", since=11, values=True, ranks="first")
 def clip(op: Op) -> Known:
     value = op.value(0)
     bounds = elements.interval(value)
@@ -310,7 +312,7 @@ def _need_single(op: Op, i: int, why: str) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Where.html
-@lower("Where", values=True)
+@lower("Where", values=True, ranks="broadcast")
 def where(op: Op) -> Known:
     shape, dtype = op.broadcast((0, 1, 2)), op.dtype(1) or op.dtype(2)
     cond, a, b = op.value(0), op.value(1), op.value(2)
@@ -344,12 +346,12 @@ def _elements_or_none(op: Op, i: int) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Cast.html
-@lower("Cast", values=True)
+@lower("Cast", values=True, ranks="first")
 def cast(op: Op) -> Known:
     return _cast(op, op.int_attr("to", 0))
 
 
-@lower("Cast", until=6, values=True)
+@lower("Cast", until=6, values=True, ranks="first")
 def cast_1(op: Op) -> Known:
     name = op.text_attr("to", "")
     if name not in TensorProto.DataType.keys():  # noqa: SIM118  (a protobuf enum, not a dict)
@@ -357,7 +359,7 @@ def cast_1(op: Op) -> Known:
     return _cast(op, int(TensorProto.DataType.Value(name)))
 
 
-@lower("CastLike", values=True)
+@lower("CastLike", values=True, ranks="first")
 def cast_like(op: Op) -> Known:
     return _cast(op, op.dtype(1))
 
@@ -395,12 +397,12 @@ def _width(dtype: int) -> int:
 
 
 # https://onnx.ai/onnx/operators/onnx__Dropout.html
-@lower("Dropout", values=True)
+@lower("Dropout", values=True, ranks="first")
 def dropout(op: Op) -> list[Known]:
     return [op.out(op.shape(0), value=op.value(0)), op.like(0)]
 
 
-@lower("Dropout", since=12, values=True)
+@lower("Dropout", since=12, values=True, ranks="first")
 def dropout_12(op: Op) -> list[Known]:
     for i, what in ((1, "ratio"), (2, "training_mode")):
         if op.has(i) and op.rank(i):

@@ -58,7 +58,7 @@ def _element(value: object, dtype: int) -> Elem:
 
 
 # https://onnx.ai/onnx/operators/onnx__ConstantOfShape.html
-@lower("ConstantOfShape", values=True)
+@lower("ConstantOfShape", values=True, data=(0,))
 def constant_of_shape(op: Op) -> Known:
     fill = op.attr("value")
     if isinstance(fill, Constant) and fill.dims != (1,):
@@ -141,7 +141,7 @@ def multinomial(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__OneHot.html
-@lower("OneHot", values=True)
+@lower("OneHot", values=True, data=(0, 1))
 def one_hot(op: Op) -> Known:
     shape, depth = op.shape(0), _depth(op)
     values = op.shape(2, 1)
@@ -192,7 +192,7 @@ def _off_and_on(op: Op) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__HannWindow.html
-@lower("HannWindow", "HammingWindow", "BlackmanWindow")
+@lower("HannWindow", "HammingWindow", "BlackmanWindow", data=(0,))
 def window(op: Op) -> Known:
     shape, dtype = op.shape(0), op.int_attr("output_datatype", TensorProto.FLOAT)
     if shape is not None:
@@ -205,7 +205,7 @@ def window(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Range.html
-@lower("Range", values=True)
+@lower("Range", values=True, data=(0, 1, 2))
 def range_of(op: Op) -> Known:
     for i, what in enumerate(("start", "limit", "delta")):
         shape = op.shape(i)

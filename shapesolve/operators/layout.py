@@ -55,7 +55,7 @@ def is_empty(shape: Iterable[Dim]) -> Cond:
 
 
 # https://onnx.ai/onnx/operators/onnx__Transpose.html
-@lower("Transpose", values=True)
+@lower("Transpose", values=True, ranks="first")
 def transpose(op: Op) -> Known:
     shape = op.shape(0)
     perm = op.ints_attr("perm")
@@ -123,7 +123,7 @@ def squeeze_by_attribute(op: Op) -> Known:
     return squeezed(op, op.ints_attr("axes") or ())
 
 
-@lower("Squeeze", since=13, values=True)
+@lower("Squeeze", since=13, values=True, data=(1,), vectors=(1,))
 def squeeze(op: Op) -> Known:
     axes = op.const_ints(1) if op.has(1) else ()
     if axes is not None:
@@ -159,7 +159,7 @@ def unsqueeze_by_attribute(op: Op) -> Known:
     return unsqueezed(op, op.ints_attr("axes") or ())
 
 
-@lower("Unsqueeze", since=13, values=True)
+@lower("Unsqueeze", since=13, values=True, data=(1,), flat=(1,))
 def unsqueeze(op: Op) -> Known:
     axes = op.const_ints(1)
     if axes is not None:
@@ -202,7 +202,7 @@ signature(
 
 
 # https://onnx.ai/onnx/operators/onnx__ReverseSequence.html
-@lower("ReverseSequence")
+@lower("ReverseSequence", elements=(1,), ranks="first")
 def reverse_sequence(op: Op) -> Known:
     shape = op.shape(0)
     lengths = op.shape(1, 1)
@@ -224,7 +224,7 @@ def reverse_sequence(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Trilu.html
-@lower("Trilu", values=True)
+@lower("Trilu", values=True, data=(1,), flat=(1,), ranks="first")
 def trilu(op: Op) -> Known:
     shape = op.shape(0)
     if shape is not None and len(shape) < 2:
@@ -261,7 +261,7 @@ def hull(values: Iterable[Value | None], reached: bool = False) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Expand.html (a two-way broadcast with the target)
-@lower("Expand", values=True)
+@lower("Expand", values=True, data=(1,))
 def expand(op: Op) -> Known:
     x, target = op.shape(0), op.ints(1)
     value = op.value(0)
@@ -296,7 +296,7 @@ def spread(
 
 
 # https://onnx.ai/onnx/operators/onnx__Tile.html (version 1: one repeat count for one axis)
-@lower("Tile", until=6)
+@lower("Tile", until=6, data=(1, 2), ranks="first")
 def tile_one_axis(op: Op) -> Known:
     shape = op.shape(0)
     axis = op.const_ints(2)
@@ -308,7 +308,7 @@ def tile_one_axis(op: Op) -> Known:
     return op.out([d * n for d, n in zip(shape, counts, strict=True)])
 
 
-@lower("Tile", since=6, values=True)
+@lower("Tile", since=6, values=True, data=(1,), vectors=(1,), ranks="first")
 def tile(op: Op) -> Known:
     shape, repeats = op.shape(0), op.ints(1)
     if shape is None and repeats is not None:
@@ -327,12 +327,12 @@ def tile(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Concat.html
-@lower("Concat", until=4, values=True)
+@lower("Concat", until=4, values=True, ranks="all")
 def concat_default_axis(op: Op) -> Known:
     return concatenated(op, op.int_attr("axis", 1))
 
 
-@lower("Concat", since=4, values=True)
+@lower("Concat", since=4, values=True, ranks="all")
 def concat(op: Op) -> Known:
     axis = op.attr("axis")
     if not isinstance(axis, int):

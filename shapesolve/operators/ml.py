@@ -86,7 +86,7 @@ def scaler(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_ArrayFeatureExtractor.html
-@ml("ArrayFeatureExtractor", types=(0,), values=True)
+@ml("ArrayFeatureExtractor", types=(0,), values=True, elements=(1,))
 def array_feature_extractor(op: Op) -> Known:
     shape, indices = op.shape(0), op.shape(1)
     if shape is not None and not shape:

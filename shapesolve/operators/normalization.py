@@ -47,8 +47,8 @@ def batch_normalization(op: Op, always_spatial: bool) -> list[Known]:
     return [op.out(x), *(op.out(statistics) for _ in range(1, op.n_out))]
 
 
-lower("BatchNormalization")(partial(batch_normalization, always_spatial=False))
-lower("BatchNormalization", since=9)(partial(batch_normalization, always_spatial=True))
+lower("BatchNormalization", ranks="first")(partial(batch_normalization, always_spatial=False))
+lower("BatchNormalization", since=9, ranks="first")(partial(batch_normalization, always_spatial=True))
 
 
 # https://onnx.ai/onnx/operators/onnx__GroupNormalization.html
@@ -78,8 +78,8 @@ def group_normalization(op: Op, per_channel: bool) -> Known:
     return op.out(shape)
 
 
-lower("GroupNormalization")(partial(group_normalization, per_channel=False))
-lower("GroupNormalization", since=21)(partial(group_normalization, per_channel=True))
+lower("GroupNormalization", ranks="first")(partial(group_normalization, per_channel=False))
+lower("GroupNormalization", since=21, ranks="first")(partial(group_normalization, per_channel=True))
 
 
 def broadcasts_to(op: Op, i: int, target: Shape, why: str) -> None:
@@ -109,7 +109,7 @@ def _scaled(op: Op) -> tuple[Shape | None, int]:
 
 
 # https://onnx.ai/onnx/operators/onnx__LayerNormalization.html
-@lower("LayerNormalization")
+@lower("LayerNormalization", ranks="first")
 def layer_normalization(op: Op) -> list[Known]:
     shape, axis = _scaled(op)
     statistics = None if shape is None else Shape([*shape[:axis], *(ONE,) * (len(shape) - axis)])
@@ -118,13 +118,13 @@ def layer_normalization(op: Op) -> list[Known]:
 
 
 # https://onnx.ai/onnx/operators/onnx__RMSNormalization.html
-@lower("RMSNormalization")
+@lower("RMSNormalization", ranks="first")
 def rms_normalization(op: Op) -> Known:
     return op.out(_scaled(op)[0])
 
 
 # https://onnx.ai/onnx/operators/onnx__LpNormalization.html
-@lower("LpNormalization", choices={"p": (1, 2)})
+@lower("LpNormalization", choices={"p": (1, 2)}, ranks="first")
 def lp_normalization(op: Op) -> Known:
     shape = op.shape(0)
     if shape is not None:

@@ -34,7 +34,7 @@ def simplified_layer_normalization(op: Op) -> list[Known | None]:
     return [normal, deviation]
 
 
-@lower("DynamicSlice", types=(0,), values=True)
+@lower("DynamicSlice", types=(0,), values=True, data=(1, 2, 3))
 def dynamic_slice(op: Op) -> list[Known | None]:
     return lower_as(op, "Slice", 10, (0, 1, 2, 3))
 
@@ -55,7 +55,7 @@ def crop(op: Op) -> Known:
     return op.out([*shape[:2], height - border[1] - border[3], width - border[0] - border[2]])
 
 
-@lower("GivenTensorFill", types=("float",))
+@lower("GivenTensorFill", types=("float",), data=(0,))
 def given_tensor_fill(op: Op) -> Known:
     extra, shape = op.ints_attr("extra_shape") or (), op.ints_attr("shape")
     if not op.has(0):

@@ -71,7 +71,7 @@ def _zero_point(op: Op, scale: Shape, blocked: bool) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html
-@lower("QuantizeLinear")
+@lower("QuantizeLinear", ranks="first")
 def quantize_linear(op: Op) -> Known:
     axis = op.int_attr("axis", 1)
     scale_fits(op, axis)
@@ -87,7 +87,7 @@ def quantize_linear(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html
-@lower("DequantizeLinear")
+@lower("DequantizeLinear", ranks="first")
 def dequantize_linear(op: Op) -> Known:
     scale_fits(op, op.int_attr("axis", 1))
     return op.out(op.shape(0), op.int_attr("output_dtype", 0) or op.dtype(1))

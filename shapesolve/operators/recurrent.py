@@ -78,6 +78,6 @@ def _needs(op: Op, i: int, what: str, *dims: IntoDim) -> None:
 
 
 # onnxruntime's kernels abort on these empty inputs
-lower("LSTM")(partial(recurrent, gates=4, not_empty="B"))
-lower("GRU")(partial(recurrent, gates=3, not_empty="SBI"))
-lower("RNN")(partial(recurrent, gates=1))
+lower("LSTM", elements=(4,))(partial(recurrent, gates=4, not_empty="B"))
+lower("GRU", elements=(4,))(partial(recurrent, gates=3, not_empty="SBI"))
+lower("RNN", elements=(4,))(partial(recurrent, gates=1))

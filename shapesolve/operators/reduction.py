@@ -190,7 +190,9 @@ def _reduced_array(reducer: _Reducer, array: Array, axes: tuple[int, ...], keep:
 
 for _name, _reducer in _REDUCERS.items():
     lower(_name, values=True)(partial(_by_attribute, _reducer))
-    lower(_name, since=13 if _name == "ReduceSum" else 18, values=True)(partial(_by_input, _reducer))
+    lower(_name, since=13 if _name == "ReduceSum" else 18, values=True, data=(1,))(
+        partial(_by_input, _reducer)
+    )
 
 
 # https://onnx.ai/onnx/operators/onnx__ArgMax.html
@@ -265,7 +267,12 @@ def _running_bounds(bounds: Interval, size: Dim, exclusive: bool) -> Interval:
     )
 
 
-lower("CumSum", values=True, choices={"exclusive": (0, 1), "reverse": (0, 1)})(
-    partial(_running, _Reducer(arith.add, 0, bounds=_bounds_of_sum))
-)
-lower("CumProd", values=True)(partial(_running, _Reducer(arith.mul, 1)))
+lower(
+    "CumSum",
+    values=True,
+    choices={"exclusive": (0, 1), "reverse": (0, 1)},
+    data=(1,),
+    flat=(1,),
+    ranks="first",
+)(partial(_running, _Reducer(arith.add, 0, bounds=_bounds_of_sum)))
+lower("CumProd", values=True, data=(1,), ranks="first")(partial(_running, _Reducer(arith.mul, 1)))

@@ -57,7 +57,7 @@ def reshape_by_attribute(op: Op) -> Known:
     return reshaped(op, const_dims(op.ints_attr("shape") or ()))
 
 
-@lower("Reshape", since=5, values=True)
+@lower("Reshape", since=5, values=True, data=(1,), vectors=(1,))
 def reshape(op: Op) -> Known:
     target = op.ints(1)
     if target is not None:

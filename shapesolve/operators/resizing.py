@@ -189,7 +189,7 @@ _RESIZE = {
 
 
 # https://onnx.ai/onnx/operators/onnx__Resize.html
-@lower("Resize", since=10, choices=_MODES)
+@lower("Resize", since=10, choices=_MODES, data=(1,), ranks="first")
 def resize_10(op: Op) -> Known:
     return _resize_by_scales(op, 1)
 
@@ -202,7 +202,7 @@ def _resize_by_scales(op: Op, i: int, least: float | None = None) -> Known:
     return _by_scales(op, *found, scales, i, least)
 
 
-@lower("Resize", since=11, choices=_RESIZE)
+@lower("Resize", since=11, choices=_RESIZE, data=(1, 2, 3), ranks="first")
 def resize(op: Op) -> Known:
     """Sizes or scales, the other one absent or empty; `axes` and the aspect policies from opset 18 on."""
     if _given(op, 3):
@@ -236,7 +236,7 @@ def _crop_and_resize(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Upsample.html
-@lower("Upsample", since=1, choices=_MODES)
+@lower("Upsample", since=1, choices=_MODES, ranks="first")
 def upsample_1(op: Op) -> Known:
     shape = op.shape(0, 4)
     height, width = op.attr("height_scale"), op.attr("width_scale")
@@ -245,7 +245,7 @@ def upsample_1(op: Op) -> Known:
     return op.out(None) if shape is None else _by_scales(op, shape, (2, 3), (height, width), 0, 1.0)
 
 
-@lower("Upsample", since=7, choices=_MODES)
+@lower("Upsample", since=7, choices=_MODES, ranks="first")
 def upsample_7(op: Op) -> Known:
     scales = op.attr("scales")
     if not isinstance(scales, tuple):
@@ -254,6 +254,6 @@ def upsample_7(op: Op) -> Known:
     return op.out(None) if shape is None else _by_scales(op, shape, range(len(shape)), scales, 0, 1.0)
 
 
-@lower("Upsample", since=9, choices=_MODES)
+@lower("Upsample", since=9, choices=_MODES, data=(1,), ranks="first")
 def upsample(op: Op) -> Known:
     return _resize_by_scales(op, 1, 1.0)

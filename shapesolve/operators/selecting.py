@@ -36,12 +36,12 @@ from .layout import held
 
 
 # https://onnx.ai/onnx/operators/onnx__TopK.html
-@lower("TopK", until=10)
+@lower("TopK", until=10, values=True)
 def top_k_by_attribute(op: Op) -> list[Known]:
     return top_k(op, constant(op.int_attr("k", -1)))
 
 
-@lower("TopK", since=10, values=True)
+@lower("TopK", since=10, values=True, data=(1,))
 def top_k_by_input(op: Op) -> list[Known]:
     length = op.shape(1, 1)
     if length is not None:
@@ -138,7 +138,7 @@ def _is_nonzero(e: Any) -> Cond | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Unique.html
-@lower("Unique")
+@lower("Unique", elements=(0,))
 def unique(op: Op) -> list[Known]:
     shape, value = op.shape(0), op.value(0)
     loose = value and value.loose
@@ -177,7 +177,7 @@ def _distinct(op: Op, axis: int | None) -> Dim | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Compress.html
-@lower("Compress", values=True)
+@lower("Compress", values=True, elements=(1,))
 def compress(op: Op) -> Known:
     shape, condition = op.shape(0), op.shape(1, 1)
     value, chosen = op.value(0), op.value(1)

@@ -88,7 +88,7 @@ def empty(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceInsert.html
-@lower("SequenceInsert", values=True)
+@lower("SequenceInsert", values=True, data=(2,))
 def insert(op: Op) -> Known:
     seq, new = op.sequence(0) or Sequence(None), _any(op, 1)
     at = _position(op, 2, seq.length, 1) if op.has(2) else None
@@ -102,7 +102,7 @@ def insert(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceErase.html
-@lower("SequenceErase", values=True)
+@lower("SequenceErase", values=True, data=(1,))
 def erase(op: Op) -> Known:
     seq = op.sequence(0) or Sequence(None)
     at: int | None = -1
@@ -118,7 +118,7 @@ def erase(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceAt.html
-@lower("SequenceAt", values=True)
+@lower("SequenceAt", values=True, data=(1,))
 def at(op: Op) -> Known | None:
     seq = op.sequence(0) or Sequence(None)
     position = _position(op, 1, seq.length)
@@ -135,7 +135,7 @@ def length(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SplitToSequence.html
-@lower("SplitToSequence", values=True)
+@lower("SplitToSequence", values=True, data=(1,))
 def split(op: Op) -> Known:
     shape, dtype = op.shape(0), op.dtype(0)
     if shape is None:

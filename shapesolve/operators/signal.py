@@ -62,17 +62,17 @@ def dft(op: Op, axis: int | None) -> Known:
     return op.out(out)
 
 
-lower("DFT")(lambda op: dft(op, op.int_attr("axis", 1)))
+lower("DFT", data=(1,))(lambda op: dft(op, op.int_attr("axis", 1)))
 
 
-@lower("DFT", since=20)
+@lower("DFT", since=20, data=(1, 2))
 def dft_axis_input(op: Op) -> Known:
     axes = op.const_ints(2) if op.has(2) else (-2,)
     return dft(op, axes[0] if axes is not None and len(axes) == 1 else None)
 
 
 # https://onnx.ai/onnx/operators/onnx__STFT.html
-@lower("STFT")
+@lower("STFT", data=(1, 3))
 def stft(op: Op) -> Known:
     """``[batch, frames, frequencies, 2]``; only whole frames count."""
     signal = op.shape(0)
@@ -108,7 +108,7 @@ def _frame_length(op: Op, length: Dim) -> Dim:
 
 
 # https://onnx.ai/onnx/operators/onnx__MelWeightMatrix.html
-@lower("MelWeightMatrix")
+@lower("MelWeightMatrix", data=(0, 1))
 def mel_weight_matrix(op: Op) -> Known:
     """``[dft_length // 2 + 1, num_mel_bins]``."""
     mel, length = op.scalar(0), op.scalar(1)

@@ -43,7 +43,7 @@ _MARKERS = (2**31 - 1, 2**63 - 1)
 # https://onnx.ai/onnx/operators/onnx__Slice.html
 
 
-@lower("Slice", until=10, values=True)
+@lower("Slice", until=10, values=True, ranks="first")
 def slice_by_attributes(op: Op) -> Known:
     starts, ends, axes = op.ints_attr("starts") or (), op.ints_attr("ends") or (), op.ints_attr("axes")
     if axes is None:
@@ -51,7 +51,7 @@ def slice_by_attributes(op: Op) -> Known:
     return sliced(op, const_dims(starts), const_dims(ends), axes, (1,) * len(starts))
 
 
-@lower("Slice", since=10, values=True)
+@lower("Slice", since=10, values=True, data=(1, 2, 3, 4), vectors=(1, 2, 3, 4), ranks="first")
 def slice_by_inputs(op: Op) -> Known:
     starts, ends = op.ints(1), op.ints(2)
     n = next((len(v) for v in (starts, ends) if v is not None), None)
@@ -141,7 +141,7 @@ def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:
 # https://onnx.ai/onnx/operators/onnx__Split.html
 
 
-@lower("Split", until=13, values=True)
+@lower("Split", until=13, values=True, data=(1,), vectors=(1,), ranks="first")
 def split_by_attribute(op: Op) -> list[Known]:
     sizes = op.ints_attr("split")
     given = const_dims(sizes) if sizes is not None else op.ints(1) if op.has(1) else None
@@ -150,7 +150,7 @@ def split_by_attribute(op: Op) -> list[Known]:
     return split_into(op, given, uneven=False)
 
 
-@lower("Split", since=13, values=True)
+@lower("Split", since=13, values=True, data=(1,), vectors=(1,), ranks="first")
 def split_by_input(op: Op) -> list[Known]:
     if op.has(1):
         if op.attr("num_outputs") is not None:
@@ -228,17 +228,17 @@ def split_into(op: Op, sizes: Seq[Dim] | None, uneven: bool) -> list[Known]:
 _PAD = {"mode": ("constant", "reflect", "edge", "wrap")}
 
 
-@lower("Pad", until=2, values=True, choices=_PAD)
+@lower("Pad", until=2, values=True, choices=_PAD, ranks="first")
 def pad_by_paddings(op: Op) -> Known:
     return padded(op, const_dims(op.ints_attr("paddings") or ()), None, Value((), (op.attr("value", 0.0),)))
 
 
-@lower("Pad", since=2, until=11, values=True, choices=_PAD)
+@lower("Pad", since=2, until=11, values=True, choices=_PAD, ranks="first")
 def pad_by_attribute(op: Op) -> Known:
     return padded(op, const_dims(op.ints_attr("pads") or ()), None, Value((), (op.attr("value", 0.0),)))
 
 
-@lower("Pad", since=11, values=True, choices=_PAD)
+@lower("Pad", since=11, values=True, choices=_PAD, data=(1, 3), ranks="first")
 def pad(op: Op) -> Known:
     shape = op.shape(0)
     axes = op.const_ints(3) if op.has(3) else None
@@ -315,7 +315,7 @@ def _padded_array(array: Array, around: Seq[tuple[int, int | None, int | None]],
 
 
 # https://onnx.ai/onnx/operators/onnx__CenterCropPad.html
-@lower("CenterCropPad")
+@lower("CenterCropPad", data=(1,), ranks="first")
 def center_crop_pad(op: Op) -> Known:
     axes, target = op.ints_attr("axes"), op.ints(1)
     if axes is None and target is not None:

@@ -59,7 +59,7 @@ def grid_sample(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__AffineGrid.html
-@lower("AffineGrid")
+@lower("AffineGrid", data=(1,))
 def affine_grid(op: Op) -> Known:
     theta, size = op.shape(0, 3), op.ints(1)
     if size is None:
@@ -77,7 +77,7 @@ def affine_grid(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Col2Im.html
-@lower("Col2Im")
+@lower("Col2Im", data=(1, 2))
 def col2im(op: Op) -> Known:
     columns, image, block = op.shape(0, 3), op.ints(1), op.ints(2)
     if columns is None or image is None:
@@ -131,7 +131,7 @@ def max_roi_pool(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__NonMaxSuppression.html
-@lower("NonMaxSuppression")
+@lower("NonMaxSuppression", data=(2,))
 def non_max_suppression(op: Op) -> Known:
     """A row for each box kept: at most max_output_boxes_per_class (0 if absent) per batch and class."""
     boxes, scores = op.shape(0, 3), op.shape(1, 3)

@@ -68,19 +68,19 @@ def one_of(op: Op, i: int, cases: tuple[tuple[Dim, ...], ...]) -> None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Attention
-@ms_function("Attention", types=(0,))
+@ms_function("Attention", types=(0,), needs="rr num_heads", data=(6,))
 def attention(op: Op) -> list[Known | None]:
     return merged_projection(op, bias=2, mask=3, past=4, scores=5, shared=6)
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QAttention
-@ms_function("QAttention", types=(2,))
+@ms_function("QAttention", types=(2,), needs="rrrrr num_heads")
 def quantized_attention(op: Op) -> list[Known | None]:
     return merged_projection(op, bias=2, mask=5, past=8)
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderMaskedSelfAttention
-@ms_function("DecoderMaskedSelfAttention", types=(0,))
+@ms_function("DecoderMaskedSelfAttention", types=(0,), needs="rrr.r.r num_heads", data=(6,))
 def decoder_masked_self_attention(op: Op) -> list[Known | None]:
     return merged_projection(op, bias=2, mask=3, past=4, scores=5, shared=6)
 
@@ -150,7 +150,7 @@ def match_mask(op: Op, i: int, batch: Dim, queries: Dim, total: Dim) -> None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PackedAttention
-@ms_function("PackedAttention", types=(0,))
+@ms_function("PackedAttention", types=(0,), needs="rrrrr num_heads")
 def packed_attention(op: Op) -> Known:
     x = op.shape(0, 2)
     assert x is not None
@@ -158,16 +158,28 @@ def packed_attention(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QOrderedAttention
-ms("QOrderedAttention", "B S I, ., ?, ?, ?, I D, I D, I V, ?, ?, ?, D, D, V, ?, ?, ?, ?, ?, ? -> B S V")
-ms("LongformerAttention", "B S D, D 3*D, 3*D, B S, D 3*D, 3*D, B S -> B S D")
-ms("QOrderedLongformerAttention", "B S D, ?, D 3*D, ?, 3*D, ?, ?, B S, D 3*D, ?, 3*D, ?, B S, ? -> B S D")
+ms(
+    "QOrderedAttention",
+    "B S I, ., ?, ?, ?, I D, I D, I V, ?, ?, ?, D, D, V, ?, ?, ?, ?, ?, ? -> B S V",
+    needs="rrrrrrrrrrrrrr..r num_heads order_input order_output order_weight",
+)
+ms(
+    "LongformerAttention",
+    "B S D, D 3*D, 3*D, B S, D 3*D, 3*D, B S -> B S D",
+    needs="rrrrrrr num_heads window",
+)
+ms(
+    "QOrderedLongformerAttention",
+    "B S D, ?, D 3*D, ?, 3*D, ?, ?, B S, D 3*D, ?, 3*D, ?, B S, ? -> B S D",
+    needs="rrrrrrrrrrrrrr num_heads order_global_weight order_input order_output order_weight window",
+)
 
 
 # ---------------------------------------------------------------------- MultiHeadAttention
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MultiHeadAttention
-@ms_function("MultiHeadAttention", types=(0,))
+@ms_function("MultiHeadAttention", types=(0,), needs="r num_heads", data=(8,))
 def multi_head_attention(op: Op) -> list[Known | None]:
     """Queries, keys and values apart, or packed ``[B, S, N, 3, H]``, or only keys and values packed."""
     n = heads(op)
@@ -239,7 +251,7 @@ def keys_of(op: Op, batch: Dim, queries: Dim, hidden: Dim, n: int) -> tuple[Dim,
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderMaskedMultiHeadAttention
-@ms_function("DecoderMaskedMultiHeadAttention", types=(0,))
+@ms_function("DecoderMaskedMultiHeadAttention", types=(0,), needs="r num_heads")
 def decoder_masked_attention(op: Op) -> list[Known | None]:
     """One query; keys and values of the step, or (rank 4) of a cross attention, or packed with the query."""
     n, q = heads(op), op.shape(0, 3)
@@ -270,7 +282,7 @@ def decoder_masked_attention(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PackedMultiHeadAttention
-@ms_function("PackedMultiHeadAttention", types=(0,))
+@ms_function("PackedMultiHeadAttention", types=(0,), needs="r...rr num_heads")
 def packed_multi_head_attention(op: Op) -> Known:
     q, v = need_rank(op, 0, 2, 4), op.shape(2)
     if q is None:
@@ -281,7 +293,7 @@ def packed_multi_head_attention(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderAttention
-@ms_function("DecoderAttention", types=(0,))
+@ms_function("DecoderAttention", types=(0,), needs="rrrrr...rrrr num_heads")
 def decoder_attention(op: Op) -> list[Known | None]:
     """What the caches hold depends on flags that are data."""
     q, n = op.shape(0, 3), heads(op)
@@ -294,7 +306,7 @@ def decoder_attention(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RelativePositionBias
-@ms_function("RelativePositionBias", types=(0,))
+@ms_function("RelativePositionBias", types=(0,), needs="rrr max_distance", data=(1, 2))
 def relative_position_bias(op: Op) -> Known:
     table, queries, keys = op.shape(0, 2), op.scalar(1), op.scalar(2)
     assert table is not None
@@ -303,7 +315,7 @@ def relative_position_bias(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatedRelativePositionBias
-@ms_function("GatedRelativePositionBias", types=(0,))
+@ms_function("GatedRelativePositionBias", types=(0,), needs="rrrrrr num_heads")
 def gated_relative_position_bias(op: Op) -> Known:
     query, offsets = op.shape(0), op.shape(6)
     rows = query if query is not None and len(query) == 3 else offsets
@@ -313,7 +325,7 @@ def gated_relative_position_bias(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RemovePadding
-@ms_function("RemovePadding", types=(0, "int32"))
+@ms_function("RemovePadding", types=(0, "int32"), needs="rr")
 def remove_padding(op: Op) -> list[Known | None]:
     x = op.shape(0, 3)
     assert x is not None
@@ -322,11 +334,11 @@ def remove_padding(op: Op) -> list[Known | None]:
     return [op.out([tokens, x[2]]), op.out(x[:2]), op.out([x[0] + 1]), op.out([1])]
 
 
-ms("RestorePadding", "T H, B S -> B S H")
+ms("RestorePadding", "T H, B S -> B S H", needs="rr")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RotaryEmbedding
-@ms_function("RotaryEmbedding", types=(0,))
+@ms_function("RotaryEmbedding", types=(0,), needs="rrrr", elements=(1,))
 def rotary_embedding(op: Op) -> Known:
     x = need_rank(op, 0, 3, 4)
     positions, cosines = op.shape(1), op.shape(2, 2)
@@ -346,7 +358,7 @@ def rotary_embedding(op: Op) -> Known:
     return op.like()
 
 
-@ms_function("MRotaryEmbedding", types=(0,))
+@ms_function("MRotaryEmbedding", types=(0,), needs="rrrr mrope_section")
 def multi_rotary_embedding(op: Op) -> Known:
     need_rank(op, 0, 2, 3, 4)
     return op.like()

@@ -27,7 +27,7 @@ def grouped(op: Op, query: Shape, key: int = 1) -> tuple[int, int, Dim]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GroupQueryAttention
-@ms_function("GroupQueryAttention", types=(0, 3, 4, 0))
+@ms_function("GroupQueryAttention", types=(0, 3, 4, 0), needs="r....rr kv_num_heads num_heads", data=(6,))
 def group_query_attention(op: Op) -> list[Known | None]:
     """The caches grow to the total length, given as a value, or are buffers that hold it already."""
     q = op.shape(0, 3)
@@ -100,7 +100,7 @@ def require_rows(op: Op, i: int, total: Dim) -> None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttention
-@ms_function("SparseAttention", types=(0, 3, 4))
+@ms_function("SparseAttention", types=(0, 3, 4), needs="r..rrrrrr kv_num_heads num_heads sparse_block_size")
 def sparse_attention(op: Op) -> list[Known | None]:
     q = op.shape(0, 3)
     assert q is not None
@@ -112,7 +112,9 @@ def sparse_attention(op: Op) -> list[Known | None]:
     return [op.out([q[0], q[1], head.scale(n)]), op.like(3), op.like(4)]
 
 
-@ms_function("DynamicSparseAttention", types=(0, 3, 4))
+@ms_function(
+    "DynamicSparseAttention", types=(0, 3, 4), needs="r......rrrr kv_num_heads num_heads", data=(10,)
+)
 def dynamic_sparse_attention(op: Op) -> list[Known | None]:
     """Without a past the caches grow to the total length; with one they are buffers written in place."""
     q = op.shape(0, 3)
@@ -147,7 +149,8 @@ def one_number(op: Op, i: int) -> None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PagedAttention
-@ms_function("PagedAttention", "SparsePagedAttention", types=(0, 3, 4))
+@ms_function("PagedAttention", types=(0, 3, 4), needs="r..r.rrr kv_num_heads num_heads")
+@ms_function("SparsePagedAttention", types=(0, 3, 4), needs="r..rrrrr.rr kv_num_heads num_heads")
 def paged_attention(op: Op) -> list[Known | None]:
     """Tokens of all sequences in one row; the caches are blocks that are written in place."""
     q, layout = op.shape(0, 2), op.text_attr("kv_cache_layout", "SEPARATE")
@@ -197,7 +200,7 @@ def state_window(op: Op) -> int:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.LinearAttention
-@ms_function("LinearAttention")
+@ms_function("LinearAttention", needs="rrr kv_num_heads q_num_heads")
 def linear_attention(op: Op) -> list[Known | None]:
     q, k, v = op.shape(0, 3), op.shape(1, 3), op.shape(2, 3)
     assert q is not None

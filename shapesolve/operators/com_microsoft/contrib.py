@@ -24,38 +24,44 @@ ms_function = partial(lower, domain=MICROSOFT)
 # ---------------------------------------------------------------------- element by element
 
 for name in ("Gelu", "QuickGelu", "SampleOp", "Inverse"):
-    ms(name, "*S -> *S")
-ms("ScaledSiLU", "*S, . -> *S")
-ms("BiasGelu", "*S C, C -> *S C")
-ms("FastGelu", "*S C, C -> *S C")
-ms("GatedAdd", "*S C, *S C, *S 1 -> *S C")
-ms("GatedRMSNorm", "*S K, C, *S K -> *S K", where=("C >= 1", "K % C == 0"))
-ms("BiasAdd", "N S C, C, N S C -> N S C")
-ms("BiasSplitGelu", "N S D, D -> N S D//2")
-ms("BiasSoftmax", "*S, ? -> *S")
-ms("IsAllFinite", "?... -> .", types=("bool",))
-ms("GemmaRotaryEmbedding", "B T D, B N T D, B N T D, B M T D, B M T D -> B N T D, B M T D", types=(1,))
-ms("ComplexMul", "~S 2, ~S 2 -> ~S 2")
-ms("ComplexMulConj", "~S 2, ~S 2 -> ~S 2")
-ms("BiasDropout", "*S, ?, *S, ?, ? -> *S, *S", types=(0, "bool"))
+    ms(name, "*S -> *S", needs="r")
+ms("ScaledSiLU", "*S, . -> *S", needs="r")
+ms("BiasGelu", "*S C, C -> *S C", needs="rr")
+ms("FastGelu", "*S C, C -> *S C", needs="r")
+ms("GatedAdd", "*S C, *S C, *S 1 -> *S C", needs="rrr")
+ms("GatedRMSNorm", "*S K, C, *S K -> *S K", where=("C >= 1", "K % C == 0"), needs="rrr")
+ms("BiasAdd", "N S C, C, N S C -> N S C", needs="rrr")
+ms("BiasSplitGelu", "N S D, D -> N S D//2", needs="rr")
+ms("BiasSoftmax", "*S, ? -> *S", needs="rr is_inner_broadcast")
+ms("IsAllFinite", "?... -> .", types=("bool",), needs="r")
+ms(
+    "GemmaRotaryEmbedding",
+    "B T D, B N T D, B N T D, B M T D, B M T D -> B N T D, B M T D",
+    types=(1,),
+    needs="rrrrr",
+)
+ms("ComplexMul", "~S 2, ~S 2 -> ~S 2", needs="rr")
+ms("ComplexMulConj", "~S 2, ~S 2 -> ~S 2", needs="rr")
+ms("BiasDropout", "*S, ?, *S, ?, ? -> *S, *S", types=(0, "bool"), needs="rr")
 
 
 _linear_attention_gate = Signature("*S H, H, H, *S H -> *S H, *S H", (), {})
 
 
-@ms_function("LinearAttentionGate")
+@ms_function("LinearAttentionGate", needs="rrr")
 def linear_attention_gate(op: Op) -> list[Known | None]:
     if op.wants(1) and not op.has(3):
         raise MalformedNode("the second output of LinearAttentionGate needs the input b")
     return _linear_attention_gate(op)
 
 
-@ms_function("MurmurHash3")
+@ms_function("MurmurHash3", needs="r")
 def murmur_hash(op: Op) -> Known:
     return op.out(op.shape(0), 12 if op.int_attr("positive", 1) else 6)
 
 
-@ms_function("BitmaskDropout", "BitmaskBiasDropout", types=(0, "uint32"))
+@ms_function("BitmaskDropout", types=(0, "uint32"), needs="r")
+@ms_function("BitmaskBiasDropout", types=(0, "uint32"), needs="rr")
 def bitmask_dropout(op: Op) -> list[Known | None]:
     """The mask holds a bit for each element, in words of 32."""
     shape = op.shape(0)
@@ -67,7 +73,9 @@ def bitmask_dropout(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SkipLayerNormalization
-@ms_function("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", types=(0, "float", "float", 0))
+@ms_function(
+    "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", types=(0, "float", "float", 0), needs="rrr"
+)
 def skip_layer_normalization(op: Op) -> list[Known | None]:
     """`skip` repeats along the batch when it has no batch axis, or another one."""
     shape, skip = op.shape(0), op.shape(1)
@@ -92,12 +100,12 @@ def skip_layer_normalization(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EmbedLayerNormalization
-@ms_function("EmbedLayerNormalization", types=(2, "int32", 2))
+@ms_function("EmbedLayerNormalization", types=(2, "int32", 2), needs="r.rr.rr")
 def embed_layer_normalization(op: Op) -> list[Known | None]:
     return embedded(op, mask=7, positions=8, vectors=(5, 6))
 
 
-@ms_function("QEmbedLayerNormalization", types=("float", "int32"))
+@ms_function("QEmbedLayerNormalization", types=("float", "int32"), needs="r.rr.rr.rr.rrrr.rr")
 def quantized_embed_layer_normalization(op: Op) -> list[Known | None]:
     return embedded(op, mask=7, positions=None, vectors=(5, 6))[:2]
 
@@ -133,7 +141,8 @@ def embedded(op: Op, mask: int, positions: int | None, vectors: tuple[int, ...])
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GroupNorm
-@ms_function("GroupNorm", "SkipGroupNorm", types=(0,))
+@ms_function("GroupNorm", types=(0,), needs="rrr activation groups")
+@ms_function("SkipGroupNorm", types=(0,), needs="rrrr activation groups")
 def group_norm(op: Op) -> list[Known | None]:
     shape = op.shape(0, 4)
     assert shape is not None
@@ -148,7 +157,7 @@ def group_norm(op: Op) -> list[Known | None]:
 # ---------------------------------------------------------------------- hyper-connections
 
 
-@ms_function("BranchwiseRMSNorm", types=(0,))
+@ms_function("BranchwiseRMSNorm", types=(0,), needs="r")
 def branchwise_rms_norm(op: Op) -> Known:
     found, scale = streams(op), op.shape(1)
     if found is not None and scale:
@@ -162,13 +171,13 @@ def branchwise_rms_norm(op: Op) -> Known:
     return op.like()
 
 
-@ms_function("HyperConnectionPostMix", types=(0,))
+@ms_function("HyperConnectionPostMix", types=(0,), needs="rrr")
 def add_to_streams(op: Op) -> Known:
     streams(op)
     return op.like()
 
 
-@ms_function("HyperConnectionPreMix", types=(0,))
+@ms_function("HyperConnectionPreMix", types=(0,), needs="rr")
 def mix_streams(op: Op) -> Known:
     found = streams(op)
     return op.out(None if found is None else [*found[0], found[2]])
@@ -194,17 +203,18 @@ def streams(op: Op) -> tuple[Shape, Dim, Dim] | None:
 
 # ---------------------------------------------------------------------- as in the standard
 
-for name, version, operands in (
-    ("Pad", 13, (0, 1, 2)), ("GatherND", 13, (0, 1)), ("Trilu", 14, (0, 1)), ("GridSample", 16, (0, 1)),
-    ("Range", 11, (0, 1, 2)),
+for name, version, operands, needs, data in (
+    ("Pad", 13, (0, 1, 2), "rr", (1,)), ("GatherND", 13, (0, 1), "rr", (1,)),
+    ("Trilu", 14, (0, 1), "r", (1,)), ("GridSample", 16, (0, 1), "rr", ()),
+    ("Range", 11, (0, 1, 2), "rr", (0, 1, 2)),
 ):  # fmt: skip
-    ms_function(name, types=(0,), values=True)(
+    ms_function(name, types=(0,), values=True, needs=needs, data=data)(
         partial(lower_as, op_type=name, version=version, inputs=operands)
     )
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.ExpandDims
-@ms_function("ExpandDims", types=(0,))
+@ms_function("ExpandDims", types=(0,), needs="rr", data=(1,))
 def expand_dims(op: Op) -> Known:
     shape, at = op.shape(0), op.const_ints(1)
     if shape is None:
@@ -215,13 +225,13 @@ def expand_dims(op: Op) -> Known:
     return op.out([*shape[:axis], ONE, *shape[axis:]])
 
 
-ms("CDist", "M K, N K -> M N", where="K >= 1")
-ms("TorchEmbedding", "N M, *I, ., . -> *I M")
-ms("NGramRepeatBlock", "B S, B V -> B V", types=(1,))
+ms("CDist", "M K, N K -> M N", where="K >= 1", needs="rr")
+ms("TorchEmbedding", "N M, *I, ., . -> *I M", needs="rr")
+ms("NGramRepeatBlock", "B S, B V -> B V", types=(1,), needs="rr ngram_size")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CropAndResize
-@ms_function("CropAndResize", types=(0,))
+@ms_function("CropAndResize", types=(0,), needs="rrrr", data=(3,))
 def crop_and_resize(op: Op) -> Known:
     image, rois, size = op.shape(0, 4), op.shape(1, 2), op.ints(3)
     assert image is not None
@@ -235,7 +245,7 @@ def crop_and_resize(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Unique
-@ms_function("Unique", types=(0, "int64", "int64"))
+@ms_function("Unique", types=(0, "int64", "int64"), needs="r")
 def unique(op: Op) -> list[Known | None]:
     shape = op.shape(0, 1)
     assert shape is not None
@@ -245,7 +255,7 @@ def unique(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.UnfoldTensor
-@ms_function("UnfoldTensor", types=(0,))
+@ms_function("UnfoldTensor", types=(0,), needs="r size")
 def unfold(op: Op) -> Known:
     shape, size, step = op.shape(0), op.int_attr("size", 1), op.int_attr("step", 1)
     if shape is None:
@@ -256,7 +266,7 @@ def unfold(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DynamicTimeWarping
-@ms_function("DynamicTimeWarping", types=("int32",))
+@ms_function("DynamicTimeWarping", types=("int32",), needs="r")
 def dynamic_time_warping(op: Op) -> Known:
     shape = op.shape(0)
     steps = op.fresh("the length of the cheapest path")
@@ -273,7 +283,7 @@ def dynamic_time_warping(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Tokenizer
-@ms_function("Tokenizer", types=("string",))
+@ms_function("Tokenizer", types=("string",), needs="r mark mincharnum pad_value")
 def tokenizer(op: Op) -> Known:
     """``[C]`` becomes ``[C, D]``, but stays ``[0]`` when empty: the rank is known of full inputs only."""
     shape = op.shape(0)
@@ -283,7 +293,7 @@ def tokenizer(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.WordConvEmbedding
-@ms_function("WordConvEmbedding", types=(1,))
+@ms_function("WordConvEmbedding", types=(1,), needs="rrrr")
 def word_conv_embedding(op: Op) -> Known:
     words, filters = op.shape(0), op.shape(1)
     if words and filters is not None and len(filters) == 4:
@@ -295,13 +305,13 @@ def word_conv_embedding(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Rfft
-@ms_function("Rfft", types=(0,))
+@ms_function("Rfft", types=(0,), needs="r")
 def rfft(op: Op) -> Known:
     shape = op.shape(0)
     return op.out(None if not shape else [*shape[:-1], shape[-1] // 2 + 1, 2])
 
 
-@ms_function("Irfft", types=(0,))
+@ms_function("Irfft", types=(0,), needs="r signal_ndim")
 def irfft(op: Op) -> Known:
     shape = op.shape(0)
     if shape is None or len(shape) < 2:
@@ -310,7 +320,7 @@ def irfft(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.BifurcationDetector
-@ms_function("BifurcationDetector", types=("int64",))
+@ms_function("BifurcationDetector", types=("int64",), needs="rrr")
 def bifurcation_detector(op: Op) -> list[Known | None]:
     current = op.shape(1, 1)
     assert current is not None
@@ -319,7 +329,8 @@ def bifurcation_detector(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EPContext
-@ms_function("EPContext", "Snpe", types=("undefined",))
+@ms_function("EPContext", types=("undefined",))
+@ms_function("Snpe", types=("undefined",), needs="r DLC")
 def opaque(op: Op) -> list[Known | None]:
     """A compiled part of a model: nothing is said of its outputs."""
     op.pure = False

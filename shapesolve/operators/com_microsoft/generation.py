@@ -31,19 +31,25 @@ def vocabulary(op: Op) -> Dim:
     return constant(size) if size > 0 else op.fresh("the size of the vocabulary")
 
 
-@ms_function("GreedySearch", types=("int32",))
+@ms_function("GreedySearch", types=("int32",), needs="rr decoder eos_token_id pad_token_id", data=(1,))
 def greedy_search(op: Op) -> Known:
     return op.out([batch_of(op), number(op, 1, "the maximum length")])
 
 
-@ms_function("Sampling", types=("int32", 3))
+@ms_function("Sampling", types=("int32", 3), needs="rr decoder eos_token_id pad_token_id", data=(1,))
 def sampling(op: Op) -> list[Known | None]:
     batch = batch_of(op)
     logits = op.out([batch, vocabulary(op)]) if op.wants(1) else None
     return [op.out([batch, number(op, 1, "the maximum length")]), logits]
 
 
-@ms_function("BeamSearch", "WhisperBeamSearch", types=("int32",))
+@ms_function(
+    "BeamSearch",
+    "WhisperBeamSearch",
+    types=("int32",),
+    needs="rr.rr decoder eos_token_id pad_token_id",
+    data=(1, 3, 4),
+)
 def beam_search(op: Op) -> list[Known | None]:
     """Sequences, their scores, and the scores of all tokens at each step."""
     kind = op.dtype(5) or op.dtype(6) or FLOAT

@@ -28,28 +28,28 @@ def match_residual(op: Op, found: list[Known | None], i: int) -> list[Known | No
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedConv
-@ms_function("FusedConv", types=(0,))
+@ms_function("FusedConv", types=(0,), needs="rr")
 def fused_conv(op: Op) -> list[Known | None]:
     return match_residual(op, lower_as(op, "Conv", 11, (0, 1, 2)), 3)
 
 
-@ms_function("NhwcConv", "NhwcFusedConv", types=(0,))
+@ms_function("NhwcConv", "NhwcFusedConv", types=(0,), needs="rr")
 def channels_last_conv(op: Op) -> list[Known | None]:
     return match_residual(op, lower_channels_last(op, "Conv", 11, (0, 1, 2)), 3)
 
 
-@ms_function("NhwcMaxPool", types=(0,))
+@ms_function("NhwcMaxPool", types=(0,), needs="r kernel_shape")
 def channels_last_pool(op: Op) -> list[Known | None]:
     return lower_channels_last(op, "MaxPool", 12, (0,))
 
 
-@ms_function("MaxpoolWithMask", types=(0,))
+@ms_function("MaxpoolWithMask", types=(0,), needs="rr")
 def masked_pool(op: Op) -> list[Known | None]:
     return lower_as(op, "MaxPool", 8, (0,))
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.ConvTransposeWithDynamicPads
-@ms_function("ConvTransposeWithDynamicPads", types=(0,))
+@ms_function("ConvTransposeWithDynamicPads", types=(0,), needs="rr", data=(2,))
 def conv_transpose_with_dynamic_pads(op: Op) -> Known:
     """A ConvTranspose whose pads, known late, crop the result."""
     found, pads = lower_as(op, "ConvTranspose", 11, (0, 1, 3))[0], op.ints(2)
@@ -63,17 +63,17 @@ def conv_transpose_with_dynamic_pads(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QLinearConv
-@ms_function("QLinearConv", types=(7,))
+@ms_function("QLinearConv", types=(7,), needs="rrrrrrrr")
 def quantized_conv(op: Op) -> list[Known | None]:
     return lower_channels_last_if(op, "Conv", 11, (0, 3, 8))
 
 
-@ms_function("QLinearAveragePool", types=(0,))
+@ms_function("QLinearAveragePool", types=(0,), needs="rr.r kernel_shape")
 def quantized_average_pool(op: Op) -> list[Known | None]:
     return lower_channels_last_if(op, "AveragePool", 11, (0,))
 
 
-@ms_function("QLinearGlobalAveragePool", types=(0,))
+@ms_function("QLinearGlobalAveragePool", types=(0,), needs="rrrrr")
 def quantized_global_average_pool(op: Op) -> list[Known | None]:
     return lower_channels_last_if(op, "GlobalAveragePool", 1, (0,))
 
@@ -165,7 +165,7 @@ for name, standard, operands in (
     )
 
 
-@lower("Resize", domain=CHANNELS_LAST, types=(0,))
+@lower("Resize", domain=CHANNELS_LAST, types=(0,), data=(1, 2, 3))
 def channels_last_resize(op: Op) -> list[Known | None]:
     """Scales and sizes are in the order of the tensor's own axes: the layout does not matter."""
     return lower_as(op, "Resize", max(op.version, 11), (0, 1, 2, 3))

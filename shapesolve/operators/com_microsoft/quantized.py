@@ -20,7 +20,8 @@ FLOAT, UINT8, INT32, UINT16, UINT32 = 1, 2, 6, 4, 12
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedMatMul
-@ms_function("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul", types=(0,))
+@ms_function("FusedMatMul", "TransposeMatMul", types=(0,), needs="rr")
+@ms_function("FusedMatMulActivation", types=(0,), needs="rr activation")
 def fused_matmul(op: Op) -> list[Known | None]:
     """A MatMul of operands whose first axis is moved to the rows, and whose last two are then swapped."""
     orders = {}
@@ -51,13 +52,13 @@ def matmul(op: Op, bias: int | None = None) -> Known | None:
     return found
 
 
-ms_function("GemmFastGelu", types=(0,))(partial(matmul, bias=2))
-ms_function("DynamicQuantizeMatMul", types=("float",))(partial(matmul, bias=4))
-ms_function("MatMulIntegerToFloat", types=(2,))(partial(matmul, bias=6))
-ms_function("SparseToDenseMatMul", types=(1,))(fused_matmul)
+ms_function("GemmFastGelu", types=(0,), needs="rr")(partial(matmul, bias=2))
+ms_function("DynamicQuantizeMatMul", types=("float",), needs="rrr")(partial(matmul, bias=4))
+ms_function("MatMulIntegerToFloat", types=(2,), needs="rrrr")(partial(matmul, bias=6))
+ms_function("SparseToDenseMatMul", types=(1,), needs="rr")(fused_matmul)
 
 
-@ms_function("MatMulInteger16")
+@ms_function("MatMulInteger16", needs="rr")
 def matmul_integer16(op: Op) -> Known | None:
     found = op.walk.interner.tensor(0, None) if (product := matmul(op)) is None else product
     shape = getattr(found, "shape", None)
@@ -65,20 +66,20 @@ def matmul_integer16(op: Op) -> Known | None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedGemm
-@ms_function("FusedGemm", types=(0,))
+@ms_function("FusedGemm", types=(0,), needs="rr")
 def fused_gemm(op: Op) -> list[Known | None]:
     return lower_as(op, "Gemm", 13, (0, 1, 2))
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GemmFloat8
-@ms_function("GemmFloat8")
+@ms_function("GemmFloat8", needs="rr")
 def gemm_float8(op: Op) -> Known:
     found = lower_as(op, "Gemm", 13, (0, 1, 2))[0]
     return op.out(getattr(found, "shape", None), op.int_attr("dtype", FLOAT))
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
-@ms_function("QGemm")
+@ms_function("QGemm", needs="rrrrrr")
 def quantized_gemm(op: Op) -> Known:
     """The result stays float unless a scale for it is given."""
     found = lower_as(op, "Gemm", 13, (0, 3, 6))[0]
@@ -86,7 +87,7 @@ def quantized_gemm(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulNBits
-@ms_function("MatMulNBits", types=(0,))
+@ms_function("MatMulNBits", types=(0,), needs="rrr K N block_size")
 def matmul_nbits(op: Op) -> Known:
     """Weights ``[N, K]``, packed in blocks along `K`; scales and zero points may be flattened."""
     n, k, block = op.int_attr("N", 0), op.int_attr("K", 0), op.int_attr("block_size", 0)
@@ -131,13 +132,13 @@ def replace_last(op: Op, k: int, n: int, i: int = 0) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulBnb4
-@ms_function("MatMulBnb4", types=(0,))
+@ms_function("MatMulBnb4", types=(0,), needs="rrr K N block_size quant_type")
 def matmul_bnb4(op: Op) -> Known:
     k, n = op.int_attr("K", 0), op.int_attr("N", 0)
     return replace_last(op, k, n) if op.int_attr("transB", 1) else replace_last(op, n, k)
 
 
-@ms_function("MatMulFpQ4", types=("float",))
+@ms_function("MatMulFpQ4", types=("float",), needs="rrr", data=(2,))
 def matmul_fpq4(op: Op) -> Known:
     shape, weights = op.shape(0), op.ints(2)
     if shape is None or weights is None or len(weights) != 2 or not shape:
@@ -148,18 +149,25 @@ def matmul_fpq4(op: Op) -> Known:
     return op.out([*shape[:-1], weights[1]])
 
 
-ms("MatMulBlockQuantizedFp8Weight", "*S K, N K, N _, ?, N -> *S N")
-ms("MatMulBlockQuantizedFp4Weight", "*S K, N P, N _, ?, ?, N -> *S N", where="K == 2*P")
-ms("MatMulNBitsMlp", "*S K, *S K, K, ?, ?, N, ?, ?, N -> *S N, *S K", K="K", N="N")
+ms("MatMulBlockQuantizedFp8Weight", "*S K, N K, N _, ?, N -> *S N", needs="rrr")
+ms("MatMulBlockQuantizedFp4Weight", "*S K, N P, N _, ?, ?, N -> *S N", where="K == 2*P", needs="rrrr")
+ms(
+    "MatMulNBitsMlp",
+    "*S K, *S K, K, ?, ?, N, ?, ?, N -> *S N, *S K",
+    K="K",
+    N="N",
+    needs="r..rr.rr K N activation block_size",
+)
 ms(
     "MatMulNBitsQkv", "*S K, *S K, K, ?, ?, M, ?, ?, N, ?, ?, N -> *S M, *S N, *S N, *S K",
-    K="K", M="Nq", N="Nkv",
+    K="K", M="Nq", N="Nkv", needs="r.rrr.rr.rr K Nkv Nq block_size",
 )  # fmt: skip
-ms("QOrderedMatMul", "~B M K, ?, ~B K N, ?, ?, N, ?, ? -> ~B M N")
+ms("QOrderedMatMul", "~B M K, ?, ~B K N, ?, ?, N, ?, ? -> ~B M N", needs="rrrrr order_A order_B order_Y")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MoE
-@ms_function("MoE", "QMoE", types=(0,))
+@ms_function("MoE", types=(0,), needs="rrr.r")
+@ms_function("QMoE", types=(0,), needs="rrr..r")
 def mixture_of_experts(op: Op) -> Known:
     tokens, router = need_rank(op, 0, 2, 3), need_rank(op, 1, 2)
     if tokens is not None and router is not None:
@@ -171,34 +179,34 @@ def mixture_of_experts(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QuantizeLinear
-@ms_function("QuantizeLinear")
+@ms_function("QuantizeLinear", needs="rr")
 def quantize(op: Op) -> Known:
     return op.out(op.shape(0), op.dtype(2) if op.has(2) else UINT8)
 
 
-ms("DequantizeLinear", "*S, ?, ? -> *S", types=(1,))
-ms("QuantizeWithOrder", "*S, ? -> *S", types=("int8",))
+ms("DequantizeLinear", "*S, ?, ? -> *S", types=(1,), needs="rr")
+ms("QuantizeWithOrder", "*S, ? -> *S", types=("int8",), needs="rr order_input order_output")
 
 
-@ms_function("DequantizeWithOrder")
+@ms_function("DequantizeWithOrder", needs="rr order_input order_output to")
 def dequantize_with_order(op: Op) -> Known:
     return op.out(op.shape(0), op.int_attr("to", FLOAT))
 
 
-@ms_function("QuantizeBFP", types=("uint8", "int64", "int64"))
+@ms_function("QuantizeBFP", types=("uint8", "int64", "int64"), needs="r bfp_type")
 def quantize_bfp(op: Op) -> list[Known | None]:
     rank = op.rank(0)
     dims = op.out([rank if rank is not None else op.fresh("a rank")])
     return [op.out([op.fresh("the bytes of the packed data")]), dims, dims]
 
 
-@ms_function("DequantizeBFP")
+@ms_function("DequantizeBFP", needs="rrr bfp_type", data=(1,))
 def dequantize_bfp(op: Op) -> Known:
     return op.out(op.ints(1), op.int_attr("dtype", FLOAT))
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherBlockQuantized
-@ms_function("GatherBlockQuantized", types=(2,))
+@ms_function("GatherBlockQuantized", types=(2,), needs="rrr")
 def gather_block_quantized(op: Op) -> Known:
     """A Gather; bytes that hold several values each are unpacked along the last axis."""
     data, indices = op.shape(0), op.shape(1)
@@ -212,36 +220,36 @@ def gather_block_quantized(op: Op) -> Known:
 
 # ---------------------------------------------------------------------- quantized operators of the standard
 
-ms("QLinearLeakyRelu", "*S, ?, ?, ?, ? -> *S")
-ms("QLinearSigmoid", "*S, ?, ?, ?, ? -> *S")
-ms("QLinearSoftmax", "*S, ?, ?, ?, ? -> *S")
-ms("QLinearAdd", "~S, ?, ?, ~S, ?, ?, ?, ? -> ~S")
-ms("QLinearMul", "~S, ?, ?, ~S, ?, ?, ?, ? -> ~S")
-ms("QLinearWhere", "~S, ~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", types=(1,))
-ms("MulInteger", "~S, ?, ~S, ? -> ~S", types=("int32",))
-ms("QOrderedGelu", "*S, ?, ? -> *S")
-ms("QOrderedLayerNormalization", "*S, ?, ?, ?, ? -> *S")
+ms("QLinearLeakyRelu", "*S, ?, ?, ?, ? -> *S", needs="rr.r")
+ms("QLinearSigmoid", "*S, ?, ?, ?, ? -> *S", needs="rr.r")
+ms("QLinearSoftmax", "*S, ?, ?, ?, ? -> *S", needs="rr.rr opset")
+ms("QLinearAdd", "~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", needs="rr.rr.r")
+ms("QLinearMul", "~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", needs="rr.rr.r")
+ms("QLinearWhere", "~S, ~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", types=(1,), needs="rrrrrrrrr")
+ms("MulInteger", "~S, ?, ~S, ? -> ~S", types=("int32",), needs="r.r")
+ms("QOrderedGelu", "*S, ?, ? -> *S", needs="rrr")
+ms("QOrderedLayerNormalization", "*S, ?, ?, ?, ? -> *S", needs="rrr.r")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QLinearConcat
-@ms_function("QLinearConcat", types=(1,))
+@ms_function("QLinearConcat", types=(1,), needs="rrr axis")
 def quantized_concat(op: Op) -> list[Known | None]:
     return lower_as(op, "Concat", 13, range(2, op.n_in, 3))
 
 
-@ms_function("QLinearReduceMean", types=(0,))
+@ms_function("QLinearReduceMean", types=(0,), needs="rr.r axes keepdims")
 def quantized_reduce_mean(op: Op) -> list[Known | None]:
     return lower_as(op, "ReduceMean", 13, (0,))
 
 
-@ms_function("ReduceSumInteger")
+@ms_function("ReduceSumInteger", needs="r axes keepdims")
 def reduce_sum_integer(op: Op) -> Known:
     found = lower_as(op, "ReduceSum", 11, (0,))[0]
     return op.out(getattr(found, "shape", None), INT32 if op.dtype(0) == 3 else UINT32 if op.dtype(0) else 0)
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DynamicQuantizeLSTM
-@ms_function("DynamicQuantizeLSTM", types=("float",))
+@ms_function("DynamicQuantizeLSTM", types=("float",), needs="rrr.....rrrr", elements=(4,))
 def quantized_lstm(op: Op) -> list[Known | None]:
     """An LSTM with transposed weights: ``[directions, I, 4*H]`` and ``[directions, H, 4*H]``."""
     orders = {i: (0, 2, 1) for i in (1, 2) if op.shape(i, 3) is not None}
@@ -258,7 +266,7 @@ def quantized_lstm(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.AttnLSTM
-@ms_function("AttnLSTM", types=(0,))
+@ms_function("AttnLSTM", types=(0,), needs="rrr")
 def attention_lstm(op: Op) -> list[Known | None]:
     """An LSTM whose input is joined by the attention: of `X` only length and batch size count."""
     x, recurrence = op.shape(0, 3), op.shape(2, 3)

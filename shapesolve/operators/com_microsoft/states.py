@@ -40,7 +40,7 @@ def sequences(op: Op, i: int) -> Dim:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CausalConvWithState
-@ms_function("CausalConvWithState", types=(0, 0))
+@ms_function("CausalConvWithState", types=(0, 0), needs="rr")
 def causal_conv_with_state(op: Op) -> list[Known | None]:
     """The state holds the inputs that the kernel still reaches back to; `state_window` keeps several."""
     n, window, dilation = op.int_attr("ndim", 1), state_window(op), _dilation(op)
@@ -66,7 +66,7 @@ def _dilation(op: Op) -> int:
     return dilation
 
 
-@ms_function("VarlenCausalConvWithState", types=(0, 0, 0))
+@ms_function("VarlenCausalConvWithState", types=(0, 0, 0), needs="rrr.r")
 def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
     dilation = _dilation(op)
     x, kernel, batch = op.shape(0, 2), op.shape(1, 3), sequences(op, 2)
@@ -84,7 +84,7 @@ def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatedDeltaNet
-@ms_function("GatedDeltaNet", types=(0, "float", "float"))
+@ms_function("GatedDeltaNet", types=(0, "float", "float"), needs="r")
 def gated_delta_net(op: Op) -> list[Known | None]:
     """Heads of keys and values; the state is ``[batch, value heads, value size, key size]``."""
     together(op, 1, 2, "key and value")
@@ -158,7 +158,7 @@ def _updates(op: Op, batch: Dim, heads: Dim, value: Dim, key_heads: Dim, key: Di
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EngramGate
-@ms_function("EngramGate", types=(0, 0))
+@ms_function("EngramGate", types=(0, 0), needs="rrrrr")
 def engram_gate(op: Op) -> list[Known | None]:
     """``B S M H``: streams of features; the value has one stream."""
     if op.wants(1) and not op.has(5):
@@ -180,7 +180,7 @@ def _hashes(op: Op) -> tuple[int, int]:
     return n - 1, (n - 1) * heads
 
 
-@ms_function("NGramHashMapping", types=(0, 0))
+@ms_function("NGramHashMapping", types=(0, 0), needs="rrr max_ngram_size n_head_per_ngram pad_id")
 def ngram_hash_mapping(op: Op) -> list[Known | None]:
     ids = op.shape(0, 2)
     assert ids is not None
@@ -188,7 +188,9 @@ def ngram_hash_mapping(op: Op) -> list[Known | None]:
     return [op.out([*ids, hashes]), op.out([ids[0], past])]
 
 
-@ms_function("VarlenNGramHashMapping", types=(0, 0, "int32", 0))
+@ms_function(
+    "VarlenNGramHashMapping", types=(0, 0, "int32", 0), needs="rrrr max_ngram_size n_head_per_ngram pad_id"
+)
 def varlen_ngram_hash_mapping(op: Op) -> list[Known | None]:
     ids, batch = op.shape(0, 1), sequences(op, 3)
     assert ids is not None
@@ -203,7 +205,7 @@ _CSA_INPUTS = {1: "key", 8: "gate", 9: "position_bias", 10: "head_weights", 11: 
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttentionIndexer
-@ms_function("SparseAttentionIndexer", types=("int32", 0, 0))
+@ms_function("SparseAttentionIndexer", types=("int32", 0, 0), needs="r.rrrr.r compress_ratio policy_mode")
 def sparse_attention_indexer(op: Op) -> list[Known | None]:
     """``qsa`` keeps a key for each token; ``csa`` merges `compress_ratio` tokens into one and keeps what is left over."""
     csa = _indexer(op, {**_CSA_INPUTS, 13: "past_proj_buffer"})
@@ -235,7 +237,11 @@ def _compressed(op: Op, q: Shape, head: Dim) -> tuple[Dim, Known]:
     return merged, op.out([constant(2), q[0], left, head.scale(2)])
 
 
-@ms_function("PackedSparseAttentionIndexer", types=("int32", "int32", 0, 0, 0, "int32", 0))
+@ms_function(
+    "PackedSparseAttentionIndexer",
+    types=("int32", "int32", 0, 0, 0, "int32", 0),
+    needs="r.rrrrrr....rr.r compress_ratio policy_mode state_capacity",
+)
 def packed_sparse_attention_indexer(op: Op) -> list[Known | None]:
     csa = _indexer(op, {**_CSA_INPUTS, 14: "past_gate_buffer"})
     capacity = _packed_outputs(op, csa)
