@@ -34,7 +34,7 @@ def free(
         bool, typer.Option("--verify", help="Run both models with onnxruntime, with one row and with more.")
     ] = False,
 ) -> None:
-    """Let a model that was exported with one row take any number of them.
+    """Let a model that was exported with one row take any number.
 
     Rows stay apart, which is proved: row i of every output depends on row i of the inputs alone. Where that cannot be shown,
     nothing is written, the node is named, and the exit code is 1. Example:
