@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Literal
@@ -25,8 +26,12 @@ _REACH, _JOINT_REACH = 256, 6
 _MOVERS = 2
 #: the farthest that the solver looks
 _FARTHEST = 1 << 24
+#: draws of usual sizes before none are given
+_DRAWS = 18
 #: usual sizes: small primes show relations, powers of two suit windows and strides
 _USUAL = (2, 3, 4, 5, 7, 8, 9, 12, 16, 24, 32, 48, 64, 96, 128, 224)
+#: operators with whose empty inputs onnxruntime ends the process, or says that they must not be empty
+_NEVER_EMPTY = frozenset(("Einsum", "GroupQueryAttention"))
 #: elements of one tensor, and of all inputs, above which sizes are taken for too large to run
 MAX_TENSOR, MAX_INPUTS = 1 << 26, 50_000_000
 
@@ -87,12 +92,34 @@ class Sizes:
         shapes = self.shapes(sizes)
         return shapes is not None and not self.analysis.check_inputs(shapes)
 
-    def is_small(self, sizes: Mapping[str, int]) -> bool:
-        """Is no tensor at these sizes too large to try?"""
+    def can_be_tried(self, sizes: Mapping[str, int]) -> bool:
+        """Is no tensor that depends on these sizes too large, or empty where onnxruntime takes nothing empty?"""
         shapes = self.shapes(sizes) or {}
         if sum(prod(s) for s in shapes.values()) > MAX_INPUTS:
             return False
-        return all(prod(s) <= MAX_TENSOR for s in self.analysis.evaluate(sizes).values())
+        all_shapes = self.analysis.evaluate(sizes)
+        if any(prod(all_shapes.get(name, ())) > MAX_TENSOR for name in self._changing):
+            return False
+        return all(prod(all_shapes.get(name, (1,))) for name in self._never_empty)
+
+    @cached_property
+    def _changing(self) -> tuple[str, ...]:
+        """Tensors whose size is not the same always."""
+        return tuple(n for n, shape in self.analysis.shapes.items() if any(d.terms for d in shape))
+
+    @cached_property
+    def _never_empty(self) -> tuple[str, ...]:
+        nodes = [node for node in self.analysis.model.graph.nodes if node.op_type in _NEVER_EMPTY]
+        return tuple(dict.fromkeys(n for node in nodes for n in node.inputs if n in self.analysis.shapes))
+
+    def fits_all_branches(self, sizes: Mapping[str, int]) -> bool:
+        """Could every branch of the model run at these sizes, whichever its data chooses?"""
+        return not any(cond.evaluate(sizes) is False for cond in self._guarded)
+
+    @cached_property
+    def _guarded(self) -> tuple[Cond, ...]:
+        found = [c for c in self.analysis.stated.role("requirement") if not c.guard.is_true]
+        return tuple(dict.fromkeys(c.cond for c in found))
 
     def broken(self, sizes: Mapping[str, int]) -> list[str]:
         """What stands against these sizes, in words."""
@@ -219,15 +246,21 @@ class Sizes:
     def usual(self, rng: random.Random) -> dict[str, int]:
         """Accepted sizes near a draw of usual ones. Raises `NoSizes` when none are found that are small enough to run."""
         refused: NoSizes | None = None
-        for attempt in range(12):
-            palette = _USUAL[: 6 if attempt % 2 else len(_USUAL)]
+        second_best: dict[str, int] | None = None
+        for attempt in range(_DRAWS):
+            palette = _USUAL[: (len(_USUAL), 6, 3)[attempt % 3]]
             try:
                 found = self.near({n: rng.choice(palette) for n in self.names})
             except NoSizes as e:
                 refused = refused or e
                 continue
-            if self.is_small(found):
+            if not self.can_be_tried(found):
+                continue
+            if self.fits_all_branches(found):
                 return found
+            second_best = second_best or found
+        if second_best is not None:
+            return second_best
         raise refused or NoSizes("the sizes that the model accepts are too large to try")
 
     def edges(self, rng: random.Random) -> Iterator[dict[str, int]]:
@@ -235,7 +268,9 @@ class Sizes:
         seen: set[tuple[int, ...]] = set()
 
         def fresh(sizes: dict[str, int] | None) -> bool:
-            if sizes is None or (key := tuple(sizes.values())) in seen or not self.is_small(sizes):
+            if sizes is None or (key := tuple(sizes.values())) in seen or not self.can_be_tried(sizes):
+                return False
+            if not self.fits_all_branches(sizes):
                 return False
             seen.add(key)
             return True

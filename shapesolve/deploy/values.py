@@ -76,6 +76,16 @@ def _size(position: int, axis: int, low: int) -> Callable[[Node, Shapes], tuple[
     return limit
 
 
+def _rows(position: int) -> Callable[[Node, Shapes], tuple[int, Dim] | None]:
+    """Indices into the rows of an input."""
+
+    def limit(_node: Node, shapes: Shapes) -> tuple[int, Dim] | None:
+        shape = shapes[position] if position < len(shapes) else None
+        return (0, shape[0] - 1) if shape is not None and len(shape) else None
+
+    return limit
+
+
 def _exactly(value: int) -> Callable[[Node, Shapes], tuple[int, Dim] | None]:
     return lambda _node, _shapes: (value, Dim(value))
 
@@ -88,7 +98,8 @@ _READS: Mapping[tuple[str, int], tuple[Callable[[Node, Shapes], tuple[int, Dim] 
     ("GatherND", 1): (_table(_attr("batch_dims", 0)), "indices"),
     ("ScatterND", 1): (_table(lambda _n, _s: 0), "indices"),
     ("ArrayFeatureExtractor", 1): (_table(lambda _n, _s: -1), "indices"),
-    ("EmbedLayerNormalization", 0): (_size(2, 0, 0), "word ids"),
+    ("EmbedLayerNormalization", 0): (_rows(2), "indices"),
+    ("EmbedLayerNormalization", 1): (_rows(4), "indices"),
     ("LSTM", 4): (_size(0, 0, 1), "lengths of sequences"),
     ("GRU", 4): (_size(0, 0, 1), "lengths of sequences"),
     ("RNN", 4): (_size(0, 0, 1), "lengths of sequences"),

@@ -164,3 +164,43 @@ def test_the_command(tmp_path: Path) -> None:
     assert len(list((tmp_path / "feeds").iterdir())) == 4
     done = CliRunner().invoke(app, ["inputs", str(ROOT / "examples/broken_matmul.onnx")])
     assert done.exit_code == 1
+
+
+def test_sizes_fit_the_branch_that_data_chooses() -> None:
+    """Either branch may run, so that the contract asks for one of them; generated sizes fit both."""
+    then = helper.make_graph(
+        [helper.make_node("Gather", ["t", "at"], ["a"])],
+        "then",
+        [],
+        [helper.make_tensor_value_info("a", TensorProto.FLOAT, None)],
+    )
+    other = helper.make_graph(
+        [helper.make_node("Identity", ["t"], ["b"])],
+        "else",
+        [],
+        [helper.make_tensor_value_info("b", TensorProto.FLOAT, None)],
+    )
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["n"]),
+        helper.make_node("Sub", ["n", "one"], ["at"]),
+        helper.make_node("If", ["flag"], ["y"], then_branch=then, else_branch=other),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"]),
+            helper.make_tensor_value_info("flag", TensorProto.BOOL, []),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [
+            floats("t", 4, 2),
+            numpy_helper.from_array(np.array(0), "zero"),
+            numpy_helper.from_array(np.array(1), "one"),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    runs = session(model)
+    for feed in ss.generate_inputs(model, count=12, seed=5):
+        runs.run(None, feed)
