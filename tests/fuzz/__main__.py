@@ -15,7 +15,9 @@ def _say(text: str) -> None:
 
 
 def _graphs(given: argparse.Namespace) -> bool:
-    totals = Campaign(given.out, _say).run(range(given.seed, given.seed + given.count), given.seconds)
+    totals = Campaign(given.out, _say, given.misses).run(
+        range(given.seed, given.seed + given.count), given.seconds
+    )
     _say(str(totals))
     for message, count in totals.misses.most_common(20):
         _say(f"  accepted, but: {message} x{count}")
@@ -43,6 +45,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument("--out", type=Path, help="a folder for what fails: scripts of graphs, files")
+    parser.add_argument(
+        "--misses", action="store_true", help="scripts of graphs that are accepted and fail, too"
+    )
     given = parser.parse_args()
     return int({"graphs": _graphs, "solver": _solver, "bytes": _bytes}[given.what](given))
 

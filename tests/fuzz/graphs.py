@@ -81,36 +81,42 @@ def culprit(drawn: Drawn) -> str:
     )
 
 
-class Campaign:
-    """Judges the models of seeds one after the other."""
+def told(answer: Any) -> Verdict:
+    """The verdict, also of an analysis that never came back."""
+    if not isinstance(answer, Lost):
+        return answer
+    if answer.phase != "analysis":
+        return Verdict()
+    cause = "traceback" if answer.cause.startswith("crash") else answer.cause
+    return Verdict([Fault(cause, f"{answer.cause} during the analysis", {}, "lost")])
 
-    def __init__(self, out: Path | None = None, say: Callable[[str], None] = lambda _: None) -> None:
-        self.totals, self._out, self._say = Totals(), out, say
+
+class Campaign:
+    """Judges the models of seeds one after the other; writes what fails (and `misses`) to a folder."""
+
+    def __init__(
+        self, out: Path | None = None, say: Callable[[str], None] = lambda _: None, misses: bool = False
+    ) -> None:
+        self.totals, self._out, self._say, self._misses = Totals(), out, say, misses
         self._worker = Worker(work, (0,))
         self._written: set[str] = set()
 
     def run(self, seeds: range, seconds: float | None = None) -> Totals:
         """All seeds, or as many as there is time for."""
         for seed, answer in answers(self._worker, seeds, seconds):
-            self._take(seed, self._told(answer))
+            self.totals.counts["lost"] += isinstance(answer, Lost) and answer.phase != "analysis"
+            self._take(seed, told(answer))
         self._worker.close()
         return self.totals
-
-    def _told(self, answer: Any) -> Verdict:
-        if not isinstance(answer, Lost):
-            return answer
-        if answer.phase != "analysis":
-            self.totals.counts["lost"] += 1
-            return Verdict()
-        cause = "traceback" if answer.cause.startswith("crash") else answer.cause
-        return Verdict([Fault(cause, f"{answer.cause} during the analysis", {}, "lost")])
 
     def _take(self, seed: int, verdict: Verdict) -> None:
         self.totals.add(seed, verdict)
         for fault in verdict.faults:
             self._say(f"seed {seed}: {fault.category} at {dict(fault.sizes)}: {fault.text}")
-            if self._out is not None and fault.category != "partial refutation":
-                self._write(seed, fault)
+        new = [m for m in verdict.misses if self._misses and m.kind not in self._written]
+        self._written.update(m.kind for m in new)
+        for fault in [*verdict.faults, *new] if self._out is not None else ():
+            self._write(seed, fault)
 
     def _write(self, seed: int, fault: Fault) -> None:
         drawn = drawn_model(seed)
@@ -118,7 +124,7 @@ class Campaign:
         claims = (fault.claim,) if fault.claim else ()
         small = shrunk(drawn, lambda d: self._fails(d, seed, fault, claims))
         verdict = self._again(small, seed, claims)
-        last = next((f for f in verdict.faults if f.category == fault.category), fault)
+        last = next((f for f in verdict.faults + verdict.misses if f.category == fault.category), fault)
         name = f"{fault.category.replace(' ', '_')}__{culprit(small)}"
         if name in self._written or self._out is None:
             return
@@ -132,10 +138,11 @@ class Campaign:
 
     def _again(self, drawn: Drawn, seed: int, claims: tuple[Claim, ...]) -> Verdict:
         try:
-            return self._told(self._worker.ask(drawn, mode_of(seed), claims))
+            return told(self._worker.ask(drawn, mode_of(seed), claims))
         except Lost as lost:
-            return self._told(lost)
+            return told(lost)
 
     def _fails(self, drawn: Drawn, seed: int, fault: Fault, claims: tuple[Claim, ...]) -> bool:
-        found = self._again(drawn, seed, claims).faults
+        verdict = self._again(drawn, seed, claims)
+        found = verdict.faults + verdict.misses
         return any((f.category, f.kind) == (fault.category, fault.kind) for f in found)

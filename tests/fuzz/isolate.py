@@ -6,6 +6,7 @@ import multiprocessing
 import resource
 import signal
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Any
@@ -61,6 +62,9 @@ def _serve(connection: Connection, work: Work) -> None:
             except MemoryError:
                 connection.send(("memory", None))
                 break
+            except Exception:  # a fault of the fuzzer's own is no verdict
+                connection.send(("error", traceback.format_exc()))
+                break
             connection.send(("phase", phase))
             _limit_time()
 
@@ -92,6 +96,8 @@ class Worker:
                 raise Lost(phase, "hang" if code == -signal.SIGXCPU else f"crash {code}") from None
             if what == "answer":
                 return value
+            if what == "error":
+                raise RuntimeError(f"work on {arguments} failed: {value}")
             if what == "memory":
                 self.close()
                 raise Lost(phase, "memory")

@@ -12,16 +12,18 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import onnx
 
 import shapesolve
 
+from ..operators.conftest import check_value
 from .model import Drawn, feeds_of
 from .runtime import Data, Failed, Session
 
 #: what may be wrong, worst first; a miss (accepted, and the run fails) is counted and is no failure
 FAILURES = (
-    "traceback", "hang", "memory", "wrong dim", "wrong dtype", "false proof", "false refutation", "false alarm", "views",
-    "partial refutation",
+    "traceback", "hang", "memory", "wrong dim", "wrong dtype", "wrong value", "wrong equality", "false proof",
+    "false refutation", "partial refutation", "false alarm", "views",
 )  # fmt: skip
 _KINDS = {np.dtype(object): 8}
 
@@ -112,6 +114,21 @@ def true_shapes(results: Mapping[str, Data]) -> dict[str, tuple[int, ...]]:
     return {n: tuple(r.shape) for n, r in results.items() if isinstance(r, np.ndarray)}
 
 
+def reads_elsewhere(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> bool:
+    """Does a node run only because onnxruntime does not look? GatherND takes the batches of the indices from the data,
+    which may have fewer: it reads what lies behind them.
+    """
+    stored = {t.name: tuple(t.dims) for t in model.graph.initializer}
+    known = {**stored, **shapes}
+    for node in model.graph.node:
+        batch = next((a.i for a in node.attribute if a.name == "batch_dims"), 0)
+        if node.op_type == "GatherND" and batch and all(n in known for n in node.input):
+            data, indices = (tuple(known[n][:batch]) for n in node.input)
+            if data != indices:
+                return True
+    return False
+
+
 class Judge:
     """One model, analyzed once and run at several bindings."""
 
@@ -166,10 +183,14 @@ class Judge:
 
     def _one_run(self, session: Session | None, sizes: Mapping[str, int]) -> Any:
         assert session is not None
+        shapes = self.drawn.shapes(sizes)
         try:
-            return session.run(feeds_of(self.drawn.model, self.drawn.shapes(sizes)))
+            results = session.run(feeds_of(self.drawn.model, shapes))
         except Failed as error:
             return error
+        if reads_elsewhere(self.drawn.model, {**shapes, **true_shapes(results)}):
+            return Failed("reads what lies behind the batches of a tensor")
+        return results
 
     def _compare(self, sizes: Mapping[str, int], result: Any) -> None:
         a, shapes = self.analysis, self.drawn.shapes(sizes)
@@ -195,6 +216,7 @@ class Judge:
             self.fault("false alarm", f"check_inputs: {broken[0].message}", sizes, "check_inputs")
         else:
             self._sizes(result, bound, sizes)
+            self._equal(bound, sizes)
 
     def _sizes(self, results: Mapping[str, Data], bound: Mapping[str, int], sizes: Mapping[str, int]) -> None:
         a = self.analysis
@@ -218,9 +240,29 @@ class Judge:
                     self.fault("wrong dim", f"{name} is {said} = {parts}, really {real}", sizes)
                 self.verdict.dims += len(real)
                 self.verdict.unknown += parts.count(None)
+            self._data(name, result, bound, sizes)
             kind = a.dtypes.get(name)
             if kind is not None and kind != _number_of(result):
                 self.fault("wrong dtype", f"{name} has type {kind}, really {result.dtype}", sizes)
+
+    def _data(self, name: str, result: Any, bound: Mapping[str, int], sizes: Mapping[str, int]) -> None:
+        """What is known of a tensor's elements, against those that it has."""
+        known = self.analysis.values.get(name)
+        if known is not None:
+            try:
+                check_value(known, result, bound, f"{name} ")
+            except AssertionError as error:
+                self.fault("wrong value", str(error).splitlines()[0], sizes)
+
+    def _equal(self, bound: Mapping[str, int], sizes: Mapping[str, int]) -> None:
+        """Sizes that are said to be equal, or to have one possible value."""
+        for equality in self.analysis.equalities:
+            if len({d.evaluate(bound) for d in equality.members} - {None}) > 1:
+                self.fault("wrong equality", f"{equality}", sizes)
+        for name, size in self.analysis.bindings.items():
+            assumed = self.analysis.bindings.why(name).assumption is not None
+            if not assumed and bound.get(name, size) != size:
+                self.fault("wrong equality", f"{name} is bound to {size}", sizes)
 
     def _proofs(
         self, session: Session | None, results: Sequence[tuple[Mapping[str, int], Any]]
@@ -254,7 +296,7 @@ class Judge:
     def _refuted(self, session: Session | None, claim: Claim, proof: Any) -> Iterator[str]:
         """The counterexample: are these sizes accepted, and is the claim false there?"""
         a = self.analysis
-        shapes = {n: a.shapes[n].evaluate(proof.counterexample) for n in self.drawn.declared}
+        shapes = {n: a.inputs[n].shape.evaluate(proof.counterexample) for n in self.drawn.declared}
         if any(s is None for s in shapes.values()):
             self.fault("partial refutation", f"{claim}: {proof} does not give every size", claim=claim)
             return

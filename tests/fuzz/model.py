@@ -17,6 +17,10 @@ from .runtime import Array, Data
 #: a declared dim: a number, a name, a sum or product of names and numbers, or nothing
 Declared = int | str | None
 NAMES = ("N", "M", "seq", "H", "batch", "past_len")
+#: names that look like others: an expression, names that an analysis could make up itself
+ODD_NAMES = ("batch-size", "x0_d0", "_d0", "_1", "_e0", "_v0", "N.1", "max", "1st")
+#: how a size is called here that the model does not name
+UNNAMED = "?"
 OPSETS = range(11, 25)
 _REALS = np.random.default_rng(7).integers(0, 5, 4096).astype(np.float32)
 
@@ -87,17 +91,17 @@ def feeds_of(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> d
 def _dim(random: Random, sizes: dict[str, int], free: bool) -> tuple[Declared, str | int]:
     """A dim as the model declares it, and as `Drawn` knows it."""
     draw = random.random()
-    name = random.choice(list(sizes))
-    if draw < 0.62:
+    name = random.choice([n for n in sizes if not n.startswith(UNNAMED)])
+    if draw < 0.62 or name in ODD_NAMES:
         return name, name
     if draw < 0.85:
         number = random.choice((1, 2, 2, 3, 4, 6, 8))
         return number, number
     if draw < 0.95 or not free:
-        other = random.choice(list(sizes))
+        other = random.choice([n for n in sizes if n in NAMES] or [name])
         text = random.choice((f"2*{name}", f"{name} + {other}", f"{name} + 1"))
         return text, text
-    unnamed = f"_{len(sizes)}"
+    unnamed = f"{UNNAMED}{len(sizes)}"
     sizes[unnamed] = random.choice((1, 2, 3, 4))
     return None, unnamed
 
@@ -109,6 +113,8 @@ def drawn_model(seed: int, nodes: int | None = None) -> Drawn:
     sizes = {
         n: random.choice((1, 2, 2, 3, 4, 4, 5, 6, 8)) for n in random.sample(NAMES, random.randint(1, 3))
     }
+    if random.random() < 0.08:
+        sizes[random.choice(ODD_NAMES)] = random.choice((1, 2, 3, 4))
     builder = Builder(random, opset)
     declared, inputs = {}, []
     for i in range(random.choice((1, 2, 2, 3))):
@@ -122,6 +128,8 @@ def drawn_model(seed: int, nodes: int | None = None) -> Drawn:
         dims = [d for d, _ in pairs]
         inputs.append(helper.make_value_info(name, type_of(builder.data[name], dims)))
     steps(builder, random.choice((2, 4, 6, 9, 14)) if nodes is None else nodes)
+    if not builder.nodes:  # onnxruntime loads no graph without any
+        builder.add("Identity", ["x0"])
     outputs = [untyped(o) for node in builder.nodes for o in node.output if o]
     stored = [numpy_helper.from_array(a, n) for n, a in builder.stored.items()]
     graph = helper.make_graph(builder.nodes, "drawn", inputs, outputs, stored)

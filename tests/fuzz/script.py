@@ -8,6 +8,8 @@ from typing import Any
 import onnx
 from onnx import helper, numpy_helper
 
+from .model import UNNAMED
+
 _HEAD = """# {title}
 import sys
 
@@ -154,7 +156,7 @@ def script_text(
         f"model = helper.make_model(graph, opset_imports=[{imports}], ir_version={model.ir_version}, "
         f"functions=[{functions}])\n"
     )
-    named = {n: v for n, v in sizes.items() if not n.startswith("_")}
+    named = {n: v for n, v in sizes.items() if not n.startswith(UNNAMED)}
     tail = _TAIL.format(shapes=dict(shapes), sizes=named, broadcast=broadcast, claims=list(claims))
     helpers = _REFERRING if "referring(" in body else ""
     head = _HEAD.format(title=" ".join(title.split()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import onnx
@@ -13,6 +14,8 @@ from .builder import captured, untyped
 from .model import Drawn, feeds_of, size_of
 from .runtime import Failed, Session
 
+#: what nodes are in, besides the graph
+Body = onnx.GraphProto | onnx.FunctionProto
 #: candidates of one step, smallest first
 Pass = Callable[[Drawn], Iterator[Drawn]]
 
@@ -149,36 +152,48 @@ def branches_for_ifs(drawn: Drawn) -> Iterator[Drawn]:
 
 
 def smaller_bodies(drawn: Drawn) -> Iterator[Drawn]:
-    """Each node of a body or function left out, or one of its inputs put in its place."""
-    for path, count in list(_bodies(drawn.model)):
-        for i in range(count):
+    """Each body without what its results do not need; each of its nodes left out, an input in its place or not."""
+    for n, count in enumerate([len(body.node) for body in _bodies(drawn.model)]):
+        yield _with_body(drawn, n, _prune)
+        for i in reversed(range(count)):
             for k in (-1, 0, 1):
-                model = onnx.ModelProto()
-                model.CopyFrom(drawn.model)
-                body = _at(model, path)
-                node = body.node[i]
-                if k >= 0:
-                    if k >= len(node.input) or not node.input[k]:
-                        continue
-                    for later in list(body.node)[i + 1 :]:
-                        _rename(later, node.output[0], node.input[k])
-                del body.node[i]
-                yield _with(replace(drawn, model=model), list(model.graph.node))
+                yield _with_body(drawn, n, partial(_leave_out, i=i, k=k))
 
 
-def _bodies(model: onnx.ModelProto) -> Iterator[tuple[tuple[int, ...], int]]:
-    for f, function in enumerate(model.functions):
-        yield (-1, f), len(function.node)
-    for n, node in enumerate(model.graph.node):
-        for a, attribute in enumerate(node.attribute):
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                yield (n, a), len(attribute.g.node)
+def _bodies(model: onnx.ModelProto) -> list[Body]:
+    """Bodies of functions and of nodes, the inner ones too, in an order that stays."""
+    found: list[Body] = list(model.functions)
+    for graph in (model.graph, *model.functions):
+        found += [a.g for node in _all_nodes(list(graph.node)) for a in node.attribute if a.HasField("g")]
+    return found
 
 
-def _at(model: onnx.ModelProto, path: tuple[int, ...]) -> onnx.GraphProto:
-    if path[0] < 0:
-        return model.functions[path[1]]
-    return model.graph.node[path[0]].attribute[path[1]].g
+def _with_body(drawn: Drawn, n: int, change: Callable[[Body], None]) -> Drawn:
+    model = onnx.ModelProto()
+    model.CopyFrom(drawn.model)
+    change(_bodies(model)[n])
+    return _with(replace(drawn, model=model), list(model.graph.node))
+
+
+def _prune(body: Body) -> None:
+    wanted = {o if isinstance(o, str) else o.name for o in body.output}
+    for i in reversed(range(len(body.node))):
+        if wanted.intersection(body.node[i].output):
+            wanted.update([*body.node[i].input, *captured(body.node[i])])
+        else:
+            del body.node[i]
+    if isinstance(body, onnx.GraphProto):
+        kept = [t for t in body.initializer if t.name in wanted]
+        del body.initializer[:]
+        body.initializer.extend(kept)
+
+
+def _leave_out(body: Body, i: int, k: int) -> None:
+    node = body.node[i]
+    if 0 <= k < len(node.input) and node.input[k]:
+        for later in list(body.node)[i + 1 :]:
+            _rename(later, node.output[0], node.input[k])
+    del body.node[i]
 
 
 def without_attributes(drawn: Drawn) -> Iterator[Drawn]:
@@ -229,7 +244,7 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def shrunk(drawn: Drawn, still_fails: Callable[[Drawn], bool], most: int = 600) -> Drawn:
+def shrunk(drawn: Drawn, still_fails: Callable[[Drawn], bool], most: int = 1200) -> Drawn:
     """The smallest model that the passes find in so many tries."""
     tries = 0
     again = True
@@ -243,7 +258,7 @@ def shrunk(drawn: Drawn, still_fails: Callable[[Drawn], bool], most: int = 600) 
                     tries += 1
                     if tries > most:
                         return drawn
-                    if still_fails(candidate):
+                    if candidate.model.graph.node and still_fails(candidate):
                         drawn, found, again = candidate, True, True
                         break
     return replace(drawn, sizes={n: v for n, v in drawn.sizes.items() if _mentions(drawn, n)})

@@ -187,7 +187,7 @@ def check_value(known: Any, result: np.ndarray[Any, Any], at: Mapping[str, int],
         for bound, side in zip(known.bounds, (1, -1), strict=True):
             limit = bound.evaluate(at) if bound is not None else None
             if limit is not None and result.size:
-                assert (side * (result.astype(object) - limit) >= 0).all(), f"{where}{known}, really {result}"
+                assert np.all(side * (result.astype(object) - limit) >= 0), f"{where}{known}, really {result}"
         return
     assert known.shape == result.shape, f"{where}{known}, really of shape {result.shape}"
     for e, real in zip(known.elems, result.reshape(-1).tolist(), strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from ..builder import BOOL, DOMAIN, Builder, Unfit, type_of, untyped
+from ..builder import BOOL, DOMAIN, Builder, Unfit, type_of
 from .registry import kind, kinds_at
 from .shaping import size
 
@@ -33,7 +33,9 @@ def steps(b: Builder, wanted: int) -> None:
 def body_of(b: Builder, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[str]) -> onnx.GraphProto:
     """The graph of a finished body."""
     stored = [numpy_helper.from_array(a, n) for n, a in b.stored.items()]
-    return helper.make_graph(b.nodes, b.new("body"), inputs, [untyped(o) for o in outputs], stored)
+    # of a body that never runs, onnxruntime takes a rank that nothing declares for 0: rows of no trips would lose theirs
+    declared = [helper.make_value_info(o, type_of(b.data[o], [None] * b.data[o].ndim)) for o in outputs]
+    return helper.make_graph(b.nodes, b.new("body"), inputs, declared, stored)
 
 
 def _inner(b: Builder) -> Builder:
