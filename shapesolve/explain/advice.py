@@ -7,37 +7,35 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ..expr import Dim, Shape
+from ..lower.reason import ADDED, BROADCAST, reason_id
 from ..lower.records import Entry
 from .operands import Spot
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
 
-_CONVOLUTIONS = ("Conv", "ConvInteger", "QLinearConv")
-_PRODUCTS = ("MatMul", "Gemm", "FusedMatMul")
-_TARGETS = ("Reshape", "Expand")
-
 
 def advise(entry: Entry, spots: Sequence[Spot], lowered: Lowered) -> str:
     """A fix in words, or nothing."""
     if entry.node is None:
         return ""
-    op_type = entry.node.op_type
+    rule = lowered.rule(entry.node, entry.prefix)
+    kind = "" if rule is None else rule.advice
     sizes = [s for s in spots if not s.data and s.axis is not None and s.tensor in lowered.shapes]
-    if op_type in _TARGETS and any(s.data for s in spots):
+    if kind == "target" and any(s.data for s in spots):
         return _baked(spots, lowered)
-    if op_type == "Split":
+    if kind == "parts":
         return _parts(spots, lowered)
     if len(sizes) < 2:
         return ""
     a, b = sizes[:2]
-    if op_type in _CONVOLUTIONS:
+    if kind == "convolution":
         return _convolution(entry, a, b, lowered)
-    if op_type in _PRODUCTS and "added" not in entry.why:
-        return _product(op_type, a, b, lowered) or _weight(a, b, lowered)
-    if op_type == "Concat":
+    if kind == "product" and reason_id(entry.why) != ADDED.id:
+        return _product(entry.node.op_type, a, b, lowered) or _weight(a, b, lowered)
+    if kind == "join":
         return _join(a, b, lowered)
-    if "broadcast" in entry.why and a.tensor != b.tensor:
+    if reason_id(entry.why) == BROADCAST.id and a.tensor != b.tensor:
         return _broadcast(a, b, lowered) or _weight(a, b, lowered) or _projection(a, b, lowered)
     return _weight(a, b, lowered)
 

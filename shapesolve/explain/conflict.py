@@ -70,7 +70,7 @@ def _contradiction(lowered: Lowered, clash: Clash) -> Conflict:
     spots = spots_of(entry, lowered)
     steps, nodes = _story(lowered, indices, meeting)
     stated = [str(c.cond) for c in core if c.role == "user"]
-    title = _accused(stated, core) or title_of(last.origin.op_type, last.origin.rule)
+    title = _accused(stated, core) or title_of(entry, lowered)
     finding = Finding(
         "SS203" if stated else "SS201",
         title,

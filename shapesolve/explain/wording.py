@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim
+from ..lower.reason import BROADCAST, fault_of, reason_id
 from ..lower.records import Entry
 from ..lower.types import Tensor
 from ..model import Node
@@ -18,57 +19,22 @@ from .trace import Link
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
 
-#: what an operator cannot do: operator, words of the rule that was broken ("" for any), what follows the operator's name
-_TITLES: tuple[tuple[frozenset[str], str, str], ...] = tuple(
-    (frozenset(ops.split()), words, title)
-    for ops, words, title in (
-        ("Gemm", "added term", "cannot add its bias to this product"),
-        (
-            "MatMul Gemm FusedMatMul MatMulInteger QLinearMatMul MatMulNBits",
-            "",
-            "cannot multiply these shapes",
-        ),
-        ("Concat", "", "cannot join these shapes"),
-        ("Reshape", "", "cannot give its input this shape"),
-        (
-            "Conv ConvTranspose ConvInteger QLinearConv",
-            "channel",
-            "has a weight for another number of channels",
-        ),
-        ("Conv ConvTranspose ConvInteger QLinearConv", "fit", "cannot place its kernel on this input"),
-        ("MaxPool AveragePool LpPool", "fit", "cannot place its window on this input"),
-        ("Expand", "", "cannot expand its input to this shape"),
-        ("Gather GatherND GatherElements ScatterND ScatterElements", "", "reads outside of its table"),
-        ("Split SplitToSequence", "", "cannot split its input into these parts"),
-        ("Slice", "", "cannot slice this input"),
-        ("Einsum", "", "cannot combine these shapes"),
-        ("BatchNormalization InstanceNormalization", "", "has parameters for another number of channels"),
-        (
-            "LayerNormalization GroupNormalization RMSNormalization",
-            "",
-            "has parameters that do not fit its input",
-        ),
-        ("LSTM GRU RNN", "", "has weights that do not fit together"),
-        ("Pad", "crop", "crops more than there is"),
-        ("Squeeze", "", "cannot remove an axis whose size is not 1"),
-        ("TopK", "at most", "asks for more elements than there are"),
-        ("DepthToSpace SpaceToDepth", "", "cannot rearrange these sizes"),
-        ("Tile", "", "cannot repeat this input"),
-    )
-)
 _MAX_ATTRIBUTES = 6
 _MAX_ELEMENTS_SHOWN = 6
 _MAX_MADE_OF = 2
 
 
-def title_of(op_type: str, rule: str) -> str:
+def title_of(entry: Entry, lowered: Lowered) -> str:
     """What is wrong, in one line."""
-    for ops, words, title in _TITLES:
-        if op_type in ops and words in rule:
-            return f"{op_type} {title}"
-    if "broadcast" in rule:
-        return f"{op_type} cannot broadcast these shapes"
-    return f"{op_type} cannot run on these shapes" if op_type else "these conditions contradict each other"
+    node = entry.node
+    if node is None:
+        return "these conditions contradict each other"
+    rule = lowered.rule(node, entry.prefix)
+    fault = fault_of(entry.why) or (rule.fault if rule is not None else "")
+    if not fault:
+        broadcasts = reason_id(entry.why) == BROADCAST.id
+        fault = "cannot broadcast these shapes" if broadcasts else "cannot run on these shapes"
+    return f"{node.op_type} {fault}"
 
 
 def attributes_text(node: Node) -> tuple[str, ...]:
@@ -180,7 +146,7 @@ def need_text(constraint: Constraint, entry: Entry, lowered: Lowered) -> str:
     where = "" if entry.guard.is_true else f" where {guard_text(entry.guard, lowered)}"
     if constraint.cond.is_false:
         facts = [t for s in spots_of(entry, lowered) if (t := _fact(s, entry, lowered))]
-        told = f"{origin.rule} must hold" if _is_formula(origin.rule) else origin.rule
+        told = f"{origin.rule} must hold" if reason_id(origin.rule) == "formula" else origin.rule
         return f"{origin.node}{where}: {told}" + (f", but {_joined(facts)}" if facts else "")
     needs = "needs" if constraint.role == "requirement" else "gives"
     return f"{origin.node} {needs} {constraint.cond}{where}: {origin.rule}"
@@ -191,10 +157,6 @@ def guard_text(guard: Cond, lowered: Lowered) -> str:
     reasons = lowered.walk.reasons
     named = [f"{n}: {reasons[n]}" for n in sorted(guard.free) if n in reasons]
     return f"{guard} ({', '.join(named)})" if named else str(guard)
-
-
-def _is_formula(rule: str) -> bool:
-    return any(sign in rule for sign in ("==", ">=", "<=", " % "))
 
 
 def _fact(spot: Spot, entry: Entry, lowered: Lowered) -> str:

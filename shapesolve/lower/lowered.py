@@ -10,6 +10,7 @@ from ..model import Model, Node
 from ..propagate.constraint import Constraint, Origin, Site
 from ..propagate.facts import Facts
 from ..propagate.log import ConstraintSet
+from .registry import Rule
 from .types import Known, Optional, Sequence, Tensor
 from .values import Value
 from .walk import Walk
@@ -45,9 +46,13 @@ class Lowered:
         """The tensor that `name` means inside the scope of `prefix`."""
         return self.walk.full_name(name, prefix)
 
+    def rule(self, node: Node, prefix: str) -> Rule | None:
+        """What is declared of a node's operator."""
+        return self.walk.rule(node, self.walk.opsets[prefix])
+
     def data_inputs(self, node: Node, prefix: str) -> tuple[int, ...]:
         """The inputs of which a node reads the elements, not the sizes."""
-        rule = self.walk.rule(node, self.walk.opsets[prefix])
+        rule = self.rule(node, prefix)
         return () if rule is None else rule.data
 
 

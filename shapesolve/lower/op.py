@@ -27,6 +27,7 @@ from ..expr import (
     le,
 )
 from ..model import AttrRef, Constant, Graph, Node
+from .reason import BROADCAST
 from .schema import output_dtype
 from .semantics import DIFFERENCES
 from .types import Known, Sequence, Tensor
@@ -324,7 +325,7 @@ class Op:
         if a1.is_true or b1.is_true or a is b:
             return b if a1.is_true else a
         same = eq(a, b)
-        self.require(any_of((same, a1, b1)), "broadcasting needs equal sizes, or one of them 1", *places)
+        self.require(any_of((same, a1, b1)), BROADCAST, *places)
         if not (a1.is_false and b1.is_false) and not same.is_false:
             self.ambiguous.append((a, b, places))
             if self.walk.take_equal(a, b, self.node):

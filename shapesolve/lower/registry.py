@@ -25,6 +25,8 @@ Versions = int | range | None
 #: how the rank of the first output follows from those of the inputs: it is that of the first one, that of all of them,
 #: or the largest (they broadcast); empty where it does not
 Ranks = Literal["", "first", "all", "broadcast"]
+#: what may be put right where the sizes of a node do not fit (see `explain.advice`)
+Advice = Literal["", "convolution", "product", "join", "parts", "target"]
 #: element types of outputs: an int copies that input's, a name is a TensorProto type
 TypeSpec = int | str
 #: per attribute the values that it may have
@@ -46,6 +48,8 @@ class Rule:
         ranks: see `Ranks`; a signature tells it by itself.
         needs: for operators without a schema, the inputs in order (``r`` is required, ``.`` may be absent, what follows the
             last required one is left out), then the required attributes: ``"r.r num_heads"``.
+        fault: what a node does whose sizes do not fit, after the operator's name: ``cannot join these shapes``.
+        advice: what may be put right then.
     """
 
     domain: str
@@ -64,6 +68,8 @@ class Rule:
     flat: tuple[int, ...] = ()
     ranks: Ranks = ""
     needs: str | None = None
+    fault: str = ""
+    advice: Advice = ""
 
     @property
     def rank_relation(self) -> Ranks:
@@ -131,6 +137,7 @@ class Registry:
         types: tuple[TypeSpec, ...] | None = None,
         choices: Choices | None = None,
         needs: str | None = None,
+        fault: str = "",
         **names: str | int,
     ) -> None:
         """Register an operator by its signature (notation: see `shapesolve.lower.signature`)."""
@@ -138,10 +145,8 @@ class Registry:
 
         rule = Signature(dims, (where,) if isinstance(where, str) else tuple(where), names)
         form: Form = "signature"
-        made = Rule(
-            _canonical(domain), op_type, since, rule, form, until, types, choices=choices, needs=needs
-        )
-        self.add(made)
+        made = Rule(_canonical(domain), op_type, since, rule, form, until, types, choices=choices)
+        self.add(replace(made, needs=needs, fault=fault))
 
     def lookup(self, domain: str, op_type: str, version: int) -> Rule | None:
         """The rule for an operator at an opset version: exact ranges first, then the highest `since`; None if there is none."""
@@ -188,11 +193,27 @@ def lower(
     flat: tuple[int, ...] = (),
     ranks: Ranks = "",
     needs: str | None = None,
+    fault: str = "",
+    advice: Advice = "",
 ) -> Callable[[Lower], Lower]:
     """Register a function for operators of the default registry; what else is told of them is in `Rule`."""
 
     def decorate(function: Lower) -> Lower:
-        told = (until, types, values, False, choices, data, elements, vectors, flat, ranks, needs)
+        told = (
+            until,
+            types,
+            values,
+            False,
+            choices,
+            data,
+            elements,
+            vectors,
+            flat,
+            ranks,
+            needs,
+            fault,
+            advice,
+        )
         for name in op_types:
             DEFAULT.add(Rule(domain, name, since, function, "function", *told))
         return function

@@ -43,6 +43,7 @@ from ..expr import (
     symbol,
 )
 from .op import InvalidNode, Op, Place
+from .reason import formula
 from .registry import Ranks
 from .types import Known
 
@@ -255,7 +256,7 @@ class _Match:
 
     def condition(self, cond: Cond) -> None:
         if all(n in self.dims for n in cond.free):
-            self.op.require(cond.map_dims(Substitution(self.dims)), str(cond))
+            self.op.require(cond.map_dims(Substitution(self.dims)), formula(str(cond)))
 
     def output(self, pattern: Pattern) -> Shape | None:
         if pattern.anything:

@@ -30,6 +30,7 @@ from ..expr import (
     product,
 )
 from ..lower.op import InvalidNode, MalformedNode, Op
+from ..lower.reason import KERNEL, WINDOW, channels
 from ..lower.registry import lower
 from ..lower.types import Known, Tensor
 
@@ -103,7 +104,7 @@ def slide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
             out.append(ceil_div(size, stride))
         else:
             free = room(size, w, i)
-            op.require(ge(free, 0), "the kernel must fit into the padded input", (x, i + 2))
+            op.require(ge(free, 0), KERNEL, (x, i + 2))
             out.append(floor_div(free, stride) + 1)
     return out
 
@@ -171,39 +172,46 @@ def conv_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -> Shape | 
     data, weight = found
     group = _group(op)
     op.require(eq(data[1], weight[1] * group), _channels_rule(group), (x, 1), (w, 1))
-    op.require(divides(group, weight[0]), f"the output channels must be a multiple of group {group}", (w, 0))
+    op.require(
+        divides(group, weight[0]),
+        channels(f"the output channels must be a multiple of group {group}"),
+        (w, 0),
+    )
     _bias(op, bias, weight[0], w, 0)
     return Shape((data[0], weight[0], *slide(op, x, data[2:], window_of(op, _kernel_of(op, w, weight)))))
 
 
 def _channels_rule(group: int) -> str:
     if group == 1:
-        return "the input must have the channels that the weight is made for"
-    return f"the input must have {group} times the channels of the weight, one share for each group"
+        return channels("the input must have the channels that the weight is made for")
+    return channels(f"the input must have {group} times the channels of the weight, one share for each group")
 
 
-def _bias(op: Op, bias: int | None, channels: Dim, w: int, axis: int) -> None:
+def _bias(op: Op, bias: int | None, n_out: Dim, w: int, axis: int) -> None:
     shape = op.shape(bias, 1) if bias is not None and op.has(bias) else None
     if bias is not None and shape is not None:
         op.require(
-            eq(shape[0], channels), "the bias must have one element per output channel", (bias, 0), (w, axis)
+            eq(shape[0], n_out),
+            channels("the bias must have one element per output channel"),
+            (bias, 0),
+            (w, axis),
         )
 
 
 # https://onnx.ai/onnx/operators/onnx__Conv.html
-@lower("Conv")
+@lower("Conv", advice="convolution")
 def conv(op: Op) -> Known:
     return op.out(conv_shape(op))
 
 
 # https://onnx.ai/onnx/operators/onnx__ConvInteger.html
-@lower("ConvInteger")
+@lower("ConvInteger", advice="convolution")
 def conv_integer(op: Op) -> Known:
     return op.out(conv_shape(op, bias=None))
 
 
 # https://onnx.ai/onnx/operators/onnx__QLinearConv.html
-@lower("QLinearConv")
+@lower("QLinearConv", advice="convolution")
 def qlinear_conv(op: Op) -> Known:
     return op.out(conv_shape(op, x=0, w=3, bias=8))
 
@@ -215,14 +223,19 @@ def conv_transpose_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -
         return None
     data, weight = found
     group = _group(op)
-    channels = weight[1] * group
+    n_out = weight[1] * group
     op.require(
-        eq(data[1], weight[0]), "the input must have the channels that the weight is made for", (x, 1), (w, 0)
+        eq(data[1], weight[0]),
+        channels("the input must have the channels that the weight is made for"),
+        (x, 1),
+        (w, 0),
     )
-    op.require(divides(group, data[1]), f"the input channels must be a multiple of group {group}", (x, 1))
-    _bias(op, bias, channels, w, 1)
+    op.require(
+        divides(group, data[1]), channels(f"the input channels must be a multiple of group {group}"), (x, 1)
+    )
+    _bias(op, bias, n_out, w, 1)
     window = window_of(op, _kernel_of(op, w, weight))
-    return Shape((data[0], channels, *_unslide(op, x, data[2:], window)))
+    return Shape((data[0], n_out, *_unslide(op, x, data[2:], window)))
 
 
 def _unslide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
@@ -272,13 +285,13 @@ def deform_conv(op: Op) -> Known:
         return op.out(None)
     taps = Shape(weight[2:]).numel * op.int_attr("offset_group", 1)
     n = len(out) - 2
-    for i, channels in ((2, taps * n), (4, taps)):
+    for i, needed in ((2, taps * n), (4, taps)):
         shape = op.shape(i, n + 2) if op.has(i) else None
         if shape is not None:
             what = "offsets" if i == 2 else "mask"
             op.require(eq(shape[0], out[0]), f"the {what} must have the batch of the input", (i, 0), (0, 0))
             op.require(
-                eq(shape[1], channels), f"the {what} must have a channel for each tap of the kernel", (i, 1)
+                eq(shape[1], needed), f"the {what} must have a channel for each tap of the kernel", (i, 1)
             )
             for k in range(2, n + 2):
                 op.require(
@@ -348,7 +361,7 @@ def _dilated_same(op: Op, x: int, covered: Dim, w: Window, i: int) -> Dim:
     stride = w.strides[i]
     room = (covered - 1) * stride - lost  # the division rounds toward zero
     found = floor_div(maximum(room, 0), constant(stride)) - floor_div(maximum(-room, 0), constant(stride)) + 1
-    op.require(ge(found, 0), "the dilated window must fit the padded input", (x, i + 2))
+    op.require(ge(found, 0), WINDOW, (x, i + 2))
     return found
 
 

@@ -21,7 +21,7 @@ _IN_RANGE = "indices must lie within the axis they index"
 
 
 # https://onnx.ai/onnx/operators/onnx__Gather.html
-@lower("Gather", values=True, data=(1,))
+@lower("Gather", values=True, data=(1,), fault="reads outside of its table")
 def gather(op: Op) -> Known:
     data, indices = op.shape(0), op.shape(1)
     value, index = op.value(0), op.value(1)
@@ -67,7 +67,7 @@ def _inside(index: Any, size: int) -> bool:
 
 
 # https://onnx.ai/onnx/operators/onnx__GatherElements.html
-@lower("GatherElements", values=True, data=(1,))
+@lower("GatherElements", values=True, data=(1,), fault="reads outside of its table")
 def gather_elements(op: Op) -> Known:
     data, indices = _same_rank(op, 0, 1)
     value, index = op.value(0), op.value(1)
@@ -104,7 +104,7 @@ def _within(op: Op, data: Shape, indices: Shape, axis: int, name: str) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx__GatherND.html
-@lower("GatherND", values=True, data=(1,))
+@lower("GatherND", values=True, data=(1,), fault="reads outside of its table")
 def gather_nd(op: Op) -> Known:
     data, indices = op.shape(0), op.shape(1)
     value = op.value(0)
@@ -177,7 +177,7 @@ def _all_inside(index: Any, sizes: tuple[int, ...]) -> bool:
 
 
 # https://onnx.ai/onnx/operators/onnx__Scatter.html https://onnx.ai/onnx/operators/onnx__ScatterElements.html
-@lower("Scatter", "ScatterElements", values=True, data=(1,))
+@lower("Scatter", "ScatterElements", values=True, data=(1,), fault="reads outside of its table")
 def scatter_elements(op: Op) -> Known:
     data, indices, _ = _same_rank(op, 0, 1, 2)
     if data is None or indices is None:
@@ -216,7 +216,7 @@ def _scattered_bounds(op: Op) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__ScatterND.html
-@lower("ScatterND", values=True, data=(1,))
+@lower("ScatterND", values=True, data=(1,), fault="reads outside of its table")
 def scatter_nd(op: Op) -> Known:
     data, indices, updates = op.shape(0), op.shape(1), op.shape(2)
     k = indices[-1].value if indices else None

@@ -118,12 +118,19 @@ def flatten(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Squeeze.html
-@lower("Squeeze", until=13, values=True)
+@lower("Squeeze", until=13, values=True, fault="cannot remove an axis whose size is not 1")
 def squeeze_by_attribute(op: Op) -> Known:
     return squeezed(op, op.ints_attr("axes") or ())
 
 
-@lower("Squeeze", since=13, values=True, data=(1,), vectors=(1,))
+@lower(
+    "Squeeze",
+    since=13,
+    values=True,
+    data=(1,),
+    vectors=(1,),
+    fault="cannot remove an axis whose size is not 1",
+)
 def squeeze(op: Op) -> Known:
     axes = op.const_ints(1) if op.has(1) else ()
     if axes is not None:
@@ -192,12 +199,14 @@ signature(
     b="blocksize",
     where=("b >= 1", "C % (b*b) == 0"),
     choices={"mode": ("DCR", "CRD")},
+    fault="cannot rearrange these sizes",
 )
 signature(
     "SpaceToDepth",
     "N C H W -> N C*b*b H//b W//b",
     b="blocksize",
     where=("b >= 1", "H % b == 0", "W % b == 0"),
+    fault="cannot rearrange these sizes",
 )
 
 
@@ -261,7 +270,7 @@ def hull(values: Iterable[Value | None], reached: bool = False) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Expand.html (a two-way broadcast with the target)
-@lower("Expand", values=True, data=(1,))
+@lower("Expand", values=True, data=(1,), fault="cannot expand its input to this shape", advice="target")
 def expand(op: Op) -> Known:
     x, target = op.shape(0), op.ints(1)
     value = op.value(0)
@@ -296,7 +305,7 @@ def spread(
 
 
 # https://onnx.ai/onnx/operators/onnx__Tile.html (version 1: one repeat count for one axis)
-@lower("Tile", until=6, data=(1, 2), ranks="first")
+@lower("Tile", until=6, data=(1, 2), ranks="first", fault="cannot repeat this input")
 def tile_one_axis(op: Op) -> Known:
     shape = op.shape(0)
     axis = op.const_ints(2)
@@ -308,7 +317,7 @@ def tile_one_axis(op: Op) -> Known:
     return op.out([d * n for d, n in zip(shape, counts, strict=True)])
 
 
-@lower("Tile", since=6, values=True, data=(1,), vectors=(1,), ranks="first")
+@lower("Tile", since=6, values=True, data=(1,), vectors=(1,), ranks="first", fault="cannot repeat this input")
 def tile(op: Op) -> Known:
     shape, repeats = op.shape(0), op.ints(1)
     if shape is None and repeats is not None:
@@ -327,12 +336,12 @@ def tile(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Concat.html
-@lower("Concat", until=4, values=True, ranks="all")
+@lower("Concat", until=4, values=True, ranks="all", fault="cannot join these shapes", advice="join")
 def concat_default_axis(op: Op) -> Known:
     return concatenated(op, op.int_attr("axis", 1))
 
 
-@lower("Concat", since=4, values=True, ranks="all")
+@lower("Concat", since=4, values=True, ranks="all", fault="cannot join these shapes", advice="join")
 def concat(op: Op) -> Known:
     axis = op.attr("axis")
     if not isinstance(axis, int):

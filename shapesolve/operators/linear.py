@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from ..expr import ONE, Dim, Shape, any_of, eq, ne
 from ..lower.op import InvalidNode, Op, Place
+from ..lower.reason import ADDED
 from ..lower.registry import lower, signature
 from ..lower.types import Known
 
@@ -56,13 +57,13 @@ def per_column(op: Op, parameter: int, columns: Dim, what: str, *places: Place) 
 
 
 # https://onnx.ai/onnx/operators/onnx__MatMul.html
-@lower("MatMul")
+@lower("MatMul", fault="cannot multiply these shapes", advice="product")
 def matmul(op: Op) -> Known:
     return op.out(matmul_shape(op))
 
 
 # https://onnx.ai/onnx/operators/onnx__MatMulInteger.html
-@lower("MatMulInteger")
+@lower("MatMulInteger", fault="cannot multiply these shapes")
 def matmul_integer(op: Op) -> Known:
     shape, b = matmul_shape(op), op.shape(1)
     if b is not None and len(b) > 1:
@@ -71,7 +72,7 @@ def matmul_integer(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html
-@lower("QLinearMatMul")
+@lower("QLinearMatMul", fault="cannot multiply these shapes")
 def qlinear_matmul(op: Op) -> Known:
     shape, b = matmul_shape(op, 0, 3), op.shape(3)
     if b is not None and len(b) > 1:
@@ -101,17 +102,17 @@ def gemm_shape(op: Op, *, expands: bool = True) -> Shape | None:
         raise InvalidNode(f"{op.name_of(2)} of rank {len(c)} cannot be added to a matrix of shape {out}")
     for k, d in enumerate(c, 2 - len(c)):
         fits = any_of((eq(d, out[k]), eq(d, 1))) if expands else eq(d, out[k])
-        op.require(fits, "the added term must have the size of the product, or 1", (2, k - 2 + len(c)), at[k])
+        op.require(fits, ADDED, (2, k - 2 + len(c)), at[k])
     return out
 
 
 # https://onnx.ai/onnx/operators/onnx__Gemm.html
-@lower("Gemm", since=1)
+@lower("Gemm", since=1, fault="cannot multiply these shapes", advice="product")
 def gemm_1(op: Op) -> Known:
     return op.out(gemm_shape(op, expands=bool(op.int_attr("broadcast", 0))))
 
 
-@lower("Gemm", since=7)
+@lower("Gemm", since=7, fault="cannot multiply these shapes", advice="product")
 def gemm(op: Op) -> Known:
     return op.out(gemm_shape(op))
 
@@ -213,7 +214,7 @@ class _Labels:
 
 
 # https://onnx.ai/onnx/operators/onnx__Einsum.html
-@lower("Einsum")
+@lower("Einsum", fault="cannot combine these shapes")
 def einsum(op: Op) -> Known:
     equation = parse_equation(op.text_attr("equation", ""))
     if len(equation.terms) != op.n_in:

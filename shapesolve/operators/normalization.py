@@ -11,7 +11,9 @@ from ..lower.registry import lower, signature
 from ..lower.types import Known
 
 # https://onnx.ai/onnx/operators/onnx__InstanceNormalization.html
-signature("InstanceNormalization", "N C *S, C, C -> N C *S")
+signature(
+    "InstanceNormalization", "N C *S, C, C -> N C *S", fault="has parameters for another number of channels"
+)
 # https://onnx.ai/onnx/operators/onnx__LRN.html
 signature("LRN", "N C *S -> N C *S", where=("n >= 1", "n % 2 == 1"), n="size")
 # https://onnx.ai/onnx/operators/onnx__MeanVarianceNormalization.html
@@ -47,8 +49,12 @@ def batch_normalization(op: Op, always_spatial: bool) -> list[Known]:
     return [op.out(x), *(op.out(statistics) for _ in range(1, op.n_out))]
 
 
-lower("BatchNormalization", ranks="first")(partial(batch_normalization, always_spatial=False))
-lower("BatchNormalization", since=9, ranks="first")(partial(batch_normalization, always_spatial=True))
+lower("BatchNormalization", ranks="first", fault="has parameters for another number of channels")(
+    partial(batch_normalization, always_spatial=False)
+)
+lower("BatchNormalization", since=9, ranks="first", fault="has parameters for another number of channels")(
+    partial(batch_normalization, always_spatial=True)
+)
 
 
 # https://onnx.ai/onnx/operators/onnx__GroupNormalization.html
@@ -78,8 +84,12 @@ def group_normalization(op: Op, per_channel: bool) -> Known:
     return op.out(shape)
 
 
-lower("GroupNormalization", ranks="first")(partial(group_normalization, per_channel=False))
-lower("GroupNormalization", since=21, ranks="first")(partial(group_normalization, per_channel=True))
+lower("GroupNormalization", ranks="first", fault="has parameters that do not fit its input")(
+    partial(group_normalization, per_channel=False)
+)
+lower("GroupNormalization", since=21, ranks="first", fault="has parameters that do not fit its input")(
+    partial(group_normalization, per_channel=True)
+)
 
 
 def broadcasts_to(op: Op, i: int, target: Shape, why: str) -> None:
@@ -109,7 +119,7 @@ def _scaled(op: Op) -> tuple[Shape | None, int]:
 
 
 # https://onnx.ai/onnx/operators/onnx__LayerNormalization.html
-@lower("LayerNormalization", ranks="first")
+@lower("LayerNormalization", ranks="first", fault="has parameters that do not fit its input")
 def layer_normalization(op: Op) -> list[Known]:
     shape, axis = _scaled(op)
     statistics = None if shape is None else Shape([*shape[:axis], *(ONE,) * (len(shape) - axis)])
@@ -118,7 +128,7 @@ def layer_normalization(op: Op) -> list[Known]:
 
 
 # https://onnx.ai/onnx/operators/onnx__RMSNormalization.html
-@lower("RMSNormalization", ranks="first")
+@lower("RMSNormalization", ranks="first", fault="has parameters that do not fit its input")
 def rms_normalization(op: Op) -> Known:
     return op.out(_scaled(op)[0])
 

@@ -52,12 +52,20 @@ class Outcome(NamedTuple):
     needs: Cond
 
 
-@lower("Reshape", until=5, values=True)
+@lower("Reshape", until=5, values=True, fault="cannot give its input this shape", advice="target")
 def reshape_by_attribute(op: Op) -> Known:
     return reshaped(op, const_dims(op.ints_attr("shape") or ()))
 
 
-@lower("Reshape", since=5, values=True, data=(1,), vectors=(1,))
+@lower(
+    "Reshape",
+    since=5,
+    values=True,
+    data=(1,),
+    vectors=(1,),
+    fault="cannot give its input this shape",
+    advice="target",
+)
 def reshape(op: Op) -> Known:
     target = op.ints(1)
     if target is not None:

@@ -28,6 +28,7 @@ from ..expr import (
     truth,
 )
 from ..lower.op import InvalidNode, Op, const_dims
+from ..lower.reason import MOST
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Value
@@ -60,7 +61,7 @@ def top_k(op: Op, k: Dim | None) -> list[Known]:
     if k is None:
         k = op.fresh("k of TopK", 0, d)
     op.require(ge(k, 0), "k is at least 0", (1, 0))
-    op.require(le(k, d), "k is at most the size of the axis", (1, 0), (0, axis))
+    op.require(le(k, d), MOST, (1, 0), (0, axis))
     dims = shape.with_dim(axis, k)
     found = _largest_of_known(op, value, k, axis)
     if found is not None:

@@ -135,7 +135,7 @@ def length(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SplitToSequence.html
-@lower("SplitToSequence", values=True, data=(1,))
+@lower("SplitToSequence", values=True, data=(1,), fault="cannot split its input into these parts")
 def split(op: Op) -> Known:
     shape, dtype = op.shape(0), op.dtype(0)
     if shape is None:

@@ -27,6 +27,7 @@ from ..expr import (
 )
 from ..expr.minmax import pos
 from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
+from ..lower.reason import CROP
 from ..lower.registry import lower
 from ..lower.standard import standard_size
 from ..lower.types import Known
@@ -43,7 +44,7 @@ _MARKERS = (2**31 - 1, 2**63 - 1)
 # https://onnx.ai/onnx/operators/onnx__Slice.html
 
 
-@lower("Slice", until=10, values=True, ranks="first")
+@lower("Slice", until=10, values=True, ranks="first", fault="cannot slice this input")
 def slice_by_attributes(op: Op) -> Known:
     starts, ends, axes = op.ints_attr("starts") or (), op.ints_attr("ends") or (), op.ints_attr("axes")
     if axes is None:
@@ -51,7 +52,15 @@ def slice_by_attributes(op: Op) -> Known:
     return sliced(op, const_dims(starts), const_dims(ends), axes, (1,) * len(starts))
 
 
-@lower("Slice", since=10, values=True, data=(1, 2, 3, 4), vectors=(1, 2, 3, 4), ranks="first")
+@lower(
+    "Slice",
+    since=10,
+    values=True,
+    data=(1, 2, 3, 4),
+    vectors=(1, 2, 3, 4),
+    ranks="first",
+    fault="cannot slice this input",
+)
 def slice_by_inputs(op: Op) -> Known:
     starts, ends = op.ints(1), op.ints(2)
     n = next((len(v) for v in (starts, ends) if v is not None), None)
@@ -141,7 +150,16 @@ def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:
 # https://onnx.ai/onnx/operators/onnx__Split.html
 
 
-@lower("Split", until=13, values=True, data=(1,), vectors=(1,), ranks="first")
+@lower(
+    "Split",
+    until=13,
+    values=True,
+    data=(1,),
+    vectors=(1,),
+    ranks="first",
+    fault="cannot split its input into these parts",
+    advice="parts",
+)
 def split_by_attribute(op: Op) -> list[Known]:
     sizes = op.ints_attr("split")
     given = const_dims(sizes) if sizes is not None else op.ints(1) if op.has(1) else None
@@ -150,7 +168,16 @@ def split_by_attribute(op: Op) -> list[Known]:
     return split_into(op, given, uneven=False)
 
 
-@lower("Split", since=13, values=True, data=(1,), vectors=(1,), ranks="first")
+@lower(
+    "Split",
+    since=13,
+    values=True,
+    data=(1,),
+    vectors=(1,),
+    ranks="first",
+    fault="cannot split its input into these parts",
+    advice="parts",
+)
 def split_by_input(op: Op) -> list[Known]:
     if op.has(1):
         if op.attr("num_outputs") is not None:
@@ -266,7 +293,7 @@ def padded(op: Op, pads: Seq[Dim], axes: Seq[int] | None, fill: Value | None) ->
         before, after = pads[i], pads[len(order) + i]
         dims[axis] = shape[axis] + before + after
         around.append((axis, before, after))
-        op.require(ge(dims[axis], 0), "Pad must not crop more than there is", (0, axis), (1, i))
+        op.require(ge(dims[axis], 0), CROP, (0, axis), (1, i))
     if not constant_mode:
         _borders(op, shape, dims, around)
     array, extra = value.array if value is not None else None, fill.array if fill is not None else None

@@ -20,7 +20,14 @@ FLOAT, UINT8, INT32, UINT16, UINT32 = 1, 2, 6, 4, 12
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedMatMul
-@ms_function("FusedMatMul", "TransposeMatMul", types=(0,), needs="rr")
+@ms_function(
+    "FusedMatMul",
+    "TransposeMatMul",
+    types=(0,),
+    needs="rr",
+    fault="cannot multiply these shapes",
+    advice="product",
+)
 @ms_function("FusedMatMulActivation", types=(0,), needs="rr activation")
 def fused_matmul(op: Op) -> list[Known | None]:
     """A MatMul of operands whose first axis is moved to the rows, and whose last two are then swapped."""
@@ -87,7 +94,7 @@ def quantized_gemm(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulNBits
-@ms_function("MatMulNBits", types=(0,), needs="rrr K N block_size")
+@ms_function("MatMulNBits", types=(0,), needs="rrr K N block_size", fault="cannot multiply these shapes")
 def matmul_nbits(op: Op) -> Known:
     """Weights ``[N, K]``, packed in blocks along `K`; scales and zero points may be flattened."""
     n, k, block = op.int_attr("N", 0), op.int_attr("K", 0), op.int_attr("block_size", 0)

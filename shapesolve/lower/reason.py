@@ -1,0 +1,63 @@
+"""Why something is required: words with an id. Who has to tell one reason from another asks for the id, never for words.
+
+Most reasons are the rule's own words, a plain text; one stands here when titles or advice depend on it.
+"""
+
+from __future__ import annotations
+
+
+class Reason(str):
+    """A reason in words.
+
+    Attributes:
+        id: what is required, the same whatever the words; empty for a plain text (see `reason_id`).
+        fault: what an operator's node does where it is broken, after the operator's name: ``crops more than there is``.
+    """
+
+    __slots__ = ("fault", "id")
+
+    id: str
+    fault: str
+
+    def __new__(cls, text: str, id: str, fault: str = "") -> Reason:
+        """A reason of these words."""
+        made = super().__new__(cls, text)
+        made.id, made.fault = id, fault
+        return made
+
+    def __reduce__(self) -> tuple[type[Reason], tuple[str, str, str]]:
+        return Reason, (str(self), self.id, self.fault)
+
+
+def reason_id(why: str) -> str:
+    """The id of a reason; empty for a plain text."""
+    return why.id if isinstance(why, Reason) else ""
+
+
+def fault_of(why: str) -> str:
+    """What a node does that breaks it; empty where that depends on the operator alone."""
+    return why.fault if isinstance(why, Reason) else ""
+
+
+def formula(text: str) -> Reason:
+    """A condition of a signature, as it is written there."""
+    return Reason(text, "formula")
+
+
+def channels(text: str) -> Reason:
+    """What a convolution requires of its channels."""
+    return Reason(text, "channels", "has a weight for another number of channels")
+
+
+BROADCAST = Reason("broadcasting needs equal sizes, or one of them 1", "broadcast")
+ADDED = Reason(
+    "the added term must have the size of the product, or 1", "added", "cannot add its bias to this product"
+)
+KERNEL = Reason(
+    "the kernel must fit into the padded input", "kernel", "cannot place its kernel on this input"
+)
+WINDOW = Reason(
+    "the dilated window must fit the padded input", "window", "cannot place its window on this input"
+)
+CROP = Reason("Pad must not crop more than there is", "crop", "crops more than there is")
+MOST = Reason("k is at most the size of the axis", "most", "asks for more elements than there are")
