@@ -10,7 +10,9 @@ import numpy as np
 
 from ..expr import ONE, Dim, constant, product
 from ..model import Node
+from .free_patterns import enumerated, numbered, numbers, triangle
 from .free_reshape import placements, target_of
+from .free_suspects import check_suspects, joined, pad
 from .free_walk import Freeing
 from .refused import Refused
 
@@ -24,6 +26,7 @@ _BATCH_DIMS = 12
 
 def mend(freeing: Freeing, node: Node) -> Node:
     """The node as it should read now."""
+    check_suspects(freeing, node)
     mender = _MENDERS.get(node.op_type) if not node.domain else None
     return node if mender is None else mender(freeing, node)
 
@@ -99,6 +102,9 @@ def gather(freeing: Freeing, node: Node) -> Node:
         return node
     axis %= len(shape)
     factors = layout[axis]
+    places = _places(freeing, node, factors)
+    if places is not None:
+        return freeing.with_input(node, 1, places)
     if len(factors) < 2 or not _was_one_row(freeing, factors[0]):
         return node
     rows, inner = factors[0], product(factors[1:])
@@ -118,6 +124,9 @@ def gather(freeing: Freeing, node: Node) -> Node:
 def gather_nd(freeing: Freeing, node: Node) -> Node:
     """Elements of the first and only row, picked by number: they are picked in each row."""
     data, indices = node.inputs
+    grid = _grid(freeing, node)
+    if grid is not None:
+        return freeing.with_input(node, 1, grid)
     layout = freeing.provenance.of(data).layout
     if not layout or node.attributes.get("batch_dims", 0) or len(layout[0]) != 1:
         return node
@@ -138,6 +147,65 @@ def gather_nd(freeing: Freeing, node: Node) -> Node:
     spread = freeing.insert("Expand", [inner, target], indices)
     picked = freeing.insert("GatherND", [data, spread], node.outputs[0], batch_dims=1)
     return _together(freeing, node, picked)
+
+
+def _places(freeing: Freeing, node: Node, factors: Seq[Dim]) -> str | None:
+    """Stored indices that number all places of an axis whose size is free, anew; None where they do not."""
+    stored = freeing.stored(node.inputs[1])
+    array = None if stored is None else stored.array(_LARGEST)
+    if array is None or not any(freeing.is_free(f) and (freeing.old(f) or 0) > 1 for f in factors):
+        return None
+    made = enumerated(freeing, array, factors)
+    was = freeing.old(product(factors))
+    if (
+        made is None
+        and was is not None
+        and array.size
+        and (array.max() == was - 1 or array.max() in freeing.seen)
+    ):
+        raise Refused(
+            f"{node.label} ({node.op_type}) picks place {int(array.max())} of {product(factors)}: "
+            "it may have been counted from the end",
+            node=node.label,
+        )
+    return made
+
+
+def _grid(freeing: Freeing, node: Node) -> str | None:
+    """Stored indices of which each number goes through all places of its axis, anew; None where they do not."""
+    data, indices = node.inputs
+    shape, stored = freeing.shape(data), freeing.stored(indices)
+    array = None if stored is None else stored.array(_LARGEST)
+    if shape is None or array is None or node.attributes.get("batch_dims", 0):
+        return None
+    picked = shape[: array.shape[-1]]
+    if not any(freeing.is_free(d) and (freeing.old(d) or 0) > 1 for d in picked):
+        return None
+    rank = array.ndim - 1
+    wide: list[Dim] = [constant(n) for n in array.shape[:-1]]
+    parts: list[str | None] = []
+    for k, size in enumerate(picked):
+        column = array[..., k]
+        moving = [a for a in range(rank) if column.shape[a] > 1 and (np.diff(column, axis=a) != 0).any()]
+        places = np.arange(freeing.old(size) or 0)
+        if not moving and not column.any() and (freeing.old(size) == 1 or not freeing.is_free(size)):
+            parts.append(None)
+            continue
+        if len(moving) != 1 or column.shape[moving[0]] != len(places):
+            return None
+        along = places.reshape([-1 if a == moving[0] else 1 for a in range(rank)])
+        if not (column == along).all():
+            return None
+        wide[moving[0]] = size
+        parts.append(numbers(freeing, size, moving[0], rank))
+    target = freeing.vector(wide, "grid_shape")
+    zero = freeing.new_constant(np.zeros([1] * rank, np.int64), "no_place")
+    last = freeing.number_vector([rank], "last_axis")
+    columns = []
+    for part in parts:
+        spread = freeing.insert("Expand", [part or zero, target], "grid")
+        columns.append(freeing.insert("Unsqueeze", [spread, last], "grid"))
+    return freeing.insert("Concat", columns, "grid", axis=rank)
 
 
 def _is_row_by_row(freeing: Freeing, name: str, rows: Dim) -> bool:
@@ -236,17 +304,23 @@ def resize(freeing: Freeing, node: Node) -> Node:
     return freeing.with_input(node, 3, freeing.vector(dims, f"{node.inputs[3]}_free"))
 
 
-def narrowed(freeing: Freeing, node: Node, i: int, axis: int, size: Dim) -> Node:
-    """A stored operand that has the baked size along an axis that follows a symbol: the same everywhere, it needs one row."""
-    name = node.inputs[i]
+def narrowed(freeing: Freeing, node: Node, i: int, axis: int, sizes: list[Dim]) -> Node:
+    """A stored operand that has the baked size along an axis that follows a symbol.
+
+    The same everywhere, it needs one place; places that are numbered or compared are numbered or compared anew.
+    """
+    name, size = node.inputs[i], sizes[axis]
     stored = freeing.stored(name)
     array = None if stored is None else stored.array(_LARGEST)
-    if array is not None and array.shape[axis]:
+    if array is not None and array.dtype != object and array.shape[axis]:
         first = np.take(array, [0], axis=axis)
-        if array.dtype != object and (array == first).all():
+        if (array == first).all():
             return freeing.with_input(
                 node, i, freeing.new_constant(np.ascontiguousarray(first), f"{name}_row")
             )
+        made = numbered(freeing, array, sizes) or triangle(freeing, array, sizes)
+        if made is not None:
+            return freeing.with_input(node, i, made)
     what = f"the constant {name}" if stored is not None else f"the tensor {name}"
     raise Refused(
         f"{node.label} ({node.op_type}) joins {what}, which has {freeing.old(size)} entries along axis {axis}, with an axis of "
@@ -256,12 +330,52 @@ def narrowed(freeing: Freeing, node: Node, i: int, axis: int, size: Dim) -> Node
     )
 
 
+def cut(freeing: Freeing, node: Node) -> Node:
+    """Ends that are the size of the axis, or a size that follows a symbol."""
+    if len(node.inputs) < 3:
+        return node
+    shape, starts, ends = (
+        freeing.shape(node.inputs[0]),
+        freeing.numbers(node.inputs[1]),
+        freeing.numbers(node.inputs[2]),
+    )
+    if shape is None or starts is None or ends is None:
+        return node
+    named = (
+        freeing.numbers(node.inputs[3])
+        if len(node.inputs) > 3 and node.inputs[3]
+        else list(range(len(starts)))
+    )
+    steps = freeing.numbers(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] else [1] * len(starts)
+    if named is None or steps is None:
+        return node
+    made: list[Dim] = []
+    for axis, start, end, step in zip(named, starts, ends, steps, strict=True):
+        dim = shape[axis]
+        was = freeing.old(dim)
+        if not freeing.is_other(dim) or was is None or step < 1 or not 0 < end <= was:
+            made.append(constant(end))
+        elif start > 0 and (end == was or start in freeing.seen):
+            raise Refused(
+                f"{node.label} (Slice) starts at {start} of {dim}, which may have been counted from the end",
+                node=node.label,
+            )
+        else:
+            made.append(dim if end == was else freeing.maybe(end, f"an end of {node.label}"))
+    if all(not d.terms for d in made):
+        return node
+    return freeing.with_input(node, 2, freeing.vector(made, f"{node.inputs[2]}_free"))
+
+
 _MENDERS: dict[str, Mender] = {
+    "Concat": joined,
     "ConstantOfShape": filled,
     "Expand": expand,
     "Gather": gather,
     "GatherND": gather_nd,
+    "Pad": pad,
     "Reshape": reshape,
     "Resize": resize,
+    "Slice": cut,
     "Tile": filled,
 }

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: tensors in files of their own that are looked at, in elements
 _SMALL = 1 << 16
+#: a size that a table bounds may become this many times as large as it was, or it is not called free
+_ROOM = 2
 #: attempts with other candidates
 _MAX_ATTEMPTS = 24
 _PLACE = re.compile(r"(?P<name>.+)\[(?P<axis>-?\d+)\]", re.DOTALL)
@@ -44,14 +46,18 @@ class Request:
 
 
 def free(model: Any, dims: Mapping[str, str]) -> onnx.ModelProto:
-    """A copy of a model in which the numbers of rows that were fixed when it was exported are free.
+    """A copy of a model in which sizes that were fixed when it was exported are free.
 
-    What the copy computes of row i depends on row i alone, in the same way for every i and for every number of rows: that is
-    proved, node by node. With one row it computes what the model did.
+    A size that was 1 is a number of rows: what the copy computes of row i depends on row i alone, in the same way for every i
+    and for every number of rows. That is proved, node by node, and with one row the copy computes what the model did.
+
+    Another size follows its name wherever it was baked in. At the old sizes the copy computes what the model did; every stored
+    number, mask or table that the size left behind is either computed from the input's shape now, or the model is refused.
 
     Args:
         model: a path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, exporter program or onnxscript function.
-        dims: for each input axis the name that its number of rows gets, ``{"images[0]": "batch"}``.
+        dims: for each input axis the name that its size gets, ``{"images[0]": "batch"}``; a sum or product of names
+            (``"past + seq"``) where each of them also stands alone somewhere.
 
     Raises:
         Refused: it cannot be shown to be right; the message names the node.
@@ -110,15 +116,8 @@ def _request(proto: onnx.ModelProto, dims: Mapping[str, str]) -> Request:
     places = {dim.name: place for place, dim in reversed(found.items()) if dim.name is not None}
     baked = {name: old[place] for name, place in reversed(places.items())}
     _check(proto, found, old, baked)
-    many = next((name for name in baked if baked[name] != 1), None)
-    if many is not None:
-        tensor, axis = places[many]
-        raise Refused(
-            f"{tensor}[{axis}] was fixed at {baked[many]}: only an axis that was fixed at one row can be freed, "
-            "so export the model with a batch of 1",
-            term=f"{many} == {baked[many]}",
-        )
-    return Request(found, {name: places[name] for name in baked}, baked, tuple(baked))
+    rows = tuple(name for name in baked if baked[name] == 1)
+    return Request(found, {name: places[name] for name in baked}, baked, rows)
 
 
 def _check(
@@ -244,9 +243,10 @@ def _prove(changed: onnx.ModelProto, request: Request) -> None:
     if analysis.conflicts:
         conflict = analysis.conflicts[0]
         raise Refused(conflict.message, node=conflict.nodes[0] if conflict.nodes else "")
-    for name in request.baked:
+    for name, was in request.baked.items():
         now = analysis.facts.dim(analysis.symbols[name])
-        if not now.terms:
+        hi = analysis.facts.bounds(now)[1]
+        if not now.terms or (hi is not None and hi < _ROOM * was):
             raise Refused(f"the changed model runs only with {name} = {now}", term=f"{name} == {now}")
     _prove_rows(analysis, request)
 

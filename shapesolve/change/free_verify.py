@@ -1,4 +1,4 @@
-"""A freed model held against onnxruntime: with one row it computes what the original does, with more its rows stacked."""
+"""A freed model held against onnxruntime: at the old sizes it computes what the original does, with more rows these stacked."""
 
 from __future__ import annotations
 
@@ -28,16 +28,19 @@ _RELATIVE, _ABSOLUTE = 1e-3, 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One comparison: the sizes, and the largest difference of any output's element."""
+    """One run: the sizes, and the largest difference of any output's element (None where there is nothing to compare with)."""
 
     sizes: Mapping[str, int]
-    difference: float
+    difference: float | None
 
 
 def verify(
     original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[str, str], *, seed: int = 0
 ) -> list[Run]:
     """Run both models with onnxruntime.
+
+    At the old sizes both are compared. More rows are compared with single ones, stacked. At other sizes, of which the original
+    knows nothing, the changed model has to run, and its outputs have the shapes that are proved.
 
     Args:
         original: the model with fixed sizes.
@@ -49,18 +52,17 @@ def verify(
         Refused: an output differs.
         RuntimeError: one of the models cannot be run on drawn inputs.
     """
-    names = tuple(dict.fromkeys(dims.values()))
     analysis = analyze(changed)
-    origins = trace(analyze(changed, broadcast="strict", assume=[f"{name} >= 2" for name in names]), names)
+    old = _old_sizes(analyze(original), analysis, dims)
+    rows = [name for name, size in old.items() if size == 1]
+    origins = trace(analyze(changed, broadcast="strict", assume=[f"{name} >= 2" for name in rows]), rows)
     before, after = _session(original), _session(changed)
-    one = _feeds(analysis, dict.fromkeys(names, 1), seed)
     outputs = [o.name for o in before.get_outputs()]
-    runs = [
-        _compared(dict.fromkeys(names, 1), _run(before, outputs, one), _run(after, outputs, one), outputs)
-    ]
-    for name in names:
+    one = _feeds(analysis, old, seed)
+    runs = [_compared(old, _run(before, outputs, one), _run(after, outputs, one), outputs)]
+    for name in rows:
         for count in ROWS:
-            sizes = {**dict.fromkeys(names, 1), name: count}
+            sizes = {**old, name: count}
             feeds = _feeds(analysis, sizes, seed + count)
             got = _run(after, outputs, feeds)
             single = [_run(before, outputs, _row(analysis, feeds, name, i)) for i in range(count)]
@@ -69,7 +71,37 @@ def verify(
                 for k, output in enumerate(outputs)
             ]
             runs.append(_compared(sizes, stacked, got, outputs))
+    for name in old.keys() - set(rows):
+        for size in (2 * old[name], 3 * old[name]):
+            sizes = {**old, name: size}
+            feeds = _feeds(analysis, sizes, seed + size)
+            if not analysis.check_inputs({key: array.shape for key, array in feeds.items()}):
+                _check_shapes(analysis, sizes, _run(after, outputs, feeds), outputs)
+                runs.append(Run(sizes, None))
     return runs
+
+
+def _old_sizes(original: Analysis, changed: Analysis, dims: Mapping[str, str]) -> dict[str, int]:
+    found = {}
+    for place, name in dims.items():
+        tensor, _, axis = place.strip().removesuffix("]").rpartition("[")
+        if name in changed.symbols:
+            found[name] = int(original.shapes[tensor][int(axis)])
+    return found
+
+
+def _check_shapes(analysis: Analysis, sizes: Mapping[str, int], got: Seq[Array], outputs: Seq[str]) -> None:
+    known = {**dict.fromkeys(analysis.symbols, _OTHERS), **sizes}
+    for name, array in zip(outputs, got, strict=True):
+        want = [d.evaluate(known) for d in analysis.shapes.get(name, ())]
+        if any(w is not None and w != n for w, n in zip(want, array.shape, strict=False)):
+            raise Refused(
+                f"at {_told(sizes)} output {name} has the shape {list(array.shape)} instead of {want}"
+            )
+
+
+def _told(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{key} = {size}" for key, size in sizes.items())
 
 
 def _session(model: onnx.ModelProto) -> Any:
@@ -134,7 +166,7 @@ def _stacked(origin: Origin, symbol: str, rows: Seq[Array]) -> Array:
 def _compared(sizes: Mapping[str, int], want: Seq[Array], got: Seq[Array], outputs: Seq[str]) -> Run:
     worst = 0.0
     for name, a, b in zip(outputs, want, got, strict=True):
-        told = ", ".join(f"{key} = {size}" for key, size in sizes.items())
+        told = _told(sizes)
         if a.shape != b.shape:
             raise Refused(f"at {told} output {name} has the shape {list(b.shape)} instead of {list(a.shape)}")
         if a.dtype.kind not in "fiub":

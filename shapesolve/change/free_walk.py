@@ -35,9 +35,11 @@ from .refused import Refused
 
 Array: TypeAlias = NDArray[Any]
 #: what makes a node fit an operand with the baked size, see `free_mending.narrowed`
-Narrow: TypeAlias = Callable[["Freeing", Node, int, int, Dim], Node]
-#: a symbol is at least this: a size of 1 is what baking leaves no trace of, and it broadcasts
+Narrow: TypeAlias = Callable[["Freeing", Node, int, int, list[Dim]], Node]
+#: a number of rows is at least this: a size of 1 is what baking leaves no trace of, and it broadcasts
 _LEAST = 2
+#: a size that a table bounds may become this many times as large as it was
+_ROOM = 2
 
 
 class Freeing:
@@ -63,6 +65,7 @@ class Freeing:
         self.draft = Draft(model)
         self.sizes = Sizes(self.draft, places)
         self.baked = dict(baked)
+        self.given = frozenset(name for name, _ in model.graph.inputs)
         self.symbols = tuple(baked)
         self.options: dict[str, int] = {}  # how many candidates there were, by label of the node
         self.pending: dict[str, tuple[tuple[Dim, ...], bool]] = {}
@@ -72,7 +75,7 @@ class Freeing:
             str, dict[str, int]
         ] = {}  # attributes of nodes that became another operator, by output
         empty = replace(model, graph=replace(model.graph, nodes=()))
-        least = [ge(symbol(name), _LEAST) for name in self.symbols]
+        least = [ge(symbol(name), _LEAST if name in self.rows else 1) for name in self.symbols]
         request = Request(tuple(least), {}, "strict", with_built_in(None))
         lowered = lower_model(empty, request)
         self.walk, self.facts = lowered.walk, lowered.facts
@@ -116,10 +119,18 @@ class Freeing:
         value = made.attributes.get("value") if made is not None and made.op_type == "Constant" else None
         return value if isinstance(value, Constant) else None
 
+    def is_stored(self, name: str) -> bool:
+        """Is a tensor stored in the model?"""
+        return self.stored(name) is not None
+
     @property
     def producers(self) -> Mapping[str, Node]:
         """The node that makes each tensor, so far."""
         return {name: node for name, (node, _) in self.walk.producers.items()}
+
+    def is_other(self, dim: Dim) -> bool:
+        """Does it follow a symbol that is no number of rows?"""
+        return any(name in self.baked and name not in self.rows for name in dim.free)
 
     def old(self, dim: Dim) -> int | None:
         """The size that was baked in."""
@@ -157,7 +168,7 @@ class Freeing:
         name = self.walk.fresh(what)
         assert name.name is not None
         self.baked[name.name] = size
-        self.walk.given(ge(name, _LEAST))
+        self.walk.given(ge(name, 1))
         return name
 
     def vector(self, dims: Seq[Dim], hint: str) -> str:
@@ -284,16 +295,27 @@ class Freeing:
                 continue
             was = self.old(size)
             for i, axis, dim in at:
-                if dim.terms or dim.const != was or dim is size:
-                    continue
                 if dim is ONE and not links.broadcasts:
                     return self.spread(node, i, axis, size)
+                if dim.terms or dim.const != was or dim is size:
+                    continue
                 rows = self.rows_of(links, node, labels_at=name)
                 if rows is not None and rows * dim is size:
                     return self.repeat(node, i, axis, rows)
                 if dim is not ONE:
-                    return narrowed(self, node, i, axis, size)
+                    return narrowed(self, node, i, axis, self._sizes_at(found, i))
         return None
+
+    def _sizes_at(self, found: Mapping[Hashable, list[tuple[int, int, Dim]]], i: int) -> list[Dim]:
+        """The size that each axis of operand `i` should have: that of the others with its label."""
+        sizes: dict[int, Dim] = {}
+        for at in found.values():
+            free = next((d for _, _, d in at if self.is_free(d)), None)
+            for j, axis, dim in at:
+                if j == i:
+                    follows = free is not None and dim is not ONE and dim.value == self.old(free)
+                    sizes[axis] = free if follows and free is not None else dim
+        return [sizes[axis] for axis in sorted(sizes)]
 
     def rows_of(self, links: Links, node: Node, labels_at: Hashable) -> Dim | None:
         """The rows that are the outermost factor of an axis with others inside, when they were one row."""
@@ -312,8 +334,10 @@ class Freeing:
     def lower(self, node: Node, original: Node) -> None:
         """Lower a node, and see what it asks of the symbols."""
         walk, facts = self.walk, self.facts
-        clashes, log = len(walk.clashes), len(walk.log)
+        clashes, log, opens = len(walk.clashes), len(walk.log), len(walk.opens)
         walk.lower(node)
+        for pair in walk.opens[opens:]:
+            self._unify(facts.dim(pair.a), facts.dim(pair.b))
         if len(walk.clashes) > clashes:
             raise Refused(
                 f"{original.label} ({original.op_type}) cannot run at other sizes: {walk.clashes[-1].message}. "
@@ -321,10 +345,8 @@ class Freeing:
                 node=original.label,
             )
         for name in self.symbols:
-            own = symbol(name)
-            now = facts.dim(own)
-            lo, hi = facts.bounds(now)
-            if (now is not own and not now.terms) or hi is not None or (lo is not None and lo > _LEAST):
+            if self._is_held(name):
+                now = facts.dim(symbol(name))
                 why = next(
                     (e.why for e in reversed(walk.log[log:]) if e.role == "requirement"), "a size is fixed"
                 )
@@ -337,6 +359,26 @@ class Freeing:
         for name in node.outputs:
             if name:
                 self.notice(name)
+
+    def _unify(self, a: Dim, b: Dim) -> None:
+        """A size of which it was open what it follows follows what it meets."""
+        for name, other in ((a, b), (b, a)):
+            if (
+                name.name in self.baked
+                and name.name not in self.symbols
+                and self.old(name) == self.old(other)
+            ):
+                self.walk.given(eq(name, other))
+                return
+
+    def _is_held(self, name: str) -> bool:
+        """Has a symbol lost its freedom? Rows may be any number; another size may have a lower bound, and room above."""
+        own = symbol(name)
+        now = self.facts.dim(own)
+        lo, hi = self.facts.bounds(now)
+        if name in self.rows:
+            return now is not own or hi is not None or (lo is not None and lo > _LEAST)
+        return not now.terms or (hi is not None and hi < _ROOM * self.baked[name])
 
     def _settle(self) -> None:
         """What is still open stays what it was; then the sizes are computed at the start of the graph."""

@@ -26,18 +26,20 @@ def free(
         typer.Option(
             "--dim",
             metavar="INPUT[AXIS]=NAME",
-            help="An axis that was fixed at one row, and the name that its size gets; may be repeated.",
+            help="An axis with a fixed size, and the name that its size gets; may be repeated.",
             show_default=False,
         ),
     ],
     verify: Annotated[
-        bool, typer.Option("--verify", help="Run both models with onnxruntime, with one row and with more.")
+        bool,
+        typer.Option("--verify", help="Run both models with onnxruntime, at the old sizes and at others."),
     ] = False,
 ) -> None:
-    """Let a model that was exported with one row take any number.
+    """Let a model exported with fixed sizes take others.
 
-    Rows stay apart, which is proved: row i of every output depends on row i of the inputs alone. Where that cannot be shown,
-    nothing is written, the node is named, and the exit code is 1. Example:
+    A size of 1 is a number of rows, and rows stay apart, which is proved: row i of every output depends on row i of the inputs
+    alone. Other sizes follow their name wherever they were baked in. Where that cannot be shown, nothing is written, the node
+    is named, and the exit code is 1. Example:
 
         shapesolve free fixed.onnx --dim 'images[0]=batch' -o dynamic.onnx --verify
     """
@@ -72,7 +74,10 @@ def _verify(original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[s
 
     for run in verify(original, changed, dims):
         sizes = ", ".join(f"{name} = {size}" for name, size in run.sizes.items())
-        say(f"{sizes}: the same as single rows, largest difference {run.difference:.2g}")
+        if run.difference is None:
+            say(f"{sizes}: runs, with the shapes that are proved")
+        else:
+            say(f"{sizes}: the same as the original, largest difference {run.difference:.2g}")
 
 
 def _place(text: str) -> tuple[str, str]:

@@ -1,0 +1,100 @@
+"""Sizes that are no rows: what they left behind is said anew, or the model is refused with the node."""
+
+import numpy as np
+import onnx
+import pytest
+
+import shapesolve as ss
+
+from .test_free import ints, model, node
+from .test_free_rows import run
+
+
+def places(n: int) -> np.ndarray:
+    return np.arange(n, dtype=np.float32)
+
+
+def freed(nodes: list[onnx.NodeProto], stored: dict[str, np.ndarray], shape: list[int]) -> onnx.ModelProto:
+    return ss.free(model(nodes, stored, shape), {"x[1]": "seq"})
+
+
+def attended(x: np.ndarray) -> np.ndarray:
+    """Softmax of products with places that are not later."""
+    scores = x @ np.swapaxes(x, 1, 2)
+    scores = np.where(np.tril(np.ones(scores.shape[1:], bool)), scores, np.float32(-1e9))
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ x
+
+
+@pytest.mark.parametrize("n", [1, 6, 11])
+def test_a_causal_mask(n: int) -> None:
+    mask = np.where(np.tril(np.ones((6, 6), bool)), 0, -1e9).astype(np.float32)[None]
+    changed = freed(
+        [
+            node("Transpose", "x", "t", perm=[0, 2, 1]),
+            node("MatMul", "x t", "s"),
+            node("Add", "s mask", "m"),
+            node("Softmax", "m", "p", axis=-1),
+            node("MatMul", "p x"),
+        ],
+        {"mask": mask},
+        [2, 6, 4],
+    )
+    x = np.random.default_rng(n).standard_normal((2, n, 4)).astype(np.float32)
+    np.testing.assert_allclose(run(changed, x), attended(x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [1, 6, 9])
+def test_numbered_places(n: int) -> None:
+    changed = freed([node("Mul", "x k")], {"k": places(6).reshape(1, 6, 1)}, [2, 6, 4])
+    x = np.random.default_rng(n).standard_normal((2, n, 4)).astype(np.float32)
+    np.testing.assert_allclose(run(changed, x), x * places(n).reshape(1, n, 1))
+
+
+@pytest.mark.parametrize("n", [1, 6, 9])
+def test_indices_of_all_places(n: int) -> None:
+    index = np.arange(12).reshape(2, 1, 6)
+    changed = freed(
+        [node("Reshape", "x flat", "f"), node("Gather", "f index", axis=0)],
+        {"flat": ints(-1, 4), "index": index},
+        [2, 6, 4],
+    )
+    x = np.random.default_rng(n).standard_normal((2, n, 4)).astype(np.float32)
+    np.testing.assert_array_equal(run(changed, x), x[:, None])
+
+
+@pytest.mark.parametrize("n", [4, 6, 10])
+def test_a_size_to_resize_to_follows_what_it_is_joined_with(n: int) -> None:
+    changed = ss.free(
+        model(
+            [
+                node("MaxPool", "x", "small", kernel_shape=[2, 1], strides=[2, 1]),
+                node("Resize", "small none none sizes", "large", mode="nearest"),
+                node("Concat", "x large", axis=1),
+            ],
+            {"none": np.zeros(0, np.float32), "sizes": ints(2, 3, 6, 5)},
+            [2, 3, 6, 5],
+        ),
+        {"x[2]": "height"},
+    )
+    assert run(changed, np.ones((2, 3, n, 5), np.float32)).shape == (2, 6, n, 5)
+
+
+TABLE = np.random.default_rng(0).random((1, 6, 4)).astype(np.float32)
+REFUSED = {
+    "a table of positions": ([node("Add", "x table")], {"table": TABLE}, "Add"),
+    "the last place": ([node("Gather", "x k", axis=1)], {"k": np.array(5)}, "Gather"),
+    "the last places": ([node("Slice", "x a b c")], {"a": ints(4), "b": ints(6), "c": ints(1)}, "Slice"),
+    "padding to a multiple": ([node("Pad", "x p")], {"p": ints(0, 0, 0, 0, 2, 0)}, "Pad"),
+    "a mean by hand": (
+        [node("ReduceSum", "x k", "s"), node("Div", "s n")], {"k": ints(1), "n": np.array(6, np.float32)}, "Div",
+    ),
+    "a cache": ([node("Concat", "x new", axis=1)], {"new": np.ones((2, 1, 4), np.float32)}, "Concat"),
+    "windows": ([node("Reshape", "x k")], {"k": ints(2, 3, 2, 4)}, "Reshape"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "stored", "culprit"), REFUSED.values(), ids=REFUSED)
+def test_what_may_hold_the_size_is_refused(nodes, stored, culprit) -> None:
+    with pytest.raises(ss.Refused, match=f"the_{culprit}_y"):
+        freed(nodes, stored, [2, 6, 4])
