@@ -156,6 +156,8 @@ def _write_baseline(file: Path, found: list[tuple[str, Any]], style: Format) -> 
 
     try:
         count = write_baseline(file, found)
+    except ValueError as e:
+        fail(str(e))
     except OSError as e:
         fail(f"cannot write {file}: {e.strerror or e}")
     if style is Format.text:

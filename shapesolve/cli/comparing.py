@@ -54,9 +54,9 @@ def diff(
     with Progress("comparison"):
         found = compare(*models)
     if json:
-        import json as writer
+        from ..report.lines import json_text
 
-        say(writer.dumps(diff_data(found), indent=1, ensure_ascii=False))
+        say(json_text(diff_data(found)))
     else:
         show(diff_lines(found))
     raise typer.Exit(OK if found.same else FOUND)
@@ -73,9 +73,9 @@ def _gate(before: Analysis, after: Analysis, count: int, json: bool) -> None:
         with Progress("runs"):
             found = replace(found, runs=_runs(before, after, found, count))
     if json:
-        import json as writer
+        from ..report.lines import json_text
 
-        say(writer.dumps({"passed": found.passed, **asdict(found)}, indent=1, ensure_ascii=False))
+        say(json_text({"passed": found.passed, **asdict(found)}))
     else:
         say("\n".join(gate_lines(found)))
     raise typer.Exit(OK if found.passed else FOUND)

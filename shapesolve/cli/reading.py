@@ -172,10 +172,10 @@ def evaluate(
     elif not wanted:
         fail(f"no tensor matches {tensors!r}")
     if json or format is TextOrJson.json:
-        import json as writer
+        from ..report.lines import json_text
 
         data = evaluation_data(a, sizes, wanted)
-        say(writer.dumps(data, indent=1, ensure_ascii=False))
+        say(json_text(data))
     else:
         show(evaluation_lines(a, sizes, wanted))
     raise typer.Exit(FOUND if a.violations_at(sizes) or broken_terms(a, sizes) else OK)

@@ -66,11 +66,10 @@ def scan(
         for r in _rows(files, jobs, broadcast, dask, given, sizes_of(bind))
     ]
     if json or format is Format.json:
-        import json as writer
-
+        from ..report.lines import json_text
         from ..report.scan import scan_data
 
-        say(writer.dumps(scan_data(rows), indent=1, ensure_ascii=False))
+        say(json_text(scan_data(rows)))
     elif format is Format.sarif:
         from ..report.sarif import sarif_text
 

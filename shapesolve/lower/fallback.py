@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 #: nodes of function bodies lowered in one walk: functions that call the one before twice would double them each
 _MAX_EXPANDED = 100_000
+#: one that runs in some cases only counts for so many, since these cases are kept apart
+_GUARDED = 20
 
 
 def lower_unregistered(op: Op, scope: Scope) -> Steps:
@@ -79,7 +81,7 @@ def lower_function(op: Op, scope: Scope, function: Function) -> Steps:
     """Lower the body of a function in a scope of its own, named after the calling node."""
     walk, node = op.walk, op.node
     op.pure = False
-    walk.expanded += len(function.nodes)
+    walk.expanded += len(function.nodes) * (1 if scope.guard.is_true else _GUARDED)
     if walk.expanded > _MAX_EXPANDED:
         walk.note("open", "functions call each other too often: this call is not followed", node, scope)
         return [None] * op.n_out

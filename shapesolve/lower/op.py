@@ -45,6 +45,8 @@ Place = tuple[int, "int | None"]
 Requirement = tuple[Cond, str, tuple[Place, ...]]
 #: elements of an unknown integer input that are worth a symbol each
 _MAX_UNKNOWN = 16
+#: different sizes on one axis that a broadcast compares; what more of them make is not followed
+MAX_BROADCAST = 8
 #: an expression larger than this is given a name, its definition kept as a constraint
 MAX_DIM_SIZE = 400
 
@@ -310,14 +312,28 @@ class Op:
         rank = max([len(s) for _, s in shapes])
         out: list[Dim] = [ONE] * rank
         at: list[Place] = [(shapes[0][0], None)] * rank
+        met: dict[int, set[Dim]] = {}  # by axis, the sizes that were compared
         for i, s in shapes:
             before = rank - len(s)
             for k, d in enumerate(s, before):
                 if out[k] is ONE:
                     out[k], at[k] = d, (i, k - before)
                 elif d is not ONE and d is not out[k]:
-                    out[k] = self.broadcast_pair(out[k], d, at[k], (i, k - before))
+                    compared = met.setdefault(k, {out[k]})
+                    if d in compared and len(shapes) > 2:
+                        continue
+                    compared.add(d)
+                    if len(compared) <= MAX_BROADCAST:
+                        out[k] = self.broadcast_pair(out[k], d, at[k], (i, k - before))
+        for k, compared in met.items():
+            if len(compared) > MAX_BROADCAST:
+                out[k] = self._too_many(len(compared))
         return Shape(out)
+
+    def _too_many(self, n: int) -> Dim:
+        what = f"{n:,} sizes are broadcast on one axis: {MAX_BROADCAST} of them are compared"
+        self.walk.note("open", what, self.node, self.walk.scope)
+        return self.fresh("a broadcast of too many sizes")
 
     def broadcast_pair(self, a: Dim, b: Dim, *places: Place) -> Dim:
         """The broadcast size of two dims; records what makes it legal."""

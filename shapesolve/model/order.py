@@ -62,10 +62,15 @@ def find_cycle(edges: Mapping[_Key, Iterable[_Key]]) -> list[_Key]:
     inside: nx.DiGraph[_Key] = nx.DiGraph()
     inside.add_edges_from([(a, b) for a in sorted(part, key=rank.__getitem__) for b in edges[a] if b in part])
     # Every node of a strong component is on a cycle: the shortest way from a successor back to the start.
-    back = nx.single_target_shortest_path(inside, start)
-    paths = dict(back)
-    nearest = min(inside.successors(start), key=lambda key: (len(paths[key]), rank[key]))
-    return [start, *paths[nearest][:-1]]
+    onward, steps = {}, {start: 0}
+    for key, after in nx.bfs_predecessors(inside.reverse(copy=False), start):
+        onward[key], steps[key] = after, steps[after] + 1
+    at = min(inside.successors(start), key=lambda key: (steps[key], rank[key]))
+    cycle = [start]
+    while at != start:
+        cycle.append(at)
+        at = onward[at]
+    return cycle
 
 
 def render_cycle(labels: Sequence[str]) -> str:

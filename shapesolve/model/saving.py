@@ -137,6 +137,15 @@ def write_atomically(path: Path, data: bytes) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A temporary file beside `path` that takes its place when all is written, and is gone when not."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        kind = (
+            "a link"
+            if path.is_symlink()
+            else "a directory"
+            if path.is_dir()
+            else "no file but a device or a pipe"
+        )
+        raise ValueError(f"{path} is {kind}: it is not replaced, name a file")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

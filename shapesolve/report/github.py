@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from .lines import visible
 from .sarif import message_text
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def command(kind: str, message: str, path: str = "", title: str = "", *, line: i
     """``::error file=model.onnx,title=SS201 …::message``, escaped as the runner asks."""
     properties = {"file": path, "line": str(line or ""), "title": title}
     given = ",".join(f"{key}={_property(value)}" for key, value in properties.items() if value)
-    return f"::{kind}{' ' if given else ''}{given}::{_data(message)}"
+    lines = "\n".join(map(visible, message.split("\n")))
+    return f"::{kind}{' ' if given else ''}{given}::{_data(lines)}"
 
 
 def _data(text: str) -> str:
@@ -48,4 +50,4 @@ def _data(text: str) -> str:
 
 
 def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return _data(visible(text)).replace(":", "%3A").replace(",", "%2C")

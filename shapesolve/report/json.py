@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from .lines import json_text
 from .names import dtype_name
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ VERSION = 1
 
 def render_json(analysis: Analysis) -> str:
     """The report as JSON text."""
-    return json.dumps(report_data(analysis), indent=1, ensure_ascii=False)
+    return json_text(report_data(analysis))
 
 
 def report_data(analysis: Analysis) -> dict[str, Any]:

@@ -5,7 +5,6 @@ https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,6 +13,7 @@ from urllib.parse import quote
 
 from ..explain.finding import CODES
 from .gate import fingerprint
+from .lines import json_text, visible
 from .rules import rule_page
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def sarif_text(
     ]
     if notifications:
         run["invocations"] = [{"executionSuccessful": False, "toolExecutionNotifications": notifications}]
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1, ensure_ascii=False)
+    return json_text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _result(path: str, finding: Finding, codes: list[str]) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def message_text(finding: Finding) -> str:
     parts += finding.notes
     if finding.help:
         parts.append(f"help: {finding.help}")
-    return "\n".join(parts)
+    return "\n".join(map(visible, parts))
 
 
 def _version() -> str:

@@ -68,10 +68,10 @@ def nearby(
 def components(conds: Iterable[Cond]) -> list[list[Cond]]:
     """The groups of `conds` that share no symbols, each in canonical order."""
     left = dict.fromkeys(sorted((c for c in conds if not c.is_true), key=order_of))
-    groups = []
+    groups, links = [], by_symbol(left)
     while left:
         first = next(iter(left))
-        group = [c for c in cone(first.free, left) if c in left] or [first]
+        group = reached(first.free, links) or [first]
         for c in group:
             del left[c]
         groups.append(group)

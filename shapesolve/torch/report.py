@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..analysis import Analysis
 from ..explain.finding import Finding
-from ..report.lines import Line, line, plain
+from ..report.lines import Line, json_text, line, plain
 from ..report.text import counted, finding_lines
 from .declared import Declaration
 from .findings import SourceFinding
@@ -97,7 +96,7 @@ class Report:
         """Everything, as JSON text."""
         from .formats import report_data
 
-        return json.dumps(report_data(self), indent=1, ensure_ascii=False)
+        return json_text(report_data(self))
 
     def to_github(self) -> str:
         """GitHub workflow commands: annotations on the Python lines."""

@@ -377,10 +377,10 @@ class _Builder:
 
     def _groups(self, conds: Iterable[Cond]) -> list[list[Cond]]:
         left = dict.fromkeys(conds)
-        groups = []
+        groups, links = [], by_symbol(left)
         while left:
             first = next(iter(left))
-            group = cone(first.free, left) or [first]
+            group = reached(first.free, links) or [first]
             for c in group:
                 left.pop(c, None)
             groups.append(group)
