@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, SupportsInt
+from operator import index
+from typing import Any, SupportsIndex
 
 from .pool import Pool
 
@@ -60,12 +61,12 @@ def make_atom(kind: str, *args: Any) -> Atom:
     return known
 
 
-def evaluate_atom(atom: Atom, bindings: Mapping[str, SupportsInt]) -> int | None:
+def evaluate_atom(atom: Atom, bindings: Mapping[str, SupportsIndex]) -> int | None:
     """Value of one atom; None when unbound or undefined."""
     kind, args = atom.kind, atom.args
     if kind == "sym":
         size = bindings.get(args[0])
-        return None if size is None else int(size)
+        return None if size is None else index(size)
     if kind == "ite":
         held = args[0].evaluate(bindings)
         return None if held is None else args[1 if held else 2].evaluate(bindings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from math import gcd
-from typing import Any, SupportsInt
+from typing import Any, SupportsIndex
 
 from .core import Dim, IntoDim, as_dim, make_dim, of_atom
 from .division import exact_quotient, shared
@@ -73,7 +73,7 @@ class Cond:
     def __or__(self, other: Cond) -> Cond:
         return any_of((self, other))
 
-    def evaluate(self, bindings: Mapping[str, SupportsInt]) -> bool | None:
+    def evaluate(self, bindings: Mapping[str, SupportsIndex]) -> bool | None:
         """Truth at these sizes; None when it depends on a symbol that is not bound."""
         kind = self.kind
         if kind in ("and", "or"):

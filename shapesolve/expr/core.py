@@ -13,7 +13,8 @@ Dims and atoms are hash-consed: equal canonical forms are the same object, so eq
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, SupportsInt, Union
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsIndex, Union
 
 from .atom import Atom, evaluate_atom, make_atom
 from .limits import MAX_TERMS, DimTooLarge
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 Monomial = tuple[Atom, ...]
 #: the non-constant part of a polynomial: sorted, no zero coefficients
 Terms = tuple[tuple[Monomial, int], ...]
-IntoDim = Union["Dim", SupportsInt]
+IntoDim = Union["Dim", SupportsIndex]
 
 #: coefficients beyond it count for the size of an expression, by their length
 _WIDE = 2**64
@@ -269,7 +270,7 @@ class Dim(Surface):
 
     # ------------------------------------------------------------------ questions
 
-    def evaluate(self, bindings: Mapping[str, SupportsInt]) -> int | None:
+    def evaluate(self, bindings: Mapping[str, SupportsIndex]) -> int | None:
         """The integer at these sizes; None when a symbol is not bound or a divisor is zero."""
         total = self.const
         for mono, c in self.terms:
@@ -369,7 +370,7 @@ def as_dim(value: IntoDim | str) -> Dim:
         from .parse import parse_dim
 
         return parse_dim(value)
-    return constant(int(value))
+    return constant(index(value))
 
 
 def as_dims(values: Iterable[IntoDim | str]) -> list[Dim]:

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 from .atom import Atom
 from .cond import Cond
-from .core import Dim
+from .core import Dim, of_atom, symbol
+from .division import floor_div
 from .grammar import KEYWORDS, MAX_LENGTH, quoted_name
 from .minmax import absolute, minimum, pos
 from .presentation import Piece, pieces_of
+from .substitution import apply, rebuild
 from .traverse import atoms_of
 
 # how tightly a text holds together
@@ -53,14 +55,60 @@ def dim_param_text(dim: Dim) -> str | None:
     """`dim` as a `dim_param` that onnx_ir's expression parser evaluates to the same size, or None.
 
     A plain symbol keeps its exact name. ``broadcast`` and choices, which that grammar lacks, are written by
-    max and min, exactly for sizes that broadcast. None: the caller should write a fresh name.
+    max and min, exactly for sizes that broadcast. None: the caller should write a fresh name. That is so for what has
+    another value at size 0 than elsewhere, too: onnx_ir takes symbols to be positive, and simplifies before it evaluates.
     """
     if dim.name is not None:
         return dim.name
+    dim = _exact_at_zero(dim)
+    if _is_simpler_when_positive(dim):
+        return None
     try:
         return _ParamWriter().write(dim).text
     except _NotExpressible:
         return None
+
+
+def _is_simpler_when_positive(dim: Dim) -> bool:
+    """May a reader that takes symbols to be positive drop a choice from it that size 0 needs?"""
+    more = {name: symbol(name) + 1 for name in dim.free}
+    for atom in atoms_of(dim):
+        if atom.kind == "broadcast":
+            if any(a.lo is None or a.lo < 1 for a in atom.args):
+                return True
+        elif atom.kind in ("pos", "ite"):
+            compared = [atom.args[0]] if atom.kind == "pos" else _compared(atom.args[0])
+            for x in (d + k for d in compared for k in ((0,) if atom.kind == "pos" else (-1, 0, 1))):
+                if any(_is_size(d.subs(more)) and not _is_size(d) for d in (x, -x)):
+                    return True
+    return False
+
+
+def _exact_at_zero(dim: Dim) -> Dim:
+    """With ``max(y - 1, 0)`` written as ``y*y//(y + 1)``, which is the same for sizes y, 0 included."""
+    if not any(a.kind == "pos" and a.args[0].lo == -1 for a in atoms_of(dim)):
+        return dim
+
+    def replace(atom: Atom) -> Dim:
+        if atom.kind == "sym":
+            return of_atom(atom)
+        if atom.kind == "pos" and atom.args[0].lo == -1:
+            y = _exact_at_zero(atom.args[0] + 1)
+            return floor_div(y * y, y + 1)
+        return apply(atom.kind, tuple(_exact_at_zero(a) if isinstance(a, Dim) else a for a in atom.args))
+
+    return rebuild(dim, replace)
+
+
+def _is_size(d: Dim) -> bool:
+    return d.lo is not None and d.lo >= 0
+
+
+def _compared(cond: Cond) -> list[Dim]:
+    """The dims that a condition compares with 0."""
+    if cond.kind in ("and", "or"):
+        return [d for c in cond.args for d in _compared(c)]
+    return list(cond.args)
 
 
 class _NotExpressible(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, SupportsIndex, SupportsInt, overload
+from typing import TYPE_CHECKING, SupportsIndex, overload
 
 from .cond import Cond, any_of, eq
 from .core import ZERO, Dim, IntoDim, as_dims, product
@@ -38,7 +38,7 @@ class Shape(tuple[Dim, ...]):
         """Number of elements."""
         return product(self)
 
-    def evaluate(self, bindings: Mapping[str, SupportsInt]) -> list[int] | None:
+    def evaluate(self, bindings: Mapping[str, SupportsIndex]) -> list[int] | None:
         """The sizes as ints; None when a symbol is not bound (see `partial` for what is known)."""
         sizes = [d.evaluate(bindings) for d in self]
         known = [s for s in sizes if s is not None]

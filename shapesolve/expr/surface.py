@@ -5,7 +5,7 @@ Not compiled: a compiled class can neither return an object that exists already 
 
 from __future__ import annotations
 
-from typing import Any, Self, SupportsInt
+from typing import Any, Self, SupportsIndex, SupportsInt
 
 #: instead of a value: an object that `make_dim` then fills
 UNFILLED: Any = object()
@@ -16,7 +16,7 @@ class Surface:
 
     __slots__ = ()
 
-    def __new__(cls, value: str | SupportsInt) -> Self:
+    def __new__(cls, value: str | SupportsIndex) -> Self:
         """The dim of a text, a number or a dim."""
         if value is UNFILLED:
             return object.__new__(cls)

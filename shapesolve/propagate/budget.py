@@ -69,3 +69,6 @@ LARGE_NEEDS = 4000
 MAX_WITNESS_WORK = 60_000
 #: pairs of sizes that broadcasts compare in one question; a question with more has no answer
 MAX_PAIRS = 2000
+
+#: bounds of a dim are looked for up to this size
+LARGEST_BOUND = 2**40

@@ -7,6 +7,7 @@ serve many calls.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, get_args
@@ -37,6 +38,10 @@ def annotate(analysis: Analysis, policy: Policy = "refine") -> onnx.ModelProto:
         ValueError: as `annotated` does, or the model is larger than protobuf can hold.
     """
     return with_weights(annotated(analysis, policy), analysis.model)
+
+
+#: the end of a line of metadata in which line breaks are written as ``\\n``
+_FOLDED = "  # folded"
 
 
 def annotated(analysis: Analysis, policy: Policy = "refine") -> onnx.ModelProto:
@@ -84,15 +89,27 @@ def read_names(model: onnx.ModelProto) -> dict[str, str]:
 
 def _metadata(model: onnx.ModelProto, key: str) -> list[str]:
     found = next((p.value for p in model.metadata_props if p.key == key), "")
-    return [text for text in found.splitlines() if text]
+    return [_unfolded(text) for text in found.split("\n") if text]
 
 
 def _set_metadata(model: onnx.ModelProto, key: str, lines: Iterable[str]) -> None:
-    text = "\n".join(lines)
+    text = "\n".join(map(_folded, lines))
     kept = [(p.key, p.value) for p in model.metadata_props if p.key != key]
     del model.metadata_props[:]
     for k, v in [*kept, (key, text)] if text else kept:
         model.metadata_props.add(key=k, value=v)
+
+
+def _folded(line: str) -> str:
+    """A text without line breaks, which names may have; backslashes are doubled then."""
+    return line if line.isprintable() else line.replace("\\", r"\\").replace("\n", r"\n") + _FOLDED
+
+
+def _unfolded(line: str) -> str:
+    """The text that `_folded` made one line of."""
+    if not line.endswith(_FOLDED):
+        return line
+    return re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], line.removesuffix(_FOLDED))
 
 
 def _shapes_of(info: onnx.ValueInfoProto) -> onnx.TypeProto.Tensor | None:
@@ -171,8 +188,7 @@ class _Writer:
         elif len(tensor.shape.dim) != len(shape):
             self.set_shape(tensor, dtype, shape)
         else:
-            if self.policy == "override" or not tensor.elem_type:
-                tensor.elem_type = dtype
+            tensor.elem_type = dtype
             for old, new in zip(tensor.shape.dim, shape):
                 self.merge(old, new, keep_name=is_output)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..expr import FALSE, Cond, Dim, constant, ge
+from ..expr import FALSE, Cond, Dim, ge
 from ..propagate import budget
 from ..propagate.residual import Residue
 from .cases import decide
@@ -253,12 +253,28 @@ class Engine:
         return everything if tracked is None else [everything[i] for i in tracked]
 
     def _extremum(self, dim: Dim, given: Sequence[Cond]) -> int | None:
-        """The least value of `dim` where `given` hold, proved; None when there is none or it is not found."""
-        near = cone(dim.free, given)
-        guess = _least(dim, near, min(self.rlimit, budget.CHEAP_RLIMIT))
-        if guess is None or not self.entails(ge(dim, constant(guess)), near).proved:
-            return None
-        return guess
+        """The least value of `dim` where `given` hold, proved; None when there is none or it is not found.
+
+        Found by questions of which each has a budget: Z3's own optimizer heeds none.
+        """
+        near, probe = cone(dim.free, given), Engine(self.rlimit, shortcuts=self.shortcuts)
+        known = probe.satisfiable(near, cheap=True).model
+        high = None if known is None else dim.evaluate({**dict.fromkeys(dim.free, 0), **known})
+        low: int | None = None  # nothing is below it
+        step = 1
+        while high is not None and low != high and abs(high) < budget.LARGEST_BOUND:
+            tried = high - step if low is None else (low + high - 1) // 2
+            answer = probe.satisfiable([*near, ge(tried - dim, 0)], cheap=True)
+            if answer.unsat:
+                low = tried + 1
+                continue
+            found = (
+                dim.evaluate({**dict.fromkeys(dim.free, 0), **(answer.model or {})}) if answer.sat else None
+            )
+            if found is None or found > tried:
+                return None
+            high, step = found, step * 2
+        return low if low == high else None
 
 
 # ---------------------------------------------------------------------- Z3
@@ -335,28 +351,3 @@ def _tracked_core(conds: Sequence[Cond], limit: int, legal: bool) -> list[int] |
         except z3.Z3Exception as e:
             _why_unknown(str(e))
     return None
-
-
-def _least(dim: Dim, conds: Sequence[Cond], limit: int) -> int | None:
-    """What Z3's optimizer takes for the least value: a guess that is to be proved."""
-    import z3
-
-    from ..expr.z3_bridge import Z3Scope
-
-    try:
-        scope = Z3Scope(native=True)
-        optimize = z3.Optimize(ctx=scope.ctx)
-        optimize.set("rlimit", max(limit, 1))
-        optimize.set("timeout", budget.TIMEOUT_MS)
-        term = scope.term(dim)
-        optimize.add([scope.formula(c) for c in conds])
-        optimize.add(scope.definitions)
-        handle = optimize.minimize(term)
-        if optimize.check() != z3.sat:
-            _why_unknown(optimize.reason_unknown())
-            return None
-        value = optimize.lower(handle)
-        return value.as_long() if z3.is_int_value(value) else None
-    except z3.Z3Exception as e:
-        _why_unknown(str(e))
-        return None

@@ -34,7 +34,8 @@ class SmtNames:
         found = self._symbols.get(name)
         if found is None:
             found = name
-            if not _WRITABLE.fullmatch(name) or _TAKEN.fullmatch(name) or name in self._taken:
+            folded = " ".join(name.split()) != name  # lines are folded where they are written
+            if folded or not _WRITABLE.fullmatch(name) or _TAKEN.fullmatch(name) or name in self._taken:
                 k = len(self.changed)
                 while (found := f"{self.kind}!{k}") in self._taken:
                     k += 1

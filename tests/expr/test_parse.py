@@ -361,7 +361,10 @@ def test_dim_params_of_models(text, expected):
 
 def test_a_dim_param_without_known_names_is_a_name():
     assert dim_from_param("batch-size") is symbol("batch") - symbol("size")
-    assert dim_from_param("batch-size", {"batch", "seq"}) is symbol("batch") - symbol("size")
+    assert dim_from_param("batch-size", {"batch", "size"}) is symbol("batch") - symbol("size")
+    assert dim_from_param("batch-size", {"batch", "seq"}) is symbol("batch-size")
+    assert dim_from_param("heads/2", {"heads"}) is symbol("heads") // 2
+    assert dim_from_param("heads/2", {"batch"}) is symbol("heads/2")
     assert dim_from_param("batch-size", {"seq"}) is symbol("batch-size")
 
 

@@ -175,8 +175,12 @@ class Contract(Sequence[Term]):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The symbols that terms speak of."""
-        return tuple(dict.fromkeys(s for t in self.terms for s in t.symbols))
+        """The symbols that must have a size for the contract to be decided."""
+        names = dict.fromkeys(s for t in (*self.terms, *self.assumed) for s in t.symbols)
+        for name, dim in self.derived:
+            names.pop(name, None)
+            names.update(dict.fromkeys(sorted(dim.free)))
+        return tuple(n for n in names if n not in dict(self.derived))
 
     def holds(self, sizes: Mapping[str, int]) -> bool | None:
         """Are these sizes accepted? None when that depends on a symbol without a size."""
