@@ -303,6 +303,10 @@ def deform_conv(op: Op) -> Known:
 # ---------------------------------------------------------------------- pools
 
 
+#: the size of an expression that pools stacked on each other have made: one floor and its exceptions says the same
+_STACKED = 24
+
+
 def _only_batch_empty(op: Op, x: int, shape: Shape, axis: int, always: bool = False) -> None:
     """onnxruntime's pools take an empty input only when its batch is empty (with `always`, see `_pooled`)."""
     batch_empty = FALSE if always else eq(shape[0], 0)
@@ -342,7 +346,8 @@ def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) ->
     if at_zero >= -stride:
         return maximum(full, 1)
     _require_pool(op, x, i, free, stride)
-    return maximum(full, 1) - floor_div(maximum(-free, 0), constant(stride))
+    made = maximum(full, 1) - floor_div(maximum(-free, 0), constant(stride))
+    return made.simplify() if made.size > _STACKED and len(made.free) == 1 else made
 
 
 def _is_mlas(op: Op, w: Window) -> bool:

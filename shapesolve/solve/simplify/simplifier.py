@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import gcd
 
-from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, ge, of_atom, rebuild
+from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, constant, exact_quotient, ge, of_atom, rebuild
 from ...expr.core import Monomial, from_terms
 from ...expr.substitution import apply
 from ...expr.traverse import atoms_of
-from .cost import MORE, Cost, cost, is_small
+from .cost import MORE, cost, is_small
 from .domain import Domain, is_size
 from .rules import of_atoms, rewritten
 from .templates import matching
 from .univariate import eventually, fits
 
-#: candidates of one kind that are compared by proof
-_MOST_PROOFS = 12
+#: candidates of one kind whose cost is looked at, the small ones first, and of these compared by proof
+_MOST_COSTS, _MOST_PROOFS = 16, 8
 
 
 class Simplifier:
@@ -53,10 +54,12 @@ class Simplifier:
             done = ZERO
             for others, part in collected(best, name).items():
                 found = None
+                times = gcd(part.const, *(c for _, c in part.terms)) or 1
                 if not is_linear(part) and not is_one_floor(part) and is_size(part, name):
-                    found = eventually(part, self._symbol(part, name), self.domain)
-                if found is not None and cost(found[0]) < cost(part):
-                    part = found[0]
+                    once = exact_quotient(part, constant(times)) or part
+                    found = eventually(once, self._symbol(part, name), self.domain)
+                if found is not None and cost(found[0].scale(times)) < cost(part):
+                    part = found[0].scale(times)
                     bounds[ge(self._symbol(part, name), found[1])] = None
                 done = done + of_atoms(others) * part
             best = done
@@ -76,6 +79,8 @@ class Simplifier:
                 new = cost(now)
                 if new < price:
                     best, price = now, new
+                    if len(d.free) == 1 and step == self._fitted:
+                        break  # one template says all of it
         return best
 
     def _read(self, d: Dim) -> Dim:
@@ -129,15 +134,11 @@ class Simplifier:
     def _cheapest(self, d: Dim, candidates: Iterator[Dim]) -> Dim:
         """The cheapest of the candidates that costs less than `d` and is proved equal to it; else `d`."""
         price = cost(d)
-        seen: dict[Dim, Cost] = {}
-        for candidate in candidates:
-            if candidate is d or candidate in seen or candidate.size > d.size + MORE:
-                continue
-            new = cost(candidate)
-            if new < price:
-                seen[candidate] = new
-        for candidate in sorted(seen, key=lambda c: seen[c])[:_MOST_PROOFS]:
-            if self.domain.equal(d, candidate):
+        small = {c: None for c in candidates if c is not d and c.size <= d.size + MORE}
+        nearly = sorted(small, key=lambda c: c.size)[:_MOST_COSTS]
+        prices = {c: cost(c) for c in nearly}
+        for candidate in sorted(nearly, key=lambda c: prices[c])[:_MOST_PROOFS]:
+            if prices[candidate] < price and self.domain.equal(d, candidate):
                 return candidate
         return d
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from math import gcd
 from typing import NamedTuple
+
+import numpy as np
 
 from ...expr import Dim, constant, eq, floor_div, ge, ite, le, maximum, minimum
 from ...expr.traverse import atoms_of
+from ..tables import Sizes
 from .domain import Domain
 
 _MOST_SLOPES = 12
@@ -24,8 +26,8 @@ _LARGEST = 2**40
 class Samples(NamedTuple):
     """Accepted sizes of a symbol, the value of an expression at each, and slopes that the values may have."""
 
-    sizes: list[int]
-    values: list[int]
+    sizes: Sizes
+    values: Sizes
     slopes: list[Fraction]
 
     def since(self, index: int) -> Samples:
@@ -34,7 +36,7 @@ class Samples(NamedTuple):
 
     def divided(self, low: int, step: int) -> Samples:
         """With values counted from `low` in steps."""
-        return Samples(self.sizes, [(v - low) // step for v in self.values], [s / step for s in self.slopes])
+        return Samples(self.sizes, (self.values - low) // step, [s / step for s in self.slopes])
 
 
 def fits(dim: Dim, x: Dim, domain: Domain) -> Iterator[Dim]:
@@ -43,14 +45,14 @@ def fits(dim: Dim, x: Dim, domain: Domain) -> Iterator[Dim]:
     found = domain.regular.values(dim, domain.alone(x.name), x.name)
     if found is None or len(found[0]) < 2 or int(abs(found[1]).max()) > _LARGEST:
         return
-    sizes, values = [int(s) for s in found[0]], [int(v) for v in found[1]]
+    sizes, values = found[0], found[1]
     samples = Samples(sizes, values, _slopes(sizes, values, found[2], dim))
-    low, high = min(samples.values), max(samples.values)
+    low, high = int(values.min()), int(values.max())
     if low == high:
         yield constant(low)
         return
     yield from _remainders(samples, x)
-    steps = gcd(*(v - low for v in samples.values))
+    steps = int(np.gcd.reduce(values - low))
     if steps > 1:  # 8*((x + 7)//8)
         for small in _floors(samples.divided(low, steps), x):
             yield small.scale(steps) + low
@@ -67,14 +69,14 @@ def eventually(dim: Dim, x: Dim, domain: Domain) -> tuple[Dim, int] | None:
     found = domain.regular.values(dim, domain.alone(x.name), x.name)
     if found is None or len(found[0]) < 8 or int(abs(found[1]).max()) > _LARGEST or not found[2]:
         return None
-    sizes, values = [int(s) for s in found[0]], [int(v) for v in found[1]]
+    sizes, values = found[0], found[1]
     samples, slope = Samples(sizes, values, [found[2]]), found[2]
     offsets = _offsets(samples.since(len(sizes) // 2), slope, None, None)
     forms = []
     for offset in _nicest(*offsets, slope.denominator) if offsets else []:
         form = floor_div(x.scale(slope.numerator) + offset, constant(slope.denominator))
-        wrong = [s for s, v in zip(sizes, values, strict=True) if form.evaluate({x.name: s}) != v]
-        forms.append((sizes[sizes.index(wrong[-1]) + 1] if wrong else sizes[0], form))
+        wrong = np.flatnonzero((sizes * slope.numerator + offset) // slope.denominator != values)
+        forms.append((int(sizes[wrong[-1] + 1 if len(wrong) else 0]), form))
     for least, form in sorted(forms, key=lambda f: f[0]):
         same = domain.regular.same(
             [*domain.alone(x.name), ge(x, least), eq(dim, form)],
@@ -87,9 +89,9 @@ def eventually(dim: Dim, x: Dim, domain: Domain) -> tuple[Dim, int] | None:
     return None
 
 
-def _slopes(sizes: list[int], values: list[int], last: Fraction, dim: Dim) -> list[Fraction]:
+def _slopes(sizes: Sizes, values: Sizes, last: Fraction, dim: Dim) -> list[Fraction]:
     """Slopes to try: that at the end, from first to last, those of the quotients inside."""
-    found = [last, Fraction(values[-1] - values[0], sizes[-1] - sizes[0]), Fraction(1)]
+    found = [last, Fraction(int(values[-1] - values[0]), int(sizes[-1] - sizes[0])), Fraction(1)]
     for atom in atoms_of(dim):
         if atom.kind == "//" and atom.args[1].value:
             found += [Fraction(c, atom.args[1].const) for _, c in atom.args[0].terms]
@@ -97,7 +99,7 @@ def _slopes(sizes: list[int], values: list[int], last: Fraction, dim: Dim) -> li
 
 
 def _floors(samples: Samples, x: Dim) -> Iterator[Dim]:
-    low, high = min(samples.values), max(samples.values)
+    low, high = int(samples.values.min()), int(samples.values.max())
     for slope in samples.slopes:
         for floor, ceiling in ((None, None), (low, None), (None, high), (low, high)):
             offsets = _offsets(samples, slope, floor, ceiling)
@@ -117,17 +119,14 @@ def _offsets(
     samples: Samples, slope: Fraction, floor: int | None, ceiling: int | None
 ) -> tuple[int, int] | None:
     """The offsets b with which ``(p*x + b)//q``, clamped, has all the values: an interval, or None."""
-    p, q = slope.numerator, slope.denominator
-    least, most = -(2**62), 2**62
-    for size, value in zip(samples.sizes, samples.values, strict=True):
-        at = q * value - p * size
-        if value != floor:
-            least = max(least, at)
-        if value != ceiling:
-            most = min(most, at + q - 1)
-        if least > most:
-            return None
-    return (least, most) if least > -(2**62) and most < 2**62 else None
+    q = slope.denominator
+    at = samples.values * q - samples.sizes * slope.numerator
+    above = at if floor is None else at[samples.values != floor]
+    below = at if ceiling is None else at[samples.values != ceiling]
+    if not len(above) or not len(below):
+        return None
+    least, most = int(above.max()), int(below.min()) + q - 1
+    return (least, most) if least <= most else None
 
 
 def _nicest(least: int, most: int, q: int) -> list[int]:
@@ -142,13 +141,13 @@ def _apart(samples: Samples, x: Dim, slope: Fraction) -> Iterator[Dim]:
     pieces: list[tuple[int, int]] = []  # the value up to a size
     rest = samples
     while len(pieces) < _MOST_PIECES:
-        first = rest.values[0]
-        ends = next((i for i, v in enumerate(rest.values) if v != first), 0)
+        first = int(rest.values[0])
+        ends = int(np.argmax(rest.values != first))
         if not ends:
             return
         rest = rest.since(ends)
-        pieces.append((rest.sizes[0] - 1, first))
-        for floor in (None, rest.values[0]):
+        pieces.append((int(rest.sizes[0]) - 1, first))
+        for floor in (None, int(rest.values[0])):
             offsets = _offsets(rest, slope, floor, None)
             if offsets is not None:
                 for offset in _nicest(*offsets, slope.denominator):
@@ -162,10 +161,10 @@ def _apart(samples: Samples, x: Dim, slope: Fraction) -> Iterator[Dim]:
 def _remainders(samples: Samples, x: Dim) -> Iterator[Dim]:
     """``(x + b) % k + c`` and ``(b - x) % k + c``."""
     sizes, values, _ = samples
-    low, high = min(values), max(values)
-    step = gcd(*(s - sizes[0] for s in sizes))
+    low, high = int(values.min()), int(values.max())
+    step = int(np.gcd.reduce(sizes - sizes[0]))
     for k in dict.fromkeys((high - low + 1, high - low + step)):
         for sign in (1, -1):
-            b = (values[0] - low - sign * sizes[0]) % k
-            if all((sign * s + b) % k + low == v for s, v in zip(sizes, values, strict=True)):
+            b = (int(values[0]) - low - sign * int(sizes[0])) % k
+            if np.array_equal((sign * sizes + b) % k + low, values):
                 yield (x.scale(sign) + b) % k + low
