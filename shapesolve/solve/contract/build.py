@@ -181,12 +181,7 @@ class _Builder:
         exact = replace(contract, terms=Terms(sorted(terms, key=self._rank)), derived=self.accepted.derived)
         if kept.keys() == set(contract.terms.cond):
             return exact
-        shorter = shortened(exact, self.sure)
-        told = [*shorter.terms.cond, *said]
-        same = all(self._implied(c, told) for c in kept) and all(
-            self._implied(c, [*kept, *said]) for c in told
-        )
-        return shorter if same else exact
+        return shortened(exact, self.sure)
 
     def _exactly_plain(self, kept: dict[Cond, Term]) -> None:
         """Conditions on one size replaced by ranges and remainders, where these say the same at every size."""

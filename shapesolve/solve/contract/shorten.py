@@ -32,7 +32,7 @@ from ...propagate import budget
 from ..cones import by_symbol, nearby
 from ..engine import Engine
 from ..simplify.cost import MORE, cost, is_small
-from ..simplify.domain import Domain
+from ..simplify.domain import Domain, defined_where
 from ..simplify.simplifier import Simplifier
 from ..simplify.statements import statements
 from .contract import Contract, Term, Terms, text_of
@@ -64,8 +64,15 @@ def shortened(contract: Contract, engine: Engine) -> Contract:
 
 
 def _ground(term: Term, terms: Sequence[Term], beside: Sequence[Cond]) -> list[Cond]:
-    """The conditions nearest to a term that it may rest on: those of terms that assume no more than it does."""
-    ground = [t.cond for t in terms if t is not term and set(t.assumptions) <= set(term.assumptions)]
+    """The conditions nearest to a term that it may rest on: those of terms that assume no more than it does.
+
+    A term that has no value, because it divides by 0, is no obstacle: it says nothing there.
+    """
+    ground = [
+        any_of((t.cond, *(~c for c in defined_where(t.cond))))
+        for t in terms
+        if t is not term and set(t.assumptions) <= set(term.assumptions)
+    ]
     return nearby(term.cond.free, by_symbol([*ground, *beside]), budget.MAX_BESIDE)
 
 
@@ -113,11 +120,15 @@ class _Shortener:
         self.simplifier = Simplifier(domain=self.domain)
 
     def shortest(self, cond: Cond) -> Cond:
-        """The cheapest form found that is equivalent to `cond` beside the others."""
+        """The cheapest form found that is equivalent to `cond` beside the others; itself where it may divide by 0."""
         best = cond
-        while (form := self._shorter(best)) is not None:
-            best = form
+        if self._has_value(cond):
+            while (form := self._shorter(best)) is not None:
+                best = form
         return best
+
+    def _has_value(self, cond: Cond) -> bool:
+        return all(self.domain.holds(c) for c in defined_where(cond))
 
     def _shorter(self, cond: Cond) -> Cond | None:
         """A cheaper form by the first of the ways that finds one."""
@@ -128,34 +139,24 @@ class _Shortener:
             (self._by_expressions, True),
             (self._by_templates, False),
         ):
-            found = way(cond) if not is_proof else (self._with_value(cond, form) for form in way(cond))
-            small = (c for c in islice(found, _MOST_FORMS) if c is not cond and c.size <= cond.size + MORE)
+            small = (
+                c for c in islice(way(cond), _MOST_FORMS) if c is not cond and c.size <= cond.size + MORE
+            )
             forms = {c: cost(c) for c in small}
             cheaper = sorted((c for c in forms if forms[c] < price), key=lambda c: forms[c])
             for form in cheaper[:_MOST_PROOFS]:
-                if is_proof or self.equivalent(cond, form):
+                if self._has_value(form) and (is_proof or self.equivalent(cond, form)):
                     return form
         return None
 
     def equivalent(self, cond: Cond, form: Cond) -> bool:
         """Do two conditions provably hold at the same sizes, beside the others?"""
-        return (
-            self._follows(form, cond) and self._follows(cond, form) and self._with_value(cond, form) is form
-        )
+        return self._follows(form, cond) and self._follows(cond, form)
 
     def _follows(self, goal: Cond, given: Cond) -> bool:
         if self.domain.refutes(any_of((~given, goal))):
             return False
         return Domain((*self.others, given), self.engine).holds(goal)
-
-    def _with_value(self, cond: Cond, form: Cond) -> Cond:
-        """`form`, and that nothing in `cond` divides by 0, unless that follows."""
-        divisors = dict.fromkeys(a.args[1] for a in atoms_of(cond) if a.kind == "//" and a.args[1].terms)
-        if not divisors:
-            return form
-        defined = [ge(d, 1) if d.lo is not None and d.lo >= 0 else ne(d, 0) for d in divisors]
-        domain = Domain((*self.others, form), self.engine)
-        return all_of((form, *(c for c in defined if not domain.holds(c))))
 
     # ------------------------------------------------------------------ forms
 

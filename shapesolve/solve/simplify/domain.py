@@ -61,12 +61,14 @@ class Domain:
         return a is b or self.holds(eq(a, b))
 
     def holds(self, cond: Cond) -> bool:
-        """Is it proved that `cond` holds at all sizes of the domain?"""
+        """Is it proved that `cond` has a value and holds at all sizes of the domain?"""
         if self.facts is None:
             return False
         found = self._proved.get(cond)
         if found is None:
-            found = self._proved[cond] = self._holds(plainly(cond), self.facts)
+            found = self._proved[cond] = self._holds(plainly(cond), self.facts) and all(
+                self._holds(nonzero, self.facts) for nonzero in defined_where(cond) if nonzero is not cond
+            )
         return found
 
     def _holds(self, cond: Cond, facts: Facts) -> bool:
@@ -172,6 +174,12 @@ class Domain:
         near = length * 3 // 4  # small sizes, where clamps end, and some large ones
         far = sizes[near:][:: max((len(sizes) - near) // (length - near), 1)]
         return sizes[:near] + far[: length - near]
+
+
+def defined_where(node: Dim | Cond) -> list[Cond]:
+    """What must hold so that nothing in `node` divides by 0."""
+    divisors = dict.fromkeys(a.args[1] for a in atoms_of(node) if a.kind == "//" and a.args[1].terms)
+    return [ge(d, 1) if d.lo is not None and d.lo >= 0 else ne(d, 0) for d in divisors]
 
 
 def plainly(cond: Cond) -> Cond:
