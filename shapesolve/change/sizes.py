@@ -73,10 +73,10 @@ def _cost(graph: DraftGraph, stays: Callable[[DraftNode], bool]) -> tuple[int, i
 def _rebuild(known: Knowledge, stays: Callable[[DraftNode], bool], way: Way) -> bool:
     builder = _Builder(known, way)
     changed = False
-    for at, node, i, entries in _wanted(known, stays):
+    for at, node, i, choices in _wanted(known, stays):
         name = node.inputs[i]
-        rank = len(known.shape(name) or ())
-        found = builder.vector(entries, rank, known.dtype(name), at)
+        rank, dtype = len(known.shape(name) or ()), known.dtype(name)
+        found = next((v for c in choices if (v := builder.vector(c, rank, dtype, at)) is not None), None)
         if found is not None:
             node.inputs = [*node.inputs[:i], found, *node.inputs[i + 1 :]]
             changed = True
@@ -86,8 +86,8 @@ def _rebuild(known: Knowledge, stays: Callable[[DraftNode], bool], way: Way) -> 
 
 def _wanted(
     known: Knowledge, stays: Callable[[DraftNode], bool]
-) -> Iterator[tuple[int, DraftNode, int, Dims]]:
-    """Where a node that is no shape arithmetic reads sizes: its position, the input, and what would do there."""
+) -> Iterator[tuple[int, DraftNode, int, list[Dims]]]:
+    """Where a node that is no shape arithmetic reads sizes: its position, the input, and what would do there, best first."""
     made = {name for node in known.graph.nodes for name in node.outputs}
     for at, node in enumerate(known.graph.nodes):
         if stays(node) or all(known.sizes(name) is not None for name in node.outputs if name):
@@ -97,9 +97,9 @@ def _wanted(
                 continue
             sizes = known.sizes(name)
             if sizes is not None and len(sizes) <= _LONGEST:
-                entries = _sufficient(known, node, i) or sizes
-                if any(d.terms for d in entries) or any(d.terms for d in sizes):
-                    yield at, node, i, entries
+                less = _sufficient(known, node, i)
+                if any(d.terms for d in sizes):
+                    yield at, node, i, [sizes] if less is None else [less, sizes]
 
 
 def _sufficient(known: Knowledge, node: DraftNode, i: int) -> Dims | None:
