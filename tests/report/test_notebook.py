@@ -71,8 +71,8 @@ print(*(m for m in ("IPython", "anywidget", "matplotlib", "ipykernel") if m in s
     assert done.stdout.split() == []
 
 
-def test_there_are_four_stories() -> None:
-    assert len(NOTEBOOKS) == 4
+def test_there_are_five_stories() -> None:
+    assert len(NOTEBOOKS) == 5
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
