@@ -63,7 +63,9 @@ def measure_latency(corpus: Path, rounds: int) -> Iterator[list[str]]:
         print(f"\r{name:<60}", end="", file=sys.stderr, flush=True)
         model = with_weights(file)
         sizes = json.loads(file.with_name("truth.json").read_text("utf-8"))["runs"][0]["symbols"]
-        feeds = dict(shapesolve.generate_inputs(model, 1, edge=False, bind=sizes)[0])
+        analysis = shapesolve.analyze(model)
+        bind = {name: size for name, size in sizes.items() if name in analysis.symbols}
+        feeds = dict(shapesolve.generate_inputs(analysis, 1, edge=False, bind=bind)[0])
         made: dict[str, tuple[onnx.ModelProto, float]] = {"original": (model, 0.0)}
         for tool, change in tools.items():
             copy = onnx.ModelProto.FromString(model.SerializeToString())

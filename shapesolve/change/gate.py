@@ -86,7 +86,7 @@ class _Side:
         self.ties: list[Cond] = []
         self.open = 0
         self._match(mine, other)
-        for cond in Checker(mine.constraints, mine.facts).conditions:
+        for cond in Checker(mine.lowered.constraints, mine.facts).conditions:
             now = cond if cond.free <= self.to.keys() else mine.facts.cond(cond)
             if now.free <= self.to.keys():
                 self.ties.append(now.subs(self.to))
@@ -143,7 +143,7 @@ def hold(before: Analysis, after: Analysis) -> Gate:
 
 def _prover(analysis: Analysis) -> Prover:
     request = analysis.request
-    return Prover(analysis.constraints, analysis.facts, analysis.symbols, request.rlimit, ())
+    return Prover(analysis.lowered.constraints, analysis.facts, analysis.symbols, request.rlimit, ())
 
 
 #: not known whether there are such sizes
@@ -152,7 +152,7 @@ _UNDECIDED: Mapping[str, int] = {}
 
 def _outside(mine: Analysis, prover: Prover, other: _Side) -> Mapping[str, int] | None:
     """Sizes that `mine` accepts and the other model does not; None: proved that there are none; empty: undecided."""
-    checker = Checker(mine.constraints, mine.facts)
+    checker = Checker(mine.lowered.constraints, mine.facts)
     decided = True
     for cond in dict.fromkeys(other.ties):
         proof = prover.prove(cond)
@@ -208,7 +208,7 @@ def _sizes(before: Analysis, prover: Prover, second: _Side, a: Dim, b: Dim) -> t
     if isinstance(proof, Refuted):
         sizes = {n: v for n, v in proof.counterexample.items() if n in before.symbols}
         values = a.evaluate(sizes), its.evaluate(sizes)
-        accepted = not Checker(before.constraints, before.facts).broken(sizes)
+        accepted = not Checker(before.lowered.constraints, before.facts).broken(sizes)
         if accepted and None not in values and values[0] != values[1]:
             return "differs", f"{a} is {values[0]} and {its} is {values[1]} for {told(sizes)}"
     return "open", f"{a} == {its} is not decided"
