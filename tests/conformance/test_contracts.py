@@ -10,7 +10,7 @@ import shapesolve
 from shapesolve.report.contracts import SHOWN, contracts_page, write_contracts
 from shapesolve.solve.proof import Proved, Refuted
 
-from .graphs import random_model
+from ..fuzz.model import drawn_model
 from .test_two_layers import models
 
 MODELS = Path(__file__).parents[1] / "models"
@@ -91,7 +91,7 @@ def test_contract_and_check_agree_on_models(path):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_contract_and_check_agree_on_random_graphs(seed):
-    agrees(shapesolve.analyze(random_model(seed)), seed, 9)
+    agrees(shapesolve.analyze(drawn_model(seed).model), seed, 9)
 
 
 def test_quantities_and_refutations_read_as_they_were_asked():

@@ -19,7 +19,7 @@ from shapesolve.propagate.residual import TRUSTED
 from shapesolve.solve.cones import cone
 from shapesolve.solve.engine import Engine
 
-from .graphs import random_model
+from ..fuzz.model import drawn_model
 
 BUNDLED = Path(__file__).parents[1] / "models"
 RLIMIT = 2_000_000
@@ -102,6 +102,6 @@ def test_z3_proves_what_facts_say_of_a_model(path):
 
 @pytest.mark.parametrize("seed", range(80))
 def test_z3_proves_what_facts_say_of_random_graphs(seed):
-    refuted, open_, _ = disagreements(shapesolve.analyze(random_model(seed)))
+    refuted, open_, _ = disagreements(shapesolve.analyze(drawn_model(seed).model))
     assert not refuted
     assert not open_

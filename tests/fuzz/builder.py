@@ -57,6 +57,8 @@ class Builder:
         self.functions: list[onnx.FunctionProto] = [] if outer is None else outer.functions
         self.counter: list[int] = [0] if outer is None else outer.counter
         self.depth: int = outer.depth + 1 if outer else 0
+        #: names of the kinds of operators that may be drawn; None: all
+        self.only: frozenset[str] | None = outer.only if outer else None
         #: in the body of a function: nothing from outside, no stored tensors
         self.closed = False
 

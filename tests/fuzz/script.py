@@ -47,7 +47,7 @@ try:
 except Exception as error:
     print("onnxruntime fails:", str(error)[:300])
 a = shapesolve.analyze(model, broadcast={broadcast!r})
-bound = {{**{sizes}, **a.bind_inputs(shapes)}}
+bound = {{**{{n: v for n, v in {sizes}.items() if n in a.symbols}}, **a.bind_inputs(shapes)}}
 print("shapes     :", {{n: str(s) for n, s in a.shapes.items()}})
 print("at         :", bound)
 print("evaluate   :", a.evaluate(bound))

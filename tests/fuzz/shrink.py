@@ -142,7 +142,8 @@ def branches_for_ifs(drawn: Drawn) -> Iterator[Drawn]:
     nodes = list(drawn.model.graph.node)
     for i, node in enumerate(nodes):
         for body in [a.g for a in node.attribute] if node.op_type == "If" else []:
-            inside = _renamed(list(body.node), body.output[0].name, node.output[0])
+            inside = [onnx.NodeProto.FromString(k.SerializeToString()) for k in body.node]
+            inside = _renamed(inside, body.output[0].name, node.output[0])
             for k in inside:
                 k.output[:] = [node.output[0] if o == body.output[0].name else o for o in k.output]
             copy = onnx.ModelProto()

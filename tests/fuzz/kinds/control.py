@@ -18,7 +18,7 @@ _DEEPEST = 2
 
 def steps(b: Builder, wanted: int) -> None:
     """Some nodes of random kinds."""
-    kinds = kinds_at(b.opset)
+    kinds = [k for k in kinds_at(b.opset) if b.only is None or k.name in b.only]
     weights = [k.weight for k in kinds]
     for _ in range(wanted * 4):
         if wanted <= 0:
