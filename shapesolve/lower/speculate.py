@@ -12,10 +12,19 @@ if TYPE_CHECKING:
     from .records import FactStore
     from .walk import Walk
 
-_SAID = (
-    "_memo", "_taken", "chosen", "clashes", "facts", "hints",
-    "log", "named", "notes", "opens", "poisoned", "producers", "tensors",
+#: what a trial starts without, and what it starts with and changes in a copy
+_EMPTY = ("_memo", "clashes", "log", "notes", "opens", "overwritten", "producers", "tensors")
+_COPIED = (
+    "_others", "_taken", "aliases", "author", "chosen", "hints", "named", "opsets",
+    "poisoned", "reasons", "undeclared", "unnamed", "usual", "varying",
 )  # fmt: skip
+#: the work done and the numbers given to names count on, and what an operator is does not depend on a trial
+KEPT = (
+    "_fitting", "_names", "_reserved", "_rules", "equal", "expanded", "granted", "interner", "model", "named_inputs",
+    "progress", "registry", "scope", "semantics", "standard", "words",
+)  # fmt: skip
+#: all that a walk has
+STATE = (*_EMPTY, *_COPIED, *KEPT, "facts", "rehearsing")
 
 
 class Settled:
@@ -24,7 +33,10 @@ class Settled:
     def __init__(self, facts: FactStore) -> None:
         self.version, self.changed = facts.version, facts.changed
         self.dim, self.cond, self.why = facts.dim, facts.cond, facts.why
-        self.decide, self.introduce, self.contradiction = facts.decide, facts.introduce, facts.contradiction
+        self.decide, self.contradiction = facts.decide, facts.contradiction
+
+    def introduce(self, name: str) -> None:
+        """A symbol of the trial alone."""
 
     def assume(self, cond: Cond, cause: int) -> bool:
         """Not taken for granted."""
@@ -34,16 +46,18 @@ class Settled:
 @contextmanager
 def rehearsal(walk: Walk) -> Iterator[None]:
     """Lower without saying anything: what is logged, noted, named or learned inside is forgotten."""
-    kept = {name: getattr(walk, name) for name in _SAID}
-    walk.log, walk.clashes, walk.opens, walk.notes = [], [], [], []
-    walk.tensors, walk.producers, walk._memo = {}, {}, {}
-    walk.hints, walk.chosen, walk.named = dict(walk.hints), dict(walk.chosen), dict(walk.named)
-    walk.poisoned, walk._taken = set(walk.poisoned), set(walk._taken)
+    kept = {name: getattr(walk, name) for name in (*_EMPTY, *_COPIED, "facts")}
+    for name in _EMPTY:
+        setattr(walk, name, type(kept[name])())
+    for name in _COPIED:
+        setattr(walk, name, kept[name].copy())
     walk.facts = Settled(walk.facts)
     walk.rehearsing += 1
     try:
         yield
     finally:
         walk.rehearsing -= 1
+        for env, tensor, known in reversed(walk.overwritten):
+            env[tensor] = known
         for name, value in kept.items():
             setattr(walk, name, value)

@@ -59,6 +59,7 @@ class Walk(Statements):
         self.chosen: dict[Dim, Dim] = {}  # names of choices that depend on data
         self.named: dict[tuple[Dim, Cond], Dim] = {}  # names of expressions too large to carry, by guard
         self.rehearsing = 0
+        self.overwritten: list[tuple[dict[str, Known], str, Known]] = []  # by the trial that is under way
         self.expanded = 0  # nodes of function bodies lowered so far
         self.undeclared: set[str] = set()  # symbols of inputs that are declared without a rank
         self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
@@ -458,7 +459,7 @@ class Walk(Statements):
         shape = tuple(int(d) for d in tensor.shape or ())
         scope = self._owner(name)
         if scope is not None:
-            scope.env[name] = self.interner.tensor(tensor.dtype, tensor.shape, Value(shape, elems))
+            self._learn(scope, name, self.interner.tensor(tensor.dtype, tensor.shape, Value(shape, elems)))
         return elems
 
     def unknown_truth(self, name: str, tensor: Tensor | None) -> Cond:
@@ -468,8 +469,14 @@ class Walk(Statements):
         scope, cond = self._owner(name), eq(bit, 1)
         if scope is not None and tensor is not None and tensor.shape is not None and len(tensor.shape) < 2:
             value = Value((1,) * len(tensor.shape), (cond,))
-            scope.env[name] = self.interner.tensor(tensor.dtype, tensor.shape, value)
+            self._learn(scope, name, self.interner.tensor(tensor.dtype, tensor.shape, value))
         return cond
+
+    def _learn(self, scope: Scope, name: str, known: Known) -> None:
+        """More is known of a tensor, for the time of a trial or for good."""
+        if self.rehearsing:
+            self.overwritten.append((scope.env, name, scope.env[name]))
+        scope.env[name] = known
 
     def _owner(self, name: str) -> Scope | None:
         s: Scope | None = self.scope

@@ -1,0 +1,66 @@
+"""A trial of a loop's body leaves nothing behind: not in the walk, nor in the scopes around it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import onnx.parser
+import pytest
+
+import shapesolve
+from shapesolve.lower import speculate
+from shapesolve.lower.walk import Walk
+from shapesolve.operators import control
+
+#: the body makes names of its own: elements of `starts`, sizes that depend on data, the truth of `flag`
+LOOP = """
+<ir_version: 8, opset_import: ["" : 17]>
+agraph (float[n, m] x, int64[2] starts, bool flag, int64 count, bool go) => (float[a, b] y) {
+    y = Loop(count, go, x) <body = body (int64 i, bool c, float[p, q] carried) => (bool d, float[r, s] out) {
+        ends = Add(starts, starts)
+        cut = Slice(carried, starts, ends)
+        none = NonZero(cut)
+        picked = If(flag) <
+            then_branch = then () => (t) { t = Relu(cut) }, else_branch = other () => (e) { e = Neg(carried) }>
+        d = Identity(c)
+        out = Concat<axis = 0>(carried, picked)
+    }>
+}
+"""
+
+
+def snapshot(walk: Walk) -> dict[str, Any]:
+    """What a walk holds and what its scopes say, in copies."""
+    names = [n for n in speculate.STATE if n not in speculate.KEPT and n not in ("facts", "rehearsing")]
+    found: dict[str, Any] = {name: getattr(walk, name).copy() for name in names}
+    found["rank"] = dict(walk.facts.rank) if hasattr(walk.facts, "rank") else None
+    scope: Any = walk.scope
+    while scope is not None:
+        found[f"scope {scope.prefix}"] = dict(scope.env)
+        scope = scope.parent
+    return found
+
+
+def test_a_trial_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    trials = []
+
+    @contextmanager
+    def watched(walk: Walk) -> Iterator[None]:
+        before = snapshot(walk)
+        with speculate.rehearsal(walk):
+            yield
+            during = snapshot(walk)
+        assert snapshot(walk) == before
+        trials.append({name for name in during if during[name] != before.get(name)})
+
+    monkeypatch.setattr(control, "rehearsal", watched)
+    analysis = shapesolve.analyze(onnx.parser.parse_model(LOOP))
+    assert "y" in analysis.dtypes
+    assert len(trials) > 1
+    assert {"log", "tensors", "producers", "reasons", "scope "} <= set().union(*trials)
+
+
+def test_all_that_a_walk_has_is_either_undone_or_meant_to_stay() -> None:
+    walk = shapesolve.analyze(onnx.parser.parse_model(LOOP)).walk
+    attributes = getattr(Walk, "__mypyc_attrs__", None) or vars(walk)
+    assert set(attributes) - {"__dict__"} == set(speculate.STATE)
