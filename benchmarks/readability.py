@@ -68,7 +68,7 @@ def figures_of(name: str, analysis: Analysis) -> Figures:
     known = [n for n in named if n in analysis.shapes]
     return Figures(
         name,
-        longest(term.text for term in analysis.contract),
+        longest(term.text for term in (analysis.contract.usual or analysis.contract)),
         longest(str(d) for n in known for d in analysis.shapes[n]),
         longest(str(d) for n in known for d in analysis.simple_shapes.usual(n)[0]),
     )
