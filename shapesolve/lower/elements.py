@@ -12,8 +12,8 @@ import numpy as np
 from ..expr import ONE, ZERO, Dim, maximum, minimum, trunc_div
 from .arith import Function
 from .op import Op
-from .precision import INT_LIMITS
-from .values import MAX_ELEMENTS, Array, Elem, Value
+from .precision import INT_LIMITS, exact
+from .values import MAX_ELEMENTS, Array, Elem, Ratio, Value
 
 #: bounds of integer elements, None where there is none
 Interval = tuple[Dim | None, Dim | None]
@@ -33,10 +33,22 @@ def apply(
     found = None
     if all(v is not None and v.elems is not None for v in values):
         found = on_elements(function, values, dtype)
+        if found is not None and not _states_rounding(op, found, values):
+            return None
     if found is not None or intervals is None:
         return found
     reached = intervals in (add, sub, mul, div, negative, relu) and extremes_meet(op, indices)
     return within(intervals(*(interval(v) for v in values)), dtype, reached)
+
+
+def _states_rounding(op: Op, found: Value, values: Seq[Value | None]) -> bool:
+    """Assume that sizes are in the range for which the rounding of a product was tried; False where nothing may be assumed."""
+    if not any(isinstance(e, Ratio) and e.rounded for e in found.elems or ()):
+        return True
+    elems = [e for v in values for e in (v.elems if v is not None else None) or ()]
+    if not any(isinstance(e, float) and exact(e) is None for e in elems):
+        return True
+    return all(op.sizes_below(e.num) for e in elems if isinstance(e, Ratio) and not e.rounded)
 
 
 def extremes_meet(op: Op, indices: Seq[int]) -> bool:

@@ -27,6 +27,7 @@ from ..expr import (
     le,
 )
 from ..model import AttrRef, Constant, Graph, Node
+from .precision import tried
 from .reason import BROADCAST
 from .schema import output_dtype
 from .semantics import DIFFERENCES
@@ -248,6 +249,17 @@ class Op:
         """Is onnxruntime to be followed where it departs from the standard? `key` is an entry of `semantics.DIFFERENCES`."""
         assert key in DIFFERENCES, key
         return self.walk.semantics == "onnxruntime"
+
+    def sizes_below(self, num: Dim) -> bool:
+        """Assume that a size is one for which the roundings of a float product were tried; False where nothing is granted."""
+        cond = tried(num)
+        if self.walk.facts.cond(cond).is_true:
+            return True
+        if self.walk.granted:
+            self.pure = False
+            why = "the product with a float rounds as that with a simple fraction"
+            self.walk.define(cond, why, self.node, "assumption")
+        return self.walk.granted
 
     # ------------------------------------------------------------------ requirements
 

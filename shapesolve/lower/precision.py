@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from ..expr import Cond, Dim, constant
+from ..expr import Cond, Dim, constant, le
 from .values import Elem, Ratio
 
 #: an element larger than this is given up
@@ -155,6 +155,11 @@ def scaled(num: Dim, den: int, factor: float, dtype: int) -> Ratio | None:
     if simple is None:
         return None
     return Ratio(num * (simple.numerator if factor > 0 else -simple.numerator), simple.denominator, True)
+
+
+def tried(num: Dim) -> Cond:
+    """That a size, or what is computed of it, is one of those for which `stands_for` was tried."""
+    return le(num, _TRIED - 1)
 
 
 def _reach(d: Dim) -> int | None:

@@ -39,7 +39,7 @@ def scaled(op: Op, size: Dim, scale: Elem, axis: int) -> Dim:
     ratio = Fraction(float(np.float32(scale)))
     exact = ratio.denominator <= SIMPLE  # a short binary fraction: the product is exact below 2**24
     simple = ratio if exact else stands_for(float(ratio), TensorProto.FLOAT, "floor")
-    if simple is not None:
+    if simple is not None and (exact or op.sizes_below(size)):
         return floor_div(size * simple.numerator, constant(simple.denominator))
     low = floor_div(size * ratio.numerator, constant(ratio.denominator))
     found = op.fresh(what)  # float32 may round the product to either side of an integer

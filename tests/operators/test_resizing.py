@@ -47,7 +47,8 @@ def test_a_scale_that_float32_blurs_stays_within_bounds(scale: float) -> None:
         at = {"H": size, **({found.name: truth} if found.name != "H" else {})}
         assert found.evaluate(at) == truth
         for entry in analysis.walk.log:
-            assert entry.cond.evaluate(at) is not False
+            assumed = entry.role == "assumption" and size >= 2**17
+            assert assumed or entry.cond.evaluate(at) is not False
 
 
 @pytest.mark.parametrize("opset", [10, 11, 13, 18, 19, 21])

@@ -14,7 +14,7 @@ import pytest
 import shapesolve
 from shapesolve.lower.semantics import DIFFERENCES
 
-from .conftest import FLOAT, INT64, agrees, broken, one
+from .conftest import FLOAT, INT64, agrees, broken, one, text
 
 ROOM = Path(shapesolve.__file__).parent
 #: what the engine itself asks for
@@ -175,3 +175,26 @@ def test_layer_normalization_as_it_was_before_the_standard(
 def test_the_text_knows_the_attributes() -> None:
     model = one("LayerNormalization", ["N 4", "4"], {"axes": -1}, opset=17)
     assert "no attribute axes" in by_the_text(model).conflicts[0].message
+
+
+# ---------------------------------------------------------------------- roundings
+
+
+@pytest.mark.parametrize("factor", [1.7, 2.0, 1.5])
+def test_a_rounding_that_was_tried_is_an_assumption(factor: float) -> None:
+    nodes = "s = Shape(x)  f = Cast<to=1>(s)  g = Mul(f, k)  c = Floor(g)  q = Cast<to=7>(c)  y = ConstantOfShape(q)"
+    model = text("float[N] x", nodes)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([factor], np.float32), "k"))
+    analysis = agrees(model, N=(0, 1, 2, 10, 99, 131071))
+    exact = factor in (2.0, 1.5)
+    claim = f"y[0] == {analysis.shapes['y'][0]}"
+    assert bool(analysis.prove(claim)) is exact or "_d" in claim
+    assert ("SS501" in [f.code for f in analysis.diagnostics]) is not exact
+    if not exact:
+        assert analysis.prove(claim).assumptions == ("N <= 131071",)
+
+
+def test_a_scale_that_was_tried_is_an_assumption() -> None:
+    model = one("Resize", ["1 1 H", None], consts={2: [1.0, 1.0, 1.7]})
+    analysis = agrees(model, H=(1, 2, 10, 99, 1000))
+    assert analysis.prove("y0[2] >= H").assumptions == ("H <= 131071",)
