@@ -8,7 +8,7 @@ the model is what it was. What cannot be shown is refused, with the node.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +162,7 @@ def _relabelled(proto: onnx.ModelProto, request: Request, original: Model) -> on
     for value in made.graph.output:
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
+    _forget_shapes(made.graph.node)
     for tensor_ in made.graph.initializer:
         if tensor_.data_location == onnx.TensorProto.EXTERNAL:
             stored = original.graph.initializers.get(tensor_.name)
@@ -169,6 +170,17 @@ def _relabelled(proto: onnx.ModelProto, request: Request, original: Model) -> on
             if array is not None:
                 tensor_.CopyFrom(numpy_helper.from_array(np.array(array), tensor_.name))
     return made
+
+
+def _forget_shapes(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Graphs inside nodes declare no shapes: those may not hold any more."""
+    for attribute in (a for node in nodes for a in node.attribute):
+        for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+            del graph.value_info[:]
+            for value in (*graph.input, *graph.output):
+                if value.type.HasField("tensor_type"):
+                    value.type.tensor_type.ClearField("shape")
+            _forget_shapes(graph.node)
 
 
 # ---------------------------------------------------------------------- attempts

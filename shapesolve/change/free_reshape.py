@@ -79,7 +79,9 @@ def _fill(
 def _cost(state: _State, piece: Piece, k: int, taken: Dim) -> int:
     """How unlikely it is that a size that was 1 belongs to entry `k`."""
     if state.sizes[k] == 1:
-        return 0 if k == piece.axis else 1 + abs(k - piece.axis)
+        if state.raw[k] == -1:
+            return 0
+        return 1 if k == piece.axis else 2 + abs(k - piece.axis)
     if state.raw[k] == -1:
         return 10
     return 20 if taken is not ONE else 30

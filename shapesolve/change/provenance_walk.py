@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Sequence as Seq
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Dim
-from ..model import Node
+from ..model import Graph, Node
 from .provenance import Mixing, Origin, factors_of, flow
+from .provenance_bodies import through_bodies
 from .provenance_contributed import rule_of
 from .provenance_notation import Links, Unfollowed, View
 
@@ -26,25 +28,37 @@ class Provenance:
         symbols: whose rows are followed.
         opsets: versions by domain.
         look: what is known of a tensor by name.
+        prefix, own, around: of a graph inside a node, what its names start with, its names, and what is around it.
     """
 
-    def __init__(self, symbols: Seq[str], opsets: Mapping[str, int], look: Callable[[str], Known]) -> None:
+    def __init__(
+        self,
+        symbols: Seq[str],
+        opsets: Mapping[str, int],
+        look: Callable[[str], Known],
+        prefix: str = "",
+        own: Collection[str] = (),
+        around: Provenance | None = None,
+    ) -> None:
+        self.prefix, self.own, self.around = prefix, own, around
         self.symbols, self.opsets, self.look = tuple(symbols), opsets, look
         self.origins: dict[str, Origin] = {}
 
     def of(self, name: str) -> Origin:
         """The origin of a tensor; one that no node made comes from itself."""
         found = self.origins.get(name)
+        if found is None and self.around is not None and name not in self.own:
+            return self.around.of(name)
         if found is None:
-            shape, _ = self.look(name)
+            shape, _ = self.known(name)
             found = Origin(None if shape is None else tuple(factors_of(d) for d in shape), {})
             self.origins[name] = found
         return found
 
     def view(self, node: Node) -> View:
         """A node as its declaration sees it."""
-        known = [self.look(name) if name else (None, None) for name in node.inputs]
-        made = [self.look(name)[0] if name else None for name in node.outputs]
+        known = [self.known(name) if name else (None, None) for name in node.inputs]
+        made = [self.known(name)[0] if name else None for name in node.outputs]
         version = self.opsets.get(node.domain, 1)
         return View(node, version, [shape for shape, _ in known], [value for _, value in known], made)
 
@@ -64,21 +78,43 @@ class Provenance:
         names = [*node.inputs, *node.captures]
         given = [self.of(name) if name else None for name in names]
         sure = [name == "" or self._is_known(name) for name in names]
-        for name, origin in zip(
-            node.outputs, flow(view, self.links(view), given, sure, self.symbols), strict=False
-        ):
+        found = flow(view, self.links(view), given, sure, self.symbols)
+        if node.subgraphs:
+            inside = partial(self._inside, node)
+            found = through_bodies(view, given[: len(node.inputs)], found, self.symbols, inside)
+        for name, origin in zip(node.outputs, found, strict=False):
             if name:
                 self.origins[name] = self._by_value(name, origin, node)
 
+    def _inside(self, node: Node, attribute: str, graph: Graph, given: Mapping[str, Origin]) -> list[Origin]:
+        """The origins of the outputs of a graph inside a node."""
+        prefix = f"{self.prefix}{node.label}/{attribute}/"
+        own = (
+            {name for inner in graph.nodes for name in inner.outputs}
+            | graph.initializers.keys()
+            | given.keys()
+        )
+        child = Provenance(self.symbols, self.opsets, self.look, prefix, own, self)
+        child.origins.update(given)
+        for inner in graph.nodes:
+            child.visit(inner)
+        return [child.of(name) for name, _ in graph.outputs]
+
+    def known(self, name: str) -> Known:
+        """What is known of a tensor that is seen from here."""
+        if self.around is not None and name not in self.own:
+            return self.around.known(name)
+        return self.look(self.prefix + name)
+
     def _is_known(self, name: str) -> bool:
-        _, value = self.look(name)
+        _, value = self.known(name)
         return value is not None and all(getattr(e, "free", None) is not None for e in value)
 
     def _by_value(self, name: str, origin: Origin, node: Node) -> Origin:
         """Elements that are known as expressions of the sizes depend on what these say, and on nothing else."""
         if not self._is_known(name):
             return origin
-        shape, value = self.look(name)
+        shape, value = self.known(name)
         free = frozenset[str]().union(*[e.free for e in value or ()])
         mixed = {}
         for symbol in self.symbols:

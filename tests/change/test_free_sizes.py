@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 
 import shapesolve as ss
@@ -98,3 +99,39 @@ REFUSED = {
 def test_what_may_hold_the_size_is_refused(nodes, stored, culprit) -> None:
     with pytest.raises(ss.Refused, match=f"the_{culprit}_y"):
         freed(nodes, stored, [2, 6, 4])
+
+
+def scanned(body: str) -> onnx.ModelProto:
+    """The rows of x, as a state, against each of three stored points."""
+    return onnx.parser.parse_model(f"""
+    <ir_version: 9, opset_import: ["" : 18]>
+    distances (float[1, 4] x) => (float y)
+    <float[3, 4] points = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}, int64[1] last = {{1}}>
+    {{
+        [scan] kept, found = Scan <num_scan_inputs = 1, body = each (float[1, 4] s, float[4] p) => (float[1, 4] t, float[1] d)
+        {{ {body} }}> (x, points)
+        y = Transpose <perm = [1, 0]> (found)
+    }}""")
+
+
+def test_rows_that_are_a_state_of_a_scan_stay_apart() -> None:
+    fixed = scanned("o = Sub (s, p) d = ReduceSumSquare <keepdims = 0> (o, last) t = Identity (s)")
+    changed = ss.free(fixed, {"x[0]": "batch"})
+    x = np.random.default_rng(5).standard_normal((3, 4)).astype(np.float32)
+    points = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_allclose(run(changed, x), ((x[:, None] - points) ** 2).sum(-1), rtol=1e-5)
+
+
+def test_rows_that_a_step_mixes_are_refused() -> None:
+    fixed = scanned(
+        "o = Softmax <axis = 0> (s) d = ReduceSumSquare <keepdims = 0> (o, last) t = Identity (o)"
+    )
+    with pytest.raises(ss.Refused, match="scan"):
+        ss.free(fixed, {"x[0]": "batch"})
+
+
+def test_rows_go_to_the_entry_that_was_open() -> None:
+    fixed = model(
+        [node("Transpose", "x", "t", perm=[1, 0]), node("Reshape", "t k")], {"k": ints(-1, 1)}, [1, 1]
+    )
+    assert ss.analyze(ss.free(fixed, {"x[0]": "n"})).shapes["y"] == ss.Shape(["n", 1])
