@@ -137,15 +137,12 @@ def _z3(answers: Answers, dim: Any, rows: Rows) -> None:
     """May the term be its true value, and nothing else?"""
     import z3
 
-    from shapesolve.expr.z3_bridge import Z3Scope
-
     for at, real in rows:
         context = z3.Context()
-        scope = Z3Scope(context)
-        term, solver = dim.z3(scope), z3.Solver(ctx=context)
+        term, solver = dim.z3(context), z3.Solver(ctx=context)
         if isinstance(term, int):
             term = z3.IntVal(term, ctx=context)
-        solver.add(*scope.definitions, *(z3.Int(n, ctx=context) == v for n, v in at.items()))
+        solver.add(*(z3.Int(n, ctx=context) == v for n, v in at.items()))
         solver.set("rlimit", 2_000_000)
         verdicts = [solver.check(term == real), solver.check(term != real)]
         impossible = verdicts[0] == z3.unsat or verdicts[1] == z3.sat
