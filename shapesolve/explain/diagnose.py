@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..expr import Cond, Dim
+from ..expr import Cond, Dim, parse_cond
 from ..propagate.constraint import Constraint
 from .finding import Finding
 from .wording import guard_text
@@ -29,6 +31,8 @@ _UNKNOWN_HELP = (
 )
 _DECLARED_HELP = "the inferred size is used; correct the declaration, or remove it"
 _MAX_REASONS = 4
+#: what a shell leaves alone between double quotes
+_HARMLESS = re.compile(r"[^$`\"\\!]*")
 #: operators whose shape argument exporters like to bake in
 _TARGETS = ("Reshape", "Expand")
 
@@ -48,7 +52,26 @@ def diagnose(analysis: Analysis) -> tuple[Finding, ...]:
             *_assumed(analysis),
         ]
     )
-    return tuple(sorted(found, key=lambda f: _RANK[f.severity]))
+    return tuple(sorted(_once(found), key=lambda f: _RANK[f.severity]))
+
+
+def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """What is the same at several nodes of one operator, of inputs of the same shapes, as one finding at the first."""
+    alike: dict[tuple[object, ...], list[Finding]] = {}
+    for f in findings:
+        shapes = tuple(shape for _, shape, _ in f.operands)
+        key = (f.code, f.title, f.op_type, shapes, f.notes) if f.op_type else (f,)
+        alike.setdefault(key, []).append(f)
+    for first, *others in alike.values():
+        if not others:
+            yield first
+            continue
+        shown = ", ".join(f.node for f in others[:_MAX_REASONS]) + (
+            " …" if len(others) > _MAX_REASONS else ""
+        )
+        note = f"and at {len(others)} more {'nodes' if len(others) > 1 else 'node'}: {shown}"
+        nodes = dict.fromkeys(n for f in (first, *others) for n in f.nodes)
+        yield replace(first, nodes=tuple(nodes), notes=(*first.notes, note))
 
 
 def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -108,8 +131,25 @@ def _ambiguities(analysis: Analysis) -> Iterator[Finding]:
             first,
             nodes=tuple(a.sites),
             notes=("one of these holds: " + ", ".join(str(c) for c in a.cases),),
-            help=f'--assume "{a.suggestion}" settles it' if a.suggestion else "",
+            help=f"--assume {_quoted(a.suggestion)} settles it"
+            if _may_be_assumed(a.suggestion, analysis)
+            else "",
         )
+
+
+def _quoted(text: str) -> str:
+    """As a shell takes it for one word."""
+    return f'"{text}"' if _HARMLESS.fullmatch(text) else shlex.quote(text)
+
+
+def _may_be_assumed(said: str, analysis: Analysis) -> bool:
+    """Does it speak of inputs only, and does the model accept sizes at which it holds?"""
+    if not said:
+        return False
+    cond = parse_cond(said, analysis.symbols)
+    known = [c for c in analysis.accepted.conds if not c.free.isdisjoint(cond.free)]
+    inputs = cond.free <= analysis.symbols.keys()
+    return inputs and analysis.prover.engine.satisfiable([cond, *known], cheap=True).sat
 
 
 def _specialised(analysis: Analysis) -> Iterator[Finding]:
