@@ -232,6 +232,7 @@ class _Tables:
         }
         return {
             "impossible": contract.impossible,
+            "assuming": list(contract.assumptions),
             "terms": [self._term(t, why) for why, terms in groups.items() for t in terms],
         }
 

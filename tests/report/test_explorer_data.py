@@ -144,6 +144,22 @@ def test_sample_sizes_run(name: str) -> None:
     assert a.contract.holds(sizes)
 
 
+@pytest.mark.parametrize("name", ["attention", "unet", "broken_residual"])
+def test_the_explorer_is_green_where_sizes_are_accepted(name: str) -> None:
+    """As `sizes.ts` counts what is violated: terms of the contract and of what is assumed."""
+    a = ss.analyze(ROOT / "examples" / f"{name}.onnx")
+    data = explorer_data(a)
+    contract = data["contract"]
+    assert contract.keys() == {"impossible", "assuming", "terms"}
+    needed = [t["row"] for t in contract["terms"] if t["kind"] in ("", "assumed")]
+    for n in (0, 1, 2, 3, 8, 16, 24, 30):
+        for m in (1, 8, 16):
+            sizes = {s: (n, m)[i % 2] for i, s in enumerate(a.symbols)}
+            values = evaluate(data["rows"], [sizes.get(s["name"]) for s in data["symbols"]])
+            green = not contract["impossible"] and all(values[row] is not False for row in needed)
+            assert green == (not a.violations_at(sizes)), sizes
+
+
 def test_scopes_come_from_names() -> None:
     labels = ["/m/layers.0/Add", "/m/layers.0/attn/MatMul", "/m/layers.1/Add", "/Relu"]
     scopes = find_scopes([Scoped(x, "Op") for x in labels])

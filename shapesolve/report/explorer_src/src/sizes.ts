@@ -109,7 +109,7 @@ export function contractPanel(state: State): HTMLElement {
       const terms = contract.terms.filter((t) => t.kind === kind);
       return terms.length ? [h("p", { class: "muted" }, heading), h("ul", { class: "terms" }, terms.map((t) => termItem(state, t)))] : [];
     }));
-    const broken = contract.terms.filter((t) => state.evaluator.truth(t.row) === false).length;
+    const broken = contract.terms.filter((t) => (t.kind === "" || t.kind === "assumed") && state.evaluator.truth(t.row) === false).length;
     const failing = state.data.requirements.filter(([row]) => state.evaluator.truth(row) === false);
     if (failing.length && !broken) {
       body.append(h("p", { class: "bad" }, `✗ ${counted(failing.length, "requirement")} fails: ${state.tables.text(failing[0][0])}`));
