@@ -363,13 +363,15 @@ def _atom_order(atom: Atom) -> tuple[Any, ...]:
 
 
 def as_dim(value: IntoDim | str) -> Dim:
-    """`value` as a dim; a text is parsed."""
+    """`value` as a dim; a text is parsed. Raises `TypeError` for what is no integer, ``2.7`` for instance."""
     if isinstance(value, Dim):
         return value
     if isinstance(value, str):
         from .parse import parse_dim
 
         return parse_dim(value)
+    if str(getattr(value, "dtype", "")) == "bool":  # numpy's, which is no integer to Python
+        return constant(int(value))
     return constant(index(value))
 
 

@@ -84,6 +84,9 @@ def _by_constant(n: Dim, k: int) -> Dim:
     left = from_terms({m: c // g for m, c in rest.items()}, r_const)
     if k == 1:
         return e + left
+    lo, hi = left.bounds()
+    if lo is not None and hi is not None and lo // k == hi // k:
+        return e + constant(lo // k)
     return e + _irreducible(left, k)
 
 

@@ -26,6 +26,7 @@ from shapesolve.expr import (
     ge,
     ite,
     maximum,
+    minimum,
     ne,
     parse_dim,
     symbol,
@@ -138,6 +139,13 @@ def test_threads_share_objects():
         t.join()
     for other in results[1:]:
         assert all(x is y for x, y in zip(results[0], other))
+
+
+def test_what_is_left_of_a_quotient_is_decided_by_its_bounds():
+    b, c = symbol("b"), symbol("c")
+    assert (4 * b + minimum(c, 1)) // 4 is b
+    assert (6 * b + minimum(c, 2) + 3) // 6 is b
+    assert parse_dim("(4*b + min(c, 1))//4") is b
 
 
 def test_unreachable_forms_are_forgotten():
