@@ -34,8 +34,12 @@ if TYPE_CHECKING:
     from .solve.equality import Equalities
     from .solve.proof import Proof, Prover
     from .solve.simplify import Readable
+    from .system.audit import Audit
     from .system.constraints import ConstraintSystem
+    from .system.cores import Cores
 
+#: Z3 work per question of an audit, which is about a whole model
+AUDIT_RLIMIT = 3_000_000
 BroadcastMode = Literal["strict", "named", "equal"]
 
 #: what an analysis turns into, and the functions of the report room that do it (loaded when used)
@@ -149,6 +153,40 @@ class Analysis:
         analysed = Analysed(self.walk, self.shapes, self.values, frozenset(self.symbols))
         return constraint_system(self.model, self.inputs, analysed)
 
+    @cached_property
+    def cores(self) -> Cores:
+        """Finds the constraints behind conflicts and contract terms (see `Conflict.core`, `Term.core`)."""
+        from .system.cores import Cores
+
+        return Cores(self.constraints, self.rlimit)
+
+    def audit(
+        self,
+        sizes: Iterable[Mapping[str, int]] | None = None,
+        *,
+        measured: Sequence[Mapping[str, Sequence[int]]] = (),
+        changes: int = 50,
+        samples: int = 10,
+        seed: int = 0,
+        rlimit: int = AUDIT_RLIMIT,
+    ) -> Audit:
+        """A second opinion: Z3 alone judges this analysis from the whole constraint system (see `Audit`).
+
+        Args:
+            sizes: sizes of the inputs' dims at which the model runs; by default one choice that the contract accepts.
+            measured: for each of `sizes`, the sizes of tensors as they were measured at run time.
+            changes: dims that are drawn and changed at the first of `sizes`.
+            samples: reported dims that are drawn and held against the system, for all sizes.
+            seed: of the drawing.
+            rlimit: bound of Z3's work per question.
+        """
+        from .system.audit import Auditor, some_sizes
+
+        given = [*sizes] if sizes is not None else some_sizes(self.contract, self.symbols, self.rlimit)
+        runs = [(point, measured[i] if i < len(measured) else {}) for i, point in enumerate(given)]
+        auditor = Auditor(self.constraints, self.shapes, self.symbols, rlimit)
+        return auditor.judge(runs, changes, samples, seed)
+
     @property
     def stated(self) -> ConstraintSet:
         """What the analysis had to state, in graph order: conditions over the inputs that it did not see to hold at once."""
@@ -209,7 +247,8 @@ class Analysis:
         if self.stuck:
             return nothing_runs
         parts = (self.stated, self.facts, self.symbols, self.rlimit, self.walk.usual, self.accepted)
-        return cache(partial(find_contract, *parts))
+        made, cores = partial(find_contract, *parts), self.cores
+        return cache(lambda: made().with_cores(cores.of_term))
 
     @cached_property
     def conflicts(self) -> Sequence[Conflict]:
@@ -218,7 +257,7 @@ class Analysis:
             return self.outside
         from .explain.conflict import find_conflicts
 
-        return find_conflicts(self.lowered)
+        return find_conflicts(self.lowered, self.cores)
 
     @cached_property
     def ambiguities(self) -> Sequence[Ambiguity]:

@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "operators": {"expr", "model", "propagate", "lower"},
     "solve": {"expr", "propagate"},
     "system": {"expr", "model", "propagate", "lower", "solve", "collection", "report.lines"},
-    "explain": CORE | {"analysis"},
+    "explain": CORE | {"analysis", "system"},
     "collection": set(),
     "runtime": {"analysis"},
     "analysis": CORE | {"explain", "collection", "runtime", "system"},

@@ -48,7 +48,7 @@ def fixed(read: Model, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) ->
     if analysis.walk.clashes:
         conflict = next(iter(analysis.conflicts), None)
         text = conflict.message if conflict is not None else analysis.walk.clashes[0].message
-        term = str(conflict.core[0].cond) if conflict is not None and conflict.core else ""
+        term = str(conflict.stated[0].cond) if conflict is not None and conflict.stated else ""
         raise Refused(f"{_said(sizes)} cannot be: {text}", term=term)
     graph = done.model.graph
     for info in (*graph.input, *graph.output, *graph.value_info):

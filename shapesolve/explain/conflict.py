@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..lower.records import Clash, Entry
@@ -22,6 +23,7 @@ from .wording import (
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
+    from ..system.cores import Cores
 
 MAX_CONFLICTS = 100
 _MAX_STEPS = 12
@@ -29,16 +31,17 @@ _MAX_OPERANDS = 5
 _NEVER, _NOT_SO = "no input size makes this model run", "the sizes that are stated do not make this model run"
 
 
-def find_conflicts(lowered: Lowered) -> tuple[Conflict, ...]:
-    """Every independent conflict of the model, in graph order, each distinct core once."""
+def find_conflicts(lowered: Lowered, finder: Cores | None = None) -> tuple[Conflict, ...]:
+    """Every independent conflict of the model, in graph order, each distinct contradiction once; `finder` finds their cores."""
     found: dict[tuple[Constraint, ...] | str, Conflict] = {}
     for clash in lowered.walk.clashes[:MAX_CONFLICTS]:
-        conflict = _invalid(lowered, clash) if clash.entry is None else _contradiction(lowered, clash)
-        found.setdefault(conflict.core or conflict.message, conflict)
+        explain = _invalid if clash.entry is None else _contradiction
+        conflict = explain(lowered, clash, finder)
+        found.setdefault(conflict.stated or conflict.message, conflict)
     return tuple(found.values())
 
 
-def _invalid(lowered: Lowered, clash: Clash) -> Conflict:
+def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conflict:
     """A node that is wrong by itself."""
     node = clash.node
     label = f"{clash.prefix}{node.label}" if node is not None else ""
@@ -52,10 +55,12 @@ def _invalid(lowered: Lowered, clash: Clash) -> Conflict:
     code = "SS202" if node is not None else "SS205"
     finding = Finding(code, clash.message, label, op_type, tuple(nodes), operands, notes=notes)
     message = f"{label}: {clash.message}" if label else clash.message
-    return Conflict((), message, tuple(nodes), finding)
+    place = frozenset({(id(node), clash.prefix, clash.message)})
+    find = None if finder is None else partial(finder.of_contradiction, place, alone=True)
+    return Conflict((), message, tuple(nodes), finding, find)
 
 
-def _contradiction(lowered: Lowered, clash: Clash) -> Conflict:
+def _contradiction(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conflict:
     from ..solve.core import minimal_cores
 
     assert clash.entry is not None
@@ -82,7 +87,10 @@ def _contradiction(lowered: Lowered, clash: Clash) -> Conflict:
         _notes(lowered, core, entry),
         "" if stated else advise(entry, spots, lowered),
     )
-    return Conflict(core, _message(finding, last), nodes, finding)
+    behind = map(lowered.walk.log.__getitem__, (*indices, *candidates))
+    places = frozenset((id(e.node), e.prefix, e.why) for e in behind)
+    find = None if finder is None else partial(finder.of_contradiction, places)
+    return Conflict(core, _message(finding, last), nodes, finding, find)
 
 
 def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:

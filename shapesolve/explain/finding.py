@@ -6,6 +6,7 @@ SS5xx what was assumed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -78,12 +79,24 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Conditions that cannot hold together: a minimal core, the nodes that it names, and a message in words."""
+    """Conditions that cannot hold together: the nodes that are behind them, and a message in words.
 
-    core: tuple[Constraint, ...]
+    `stated` are the conditions as the analysis met them, over the dims of the inputs, read through what it had learned.
+    """
+
+    stated: tuple[Constraint, ...]
     message: str
     nodes: tuple[str, ...]
     finding: Finding = field(compare=False)
+    find: Callable[[], Sequence[Constraint]] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def core(self) -> tuple[Constraint, ...]:
+        """A minimal set of constraints of `Analysis.constraints` that cannot hold together, over dims of tensors.
+
+        Empty for a node that is wrong by itself, whatever the sizes are.
+        """
+        return self.stated if self.find is None else tuple(self.find())
 
     def __str__(self) -> str:
         return self.message

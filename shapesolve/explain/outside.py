@@ -7,6 +7,7 @@ from sizes that never run is not worth telling.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, eq, parse_cond
@@ -61,12 +62,15 @@ def _conflict(term: Term, stated: Mapping[Cond, str], free: Analysis, bound: Ana
         story.steps if story else (),
         (*_needed(term), *_would_do(term, free, bound, sizes)),
     )
-    return Conflict(term.constraints, told, term.nodes, finding)
+    rows = map(free.walk.log.__getitem__, term.numbers)
+    places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
+    find = partial(bound.cores.of_contradiction, places)  # of a system that holds what the user stated
+    return Conflict(term.constraints, told, term.nodes, finding, find)
 
 
 def _is_about(conflict: Conflict, stated: Sequence[Cond]) -> bool:
     """Do these statements of the user, and no others, take part in it?"""
-    return {c.cond for c in conflict.core if c.role == "user"} == set(stated)
+    return {c.cond for c in conflict.stated if c.role == "user"} == set(stated)
 
 
 def _needed(term: Term) -> Sequence[str]:

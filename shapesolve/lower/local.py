@@ -208,6 +208,7 @@ class LocalWalk(Walk):
                 self.rows.append(Entry(FALSE, "requirement", node, scope.prefix, said, (), scope.guard))
             elif poor:
                 outputs = self._restated(node, scope, outputs, poor)
+            self._complete(node, scope.prefix, attempt.rows)
         super()._bind(node, outputs, scope)
         if (
             attempt is not None
@@ -302,12 +303,18 @@ class LocalWalk(Walk):
     def _restated(self, node: Node, scope: Scope, outputs: Inputs, poor: list[int]) -> Inputs:
         """The outputs, those that say too little as the analysis knows them."""
         walk = self.analysed.walk
-        self.rows += self._logged(node, scope.prefix)
         found = list(outputs)
         for i in poor:
             found[i] = walk.current(walk.tensors[scope.prefix + node.outputs[i]])
         self.restated.append(f"{scope.prefix}{node.label}")
         return tuple(found)
+
+    def _complete(self, node: Node, prefix: str, begin: int) -> None:
+        """Add what the analysis stated by rules that had nothing to say here, where less is known of data."""
+        logged = self._logged(node, prefix)
+        if logged:
+            said = {row.why for row in self.rows[begin:] if row.node is node}
+            self.rows += [entry for entry in logged if entry.why not in said]
 
     def _logged(self, node: Node, prefix: str) -> list[Entry]:
         """What the analysis stated of a node."""

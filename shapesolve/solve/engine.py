@@ -250,7 +250,12 @@ class Engine:
             return everything
         self.queries += 1
         tracked = _tracked_core([conds[i] for i in everything], self.rlimit, self.legal)
-        return everything if tracked is None else [everything[i] for i in tracked]
+        if tracked is not None:
+            part = [everything[i] for i in tracked]
+            # that the quotients in the others have a value is asserted, and not tracked
+            if self.satisfiable([conds[i] for i in part]).unsat:
+                return part
+        return everything
 
     def _extremum(self, dim: Dim, given: Sequence[Cond]) -> int | None:
         """The least value of `dim` where `given` hold, proved; None when there is none or it is not found.

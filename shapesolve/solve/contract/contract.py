@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
@@ -29,6 +29,7 @@ class Term:
     source: ConstraintSet | None = field(default=None, repr=False)
     beside: tuple[Cond, ...] = field(default=(), repr=False)
     """The conditions of the contract's other terms, and what the user gave."""
+    find: Callable[[Term], Sequence[Constraint]] | None = field(default=None, repr=False)
 
     @cached_property
     def passes(self) -> dict[str, int] | None:
@@ -50,6 +51,14 @@ class Term:
     def constraints(self) -> tuple[Constraint, ...]:
         """The constraints that it comes from, in graph order."""
         return () if self.source is None else tuple(self.source.numbered(n) for n in self.numbers)
+
+    @property
+    def core(self) -> tuple[Constraint, ...]:
+        """A minimal set of constraints of `Analysis.constraints` from which it follows.
+
+        Where that is not shown within the budget, all requirements that it stands for.
+        """
+        return () if self.find is None else tuple(self.find(self))
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -124,6 +133,10 @@ class Contract(Sequence[Term]):
         conds = [*self.terms.cond, *self.assumed.cond]
         bound = Terms(replace(t, beside=tuple(c for c in conds if c is not t.cond)) for t in self.terms)
         object.__setattr__(self, "terms", bound)
+
+    def with_cores(self, find: Callable[[Term], Sequence[Constraint]]) -> Contract:
+        """The contract with terms that find their `core` by `find`."""
+        return replace(self, terms=Terms(replace(t, find=find) for t in self.terms))
 
     def __len__(self) -> int:
         return len(self.terms)

@@ -1,0 +1,143 @@
+"""Which constraints of the system are behind a contradiction or a condition: as few as can be.
+
+The search reads definitions over the model's inputs (``x[2] == 64``) and requirements over dims of tensors (``w[0] == x[2]``),
+as `Constraint.reading` has them: so a core says which requirement it is that fails, and for which sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
+
+from ..expr import Cond, ge, symbol
+from ..lower.local import Definition
+from ..solve.contract.contract import Term
+from ..solve.engine import Engine
+from .composition import Row
+from .constraints import ConstraintSystem
+
+#: where something is required: a node by identity and scope, and the rule in words
+Place = tuple[int, str, str]
+#: most requirements that are tried together
+_MANY = 2000
+
+
+class Cores:
+    """Finds cores in one system, which is not made before somebody asks."""
+
+    def __init__(self, system: ConstraintSystem, rlimit: int) -> None:
+        self.system, self.content = system, system.content
+        self.rlimit = rlimit
+
+    @cached_property
+    def engine(self) -> Engine:
+        """What decides."""
+        return Engine(self.rlimit)
+
+    def of_contradiction(self, places: Collection[Place], *, alone: bool = False) -> ConstraintSystem:
+        """A minimal set of constraints that cannot hold together; empty when none was found.
+
+        Looked for among the requirements at `places` (with what defines the sizes they speak of), then, unless `alone`,
+        among more and more of the others.
+        """
+        return self._first(None, (), places, alone)
+
+    def of_term(self, term: Term) -> ConstraintSystem:
+        """A minimal set of constraints from which a term of the contract follows."""
+        analysed = self.content.walk.analysed
+        nonempty = [ge(symbol(n), 1) for n in sorted(analysed.symbols) if f"{n} >= 1" in term.assumptions]
+        usual = [cond for cond, words in analysed.walk.usual.items() if words in term.assumptions]
+        rows = [analysed.walk.log[n] for n in term.numbers]
+        places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
+        return self.of_condition(term.cond, (*nonempty, *usual), places)
+
+    def of_condition(
+        self, goal: Cond, assumed: Iterable[Cond], places: Collection[Place]
+    ) -> ConstraintSystem:
+        """A minimal set of constraints from which, with what is assumed, `goal` follows.
+
+        Where that is not shown within the budget, all requirements at `places`.
+        """
+        return self._first(goal, tuple(assumed), places, False)
+
+    def _first(
+        self, goal: Cond | None, assumed: tuple[Cond, ...], places: Collection[Place], alone: bool
+    ) -> ConstraintSystem:
+        against = () if goal is None else (~goal,)
+        tiers = list(self._widening(goal, places, alone))
+        for needs in tiers:
+            distinct: dict[Cond, int] = {}
+            for n in needs:
+                distinct.setdefault(self.content.over_inputs(n), n)
+            kept = self._core([*against, *assumed], {n: cond for cond, n in distinct.items()})
+            if kept is not None:
+                rows = self._with_definitions(kept)
+                exact = self._core([*against, *assumed], {n: self.reading(n) for n in rows})
+                return self.system.numbered(rows if exact is None else exact)
+        return self.system.numbered(() if goal is None else tiers[0])
+
+    def _core(self, fixed: list[Cond], rows: dict[int, Cond]) -> list[int] | None:
+        """A minimal part of `rows` that contradicts `fixed`."""
+        found = self.engine.core([*fixed, *rows.values()])
+        if found is None:
+            return None
+        numbers = list(rows)
+        return [numbers[i - len(fixed)] for i in found if i >= len(fixed)]
+
+    def _widening(self, goal: Cond | None, places: Collection[Place], alone: bool) -> Iterator[list[int]]:
+        """Requirements to look for a core in: those at `places`, then all of their nodes, of what shares symbols, all."""
+        rows = self.content.rows
+        here = [n for n in self._needs if rows[n].node is None or _place(rows[n]) in places]
+        yield here
+        if alone:
+            return
+        nodes = {place[:2] for place in places}
+        near = [n for n in self._needs if rows[n].node is None or _place(rows[n])[:2] in nodes]
+        if near != here:
+            yield near
+        names = set() if goal is None else set(goal.free)
+        for n in near:
+            names |= self.content.over_inputs(n).free
+        known = set(near)
+        close = [
+            n for n in self._needs if n in known or not names.isdisjoint(self.content.over_inputs(n).free)
+        ]
+        if near != close and len(close) <= _MANY:
+            yield close
+        if len(close) != len(self._needs) <= _MANY:
+            yield self._needs
+
+    @cached_property
+    def _needs(self) -> list[int]:
+        """All but the definitions that can be put into the others, and what the model declares of computed tensors."""
+        content, found = self.content, []
+        for n in self.system.numbers:
+            row = content.rows[n]
+            if isinstance(row, Definition) and row.variable.name in content.composition.sizes:
+                continue
+            if (
+                row.cond.is_false or row.role == "declared"
+            ):  # a node that is wrong by itself, and what may be wrong
+                continue
+            if not content.over_inputs(n).is_true:
+                found.append(n)
+        return found
+
+    def _with_definitions(self, numbers: Iterable[int]) -> list[int]:
+        """With the definitions of the sizes that these speak of."""
+        found = dict.fromkeys(numbers)
+        todo = [name for n in found for name in sorted(self.reading(n).free)]
+        while todo:
+            number = self.content.definitions.get(todo.pop())
+            if number is not None and number not in found:
+                found[number] = None
+                todo += sorted(self.reading(number).free)
+        return sorted(found)
+
+    def reading(self, number: int) -> Cond:
+        """See `Constraint.reading`."""
+        return self.content.constraint(number).reading
+
+
+def _place(row: Row) -> Place:
+    return id(row.node), row.prefix, row.why
