@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from ..report.lines import clipped, visible
@@ -22,10 +23,17 @@ def render_text(system: ConstraintSystem) -> str:
     """The table as plain text."""
     from rich.console import Console
 
-    console = Console(width=_WIDTH, no_color=True, highlight=False, markup=False)
-    with console.capture() as capture:
-        console.print(rich_table(system))
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+    page = StringIO()
+    console = Console(
+        file=page,
+        width=_WIDTH,
+        highlight=False,
+        force_terminal=False,
+        force_jupyter=False,
+        color_system=None,
+    )
+    console.print(rich_table(system))
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
 
 
 def rich_table(system: ConstraintSystem) -> Any:

@@ -79,6 +79,14 @@ def test_selections_are_systems(attention):
     assert len(system.for_node("no such node")) == len(system.for_tensor("no such tensor")) == 0
 
 
+def test_its_text_is_plain_wherever_it_is_made(attention, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    text = str(attention.constraints[:5])
+    assert "\x1b" not in text
+    assert text.count("hidden_states[") == 3
+
+
 def test_it_prints_as_a_table_here_and_in_a_notebook(attention):
     rows = attention.constraints.for_node("/attn/MatMul")
     text, page = str(rows), rows._repr_html_()
