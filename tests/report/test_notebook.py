@@ -75,15 +75,22 @@ def test_there_are_five_stories() -> None:
     assert len(NOTEBOOKS) == 5
 
 
+def _has_picture(notebook: Any) -> bool:
+    outputs = [o for cell in notebook.cells for o in cell.get("outputs", ())]
+    return any("image/png" in o.get("data", {}) for o in outputs)
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_notebooks_run(path: Path) -> None:
     nbformat: Any = pytest.importorskip("nbformat")
     nbclient: Any = pytest.importorskip("nbclient")
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
+    pictured = _has_picture(notebook)
     nbclient.NotebookClient(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
     ).execute()
     outputs = [o for cell in notebook.cells for o in cell.get("outputs", ())]
-    assert any("image/png" in o.get("data", {}) for o in outputs)
+    assert outputs
+    assert _has_picture(notebook) == pictured
     assert not [o for o in outputs if o.output_type == "error"]
