@@ -314,7 +314,10 @@ class LocalWalk(Walk):
         logged = self._logged(node, prefix)
         if logged:
             said = {row.why for row in self.rows[begin:] if row.node is node}
-            self.rows += [entry for entry in logged if entry.why not in said]
+            missing = [entry for entry in logged if entry.why not in said]
+            if missing:
+                self.rows += missing
+                self.restated.append(f"{prefix}{node.label}")
 
     def _logged(self, node: Node, prefix: str) -> list[Entry]:
         """What the analysis stated of a node."""
