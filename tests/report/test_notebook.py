@@ -71,8 +71,8 @@ print(*(m for m in ("IPython", "anywidget", "matplotlib", "ipykernel") if m in s
     assert done.stdout.split() == []
 
 
-def test_there_are_five_stories() -> None:
-    assert len(NOTEBOOKS) == 5
+def test_there_are_seven_stories() -> None:
+    assert len(NOTEBOOKS) == 7
 
 
 def _has_picture(notebook: Any) -> bool:

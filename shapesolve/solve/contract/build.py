@@ -218,7 +218,9 @@ class _Builder:
             return proved
         exact = any(a.kind == "broadcast" for a in atoms_of(cond, *cone(cond.free, given)))
         verdict = (self.exact if exact else self.sure).entails(cond, given, cheap=True)
-        return verdict.proved or (proved and not verdict.refuted)
+        if verdict.proved or verdict.refuted:
+            return verdict.proved
+        return proved or _told_by_facts(cond, cone(cond.free, given))
 
     def _rank(self, term: Term) -> tuple[int, list[int], Any]:
         return KINDS.index(term.kind), [self.position.get(s, -1) for s in term.symbols], term.cond.order
@@ -519,3 +521,14 @@ def plain_parts(cond: Cond) -> tuple[Cond, ...]:
 def _is_legality(cond: Cond, others: Sequence[Cond]) -> bool:
     """Does it make a broadcast in the other terms legal? They mean nothing without it."""
     return cond.kind == "or" and any(a.kind == "broadcast" for a in atoms_of(*others))
+
+
+def _told_by_facts(cond: Cond, given: Iterable[Cond]) -> bool:
+    """Do facts alone see that `cond` follows? They do so for chains of equalities too long for the solver's cheap questions."""
+    facts = Facts()
+    for number, known in enumerate(given):
+        for name in sorted(known.free):
+            facts.introduce(name)
+        if not facts.assume(known, number):
+            return False
+    return cond.free <= facts.rank.keys() and facts.cond(cond).is_true
