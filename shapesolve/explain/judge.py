@@ -45,7 +45,8 @@ class Claim:
 
     def at(self, other: Analysis) -> tuple[Cond, Sides | None] | None:
         """The claim over what `other` knows, and the dims that it compares; None where it lacks what is spoken of."""
-        there = {n: other.shapes[t][axis] for n, (t, axis) in self._places.items() if t in other.shapes}
+        shapes = {n: (other.shapes.get(t, ()), axis) for n, (t, axis) in self._places.items()}
+        there = {n: shape[axis] for n, (shape, axis) in shapes.items() if axis < len(shape)}  # ranks may differ there
         if isinstance(self.said, str):
             try:
                 return self._read(other, there)
@@ -169,4 +170,5 @@ def _refuted_at(a: Analysis, claim: Claim, sizes: Mapping[str, int]) -> Proof:
 def _undecided(names: Iterable[str], a: Analysis) -> str:
     """That symbols of ours decide, and what they stand for."""
     told = [f"{n} ({a.walk.reasons[n]})" if n in a.walk.reasons else n for n in sorted(names)]
-    return f"{' and '.join(told) or 'data'} decides, which the sizes of the inputs do not settle"
+    verb = "decide" if len(told) > 1 else "decides"
+    return f"{' and '.join(told) or 'data'} {verb}, which the sizes of the inputs do not settle"

@@ -156,7 +156,10 @@ class Judge:
         """Everything that is asked before a run: the analysis, its contract, some proofs."""
         try:
             a = self.analysis = shapesolve.analyze(self.drawn.model, broadcast=self.broadcast)
-            _ = a.contract, a.diagnostics, a.ambiguities, a.shapes
+            _ = a.contract, a.ambiguities, a.shapes
+            for finding in a.diagnostics:
+                if finding.code == "SS105":  # a rule of ours raised: a finding for its users, a fault to us
+                    self.fault("traceback", f"{finding.title}: {' '.join(finding.notes)}", kind=finding.op_type)
         except Exception as error:
             self.fault("traceback", f"{type(error).__name__}: {error}", kind=place_of(error))
             self.analysis = None
