@@ -46,7 +46,9 @@ class Claim:
     def at(self, other: Analysis) -> tuple[Cond, Sides | None] | None:
         """The claim over what `other` knows, and the dims that it compares; None where it lacks what is spoken of."""
         shapes = {n: (other.shapes.get(t, ()), axis) for n, (t, axis) in self._places.items()}
-        there = {n: shape[axis] for n, (shape, axis) in shapes.items() if axis < len(shape)}  # ranks may differ there
+        there = {
+            n: shape[axis] for n, (shape, axis) in shapes.items() if axis < len(shape)
+        }  # ranks may differ there
         if isinstance(self.said, str):
             try:
                 return self._read(other, there)

@@ -159,7 +159,9 @@ class Judge:
             _ = a.contract, a.ambiguities, a.shapes
             for finding in a.diagnostics:
                 if finding.code == "SS105":  # a rule of ours raised: a finding for its users, a fault to us
-                    self.fault("traceback", f"{finding.title}: {' '.join(finding.notes)}", kind=finding.op_type)
+                    self.fault(
+                        "traceback", f"{finding.title}: {' '.join(finding.notes)}", kind=finding.op_type
+                    )
         except Exception as error:
             self.fault("traceback", f"{type(error).__name__}: {error}", kind=place_of(error))
             self.analysis = None

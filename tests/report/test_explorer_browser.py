@@ -238,7 +238,10 @@ def test_the_page_computes_what_python_computes(show: Any, path: str) -> None:
         }""",
         sizes,
     )
-    expected = s.analysis.evaluate(sizes)
+    expected = dict(s.analysis.evaluate(sizes))
+    if not s.analysis.ok:  # nothing is accepted, and the page says so beside the sizes that it shows
+        dims = {n: [d.evaluate(sizes) for d in shape] for n, shape in s.analysis.shapes.items()}
+        expected = {n: tuple(shape) for n, shape in dims.items() if None not in shape}
     compared = 0
     for name, shape in got.items():
         if name in expected:
