@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch.utils._sympy.printers import PythonPrinter
 
-from ..expr import Cond, Dim, DimSyntaxError, parse_cond, parse_dim, symbol
+from ..expr import Cond, Dim, DimSyntaxError, ge, parse_cond, parse_dim, symbol
 from ..propagate.constraint import Constraint
 from ..propagate.constraint import Origin as Rule
 from ..propagate.facts import Facts
 from ..propagate.log import ConstraintSet
 from ..solve.contract.build import find_contract
-from ..solve.contract.contract import Contract
+from ..solve.contract.contract import Contract, Terms
+from ..solve.engine import Engine
 from .declared import Declaration
 from .exporting import Watch
 from .places import NOWHERE, Origin, Place, is_foreign
@@ -154,7 +155,19 @@ def guard_contract(
         facts.introduce(name)
     for i, constraint in enumerate(constraints):
         facts.assume(constraint.cond, i)
-    return find_contract(ConstraintSet(constraints), facts, roots, rlimit).readable
+    return _for_nonempty(
+        find_contract(ConstraintSet(constraints), facts, roots, rlimit).readable, roots, rlimit
+    )
+
+
+def _for_nonempty(contract: Contract, roots: Sequence[str], rlimit: int) -> Contract:
+    """Without the bounds that follow from the rest for sizes of 1 and more: of others torch.export promises nothing."""
+    engine, kept = Engine(rlimit), list(contract.terms)
+    least = [ge(symbol(name), 1) for name in roots]
+    for term in [t for t in kept if t.kind in ("range", "nonempty")]:
+        if engine.entails(term.cond, [*(t.cond for t in kept if t is not term), *least]).proved:
+            kept.remove(term)
+    return replace(contract, terms=Terms(kept))
 
 
 def guards_behind(nodes: Sequence[str], guards: Sequence[Guard]) -> list[Guard]:
