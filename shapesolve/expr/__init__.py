@@ -32,7 +32,7 @@ from .core import (
 )
 from .division import ceil_div, exact_quotient, floor_div, trunc_div
 from .limits import DimTooLarge
-from .minmax import absolute, broadcast, ite, maximum, minimum, never_one, pos, sign
+from .minmax import absolute, always_fits, broadcast, ite, maximum, minimum, never_one, pos, sign
 from .parse import DimSyntaxError, parse_cond, parse_dim
 from .shape import Shape, broadcast_dim, broadcast_shapes
 from .substitution import Substitution, rebuild
@@ -52,6 +52,7 @@ __all__ = [
     "Substitution",
     "absolute",
     "all_of",
+    "always_fits",
     "any_of",
     "as_dim",
     "broadcast",

@@ -81,6 +81,8 @@ def broadcast(*dims: IntoDim) -> Dim:
     for d in found:
         if d.value is not None or never_one(d):
             return d  # the others must be equal to it or 1
+    if len(found) > 1:
+        found = {d: None for d in found if not any(o is not d and always_fits(d, o) for o in found)}
     if any(atom.kind == "pos" for d in found for mono, _ in d.terms for atom in mono):
         sizes = [d for d in found if d.lo is not None and d.lo >= 0]
         clipped = {m for d in sizes if (m := minimum(d, 1)) is not d}  # min(d, 1) always fits d
@@ -90,6 +92,12 @@ def broadcast(*dims: IntoDim) -> Dim:
     if len(found) == 1:
         return next(iter(found))
     return of_atom(make_atom("broadcast", *sorted(found, key=lambda d: d.order)))
+
+
+def always_fits(d: Dim, other: Dim) -> bool:
+    """Is `d` a choice between 1 and `other`, so that it broadcasts to it whatever the sizes are?"""
+    atom = d.atom
+    return atom is not None and atom.kind == "ite" and {atom.args[1], atom.args[2]} == {ONE, other}
 
 
 def never_one(d: Dim) -> bool:

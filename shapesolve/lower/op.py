@@ -18,6 +18,7 @@ from ..expr import (
     Dim,
     IntoDim,
     Shape,
+    always_fits,
     any_of,
     as_dim,
     broadcast,
@@ -352,6 +353,8 @@ class Op:
         a1, b1 = eq(a, 1), eq(b, 1)
         if a1.is_true or b1.is_true or a is b:
             return b if a1.is_true else a
+        if always_fits(a, b) or always_fits(b, a):
+            return b if always_fits(a, b) else a
         same = eq(a, b)
         self.require(any_of((same, a1, b1)), BROADCAST, *places)
         if not (a1.is_false and b1.is_false) and not same.is_false:

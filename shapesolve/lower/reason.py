@@ -61,3 +61,6 @@ WINDOW = Reason(
 )
 CROP = Reason("Pad must not crop more than there is", "crop", "crops more than there is")
 MOST = Reason("k is at most the size of the axis", "most", "asks for more elements than there are")
+RANK_OF_EMPTY = Reason(
+    "onnxruntime keeps the negative axes of an empty tensor that it should drop", "rank-of-empty"
+)

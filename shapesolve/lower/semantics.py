@@ -78,6 +78,12 @@ DIFFERENCES: dict[str, Difference] = {
         "of 4 or 5 axes, two keep their size: the first two, or of 4 the first and the last (cubic: if the others grow, or"
         " with antialias); linear takes 2 to 5 axes, cubic 2 or 4",
     ),
+    "reduce-empty": Difference(
+        "Reduce*, ArgMax, ArgMin",
+        "axes may be negative",
+        "of a tensor without elements, negative axes are not reduced; where `keepdims=0` would drop them, such a tensor"
+        " is not accepted here, since its result has another rank",
+    ),
     "lenient-attributes": Difference(
         "LayerNormalization, Constant", "an attribute that the operator lacks is an error", "it is ignored"
     ),

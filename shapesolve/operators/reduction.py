@@ -7,19 +7,23 @@ https://onnx.ai/onnx/operators/onnx__ReduceSum.html and its kin
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence as Seq
 from functools import partial
 
 import numpy as np
 
 from ..expr import (
+    FALSE,
     ONE,
     ZERO,
+    Cond,
     Dim,
     IntoDim,
     Shape,
     any_of,
     eq,
     ge,
+    ite,
     maximum,
     minimum,
     ne,
@@ -29,6 +33,7 @@ from ..lower import arith, elements
 from ..lower.arith import Function
 from ..lower.elements import Interval
 from ..lower.op import InvalidNode, Op
+from ..lower.reason import RANK_OF_EMPTY
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Array, Elem, Value
@@ -122,38 +127,51 @@ def _reduce(op: Op, reducer: _Reducer | None, axes: Axes, known: bool) -> Known:
         return op.out(_unknown_axes(op, shape, keep))
     if not shape:
         return op.out(shape, value=_reduced_value(op, reducer, (), shape))
-    if not keep and any(a < 0 for a in axes or ()):
-        _not_empty(op, shape)
+    rank, empty = len(shape), _emptiness(op, shape)
+    if axes is None:
+        axes = tuple(range(rank))
     # onnxruntime takes an axis given twice for once
-    chosen = tuple(range(len(shape))) if axes is None else tuple({op.axis(a, len(shape)): None for a in axes})
-    out = [ONE if i in chosen else d for i, d in enumerate(shape) if keep or i not in chosen]
+    chosen = tuple(sorted({op.axis(a, rank) for a in axes}))
+    literal = tuple([a for a in range(rank) if a in axes])
+    if empty.is_true:
+        chosen = literal
+    elif not keep and chosen != literal:
+        _same_rank(op, shape)
+    out = _left(shape, chosen, keep, literal, empty)
     return op.out(out, value=_reduced_value(op, reducer, chosen, shape))
 
 
-def _not_empty(op: Op, shape: Shape) -> None:
-    """onnxruntime 1.31 drops no negative axis of an empty tensor: [0, 5] over -1 stays [0, 5].
+def _emptiness(op: Op, shape: Shape) -> Cond:
+    """When does onnxruntime take negative axes of a tensor for no axes at all? When it has no elements."""
+    if not op.as_onnxruntime("reduce-empty"):
+        return FALSE
+    return op.walk.facts.cond(any_of([eq(d, 0) for d in shape]))
 
-    By the text the rank is one less, so such inputs are not accepted. With keepdims only sizes differ, most models run all
-    the same, and the text is followed.
-    """
+
+def _same_rank(op: Op, shape: Shape) -> None:
+    """The result has one rank: that of an empty tensor, which keeps its negative axes, would be another."""
     for i, d in enumerate(shape):
-        op.require(
-            ne(d, 0), "onnxruntime keeps the negative axes of an empty tensor that it should drop", (0, i)
-        )
+        op.require(ne(d, 0), RANK_OF_EMPTY, (0, i))
+
+
+def _left(shape: Shape, chosen: Seq[int], keep: bool, literal: Seq[int], empty: Cond) -> list[Dim]:
+    """Sizes where `chosen` axes are reduced, of an empty tensor only those that are given as they are, `literal`."""
+    if not keep:
+        return [d for i, d in enumerate(shape) if i not in chosen]
+    out = list(shape)
+    for i in chosen:
+        out[i] = ONE if i in literal or shape[i] is ONE else ite(empty, shape[i], ONE)
+    return out
 
 
 def _unknown_axes(op: Op, shape: Shape, keep: bool) -> Shape | None:
     length = op.shape(1)
     count = length[0].value if length else None
-    if not keep:
-        if count is None or count > len(shape):
+    if not keep:  # an axis may be given twice, and of an empty tensor be none
+        if count != 1 or not _emptiness(op, shape).is_false:
             return None
-        return (
-            op.fresh_shape(len(shape) - count, "a dim that is left by axes known at run time")
-            if count
-            else None
-        )
-    if count == len(shape) == 1:
+        return op.fresh_shape(len(shape) - count, "a dim that is left by axes known at run time")
+    if count == len(shape) == 1 and _emptiness(op, shape).is_false:
         return Shape((ONE,))
     dims = []
     for d in shape:
@@ -198,17 +216,21 @@ for _name, _reducer in _REDUCERS.items():
 # https://onnx.ai/onnx/operators/onnx__ArgMax.html
 @lower("ArgMax", "ArgMin", values=True)
 def arg_extreme(op: Op) -> Known:
-    shape, keep = op.shape(0), op.int_attr("keepdims", 1) != 0
+    shape, keep, given = op.shape(0), op.int_attr("keepdims", 1) != 0, op.int_attr("axis", 0)
     if shape is None:
         return op.out(None)
-    axis = op.axis(op.int_attr("axis", 0), len(shape))
-    others = shape[:axis] + shape[axis + 1 :]
-    if op.int_attr("axis", 0) >= 0:  # onnxruntime does not look where a negative axis of an empty tensor is
+    axis, empty = op.axis(given, len(shape)), _emptiness(op, shape)
+    value = Value.between(ZERO, shape[axis] - 1)
+    if given < 0 and empty.is_true:
+        return op.out(shape, value=value)
+    if given < 0 and op.as_onnxruntime("reduce-empty"):
+        if not keep:
+            _same_rank(op, shape)
+    else:
+        others = shape[:axis] + shape[axis + 1 :]
         there = any_of((ge(shape[axis], 1), eq(others.numel, 0)))
         op.require(there, "there must be an element to choose", (0, axis))
-    elif not keep:
-        _not_empty(op, shape)
-    return op.out(shape.with_dim(axis, 1) if keep else others, value=Value.between(ZERO, shape[axis] - 1))
+    return op.out(_left(shape, (axis,), keep, (given,), empty), value=value)
 
 
 # https://onnx.ai/onnx/operators/onnx__CumSum.html

@@ -55,7 +55,7 @@ class Totals:
     def add(self, seed: int, verdict: Verdict) -> None:
         """One model's."""
         self.counts["graphs"] += 1
-        for name in ("ran", "failed", "dims", "unknown", "proofs"):
+        for name in ("ran", "refused", "failed", "dims", "unknown", "proofs"):
             self.counts[name] += getattr(verdict, name)
         self.counts["misses"] += len(verdict.misses)
         self.misses.update(f"{m.kind}  (seed {seed})" for m in verdict.misses[:1])
@@ -66,7 +66,8 @@ class Totals:
         c = self.counts
         found = Counter(f.category for _, f in self.faults)
         lines = [
-            f"{c['graphs']} graphs, {c['ran']} runs, {c['failed']} runs that failed ({c['misses']} of them accepted), "
+            f"{c['graphs']} graphs, {c['ran']} runs ({c['refused']} of them refused for a rank), "
+            f"{c['failed']} runs that failed ({c['misses']} of them accepted), "
             f"{c['dims']} dims ({c['unknown']} unknown), {c['proofs']} proofs, {c['lost']} lost to onnxruntime",
             ", ".join(f"{name}: {found[name]}" for name in FAILURES),
         ]

@@ -1,6 +1,6 @@
 """Holds what is said about a model against runs of it: sizes, acceptance, proofs.
 
-Only the public interface is used, and nothing is expected that does not come from a run.
+Little but the public interface is used, and nothing is expected that does not come from a run.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 
 import shapesolve
+from shapesolve.lower.reason import reason_id
 
 from ..operators.conftest import check_value
 from .model import Drawn, feeds_of
@@ -47,6 +48,7 @@ class Verdict:
     faults: list[Fault] = field(default_factory=list)
     ran: int = 0
     failed: int = 0
+    refused: int = 0
     misses: list[Fault] = field(default_factory=list)
     dims: int = 0
     unknown: int = 0
@@ -217,6 +219,8 @@ class Judge:
         self.verdict.ran += 1
         if a.conflicts:
             self.fault("false alarm", f"conflict: {a.conflicts[0].message}", sizes, "conflict")
+        elif broken and all(_is_told(b) for b in broken):
+            self.verdict.refused += 1
         elif broken:
             self.fault("false alarm", f"check_inputs: {broken[0].message}", sizes, "check_inputs")
         else:
@@ -320,6 +324,12 @@ class Judge:
         yield "analysis"
         if claim.holds({**shapes, **true_shapes(results)}) is True:
             self.fault("false refutation", f"{claim}: {proof}, but there it is so", kind="so", claim=claim)
+
+
+def _is_told(broken: Any) -> bool:
+    """Is it one of the inputs that are refused although they run: a rank would be another for them (a named difference)?"""
+    origin = getattr(broken.constraint, "origin", None)
+    return origin is not None and reason_id(origin.rule) == "rank-of-empty"
 
 
 def _number_of(result: Any) -> int:

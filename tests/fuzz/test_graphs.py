@@ -22,7 +22,7 @@ from .shrink import shrunk
 
 COUNT = 200
 #: seeds at which something is known to be wrong; what is mended is taken off
-KNOWN = {7, 20, 74, 93, 196}
+KNOWN = {7, 20, 93}
 
 
 def test_what_is_said_is_so() -> None:
@@ -89,7 +89,7 @@ def _raises(*_: Any) -> Any:
     [
         ("wrong dim", {"evaluate": lambda bound: {"t1": (99,)}}),
         ("wrong dtype", {"dtypes": {"t1": TensorProto.STRING}}),
-        ("false alarm", {"check_inputs": lambda shapes: [SimpleNamespace(message="no")]}),
+        ("false alarm", {"check_inputs": lambda shapes: [SimpleNamespace(message="no", constraint=None)]}),
         ("false alarm", {"conflicts": [SimpleNamespace(message="no")]}),
         ("views", {"contract": SimpleNamespace(holds=lambda bound: False)}),
         ("traceback", {"evaluate": _raises}),
