@@ -217,7 +217,7 @@ class Analysis:
     @cached_property
     def bindings(self) -> Bindings:
         """Symbols that have one possible value: ``{"d_model": 64}``; ``.why(name)`` says from what."""
-        return find_bindings(self.stated, self.facts, self.symbols, self.broadcast)
+        return find_bindings(self.stated, self.facts, self.symbols.values(), self.broadcast)
 
     @cached_property
     def equalities(self) -> Equalities:
@@ -246,7 +246,7 @@ class Analysis:
 
         if self.stuck:
             return nothing_runs
-        parts = (self.stated, self.facts, self.symbols, self.rlimit, self.walk.usual, self.accepted)
+        parts = (self.stated, self.facts, self.symbols.values(), self.rlimit, self.walk.usual, self.accepted)
         made, cores = partial(find_contract, *parts), self.cores
         return cache(lambda: made().with_cores(cores.of_term))
 
@@ -273,7 +273,7 @@ class Analysis:
             if poisoned.isdisjoint(o.a.free) and poisoned.isdisjoint(o.b.free)
         ]
         strict = self.broadcast == "strict"
-        return find_ambiguities(opens, self.stated, self.facts, self.symbols, self.rlimit, strict=strict)
+        return find_ambiguities(opens, self.stated, self.facts, self.rlimit, strict=strict)
 
     @cached_property
     def diagnostics(self) -> Sequence[Finding]:
@@ -292,8 +292,8 @@ class Analysis:
             for c in self.stated.role("declared")
             if c.guard.is_true and not self.facts.cond(c.cond).is_false
         ]
-        assumptions = (*usual_assumptions(self.symbols), *declared)
-        return Prover(self.stated, self.facts, self.symbols, self.rlimit, assumptions)
+        assumptions = (*usual_assumptions(self.symbols.values()), *declared)
+        return Prover(self.stated, self.facts, self.symbols.values(), self.rlimit, assumptions)
 
     def prove(self, claim: str | Cond) -> Proof:
         """Is the claim true for every input that the model accepts, whatever its data?

@@ -143,7 +143,7 @@ def hold(before: Analysis, after: Analysis) -> Gate:
 
 def _prover(analysis: Analysis) -> Prover:
     request = analysis.request
-    return Prover(analysis.lowered.constraints, analysis.facts, analysis.symbols, request.rlimit, ())
+    return Prover(analysis.lowered.constraints, analysis.facts, rlimit=request.rlimit, assumptions=())
 
 
 #: not known whether there are such sizes

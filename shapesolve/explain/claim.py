@@ -58,7 +58,7 @@ def resolve_references(
     """
     if len(text) > _MAX_LENGTH:
         raise DimSyntaxError(f"a claim may have {_MAX_LENGTH} characters, this has {len(text)}")
-    table: dict[str, Dim] = {**lowered.symbols}
+    table: dict[str, Dim] = {**lowered.walk.made, **lowered.symbols}
     for shape in lowered.shapes.values():
         for d in shape:
             if d.name is not None:
@@ -86,7 +86,11 @@ def compared(claim: str, table: Mapping[str, Dim]) -> tuple[Dim, str, Dim] | Non
 
 def read_dim(text: str | Dim, lowered: Lowered) -> Dim:
     """A dim from text over dim names and dims of tensors; raises `ValueError` for a name that the model does not have."""
-    dim = text if isinstance(text, Dim) else parse_dim(*resolve_references(text, lowered))
+    dim = (
+        text.subs(lowered.walk.made)
+        if isinstance(text, Dim)
+        else parse_dim(*resolve_references(text, lowered))
+    )
     for name in sorted(dim.free - known_names(lowered)):
         raise ValueError(no_dim(name, lowered))
     return dim

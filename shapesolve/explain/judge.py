@@ -57,11 +57,11 @@ class Claim:
         return self._read(other, there) if self._ours <= there.keys() else None
 
     def _read(self, a: Analysis, there: Mapping[str, Dim]) -> tuple[Cond, Sides | None]:
-        said = self.said
+        said, names = self.said, {**a.walk.made, **there}
         if isinstance(said, Cond):
-            return said.subs(there), None
+            return said.subs(names), None
         if isinstance(said, tuple):
-            x, y = (d.subs(there) for d in said)
+            x, y = (d.subs(names) for d in said)
             return eq(x, y), (x, "==", y)
         text, table = resolve_references(said, a.lowered, there)
         return parse_cond(text, table), compared(text, table)

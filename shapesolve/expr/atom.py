@@ -13,8 +13,8 @@ from .pool import Pool
 class Atom:
     """A symbol or a non-polynomial term; interned, made by the constructor functions only.
 
-    ``kind`` is ``sym`` (args: name, lower bound or None), ``//`` (numerator, denominator), ``pos`` (dim),
-    ``broadcast`` (dims) or ``ite`` (cond, dim, dim). ``order`` sorts atoms the same way in every process.
+    ``kind`` is ``sym`` (args: name, lower bound or None, is it made by an analysis), ``//`` (numerator, denominator),
+    ``pos`` (dim), ``broadcast`` (dims) or ``ite`` (cond, dim, dim). ``order`` sorts atoms the same way in every process.
     """
 
     __slots__ = ("args", "bounds_memo", "free", "kind", "order", "size")
@@ -25,6 +25,11 @@ class Atom:
     size: int
     free: frozenset[str]
     bounds_memo: tuple[Any, Any] | None
+
+    @property
+    def made(self) -> bool:
+        """Is it a symbol that an analysis made up (``_d0``), not one that the author named?"""
+        return self.kind == "sym" and bool(self.args[2])
 
     def __repr__(self) -> str:
         return f"Atom({self.kind}, {', '.join(map(str, self.args))})"
@@ -38,7 +43,7 @@ def _new(kind: str, *args: Any) -> Atom:
     atom.kind, atom.args, atom.bounds_memo = kind, args, None
     if kind == "sym":
         atom.size, atom.free = 1, frozenset((args[0],))
-        atom.order = (0, args[0], -1 if args[1] is None else args[1])
+        atom.order = (0, args[0], -1 if args[1] is None else args[1], args[2])
     else:
         atom.size = 1 + sum([a.size for a in args])
         if kind == "broadcast":  # each of its sizes is compared with each other one

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import gcd
 from typing import Any, SupportsIndex
 
+from .atom import Atom
 from .core import Dim, IntoDim, as_dim, make_dim, of_atom
 from .division import exact_quotient, shared
 from .pool import Pool
@@ -114,7 +115,8 @@ class Cond:
 
     def solved(self) -> tuple[str, Dim] | None:
         """``(symbol, expression)`` when an equality (or its negation) is solved for a symbol."""
-        return solve_for_symbol(self.args[0]) if self.kind in ("==", "!=") else None
+        found = solve_for_symbol(self.args[0]) if self.kind in ("==", "!=") else None
+        return None if found is None else (found[0].args[0], found[1])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (self.kind, self.args)
@@ -345,15 +347,15 @@ def implies(a: Cond, b: Cond) -> Cond:
     return any_of((~a, b))
 
 
-def solve_for_symbol(d: Dim, prefer: Callable[[str], Any] | None = None) -> tuple[str, Dim] | None:
+def solve_for_symbol(d: Dim, prefer: Callable[[Atom], Any] | None = None) -> tuple[Atom, Dim] | None:
     """Solve ``d == 0`` for a symbol that stands alone with coefficient 1 or -1; None when none does.
 
     Among several candidates the largest `prefer` key is eliminated (by default the last name in order).
     """
     alone = [t for t in d.terms if len(t[0]) == 1 and t[0][0].kind == "sym" and t[1] in (1, -1)]
-    alone.sort(key=lambda t: (prefer or str)(t[0][0].args[0]), reverse=True)
+    alone.sort(key=lambda t: t[0][0].args[0] if prefer is None else prefer(t[0][0]), reverse=True)
     for mono, c in alone:
-        name, rest = mono[0].args[0], make_dim(tuple([t for t in d.terms if t[0] != mono]), d.const)
-        if name not in rest.free:
-            return name, rest.scale(-c)
+        rest = make_dim(tuple([t for t in d.terms if t[0] != mono]), d.const)
+        if mono[0].args[0] not in rest.free:
+            return mono[0], rest.scale(-c)
     return None

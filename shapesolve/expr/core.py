@@ -85,9 +85,12 @@ def of_atom(atom: Atom) -> Dim:
     return make_dim((((atom,), 1),), 0)
 
 
-def symbol(name: str, lo: int | None = 0) -> Dim:
-    """The symbol `name`; sizes are >= 0, a symbol that stands for any integer has ``lo=None``."""
-    return of_atom(make_atom("sym", name, lo))
+def symbol(name: str, lo: int | None = 0, made: bool = False) -> Dim:
+    """The symbol `name`; sizes are >= 0, a symbol that stands for any integer has ``lo=None``.
+
+    What an analysis made up is `made`: another symbol than one that an author gave the same name.
+    """
+    return of_atom(make_atom("sym", name, lo, made))
 
 
 _SMALL: dict[int, Dim] = {}
@@ -169,6 +172,11 @@ class Dim(Surface):
             if coefficient == 1 and len(mono) == 1:
                 return mono[0]
         return None
+
+    @property
+    def is_made(self) -> bool:
+        """Is it one plain symbol that an analysis made up (``_d0``), not a name of the author's?"""
+        return self.atom is not None and self.atom.made
 
     @property
     def free_symbols(self) -> frozenset[str]:

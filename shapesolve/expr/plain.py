@@ -9,7 +9,7 @@ from itertools import permutations
 from math import prod
 from typing import Literal
 
-from . import Atom, Cond, Dim, constant, eq, ge, of_atom, product, symbol, total
+from . import Atom, Cond, Dim, constant, eq, ge, of_atom, product, total
 from .core import make_dim
 
 Kind = Literal["equality", "range", "divisibility", "alternative", "other", "nonempty"]
@@ -102,11 +102,6 @@ def without(d: Dim, factors: Sequence[Atom]) -> Dim:
             left.remove(atom)
         parts.append(product(of_atom(a) for a in left).scale(c))
     return total(parts)
-
-
-def sized(name: str) -> Dim:
-    """The symbol of a name: a size, or (``_v``) any integer."""
-    return symbol(name, None if name.startswith("_v") else 0)
 
 
 Bound = tuple[Dim, frozenset[int]]

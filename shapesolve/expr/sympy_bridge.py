@@ -32,7 +32,7 @@ def _polynomial(dim: Dim, done: Mapping[Atom, Any]) -> Any:
 
 def _atom(atom: Atom, done: Mapping[Atom, Any]) -> Any:
     if atom.kind == "sym":
-        name, lo = atom.args
+        name, lo, _ = atom.args
         known = {} if lo is None or lo < 0 else {"positive": True} if lo >= 1 else {"nonnegative": True}
         return sympy.Symbol(name, integer=True, **known)
     if atom.kind == "ite":

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from .atom import Atom
 from .cond import Cond
-from .core import Dim
+from .core import Dim, of_atom
 
 
 def atoms_of(*roots: Dim | Cond) -> list[Atom]:
@@ -29,3 +29,8 @@ def atoms_of(*roots: Dim | Cond) -> list[Atom]:
             for mono, _ in node.terms[::-1]:
                 stack += mono[::-1]
     return list(found)
+
+
+def symbols_in(*roots: Dim | Cond) -> dict[str, Dim]:
+    """The symbols that `roots` depend on, by name."""
+    return {atom.args[0]: of_atom(atom) for atom in atoms_of(*roots) if atom.kind == "sym"}

@@ -62,7 +62,7 @@ class Z3Scope:
 
     def _encode(self, atom: Atom, number: int) -> Any:
         if atom.kind == "sym":
-            return self._symbol(*atom.args)
+            return self._symbol(atom.args[0], atom.args[1])
         if atom.kind == "//" and self.native and positive_if_defined(atom.args[1]):
             return self._polynomial(atom.args[0]) / self._polynomial(atom.args[1])
         v = z3.Int(f"{_LETTER[atom.kind]}!{number}", self.ctx)

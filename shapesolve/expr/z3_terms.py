@@ -47,7 +47,7 @@ class Z3Terms(Z3Scope):
     def _encode(self, atom: Atom, number: int) -> Any:
         kind, args = atom.kind, atom.args
         if kind == "sym":
-            return self._symbol(*args)
+            return self._symbol(args[0], args[1])
         if kind == "ite":
             return z3.If(self._truth(args[0]), self._polynomial(args[1]), self._polynomial(args[2]))
         terms = [self._polynomial(a) for a in args]

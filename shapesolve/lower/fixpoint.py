@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ..expr import Cond, Dim, Shape, eq, parse_cond, symbol
+from ..expr import Cond, Dim, Shape, eq, parse_cond
 from ..expr.grammar import is_word, meant
 from ..expr.parse import JOINED, dim_from_param
 from ..model import Graph, Model, TensorType, ValueType
@@ -13,7 +13,7 @@ from ..propagate.facts import Facts
 from . import Known
 from .backwards import ranks_of_inputs
 from .declared import declared_known, unnamed_dim
-from .lowered import Lowered, names_of
+from .lowered import Lowered, symbols_of
 from .request import Request
 from .types import Tensor
 from .walk import MAX_ROUNDS, Walk
@@ -94,7 +94,7 @@ def _refuse_strangers(request: Request, symbols: Mapping[str, Dim]) -> None:
 
 def _symbols(given: Mapping[str, Known], names: Mapping[str, str]) -> dict[str, Dim]:
     """The symbols of inputs by name; those that got the author's name also by ours."""
-    found = {name: symbol(name) for known in given.values() for name in names_of(known)}
+    found = {n: d for known in given.values() for n, d in symbols_of(known).items()}
     return {**found, **{ours: found[said] for ours, said in names.items() if said in found}}
 
 

@@ -20,11 +20,12 @@ from ..expr import (
     symbol,
 )
 from .op import Op
+from .statements import Kind
 from .types import Known, Map, Optional, Sequence, Tensor
 from .values import Elem, Ratio, Value
 
 #: a size that differs between the elements of a sequence; `element` gives it a name
-OPEN = symbol("?")
+OPEN = symbol("?", made=True)
 #: a choice larger than this is given a name
 _MAX_CHOICE = 60
 
@@ -197,7 +198,7 @@ class Choice:
         """One or the other condition."""
         return a if a is b else any_of((all_of((self.cond, a)), all_of((~self.cond, b))))
 
-    def dim(self, a: Dim, b: Dim, kind: str = "_d") -> Dim:
+    def dim(self, a: Dim, b: Dim, kind: Kind = "size") -> Dim:
         """One or the other size."""
         if a is b:
             return a
@@ -208,7 +209,7 @@ class Choice:
         named = walk.chosen.get(choice)
         if named is None:
             lo, hi = choice.bounds()
-            kind = "_d" if lo is not None and lo >= 0 else kind
+            kind = "size" if lo is not None and lo >= 0 else kind
             named = walk.chosen[choice] = walk.fresh("one of two sizes, by a condition", kind)
             if lo is not None:
                 self.op.define(ge(named, lo), "neither choice is smaller")
@@ -232,7 +233,7 @@ class Choice:
     def elem(self, a: Elem, b: Elem) -> Elem:
         """One or the other element."""
         if isinstance(a, Dim) and isinstance(b, Dim):
-            return self.dim(a, b, "_v")
+            return self.dim(a, b, "value")
         if isinstance(a, Cond) and isinstance(b, Cond):
             return self.truth(a, b)
         return a if a == b else None

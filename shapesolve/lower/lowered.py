@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property, partial
 
-from ..expr import Dim, Shape, symbol
+from ..expr import Dim, Shape
+from ..expr.traverse import symbols_in
 from ..model import Model, Node
 from ..propagate.constraint import Constraint, Origin, Site
 from ..propagate.facts import Facts
@@ -40,7 +41,7 @@ class Lowered:
     @property
     def symbols(self) -> dict[str, Dim]:
         """The dim names of the model's inputs, in order of appearance."""
-        return {n: symbol(n) for known in self.inputs.values() for n in names_of(known)}
+        return {n: d for known in self.inputs.values() for n, d in symbols_of(known).items()}
 
     def full_name(self, name: str, prefix: str) -> str:
         """The tensor that `name` means inside the scope of `prefix`."""
@@ -68,10 +69,10 @@ def _constraint(walk: Walk, number: int) -> Constraint:
     return Constraint(entry.cond, entry.role, origin, entry.guard)
 
 
-def names_of(known: Known | None) -> list[str]:
-    """Symbols of what is known of an input, in order of appearance."""
+def symbols_of(known: Known | None) -> dict[str, Dim]:
+    """Symbols of what is known of an input by name, in order of appearance."""
     if isinstance(known, Tensor):
-        return [n for d in known.shape or () for n in sorted(d.free)]
+        return {n: d for size in known.shape or () for n, d in sorted(symbols_in(size).items())}
     if isinstance(known, (Sequence, Optional)):
-        return names_of(known.elem)
-    return []
+        return symbols_of(known.elem)
+    return {}

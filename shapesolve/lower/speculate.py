@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: what a trial starts without, and what it starts with and changes in a copy
 _EMPTY = ("_memo", "clashes", "log", "notes", "opens", "overwritten", "producers", "tensors")
 _COPIED = (
-    "_others", "_taken", "aliases", "author", "chosen", "hints", "named", "opsets",
+    "_others", "_taken", "aliases", "author", "chosen", "hints", "made", "named", "opsets",
     "poisoned", "reasons", "undeclared", "unnamed", "usual", "varying",
 )  # fmt: skip
 #: the work done and the numbers given to names count on, and what an operator is does not depend on a trial

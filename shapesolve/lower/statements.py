@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from ..expr import TRUE, Cond, Dim, any_of, eq, ge, symbol
 from ..model import Node
 from ..propagate.constraint import Role
 from .op import Place
 from .records import Clash, Entry, FactStore, Note, Open, Scope
+
+Kind = Literal["size", "value"]
+#: how the symbols that we make are written
+PREFIXES: Mapping[Kind, str] = {"size": "_d", "value": "_v"}
 
 
 class Statements:
@@ -26,12 +31,13 @@ class Statements:
         self.usual: dict[Cond, str] = {}
         #: symbols of tensors that a contradiction made meaningless
         self.poisoned: set[str] = set()
-        #: what each symbol that we made stands for
+        #: the symbols that we made, and what each stands for
+        self.made: dict[str, Dim] = {}
         self.reasons: dict[str, str] = {}
         #: symbols of input dims that have no name, and names that the author gives to such dims elsewhere
         self.unnamed: set[str] = set()
         self.author: dict[str, str] = {}
-        self._names = {"_d": 0, "_v": 0}
+        self._names = dict.fromkeys(PREFIXES, 0)
         self._taken: set[str] = set()  # names that inputs or assumptions use
         self._reserved: set[str] = set()  # names that the file uses anywhere
         self.words: frozenset[str] = frozenset()  # those that stand for a size of their own
@@ -46,16 +52,17 @@ class Statements:
         """Are all names of a declared size those of inputs, or given to a size before?"""
         return said.free <= self._taken
 
-    def fresh(self, what: str, kind: str = "_d") -> Dim:
-        """A new symbol: ``_d0``, ``_d1`` ... for sizes, ``_v0`` ... for unknown integers."""
+    def fresh(self, what: str, kind: Kind = "size") -> Dim:
+        """A new symbol: ``_d0``, ``_d1`` ... for sizes, ``_v0`` ... for data, which may be any integer."""
         while True:
-            name = f"{kind}{self._names[kind]}"
+            name = f"{PREFIXES[kind]}{self._names[kind]}"
             self._names[kind] += 1
             if name not in self._taken and name not in self._reserved:
                 break
         self.reasons[name] = what
         self.facts.introduce(name)
-        return symbol(name, 0 if kind == "_d" else None)
+        made = self.made[name] = symbol(name, 0 if kind == "size" else None, made=True)
+        return made
 
     # ------------------------------------------------------------------ conditions
 

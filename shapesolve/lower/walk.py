@@ -453,7 +453,7 @@ class Walk(Statements):
         """Symbols for the unknown elements of a small integer tensor, the same at every use."""
         known = tensor.value.elems if tensor.value is not None else None
         elems = tuple(
-            e if isinstance(e, Dim) else self.fresh(f"element {i} of {name}", "_v")
+            e if isinstance(e, Dim) else self.fresh(f"element {i} of {name}", "value")
             for i, e in enumerate(known or (None,) * n)
         )
         shape = tuple(int(d) for d in tensor.shape or ())

@@ -151,7 +151,7 @@ class Carried:
         except DimTooLarge:
             found = None
         if found is None:
-            found = self.op.walk.fresh("changes from trip to trip", "_v" if value else "_d")
+            found = self.op.walk.fresh("changes from trip to trip", "value" if value else "size")
             self._open.add(found)
         return found
 
@@ -179,7 +179,7 @@ class Carried:
         def last(start: Dim | None, d: Dim) -> Dim:
             if d not in self._open:
                 return d.subs(names)
-            name = self.op.walk.fresh("what a loop leaves", "_d" if d.bounds()[0] is not None else "_v")
+            name = self.op.walk.fresh("what a loop leaves", "size" if d.bounds()[0] is not None else "value")
             if start is not None:
                 self.op.define(any_of((ran, eq(name, start))), "a loop without trips leaves its first value")
             return name

@@ -30,19 +30,13 @@ from ..expr import (
 from ..expr.bounds import Interval, Known, Memo, bounds
 from ..expr.division import multiple_in
 from ..expr.substitution import apply
+from ..expr.traverse import atoms_of
 
 Causes = frozenset[int]
 _NONE: Causes = frozenset()
-#: prefixes of symbols that we made: they give way to names that the author wrote
-GENERATED = ("_d", "_v")
 _MAX_ROUNDS = 200
 #: size of the largest expression that replaces a symbol: beyond it, what is given a name keeps it
 _LARGEST = 1000
-
-
-def is_generated(name: str) -> bool:
-    """Is it a symbol that the analysis made (``_d0``), not one the author named?"""
-    return name.startswith(GENERATED) and name[2:].isdigit()
 
 
 class Facts:
@@ -55,6 +49,8 @@ class Facts:
         self._forget()
 
     def _forget(self) -> None:
+        #: the symbols of which `substitution` and `intervals` speak
+        self.symbols: dict[str, Dim] = {}
         self.substitution: dict[str, Dim] = {}
         self._values: dict[str, Dim] = {}  # what was last found for each replaced symbol
         self.intervals = Known()
@@ -296,7 +292,7 @@ class Facts:
 
     def _learn_equal(self, cond: Cond, causes: Causes) -> bool:
         d = cond.args[0]
-        solved = solve_for_symbol(d, lambda n: (is_generated(n), self.rank.get(n, 0)))
+        solved = solve_for_symbol(d, lambda a: (a.made, self.rank.get(a.args[0], 0)))
         if solved is not None and self._may_replace(*solved):
             return self._substitute(*solved, causes)
         if len(d.terms) == 1:
@@ -311,15 +307,16 @@ class Facts:
         self._watch(cond, causes)
         return True
 
-    def _may_replace(self, name: str, to: Dim) -> bool:
+    def _may_replace(self, symbol: Atom, to: Dim) -> bool:
         """The author's names do not give way to symbols that we made, and no name to an expression without measure."""
         if to.size > _LARGEST:
             return False
-        return is_generated(name) or not any(map(is_generated, to.free))
+        return symbol.made or not any(atom.made for atom in atoms_of(to))
 
-    def _substitute(self, name: str, to: Dim, causes: Causes) -> bool:
+    def _substitute(self, symbol: Atom, to: Dim, causes: Causes) -> bool:
+        name, intrinsic = symbol.args[0], symbol.args[1]
         lo, hi = self.intervals.pop(name, (None, None))
-        intrinsic = _intrinsic_lo(name, to)
+        self.symbols[name] = of_atom(symbol)
         causes = causes | self.causes.get(name, _NONE)
         self.substitution[name] = self._values[name] = to
         self.causes[name] = causes
@@ -334,7 +331,6 @@ class Facts:
         d = cond.args[0]
         if len(d.terms) == 1 and len(d.terms[0][0]) == 1 and d.terms[0][0][0].kind == "sym":
             atom, c = d.terms[0][0][0], d.terms[0][1]
-            name = atom.args[0]
             lo, hi = bounds(of_atom(atom), self.intervals)
             if cond.kind == "!=":
                 if c not in (1, -1):
@@ -349,7 +345,7 @@ class Facts:
             else:
                 edge = d.const // -c
                 new = (lo, edge if hi is None else min(hi, edge))
-            return self._narrow(name, (lo, hi), new, causes)
+            return self._narrow(atom, (lo, hi), new, causes)
         if len(d.terms) == 1 and self._is_positive_product(cond.kind, d):
             self._queue += [(ge(of_atom(a), 1), causes) for a in dict.fromkeys(d.terms[0][0])]
         self._watch(cond, causes)
@@ -365,14 +361,16 @@ class Facts:
             and all(bounds(of_atom(a), self.intervals)[0] is not None for a in mono)
         )
 
-    def _narrow(self, name: str, old: Interval, new: Interval, causes: Causes) -> bool:
+    def _narrow(self, symbol: Atom, old: Interval, new: Interval, causes: Causes) -> bool:
         if new == old:
             return True
         lo, hi = new
         if lo is not None and hi is not None and lo > hi:
             return False
         if lo is not None and lo == hi:
-            return self._substitute(name, constant(lo), causes)
+            return self._substitute(symbol, constant(lo), causes)
+        name: str = symbol.args[0]
+        self.symbols[name] = of_atom(symbol)
         self.intervals[name] = new
         self.causes[name] = self.causes.get(name, _NONE) | causes
         self._changed((name,))
@@ -424,8 +422,3 @@ def as_divisibility(d: Dim) -> tuple[int, Dim] | None:
             if c == -sign * k and d is (n - of_atom(mono[0]).scale(k)).scale(sign):
                 return k, n
     return None
-
-
-def _intrinsic_lo(name: str, to: Dim) -> int | None:
-    """Sizes are >= 0; only value symbols (``_v``) are not sizes."""
-    return None if name.startswith("_v") else 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..expr import Cond, Dim, constant, divides, ge, le
-from ..expr.plain import sized
 from .facts import Causes, Facts
 from .log import Stated, all_rows, need
 
@@ -36,7 +35,7 @@ class Residue:
             if not now.is_true:
                 yield now, causes if now is cond else causes | facts.why(cond.free)
         for name, (lo, hi) in sorted(facts.intervals.items()):
-            size, causes = sized(name), facts.causes.get(name, frozenset())
+            size, causes = facts.symbols[name], facts.causes.get(name, frozenset())
             if lo is not None and not ge(size, lo).is_true:
                 yield ge(size, lo), causes
             if hi is not None:

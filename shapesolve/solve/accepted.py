@@ -23,10 +23,9 @@ from ..expr import (
     constant,
     floor_div,
     ge,
-    of_atom,
     solve_for_symbol,
 )
-from ..expr.traverse import atoms_of
+from ..expr.traverse import symbols_in
 from ..propagate.facts import Facts
 from ..propagate.log import Stated, all_rows, need
 
@@ -125,7 +124,11 @@ class _Projection:
         for name in used:  # what replaces a size is one, too
             to = self.facts.substitution[name]
             cond = ge(to, 0)
-            if not name.startswith("_v") and not cond.is_true and self.inputs.issuperset(cond.free):
+            if (
+                self.facts.symbols[name].lo is not None
+                and not cond.is_true
+                and self.inputs.issuperset(cond.free)
+            ):
                 _add(found, cond, tuple(sorted(self.facts.why((name,)))))
         return found
 
@@ -148,7 +151,7 @@ class _Projection:
 
     def _without(self, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
         """What `conds` say of the other symbols: there is a size for `name` with which they hold."""
-        x = next(of_atom(a) for a in atoms_of(*conds) if a.kind == "sym" and a.args[0] == name)
+        x = symbols_in(*conds)[name]
         try:
             for way in (self._solved, _by_cases, self._by_choices):
                 found = way(x, name, conds)
@@ -161,8 +164,10 @@ class _Projection:
     def _solved(self, x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers] | None:
         """By an equality that says what it is."""
         for cond, numbers in conds.items():
-            solved = solve_for_symbol(cond.args[0], lambda n: n == name) if cond.kind == "==" else None
-            if solved is None or solved[0] != name:
+            solved = (
+                solve_for_symbol(cond.args[0], lambda a: a.args[0] == name) if cond.kind == "==" else None
+            )
+            if solved is None or solved[0].args[0] != name:
                 continue
             to = solved[1]
             if to.size > _LARGE and self.inputs.issuperset(to.free):

@@ -51,7 +51,6 @@ def find_ambiguities(
     opens: Iterable[OpenPair],
     constraints: Sequence[Stated],
     facts: Facts,
-    symbols: Iterable[str] = (),
     rlimit: int = budget.RLIMIT,
     *,
     strict: bool = False,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..expr import Cond, Dim
 from ..propagate.constraint import Constraint
-from ..propagate.facts import Facts, is_generated
+from ..propagate.facts import Facts
 from ..propagate.log import Stated
 from ..propagate.residual import Residue
 
@@ -25,7 +25,7 @@ class Reason(NamedTuple):
 
 
 def find_bindings(
-    constraints: Sequence[Stated], facts: Facts, symbols: Iterable[str], broadcast: str = "named"
+    constraints: Sequence[Stated], facts: Facts, symbols: Iterable[Dim], broadcast: str = "named"
 ) -> Bindings:
     """The bindings of these input symbols, in a broadcast mode (``strict``, ``named`` or ``equal``)."""
     return Bindings(Residue(facts, constraints), symbols, broadcast)
@@ -38,13 +38,15 @@ class Bindings(Mapping[str, int]):
     `mode` is ``"strict"``. Such bindings inform; shapes are not changed by them.
     """
 
-    def __init__(self, residue: Residue, names: Iterable[str], mode: str = "named") -> None:
+    def __init__(self, residue: Residue, symbols: Iterable[Dim], mode: str = "named") -> None:
         self._residue = residue
         self._sizes: dict[str, int] = {}
         self._assumed: dict[str, tuple[str, ...]] = {}
         self._numbers: dict[str, frozenset[int]] = {}
         facts = residue.facts
-        wanted = sorted(names)
+        known = {n: d for d in symbols for n in d.free}
+        self._made = {n for n, d in known.items() if d.is_made}
+        wanted = sorted(known)
         for name in wanted:
             to = facts.substitution.get(name)
             value = None if to is None else facts.dim(to).value
@@ -106,7 +108,7 @@ class Bindings(Mapping[str, int]):
         texts |= dict.fromkeys(self._granted(numbers))
         numbers = numbers.union(*(self._numbers[b] for b in before))
         if len(left) == 2 and 1 in left:
-            if mode == "strict" or is_generated(name):
+            if mode == "strict" or name in self._made:
                 return False
             left.remove(1)
             texts[f"{name} != 1"] = None

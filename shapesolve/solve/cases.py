@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..expr import Cond, all_of, any_of, eq, ge, of_atom
-from ..expr.plain import sized
 from ..expr.traverse import atoms_of
 from ..propagate import budget
 from ..propagate.facts import Facts
 from ..propagate.residual import Residue
 from .periods import Regular, Solutions
-from .search import Contradiction, Model, learned, satisfies
+from .search import Contradiction, Model, learned, satisfies, symbol_of
 
 
 def decide(conds: Sequence[Cond], residue: Residue, regular: Regular) -> Model | None:
@@ -75,7 +74,7 @@ class _Cases:
 
     def _sizes(self, name: str, conds: Sequence[Cond], facts: Facts) -> Solutions | None:
         """The sizes of a symbol that conditions on it alone allow. Raises `Contradiction` when there are none."""
-        lo, _ = facts.bounds(sized(name))
+        lo, _ = facts.bounds(symbol_of(name, conds))
         found = None if lo is None else self.regular.solutions(conds, name, lo)
         if found is not None and not len(found.sizes):
             raise Contradiction
@@ -137,7 +136,7 @@ def _branches(
     for name in sorted(frozenset[str]().union(*(c.free for c in several))):
         known = found.get(name)
         if known is not None and not known.endless and len(known.sizes) <= budget.MAX_BRANCHES:
-            options.append([eq(sized(name), int(size)) for size in known.sizes])
+            options.append([eq(symbol_of(name, several), int(size)) for size in known.sizes])
     if not options or min(map(len, options)) > 2:
         options += [split for c in several for split in _choices(c)]
     return min(options, key=len, default=None)
@@ -147,13 +146,13 @@ def _guesses(several: Sequence[Cond], facts: Facts) -> list[Cond]:
     """Least sizes to try for the symbol that has the largest of them: the others follow, or are guessed next."""
     least: dict[str, int] = {}
     for name in sorted(frozenset[str]().union(*(c.free for c in several))):
-        lo, _ = facts.bounds(sized(name))
+        lo, _ = facts.bounds(symbol_of(name, several))
         if lo is not None:
             least[name] = lo
     if not least:
         return []
     name = max(least, key=lambda n: least[n])
-    return [eq(sized(name), least[name] + more) for more in range(3)]
+    return [eq(symbol_of(name, several), least[name] + more) for more in range(3)]
 
 
 def factor_pairs(cond: Cond, facts: Facts) -> list[Cond] | None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ..expr import Cond
 from ..expr.closures import Compiler, Test
+from ..expr.traverse import symbols_in
 from ..propagate.constraint import Constraint
-from ..propagate.facts import Facts, is_generated
+from ..propagate.facts import Facts
 from ..propagate.log import Stated, all_rows
 from .accepted import Accepted, find_accepted
 
@@ -40,19 +41,21 @@ class Checker:
     ) -> None:
         self.constraints = constraints = all_rows(constraints)
         if accepted is None:
-            names = {n for _, row in constraints.stated() for n in row.cond.free | row.guard.free}
-            accepted = find_accepted(constraints, facts, [n for n in names if not is_generated(n)])
+            names = symbols_in(*(cond for _, row in constraints.stated() for cond in (row.cond, row.guard)))
+            accepted = find_accepted(
+                constraints, facts, [n for n, known in names.items() if not known.is_made]
+            )
         self.accepted = accepted
         compiler = Compiler(accepted.conds)
         self._tests: list[tuple[Test, Cond, Sequence[int]]] = [
             (compiler.test(cond), cond, numbers) for cond, numbers in accepted.conds.items()
         ]
-        names = set().union(*(cond.free for cond in accepted.conds))
+        used = set().union(*(cond.free for cond in accepted.conds))
         #: sizes that others express, used where the caller does not bind them
         self._derived = list(accepted.derived)
         if facts is not None:
-            self._derived += [(n, facts.dim(to)) for n, to in facts.substitution.items() if n in names]
-        self._names = sorted(names)
+            self._derived += [(n, facts.dim(to)) for n, to in facts.substitution.items() if n in used]
+        self._names = sorted(used)
         self._found: dict[tuple[int | None, ...], list[tuple[int, Cond, Sequence[int]]]] = {}
 
     @property

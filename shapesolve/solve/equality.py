@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, overload
 
-from ..expr import Dim, Shape, eq, symbol
+from ..expr import Dim, Shape, eq
 from ..propagate import budget
-from ..propagate.facts import Facts, is_generated
+from ..propagate.facts import Facts
 from ..propagate.residual import Residue
 from .cones import by_symbol, cone, nearby
 from .engine import Engine
@@ -86,9 +86,10 @@ def equal_dims(residue: Residue, dims: Iterable[Dim], engine: Engine) -> tuple[E
     facts = residue.facts
     classes: dict[Dim, dict[Dim, None]] = {}
     for name in facts.substitution:
-        if not is_generated(name):
-            to = facts.dim(symbol(name))
-            classes.setdefault(to, {to: None})[symbol(name)] = None
+        known = facts.symbols[name]
+        if not known.is_made:
+            to = facts.dim(known)
+            classes.setdefault(to, {to: None})[known] = None
     seen = {facts.dim(d): None for d in dims if d.terms}
     for d in seen:
         classes.setdefault(d, {d: None})

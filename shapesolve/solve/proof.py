@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
-from ..expr import Cond, Dim, IntoDim, as_dim, constant, divides, eq, ge, ne, symbol
-from ..expr.plain import sides_of, sized
+from ..expr import Cond, Dim, IntoDim, as_dim, constant, divides, eq, ge, ne
+from ..expr.plain import sides_of
+from ..expr.traverse import symbols_in
 from ..propagate import budget
 from ..propagate.constraint import Constraint
-from ..propagate.facts import Facts, is_generated
+from ..propagate.facts import Facts
 from ..propagate.log import Stated, need
 from ..propagate.residual import Residue
 from .cones import cone
@@ -30,12 +31,12 @@ class Assumption:
     cond: Cond
 
 
-def usual_assumptions(names: Iterable[str], *, not_one: bool = True) -> tuple[Assumption, ...]:
+def usual_assumptions(symbols: Iterable[Dim], *, not_one: bool = True) -> tuple[Assumption, ...]:
     """For each input symbol: it is not empty; and if the author named it, it is not 1 (with `not_one`)."""
-    ordered = sorted(names)
-    found = [Assumption(f"{n} >= 1", ge(symbol(n), 1)) for n in ordered]
+    ordered = sorted(symbols, key=lambda d: d.name or "")
+    found = [Assumption(f"{d.name} >= 1", ge(d, 1)) for d in ordered]
     if not_one:
-        found += [Assumption(f"{n} != 1", ne(symbol(n), 1)) for n in ordered if not is_generated(n)]
+        found += [Assumption(f"{d.name} != 1", ne(d, 1)) for d in ordered if not d.is_made]
     return tuple(found)
 
 
@@ -118,7 +119,7 @@ class Prover:
         self,
         constraints: Sequence[Stated],
         facts: Facts,
-        symbols: Iterable[str] = (),
+        symbols: Iterable[Dim] = (),
         rlimit: int = budget.RLIMIT,
         assumptions: Sequence[Assumption] | None = None,
     ) -> None:
@@ -233,11 +234,12 @@ class Prover:
 
     def _extended(self, cond: Cond, model: Mapping[str, int]) -> Mapping[str, int]:
         """`model` with sizes of the symbols in `cond` that it need not speak of: a goal may fail at all sizes."""
-        names = set().union(*(self.facts.dim(sized(n)).free for n in cond.free)) - model.keys()
+        names = set().union(*(self.facts.dim(d).free for d in symbols_in(cond).values())) - model.keys()
         if not names:
             return model
-        fixed = [eq(sized(n), v) for n, v in model.items()]
-        more = self.engine.model([*cone(names, self.residue.conds), *fixed]) or {}
+        near = cone(names, self.residue.conds)
+        fixed = [eq(d, model[n]) for n, d in symbols_in(*near).items() if n in model]
+        more = self.engine.model([*near, *fixed]) or {}
         return {**dict.fromkeys(sorted(names), 2), **more, **model}
 
     def _core(self, cond: Cond, goal: Cond, given: Sequence[Cond]) -> tuple[Constraint, ...]:

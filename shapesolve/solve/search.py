@@ -14,7 +14,7 @@ from random import Random
 
 from ..expr import Cond, Dim, symbol
 from ..expr.closures import Compiler, Size
-from ..expr.traverse import atoms_of
+from ..expr.traverse import atoms_of, symbols_in
 from ..propagate import budget
 from ..propagate.facts import Facts
 from ..propagate.linear import infeasible
@@ -53,7 +53,7 @@ class Search:
         facts, conds = self.facts, self.conds
         names = sorted(set().union(*(c.free for c in conds)))
         left = [facts.cond(c) for c in conds]
-        shapes = {n: facts.dim(_symbol(n, conds)) for n in names}
+        shapes = {n: facts.dim(symbol_of(n, conds)) for n in names}
         free = sorted(set().union(*(d.free for d in shapes.values()), *(c.free for c in left)))
         interesting = _interesting([*left, *facts.pending()])
         pools = [_pool(name, facts, interesting, conds) for name in free]
@@ -140,22 +140,17 @@ def shrink(model: Model, conds: Sequence[Cond]) -> Model:
 
 def _lower_bounds(c: Cond, seen: dict[str, int | None]) -> None:
     if not c.free <= seen.keys():
-        seen.update(_symbols(c))
+        seen.update({name: known.lo for name, known in _symbols(c).items()})
 
 
 @lru_cache(maxsize=1024)  # a search asks this of the same few conditions at every try
-def _symbols(c: Cond) -> tuple[tuple[str, int | None], ...]:
-    """The symbols of a condition with their lower bounds."""
-    return tuple([(atom.args[0], atom.args[1]) for atom in atoms_of(c) if atom.kind == "sym"])
+def _symbols(c: Cond) -> Mapping[str, Dim]:
+    return symbols_in(c)
 
 
-def _symbol(name: str, conds: Sequence[Cond]) -> Dim:
-    found: dict[str, int | None] = {}
-    for c in conds:
-        if name in c.free:
-            _lower_bounds(c, found)
-            return symbol(name, found[name])
-    return symbol(name)
+def symbol_of(name: str, conds: Iterable[Cond]) -> Dim:
+    """The symbol that `conds` call so."""
+    return next((_symbols(c)[name] for c in conds if name in c.free), symbol(name))
 
 
 def _interesting(conds: Iterable[Cond]) -> list[int]:
@@ -179,7 +174,7 @@ def _interesting(conds: Iterable[Cond]) -> list[int]:
 
 def _pool(name: str, facts: Facts, interesting: Sequence[int], conds: Sequence[Cond]) -> list[int]:
     """Values to try for one symbol, the likely and small ones first."""
-    lo, hi = facts.bounds(_symbol(name, conds))
+    lo, hi = facts.bounds(symbol_of(name, conds))
     start = 0 if lo is None else lo
     first = [start + 2, start + 3, start + 1, start, start + 5, start + 4, start + 7]
     steps = [m for base, m in facts.divisors.items() if name in base.free]

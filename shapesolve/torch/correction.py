@@ -67,10 +67,10 @@ class Correction:
 
     def _equality(self, cond: Cond) -> bool:
         order = list(self.fits)
-        found = solve_for_symbol(cond.args[0], lambda n: order.index(n) if n in order else -1)
+        found = solve_for_symbol(cond.args[0], lambda a: order.index(a.args[0]) if a.args[0] in order else -1)
         if found is None:
             return False
-        name, rest = found
+        name, rest = found[0].args[0], found[1]
         if name not in self.fits:
             return False
         fit = self.fits[name]

@@ -12,7 +12,6 @@ from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
 from torch.utils import _pytree as pytree
 
 from ..expr import Cond, Dim, ge, le, symbol
-from ..propagate.facts import is_generated
 
 _WORD = re.compile(r"\W+")
 
@@ -184,8 +183,7 @@ def named_root(dim: Any) -> Root:
     """The root of a ``Dim("name", min=, max=)``; bounds that it does not state are None."""
     low, high = dim.min, dim.max
     low = int(low) if isinstance(low, int) and low > 0 else None
-    name = dim.__name__
-    return Root(f"dim{name}" if is_generated(name) else name, low, int(high) if _finite(high) else None)
+    return Root(dim.__name__, low, int(high) if _finite(high) else None)
 
 
 def _finite(bound: Any) -> bool:

@@ -155,9 +155,8 @@ def guard_contract(
         facts.introduce(name)
     for i, constraint in enumerate(constraints):
         facts.assume(constraint.cond, i)
-    return _for_nonempty(
-        find_contract(ConstraintSet(constraints), facts, roots, rlimit).readable, roots, rlimit
-    )
+    found = find_contract(ConstraintSet(constraints), facts, map(symbol, roots), rlimit)
+    return _for_nonempty(found.readable, roots, rlimit)
 
 
 def _for_nonempty(contract: Contract, roots: Sequence[str], rlimit: int) -> Contract:

@@ -110,9 +110,7 @@ class Comparison:
             rows += [Constraint(c, "requirement", Origin("", "", "told before")) for c in self.given]
             for i, row in enumerate(rows):
                 facts.assume(row.cond, i)
-            self._provers[least] = Prover(
-                ConstraintSet(rows), facts, list(self.declaration.roots), self.rlimit, ()
-            )
+            self._provers[least] = Prover(ConstraintSet(rows), facts, rlimit=self.rlimit, assumptions=())
         return self._provers[least]
 
 

@@ -11,9 +11,8 @@ import pytest
 import shapesolve
 from shapesolve import Analysis
 from shapesolve.expr import Cond, constant, divides, eq, ge, le
-from shapesolve.expr.plain import sized
+from shapesolve.expr.traverse import symbols_in
 from shapesolve.lower.types import Tensor
-from shapesolve.propagate.facts import is_generated
 from shapesolve.propagate.log import Stated, need
 from shapesolve.propagate.residual import TRUSTED
 from shapesolve.solve.cones import cone
@@ -36,12 +35,12 @@ def is_original(row: Stated) -> bool:
     """Is it stated by a node, the user or an assumption, or the author's name for a size that we had named?"""
     if row.role in TRUSTED:
         return True
-    free = row.cond.free
+    names = symbols_in(row.cond).values()
     return (
         row.role == "declared"
         and row.cond.kind == "=="
-        and sum(map(is_generated, free)) == 1
-        and len(free) == 2
+        and sum(d.is_made for d in names) == 1
+        and len(names) == 2
     )
 
 
@@ -49,18 +48,18 @@ def conclusions(a: Analysis) -> Iterator[tuple[str, Cond, tuple[Cond, ...]]]:
     """What the fast layer says: a name for it, the claim, and what the claim assumes."""
     facts = a.facts
     for name, to in facts.substitution.items():
-        yield f"{name} := {to}", eq(sized(name), to), ()
+        yield f"{name} := {to}", eq(facts.symbols[name], to), ()
     for name, (lo, hi) in facts.intervals.items():
         if lo is not None:
-            yield f"{name} >= {lo}", ge(sized(name), lo), ()
+            yield f"{name} >= {lo}", ge(facts.symbols[name], lo), ()
         if hi is not None:
-            yield f"{name} <= {hi}", le(sized(name), hi), ()
+            yield f"{name} <= {hi}", le(facts.symbols[name], hi), ()
     for base, k in facts.divisors.items():
         yield f"{k} divides {base}", divides(constant(k), base), ()
     for name, size in a.bindings.items():
         assumed = a.bindings.why(name).assumption
         given = tuple(shapesolve.parse_cond(t) for t in assumed.split(" and ")) if assumed else ()
-        yield f"binding {name} = {size}", eq(sized(name), size), given
+        yield f"binding {name} = {size}", eq(a.symbols[name], size), given
     for equality in a.equalities:
         first = equality.members[0]
         for other in equality.members[1:]:

@@ -213,7 +213,7 @@ def test_solved_symbols_satisfy_the_equation(tree, case):
     dim = build(tree)
     solved = solve_for_symbol(dim)
     if solved is not None:
-        name, expression = solved
+        name, expression = solved[0].args[0], solved[1]
         found = expression.evaluate(case)
         if found is not None:
             assert name not in expression.free

@@ -28,6 +28,9 @@ from shapesolve.propagate.facts import Facts
 from shapesolve.propagate.log import ConstraintSet, need
 from shapesolve.solve.cones import legal_broadcasts
 
+#: symbols that an analysis made, as texts call them here
+OURS = {f"_d{i}": symbol(f"_d{i}", made=True) for i in range(4)}
+
 
 class System(NamedTuple):
     """Constraints, and the facts that learned them in order (until one contradicted them)."""
@@ -51,8 +54,8 @@ def system(*texts: str | Cond, inputs: str = "") -> System:
             if colon:
                 role, text = head, rest
             text, _, condition = text.partition(" if ")
-            guard = parse_cond(condition) if condition else TRUE
-            text = parse_cond(text)
+            guard = parse_cond(condition, OURS) if condition else TRUE
+            text = parse_cond(text, OURS)
         node = f"/n{i}" if role in ("requirement", "definition") else ""
         rows.append(Constraint(text, role, Origin(node, "Op", f"rule {i}"), guard))  # type: ignore[arg-type]
     facts, clash = Facts(), None

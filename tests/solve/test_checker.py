@@ -9,9 +9,13 @@ from shapesolve.expr.closures import Compiler
 from shapesolve.propagate.constraint import Constraint, Origin
 from shapesolve.solve.check import Checker
 
+from .building import OURS
+
 
 def _requirements(*texts):
-    return [Constraint(parse_cond(t), "requirement", Origin(f"n{i}", "Op", t)) for i, t in enumerate(texts)]
+    return [
+        Constraint(parse_cond(t, OURS), "requirement", Origin(f"n{i}", "Op", t)) for i, t in enumerate(texts)
+    ]
 
 
 def test_shared_parts_are_evaluated_once_and_right():

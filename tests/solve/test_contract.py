@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from shapesolve.expr import parse_cond
+from shapesolve.expr import parse_cond, symbol
 from shapesolve.solve.contract.build import find_contract
 
 from .building import random_system, system
@@ -18,7 +18,7 @@ from .building import random_system, system
 def exact(inputs, *texts, usual=()):
     s = system(*texts, inputs=inputs)
     said = {parse_cond(t): "windows fit" for t in usual}
-    return find_contract(s.constraints, s.facts, inputs.split(), usual=said)
+    return find_contract(s.constraints, s.facts, map(symbol, inputs.split()), usual=said)
 
 
 def contract(inputs, *texts, usual=()):
@@ -157,7 +157,7 @@ def test_a_model_for_empty_inputs_only():
 @pytest.mark.parametrize("seed", range(300, 420))
 def test_contracts_are_exact_at_every_size(seed):
     s = random_system(seed, "ab")
-    c = find_contract(s.constraints, s.facts, ["a", "b"])
+    c = find_contract(s.constraints, s.facts, map(symbol, "ab"))
     assert c.assumptions == ()
     for sizes in product(range(12), repeat=2):
         point = dict(zip("ab", sizes, strict=True))
@@ -186,7 +186,7 @@ def test_empty_inputs_are_stated_exactly(inputs, stated, terms):
 @pytest.mark.parametrize("seed", range(420, 480))
 def test_terms_without_assumptions_hold_for_empty_sizes_too(seed):
     s = random_system(seed, "ab")
-    c = find_contract(s.constraints, s.facts, ["a", "b"]).readable
+    c = find_contract(s.constraints, s.facts, map(symbol, "ab")).readable
     for sizes in product(range(8), repeat=2):
         point = dict(zip("ab", sizes, strict=True))
         if all(n.evaluate(point) is True for n in s.needs):
@@ -212,7 +212,7 @@ def test_a_term_names_other_inputs_that_must_not_be_empty(needs, assumed):
 @pytest.mark.parametrize("seed", range(480, 510))
 def test_no_term_follows_from_the_others(seed):
     s = random_system(seed, "ab")
-    c = find_contract(s.constraints, s.facts, ["a", "b"])
+    c = find_contract(s.constraints, s.facts, map(symbol, "ab"))
     points = [dict(zip("ab", sizes, strict=True)) for sizes in product(range(40), repeat=2)]
     for term in c:
         others = [t.cond for t in c if t is not term]
@@ -236,7 +236,7 @@ def _function(source, name="check_sizes"):
 @pytest.mark.parametrize("seed", range(510, 540))
 def test_the_python_function_agrees_with_the_contract(seed):
     s = random_system(seed, "ab")
-    c = find_contract(s.constraints, s.facts, ["a", "b"])
+    c = find_contract(s.constraints, s.facts, map(symbol, "ab"))
     check = _function(c.to_python())
     for sizes in product(range(9), repeat=2):
         point = dict(zip("ab", sizes, strict=True))
@@ -246,10 +246,10 @@ def test_the_python_function_agrees_with_the_contract(seed):
 
 
 def test_the_python_function_renames_what_is_no_identifier():
-    from shapesolve.expr import divides, ge, le, symbol
+    from shapesolve.expr import divides, ge, le
 
     s = system(divides(2, symbol("my dim")), le(symbol("class"), 5), ge(symbol("n"), 3))
-    c = find_contract(s.constraints, s.facts, ["my dim", "class", "n"])
+    c = find_contract(s.constraints, s.facts, map(symbol, ["my dim", "class", "n"]))
     check = _function(c.to_python("accepts"), "accepts")
     assert check(my_dim=4, size_class=5, n=3) == []
     assert len(check(my_dim=3, size_class=9, n=3)) == 2
@@ -274,11 +274,12 @@ def test_json_and_smtlib():
 
 _PRINT = """
 import json
+from shapesolve.expr import symbol
 from shapesolve.solve.contract.build import find_contract
 from tests.solve.building import random_system
 for seed in range(12):
     s = random_system(seed)
-    print(json.dumps(find_contract(s.constraints, s.facts, ["a", "b", "c"]).to_json()))
+    print(json.dumps(find_contract(s.constraints, s.facts, map(symbol, "abc")).to_json()))
 """
 
 
@@ -294,7 +295,7 @@ def test_every_process_finds_the_same():
 
 
 def test_a_thousand_requirements_are_soon_read():
-    from shapesolve.expr import any_of, eq, ge, le, symbol
+    from shapesolve.expr import any_of, eq, ge, le
 
     height, width, past, seq, total = map(symbol, ["height", "width", "past", "seq", "total"])
     stated = []
@@ -304,7 +305,7 @@ def test_a_thousand_requirements_are_soon_read():
         stated.append(any_of((eq(total, past + seq), eq(total, 1))))
     s = system(*stated, inputs="height width past seq total")
     start = time.perf_counter()
-    c = find_contract(s.constraints, s.facts, ["height", "width", "past", "seq", "total"])
+    c = find_contract(s.constraints, s.facts, map(symbol, ["height", "width", "past", "seq", "total"]))
     assert time.perf_counter() - start < 2  # about 0.1 s on an idle machine
     assert str(c) == "width >= 32, past + seq <= 512, height % 32 == 0, total == 1 or total == past + seq"
 

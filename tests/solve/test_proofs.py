@@ -2,7 +2,7 @@
 
 import pytest
 
-from shapesolve.expr import Dim, Shape, parse_cond, parse_dim
+from shapesolve.expr import Dim, Shape, parse_cond, parse_dim, symbol
 from shapesolve.propagate.residual import Residue
 from shapesolve.solve.ambiguity import find_ambiguities
 from shapesolve.solve.bindings import find_bindings
@@ -10,7 +10,7 @@ from shapesolve.solve.engine import Engine
 from shapesolve.solve.equality import find_equalities
 from shapesolve.solve.proof import Proved, Prover, Refuted, Unknown
 
-from .building import random_cond, random_system, system
+from .building import OURS, random_cond, random_system, system
 
 NAMES = ["total", "past", "seq", "d_model", "M", "N", "H"]
 
@@ -24,7 +24,7 @@ def prover():
         "M == N or M == 1 or N == 1",
         "H % 32 == 0",
     )
-    return Prover(s.constraints, s.facts, NAMES)
+    return Prover(s.constraints, s.facts, map(symbol, NAMES))
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_refutations_satisfy_all_constraints(prover, claim, text):
 
 def test_a_refutation_shows_the_sides_that_were_compared():
     s = system()
-    proof = Prover(s.constraints, s.facts, ["height"]).equal(parse_dim("height//2*2"), Dim("height"))
+    proof = Prover(s.constraints, s.facts, [symbol("height")]).equal(parse_dim("height//2*2"), Dim("height"))
     assert repr(proof) == "Refuted(height = 3: 2 != 3)"
 
 
 def test_a_claim_that_fails_everywhere_has_a_counterexample_too():
     s = system("H >= 29", inputs="H")
-    proof = Prover(s.constraints, s.facts, ["H"]).prove(parse_cond("H <= 20"))
+    proof = Prover(s.constraints, s.facts, [symbol("H")]).prove(parse_cond("H <= 20"))
     assert isinstance(proof, Refuted)
     assert proof.counterexample["H"] >= 29
 
@@ -101,7 +101,7 @@ def test_equal_dims(prover):
 
 def test_what_is_not_decided_is_unknown():
     s = system("x >= 1", "y >= 1", "z >= 1")
-    proof = Prover(s.constraints, s.facts, ["x", "y", "z"], 50_000).prove(
+    proof = Prover(s.constraints, s.facts, map(symbol, "xyz"), 50_000).prove(
         parse_cond("x*x*x + y*y*y != z*z*z")
     )
     assert isinstance(proof, Unknown)
@@ -111,7 +111,7 @@ def test_what_is_not_decided_is_unknown():
 def test_nothing_is_proved_from_a_contradiction():
     s = system("x*x == 2*x + 1", "x >= 1")  # the facts do not see that no integer satisfies this
     assert s.clash is None
-    proof = Prover(s.constraints, s.facts, ["x"]).prove(parse_cond("x == 7"))
+    proof = Prover(s.constraints, s.facts, [symbol("x")]).prove(parse_cond("x == 7"))
     assert isinstance(proof, Unknown)
     assert "no input size" in proof.reason
 
@@ -133,7 +133,7 @@ def test_proofs_agree_with_evaluation(seed):
     s = random_system(seed, "ab", 3)
     if s.clash is not None:
         return
-    prover = Prover(s.constraints, s.facts, ["a", "b"], 200_000)
+    prover = Prover(s.constraints, s.facts, map(symbol, "ab"), 200_000)
     cond = random_cond(Random(seed + 1), "ab")
     proof = prover.prove(cond)
     if isinstance(proof, Refuted):
@@ -152,7 +152,7 @@ def test_proofs_agree_with_evaluation(seed):
 
 def test_forced_sizes_are_bound():
     s = system("d == 64", "e == d//2", "k <= 3", "k >= 3", "M == N", "f + 2 == e")
-    bindings = find_bindings(s.constraints, s.facts, ["d", "e", "f", "k", "M", "N"])
+    bindings = find_bindings(s.constraints, s.facts, map(symbol, "defkMN"))
     assert dict(bindings) == {"d": 64, "e": 32, "f": 30, "k": 3}
     assert bindings.why("k").assumption is None
     assert {c.origin.node for c in bindings.why("e").constraints} == {"/n0", "/n1"}
@@ -167,21 +167,21 @@ def test_a_name_that_meets_a_number_is_bound_by_assumption():
         "_d0 == 8 or _d0 == 1",
     )
     s = system(*texts)
-    bindings = find_bindings(s.constraints, s.facts, ["d_model", "e", "_d0"])
+    bindings = find_bindings(s.constraints, s.facts, [Dim("d_model"), Dim("e"), OURS["_d0"]])
     assert dict(bindings) == {"d_model": 64, "e": 64}
     assert bindings.why("d_model").assumption == "d_model != 1"
     assert bindings.why("e").assumption == "d_model != 1 and e != 1"
-    assert not find_bindings(s.constraints, s.facts, ["d_model", "e"], "strict")
+    assert not find_bindings(s.constraints, s.facts, [Dim("d_model"), Dim("e")], "strict")
 
 
 def test_a_condition_that_a_binding_makes_divide_by_0_binds_nothing():
     s = system("x == 0", "n//x == 3 or n == 2")
-    assert dict(find_bindings(s.constraints, s.facts, ["x", "n"])) == {"x": 0}
+    assert dict(find_bindings(s.constraints, s.facts, map(symbol, "xn"))) == {"x": 0}
 
 
 def test_cases_are_combined():
     s = system("N == 64 or N == 1", "N == 32 or N == 1", "K == 5 or K == 7 or K == 1")
-    bindings = find_bindings(s.constraints, s.facts, ["N", "K"])
+    bindings = find_bindings(s.constraints, s.facts, map(symbol, "NK"))
     assert dict(bindings) == {"N": 1}
     assert bindings.why("N").assumption is None
     assert {c.origin.node for c in bindings.why("N").constraints} == {"/n0", "/n1"}

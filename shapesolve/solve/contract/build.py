@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from ...expr import FALSE, Cond, all_of, any_of, constant, divides, eq, ge, symbol
+from ...expr import FALSE, Cond, Dim, all_of, any_of, constant, divides, eq, ge
 from ...expr.cond import has_value
 from ...expr.plain import (
     KINDS,
@@ -24,19 +24,19 @@ from ...expr.plain import (
     is_plain,
     is_plain_group,
     kind_of,
-    sized,
     tightest,
 )
-from ...expr.traverse import atoms_of
+from ...expr.traverse import atoms_of, symbols_in
 from ...propagate import budget
 from ...propagate.constraint import Role
-from ...propagate.facts import Causes, Facts, is_generated
+from ...propagate.facts import Causes, Facts
 from ...propagate.log import ConstraintSet, Stated, all_rows, need
 from ...propagate.residual import unsimplified
 from ..accepted import Accepted, find_accepted
 from ..cones import by_symbol, cone, nearby, reached
 from ..engine import Engine
 from ..inverse import separate
+from ..search import symbol_of
 from .attribute import needed_by
 from .contract import Contract, Term, Terms, text_of
 from .shorten import shortened
@@ -46,7 +46,7 @@ from .simplify import stripped, with_chains
 def find_contract(
     constraints: Sequence[Stated],
     facts: Facts,
-    symbols: Iterable[str],
+    symbols: Iterable[Dim],
     rlimit: int = budget.RLIMIT,
     usual: Mapping[Cond, str] | None = None,
     accepted: Accepted | None = None,
@@ -57,10 +57,10 @@ def find_contract(
     say). `usual` are conditions that inputs of usual sizes satisfy, in words: what is hard to read is stated for such
     inputs as well, when it reads better then, and names that as an assumption.
     """
-    rows, names = all_rows(constraints), list(symbols)
+    rows, inputs = all_rows(constraints), {d.name or "": d for d in symbols}
     if accepted is None:
-        accepted = find_accepted(rows, facts, names)
-    builder = _Builder(rows, facts, names, Engine(rlimit), accepted)
+        accepted = find_accepted(rows, facts, inputs)
+    builder = _Builder(rows, facts, inputs, Engine(rlimit), accepted)
     if FALSE in accepted.conds:
         return nothing_runs()
     nonempty = builder.build()
@@ -69,7 +69,7 @@ def find_contract(
     exact = builder.exactly(nonempty)
     best = nonempty
     if usual and _unreadable(nonempty):
-        plainer = _Builder(rows, facts, names, Engine(rlimit), accepted, usual).build()
+        plainer = _Builder(rows, facts, inputs, Engine(rlimit), accepted, usual).build()
         if not plainer.impossible and _unreadable(plainer) < _unreadable(nonempty):
             best = plainer
     if best.assumptions and {t.cond for t in best} != {t.cond for t in exact}:
@@ -92,14 +92,15 @@ class _Builder:
         self,
         constraints: ConstraintSet,
         facts: Facts,
-        inputs: Sequence[str],
+        inputs: Mapping[str, Dim],
         engine: Engine,
         accepted: Accepted,
         usual: Mapping[Cond, str] | None = None,
     ) -> None:
         self.facts, self.accepted = facts, accepted
         self.usual = dict(usual or {})
-        self.constraints, self.inputs, self.engine = constraints, list(dict.fromkeys(inputs)), engine
+        self.constraints, self.inputs, self.engine = constraints, list(inputs), engine
+        self.symbols = inputs
         self.exact, self.sure = Engine(engine.rlimit, legal=False), Engine(engine.rlimit)
         self.known = set(self.inputs)
         self.position = {n: i for i, n in enumerate(self.inputs)}
@@ -122,7 +123,7 @@ class _Builder:
         """Does a declaration only give the author's name to a size that we had invented a name for?"""
         return (
             cond.kind == "==" and len(cond.free) == 2
-            and sum(map(is_generated, cond.free)) == 1 and self.known.isdisjoint(cond.free)
+            and sum(d.is_made for d in symbols_in(cond).values()) == 1 and self.known.isdisjoint(cond.free)
         )  # fmt: skip
 
     # ------------------------------------------------------------------ the whole
@@ -163,7 +164,7 @@ class _Builder:
             if self._implied(term.cond, everything, proved=not term.assumptions):
                 kept[term.cond] = term
                 continue
-            empty = [eq(symbol(n), 0) for n in self.granted if f"{n} >= 1" in term.assumptions]
+            empty = [eq(self.symbols[n], 0) for n in self.granted if f"{n} >= 1" in term.assumptions]
             weaker = any_of((term.cond, *empty))
             if empty and self._implied(weaker, everything):
                 kept[weaker] = self._term(weaker, term.numbers, frozenset(term.numbers))
@@ -232,8 +233,8 @@ class _Builder:
         self._merged = []
         for i, name in enumerate(self.inputs):
             facts.introduce(name)
-            if nonempty and not name.startswith("_v"):
-                self.granted[name] = ge(symbol(name), 1)
+            if nonempty:
+                self.granted[name] = ge(self.symbols[name], 1)
                 facts.assume(self.granted[name], -1 - i)
         for i, cond in enumerate(self.usual):
             if not facts.assume(cond, -1 - len(self.inputs) - i):
@@ -270,9 +271,10 @@ class _Builder:
 
         for name in (*self.inputs, *sorted(facts.substitution.keys() - self.known)):
             if name in facts.substitution:
-                add(eq(sized(name), unsimplified(sized(name), facts)), facts.why((name,)))
+                known = facts.symbols[name]
+                add(eq(known, unsimplified(known, facts)), facts.why((name,)))
         for name, (lo, hi) in sorted(facts.intervals.items()):
-            size, causes = sized(name), facts.causes.get(name, frozenset())
+            size, causes = facts.symbols[name], facts.causes.get(name, frozenset())
             if lo is not None and not (lo == 1 and name in self.granted):
                 add(ge(size, lo), causes)
             if hi is not None:
@@ -289,7 +291,7 @@ class _Builder:
         done = dict(raw)
         names = sorted(set().union(*(c.free for c in raw)) - self.known) if raw else []
         for name in names[: budget.MAX_ELIMINATED]:
-            lows, highs = bounds_on(sized(name), done)
+            lows, highs = bounds_on(symbol_of(name, raw), done)
             for (low, low_causes), (high, high_causes) in list(product(lows, highs))[: budget.MAX_ELIMINATED]:
                 cond = ge(high, low)
                 if not cond.is_true and cond not in done and low_causes | high_causes:
@@ -513,8 +515,10 @@ def plain_parts(cond: Cond) -> tuple[Cond, ...]:
     facts = Facts()
     if not facts.assume(cond, 0) or facts.substitution or facts.divisors:
         return (cond,)
-    found = [ge(sized(n), lo) for n, (lo, _) in sorted(facts.intervals.items()) if lo]
-    found += [ge(hi - sized(n), 0) for n, (_, hi) in sorted(facts.intervals.items()) if hi is not None]
+    found = [ge(facts.symbols[n], lo) for n, (lo, _) in sorted(facts.intervals.items()) if lo]
+    found += [
+        ge(hi - facts.symbols[n], 0) for n, (_, hi) in sorted(facts.intervals.items()) if hi is not None
+    ]
     return tuple(found) if found and facts.cond(cond).is_true else (cond,)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ...expr import Cond, Shape, divides, ge, le
-from ...expr.plain import sized
 from ...propagate.facts import Facts
 from ..contract.contract import Contract
 from .cost import is_small
@@ -24,9 +23,9 @@ def accepted(contract: Contract, facts: Facts, inputs: Collection[str]) -> list[
     for name in inputs:
         low, high = facts.intervals.get(name, (None, None))
         if low is not None:
-            found.append(ge(sized(name), low))
+            found.append(ge(facts.symbols[name], low))
         if high is not None:
-            found.append(le(sized(name), high))
+            found.append(le(facts.symbols[name], high))
     found += [divides(k, base) for base, k in facts.divisors.items() if base.free <= set(inputs)]
     return [c for c in dict.fromkeys(found) if not c.is_true]
 
