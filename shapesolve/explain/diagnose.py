@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim, parse_cond
 from ..propagate.constraint import Constraint
+from .baked import Baked, Stored
 from .finding import Finding
-from .wording import guard_text
+from .restriction import help_for, restrictions
+from .wording import guard_text, operand_row
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..solve.contract.contract import Term
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
 _NOTE_CODES = {
@@ -33,8 +34,6 @@ _DECLARED_HELP = "the inferred size is used; correct the declaration, or remove 
 _MAX_REASONS = 4
 #: what a shell leaves alone between double quotes
 _HARMLESS = re.compile(r"[^$`\"\\!]*")
-#: operators whose shape argument exporters like to bake in
-_TARGETS = ("Reshape", "Expand")
 
 
 def diagnose(analysis: Analysis) -> tuple[Finding, ...]:
@@ -156,12 +155,13 @@ def _specialised(analysis: Analysis) -> Iterator[Finding]:
     """Dims declared dynamic that the graph fixes: the most common export bug."""
     if analysis.conflicts:
         return
-    facts, symbols = analysis.facts, analysis.symbols
+    facts, symbols, baked = analysis.facts, analysis.symbols, Baked(analysis)
     for name in symbols:
         to: Dim | None = facts.substitution.get(name)
         if to is None or name in analysis.walk.undeclared:
             continue
-        causes = [analysis.stated[i] for i in sorted(facts.why([name]))]
+        numbers = sorted(facts.why([name]))
+        causes = [analysis.stated[i] for i in numbers]
         if any(c.role in ("user", "assumption") for c in causes) or not causes:
             continue
         to = facts.dim(symbols[name])
@@ -171,9 +171,18 @@ def _specialised(analysis: Analysis) -> Iterator[Finding]:
             title = f"`{name}` is declared dynamic, but {to} is the only size that runs"
             if not to.const:
                 title = f"`{name}` must be 0: the model runs on empty inputs only"
-            help_ = _fixed_help(causes[-1], name, to)
+            entry = analysis.walk.log[numbers[-1]]
+            constant = baked.constant(entry) if to.const else None
+            code = "SS405" if baked.is_feature(entry, name, to.const) else "SS401"
             yield Finding(
-                "SS401", title, first.node, first.op_type, nodes, notes=_reasons(causes), help=help_
+                code,
+                title,
+                first.node,
+                first.op_type,
+                nodes,
+                (operand_row(constant.tensor, analysis.lowered, constant.data),) if constant else (),
+                notes=_reasons(causes),
+                help=_fixed_help(causes[-1], constant, name, to),
             )
         elif to.free <= symbols.keys():
             title = f"`{name}` is declared as a dim of its own, but only {name} == {to} runs"
@@ -193,63 +202,20 @@ def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:
     return (*told[:_MAX_REASONS], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
 
 
-def _fixed_help(cause: Constraint, name: str, to: Dim) -> str:
+def _fixed_help(cause: Constraint, constant: Stored | None, name: str, to: Dim) -> str:
     if not to.const:
         return f"{cause.origin.node} fails for every other size: look there first"
-    if cause.origin.op_type in _TARGETS:
-        return (
-            f"derive the target of {cause.origin.node} from Shape of its input, or declare `{name}` as {to}"
-        )
-    return f"declare `{name}` as {to}, or export again with another size of it, to see which constant follows the trace"
+    if constant is None:
+        told = "or export again with another size of it, to see which constant follows the trace"
+        return f"declare `{name}` as {to}, {told}"
+    told = help_for(constant)
+    return f"{told}, or declare `{name}` as {to}" if told else f"declare `{name}` as {to}"
 
 
 def _restricted(analysis: Analysis) -> Iterator[Finding]:
-    """Dims declared dynamic of which the graph takes a range or multiples only."""
-    if analysis.conflicts or analysis.contract.impossible:
-        return
-    for term in analysis.contract.readable:
-        told = _restriction(term)
-        if told is None or not term.nodes or (term.kind == "equality" and _is_settled(term, analysis)):
-            continue
-        baked = [c for c in term.constraints if c.origin.op_type in _TARGETS]
-        place = (baked or term.constraints)[0].origin
-        help_ = (
-            f"if the target of {place.node} was baked in at export, derive it from Shape of its input"
-            if baked
-            else ""
-        )
-        yield Finding("SS403", told, place.node, place.op_type, term.nodes, notes=_needs(term), help=help_)
-
-
-def _is_settled(term: Term, analysis: Analysis) -> bool:
-    """Is it an equality that a finding on one of its symbols tells already?"""
-    return any(s in analysis.facts.substitution for s in term.symbols)
-
-
-def _restriction(term: Term) -> str | None:
-    """The sentence for a contract term that a caller may not expect; None for plain lower bounds and equalities."""
-    names = ", ".join(f"`{s}`" for s in term.symbols)
-    if term.kind == "divisibility":
-        return f"{names} cannot take every size: {term.text} is needed"
-    if term.kind == "range" and len(term.symbols) == 1 and not _open_above(term):
-        return f"{names} cannot take every size: {term.text} is needed"
-    if term.kind in ("equality", "other") and len(term.symbols) > 1:
-        return f"{names} cannot be chosen freely: {term.text} is needed"
-    return None
-
-
-def _open_above(term: Term) -> bool:
-    (name,) = term.symbols
-    return term.cond.evaluate({name: 2**40}) is True
-
-
-def _needs(term: Term) -> tuple[str, ...]:
-    nodes = term.nodes
-    shown = ", ".join(nodes[:_MAX_REASONS]) + (
-        f" and {len(nodes) - _MAX_REASONS} more" if len(nodes) > _MAX_REASONS else ""
-    )
-    rules = dict.fromkeys(c.origin.rule for c in term.constraints if c.role == "requirement")
-    return tuple(f"{rule}: {shown}" for rule in list(rules)[:1])
+    """Dims declared dynamic of which the graph takes some sizes only."""
+    if not analysis.conflicts and not analysis.contract.impossible:
+        yield from restrictions(analysis)
 
 
 def _assumed(analysis: Analysis) -> Iterator[Finding]:

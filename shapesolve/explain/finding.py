@@ -30,6 +30,8 @@ CODES: dict[str, tuple[Severity, str]] = {
     "SS401": ("warning", "a dim declared dynamic has only one size that runs"),
     "SS402": ("warning", "two dims declared as different names must be equal"),
     "SS403": ("info", "a dim declared dynamic is restricted to a range or to multiples"),
+    "SS404": ("warning", "a dim declared dynamic is limited by a size that was baked in at export"),
+    "SS405": ("info", "a dim declared dynamic is a width or a number of channels that the model has fixed"),
     "SS501": ("info", "a name was bound to a number under an assumption"),
     "SS502": ("info", "the default of an input that may be overridden was taken for its value"),
     "SS601": ("error", "PyTorch: a dim declared dynamic came out with one size"),
@@ -55,7 +57,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to tell: a stable code, where, what, why (``steps`` and ``notes``) and what to do (``help``)."""
+    """One thing to tell: a stable code, where, what, why (``steps`` and ``notes``) and what to do (``help``).
+
+    `runs` and `fails` are sizes of the inputs at which a restricted model runs, and the nearest at which it does not.
+    """
 
     code: str
     title: str
@@ -66,6 +71,8 @@ class Finding:
     steps: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
     help: str = ""
+    runs: tuple[tuple[str, int], ...] = ()
+    fails: tuple[tuple[str, int], ...] = ()
 
     @property
     def severity(self) -> Severity:

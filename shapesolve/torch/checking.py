@@ -35,7 +35,7 @@ from .report import Report
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
 #: findings of the analysis that the comparison with the declaration tells better
-_TOLD_BETTER = ("SS401", "SS402", "SS403")
+_TOLD_BETTER = ("SS401", "SS402", "SS403", "SS404", "SS405")
 
 
 @dataclass(frozen=True)

@@ -335,6 +335,24 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         model("g (float[batch, d_model] x) => (y) { [bias] y = Add(x, b) }", b=[64]),
         (),
     ),
+    "multiples": (
+        model(
+            """g (float[batch, 4, height, width] x) => (y) {
+            [down] d = MaxPool<kernel_shape: ints = [2, 2], strides: ints = [2, 2]>(x)
+            [up] u = Resize<mode: string = "nearest">(d, , scales)
+            [skip] y = Concat<axis: int = 1>(x, u) }""",
+            scales=np.array([1, 1, 2, 2], np.float32),
+        ),
+        (),
+    ),
+    "fixed_channels": (
+        model(
+            """g (float[batch, channels, 32, 32] image) => (y) {
+            [conv] y = Conv<kernel_shape: ints = [3, 3]>(image, conv_weight) }""",
+            conv_weight=[8, 3, 3, 3],
+        ),
+        (),
+    ),
     "overridable_default": (
         model(
             "g (float[N, 6] x, int64[2] target) => (y) { [reshape] y = Reshape(x, target) }",

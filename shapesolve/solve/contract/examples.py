@@ -25,14 +25,14 @@ def accepted_sizes(conds: Sequence[Cond]) -> Model | None:
     usual = {n: _USUAL[i % len(_USUAL)] for i, n in enumerate(names)}
     if satisfies(usual, conds):
         return usual
-    for changed in _around(usual, names):
+    for changed in around(usual, names):
         if satisfies(changed, conds):
             return changed
     found = Engine(budget.CHEAP_RLIMIT).satisfiable(conds, cheap=True).model
     if found is None:
         return None
     best = {n: found.get(n, usual[n]) for n in names}
-    return _nearer(best, usual, lambda at: satisfies(at, conds)) if satisfies(best, conds) else None
+    return nearer(best, usual, lambda at: satisfies(at, conds)) if satisfies(best, conds) else None
 
 
 def breaking_sizes(cond: Cond, others: Sequence[Cond], start: Model | None) -> Model | None:
@@ -42,7 +42,7 @@ def breaking_sizes(cond: Cond, others: Sequence[Cond], start: Model | None) -> M
         return cond.evaluate(at) is False and satisfies(at, others)
 
     if start is not None:
-        for changed in _around(start, sorted(cond.free)):
+        for changed in around(start, sorted(cond.free)):
             if breaks(changed):
                 return changed
     names = sorted(cond.free.union(*(c.free for c in others), start or ()))
@@ -50,10 +50,10 @@ def breaking_sizes(cond: Cond, others: Sequence[Cond], start: Model | None) -> M
     if found is None:
         return None
     full = {n: found.get(n, (start or {}).get(n, _USUAL[0])) for n in names}
-    return _nearer(full, start or full, breaks) if breaks(full) else None
+    return nearer(full, start or full, breaks) if breaks(full) else None
 
 
-def _nearer(model: Model, start: Model, good: Callable[[Model], bool]) -> Model:
+def nearer(model: Model, start: Model, good: Callable[[Model], bool]) -> Model:
     """A good model with sizes nearer to those of `start`, symbol by symbol."""
     best = dict(model)
     for name in sorted(best):
@@ -71,7 +71,7 @@ def _nearer(model: Model, start: Model, good: Callable[[Model], bool]) -> Model:
     return best
 
 
-def _around(start: Model, names: Sequence[str]) -> Iterator[Model]:
+def around(start: Model, names: Sequence[str]) -> Iterator[Model]:
     """`start` with one size changed, then with two, the small changes first."""
     for name, size in _moves(names, _FAR):
         if start[name] + size >= 0:

@@ -1,0 +1,211 @@
+"""Sizes that were baked in at export: which constant a restriction comes from, and whether it is one that nobody meant.
+
+Skip connections need multiples, tables end somewhere, kernels need room: that is how a model is. It is another matter when
+a dim that is declared dynamic runs at a few sizes only, or when rows of a batch get mixed: there a size of the example
+that the model was exported with stayed behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from ..expr import Cond, Dim, ge, symbol
+from ..lower.reason import BROADCAST, reason_id
+from ..lower.records import Entry
+from .operands import Spot, SpotTracer, input_spots, spots_of
+from .trace import Link
+from .wording import declared_dim
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+#: a size that no model has; a restriction that excludes all sizes above leaves a few only
+_HUGE = 1 << 20
+#: sizes tried below an accepted one, and the largest condition that is looked at
+_MOST_TRIED, LARGEST = 512, 200
+#: elements of a target that say nothing of a size: -1 is computed, 0 is copied, 1 is there anyway
+_IDLE = frozenset((-1, 0, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A constant of the model: the tensor, and whether it is read as data (a target, an end) or has the size itself."""
+
+    tensor: str
+    data: bool
+
+
+class Baked:
+    """Judges the restrictions of one analysis."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.lowered, self.engine = analysis.lowered, analysis.prover.engine
+        self.tracer = SpotTracer(analysis.lowered)
+
+    # ------------------------------------------------------------------ the constant
+
+    def constant(self, entry: Entry) -> Stored | None:
+        """The constant that a condition of a node comes from: what it reads as data first, then what has a size."""
+        if entry.node is None:
+            return None
+        spots = spots_of(entry, self.lowered)
+        for spot in sorted(spots, key=lambda s: not s.data):
+            found = self._of_data(spot) if spot.data else self._of_size(spot)
+            if found is not None:
+                return found
+        return None
+
+    def _of_data(self, spot: Spot) -> Stored | None:
+        if self._is_stored(spot.tensor):
+            return Stored(spot.tensor, True)
+        value = self.lowered.values.get(spot.tensor)
+        for i, e in enumerate(() if value is None or value.elems is None else value.elems):
+            if isinstance(e, Dim) and not e.terms and e.const not in _IDLE:
+                links = self.tracer.links(Spot(spot.tensor, i, True))
+                if links and self._is_stored(links[-1].tensor):
+                    return Stored(links[-1].tensor, True)
+        return None
+
+    def _of_size(self, spot: Spot) -> Stored | None:
+        """What a tensor's size comes from, where that is a number: a stored tensor, or one that a node read as data."""
+        size = spot.size(self.lowered)
+        if size is None or size.terms:
+            return None
+        links = self.tracer.links(spot)
+        read = {t: held for link in links for t, held in self._data_of(link)}
+        last = links[-1] if links else None
+        if last is not None and self._is_stored(last.tensor):
+            return Stored(last.tensor, last.axis is None or last.tensor in read)
+        if last is not None and last.kind == "computes":
+            return next((Stored(t, True) for t, _ in self._data_of(last)), None)
+        if size.const in _IDLE:
+            return None
+        return next((Stored(t, True) for t, held in read.items() if size.const in held), None)
+
+    def _data_of(self, link: Link) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """The constants that a node reads as data, and what they hold."""
+        if link.node is None:
+            return
+        for spot in input_spots(link.node, link.prefix, self.lowered):
+            value = self.lowered.values.get(spot.tensor)
+            if spot.data and value is not None and value.elems is not None and self._is_stored(spot.tensor):
+                held = tuple(e.const for e in value.elems if isinstance(e, Dim) and not e.terms)
+                if held:
+                    yield spot.tensor, held
+
+    def _is_stored(self, tensor: str) -> bool:
+        walk = self.lowered.walk
+        made = walk.producers.get(tensor)
+        if made is not None:
+            return made[0].op_type == "Constant"
+        return tensor not in self.lowered.inputs and tensor not in walk.aliases
+
+    # ------------------------------------------------------------------ is it one that nobody meant?
+
+    def few_sizes(self, cond: Cond) -> bool:
+        """Does one condition hold at a few sizes of a symbol only, with larger and smaller ones excluded?
+
+        A bound on one side is none of these: a table ends, a kernel needs room. Empty tensors are left out.
+        """
+        if cond.size > LARGEST:
+            return False
+        if cond.kind == "or" and all(_is_number(c) or self.few_sizes(c) for c in cond.args):
+            return True
+        return any(self._is_few(cond, name) for name in sorted(cond.free))
+
+    def _is_few(self, cond: Cond, name: str) -> bool:
+        if cond.evaluate({name: _HUGE}) is True:
+            return False
+        asked = [cond, *(ge(symbol(n), 1) for n in cond.free)]
+        found = self.engine.satisfiable([*asked, ge(symbol(name), 2)], cheap=True).model
+        if found is None or not self._fails_below(cond, name, found):
+            return False
+        return self.engine.satisfiable([*asked, ge(symbol(name), _HUGE)], cheap=True).unsat
+
+    def _fails_below(self, cond: Cond, name: str, at: Mapping[str, int]) -> bool:
+        sizes = range(at[name] - 1, 0, -1)
+        return any(cond.evaluate({**at, name: n}) is False for n in sizes[:_MOST_TRIED])
+
+    def mixes_rows(self, entry: Entry, names: Collection[str]) -> bool:
+        """Is it a constant target that regroups what the first axis separates, so that rows of a batch get mixed?
+
+        A target that takes a whole number of rows together is meant (frames of a clip); one that takes parts of them, or
+        rows together with other dims (`names` are those that the restriction ties), is a size of the example.
+        """
+        rule = self.lowered.rule(entry.node, entry.prefix) if entry.node is not None else None
+        if entry.node is None or rule is None or rule.advice != "target":
+            return False
+        spots = input_spots(entry.node, entry.prefix, self.lowered)
+        data = next((s for s in spots if not s.data), None)
+        target = next((s for s in spots if s.data), None)
+        shape = self.lowered.shapes.get(data.tensor) if data is not None else None
+        if target is None or not shape or not shape[0].terms or self._of_data(target) is None:
+            return False
+        value = self.lowered.values.get(target.tensor)
+        elems = () if value is None or value.elems is None else value.elems
+        if any(not isinstance(e, Dim) or e.terms for e in elems):
+            return False  # a target that knows of the sizes
+        if shape[0].free.isdisjoint(names):
+            return False
+        if len(names) > 1:
+            return True
+        held = prod(d.const for d in shape[1:])
+        wanted = prod(e.const for e in elems if isinstance(e, Dim) and e.const > 0)
+        return bool(held and wanted and wanted % held and held % wanted)
+
+    def is_feature(self, entry: Entry, name: str, size: int) -> bool:
+        """Is it a dim of an input that meets what the model computes with: the channels of a weight, the width of a head?
+
+        Such a size is fixed by what the model is, and not by the example that it was exported with.
+        """
+        if entry.node is None:
+            return False
+        spots = spots_of(entry, self.lowered)
+        direct = [s for s in spots if not s.data and self._is_input(s, name)]
+        if not direct or any(s.data for s in spots) or reason_id(entry.why) == BROADCAST.id:
+            return False
+        shapes = [self.lowered.shapes.get(s.tensor) for s in direct]
+        last = all(shape is not None and s.axis == len(shape) - 1 for s, shape in zip(direct, shapes))
+        constant, rule = self.constant(entry), self.lowered.rule(entry.node, entry.prefix)
+        kind = rule.advice if rule is not None else ""
+        if constant is not None and constant.data:
+            return False
+        if kind == "convolution":
+            return all(s.axis == 1 for s in direct)
+        return last and size > 1 and (constant is None or kind == "product")
+
+    def _is_input(self, spot: Spot, name: str) -> bool:
+        """Is the size at a spot that of an input, passed on, which declares it by this name?"""
+        links = self.tracer.links(spot)
+        declared = declared_dim(links[-1], self.lowered) if links else None
+        return declared is not None and declared.name == name
+
+    def ends_early(self, entry: Entry, most: int) -> Stored | None:
+        """The constant end of a Slice of something computed that lets no more than `most` through; None for a table."""
+        for spot in spots_of(entry, self.lowered):
+            for link in self.tracer.links(spot, to_inputs=True):
+                if link.node is None or link.node.op_type != "Slice" or not link.dim.terms:
+                    continue
+                if self._is_stored(self.lowered.full_name(link.node.inputs[0], link.prefix)):
+                    continue
+                for tensor, held in self._data_of(link):
+                    if most in held:
+                        return Stored(tensor, True)
+        return None
+
+
+def _is_number(cond: Cond) -> bool:
+    """``batch == 2``: a symbol has one size, which is not 0."""
+    if cond.kind != "==" or len(cond.free) != 1:
+        return False
+    (name,) = cond.free
+    d = cond.args[0]
+    return (
+        len(d.terms) == 1
+        and d.terms[0][1] in (1, -1)
+        and d.terms[0][0][0].kind == "sym"
+        and (len(d.terms[0][0]) == 1 and d.const != 0 and name in d.free)
+    )

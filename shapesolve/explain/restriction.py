@@ -1,0 +1,209 @@
+"""What a model excludes of the sizes that it declares dynamic: a finding for each term of its contract.
+
+The reason told is that of the node which breaks at the sizes that are given as an example; both of these, one that runs and
+one near to it that does not, are judged by what the model accepts before they are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..expr import Cond, ge
+from ..lower.records import Entry
+from ..solve.check import Checker
+from ..solve.contract.examples import accepted_sizes, around, breaking_sizes, nearer
+from .baked import LARGEST, Baked, Stored
+from .finding import Finding
+from .wording import operand_row
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+    from ..solve.contract.contract import Contract, Term
+
+_MAX_NODES = 4
+Sizes = Mapping[str, int]
+
+
+class _Cause(NamedTuple):
+    """A condition that a node states, by its number in the log of the walk."""
+
+    number: int
+    cond: Cond
+
+
+class _Sample(NamedTuple):
+    """Sizes of all inputs at which the model runs, and near to these some at which it does not."""
+
+    runs: Sizes
+    fails: Sizes
+
+    def text(self, names: Sequence[str]) -> str:
+        """In words; `names` are the symbols of the term that is broken."""
+        changed = [n for n in self.fails if self.runs[n] != self.fails[n]]
+        shown = dict.fromkeys((*names, *changed))
+        return f"runs at {_listed(self.runs, shown)}, not at {_listed(self.fails, changed)}"
+
+
+def restrictions(analysis: Analysis) -> Iterator[Finding]:
+    """A finding for each term of the contract that says more than that a dim is not empty."""
+    contract = analysis.contract.readable
+    terms = [t for t in contract if t.kind != "nonempty" and not _is_settled(t, analysis)]
+    if not terms:
+        return
+    teller = _Teller(analysis, contract)
+    open_at = {node for a in analysis.ambiguities for node in a.sites}  # which have a finding of their own
+    for term in terms:
+        told = teller.finding(term)
+        if told.code != "SS403" or term.kind != "alternative" or told.node not in open_at:
+            yield told
+
+
+def _is_settled(term: Term, analysis: Analysis) -> bool:
+    """Is it an equality that a finding on one of its symbols tells already?"""
+    return term.kind == "equality" and any(s in analysis.facts.substitution for s in term.symbols)
+
+
+class _Teller:
+    def __init__(self, analysis: Analysis, contract: Contract) -> None:
+        self.analysis, self.lowered, self.baked = analysis, analysis.lowered, Baked(analysis)
+        self.engine = analysis.prover.engine
+        self.checker = Checker(analysis.stated, analysis.facts, analysis.accepted)
+        self.present = [ge(d, 1) for d in analysis.symbols.values()]
+        conds = [t.cond for t in (*contract, *contract.assumed)]
+        usual = accepted_sizes([*conds, *self.present])
+        #: sizes of all inputs at which the model runs, of inputs that are not empty where it runs on such
+        self.runs = usual or accepted_sizes(conds) or analysis.completed({}) or {}
+        self.beside = self.present if usual else []
+
+    def finding(self, term: Term) -> Finding:
+        """The finding of one term: a warning where a constant is behind it that nobody meant."""
+        sample = self._sample(term)
+        causes = self._causes(term, sample)
+        cause, constant = self._baked(term, causes, sample)
+        code = "SS404" if cause is not None else "SS403"
+        if cause is None:
+            cause = causes[0] if causes else None
+            constant = self.baked.constant(self._entry(cause)) if cause is not None else None
+        notes: tuple[str, ...] = ()
+        runs: tuple[tuple[str, int], ...] = ()
+        fails = runs
+        if sample is not None:
+            notes = (sample.text(term.symbols),)
+            runs, fails = tuple(sample.runs.items()), tuple(sample.fails.items())
+        if cause is None:
+            title = _title(code, term)
+            return Finding(code, title, nodes=term.nodes, notes=notes, runs=runs, fails=fails)
+        origin = self.analysis.stated[cause.number].origin
+        same = [c.origin.node for c in term.constraints if c.origin.rule == origin.rule and c.origin.node]
+        operands = (
+            (operand_row(constant.tensor, self.lowered, constant.data),) if constant is not None else ()
+        )
+        return Finding(
+            code,
+            _title(code, term),
+            origin.node,
+            origin.op_type,
+            tuple(dict.fromkeys((*term.nodes, origin.node))),
+            operands,
+            notes=(f"{origin.rule}: {_nodes(origin.node, same)}", *notes),
+            help=help_for(constant) if code == "SS404" else "",
+            runs=runs,
+            fails=fails,
+        )
+
+    def _entry(self, cause: _Cause) -> Entry:
+        return self.analysis.walk.log[cause.number]
+
+    # ------------------------------------------------------------------ sizes that show it
+
+    def _sample(self, term: Term) -> _Sample | None:
+        """An accepted size and the nearest one that is not, both tried; None where none were found."""
+        if term.cond.size > LARGEST or not self.runs or not self._runs(self.runs):
+            return None
+        alone = breaking_sizes(term.cond, [*term.beside, *self.beside], self.runs)
+        near = around(self.runs, [n for n in term.symbols if n in self.runs])
+        for fails in chain([{**self.runs, **alone}] if alone else [], near):
+            if term.cond.evaluate(fails) is False and not self._runs(fails):
+                return _Sample(nearer(self.runs, fails, self._runs), fails)
+        return None
+
+    def _runs(self, sizes: Sizes) -> bool:
+        return not self.checker.broken(sizes)
+
+    # ------------------------------------------------------------------ who needs it
+
+    def _causes(self, term: Term, sample: _Sample | None) -> list[_Cause]:
+        """Conditions of nodes that are broken where the term is, those first that say the same or speak of the same."""
+        if sample is not None:
+            conds = [b.cond for b in self.checker.broken(sample.fails)]
+        else:
+            own = set(term.numbers)
+            conds = [c for c, numbers in self.analysis.accepted.conds.items() if own.intersection(numbers)]
+        found = []
+        for cond in conds:
+            for number in self.analysis.accepted.conds.get(cond, ()):
+                if self.analysis.stated[number].role == "requirement":
+                    found.append(_Cause(number, cond))
+                    break
+        names = set(term.symbols)
+
+        def far(cause: _Cause) -> tuple[bool, bool, int, int]:
+            weaker = self.engine.entails(term.cond, [cause.cond], cheap=True).refuted
+            return cause.cond is not term.cond, weaker, len(names ^ cause.cond.free), cause.number
+
+        return sorted(found, key=far)
+
+    def _baked(
+        self, term: Term, causes: Sequence[_Cause], sample: _Sample | None
+    ) -> tuple[_Cause | None, Stored | None]:
+        """The cause that is a constant which nobody meant, and that constant; (None, None) for natural restrictions."""
+        whole = term.kind in ("equality", "alternative", "other") and self.baked.few_sizes(term.cond)
+        for cause in causes:
+            entry = self._entry(cause)
+            if (
+                whole
+                or self.baked.few_sizes(cause.cond)
+                or (term.kind in ("divisibility", "other") and self.baked.mixes_rows(entry, term.symbols))
+            ):
+                constant = self.baked.constant(entry)
+            else:
+                constant = self._end(term, entry, sample)
+            if constant is not None:
+                return cause, constant
+        return None, None
+
+    def _end(self, term: Term, entry: Entry, sample: _Sample | None) -> Stored | None:
+        """The constant of a Slice behind a bound from above."""
+        if term.kind != "range" or len(term.symbols) != 1 or sample is None:
+            return None
+        (name,) = term.symbols
+        most = sample.fails[name] - 1
+        return self.baked.ends_early(entry, most) if sample.runs[name] <= most else None
+
+
+def help_for(constant: Stored | None) -> str:
+    """What to do about a constant."""
+    if constant is None or not constant.data:
+        return ""
+    return f"{constant.tensor} is a constant, as if baked in at export: derive it from Shape of the input"
+
+
+def _title(code: str, term: Term) -> str:
+    names = ", ".join(f"`{s}`" for s in term.symbols)
+    one = len(term.symbols) == 1
+    if code == "SS404":
+        return f"{names} {'is' if one else 'are'} declared dynamic, but only {term.text} runs"
+    return f"{names} cannot {'take every size' if one else 'be chosen freely'}: {term.text} is needed"
+
+
+def _nodes(first: str, same: Sequence[str]) -> str:
+    """The node shown first, then others that need the same."""
+    nodes = list(dict.fromkeys((first, *same)))
+    more = len(nodes) - _MAX_NODES
+    return ", ".join(nodes[:_MAX_NODES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _listed(sizes: Sizes, names: Iterable[str]) -> str:
+    return ", ".join(f"{n} = {sizes[n]}" for n in names if n in sizes)

@@ -1,0 +1,242 @@
+"""Restrictions of dynamic dims: baked in at export (a warning) or natural (info), with sizes that onnxruntime confirms."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+import shapesolve as ss
+from shapesolve.explain.finding import Finding
+
+from .broken import ints, model
+
+#: what a size of the example leaves behind in an export: name -> (model, what holds the size)
+BAKED: dict[str, tuple[onnx.ModelProto, str]] = {
+    "reshape_of_rows": (
+        model(
+            "g (float[batch, seq, 8] x) => (float[a, b, c] y) { y = Reshape(x, target) }",
+            target=ints(-1, 9, 8),
+        ),
+        "target",
+    ),
+    "reshape_window": (
+        model(
+            """g (float[batch, 3, height, 32] x) => (float[a, b] y) {
+            c = Conv<kernel_shape: ints = [3, 3], strides: ints = [8, 8]>(x, w)
+            y = Reshape(c, target) }""",
+            w=[8, 3, 3, 3],
+            target=ints(0, 8 * 4 * 4),
+        ),
+        "target",
+    ),
+    "flattened_rows": (
+        model(
+            """g (float[batch, 3, height, width] x) => (float[a, b] y) {
+            c = Conv<kernel_shape: ints = [3, 3], strides: ints = [2, 2]>(x, w)
+            y = Reshape(c, target) }""",
+            w=[2, 3, 3, 3],
+            target=ints(-1, 2 * 7 * 7),
+        ),
+        "target",
+    ),
+    "expanded_mask": (
+        model(
+            """g (float[batch, seq, 8] x, float[batch, 1, seq] mask) => (float[a, b, c] y) {
+            k = Transpose<perm: ints = [0, 2, 1]>(x) s = MatMul(x, k)
+            m = Expand(mask, shape) y = Add(s, m) }""",
+            shape=ints(1, 9, 9),
+        ),
+        "shape",
+    ),
+    "positions_of_the_example": (
+        model(
+            """g (int64[batch, seq] ids) => (float[a, b, c] y) {
+            e = Gather(words, ids) p = Gather(table, positions) y = Add(e, p) }""",
+            words=[4, 8],
+            table=[64, 8],
+            positions=np.arange(9)[None],
+        ),
+        "positions",
+    ),
+    "mask_of_the_example": (
+        model(
+            """g (float[batch, seq, 8] x) => (float[a, b, c] y) {
+            k = Transpose<perm: ints = [0, 2, 1]>(x) s = MatMul(x, k) y = Add(s, causal) }""",
+            causal=[1, 9, 9],
+        ),
+        "causal",
+    ),
+    "sliced_table": (
+        model(
+            """g (float[batch, seq, 8] x) => (float[a, b, c] y) {
+            p = Slice(table, start, end, axis) y = Add(x, p) }""",
+            table=[1, 64, 8],
+            start=ints(0),
+            end=ints(9),
+            axis=ints(1),
+        ),
+        "end",
+    ),
+    "sliced_input": (
+        model(
+            """g (float[batch, seq, 8] x) => (float[a, b, c] y) {
+            p = Slice(x, start, end, axis) y = Concat<axis: int = 2>(x, p) }""",
+            start=ints(0),
+            end=ints(9),
+            axis=ints(1),
+        ),
+        "end",
+    ),
+    "resized_to_a_size": (
+        model(
+            """g (float[batch, 3, height, width] x) => (float[a, b, c, d] y) {
+            p = MaxPool<kernel_shape: ints = [2, 2], strides: ints = [2, 2]>(x)
+            r = Resize<mode: string = "nearest">(p, , , sizes) y = Concat<axis: int = 1>(x, r) }""",
+            sizes=ints(2, 3, 16, 16),
+        ),
+        "sizes",
+    ),
+    "repeated_token": (
+        model(
+            """g (float[batch, seq, 8] x) => (float[a, b, c] y) {
+            t = Tile(token, repeats) y = Concat<axis: int = 1>(t, x) }""",
+            token=[1, 1, 8],
+            repeats=ints(2, 1, 1),
+        ),
+        "repeats",
+    ),
+    "state_of_the_example": (
+        model(
+            """g (float[seq, batch, 8] x) => (float[a, b, c, d] y) {
+            h = ConstantOfShape(shape) y, last = RNN<hidden_size: int = 4>(x, W, R, , , h) }""",
+            shape=ints(1, 3, 4),
+            W=[1, 4, 8],
+            R=[1, 4, 4],
+        ),
+        "shape",
+    ),
+    "range_of_the_example": (
+        model(
+            """g (int64[batch, seq] ids) => (float[a, b, c] y) {
+            e = Gather(words, ids) r = Range(zero, end, one) p = Gather(table, r) y = Add(e, p) }""",
+            words=[4, 8],
+            table=[64, 8],
+            zero=np.array(0),
+            end=np.array(9),
+            one=np.array(1),
+        ),
+        "end",
+    ),
+    "grid_of_positions": (
+        model(
+            """g (float[batch, 3, height, width] x) => (float[a, b, c] y) {
+            p = Conv<kernel_shape: ints = [4, 4], strides: ints = [4, 4]>(x, w) f = Reshape(p, flat)
+            t = Transpose<perm: ints = [0, 2, 1]>(f) y = Add(t, positions) }""",
+            w=[8, 3, 4, 4],
+            flat=ints(0, 8, -1),
+            positions=[1, 16, 8],
+        ),
+        "positions",
+    ),
+}
+
+#: what models need by their nature
+NATURAL: dict[str, onnx.ModelProto] = {
+    "multiples": model(
+        "g (float[N, 4, H, W] x) => (float[a, b, c, d] y) { y = SpaceToDepth<blocksize = 2>(x) }"
+    ),
+    "frames_of_clips": model(
+        "g (float[frames, 4, 8] x) => (float[a, b, c, d] y) { y = Reshape(x, target) }",
+        target=ints(-1, 8, 4, 8),
+    ),
+    "chunks": model(
+        "g (float[batch, seq, 8] x) => (float[a, b, c, d] y) { y = Reshape(x, target) }",
+        target=ints(0, -1, 16, 8),
+    ),
+    "kernel": model(
+        "g (float[batch, 3, samples] x) => (float[a, b, c] y) { y = Conv<kernel_shape: ints = [9]>(x, w) }",
+        w=[4, 3, 9],
+    ),
+    "table": model(
+        """g (int64[batch, seq] ids) => (float[a, b, c] y) {
+        s = Shape(ids) one = Constant<value_ints = [1]>() n = Gather(s, one)
+        p = Slice(table, zero, n, one) w = Gather(words, ids) y = Add(w, p) }""",
+        words=[4, 8],
+        table=[1, 16, 8],
+        zero=ints(0),
+    ),
+    "last_of_the_most": model(
+        "g (float[batch, items] x) => (float[a, b] v, int64[a, b] i) { v, i = TopK(x, k) }", k=ints(20)
+    ),
+    "channels": model(
+        "g (float[batch, channels, 9, 9] x) => (float[a, b, c, d] y) { y = Conv<kernel_shape: ints = [3, 3]>(x, w) }",
+        w=[4, 3, 3, 3],
+    ),
+    "width": model("g (float[batch, width] x) => (float[a, b] y) { y = MatMul(x, w) }", w=[8, 4]),
+}
+
+
+def _limits(m: onnx.ModelProto) -> list[Finding]:
+    return [f for f in ss.analyze(m).diagnostics if f.code in ("SS401", "SS403", "SS404", "SS405")]
+
+
+def _runs(m: onnx.ModelProto, sizes: dict[str, int]) -> bool:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(m.SerializeToString(), options, ["CPUExecutionProvider"])
+    feeds = {
+        i.name: np.zeros(
+            [sizes[d] if isinstance(d, str) else d for d in i.shape], "int64" if i.name == "ids" else "f4"
+        )
+        for i in session.get_inputs()
+    }
+    try:
+        session.run(None, feeds)
+    except Exception:  # onnxruntime raises a dozen classes of its own
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", BAKED)
+def test_a_size_that_was_baked_in_is_a_warning_with_its_constant(name: str) -> None:
+    m, constant = BAKED[name]
+    found = _limits(m)
+    warned = [f for f in found if f.severity == "warning"]
+    assert warned, found
+    assert {f.operands[0][0] for f in warned} == {constant}
+
+
+@pytest.mark.parametrize("name", NATURAL)
+def test_what_a_model_needs_by_nature_is_no_warning(name: str) -> None:
+    found = _limits(NATURAL[name])
+    assert found
+    assert {f.severity for f in found} == {"info"}, found
+
+
+@pytest.mark.parametrize("name", [*BAKED, *NATURAL])
+def test_the_sizes_that_show_a_restriction_are_true(name: str) -> None:
+    m = NATURAL[name] if name in NATURAL else BAKED[name][0]
+    shown = [f for f in _limits(m) if f.code in ("SS403", "SS404")]
+    for f in shown:
+        assert _runs(m, dict(f.runs)), f
+        assert not _runs(m, dict(f.fails)), f
+        assert len([n for n, size in f.runs if dict(f.fails)[n] != size]) == 1
+
+
+@pytest.mark.parametrize("name", ["reshape_of_rows", "reshape_window", "grid_of_positions"])
+def test_the_reason_is_that_of_the_node_which_is_shown(name: str) -> None:
+    m = BAKED[name][0]
+    a = ss.analyze(m)
+    (f,) = [f for f in a.diagnostics if f.code == "SS404"]
+    rules = {v.constraint.origin.rule for v in a.violations_at(dict(f.fails)) if v.constraint}
+    assert f.notes[0].partition(":")[0] in rules
+    assert f.notes[0].endswith(f": {f.node}")
+
+
+def test_every_term_beyond_not_empty_has_its_finding() -> None:
+    for m in [*NATURAL.values(), *(m for m, _ in BAKED.values())]:
+        a = ss.analyze(m)
+        told = {name for f in _limits(m) for name in a.symbols if f"`{name}`" in f.title}
+        assert told == {s for t in a.contract.readable if t.kind != "nonempty" for s in t.symbols}
