@@ -75,6 +75,13 @@ def test_findings_say_why_an_export_does_not_run(name, code, node, says):
     assert any(f.code == code and f.node == node and says in f.title for f in found), [str(f) for f in found]
 
 
+def test_models_that_run_as_declared_have_no_finding_above_info():
+    correct = [p.parent.name for p in MODELS.glob("*/model.onnx")]
+    assert len(correct) > 10
+    loud = {name: [str(f) for f in analyzed(name).diagnostics if f.severity != "info"] for name in correct}
+    assert not any(loud.values()), {n: fs for n, fs in loud.items() if fs}
+
+
 def agrees(a, seed, largest):
     """Does the contract accept exactly the sizes at which no requirement is broken?"""
     random, contract = Random(seed), a.contract
