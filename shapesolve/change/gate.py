@@ -76,6 +76,13 @@ class Gate:
         same = all(o.verdict == "same" for o in self.outputs) and not self.unmatched
         return same and self.contract.relation in ("equal", "wider") and not (self.runs and self.runs.faults)
 
+    @property
+    def decided(self) -> bool:
+        """Is it known whether it passes? Not where an output or the accepted sizes are open, and nothing is known to differ."""
+        verdicts = {o.verdict for o in self.outputs}
+        refuted = "differs" in verdicts or self.unmatched or self.contract.only_first
+        return bool(refuted or (self.runs and self.runs.faults)) or self.passed
+
 
 class _Side:
     """One model, and what it says in the names of the other."""

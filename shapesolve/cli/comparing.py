@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .app import app
-from .console import FOUND, OK, Progress, fail, say, show
+from .console import FOUND, OK, UNDECIDED, Progress, fail, say, show
 from .options import AsJson, Broadcast, load
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def diff(
 ) -> None:
     """What differs between two models' shapes and contracts.
 
-    Are the outputs that both have provably the same? Exit code 0 when the interface is provably the same, 1 when not. With
+    Are the outputs that both have provably the same? Exit code 0 when the interface is provably the same, 1 when not, 3 when not decided. With
     --prove, outputs of other names are matched by position, the sizes that the models accept are compared as sets (the
     second may accept more), nothing is assumed about broadcasts, and each difference comes with sizes that show it. Example:
 
@@ -59,7 +59,7 @@ def diff(
         say(json_text(diff_data(found)))
     else:
         show(diff_lines(found))
-    raise typer.Exit(OK if found.same else FOUND)
+    raise typer.Exit(OK if found.same else FOUND if found.decided else UNDECIDED)
 
 
 def _gate(before: Analysis, after: Analysis, count: int, json: bool) -> None:
@@ -78,7 +78,7 @@ def _gate(before: Analysis, after: Analysis, count: int, json: bool) -> None:
         say(json_text({"passed": found.passed, **asdict(found)}))
     else:
         say("\n".join(gate_lines(found)))
-    raise typer.Exit(OK if found.passed else FOUND)
+    raise typer.Exit(OK if found.passed else FOUND if found.decided else UNDECIDED)
 
 
 def _runs(before: Analysis, after: Analysis, found: Gate, count: int) -> Runs:

@@ -15,8 +15,8 @@ import typer
 if TYPE_CHECKING:
     from ..report.lines import Line
 
-#: exit codes: nothing wrong; something was found, refuted or not decided; the input is unusable
-OK, FOUND, UNUSABLE = 0, 1, 2
+#: exit codes: nothing wrong; something was found or refuted; the input is unusable; neither proved nor refuted
+OK, FOUND, UNUSABLE, UNDECIDED = 0, 1, 2, 3
 
 _STYLES = {
     "bold": "bold", "dim": "dim", "error": "bold red", "warning": "bold yellow", "info": "bold cyan",

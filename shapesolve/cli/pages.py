@@ -23,7 +23,10 @@ def render_pages() -> dict[str, str]:
         f"{name}.md": f"# shapesolve {name}\n\n```text\n{_help(name)}\n```\n" for name in command_names()
     }
     rows = "".join(f"| [{name}]({name}.md) | {_summary(name)} |\n" for name in command_names())
-    codes = "Exit codes: 0 nothing wrong, 1 something was found, refuted or not decided, 2 the input cannot be used.\n"
+    codes = (
+        "Exit codes: 0 nothing wrong, 1 something was found or refuted, 2 the input cannot be used,"
+        " 3 neither proved nor refuted (`prove`, `diff`).\n"
+    )
     pages["index.md"] = f"# Command line\n\n{codes}\n| command | |\n|---|---|\n{rows}"
     return pages
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .app import app
-from .console import FOUND, OK, Format, Progress, TextOrJson, fail, say, show
+from .console import FOUND, OK, UNDECIDED, Format, Progress, TextOrJson, fail, say, show
 from .options import (
     AsJson,
     Assume,
@@ -194,7 +194,7 @@ def prove(
 ) -> None:
     """Is a condition true for all inputs that the model accepts?
 
-    Exit code 0 when proved, 1 when refuted or not decided. Example:
+    Exit code 0 when proved, 1 when refuted, 3 when not decided. Example:
 
         shapesolve prove model.onnx "logits[1] == seq"
     """
@@ -207,6 +207,7 @@ def prove(
     except KeyError as e:
         fail(str(e.args[0]))
     from ..report.verdict import verdict_lines
+    from ..solve.proof import Refuted
 
     show(verdict_lines(claim, proof))
-    raise typer.Exit(OK if proof else FOUND)
+    raise typer.Exit(OK if proof else FOUND if isinstance(proof, Refuted) else UNDECIDED)

@@ -62,9 +62,18 @@ class Diff:
     @property
     def same(self) -> bool:
         """Do both have the same interface: contract, conflicts, inputs, and provably the same outputs?"""
+        return self._alike and all(o.verdict == "same" for o in self.outputs)
+
+    @property
+    def decided(self) -> bool:
+        """Is it known whether both have the same interface? Not where all that is known is the same, and an output is open."""
+        verdicts = {o.verdict for o in self.outputs}
+        return not self._alike or "differs" in verdicts or "open" not in verdicts
+
+    @property
+    def _alike(self) -> bool:
         ends = [c for c in (*self.contract_removed, *self.contract_added, *self.removed, *self.added) if c]
-        interface = not ends and all(o.verdict == "same" for o in self.outputs)
-        return interface and self.conflicts[0] == self.conflicts[1] and not self.changed_inputs
+        return not ends and self.conflicts[0] == self.conflicts[1] and not self.changed_inputs
 
     @property
     def changed_inputs(self) -> tuple[TensorChange, ...]:

@@ -20,6 +20,8 @@ from shapesolve.cli import app, console
 from shapesolve.lower import walk
 from shapesolve.model.saving import external_locations
 
+from .broken import CASES, model
+
 ROOT = Path(__file__).resolve().parents[2]
 ATTENTION = str(ROOT / "examples/attention.onnx")
 UNET = str(ROOT / "examples/unet.onnx")
@@ -96,6 +98,17 @@ def test_prove() -> None:
     assert run("prove", ATTENTION, "present_key[2] == past_seq + seq").stdout.startswith("proved")
     refuted = run("prove", UNET, "height >= 9", code=1).stdout
     assert refuted.splitlines() == ["refuted  height >= 9", "  at        height = 8", "  where     8 < 9"]
+
+
+def test_what_is_not_decided_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    biased, found = tmp_path / "biased.onnx", tmp_path / "found.onnx"
+    onnx.save(CASES["bound_by_assumption"][0], biased)
+    onnx.save(model("g (float[N] x) => (int64[1, found] y) { y = NonZero(x) }"), found)
+    assert run("prove", str(biased), "y[1] == 64", code=3).stdout.startswith("not decided")
+    assert run("prove", str(biased), "batch == 64", code=1).stdout.startswith("refuted")
+    for prove in ((), ("--prove",)):
+        assert "not decided" in run("diff", str(found), str(found), *prove, code=3).stdout
+        run("diff", str(found), UNET, *prove, code=1)
 
 
 def test_explain_lists_the_way_from_the_inputs() -> None:
