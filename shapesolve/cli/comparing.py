@@ -37,9 +37,10 @@ def diff(
 ) -> None:
     """What differs between two models' shapes and contracts.
 
-    Are the outputs that both have provably the same? Exit code 0 when the interface is provably the same, 1 when not, 3 when not decided. With
-    --prove, outputs of other names are matched by position, the sizes that the models accept are compared as sets (the
-    second may accept more), nothing is assumed about broadcasts, and each difference comes with sizes that show it. Example:
+    Are the outputs that both have provably the same? Exit code 0 when the interface is provably the same, 1 when not, 3 when
+    that is not decided. With --prove, outputs of other names are matched by position, the sizes that the models accept are
+    compared as sets (the second may accept more), nothing is assumed about broadcasts, and each difference comes with sizes
+    that show it. Example:
 
         shapesolve diff exported.onnx optimized.onnx --prove --run 5
     """
