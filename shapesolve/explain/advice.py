@@ -31,8 +31,8 @@ def advise(entry: Entry, spots: Sequence[Spot], lowered: Lowered) -> str:
     a, b = sizes[:2]
     if kind == "convolution":
         return _convolution(entry, a, b, lowered)
-    if kind == "product" and reason_id(entry.why) != ADDED.id:
-        return _product(entry.node.op_type, a, b, lowered) or _weight(a, b, lowered)
+    if kind in ("product", "gemm") and reason_id(entry.why) != ADDED.id:
+        return (_gemm if kind == "gemm" else _product)(a, b, lowered) or _weight(a, b, lowered)
     if kind == "join":
         return _join(a, b, lowered)
     if reason_id(entry.why) == BROADCAST.id and a.tensor != b.tensor:
@@ -92,18 +92,16 @@ def _convolution(entry: Entry, a: Spot, b: Spot, lowered: Lowered) -> str:
     return f"with group = {group}, {a.tensor} needs {group} * {share} = {group * share.const} channels"
 
 
-def _product(op_type: str, a: Spot, b: Spot, lowered: Lowered) -> str:
+def _gemm(a: Spot, b: Spot, lowered: Lowered) -> str:
+    left, right = _shapes(a, b, lowered)
+    fits = len(left) >= 2 and b.axis == len(right) - 2 >= 0 and left[a.axis or 0] is right[-1]
+    return f"{b.tensor} {right} fits with transB = 1" if fits else ""
+
+
+def _product(a: Spot, b: Spot, lowered: Lowered) -> str:
     left, right = _shapes(a, b, lowered)
     if len(left) < 2 or len(right) < 2:
         return ""
-    if op_type == "Gemm":
-        flag = "transB" if b.axis == len(right) - 2 else "transA"
-        other = right[-1] if b.axis == len(right) - 2 else left[-1]
-        return (
-            f"{b.tensor} {right} fits with transB = 1"
-            if flag == "transB" and left[a.axis or 0] is other
-            else ""
-        )
     if left[-1] is right[-1]:
         return f"{b.tensor} {right} fits when its last two axes are swapped: is a Transpose missing?"
     if right[-1] is left[-2]:

@@ -173,7 +173,8 @@ class SpotTracer(Tracer):
             if made is not None:
                 node, prefix = made
                 labels[f"{prefix}{node.label}"] = None
-                if node.op_type in ("Shape", "Size"):
+                rule = self.lowered.rule(node, prefix)
+                if rule is not None and rule.sizes:
                     continue  # from here on sizes are followed, not data
                 names = [self.lowered.full_name(n, prefix) for n in node.inputs if n]
                 stack += [n for n in names if n not in seen]

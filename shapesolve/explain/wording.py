@@ -7,13 +7,13 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim
-from ..lower.reason import BROADCAST, fault_of, reason_id
+from ..lower.reason import BROADCAST, ELEMENTS, fault_of, reason_id
 from ..lower.records import Entry
 from ..lower.types import Tensor
 from ..model import Node
 from ..propagate.constraint import Constraint, Site
 from .finding import Step
-from .operands import Spot, holding_text, spots_of
+from .operands import Spot, holding_text, input_spots, spots_of
 from .trace import Link
 
 if TYPE_CHECKING:
@@ -121,17 +121,15 @@ def _source_text(source: Link, lowered: Lowered) -> str:
 def _made_of(source: Link, lowered: Lowered) -> str:
     """``from x [batch, seq, 768]``: what a node that computes a size was given."""
     assert source.node is not None
-    names = [lowered.full_name(n, source.prefix) for n in source.node.inputs if n]
-    known = [n for n in dict.fromkeys(names) if n in lowered.shapes and len(lowered.shapes[n]) > 0]
-    told = [_given(n, source.node, i, lowered) for i, n in enumerate(known[:_MAX_MADE_OF])]
+    given = {s.tensor: s for s in input_spots(source.node, source.prefix, lowered)}
+    known = [s for n, s in given.items() if n in lowered.shapes and len(lowered.shapes[n]) > 0]
+    told = [_given(s, lowered) for s in known[:_MAX_MADE_OF]]
     return f" from {' and '.join(told)}" if told else ""
 
 
-def _given(tensor: str, node: Node, position: int, lowered: Lowered) -> str:
-    holds = (
-        holding_text(tensor, lowered) if position and node.op_type in ("Reshape", "Expand", "Tile") else ""
-    )
-    return f"{tensor} = {holds}" if holds else shape_text(tensor, lowered)
+def _given(spot: Spot, lowered: Lowered) -> str:
+    holds = holding_text(spot.tensor, lowered) if spot.data else ""
+    return f"{spot.tensor} = {holds}" if holds else shape_text(spot.tensor, lowered)
 
 
 def need_text(constraint: Constraint, entry: Entry, lowered: Lowered) -> str:
@@ -171,7 +169,7 @@ def _fact(spot: Spot, entry: Entry, lowered: Lowered) -> str:
     shape = lowered.shapes.get(spot.tensor)
     if shape is None:
         return ""
-    if entry.node is not None and entry.node.op_type == "Reshape" and all(not d.terms for d in shape):
+    if reason_id(entry.why) == ELEMENTS.id and all(not d.terms for d in shape):
         return f"{spot.tensor} {shape} has {prod(d.const for d in shape)} elements"
     return f"{spot.tensor} is {shape}"
 

@@ -21,7 +21,7 @@ from .types import Known, Map, Optional, Sequence, Tensor
 
 if TYPE_CHECKING:
     from .op import Op
-    from .registry import Rule
+    from .registry import Rule, Runtime
 
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 #: how the schemas call what is no tensor
@@ -66,7 +66,8 @@ def misfit(
 
     With `lenient`, attributes that onnxruntime does not look at may be anything ("lenient-attributes" in `semantics`).
     """
-    gone = withdrawn(node.domain, node.op_type, version)
+    beside: tuple[Runtime, ...] = () if rule is None else rule.runtime
+    gone = None if node.domain else _withdrawn(node.op_type, version, beside)
     if gone is not None:
         return gone
     needs = None if rule is None else rule.needs
@@ -85,25 +86,22 @@ def misfit(
         return f"{op} has at most {interface.most_outputs} outputs at opset {version}, here it has {len(node.outputs)}"
     if len(node.outputs) < interface.least_outputs:
         return f"{op} has at least {interface.least_outputs} outputs, here it has {len(node.outputs)}"
-    unchecked = lenient and not node.domain and op in _UNCHECKED
-    return None if unchecked else _bad_attribute(node, interface, version)
+    return None if lenient and "any attribute" in beside else _bad_attribute(node, interface, version)
 
 
-#: operators whose attributes onnxruntime does not hold against their declaration
-_UNCHECKED = frozenset(("LayerNormalization", "Constant"))
-
-
-def withdrawn(domain: str, op_type: str, version: int) -> str | None:
+def _withdrawn(op_type: str, version: int, beside: tuple[Runtime, ...]) -> str | None:
     """That a standard operator is not there at this opset version, in a sentence; None for the others."""
-    if domain or version > onnx.defs.onnx_opset_version():
+    if version > onnx.defs.onnx_opset_version():
         return None
     try:
         came, gone = _life(op_type, version)
     except onnx.defs.SchemaError:
         return None
-    if came:
+    if came and "early" not in beside:
         return f"{op_type} is not there at opset {version}: it came with {came}"
-    return f"{op_type} was withdrawn with opset {gone}, it cannot be used at {version}" if gone else None
+    if gone and "kept" not in beside:
+        return f"{op_type} was withdrawn with opset {gone}, it cannot be used at {version}"
+    return None
 
 
 @lru_cache(maxsize=4096)  # as with schemas, unknown names are not kept
@@ -111,18 +109,11 @@ def _life(op_type: str, version: int) -> tuple[int, int]:
     """The opset with which a standard operator comes after this version, and that with which it went; 0 if it is there."""
     schema = find_schema("", op_type, version)
     if schema is not None:
-        return 0, schema.since_version if schema.deprecated and op_type not in _KEPT else 0
-    if op_type in _EARLY:
-        return 0, 0
+        return 0, schema.since_version if schema.deprecated else 0
     for later in range(version + 1, onnx.defs.onnx_opset_version() + 1):
         if find_schema("", op_type, later) is not None:
             return later, 0
     raise onnx.defs.SchemaError(f"{op_type} is not of the standard")
-
-
-#: operators that onnxruntime knew before they came to the standard, and those that it keeps though they are withdrawn
-_EARLY = frozenset(("LayerNormalization", "MeanVarianceNormalization", "ThresholdedRelu"))
-_KEPT = frozenset(("GroupNormalization",))
 
 
 def unchosen(op: Op) -> str | None:
@@ -239,7 +230,7 @@ def _interface(domain: str, op_type: str, version: int) -> Interface | None:
     schema = find_schema(domain, op_type, version)
     if schema is None:
         raise onnx.defs.SchemaError(f"{op_type} has no schema")
-    gone = schema.deprecated and op_type not in _KEPT
+    gone = schema.deprecated and domain  # of the standard's own, `misfit` tells
     if gone or (not domain and version > onnx.defs.onnx_opset_version()):
         return None
     attributes = {name: int(a.type.value) for name, a in schema.attributes.items()}

@@ -53,6 +53,7 @@ BROADCAST = Reason("broadcasting needs equal sizes, or one of them 1", "broadcas
 ADDED = Reason(
     "the added term must have the size of the product, or 1", "added", "cannot add its bias to this product"
 )
+ELEMENTS = Reason("Reshape keeps the number of elements", "elements")
 KERNEL = Reason(
     "the kernel must fit into the padded input", "kernel", "cannot place its kernel on this input"
 )

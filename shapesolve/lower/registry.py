@@ -26,11 +26,18 @@ Versions = int | range | None
 #: or the largest (they broadcast); empty where it does not
 Ranks = Literal["", "first", "all", "broadcast"]
 #: what may be put right where the sizes of a node do not fit (see `explain.advice`)
-Advice = Literal["", "convolution", "product", "join", "parts", "target"]
+Advice = Literal["", "convolution", "product", "gemm", "join", "parts", "target"]
+#: what onnxruntime does beside the standard: it has a kernel on the CPU of its own, or (where a kernel is the rule, see
+#: `Rule.has_kernel`) none; it knew an operator early, before it came into the standard; it kept one that is withdrawn; it
+#: holds attributes against no declaration
+Runtime = Literal["kernel", "no kernel", "early", "kept", "any attribute"]
 #: element types of outputs: an int copies that input's, a name is a TensorProto type
 TypeSpec = int | str
 #: per attribute the values that it may have
 Choices = Mapping[str, Seq[int | str]]
+
+#: domains whose operators have kernels, as a rule
+_STANDARD = ("", "ai.onnx.ml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,8 @@ class Rule:
             last required one is left out), then the required attributes: ``"r.r num_heads"``.
         fault: what a node does whose sizes do not fit, after the operator's name: ``cannot join these shapes``.
         advice: what may be put right then.
+        sizes: does the output hold sizes of the input, of which no element is read?
+        runtime: see `Runtime`.
     """
 
     domain: str
@@ -70,6 +79,16 @@ class Rule:
     needs: str | None = None
     fault: str = ""
     advice: Advice = ""
+    sizes: bool = False
+    runtime: tuple[Runtime, ...] = ()
+
+    @property
+    def has_kernel(self) -> bool:
+        """Does onnxruntime run the operator by a kernel on the CPU, whatever functions of that name a model defines?
+
+        https://github.com/microsoft/onnxruntime/blob/main/docs/OperatorKernels.md
+        """
+        return "kernel" in self.runtime or (self.domain in _STANDARD and "no kernel" not in self.runtime)
 
     @property
     def rank_relation(self) -> Ranks:
@@ -138,6 +157,7 @@ class Registry:
         choices: Choices | None = None,
         needs: str | None = None,
         fault: str = "",
+        runtime: tuple[Runtime, ...] = (),
         **names: str | int,
     ) -> None:
         """Register an operator by its signature (notation: see `shapesolve.lower.signature`)."""
@@ -146,7 +166,7 @@ class Registry:
         rule = Signature(dims, (where,) if isinstance(where, str) else tuple(where), names)
         form: Form = "signature"
         made = Rule(_canonical(domain), op_type, since, rule, form, until, types, choices=choices)
-        self.add(replace(made, needs=needs, fault=fault))
+        self.add(replace(made, needs=needs, fault=fault, runtime=runtime))
 
     def lookup(self, domain: str, op_type: str, version: int) -> Rule | None:
         """The rule for an operator at an opset version: exact ranges first, then the highest `since`; None if there is none."""
@@ -195,6 +215,8 @@ def lower(
     needs: str | None = None,
     fault: str = "",
     advice: Advice = "",
+    sizes: bool = False,
+    runtime: tuple[Runtime, ...] = (),
 ) -> Callable[[Lower], Lower]:
     """Register a function for operators of the default registry; what else is told of them is in `Rule`."""
 
@@ -213,6 +235,8 @@ def lower(
             needs,
             fault,
             advice,
+            sizes,
+            runtime,
         )
         for name in op_types:
             DEFAULT.add(Rule(domain, name, since, function, "function", *told))
@@ -222,13 +246,18 @@ def lower(
 
 
 def lower_bodies(
-    *op_types: str, since: int = 0, until: int | None = None, data: tuple[int, ...] = ()
+    *op_types: str,
+    since: int = 0,
+    until: int | None = None,
+    data: tuple[int, ...] = (),
+    runtime: tuple[Runtime, ...] = (),
 ) -> Callable[[LowerBodies], LowerBodies]:
     """Register a function for standard operators that run graphs."""
 
     def decorate(function: LowerBodies) -> LowerBodies:
         for name in op_types:
-            DEFAULT.add(Rule("", name, since, function, until=until, values=True, bodies=True, data=data))
+            rule = Rule("", name, since, function, until=until, values=True, bodies=True, data=data)
+            DEFAULT.add(replace(rule, runtime=runtime))
         return function
 
     return decorate

@@ -14,7 +14,6 @@ from ..expr import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, eq, ge, le
 from ..model import Graph, Model, Node
 from .declared import declared_known
 from .interface import misfit, misranked, mistyped, unchosen
-from .kernels import has_kernel
 from .op import InvalidNode, MalformedNode, Op
 from .records import Body, Call, Entry, FactStore, LoweredNode, Note, Open, Scope
 from .registry import Registry, Rule
@@ -321,7 +320,7 @@ class Walk(Statements):
         version = opsets.get(node.domain, 1)
         rule = self.registry.lookup(node.domain, node.op_type, version)
         if rule is not None and self._is_local(node):
-            runs = not node.overload and has_kernel(node.domain, node.op_type)
+            runs = not node.overload and rule.has_kernel
             rule = rule if runs and self.semantics == "onnxruntime" else None
         self._rules[key] = rule
         return rule

@@ -25,7 +25,7 @@ from ..lower.types import Known
 _causal_conv = Signature("N C L, C 1 K, C, N C K-1 -> N C L, N C K-1", ("K >= 1",), {})
 
 
-@lower("CausalConvWithState")
+@lower("CausalConvWithState", runtime=("no kernel",))
 def causal_conv_with_state(op: Op) -> list[Known | None]:
     if op.text_attr("activation", "none") not in ("none", "silu", "swish"):
         raise MalformedNode(f"activation {op.attr('activation')!r} is none of none, silu, swish")
@@ -193,7 +193,7 @@ def flex_attention(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__LinearAttention.html
-@lower("LinearAttention")
+@lower("LinearAttention", runtime=("no kernel",))
 def linear_attention(op: Op) -> list[Known]:
     """The output, and the state ``[batch, heads, key size, value size]``."""
     _check_update_rule(op)

@@ -28,12 +28,14 @@ from ..lower.values import MAX_ELEMENTS, Elem, Value
 
 
 _SAME_SHAPE = """
-    Acos Acosh Asin Asinh Atan Atanh Celu Cos Cosh Elu Erf Exp HardSigmoid HardSwish IsInf IsNaN
-    LeakyRelu Log Mish Selu Shrink Sigmoid Sin Sinh Softplus Softsign Swish Tan Tanh ThresholdedRelu
+    Acos Acosh Asin Asinh Atan Atanh Celu Cos Cosh Elu Erf Exp HardSigmoid IsInf IsNaN
+    LeakyRelu Log Selu Shrink Sigmoid Sin Sinh Softplus Softsign Tan Tanh
 """
 
 
 @lower(*_SAME_SHAPE.split(), ranks="first")
+@lower("HardSwish", "Mish", "Swish", ranks="first", runtime=("no kernel",))
+@lower("ThresholdedRelu", ranks="first", runtime=("early",))
 @lower("Gelu", choices={"approximate": ("none", "tanh")}, ranks="first")
 def same_shape(op: Op) -> Known:
     return op.like(0)
@@ -216,7 +218,7 @@ def prelu_1(op: Op) -> Known:
     return op.out(shape)
 
 
-signature("SwiGLU", "*S, *S -> *S")
+signature("SwiGLU", "*S, *S -> *S", runtime=("no kernel",))
 
 # ---------------------------------------------------------------------- any number of inputs
 
@@ -359,7 +361,7 @@ def cast_1(op: Op) -> Known:
     return _cast(op, int(TensorProto.DataType.Value(name)))
 
 
-@lower("CastLike", values=True, ranks="first")
+@lower("CastLike", values=True, ranks="first", runtime=("no kernel",))
 def cast_like(op: Op) -> Known:
     return _cast(op, op.dtype(1))
 

@@ -24,7 +24,7 @@ from ..model import Constant, SparseConstant
 
 
 # https://onnx.ai/onnx/operators/onnx__Constant.html
-@lower("Constant", values=True)
+@lower("Constant", values=True, runtime=("no kernel", "any attribute"))
 def constant_of(op: Op) -> Known:
     given = [name for name in op.node.attributes if name in _FORMS and op.attr(name) is not None]
     if len(given) != 1:
@@ -118,7 +118,8 @@ def random(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__RandomNormalLike.html
-@lower("RandomNormalLike", "RandomUniformLike", "Bernoulli")
+@lower("RandomNormalLike", "RandomUniformLike")
+@lower("Bernoulli", runtime=("no kernel",))
 def random_like(op: Op) -> Known:
     return op.out(op.shape(0), op.int_attr("dtype", 0) or op.dtype(0))
 

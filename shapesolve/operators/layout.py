@@ -71,7 +71,7 @@ def transpose(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Shape.html
-@lower("Shape", values=True)
+@lower("Shape", values=True, sizes=True)
 def shape_of(op: Op) -> Known:
     shape = op.shape(0)
     if shape is None:
@@ -82,7 +82,7 @@ def shape_of(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Size.html
-@lower("Size", values=True)
+@lower("Size", values=True, sizes=True)
 def size(op: Op) -> Known:
     shape = op.shape(0)
     return op.out((), value=Value.scalar(None if shape is None else op.named(shape.numel)))

@@ -107,12 +107,12 @@ def gemm_shape(op: Op, *, expands: bool = True) -> Shape | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Gemm.html
-@lower("Gemm", since=1, fault="cannot multiply these shapes", advice="product")
+@lower("Gemm", since=1, fault="cannot multiply these shapes", advice="gemm")
 def gemm_1(op: Op) -> Known:
     return op.out(gemm_shape(op, expands=bool(op.int_attr("broadcast", 0))))
 
 
-@lower("Gemm", since=7, fault="cannot multiply these shapes", advice="product")
+@lower("Gemm", since=7, fault="cannot multiply these shapes", advice="gemm")
 def gemm(op: Op) -> Known:
     return op.out(gemm_shape(op))
 

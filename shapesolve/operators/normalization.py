@@ -17,7 +17,7 @@ signature(
 # https://onnx.ai/onnx/operators/onnx__LRN.html
 signature("LRN", "N C *S -> N C *S", where=("n >= 1", "n % 2 == 1"), n="size")
 # https://onnx.ai/onnx/operators/onnx__MeanVarianceNormalization.html
-signature("MeanVarianceNormalization", "*S -> *S")
+signature("MeanVarianceNormalization", "*S -> *S", runtime=("early",))
 
 
 # https://onnx.ai/onnx/operators/onnx__BatchNormalization.html
@@ -84,12 +84,15 @@ def group_normalization(op: Op, per_channel: bool) -> Known:
     return op.out(shape)
 
 
-lower("GroupNormalization", ranks="first", fault="has parameters that do not fit its input")(
-    partial(group_normalization, per_channel=False)
+_group = partial(
+    lower,
+    "GroupNormalization",
+    ranks="first",
+    fault="has parameters that do not fit its input",
+    runtime=("no kernel", "kept"),
 )
-lower("GroupNormalization", since=21, ranks="first", fault="has parameters that do not fit its input")(
-    partial(group_normalization, per_channel=True)
-)
+_group()(partial(group_normalization, per_channel=False))
+_group(since=21)(partial(group_normalization, per_channel=True))
 
 
 def broadcasts_to(op: Op, i: int, target: Shape, why: str) -> None:
@@ -119,7 +122,12 @@ def _scaled(op: Op) -> tuple[Shape | None, int]:
 
 
 # https://onnx.ai/onnx/operators/onnx__LayerNormalization.html
-@lower("LayerNormalization", ranks="first", fault="has parameters that do not fit its input")
+@lower(
+    "LayerNormalization",
+    ranks="first",
+    fault="has parameters that do not fit its input",
+    runtime=("early", "any attribute"),
+)
 def layer_normalization(op: Op) -> list[Known]:
     shape, axis = _scaled(op)
     statistics = None if shape is None else Shape([*shape[:axis], *(ONE,) * (len(shape) - axis)])

@@ -16,11 +16,11 @@ for name in (
     "Affine", "ImageScaler", "MemcpyFromHost", "MemcpyToHost", "ParametricSoftplus", "Scale", "ScaledTanh",
 ):  # fmt: skip
     signature(name, "*S -> *S", types=(0,))
-signature("GRUUnit", "*S, ?, ?, ? -> *S", types=(0,))
+signature("GRUUnit", "*S, ?, ?, ? -> *S", types=(0,), runtime=("no kernel",))
 signature("AllReduce", "*S -> *S", domain=MICROSOFT)
 
 
-@lower("LayerNormalization", until=17, types=(1, "float"))
+@lower("LayerNormalization", until=17, types=(1, "float"), runtime=("early", "any attribute"))
 @lower("LayerNormalization", domain=MICROSOFT, types=(1, "float"))
 def layer_normalization(op: Op) -> list[Known | None]:
     """Fused by onnxruntime in models of before opset 17; the result has the type of the scale."""
@@ -55,7 +55,7 @@ def crop(op: Op) -> Known:
     return op.out([*shape[:2], height - border[1] - border[3], width - border[0] - border[2]])
 
 
-@lower("GivenTensorFill", types=("float",), data=(0,))
+@lower("GivenTensorFill", types=("float",), data=(0,), runtime=("no kernel",))
 def given_tensor_fill(op: Op) -> Known:
     extra, shape = op.ints_attr("extra_shape") or (), op.ints_attr("shape")
     if not op.has(0):

@@ -33,6 +33,7 @@ from ..expr import (
     product,
 )
 from ..lower.op import InvalidNode, Op, const_dims
+from ..lower.reason import ELEMENTS
 from ..lower.registry import lower
 from ..lower.types import Known
 from .layout import held, same_elements
@@ -94,7 +95,7 @@ def reshaped(op: Op, target: Seq[Dim]) -> Known:
         return op.out(free, value=value and value.loose)
     entries = [_entry(op, x, i, t, copies) for i, t in enumerate(target)]
     dims, needs = _settle(op, x, target, entries, copies)
-    op.require(needs, "Reshape keeps the number of elements", (0, None), (1, None))
+    op.require(needs, ELEMENTS, (0, None), (1, None))
     return op.out(dims, value=same_elements(value, x, dims))
 
 

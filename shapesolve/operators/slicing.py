@@ -342,7 +342,7 @@ def _padded_array(array: Array, around: Seq[tuple[int, int | None, int | None]],
 
 
 # https://onnx.ai/onnx/operators/onnx__CenterCropPad.html
-@lower("CenterCropPad", data=(1,), ranks="first")
+@lower("CenterCropPad", data=(1,), ranks="first", runtime=("no kernel",))
 def center_crop_pad(op: Op) -> Known:
     axes, target = op.ints_attr("axes"), op.ints(1)
     if axes is None and target is not None:

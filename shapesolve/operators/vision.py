@@ -157,7 +157,7 @@ def non_max_suppression(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__ImageDecoder.html
-@lower("ImageDecoder")
+@lower("ImageDecoder", runtime=("no kernel",))
 def image_decoder(op: Op) -> Known:
     op.shape(0, 1)
     channels = ONE if op.text_attr("pixel_format", "RGB") == "Grayscale" else constant(3)

@@ -317,6 +317,7 @@ def _ask(conds: Sequence[Cond], limit: int, *, native: bool, top: int | None = N
 
 
 def _why_unknown(reason: str) -> str:
+    """Why Z3 gave no answer. It says so in words alone, its API has no code for it: nowhere else are these words read."""
     if "interrupted" in reason:
         raise KeyboardInterrupt
     if "canceled" in reason or "resource" in reason:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...expr import ONE, Cond, Dim, Shape, all_of, any_of, constant, eq, ge, le
 from ...lower.op import InvalidNode, Op, Place
 from ...lower.types import Known
-from .contrib import ms, ms_function
+from .contrib import ms_function, no_cpu, no_cpu_function
 
 
 def heads(op: Op, name: str = "num_heads") -> int:
@@ -80,7 +80,7 @@ def quantized_attention(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderMaskedSelfAttention
-@ms_function("DecoderMaskedSelfAttention", types=(0,), needs="rrr.r.r num_heads", data=(6,))
+@no_cpu_function("DecoderMaskedSelfAttention", types=(0,), needs="rrr.r.r num_heads", data=(6,))
 def decoder_masked_self_attention(op: Op) -> list[Known | None]:
     return merged_projection(op, bias=2, mask=3, past=4, scores=5, shared=6)
 
@@ -150,7 +150,7 @@ def match_mask(op: Op, i: int, batch: Dim, queries: Dim, total: Dim) -> None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PackedAttention
-@ms_function("PackedAttention", types=(0,), needs="rrrrr num_heads")
+@no_cpu_function("PackedAttention", types=(0,), needs="rrrrr num_heads")
 def packed_attention(op: Op) -> Known:
     x = op.shape(0, 2)
     assert x is not None
@@ -158,17 +158,17 @@ def packed_attention(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QOrderedAttention
-ms(
+no_cpu(
     "QOrderedAttention",
     "B S I, ., ?, ?, ?, I D, I D, I V, ?, ?, ?, D, D, V, ?, ?, ?, ?, ?, ? -> B S V",
     needs="rrrrrrrrrrrrrr..r num_heads order_input order_output order_weight",
 )
-ms(
+no_cpu(
     "LongformerAttention",
     "B S D, D 3*D, 3*D, B S, D 3*D, 3*D, B S -> B S D",
     needs="rrrrrrr num_heads window",
 )
-ms(
+no_cpu(
     "QOrderedLongformerAttention",
     "B S D, ?, D 3*D, ?, 3*D, ?, ?, B S, D 3*D, ?, 3*D, ?, B S, ? -> B S D",
     needs="rrrrrrrrrrrrrr num_heads order_global_weight order_input order_output order_weight window",
@@ -282,7 +282,7 @@ def decoder_masked_attention(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PackedMultiHeadAttention
-@ms_function("PackedMultiHeadAttention", types=(0,), needs="r...rr num_heads")
+@no_cpu_function("PackedMultiHeadAttention", types=(0,), needs="r...rr num_heads")
 def packed_multi_head_attention(op: Op) -> Known:
     q, v = need_rank(op, 0, 2, 4), op.shape(2)
     if q is None:
@@ -293,7 +293,7 @@ def packed_multi_head_attention(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderAttention
-@ms_function("DecoderAttention", types=(0,), needs="rrrrr...rrrr num_heads")
+@no_cpu_function("DecoderAttention", types=(0,), needs="rrrrr...rrrr num_heads")
 def decoder_attention(op: Op) -> list[Known | None]:
     """What the caches hold depends on flags that are data."""
     q, n = op.shape(0, 3), heads(op)
@@ -306,7 +306,7 @@ def decoder_attention(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RelativePositionBias
-@ms_function("RelativePositionBias", types=(0,), needs="rrr max_distance", data=(1, 2))
+@no_cpu_function("RelativePositionBias", types=(0,), needs="rrr max_distance", data=(1, 2))
 def relative_position_bias(op: Op) -> Known:
     table, queries, keys = op.shape(0, 2), op.scalar(1), op.scalar(2)
     assert table is not None
@@ -315,7 +315,7 @@ def relative_position_bias(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatedRelativePositionBias
-@ms_function("GatedRelativePositionBias", types=(0,), needs="rrrrrr num_heads")
+@no_cpu_function("GatedRelativePositionBias", types=(0,), needs="rrrrrr num_heads")
 def gated_relative_position_bias(op: Op) -> Known:
     query, offsets = op.shape(0), op.shape(6)
     rows = query if query is not None and len(query) == 3 else offsets
@@ -325,7 +325,7 @@ def gated_relative_position_bias(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RemovePadding
-@ms_function("RemovePadding", types=(0, "int32"), needs="rr")
+@no_cpu_function("RemovePadding", types=(0, "int32"), needs="rr")
 def remove_padding(op: Op) -> list[Known | None]:
     x = op.shape(0, 3)
     assert x is not None
@@ -334,7 +334,7 @@ def remove_padding(op: Op) -> list[Known | None]:
     return [op.out([tokens, x[2]]), op.out(x[:2]), op.out([x[0] + 1]), op.out([1])]
 
 
-ms("RestorePadding", "T H, B S -> B S H", needs="rr")
+no_cpu("RestorePadding", "T H, B S -> B S H", needs="rr")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RotaryEmbedding

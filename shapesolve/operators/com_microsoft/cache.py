@@ -9,7 +9,7 @@ from ...expr import Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.types import Known
 from .attention import heads, match, match_bias, need_rank
-from .contrib import ms_function
+from .contrib import ms_function, no_cpu_function
 
 #: most states of a token sequence that an operator keeps apart
 MOST_STATES = 8
@@ -112,7 +112,7 @@ def sparse_attention(op: Op) -> list[Known | None]:
     return [op.out([q[0], q[1], head.scale(n)]), op.like(3), op.like(4)]
 
 
-@ms_function(
+@no_cpu_function(
     "DynamicSparseAttention", types=(0, 3, 4), needs="r......rrrr kv_num_heads num_heads", data=(10,)
 )
 def dynamic_sparse_attention(op: Op) -> list[Known | None]:
@@ -149,8 +149,8 @@ def one_number(op: Op, i: int) -> None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.PagedAttention
-@ms_function("PagedAttention", types=(0, 3, 4), needs="r..r.rrr kv_num_heads num_heads")
-@ms_function("SparsePagedAttention", types=(0, 3, 4), needs="r..rrrrr.rr kv_num_heads num_heads")
+@no_cpu_function("PagedAttention", types=(0, 3, 4), needs="r..r.rrr kv_num_heads num_heads")
+@no_cpu_function("SparsePagedAttention", types=(0, 3, 4), needs="r..rrrrr.rr kv_num_heads num_heads")
 def paged_attention(op: Op) -> list[Known | None]:
     """Tokens of all sequences in one row; the caches are blocks that are written in place."""
     q, layout = op.shape(0, 2), op.text_attr("kv_cache_layout", "SEPARATE")

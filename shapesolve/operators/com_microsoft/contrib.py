@@ -3,7 +3,8 @@
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 
 Where the page is silent, the rules state what onnxruntime's CPU kernels accept.
-`ms` declares signatures in that domain, `ms_function` functions.
+`ms` declares signatures in that domain, `ms_function` functions; `no_cpu` and `no_cpu_function` do so where onnxruntime
+has no kernel on the CPU.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from ...lower.types import Known
 from ..rewiring import lower_as
 
 MICROSOFT = "com.microsoft"
-ms = partial(signature, domain=MICROSOFT)
-ms_function = partial(lower, domain=MICROSOFT)
+no_cpu = partial(signature, domain=MICROSOFT)
+no_cpu_function = partial(lower, domain=MICROSOFT)
+ms = partial(no_cpu, runtime=("kernel",))
+ms_function = partial(no_cpu_function, runtime=("kernel",))
 
 # ---------------------------------------------------------------------- element by element
 
@@ -30,19 +33,19 @@ ms("BiasGelu", "*S C, C -> *S C", needs="rr")
 ms("FastGelu", "*S C, C -> *S C", needs="r")
 ms("GatedAdd", "*S C, *S C, *S 1 -> *S C", needs="rrr")
 ms("GatedRMSNorm", "*S K, C, *S K -> *S K", where=("C >= 1", "K % C == 0"), needs="rrr")
-ms("BiasAdd", "N S C, C, N S C -> N S C", needs="rrr")
-ms("BiasSplitGelu", "N S D, D -> N S D//2", needs="rr")
-ms("BiasSoftmax", "*S, ? -> *S", needs="rr is_inner_broadcast")
-ms("IsAllFinite", "?... -> .", types=("bool",), needs="r")
-ms(
+no_cpu("BiasAdd", "N S C, C, N S C -> N S C", needs="rrr")
+no_cpu("BiasSplitGelu", "N S D, D -> N S D//2", needs="rr")
+no_cpu("BiasSoftmax", "*S, ? -> *S", needs="rr is_inner_broadcast")
+no_cpu("IsAllFinite", "?... -> .", types=("bool",), needs="r")
+no_cpu(
     "GemmaRotaryEmbedding",
     "B T D, B N T D, B N T D, B M T D, B M T D -> B N T D, B M T D",
     types=(1,),
     needs="rrrrr",
 )
-ms("ComplexMul", "~S 2, ~S 2 -> ~S 2", needs="rr")
-ms("ComplexMulConj", "~S 2, ~S 2 -> ~S 2", needs="rr")
-ms("BiasDropout", "*S, ?, *S, ?, ? -> *S, *S", types=(0, "bool"), needs="rr")
+no_cpu("ComplexMul", "~S 2, ~S 2 -> ~S 2", needs="rr")
+no_cpu("ComplexMulConj", "~S 2, ~S 2 -> ~S 2", needs="rr")
+no_cpu("BiasDropout", "*S, ?, *S, ?, ? -> *S, *S", types=(0, "bool"), needs="rr")
 
 
 _linear_attention_gate = Signature("*S H, H, H, *S H -> *S H, *S H", (), {})
@@ -60,8 +63,8 @@ def murmur_hash(op: Op) -> Known:
     return op.out(op.shape(0), 12 if op.int_attr("positive", 1) else 6)
 
 
-@ms_function("BitmaskDropout", types=(0, "uint32"), needs="r")
-@ms_function("BitmaskBiasDropout", types=(0, "uint32"), needs="rr")
+@no_cpu_function("BitmaskDropout", types=(0, "uint32"), needs="r")
+@no_cpu_function("BitmaskBiasDropout", types=(0, "uint32"), needs="rr")
 def bitmask_dropout(op: Op) -> list[Known | None]:
     """The mask holds a bit for each element, in words of 32."""
     shape = op.shape(0)
@@ -141,8 +144,8 @@ def embedded(op: Op, mask: int, positions: int | None, vectors: tuple[int, ...])
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GroupNorm
-@ms_function("GroupNorm", types=(0,), needs="rrr activation groups")
-@ms_function("SkipGroupNorm", types=(0,), needs="rrrr activation groups")
+@no_cpu_function("GroupNorm", types=(0,), needs="rrr activation groups")
+@no_cpu_function("SkipGroupNorm", types=(0,), needs="rrrr activation groups")
 def group_norm(op: Op) -> list[Known | None]:
     shape = op.shape(0, 4)
     assert shape is not None
@@ -226,7 +229,7 @@ def expand_dims(op: Op) -> Known:
 
 
 ms("CDist", "M K, N K -> M N", where="K >= 1", needs="rr")
-ms("TorchEmbedding", "N M, *I, ., . -> *I M", needs="rr")
+no_cpu("TorchEmbedding", "N M, *I, ., . -> *I M", needs="rr")
 ms("NGramRepeatBlock", "B S, B V -> B V", types=(1,), needs="rr ngram_size")
 
 
@@ -305,13 +308,13 @@ def word_conv_embedding(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Rfft
-@ms_function("Rfft", types=(0,), needs="r")
+@no_cpu_function("Rfft", types=(0,), needs="r")
 def rfft(op: Op) -> Known:
     shape = op.shape(0)
     return op.out(None if not shape else [*shape[:-1], shape[-1] // 2 + 1, 2])
 
 
-@ms_function("Irfft", types=(0,), needs="r signal_ndim")
+@no_cpu_function("Irfft", types=(0,), needs="r signal_ndim")
 def irfft(op: Op) -> Known:
     shape = op.shape(0)
     if shape is None or len(shape) < 2:
@@ -329,8 +332,8 @@ def bifurcation_detector(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EPContext
-@ms_function("EPContext", types=("undefined",))
-@ms_function("Snpe", types=("undefined",), needs="r DLC")
+@no_cpu_function("EPContext", types=("undefined",))
+@no_cpu_function("Snpe", types=("undefined",), needs="r DLC")
 def opaque(op: Op) -> list[Known | None]:
     """A compiled part of a model: nothing is said of its outputs."""
     op.pure = False

@@ -12,7 +12,7 @@ from ...lower.op import Op
 from ...lower.registry import lower
 from ...lower.types import Known, Tensor
 from ..rewiring import lower_as, lower_channels_last
-from .contrib import ms_function
+from .contrib import ms_function, no_cpu_function
 
 BLOCKED, CHANNELS_LAST = "com.microsoft.nchwc", "com.ms.internal.nhwc"
 blocked = partial(lower, domain=BLOCKED, types=(0,))
@@ -33,7 +33,7 @@ def fused_conv(op: Op) -> list[Known | None]:
     return match_residual(op, lower_as(op, "Conv", 11, (0, 1, 2)), 3)
 
 
-@ms_function("NhwcConv", "NhwcFusedConv", types=(0,), needs="rr")
+@no_cpu_function("NhwcConv", "NhwcFusedConv", types=(0,), needs="rr")
 def channels_last_conv(op: Op) -> list[Known | None]:
     return match_residual(op, lower_channels_last(op, "Conv", 11, (0, 1, 2)), 3)
 

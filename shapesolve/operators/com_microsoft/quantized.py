@@ -12,7 +12,7 @@ from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.types import Known
 from ..rewiring import lower_as
 from .attention import match, need_rank
-from .contrib import ms, ms_function
+from .contrib import ms, ms_function, no_cpu, no_cpu_function
 
 FLOAT, UINT8, INT32, UINT16, UINT32 = 1, 2, 6, 4, 12
 
@@ -28,7 +28,7 @@ FLOAT, UINT8, INT32, UINT16, UINT32 = 1, 2, 6, 4, 12
     fault="cannot multiply these shapes",
     advice="product",
 )
-@ms_function("FusedMatMulActivation", types=(0,), needs="rr activation")
+@no_cpu_function("FusedMatMulActivation", types=(0,), needs="rr activation")
 def fused_matmul(op: Op) -> list[Known | None]:
     """A MatMul of operands whose first axis is moved to the rows, and whose last two are then swapped."""
     orders = {}
@@ -59,7 +59,7 @@ def matmul(op: Op, bias: int | None = None) -> Known | None:
     return found
 
 
-ms_function("GemmFastGelu", types=(0,), needs="rr")(partial(matmul, bias=2))
+no_cpu_function("GemmFastGelu", types=(0,), needs="rr")(partial(matmul, bias=2))
 ms_function("DynamicQuantizeMatMul", types=("float",), needs="rrr")(partial(matmul, bias=4))
 ms_function("MatMulIntegerToFloat", types=(2,), needs="rrrr")(partial(matmul, bias=6))
 ms_function("SparseToDenseMatMul", types=(1,), needs="rr")(fused_matmul)
@@ -79,7 +79,7 @@ def fused_gemm(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GemmFloat8
-@ms_function("GemmFloat8", needs="rr")
+@no_cpu_function("GemmFloat8", needs="rr")
 def gemm_float8(op: Op) -> Known:
     found = lower_as(op, "Gemm", 13, (0, 1, 2))[0]
     return op.out(getattr(found, "shape", None), op.int_attr("dtype", FLOAT))
@@ -156,20 +156,20 @@ def matmul_fpq4(op: Op) -> Known:
     return op.out([*shape[:-1], weights[1]])
 
 
-ms("MatMulBlockQuantizedFp8Weight", "*S K, N K, N _, ?, N -> *S N", needs="rrr")
-ms("MatMulBlockQuantizedFp4Weight", "*S K, N P, N _, ?, ?, N -> *S N", where="K == 2*P", needs="rrrr")
-ms(
+no_cpu("MatMulBlockQuantizedFp8Weight", "*S K, N K, N _, ?, N -> *S N", needs="rrr")
+no_cpu("MatMulBlockQuantizedFp4Weight", "*S K, N P, N _, ?, ?, N -> *S N", where="K == 2*P", needs="rrrr")
+no_cpu(
     "MatMulNBitsMlp",
     "*S K, *S K, K, ?, ?, N, ?, ?, N -> *S N, *S K",
     K="K",
     N="N",
     needs="r..rr.rr K N activation block_size",
 )
-ms(
+no_cpu(
     "MatMulNBitsQkv", "*S K, *S K, K, ?, ?, M, ?, ?, N, ?, ?, N -> *S M, *S N, *S N, *S K",
     K="K", M="Nq", N="Nkv", needs="r.rrr.rr.rr K Nkv Nq block_size",
 )  # fmt: skip
-ms("QOrderedMatMul", "~B M K, ?, ~B K N, ?, ?, N, ?, ? -> ~B M N", needs="rrrrr order_A order_B order_Y")
+no_cpu("QOrderedMatMul", "~B M K, ?, ~B K N, ?, ?, N, ?, ? -> ~B M N", needs="rrrrr order_A order_B order_Y")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MoE
@@ -192,22 +192,22 @@ def quantize(op: Op) -> Known:
 
 
 ms("DequantizeLinear", "*S, ?, ? -> *S", types=(1,), needs="rr")
-ms("QuantizeWithOrder", "*S, ? -> *S", types=("int8",), needs="rr order_input order_output")
+no_cpu("QuantizeWithOrder", "*S, ? -> *S", types=("int8",), needs="rr order_input order_output")
 
 
-@ms_function("DequantizeWithOrder", needs="rr order_input order_output to")
+@no_cpu_function("DequantizeWithOrder", needs="rr order_input order_output to")
 def dequantize_with_order(op: Op) -> Known:
     return op.out(op.shape(0), op.int_attr("to", FLOAT))
 
 
-@ms_function("QuantizeBFP", types=("uint8", "int64", "int64"), needs="r bfp_type")
+@no_cpu_function("QuantizeBFP", types=("uint8", "int64", "int64"), needs="r bfp_type")
 def quantize_bfp(op: Op) -> list[Known | None]:
     rank = op.rank(0)
     dims = op.out([rank if rank is not None else op.fresh("a rank")])
     return [op.out([op.fresh("the bytes of the packed data")]), dims, dims]
 
 
-@ms_function("DequantizeBFP", needs="rrr bfp_type", data=(1,))
+@no_cpu_function("DequantizeBFP", needs="rrr bfp_type", data=(1,))
 def dequantize_bfp(op: Op) -> Known:
     return op.out(op.ints(1), op.int_attr("dtype", FLOAT))
 
@@ -233,9 +233,9 @@ ms("QLinearSoftmax", "*S, ?, ?, ?, ? -> *S", needs="rr.rr opset")
 ms("QLinearAdd", "~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", needs="rr.rr.r")
 ms("QLinearMul", "~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", needs="rr.rr.r")
 ms("QLinearWhere", "~S, ~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", types=(1,), needs="rrrrrrrrr")
-ms("MulInteger", "~S, ?, ~S, ? -> ~S", types=("int32",), needs="r.r")
-ms("QOrderedGelu", "*S, ?, ? -> *S", needs="rrr")
-ms("QOrderedLayerNormalization", "*S, ?, ?, ?, ? -> *S", needs="rrr.r")
+no_cpu("MulInteger", "~S, ?, ~S, ? -> ~S", types=("int32",), needs="r.r")
+no_cpu("QOrderedGelu", "*S, ?, ? -> *S", needs="rrr")
+no_cpu("QOrderedLayerNormalization", "*S, ?, ?, ?, ? -> *S", needs="rrr.r")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QLinearConcat
@@ -244,12 +244,12 @@ def quantized_concat(op: Op) -> list[Known | None]:
     return lower_as(op, "Concat", 13, range(2, op.n_in, 3))
 
 
-@ms_function("QLinearReduceMean", types=(0,), needs="rr.r axes keepdims")
+@no_cpu_function("QLinearReduceMean", types=(0,), needs="rr.r axes keepdims")
 def quantized_reduce_mean(op: Op) -> list[Known | None]:
     return lower_as(op, "ReduceMean", 13, (0,))
 
 
-@ms_function("ReduceSumInteger", needs="r axes keepdims")
+@no_cpu_function("ReduceSumInteger", needs="r axes keepdims")
 def reduce_sum_integer(op: Op) -> Known:
     found = lower_as(op, "ReduceSum", 11, (0,))[0]
     return op.out(getattr(found, "shape", None), INT32 if op.dtype(0) == 3 else UINT32 if op.dtype(0) else 0)

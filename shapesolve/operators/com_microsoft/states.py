@@ -12,7 +12,7 @@ from ...lower.op import MalformedNode, Op
 from ...lower.types import Known
 from .attention import match, need_rank
 from .cache import MOST_STATES, state_window, together
-from .contrib import ms_function
+from .contrib import ms_function, no_cpu_function
 
 _INT_MAX = 2**31 - 1
 
@@ -66,7 +66,7 @@ def _dilation(op: Op) -> int:
     return dilation
 
 
-@ms_function("VarlenCausalConvWithState", types=(0, 0, 0), needs="rrr.r")
+@no_cpu_function("VarlenCausalConvWithState", types=(0, 0, 0), needs="rrr.r")
 def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
     dilation = _dilation(op)
     x, kernel, batch = op.shape(0, 2), op.shape(1, 3), sequences(op, 2)
@@ -84,7 +84,7 @@ def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatedDeltaNet
-@ms_function("GatedDeltaNet", types=(0, "float", "float"), needs="r")
+@no_cpu_function("GatedDeltaNet", types=(0, "float", "float"), needs="r")
 def gated_delta_net(op: Op) -> list[Known | None]:
     """Heads of keys and values; the state is ``[batch, value heads, value size, key size]``."""
     together(op, 1, 2, "key and value")
@@ -205,7 +205,7 @@ _CSA_INPUTS = {1: "key", 8: "gate", 9: "position_bias", 10: "head_weights", 11: 
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttentionIndexer
-@ms_function("SparseAttentionIndexer", types=("int32", 0, 0), needs="r.rrrr.r compress_ratio policy_mode")
+@no_cpu_function("SparseAttentionIndexer", types=("int32", 0, 0), needs="r.rrrr.r compress_ratio policy_mode")
 def sparse_attention_indexer(op: Op) -> list[Known | None]:
     """``qsa`` keeps a key for each token; ``csa`` merges `compress_ratio` tokens into one and keeps what is left over."""
     csa = _indexer(op, {**_CSA_INPUTS, 13: "past_proj_buffer"})
@@ -237,7 +237,7 @@ def _compressed(op: Op, q: Shape, head: Dim) -> tuple[Dim, Known]:
     return merged, op.out([constant(2), q[0], left, head.scale(2)])
 
 
-@ms_function(
+@no_cpu_function(
     "PackedSparseAttentionIndexer",
     types=("int32", "int32", 0, 0, 0, "int32", 0),
     needs="r.rrrrrr....rr.r compress_ratio policy_mode state_capacity",
