@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .analysis import Analysis, Conflict, Finding, analyze
     from .change import Refused, fix, simplify
     from .change.free_model import free
-    from .deploy import NoSizes, generate_inputs
+    from .deploy import NoSizes, generate_inputs, guard, guarded
     from .expr import (
         Cond,
         Dim,
@@ -47,7 +47,7 @@ _ROOMS = {
     "Constraint": "propagate.constraint",
     "ModelError": "model",
     **dict.fromkeys(("Refused", "fix", "simplify"), "change"),
-    **dict.fromkeys(("NoSizes", "generate_inputs"), "deploy"),
+    **dict.fromkeys(("NoSizes", "generate_inputs", "guard", "guarded"), "deploy"),
     **dict.fromkeys(("Refused", "simplify"), "change"),
     "free": "change.free_model",
 }
@@ -89,6 +89,8 @@ __all__ = [
     "fix",
     "free",
     "generate_inputs",
+    "guard",
+    "guarded",
     "parse_cond",
     "parse_dim",
     "register",

@@ -43,6 +43,19 @@ class TextOrJson(StrEnum):
     json = "json"
 
 
+class ContractFormat(StrEnum):
+    """How a contract is printed: for people, as data, or as a checker of input shapes."""
+
+    text = "text"
+    json = "json"
+    smtlib = "smtlib"
+    python = "python"
+    cpp = "cpp"
+    rust = "rust"
+    js = "js"
+    onnx = "onnx"
+
+
 def complain(message: str) -> None:
     """One clear error on stderr."""
     from ..report.lines import visible

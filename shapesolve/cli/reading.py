@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .app import app
-from .console import FOUND, OK, UNDECIDED, Format, Progress, TextOrJson, fail, say, show
+from .console import FOUND, OK, UNDECIDED, ContractFormat, Format, Progress, TextOrJson, fail, say, show
 from .options import (
     AsJson,
     Assume,
@@ -85,32 +86,79 @@ def contract(
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
-    python: Annotated[
-        bool, typer.Option("--python", help="Print a Python function that checks sizes.")
-    ] = False,
-    smtlib: Annotated[bool, typer.Option("--smtlib", help="Print SMT-LIB.")] = False,
+    format: Annotated[
+        ContractFormat,
+        typer.Option(
+            "--format",
+            help="For people, as data, as a function that checks input shapes, or as a model that checks them first.",
+        ),
+    ] = ContractFormat.text,
     json: AsJson = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Where to write; --format onnx needs it."),
+    ] = None,
 ) -> None:
     """What input sizes must satisfy for the model to run.
 
-    Every condition names the nodes that need it. Exit code 1 when no sizes run. Examples:
+    Every condition names the nodes that need it. Checkers take the shapes of all inputs by name and return the conditions that
+    are broken: C++14, Rust, JavaScript or Python without dependencies, or a copy of the model in which a node named after the
+    condition fails. Exit code 1 when no sizes run. Examples:
 
         shapesolve contract model.onnx
 
-        shapesolve contract model.onnx --python > check_sizes.py
+        shapesolve contract model.onnx --format cpp -o check_inputs.hpp
+
+        shapesolve contract model.onnx --format onnx -o guarded.onnx
     """
     a = load(model, assume, bind, broadcast)
     find(a, findings=False)
-    if json or python or smtlib:
-        import json as writer
-
-        c = a.contract
-        say(writer.dumps(c.to_json(), indent=1) if json else c.to_python() if python else c.to_smtlib())
-    else:
+    form = ContractFormat.json if json else format
+    if output is None and form is ContractFormat.onnx:
+        fail("--format onnx needs -o FILE")
+    if output is None and form is ContractFormat.text:
         from ..report.text import contract_lines, headline
 
         show([headline(a), (), *contract_lines(a, limit=None)])
+        raise typer.Exit(accepts(a))
+    try:
+        if form is ContractFormat.onnx:
+            from ..deploy.guard import guarded_proto
+            from ..report.annotate_file import save_changed
+
+            save_changed(a.model, guarded_proto(a), output or Path())
+        elif output is None:
+            say(_contract_text(a, form))
+        else:
+            from ..model.saving import write_atomically
+            from ..report.annotate_file import check_target
+
+            check_target(a.model, output)
+            write_atomically(output, f"{_contract_text(a, form).rstrip()}\n".encode())
+    except ValueError as e:
+        fail(f"{model}: {e}")
+    except OSError as e:
+        fail(f"cannot write {output}: {e.strerror or e}")
+    if output is not None:
+        say(f"wrote {output}")
     raise typer.Exit(accepts(a))
+
+
+def _contract_text(a: Analysis, form: ContractFormat) -> str:
+    if form is ContractFormat.json:
+        import json as writer
+
+        return writer.dumps(a.contract.to_json(), indent=1)
+    if form is ContractFormat.smtlib:
+        return a.contract.to_smtlib()
+    if form is ContractFormat.text:
+        from ..report.lines import plain
+        from ..report.text import contract_lines, headline
+
+        return plain([headline(a), (), *contract_lines(a, limit=None)])
+    from ..deploy.guard import guard
+
+    return guard(a, form.value)  # type: ignore[arg-type]  # the others are languages
 
 
 @app.command()

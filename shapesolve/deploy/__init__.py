@@ -1,6 +1,7 @@
-"""What people do with a contract: inputs that run, the accepted sizes nearest to those wanted."""
+"""What people do with a contract: guards, inputs that run, the accepted sizes nearest to those wanted."""
 
+from .guard import guard, guarded
 from .inputs import GeneratedInputs, generate_inputs
 from .sizes import NoSizes, Sizes
 
-__all__ = ["GeneratedInputs", "NoSizes", "Sizes", "generate_inputs"]
+__all__ = ["GeneratedInputs", "NoSizes", "Sizes", "generate_inputs", "guard", "guarded"]

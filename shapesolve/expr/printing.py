@@ -21,17 +21,19 @@ from .substitution import apply, rebuild
 from .traverse import atoms_of
 
 # how tightly a text holds together
-_PRIMARY, _PRODUCT, _QUOTIENT, _SUM = range(4)
+PRIMARY, _PRODUCT, _QUOTIENT, _SUM, _JUNCTION = range(5)
 
 
-class _Text(NamedTuple):
+class Text(NamedTuple):
+    """A part that is written, and how tightly it holds together."""
+
     text: str
     level: int
     extremum: str = ""  # the whole text is one call of this function (max or min)
 
 
-_Terms: TypeAlias = list[tuple[Piece, _Text]]
-_Composer: TypeAlias = Generator[Dim | Cond, _Text, _Text]
+Summands: TypeAlias = list[tuple[Piece, Text]]
+Composer: TypeAlias = Generator[Dim | Cond, Text, Text]
 
 
 def python_text(dim: Dim) -> str:
@@ -39,12 +41,12 @@ def python_text(dim: Dim) -> str:
 
     Only a text beyond the reader's bounds is not read back (it is shortened to ``<n characters>``).
     """
-    return _Writer().write(dim).text
+    return Writer().write(dim).text
 
 
 def cond_text(cond: Cond) -> str:
     """`cond` in Python's syntax, e.g. ``H % 32 == 0``; `parse_cond` reads it back as the same object."""
-    return _Writer().write(cond).text
+    return Writer().write(cond).text
 
 
 #: longest text that is put into a model file in place of a name
@@ -115,22 +117,22 @@ class _NotExpressible(Exception):
     """The `dim_param` grammar has no exact form of this."""
 
 
-class _Writer:
-    """Composes texts, each part once."""
+class Writer:
+    """Composes texts, each part once; other dialects are derived classes."""
 
     def __init__(self) -> None:
-        self._done: dict[Dim | Cond, _Text] = {}
+        self._done: dict[Dim | Cond, Text] = {}
 
-    def write(self, root: Dim | Cond) -> _Text:
+    def write(self, root: Dim | Cond) -> Text:
         """The text of `root`."""
-        stack: list[tuple[Dim | Cond, _Composer]] = [(root, self._compose(root))]
+        stack: list[tuple[Dim | Cond, Composer]] = [(root, self._compose(root))]
         answer: Any = None  # what the composer on top waits for; None starts it
         while True:
             node, composer = stack[-1]
             try:
                 needed = composer.send(answer)
             except StopIteration as finished:
-                self._done[node] = answer = self._bounded(finished.value)
+                self._done[node] = answer = self._bounded(node, finished.value)
                 stack.pop()
                 if not stack:
                     return self._done[root]
@@ -139,23 +141,43 @@ class _Writer:
             if answer is None:
                 stack.append((needed, self._compose(needed)))
 
-    def _compose(self, node: Dim | Cond) -> _Composer:
+    def _compose(self, node: Dim | Cond) -> Composer:
         if isinstance(node, Dim):
             return self._dim(node)
         return self._relation(node) if node.kind in _SWAPPED else self._junction(node)
 
     # ------------------------------------------------------------------ dims
 
-    def _dim(self, dim: Dim) -> _Composer:
+    def _dim(self, dim: Dim) -> Composer:
         pieces, const = pieces_of(dim)
         texts = []
         for piece in pieces:
             texts.append((piece, (yield from self._piece(piece))))
-        return _sum_of(texts, const)
+        return self._sum(texts, const)
 
-    def _piece(self, piece: Piece) -> _Composer:
+    def _sum(self, pieces: Summands, const: int) -> Text:
+        """Positive terms before negative ones, higher degree first, then alphabetical, the constant last."""
+        if not pieces:
+            return Text(self._number(const), PRIMARY if const >= 0 else _SUM)
+        if len(pieces) == 1 and not const and pieces[0][0].coefficient > 0:
+            return pieces[0][1]
+        terms = sorted((p.coefficient < 0, -p.degree, t.text, t) for p, t in pieces)
+        if const:
+            first = const > 0 and terms[0][0]  # 5 - N
+            terms.insert(
+                0 if first else len(terms), (const < 0, 0, "", Text(self._number(abs(const)), PRIMARY))
+            )
+        out: list[str] = []
+        for negative, _, _, t in terms:
+            if out:
+                out.append(f" - {t.text}" if negative else f" + {t.text}")
+            else:
+                out.append(f"-{t.text if t.level <= _PRODUCT else _factor(t)}" if negative else t.text)
+        return Text("".join(out), _SUM)
+
+    def _piece(self, piece: Piece) -> Composer:
         """The piece without its sign."""
-        parts: list[_Text] = []
+        parts: list[Text] = []
         if piece.head:
             parts.append((yield from self._head(piece)))
         for i, atom in enumerate(piece.factors):
@@ -163,86 +185,113 @@ class _Writer:
                 continue
             part = yield from self._atom(atom)
             parts.extend(self._power(part, piece.factors.count(atom)))
-        c = abs(piece.coefficient)
-        if len(parts) == 1 and c == 1:
-            return parts[0]
         if piece.head and len(parts) > 1:  # symbols first: batch*min(seq, 5)
             parts.append(parts.pop(0))
-        texts = [_factor(p) for p in parts]
-        return _Text("*".join([str(c), *texts] if c != 1 else texts), _PRODUCT)
+        return self._product(abs(piece.coefficient), parts)
 
-    def _head(self, piece: Piece) -> _Composer:
+    def _head(self, piece: Piece) -> Composer:
         a = yield piece.args[0]
         if piece.head == "abs":
             return self._absolute(a.text, (yield -piece.args[0]).text)
         b = yield piece.args[1]
         if piece.head == "*":
-            return _Text(f"{_factor(a)}*{_factor(b)}", _PRODUCT)
+            return self._product(1, [a, b])
         if piece.head == "%":
-            return _Text(f"{_numerator(a)} % {_factor(b)}", _QUOTIENT)
+            return self._divided("%", a, b, piece.args[1])
         first, second = sorted(
             ((a, piece.args[0]), (b, piece.args[1])),
             key=lambda t: (t[0].extremum != piece.head, not t[1].terms, t[0].text),
         )
-        inner = first[0].text
-        if first[0].extremum == piece.head:  # max(max(a, b), c)
-            inner = inner[len(piece.head) + 1 : -1]
-        return _Text(f"{piece.head}({inner}, {second[0].text})", _PRIMARY, piece.head)
+        return self._extremum(piece.head, first[0], second[0])
 
-    def _atom(self, atom: Atom) -> _Composer:
+    def _atom(self, atom: Atom) -> Composer:
         kind, args = atom.kind, atom.args
         if kind == "sym":
-            return _Text(self._name(args[0]), _PRIMARY)
+            return Text(self._name(args[0]), PRIMARY)
         if kind == "ite":
             return (yield from self._choice(atom))
         if kind == "//":
             n = yield args[0]
             d = yield args[1]
-            return _Text(f"{_numerator(n)}//{_factor(d)}", _QUOTIENT)
+            return self._divided("//", n, d, args[1])
+        if kind == "pos":
+            x = yield args[0]
+            return self._extremum("max", x._replace(extremum=""), Text(self._number(0), PRIMARY))._replace(
+                extremum=""
+            )
         texts = []
         for a in args:
             texts.append((yield a).text)
-        if kind == "pos":
-            return _Text(f"max({texts[0]}, 0)", _PRIMARY)
         return self._broadcast(atom, texts)
 
     # ------------------------------------------------------------------ what a dialect may change
 
-    def _bounded(self, part: _Text) -> _Text:
+    def _bounded(self, node: Dim | Cond, part: Text) -> Text:
         """An overlong part is not written out: shared parts can make texts exponentially long."""
         if len(part.text) <= MAX_LENGTH:
             return part
-        return _Text(f"<{len(part.text)} characters>", _PRIMARY)
+        return Text(f"<{len(part.text)} characters>", PRIMARY)
 
     def _name(self, name: str) -> str:
         return quoted_name(name)
 
-    def _power(self, base: _Text, exponent: int) -> list[_Text]:
-        return [base if exponent == 1 else _Text(f"{_factor(base)}**{exponent}", _PRIMARY)]
+    def _product(self, coefficient: int, parts: list[Text]) -> Text:
+        if len(parts) == 1 and coefficient == 1:
+            return parts[0]
+        texts = [_factor(p) for p in parts]
+        return Text("*".join([self._number(coefficient), *texts] if coefficient != 1 else texts), _PRODUCT)
 
-    def _broadcast(self, atom: Atom, args: list[str]) -> _Text:
-        return _Text(f"broadcast({', '.join(args)})", _PRIMARY)
+    def _number(self, value: int) -> str:
+        return str(value)
 
-    def _absolute(self, x: str, negated: str) -> _Text:
-        return _Text(f"abs({x})", _PRIMARY)
+    def _divided(self, sign: str, n: Text, d: Text, divisor: Dim) -> Text:
+        """A quotient (``//``) or remainder (``%``)."""
+        space = " " if sign == "%" else ""
+        return Text(f"{_numerator(n)}{space}{sign}{space}{_factor(d)}", _QUOTIENT)
 
-    def _choice(self, atom: Atom) -> _Composer:
+    def _extremum(self, name: str, a: Text, b: Text) -> Text:
+        """A call of max or min; ``max(max(a, b), c)`` is one of three."""
+        inner = a.text[len(name) + 1 : -1] if a.extremum == name else a.text
+        return Text(f"{name}({inner}, {b.text})", PRIMARY, name)
+
+    def _power(self, base: Text, exponent: int) -> list[Text]:
+        return [base if exponent == 1 else Text(f"{_factor(base)}**{exponent}", PRIMARY)]
+
+    def _broadcast(self, atom: Atom, args: list[str]) -> Text:
+        return Text(f"broadcast({', '.join(args)})", PRIMARY)
+
+    def _absolute(self, x: str, negated: str) -> Text:
+        return Text(f"abs({x})", PRIMARY)
+
+    def _choice(self, atom: Atom) -> Composer:
         cond = yield atom.args[0]
         a = yield atom.args[1]
         b = yield atom.args[2]
-        return _Text(f"({a.text} if {cond.text} else {b.text})", _PRIMARY)
+        return Text(f"({a.text} if {cond.text} else {b.text})", PRIMARY)
+
+    def _compared(self, left: Text, relation: str, right: Text) -> str:
+        return f"{left.text} {relation} {right.text}"
+
+    def _joined(self, kind: str, parts: list[Text]) -> str:
+        return f" {kind} ".join(f"({p.text})" if p.level == _JUNCTION else p.text for p in parts)
+
+    def _truth(self, kind: str) -> str:
+        return kind
+
+    #: are two bounds written as one chain?
+    chains = True
 
     # ------------------------------------------------------------------ conditions
 
-    def _relation(self, cond: Cond) -> _Composer:
+    def _relation(self, cond: Cond) -> Composer:
         left, relation, right, const = yield from self._sides(cond)
-        return _Text(f"{_sum_of(left, 0).text} {relation} {_sum_of(right, const).text}", _SUM)
+        return Text(self._compared(self._sum(left, 0), relation, self._sum(right, const)), _SUM)
 
-    def _sides(self, cond: Cond) -> Generator[Dim | Cond, _Text, tuple[_Terms, str, _Terms, int]]:
+    def _sides(self, cond: Cond) -> Generator[Dim | Cond, Text, tuple[Summands, str, Summands, int]]:
         """Positive terms on the left, negative ones and the constant on the right, the simpler side first."""
         pieces, const = pieces_of(cond.args[0])
-        left: _Terms = []
-        right: _Terms = []
+        left: Summands = []
+        right: Summands = []
         for piece in pieces:
             text = yield from self._piece(piece)
             if piece.coefficient > 0:
@@ -254,32 +303,31 @@ class _Writer:
             return right, _SWAPPED[cond.kind], left, const
         return left, cond.kind, right, -const
 
-    def _junction(self, cond: Cond) -> _Composer:
+    def _junction(self, cond: Cond) -> Composer:
         if not cond.args:
-            return _Text(cond.kind, _PRIMARY)
+            return Text(self._truth(cond.kind), PRIMARY)
         parts = sorted(cond.args, key=lambda c: not _equates_symbols(c))
-        texts: dict[Any, str] = {}
+        texts: dict[Any, Text] = {}
         for part in parts:
-            text = (yield part).text
-            texts[part] = f"({text})" if part.kind in ("and", "or") else text
-        if cond.kind == "and":
+            texts[part] = yield part
+        if cond.kind == "and" and self.chains:
             yield from self._join_ranges(texts)
-        return _Text(f" {cond.kind} ".join(texts.values()), _SUM)
+        return Text(self._joined(cond.kind, list(texts.values())), _JUNCTION)
 
-    def _join_ranges(self, texts: dict[Any, str]) -> Generator[Dim | Cond, _Text, None]:
+    def _join_ranges(self, texts: dict[Any, Text]) -> Generator[Dim | Cond, Text, None]:
         """``193 <= H <= 224`` in place of its two halves."""
         halves: dict[tuple[str, str], tuple[Cond, int]] = {}
         for part in [p for p in texts if p.kind == ">="]:
             left, relation, right, const = yield from self._sides(part)
             if right:
                 continue
-            middle = _sum_of(left, 0).text
+            middle = self._sum(left, 0).text
             other = halves.pop((middle, _SWAPPED_ORDER[relation]), None)
             if other is None:
                 halves[middle, relation] = part, const
                 continue
             low, high = (const, other[1]) if relation == ">=" else (other[1], const)
-            texts[other[0]] = f"{low} <= {middle} <= {high}"
+            texts[other[0]] = Text(f"{low} <= {middle} <= {high}", _SUM)
             del texts[part]
 
 
@@ -291,38 +339,19 @@ def _equates_symbols(cond: Cond) -> bool:
     return cond.kind == "==" and cond.args[0].const == 0 and len(cond.args[0].terms) == 2
 
 
-def _factor(part: _Text) -> str:
-    return part.text if part.level == _PRIMARY else f"({part.text})"
+def _factor(part: Text) -> str:
+    return part.text if part.level == PRIMARY else f"({part.text})"
 
 
-def _numerator(part: _Text) -> str:
-    plain = part.level == _PRIMARY or (part.level == _PRODUCT and "(" not in part.text)
+def _numerator(part: Text) -> str:
+    plain = part.level == PRIMARY or (part.level == _PRODUCT and "(" not in part.text)
     return part.text if plain else f"({part.text})"
 
 
-def _sum_of(pieces: _Terms, const: int) -> _Text:
-    """Positive terms before negative ones, higher degree first, then alphabetical, the constant last."""
-    if not pieces:
-        return _Text(str(const), _PRIMARY if const >= 0 else _SUM)
-    if len(pieces) == 1 and not const and pieces[0][0].coefficient > 0:
-        return pieces[0][1]
-    terms = sorted((p.coefficient < 0, -p.degree, t.text, t) for p, t in pieces)
-    if const:
-        first = const > 0 and terms[0][0]  # 5 - N
-        terms.insert(0 if first else len(terms), (const < 0, 0, "", _Text(str(abs(const)), _PRIMARY)))
-    out: list[str] = []
-    for negative, _, _, t in terms:
-        if out:
-            out.append(f" - {t.text}" if negative else f" + {t.text}")
-        else:
-            out.append(f"-{t.text if t.level <= _PRODUCT else _factor(t)}" if negative else t.text)
-    return _Text("".join(out), _SUM)
-
-
-class _ParamWriter(_Writer):
+class _ParamWriter(Writer):
     """The subset of onnx_ir: ``+ - * // %``, max, min, names of letters, digits, ``_`` and ``.``."""
 
-    def _bounded(self, part: _Text) -> _Text:
+    def _bounded(self, node: Dim | Cond, part: Text) -> Text:
         if len(part.text) > MAX_PARAM_LENGTH:
             raise _NotExpressible
         return part
@@ -332,20 +361,20 @@ class _ParamWriter(_Writer):
             raise _NotExpressible
         return name
 
-    def _power(self, base: _Text, exponent: int) -> list[_Text]:
+    def _power(self, base: Text, exponent: int) -> list[Text]:
         return [base] * exponent
 
-    def _broadcast(self, atom: Atom, args: list[str]) -> _Text:
+    def _broadcast(self, atom: Atom, args: list[str]) -> Text:
         """0 when a size is 0, else the largest: sizes that broadcast are equal or 1."""
         joined = ", ".join(args)
         if all(a.lo is not None and a.lo >= 1 for a in atom.args):
-            return _Text(f"max({joined})", _PRIMARY)
-        return _Text(f"max({joined})*min({joined}, 1)", _PRODUCT)
+            return Text(f"max({joined})", PRIMARY)
+        return Text(f"max({joined})*min({joined}, 1)", _PRODUCT)
 
-    def _absolute(self, x: str, negated: str) -> _Text:
-        return _Text(f"max({x}, {negated})", _PRIMARY)
+    def _absolute(self, x: str, negated: str) -> Text:
+        return Text(f"max({x}, {negated})", PRIMARY)
 
-    def _choice(self, atom: Atom) -> _Composer:
+    def _choice(self, atom: Atom) -> Composer:
         """``b + (a - b)*c`` where c is 1 or 0."""
         cond, a, b = atom.args
         if not (_always_defined(cond) and _always_defined(a) and _always_defined(b)):
@@ -355,16 +384,16 @@ class _ParamWriter(_Writer):
         chosen = yield from self._indicator(cond)
         product = chosen.text if (a - b).value == 1 else f"{_factor(difference)}*{chosen.text}"
         if b.value == 0:
-            return _Text(product, _PRODUCT)
-        return _Text(f"({otherwise.text} + {product})", _PRIMARY)
+            return Text(product, _PRODUCT)
+        return Text(f"({otherwise.text} + {product})", PRIMARY)
 
-    def _indicator(self, cond: Cond) -> _Composer:
+    def _indicator(self, cond: Cond) -> Composer:
         """1 where `cond` holds, else 0."""
         if cond.kind in ("and", "or"):
             texts = []
             for part in cond.args:
                 texts.append((yield from self._indicator(part)).text)
-            return _Text(f"{'min' if cond.kind == 'and' else 'max'}({', '.join(texts)})", _PRIMARY)
+            return Text(f"{'min' if cond.kind == 'and' else 'max'}({', '.join(texts)})", PRIMARY)
         x = cond.args[0]
         if cond.kind == ">=":
             indicator = minimum(pos(x + 1), 1)
@@ -372,7 +401,7 @@ class _ParamWriter(_Writer):
             indicator = pos(1 - absolute(x))
         else:
             indicator = minimum(absolute(x), 1)
-        return _Text(_factor((yield indicator)), _PRIMARY)
+        return Text(_factor((yield indicator)), PRIMARY)
 
 
 _PARAM_NAME = re.compile(r"[^\W\d][\w.]*")

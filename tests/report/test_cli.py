@@ -125,11 +125,11 @@ def test_an_unknown_tensor_comes_with_names_that_there_are() -> None:
 def test_contract() -> None:
     assert "height % 8 == 0  needed by 3 nodes" in run("contract", UNET).stdout
     assert json.loads(run("contract", UNET, "--json").stdout)["terms"][0]["condition"] == "height % 8 == 0"
-    source = run("contract", UNET, "--python").stdout
+    source = run("contract", UNET, "--format", "python").stdout
     names: dict[str, object] = {}
     compile(source, "contract", "exec", dont_inherit=True)
-    assert "def check_sizes" in source
-    assert "assert" in run("contract", UNET, "--smtlib").stdout
+    assert "def check_inputs" in source
+    assert "assert" in run("contract", UNET, "--format", "smtlib").stdout
     assert "no input sizes run" in run("contract", BROKEN, code=1).stdout
     assert not names
 

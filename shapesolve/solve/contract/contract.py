@@ -239,9 +239,9 @@ class Contract(Sequence[Term]):
 
     def to_python(self, name: str = "check_sizes") -> str:
         """Source of a Python function that returns the texts of the terms that sizes (by keyword) break."""
-        from ..export import python_source
+        from ..export import sizes_source
 
-        return python_source(self, name)
+        return sizes_source(self, name)
 
     def to_smtlib(self) -> str:
         """SMT-LIB 2 text: one named assertion per term."""

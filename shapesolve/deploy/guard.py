@@ -1,0 +1,103 @@
+"""Guards: the contract of a model as a checker of input shapes that needs nothing of ours where it runs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import onnx
+
+from ..analysis import Analysis, analyze
+from ..lower.types import Tensor
+from ..model.saving import with_weights
+from ..solve.program import Program, shapes_program
+
+if TYPE_CHECKING:
+    from ..expr import Cond
+    from ..solve.languages.language import Language as Written
+
+Language = Literal["python", "cpp", "rust", "js"]
+#: where the languages are
+_ROOMS: Mapping[Language, str] = {
+    "python": "python:PYTHON", "cpp": "cpp:CPP", "rust": "rust:RUST", "js": "javascript:JAVASCRIPT",
+}  # fmt: skip
+
+
+def guard(
+    model: Any,
+    language: Language = "python",
+    *,
+    assume: Iterable[str | Cond] = (),
+    bind: Mapping[str, int] | None = None,
+) -> str:
+    """Source of a function that checks input shapes against the contract of a model, and names what is broken.
+
+    It has no dependencies, takes the shapes of all inputs by name, and returns the broken conditions as texts; when there
+    are none, the model runs. It accepts what `Analysis.check_inputs` accepts. C++ and Rust compute in 64 bits: a condition in
+    which a number does not fit counts as broken, and is marked; Python and JavaScript compute exactly.
+
+    Args:
+        model: what `analyze` takes, or an `Analysis`.
+        language: ``"python"`` (``check_inputs(shapes)``), ``"cpp"`` (C++14, a header with ``checked::check_inputs``),
+            ``"rust"`` (``check_inputs``), or ``"js"`` (a module that exports ``checkInputs``).
+        assume, bind: as for `analyze`; what you state is checked, too.
+
+    Raises:
+        ModelError: the model cannot be read.
+        ValueError: there is no such language, or the shapes do not determine a size that the contract speaks of (as where an
+            input is declared as ``a*b``).
+    """
+    if language not in get_args(Language):
+        raise ValueError(
+            f"there is no language {language!r}; there are {', '.join(get_args(Language))}, and `guarded`"
+        )
+    module, _, name = _ROOMS[language].partition(":")
+    written: Written = getattr(importlib.import_module(f"..solve.languages.{module}", __package__), name)
+    return written.source(program_of(_analysis(model, assume, bind)))
+
+
+def guarded(
+    model: Any, *, assume: Iterable[str | Cond] = (), bind: Mapping[str, int] | None = None
+) -> onnx.ModelProto:
+    """A copy of the model that checks its inputs first: where a condition is broken, a node named after it fails.
+
+    Inputs and outputs stay as they are. Every input waits for the checks. Sizes are checked in 64 bits, up to a limit that is
+    a condition of its own.
+
+    Args:
+        model: what `analyze` takes, or an `Analysis`.
+        assume, bind: as for `analyze`; what you state is checked, too.
+
+    Raises:
+        ModelError: the model cannot be read.
+        ValueError: as for `guard`, or the model's opset is older than 6.
+    """
+    a = _analysis(model, assume, bind)
+    return with_weights(guarded_proto(a), a.model)
+
+
+def guarded_proto(analysis: Analysis) -> onnx.ModelProto:
+    """`guarded`, with weights left where those of the model's proto are."""
+    from .guard_graph import OLDEST, put_in_front
+
+    if analysis.model.opsets.get("", OLDEST) < OLDEST:
+        raise ValueError(f"the model's opset is older than {OLDEST}: convert it first")
+    copy = onnx.ModelProto()
+    copy.CopyFrom(analysis.model.proto)
+    put_in_front(copy, program_of(analysis))
+    return copy
+
+
+def program_of(analysis: Analysis) -> Program:
+    """What a guard of this model checks."""
+    shapes = {n: k.shape for n, k in analysis.inputs.items() if isinstance(k, Tensor) and k.shape is not None}
+    return shapes_program(analysis.contract, shapes, [n for n in analysis.inputs if n not in shapes])
+
+
+def _analysis(model: Any, assume: Iterable[str | Cond], bind: Mapping[str, int] | None) -> Analysis:
+    if isinstance(model, Analysis):
+        if assume or bind:
+            raise ValueError("assume and bind are for `analyze`: the model is analyzed already")
+        return model
+    return analyze(model, assume=assume, bind=bind)

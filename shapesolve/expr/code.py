@@ -1,0 +1,188 @@
+"""Dims and conditions as expressions of programming languages, over integers that behave as Python's.
+
+What differs between languages is a `Syntax`; parts that are long are given names of their own (`CodeWriter.lets`), so
+that shared parts are not written twice and nothing nests deeply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .atom import Atom
+from .cond import Cond, all_of, any_of, eq, has_value
+from .core import Dim
+from .presentation import Piece
+from .printing import PRIMARY, Composer, Summands, Text, Writer
+
+#: characters from which on a part gets a name, and summands that are written in one line
+_LONG, _MOST_SUMMANDS = 100, 48
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """How one language writes what differs: templates for `str.format`, most of them with the operands as ``{0}``, ``{1}``.
+
+    Attributes:
+        number: an integer.
+        divided: floor quotient (``//``) and its remainder (``%``), which are 0 and the numerator where the divisor is 0.
+        called: ``max``, ``min``, ``abs``, and ``broadcast`` of any number of sizes: the first that is not 1, else 1.
+        choice: the second operand where the first (a condition) holds, else the third.
+        compared: by relation.
+        joined: what stands between conditions that all, or of which any, must hold.
+        truth: the conditions that always and never hold.
+        plain: it is Python: quotients by what is not 0, powers, chains of comparisons and junctions are written so.
+        widest: the largest number that can be written.
+    """
+
+    number: str
+    divided: Mapping[str, str]
+    called: Mapping[str, str]
+    choice: str
+    compared: Mapping[str, str]
+    truth: Mapping[str, str]
+    joined: Mapping[str, str] = field(default_factory=dict)
+    plain: bool = False
+    widest: int | None = None
+
+
+class Let(NamedTuple):
+    """A name for a part: of a size, or of a condition."""
+
+    name: str
+    text: str
+    is_condition: bool
+
+
+class CodeWriter(Writer):
+    """Writes over identifiers; `lets` are to be stated before the text that was asked for.
+
+    Args:
+        syntax: of the language.
+        identifier: what a symbol is called there.
+        fresh: makes a name that nothing else has.
+
+    Raises `ValueError` for a number that the language cannot write.
+    """
+
+    def __init__(self, syntax: Syntax, identifier: Callable[[str], str], fresh: Callable[[], str]) -> None:
+        super().__init__()
+        self.syntax, self.identifier, self.fresh = syntax, identifier, fresh
+        self.chains = syntax.plain
+        self.lets: list[Let] = []
+
+    def text(self, said: Dim | Cond) -> str:
+        """The expression."""
+        before = len(self.lets)
+        found = self.write(said).text
+        if len(self.lets) > before and self.lets[-1].name == found:  # the whole needs no name
+            del self._done[said]
+            return self.lets.pop().text
+        return found
+
+    def _bounded(self, node: Dim | Cond, part: Text) -> Text:
+        return part if len(part.text) <= _LONG else self._named(part.text, isinstance(node, Cond))
+
+    def _named(self, text: str, is_condition: bool = False) -> Text:
+        self.lets.append(Let(self.fresh(), text, is_condition))
+        return Text(self.lets[-1].name, PRIMARY)
+
+    def _sum(self, pieces: Summands, const: int) -> Text:
+        while len(pieces) > _MOST_SUMMANDS:
+            first = super()._sum(pieces[:_MOST_SUMMANDS], 0)
+            pieces = [(Piece(1, ()), self._named(first.text)), *pieces[_MOST_SUMMANDS:]]
+        return super()._sum(pieces, const)
+
+    def _name(self, name: str) -> str:
+        return self.identifier(name)
+
+    def _number(self, value: int) -> str:
+        if self.syntax.widest is not None and abs(value) > self.syntax.widest:
+            raise ValueError(f"the contract has a number of over 64 bits: {str(value)[:40]}")
+        return self.syntax.number.format(value)
+
+    def _divided(self, sign: str, n: Text, d: Text, divisor: Dim) -> Text:
+        if self.syntax.plain and is_never_zero(divisor):
+            return super()._divided(sign, n, d, divisor)
+        return Text(self.syntax.divided[sign].format(n.text, d.text), PRIMARY)
+
+    def _extremum(self, name: str, a: Text, b: Text) -> Text:
+        return Text(self.syntax.called[name].format(f"{a.text}, {b.text}"), PRIMARY)
+
+    def _absolute(self, x: str, negated: str) -> Text:
+        return Text(self.syntax.called["abs"].format(x), PRIMARY)
+
+    def _broadcast(self, atom: Atom, args: list[str]) -> Text:
+        return Text(self.syntax.called["broadcast"].format(", ".join(args)), PRIMARY)
+
+    def _power(self, base: Text, exponent: int) -> list[Text]:
+        return super()._power(base, exponent) if self.syntax.plain else [base] * exponent
+
+    def _choice(self, atom: Atom) -> Composer:
+        cond = yield atom.args[0]
+        a = yield atom.args[1]
+        b = yield atom.args[2]
+        return Text(self.syntax.choice.format(cond.text, a.text, b.text), PRIMARY)
+
+    def _compared(self, left: Text, relation: str, right: Text) -> str:
+        return self.syntax.compared[relation].format(left.text, right.text)
+
+    def _joined(self, kind: str, parts: list[Text]) -> str:
+        if self.syntax.plain:
+            return super()._joined(kind, parts)
+        return f"({self.syntax.joined[kind].join(p.text for p in parts)})"
+
+    def _truth(self, kind: str) -> str:
+        return self.syntax.truth[kind]
+
+
+def is_never_zero(d: Dim) -> bool:
+    """Is it a divisor that is at least 1, or a number other than 0?"""
+    return d.value != 0 if not d.terms else (d.lo or 0) > 0
+
+
+def unless_undefined(cond: Cond, without: Mapping[str, Cond] | None = None) -> Cond:
+    """The condition, or one of its divisors is 0 where it counts: what is broken has a value.
+
+    Nothing of it divides by 0 where a quotient by 0 is taken to be 0. `without` says of symbols when they have no size.
+    """
+    names = without or {}
+    if has_value(cond) and cond.free.isdisjoint(names):
+        return cond
+    if cond.kind in ("and", "or"):
+        return (all_of if cond.kind == "and" else any_of)([unless_undefined(c, names) for c in cond.args])
+    return any_of([_undefined(cond.args[0], names), cond])
+
+
+def _undefined(d: Dim, names: Mapping[str, Cond]) -> Cond:
+    """Has the dim no value?"""
+    return any_of([_undefined_atom(a, names) for a in dict.fromkeys(a for mono, _ in d.terms for a in mono)])
+
+
+def _undefined_atom(atom: Atom, names: Mapping[str, Cond]) -> Cond:
+    kind, args = atom.kind, atom.args
+    if kind == "sym":
+        return names.get(args[0], any_of([]))
+    if kind == "//":
+        parts = [_undefined(a, names) for a in args]
+        return any_of([*parts, any_of([]) if is_never_zero(args[1]) else eq(args[1], 0)])
+    if kind == "pos":
+        return _undefined(args[0], names)
+    if kind == "ite":
+        cond, a, b = args
+        settled = any_of([_holds(cond, names), ~unless_undefined(cond, names)])
+        chosen = [all_of([cond, _undefined(a, names)]), all_of([~cond, _undefined(b, names)])]
+        return any_of([~settled, *chosen])
+    found, before = [], all_of([])  # a broadcast asks no size after the first that is not 1
+    for size in args:
+        found.append(all_of([before, _undefined(size, names)]))
+        before = all_of([before, eq(size, 1)])
+    return any_of(found)
+
+
+def _holds(cond: Cond, names: Mapping[str, Cond]) -> Cond:
+    """Has the condition a value, and is that true?"""
+    if cond.kind in ("and", "or"):
+        return (all_of if cond.kind == "and" else any_of)([_holds(c, names) for c in cond.args])
+    return all_of([~_undefined(cond.args[0], names), cond]) if cond.args else cond

@@ -1,0 +1,1 @@
+"""Languages in which checkers are written, one file each."""

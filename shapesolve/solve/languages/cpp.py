@@ -1,0 +1,179 @@
+"""C++: a header of 64-bit numbers that know whether they fit."""
+
+from __future__ import annotations
+
+from ...expr.code import Syntax
+from ..program import Templates
+from .language import INFIX, WIDEST, Language, apart, escaped
+
+
+def _cpp_literal(text: str) -> str:
+    """As bytes of UTF-8: an octal escape has three digits, whatever follows, and ``?`` could begin a trigraph."""
+    return (
+        '"'
+        + escaped(text, '"\\?', lambda c: "".join(f"\\{b:03o}" for b in c.encode(errors="replace")))
+        + '"s'
+    )
+
+
+CPP = Language(
+    syntax=Syntax(
+        number="{}",
+        divided={"//": "floordiv({}, {})", "%": "mod({}, {})"},
+        called={
+            "max": "max_of({})",
+            "min": "min_of({})",
+            "abs": "abs_of({})",
+            "broadcast": "broadcast({{{}}})",
+        },
+        choice="choose({0}, {1}, {2})",
+        compared={sign: f"({text})" for sign, text in INFIX.items()},
+        joined={"and": " & ", "or": " | "},
+        truth={"true": "Truth{true, true}", "false": "Truth{false, true}"},
+        widest=WIDEST,
+    ),
+    templates=Templates(
+        size="    const Int {name} = {value};",
+        condition="    const Truth {name} = {value};",
+        test="    check(broken, {cond}, {text});",
+        place="Int(shapes.at({name})[{axis}])",
+        remark="    // {}",
+        literal=_cpp_literal,
+    ),
+    identifier=apart,
+    rank="        {{{name}, {rank}}},\n",
+    other="        {name},\n",
+    around="""\
+// Checks the shapes of a model's inputs; written from the model's contract. C++14, the standard library only.
+//
+//     checked::check_inputs(shapes) returns the conditions that are broken; when there are none, the model runs.
+//
+// Numbers have 64 bits. A condition in which one does not fit is told as broken, with a word on it.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace checked {
+
+using Broken = std::vector<std::string>;
+using Shapes = std::map<std::string, std::vector<std::int64_t>>;
+
+// A number, and whether it has fitted so far.
+struct Int {
+    std::int64_t value;
+    bool fits;
+    Int(std::int64_t v, bool f = true)
+        : value(f && v >= -most() ? v : 0), fits(f && v >= -most()) {}
+    static std::int64_t most() { return std::numeric_limits<std::int64_t>::max(); }
+};
+
+struct Truth {
+    bool holds;
+    bool fits;
+};
+
+inline Int operator-(Int a) { return Int(-a.value, a.fits); }
+
+inline Int operator+(Int a, Int b) {
+    const bool over = b.value > 0 ? a.value > Int::most() - b.value : a.value < -Int::most() - b.value;
+    return over ? Int(0, false) : Int(a.value + b.value, a.fits && b.fits);
+}
+
+inline Int operator-(Int a, Int b) { return a + -b; }
+
+inline Int abs_of(Int a) { return a.value < 0 ? -a : a; }
+
+inline Int operator*(Int a, Int b) {
+    const std::int64_t y = abs_of(b).value;
+    const bool over = y != 0 && abs_of(a).value > Int::most() / y;
+    return over ? Int(0, false) : Int(a.value * b.value, a.fits && b.fits);
+}
+
+inline Int floordiv(Int n, Int d) {
+    if (d.value == 0) return Int(0, n.fits && d.fits);
+    const std::int64_t rest = n.value % d.value;
+    const bool down = rest != 0 && (rest < 0) != (d.value < 0);
+    return Int(n.value / d.value - (down ? 1 : 0), n.fits && d.fits);
+}
+
+inline Int mod(Int n, Int d) {
+    if (d.value == 0) return Int(n.value, n.fits && d.fits);
+    const std::int64_t rest = n.value % d.value;
+    const bool down = rest != 0 && (rest < 0) != (d.value < 0);
+    return Int(down ? rest + d.value : rest, n.fits && d.fits);
+}
+
+inline Int max_of(Int a, Int b) { return Int(std::max(a.value, b.value), a.fits && b.fits); }
+inline Int min_of(Int a, Int b) { return Int(std::min(a.value, b.value), a.fits && b.fits); }
+
+inline Int broadcast(std::initializer_list<Int> sizes) {
+    for (const Int size : sizes)
+        if (!size.fits || size.value != 1) return size;
+    return Int(1);
+}
+
+inline Truth operator==(Int a, Int b) { return {a.value == b.value, a.fits && b.fits}; }
+inline Truth operator!=(Int a, Int b) { return {a.value != b.value, a.fits && b.fits}; }
+inline Truth operator>=(Int a, Int b) { return {a.value >= b.value, a.fits && b.fits}; }
+inline Truth operator<=(Int a, Int b) { return {a.value <= b.value, a.fits && b.fits}; }
+
+inline Truth operator&(Truth a, Truth b) {
+    if ((a.fits && !a.holds) || (b.fits && !b.holds)) return {false, true};
+    return {true, a.fits && b.fits};
+}
+
+inline Truth operator|(Truth a, Truth b) {
+    if ((a.fits && a.holds) || (b.fits && b.holds)) return {true, true};
+    return {false, a.fits && b.fits};
+}
+
+inline Int choose(Truth which, Int a, Int b) {
+    if (!which.fits) return Int(0, false);
+    return which.holds ? a : b;
+}
+
+inline void check(Broken& broken, Truth truth, const std::string& text) {
+    if (!truth.fits)
+        broken.push_back(text + " (a number does not fit in 64 bits)");
+    else if (!truth.holds)
+        broken.push_back(text);
+}
+
+inline Broken check_inputs(const Shapes& shapes) {
+    using namespace std::string_literals;
+    const std::vector<std::pair<std::string, std::size_t>> ranks = {
+@RANKS@    };
+    const std::vector<std::string> others = {
+@OTHERS@    };
+    Broken broken;
+    for (const auto& given : shapes) {
+        const auto is_it = [&given](const auto& input) { return input.first == given.first; };
+        const bool known = std::any_of(ranks.begin(), ranks.end(), is_it);
+        if (!known && std::find(others.begin(), others.end(), given.first) == others.end())
+            broken.push_back(given.first + " is no input that is checked");
+    }
+    for (const auto& input : ranks) {
+        const auto found = shapes.find(input.first);
+        if (found == shapes.end())
+            broken.push_back(input.first + " is missing");
+        else if (found->second.size() != input.second)
+            broken.push_back(input.first + " has " + std::to_string(input.second) + " axes");
+        else if (std::any_of(found->second.begin(), found->second.end(), [](std::int64_t n) { return n < 0; }))
+            broken.push_back(input.first + " has no negative size");
+    }
+    if (!broken.empty()) return broken;
+@STEPS@
+    return broken;
+}
+
+}  // namespace checked
+""",
+    suffix=".hpp",
+)

@@ -1,0 +1,58 @@
+"""`Language`: how a language says what a `Program` does, and nothing else.
+
+Integers are those of Python: quotients round down, remainders have the sign of the divisor. C++ and Rust have 64 bits; a
+condition in which a number does not fit is told as broken, with a word on it. JavaScript computes with BigInt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...expr.code import Syntax
+from ..program import Identifiers, Program, Templates, lines_of
+
+#: the largest number of languages that count in 64 bits
+WIDEST = 2**63 - 1
+#: a relation, by its sign
+INFIX = {sign: f"{{0}} {sign} {{1}}" for sign in ("==", "!=", ">=", "<=")}
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language: its expressions, its statements, and the text around them, with ``@RANKS@``, ``@OTHERS@`` and ``@STEPS@``.
+
+    `rank` is an entry for an input of a ``name`` with a ``rank``, `other` one for an input of any shape.
+    """
+
+    syntax: Syntax
+    templates: Templates
+    identifier: Callable[[str], str]
+    rank: str
+    other: str
+    around: str
+    suffix: str
+    taken: frozenset[str] = frozenset()
+
+    def source(self, program: Program) -> str:
+        """A checker of input shapes. Raises `ValueError` where the contract has numbers that the language has not."""
+        literal = self.templates.literal
+        steps = lines_of(program, self.syntax, self.templates, Identifiers(self.taken, self.identifier))
+        parts = {
+            "RANKS": "".join(self.rank.format(name=literal(n), rank=r) for n, r in program.ranks.items()),
+            "OTHERS": "".join(self.other.format(name=literal(n)) for n in program.others),
+            "STEPS": "\n".join(steps),
+        }
+        # in one pass: what is put in may itself look like a place
+        return re.sub("@(RANKS|OTHERS|STEPS)@", lambda found: parts[found[1]], self.around)
+
+
+def escaped(text: str, plain: str, form: Callable[[str], str]) -> str:
+    """Characters other than printable ASCII, and those that mean something, by `form`."""
+    return "".join(c if c.isascii() and c.isprintable() and c not in plain else form(c) for c in text)
+
+
+def apart(base: str) -> str:
+    """No keyword, macro or name of ours ends so."""
+    return f"{base}_" if base[:1].isalpha() else f"size_{base}_"

@@ -1,0 +1,230 @@
+"""Generated checkers, compiled or loaded where there is a compiler, and asked for what input shapes break."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+import shapesolve as ss
+from shapesolve.deploy.sizes import NoSizes, Sizes
+from shapesolve.solve.languages.cpp import CPP
+from shapesolve.solve.languages.javascript import JAVASCRIPT
+from shapesolve.solve.languages.python import PYTHON
+from shapesolve.solve.languages.rust import RUST
+from shapesolve.solve.program import Program
+
+Shapes = Mapping[str, Sequence[int]]
+#: per program, the shapes that it is asked about
+Asked = Sequence[Sequence[Shapes]]
+#: per program and shapes, what is broken
+Answers = list[list[list[str]]]
+
+_CPP_MAIN = """
+#include <iostream>
+#include <sstream>
+int main() {
+    std::string line, part, size;
+    while (std::getline(std::cin, line)) {
+        std::istringstream parts(line);
+        std::getline(parts, part, ';');
+        const int number = std::stoi(part);
+        std::map<std::string, std::vector<std::int64_t>> shapes;
+        while (std::getline(parts, part, ';')) {
+            std::istringstream sizes(part);
+            std::getline(sizes, size, ',');
+            std::vector<std::int64_t>& shape = shapes[names.at(std::stoi(size))];
+            while (std::getline(sizes, size, ',')) shape.push_back(std::stoll(size));
+        }
+        std::vector<std::string> broken;
+        switch (number) {
+@CASES@
+        }
+        for (const auto& text : broken) std::cout << text << '\\x1e';
+        std::cout << '\\x1d';
+    }
+}
+"""
+_RUST_MAIN = """
+use std::collections::HashMap;
+use std::io::{BufRead, Write};
+fn main() {
+    let stdin = std::io::stdin();
+    let mut out = std::io::stdout().lock();
+    for line in stdin.lock().lines() {
+        let line = line.unwrap();
+        let mut parts = line.split(';');
+        let number: usize = parts.next().unwrap().parse().unwrap();
+        let mut shapes: HashMap<String, Vec<i64>> = HashMap::new();
+        for part in parts {
+            let mut sizes = part.split(',');
+            let name: usize = sizes.next().unwrap().parse().unwrap();
+            shapes.insert(NAMES[name].to_string(), sizes.map(|s| s.parse().unwrap()).collect());
+        }
+        let broken = match number {
+@CASES@
+            _ => vec![],
+        };
+        for text in broken {
+            write!(out, "{}\\x1e", text).unwrap();
+        }
+        write!(out, "\\x1d").unwrap();
+    }
+}
+"""
+_JS_MAIN = """
+import { readFileSync } from "node:fs";
+const guards = await Promise.all(process.argv.slice(2).map((file) => import(file)));
+const asked = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify(asked.map((all, k) => all.map((pairs) => guards[k].checkInputs(new Map(pairs))))));
+"""
+
+
+def compiler_of(language: str) -> str | None:
+    """What compiles or runs a language on this machine."""
+    tools = {"cpp": ("g++", "c++", "clang++"), "rust": ("rustc",), "js": ("node",)}[language]
+    return next((found for tool in tools if (found := shutil.which(tool))), None)
+
+
+def answers_of(language: str, programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
+    """What the checkers of a language say."""
+    return {"python": _python, "cpp": _cpp, "rust": _rust, "js": _js}[language](programs, asked, folder)
+
+
+def _python(programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
+    found = []
+    for program, shapes in zip(programs, asked, strict=True):
+        space: dict[str, object] = {}
+        exec(PYTHON.source(program), space)  # noqa: S102  (the point of the test: the text is a working function)
+        check = space["check_inputs"]
+        assert callable(check)
+        found.append([check(s) for s in shapes])
+    return found
+
+
+def _cpp(programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
+    names = _names(asked)
+    standard = [line for line in CPP.around.splitlines() if line.startswith("#include")]
+    lines = [*standard]
+    for k, program in enumerate(programs):
+        (folder / f"g{k}.hpp").write_text(CPP.source(program), "utf-8")
+        lines.append(f'namespace g{k} {{\n#include "g{k}.hpp"\n}}')
+    literals = ", ".join(CPP.templates.literal(n) for n in names)
+    lines.append(
+        f"using namespace std::string_literals;\nconst std::vector<std::string> names = {{{literals}}};"
+    )
+    cases = [f"case {k}: broken = g{k}::checked::check_inputs(shapes); break;" for k in range(len(programs))]
+    lines.append(_CPP_MAIN.replace("@CASES@", "\n".join(cases)))
+    (folder / "main.cpp").write_text("\n".join(lines), "utf-8")
+    program_file = folder / "cpp_guards"
+    options = [
+        "-std=c++14",
+        "-O0",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-fsanitize=undefined",
+        "-fno-sanitize-recover",
+    ]
+    _run([str(compiler_of("cpp")), *options, str(folder / "main.cpp"), "-o", str(program_file)])
+    return _asked(program_file, asked, names)
+
+
+def _rust(programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
+    names = _names(asked)
+    lines = []
+    for k, program in enumerate(programs):
+        (folder / f"g{k}.rs").write_text(RUST.source(program), "utf-8")
+        lines.append(f"mod g{k};")
+    literals = ", ".join(RUST.templates.literal(n) for n in names)
+    lines.append(f"const NAMES: &[&str] = &[{literals}];")
+    cases = [f"{k} => g{k}::check_inputs(&shapes)," for k in range(len(programs))]
+    lines.append(_RUST_MAIN.replace("@CASES@", "\n".join(cases)))
+    (folder / "main.rs").write_text("\n".join(lines), "utf-8")
+    program_file = folder / "rust_guards"
+    _run(
+        [
+            str(compiler_of("rust")),
+            "--edition=2021",
+            "-D",
+            "warnings",
+            "-o",
+            str(program_file),
+            str(folder / "main.rs"),
+        ]
+    )
+    return _asked(program_file, asked, names)
+
+
+def _js(programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
+    files = []
+    for k, program in enumerate(programs):
+        files.append(folder / f"g{k}.mjs")
+        files[-1].write_text(JAVASCRIPT.source(program), "utf-8")
+    (folder / "main.mjs").write_text(_JS_MAIN, "utf-8")
+    pairs = json.dumps([[[[n, list(map(str, s))] for n, s in one.items()] for one in all_] for all_ in asked])
+    done = _run([str(compiler_of("js")), str(folder / "main.mjs"), *map(str, files)], pairs)
+    found: Answers = json.loads(done)
+    return found
+
+
+def _names(asked: Asked) -> list[str]:
+    return list(dict.fromkeys(name for shapes in asked for one in shapes for name in one))
+
+
+def _asked(program: Path, asked: Asked, names: list[str]) -> Answers:
+    lines = []
+    for k, shapes in enumerate(asked):
+        for one in shapes:
+            lines.append(
+                ";".join([str(k), *(",".join(map(str, [names.index(n), *s])) for n, s in one.items())])
+            )
+    records = _run([str(program)], "\n".join(lines) + "\n").split("\x1d")[:-1]
+    texts = iter([record.split("\x1e")[:-1] for record in records])
+    return [[next(texts) for _ in shapes] for shapes in asked]
+
+
+def _run(command: list[str], given: str = "") -> str:
+    done = subprocess.run(command, input=given.encode(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    return done.stdout.decode()
+
+
+_PALETTE = (0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 32, 33, 64, 224)
+
+
+def drawn_shapes(
+    a: ss.Analysis, rng: Random, count: int, accepted: dict[str, int] | None = None
+) -> list[dict[str, tuple[int, ...]]]:
+    """Shapes near to accepted ones, changed in one or two places or in none, and some of any sizes."""
+    question = Sizes(a)
+    bases = [] if accepted is None else [accepted]
+    for _ in range(0 if bases else max(3, count // 40)):
+        try:
+            bases.append(question.usual(rng))
+        except NoSizes:
+            break
+    out: list[dict[str, tuple[int, ...]]] = []
+    while len(out) < count:
+        sizes = dict(rng.choice(bases)) if bases and rng.random() < 0.8 else {}
+        sizes = {n: sizes.get(n, rng.choice(_PALETTE)) for n in question.names}
+        for name in rng.sample(question.names, min(len(question.names), rng.choice((0, 0, 1, 2)))):
+            sizes[name] = _moved(sizes[name], rng)
+        shapes = question.shapes(sizes)
+        if shapes is None:
+            continue
+        if rng.random() < 0.3 and any(shapes.values()):
+            name = rng.choice([n for n, s in shapes.items() if s])
+            axis = rng.randrange(len(shapes[name]))
+            shape = list(shapes[name])
+            shape[axis] = _moved(shape[axis], rng)
+            shapes[name] = tuple(shape if rng.random() < 0.9 else shape[1:])
+        out.append(shapes)
+    return out
+
+
+def _moved(size: int, rng: Random) -> int:
+    return max(0, rng.choice((size + 1, size - 1, 0, 1, 2 * size, rng.choice(_PALETTE))))
