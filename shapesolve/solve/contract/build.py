@@ -66,11 +66,15 @@ def find_contract(
     nonempty = builder.build()
     if nonempty.impossible:
         return nonempty
-    exact = builder.exactly(nonempty)
-    best = nonempty
-    if usual and _unreadable(nonempty):
-        plainer = _Builder(rows, facts, inputs, Engine(rlimit), accepted, usual).build()
-        if not plainer.impossible and _unreadable(plainer) < _unreadable(nonempty):
+    exact = shortened(builder.exactly(nonempty), builder.sure)
+    if not nonempty.assumptions and not (usual and _unreadable(nonempty)):
+        return exact
+    best = shortened(nonempty, builder.engine)
+    if usual and _unreadable(best):
+        plainer = shortened(
+            _Builder(rows, facts, inputs, Engine(rlimit), accepted, usual).build(), builder.engine
+        )
+        if not plainer.impossible and _unreadable(plainer) < _unreadable(best):
             best = plainer
     if best.assumptions and {t.cond for t in best} != {t.cond for t in exact}:
         return replace(exact, usual=best)
@@ -142,13 +146,12 @@ class _Builder:
         plain = self._irredundant(plain, given)
         self._restore_nonempty(plain, given)
         declared = {facts.cond(c): frozenset(ns) for c, ns in self.declared.items()}
-        contract = Contract(
+        return Contract(
             self._terms(plain, given),
             self._terms(internal, {}, exact=False),
             self._terms(given, {}, exact=False),
             self._terms({c: ns for c, ns in declared.items() if not c.is_true}, {}, exact=False),
         )
-        return shortened(contract, self.engine)
 
     def exactly(self, contract: Contract) -> Contract:
         """The contract with terms that say what is accepted at every size, empty inputs included.
@@ -179,10 +182,7 @@ class _Builder:
                 del kept[cond]
         self._exactly_plain(kept)
         terms = [replace(t, assumptions=()) for t in kept.values()]
-        exact = replace(contract, terms=Terms(sorted(terms, key=self._rank)), derived=self.accepted.derived)
-        if kept.keys() == set(contract.terms.cond):
-            return exact
-        return shortened(exact, self.sure)
+        return replace(contract, terms=Terms(sorted(terms, key=self._rank)), derived=self.accepted.derived)
 
     def _exactly_plain(self, kept: dict[Cond, Term]) -> None:
         """Conditions on one size replaced by ranges and remainders, where these say the same at every size."""
