@@ -10,23 +10,24 @@ import numpy as np
 
 from ..expr import ONE, Dim, constant, product
 from ..model import Node
-from .free_patterns import enumerated, numbered, numbers, triangle
+from .free_patterns import enumerated, numbers
 from .free_reshape import placements, target_of
+from .free_stored import LARGEST
 from .free_suspects import check_suspects, joined, pad
 from .free_walk import Freeing
 from .refused import Refused
 
 Mender: TypeAlias = Callable[[Freeing, Node], Node]
 
-#: largest stored tensor that is looked into, in elements
-_LARGEST = 1 << 22
 #: opset since which GatherND has batch_dims
 _BATCH_DIMS = 12
+#: opset since which an entry of a Reshape's target may be a size of 0
+_ALLOW_ZERO = 14
 
 
 def mend(freeing: Freeing, node: Node) -> Node:
     """The node as it should read now."""
-    check_suspects(freeing, node)
+    node = check_suspects(freeing, node)
     mender = _MENDERS.get(node.op_type) if not node.domain else None
     return node if mender is None else mender(freeing, node)
 
@@ -42,7 +43,7 @@ def reshape(freeing: Freeing, node: Node) -> Node:
     sizes = _baked_target(freeing, raw, shape, copies=copies)
     if sizes is None:
         return node
-    candidates = placements(pieces, sizes, raw)
+    candidates = placements(pieces, sizes, raw, freeing.old)
     if not candidates:
         raise Refused(
             f"{node.label} (Reshape) makes {sizes} of {shape}: it cannot be told which entries follow the sizes that are free",
@@ -53,8 +54,12 @@ def reshape(freeing: Freeing, node: Node) -> Node:
     if target == raw:
         return node
     hint = f"{node.inputs[1]}_free"
-    made = freeing.vector(dims, hint) if target is None else freeing.number_vector(target, hint)
-    return freeing.with_input(node, 1, made)
+    if target is not None:
+        return freeing.with_input(node, 1, freeing.number_vector(target, hint))
+    made = freeing.vector(dims, hint)
+    if freeing.model.opsets.get("", 1) < _ALLOW_ZERO or not copies:
+        return freeing.with_input(node, 1, made)
+    return freeing.become(node, "Reshape", [name, made], allowzero=1)
 
 
 def _baked_target(
@@ -85,7 +90,7 @@ def expand(freeing: Freeing, node: Node) -> Node:
         if dim.terms and freeing.old(dim) == size:
             dims.append(ONE)
         elif dim is ONE:
-            dims.append(freeing.maybe(size, f"entry {k} of the target of {node.label}"))
+            dims.append(freeing.maybe(size, f"entry {k} of the target", node))
         else:
             dims.append(constant(size))
     if dims == [constant(size) for size in target]:
@@ -139,7 +144,7 @@ def gather_nd(freeing: Freeing, node: Node) -> Node:
             return node
         return freeing.become(node, "GatherND", [data, column], batch_dims=1)
     stored = freeing.stored(indices)
-    array = None if stored is None else stored.array(_LARGEST)
+    array = None if stored is None else stored.array(LARGEST)
     if array is None or array.shape[-1] < 2 or array[..., 0].any():
         return node
     inner = freeing.new_constant(np.ascontiguousarray(array[None, ..., 1:]), f"{indices}_in_row")
@@ -152,7 +157,7 @@ def gather_nd(freeing: Freeing, node: Node) -> Node:
 def _places(freeing: Freeing, node: Node, factors: Seq[Dim]) -> str | None:
     """Stored indices that number all places of an axis whose size is free, anew; None where they do not."""
     stored = freeing.stored(node.inputs[1])
-    array = None if stored is None else stored.array(_LARGEST)
+    array = None if stored is None else stored.array(LARGEST)
     if array is None or not any(freeing.is_free(f) and (freeing.old(f) or 0) > 1 for f in factors):
         return None
     made = enumerated(freeing, array, factors)
@@ -175,7 +180,7 @@ def _grid(freeing: Freeing, node: Node) -> str | None:
     """Stored indices of which each number goes through all places of its axis, anew; None where they do not."""
     data, indices = node.inputs
     shape, stored = freeing.shape(data), freeing.stored(indices)
-    array = None if stored is None else stored.array(_LARGEST)
+    array = None if stored is None else stored.array(LARGEST)
     if shape is None or array is None or node.attributes.get("batch_dims", 0):
         return None
     picked = shape[: array.shape[-1]]
@@ -196,8 +201,8 @@ def _grid(freeing: Freeing, node: Node) -> str | None:
         along = places.reshape([-1 if a == moving[0] else 1 for a in range(rank)])
         if not (column == along).all():
             return None
-        wide[moving[0]] = size
-        parts.append(numbers(freeing, size, moving[0], rank))
+        wide[moving[0]] = freeing.as_many(size, f"so many places are picked by {node.label}")
+        parts.append(numbers(freeing, wide[moving[0]], moving[0], rank))
     target = freeing.vector(wide, "grid_shape")
     zero = freeing.new_constant(np.zeros([1] * rank, np.int64), "no_place")
     last = freeing.number_vector([rank], "last_axis")
@@ -222,7 +227,7 @@ def _after_row_number(freeing: Freeing, name: str) -> str | None:
         return None
     first, *rest = made.inputs
     stored = freeing.stored(first)
-    array = None if stored is None else stored.array(_LARGEST)
+    array = None if stored is None else stored.array(LARGEST)
     if array is None or array.shape[-1] != 1 or array.any() or not rest:
         return None
     return rest[0] if len(rest) == 1 else freeing.insert("Concat", rest, name, axis=rank - 1)
@@ -242,7 +247,9 @@ def _together(freeing: Freeing, node: Node, picked: str) -> Node:
     """What was picked row by row, in the shape that the node used to give; the node becomes that Reshape."""
     pieces, before = freeing.pieces(picked), freeing.walk.read(picked, freeing.scope)
     sizes = _picked_sizes(freeing, node)
-    candidates = placements(pieces, sizes, sizes) if pieces is not None and sizes is not None else []
+    candidates = (
+        placements(pieces, sizes, sizes, freeing.old) if pieces is not None and sizes is not None else []
+    )
     if not candidates or before is None:
         raise Refused(
             f"{node.label} ({node.op_type}) picks from the rows, and no axis is there to tell them apart",
@@ -278,7 +285,7 @@ def filled(freeing: Freeing, node: Node) -> Node:
     target = freeing.numbers(node.inputs[i])
     if target is None:
         return node
-    dims = [freeing.maybe(size, f"entry {k} of the target of {node.label}") for k, size in enumerate(target)]
+    dims = [freeing.maybe(size, f"entry {k} of the target", node) for k, size in enumerate(target)]
     if all(not d.terms for d in dims):
         return node
     return freeing.with_input(node, i, freeing.vector(dims, f"{node.inputs[i]}_free"))
@@ -296,38 +303,12 @@ def resize(freeing: Freeing, node: Node) -> Node:
         if dim.terms and freeing.old(dim) == size:
             dims.append(dim)
         elif freeing.is_free(dim):
-            dims.append(freeing.maybe(size, f"entry {k} of the sizes of {node.label}"))
+            dims.append(freeing.maybe(size, f"entry {k} of the sizes", node))
         else:
             dims.append(constant(size))
     if all(not d.terms for d in dims):
         return node
     return freeing.with_input(node, 3, freeing.vector(dims, f"{node.inputs[3]}_free"))
-
-
-def narrowed(freeing: Freeing, node: Node, i: int, axis: int, sizes: list[Dim]) -> Node:
-    """A stored operand that has the baked size along an axis that follows a symbol.
-
-    The same everywhere, it needs one place; places that are numbered or compared are numbered or compared anew.
-    """
-    name, size = node.inputs[i], sizes[axis]
-    stored = freeing.stored(name)
-    array = None if stored is None else stored.array(_LARGEST)
-    if array is not None and array.dtype != object and array.shape[axis]:
-        first = np.take(array, [0], axis=axis)
-        if (array == first).all():
-            return freeing.with_input(
-                node, i, freeing.new_constant(np.ascontiguousarray(first), f"{name}_row")
-            )
-        made = numbered(freeing, array, sizes) or triangle(freeing, array, sizes)
-        if made is not None:
-            return freeing.with_input(node, i, made)
-    what = f"the constant {name}" if stored is not None else f"the tensor {name}"
-    raise Refused(
-        f"{node.label} ({node.op_type}) joins {what}, which has {freeing.old(size)} entries along axis {axis}, with an axis of "
-        f"size {size}: there are no entries for other sizes",
-        node=node.label,
-        term=f"{size} == {freeing.old(size)}",
-    )
 
 
 def cut(freeing: Freeing, node: Node) -> Node:
@@ -361,7 +342,7 @@ def cut(freeing: Freeing, node: Node) -> Node:
                 node=node.label,
             )
         else:
-            made.append(dim if end == was else freeing.maybe(end, f"an end of {node.label}"))
+            made.append(dim if end == was else freeing.maybe(end, "an end", node))
     if all(not d.terms for d in made):
         return node
     return freeing.with_input(node, 2, freeing.vector(made, f"{node.inputs[2]}_free"))

@@ -7,6 +7,7 @@ has as many entries as there were places is a table, and refused.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence as Seq
 from typing import Any, TypeAlias
 
@@ -14,11 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import helper
 
-from ..expr import ONE, Dim, constant, product
+from ..expr import ONE, ZERO, Dim, constant, product
 from .free_walk import Freeing
 
 Array: TypeAlias = NDArray[Any]
+#: the factors of each axis that follows a symbol, outermost first
+Factors: TypeAlias = Mapping[int, Seq[Dim]]
 _INT64 = 7
+#: so many numbers show that steps are even: of two nothing can be told
+_SURE = 3
+#: sizes below are more often something else
+_TELLING = 4
 
 
 def steps_of(array: Array) -> list[int] | None:
@@ -46,22 +53,6 @@ def numbers(freeing: Freeing, size: Dim, axis: int, rank: int, dtype: int = _INT
     return made if dtype == _INT64 else freeing.insert("Cast", [made], "places", to=dtype)
 
 
-def numbered(freeing: Freeing, array: Array, sizes: Seq[Dim]) -> str | None:
-    """A tensor that numbers the places along one axis: the same for an axis of another size."""
-    steps = steps_of(array)
-    if steps is None:
-        return None
-    moving = [k for k, step in enumerate(steps) if step]
-    if (
-        len(moving) != 1
-        or steps[moving[0]] != 1
-        or any(n > 1 for k, n in enumerate(array.shape) if k != moving[0])
-    ):
-        return None
-    (axis,) = moving
-    return numbers(freeing, sizes[axis], axis, array.ndim, helper.np_dtype_to_tensor_dtype(array.dtype))
-
-
 def enumerated(freeing: Freeing, array: Array, factors: Seq[Dim]) -> str | None:
     """Row-major numbers of all places of these factors, each along one axis of `array`."""
     steps = steps_of(array)
@@ -78,7 +69,8 @@ def enumerated(freeing: Freeing, array: Array, factors: Seq[Dim]) -> str | None:
                 found = factor, inside
         if found is None:
             return None
-        made = numbers(freeing, found[0], axis, array.ndim)
+        many = freeing.as_many(found[0], "so many places are picked")
+        made = numbers(freeing, many, axis, array.ndim)
         if found[1] is not ONE:
             made = freeing.insert("Mul", [made, freeing.vector([found[1]], "stride")], "places")
         parts.append(made)
@@ -88,26 +80,34 @@ def enumerated(freeing: Freeing, array: Array, factors: Seq[Dim]) -> str | None:
     return total
 
 
-def triangle(freeing: Freeing, array: Array, sizes: Seq[Dim]) -> str | None:
+def triangle(freeing: Freeing, array: Array, moving: Factors) -> str | None:
     """A mask of places that are not later than others, over the last two axes: ``a`` where ``k <= q + offset``, else ``b``."""
-    if array.ndim < 2 or any(n > 1 for n in array.shape[:-2]):
+    rank = array.ndim
+    if rank < 2 or any(n > 1 for n in array.shape[:-2]) or any(axis < rank - 2 for axis in moving):
         return None
     rows, columns = int(array.shape[-2]), int(array.shape[-1])
     plane = array.reshape(rows, columns)
     low, high = plane[0, 0], plane[0, -1]
-    if low == high or array.dtype == object:
+    if low == high or rows < 2:
         return None
     offset = int((plane[0] == low).sum()) - 1
     place = np.arange(columns)[None, :] <= np.arange(rows)[:, None] + offset
-    if not np.array_equal(plane, np.where(place, low, high)) or rows < 2:
+    if not np.array_equal(plane, np.where(place, low, high)):
         return None
-    q, k = sizes[-2], sizes[-1]
-    shift = k - q if offset else constant(0)
-    if freeing.old(shift) != offset or (offset and not shift.terms):
+    if offset not in (0, columns - rows) or any(
+        axis not in moving and array.shape[axis] not in freeing.seen for axis in (rank - 2, rank - 1)
+    ):
         return None
-    rank = array.ndim
+    q, k = (
+        product(moving[axis])
+        if axis in moving
+        else freeing.maybe(array.shape[axis], f"axis {axis} of a triangle")
+        for axis in (rank - 2, rank - 1)
+    )
+    shift = k - q if offset == columns - rows else ZERO
+    freeing.demand(shift, exactly=0 if offset == 0 else None)
     limit = numbers(freeing, q, rank - 2, rank)
-    if shift is not constant(0):
+    if shift is not ZERO:
         limit = freeing.insert("Add", [limit, freeing.vector([shift], "offset")], "limit")
     kept = freeing.insert("LessOrEqual", [numbers(freeing, k, rank - 1, rank), limit], "not_later")
     if array.dtype == np.bool_:
@@ -116,4 +116,106 @@ def triangle(freeing: Freeing, array: Array, sizes: Seq[Dim]) -> str | None:
     return freeing.insert("Where", [kept, *ends], "mask")
 
 
-__all__ = ["enumerated", "numbered", "numbers", "steps_of", "triangle"]
+# ---------------------------------------------------------------------- even steps
+
+
+def evenly(freeing: Freeing, array: Array, moving: Factors) -> str | None:
+    """Elements that go in even steps along each factor of the axes that follow symbols: ``base + step * place``.
+
+    The other axes may hold anything: each of their places has a base and steps of its own.
+    """
+    wide: list[Dim] = []
+    axes: dict[int, Dim] = {}
+    for axis, count in enumerate(array.shape):
+        for factor in moving.get(axis, [constant(count)]):
+            if axis in moving and freeing.is_free(factor):
+                axes[len(wide)] = factor
+            wide.append(factor)
+    counts = [freeing.old(d) for d in wide]
+    if (
+        array.dtype.kind not in "iuf"
+        or None in counts
+        or int(np.prod([n or 0 for n in counts])) != array.size
+    ):
+        return None
+    apart = array.reshape([n or 0 for n in counts])
+    base = apart[tuple(slice(0, 1) if k in axes else slice(None) for k in range(apart.ndim))]
+    total, steps = base, {}
+    for k in axes:
+        if apart.shape[k] < _SURE:
+            return None
+        second = apart[
+            tuple(
+                slice(int(j == k), int(j == k) + 1) if j in axes else slice(None) for j in range(apart.ndim)
+            )
+        ]
+        steps[k] = second - base
+        total = total + steps[k] * _along(np.arange(apart.shape[k]), k, apart.ndim).astype(array.dtype)
+    if not np.array_equal(np.broadcast_to(total, apart.shape), apart):
+        return None
+    if any(_may_hold_a_size(freeing, base, step, apart.shape[k]) for k, step in steps.items()):
+        return None
+    return _stepped(
+        freeing, base, {k: (axes[k], step) for k, step in steps.items()}, wide, moving, array.ndim
+    )
+
+
+def _stepped(
+    freeing: Freeing,
+    base: Array,
+    steps: Mapping[int, tuple[Dim, Array]],
+    wide: Seq[Dim],
+    moving: Factors,
+    rank: int,
+) -> str:
+    dtype = helper.np_dtype_to_tensor_dtype(base.dtype)
+    made = None if not base.any() else freeing.new_constant(np.ascontiguousarray(base), "first")
+    for k, (size, step) in steps.items():
+        part = numbers(freeing, size, k, len(wide), dtype)
+        if not (step == 1).all():
+            part = freeing.insert(
+                "Mul", [part, freeing.new_constant(np.ascontiguousarray(step), "step")], "places"
+            )
+        made = part if made is None else freeing.insert("Add", [made, part], "places")
+    assert made is not None
+    if len(wide) == rank:
+        return made
+    spread = freeing.insert("Expand", [made, freeing.vector(wide, "grid_shape")], "grid")
+    merged, k = [], 0
+    for axis in range(rank):
+        count = len(moving.get(axis, (ONE,)))
+        merged.append(product(wide[k : k + count]))
+        k += count
+    return freeing.insert("Reshape", [spread, freeing.vector(merged, "places_shape")], "places")
+
+
+def _along(numbers: Array, axis: int, rank: int) -> Array:
+    return numbers.reshape([-1 if k == axis else 1 for k in range(rank)])
+
+
+def _may_hold_a_size(freeing: Freeing, base: Array, step: Array, count: int) -> bool:
+    """May first number or step have been computed from a size: as a part of it, by counting back, or around the middle?"""
+    sizes = sorted(n for n, dims in freeing.seen.items() if any(map(freeing.is_other, dims)))
+    told = [n for n in sizes if n >= _TELLING]
+    ratios = {a / b for a in told for b in (1, *sizes) if a != b}
+    ratios |= (
+        {(a - 1) / (b - 1) for a in told for b in sizes if a != b > 1}
+        | {1.0 / n for n in told}
+        | {1.0 / (n - 1) for n in told}
+    )
+    pairs = np.broadcast_arrays(base.astype(np.float64), step.astype(np.float64))
+    for first, by in {*zip(*(pair.reshape(-1).tolist() for pair in pairs), strict=True)}:
+        last = first + by * (count - 1)
+        if by == 0:
+            continue
+        if by < 0 or first == -last or (first < 0 and by != 1):
+            return True
+        plain = first == 0 and by == 1
+        if not plain and any(abs(x - r) <= 1e-6 * r for x in (abs(first), by) for r in ratios if x):
+            return True
+        if not plain and (last == 1 or last in told or (last + 1 in told and by != 1)):
+            return True
+    return False
+
+
+__all__ = ["enumerated", "evenly", "numbers", "steps_of", "triangle"]

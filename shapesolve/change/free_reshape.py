@@ -1,18 +1,23 @@
 """Where a Reshape whose target was baked in puts the sizes that are free again.
 
 A Reshape keeps the elements in row-major order, so the factors of its input, read from the left, fill the entries of its
-target, read from the left. A size that was 1 when it was baked leaves no trace in the products: where it may go is a list of
+target, read from the left. An entry may take a part of a factor: of ``2*height`` that was 14, an entry of 7 takes the height.
+A size that was 1 when it was baked leaves no trace in the products: where it may go is a list of
 candidates, the likeliest first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
+from itertools import combinations
+from math import gcd
+from typing import TypeAlias
 
-from ..expr import ONE, Dim, constant
+from ..expr import ONE, Dim, constant, exact_quotient, of_atom, product
 
+Old: TypeAlias = Callable[[Dim], "int | None"]
 #: most candidates that are looked at
 _MAX_CANDIDATES = 24
 
@@ -31,18 +36,20 @@ class _State:
     pieces: Seq[Piece]
     sizes: Seq[int]
     raw: Seq[int]
+    old: Old
     found: list[tuple[int, tuple[Dim, ...]]] = field(default_factory=list)
 
 
-def placements(pieces: Seq[Piece], sizes: Seq[int], raw: Seq[int]) -> list[tuple[Dim, ...]]:
+def placements(pieces: Seq[Piece], sizes: Seq[int], raw: Seq[int], old: Old) -> list[tuple[Dim, ...]]:
     """Shapes with the elements of `pieces` in order that are `sizes` at the baked sizes, the likeliest first.
 
     Args:
         pieces: the input's factors, outermost first, without ones.
         sizes: the output's baked sizes.
         raw: the entries of the target as they stand, 0 and -1 among them.
+        old: the baked size of a dim.
     """
-    state = _State(pieces, sizes, raw)
+    state = _State(pieces, sizes, raw, old)
     _fill(state, 0, None, 0, sizes[0] if sizes else 1, ONE, (), 0)
     state.found.sort(key=lambda entry: entry[0])
     return list(dict.fromkeys(dims for _, dims in state.found))
@@ -65,6 +72,10 @@ def _fill(
             if need % piece.baked == 0 and (need > 1 or piece.baked == 1):
                 more = cost + (_cost(state, piece, k, taken) if piece.baked == 1 else 0)
                 _fill(state, i + 1, None, k, need // piece.baked, taken * piece.size, dims, more)
+            for outer, inner in _parts(piece.size, need, state.old) if 1 < need < piece.baked else ():
+                rest = Piece(inner, piece.baked // need, piece.axis)
+                inside = _State([rest, *pieces[i + 1 :]], sizes, state.raw, state.old, state.found)
+                _fill(inside, 0, None, k, 1, taken * outer, dims, cost + 1)
         elif need > 1:
             have = head or piece.baked
             if need % have == 0:
@@ -74,6 +85,27 @@ def _fill(
     if need == 1:
         following = sizes[k + 1] if k + 1 < len(sizes) else 1
         _fill(state, i, head, k + 1, following, ONE, (*dims, taken), cost)
+
+
+def _parts(size: Dim, need: int, old: Old) -> Iterator[tuple[Dim, Dim]]:
+    """Products that a size is, of which the first was `need`."""
+    factors = [of_atom(atom) for atom in size.terms[0][0]]
+    found: dict[Dim, Dim] = {}
+    for count in range(len(factors) + 1):
+        for some in combinations(factors, count):
+            whole = product(some)
+            was = old(whole)
+            if was and need % was == 0:
+                outer = whole * (need // was)
+                inner = exact_quotient(size, outer)
+                if inner is not None:
+                    found.setdefault(outer, inner)
+    content = gcd(size.const, *(c for _, c in size.terms))
+    rest = exact_quotient(size, constant(content))
+    for part in (p for p in range(1, content + 1) if content % p == 0):
+        if rest is not None and (old(rest) or 0) * part == need:
+            found.setdefault(rest * part, constant(content // part))
+    yield from found.items()
 
 
 def _cost(state: _State, piece: Piece, k: int, taken: Dim) -> int:
@@ -97,8 +129,8 @@ def target_of(dims: Seq[Dim], given: Seq[Dim], *, copies: bool) -> list[int] | N
             entries.append(0)
         else:
             entries.append(None)
-    if entries.count(None) > 1 or (0 in [d.value for d in dims] and None in entries):
-        return None
+    if entries.count(None) > 1 or (None in entries and 0 in entries):
+        return None  # what is copied may be 0, and then nothing can be inferred
     if None not in entries and entries.count(0) == 1 and -1 not in entries:
         entries[entries.index(0)] = None  # the form that people know
     return [-1 if e is None else e for e in entries]

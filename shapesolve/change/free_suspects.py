@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from ..expr import Dim
 from ..model import Node
-from .free_walk import Freeing
+from .free_patterns import steps_of
+from .free_walk import Array, Freeing
 from .refused import Refused
 
 #: numbers below are more often something else
 _TELLING = 4
+#: so many numbers stored together may be sizes, or amounts that follow from them
+_FEW = 16
+#: an integer from here on that is exactly one size, or one stride, is no coincidence
+_CERTAIN = 256
 #: operators in which a number of elements may take part as a value
 _COUNTING = frozenset(
-    ("Add", "Div", "Equal", "Greater", "Less", "Max", "Min", "Mod", "Mul", "Pow", "Sub", "Where")
-)
+    (
+        "Add",
+        "Clip",
+        "Div",
+        "Equal",
+        "Greater",
+        "GreaterOrEqual",
+        "Less",
+        "LessOrEqual",
+        "Max",
+        "Min",
+        "Mod",
+        "Mul",
+    )
+).union(("Pow", "Sub", "TopK", "Where"))
+_INT32 = 6
+_POOLS = frozenset(("AveragePool", "LpPool", "MaxPool"))
 
 
-def check_suspects(freeing: Freeing, node: Node) -> None:
-    """What may hold a size that no shape shows."""
+def check_suspects(freeing: Freeing, node: Node) -> Node:
+    """The node, where nothing of it may hold a size that no shape shows; a number that surely is one follows it."""
     follows = [
         d
         for name in (*node.inputs, *node.captures)
@@ -27,35 +50,119 @@ def check_suspects(freeing: Freeing, node: Node) -> None:
         raise Refused(
             f"the graphs inside {node.label} ({node.op_type}) may hold the size {follows[0]}", node=node.label
         )
-    pads = node.attributes.get("pads") or ()
-    if follows and any(a != b for a, b in zip(pads, pads[len(pads) // 2 :], strict=False)):
-        raise Refused(
-            f"{node.label} ({node.op_type}) pads unevenly, by amounts that may have followed {follows[0]}",
-            node=node.label,
-        )
-    others = {
-        was for name, was in freeing.baked.items() if name in freeing.symbols and name not in freeing.rows
-    }
-    for name in node.inputs:
+    if follows:
+        _check_attributes(freeing, node, follows[0])
+    if node.op_type == "GroupQueryAttention" and node.domain:
+        node = _grouped_attention(freeing, node)
+    for i, name in enumerate(node.inputs):
         stored = freeing.stored(name) if name else None
-        array = None if stored is None or stored.numel != 1 else stored.array(1)
-        if array is None or array.dtype.kind not in "iuf":
+        array = None if stored is None or not 0 < stored.numel <= _FEW else stored.array(_FEW)
+        if array is None or array.dtype.kind not in "iuf" or (array.size > 1 and steps_of(array) is not None):
             continue
-        value = float(array.reshape(-1)[0])
-        held = next((n for n in others if n >= _TELLING and _says(node, array.dtype.kind, value, n)), None)
+        if array.dtype.kind == "f":
+            held = _held_by_floats(freeing, node, [float(x) for x in array.reshape(-1)])
+        else:
+            sure = _followed(freeing, node, array)
+            if sure is not None:
+                made = (
+                    freeing.vector([sure], f"{name}_free")
+                    if array.ndim
+                    else freeing.scalar(sure, f"{name}_free")
+                )
+                node = freeing.with_input(node, i, made)
+                continue
+            held = _held_by_integers(freeing, node, [int(x) for x in array.reshape(-1)])
         if held is not None:
             raise Refused(
-                f"{node.label} ({node.op_type}) computes with {value:g}, which may be the size that was {held}",
+                f"{node.label} ({node.op_type}) computes with {held:g}, which may follow from a size that was baked in",
+                node=node.label,
+            )
+    return node
+
+
+def _check_attributes(freeing: Freeing, node: Node, size: Dim) -> None:
+    pads = node.attributes.get("pads") or ()
+    if any(a != b for a, b in zip(pads, pads[len(pads) // 2 :], strict=False)):
+        raise Refused(
+            f"{node.label} ({node.op_type}) pads unevenly, by amounts that may have followed {size}",
+            node=node.label,
+        )
+    given = freeing.shape(node.inputs[0]) or ()
+    kernel = node.attributes.get("kernel_shape") or ()
+    if node.op_type in _POOLS and len(given) == len(kernel) + 2:
+        whole = next(
+            (
+                d
+                for d, k in zip(given[2:], kernel, strict=True)
+                if freeing.is_other(d) and freeing.old(d) == k
+            ),
+            None,
+        )
+        if whole is not None:
+            raise Refused(
+                f"{node.label} ({node.op_type}) takes all of {whole} together, or just as many",
                 node=node.label,
             )
 
 
-def _says(node: Node, kind: str, value: float, size: int) -> bool:
-    """May a stored number stand for a size: as a whole number anywhere, as a float where something is divided by it?"""
-    if kind != "f":
-        return value == size and (bool(node.domain) or node.op_type in _COUNTING)
-    inverse = node.op_type == "Mul" and value != 0 and abs(1 / value - size) < size * 1e-6
-    return not node.domain and (inverse or (node.op_type == "Div" and value == size))
+def _sizes(freeing: Freeing) -> set[int]:
+    """Old sizes of axes that follow a symbol that is no number of rows."""
+    return {n for n, dims in freeing.seen.items() if any(map(freeing.is_other, dims))}
+
+
+def _asked_for(freeing: Freeing) -> set[int]:
+    return {
+        was for name, was in freeing.baked.items() if name in freeing.symbols and name not in freeing.rows
+    }
+
+
+def _held_by_integers(freeing: Freeing, node: Node, numbers: list[int]) -> int | None:
+    """A number that is a size, a stride, or a last place, where integers are computed with."""
+    if not node.domain and node.op_type not in _COUNTING:
+        return None
+    sizes = _asked_for(freeing) if node.domain else _sizes(freeing) | freeing.strides.keys()
+    told = {n for n in sizes if n >= _TELLING}
+    last = set() if node.domain else {n - 1 for n in told if n > _TELLING}
+    return next((n for n in numbers if abs(n) in told or abs(n) in last), None)
+
+
+def _held_by_floats(freeing: Freeing, node: Node, numbers: list[float]) -> float | None:
+    """A number that something is divided by or held against and that is a size, or a last place."""
+    if node.domain or node.op_type not in _COUNTING:
+        return None
+    told = {n for n in _asked_for(freeing) if n >= _TELLING}
+    if len(numbers) == 1 and node.op_type in ("Div", "Mul"):
+        numbers = [1 / x if node.op_type == "Mul" else x for x in numbers if x]
+        return next((x for x in numbers if any(abs(x - n) < n * 1e-6 for n in told)), None)
+    told = {n for n in _sizes(freeing) if n >= _TELLING * _TELLING} | told
+    if node.op_type in ("Div", "Mul"):
+        numbers = [*numbers, *(1 / x for x in numbers if x)]
+    return next((x for x in numbers if any(abs(x - n) < n * 1e-6 or x == n - 1 for n in told)), None)
+
+
+def _grouped_attention(freeing: Freeing, node: Node) -> Node:
+    """The number of all positions is an operand: one size that was the same is that number."""
+    stored = freeing.stored(node.inputs[6])
+    array = None if stored is None else stored.array(_FEW)
+    if array is None or array.size != 1:
+        return node
+    asked = {d for name in freeing.given for d in freeing.shape(name) or ()}
+    found = [d for d in freeing.seen.get(int(array.reshape(-1)[0]), ()) if d in asked and freeing.is_other(d)]
+    if len(found) != 1:
+        return node
+    made = freeing.insert("Cast", [freeing.scalar(found[0], "positions")], "positions", to=_INT32)
+    return freeing.with_input(node, 6, made)
+
+
+def _followed(freeing: Freeing, node: Node, array: Array) -> Dim | None:
+    """The size or stride that an integer surely is."""
+    if array.size != 1 or array.dtype != np.int64 or node.domain or node.op_type not in _COUNTING:
+        return None
+    number = int(array.reshape(-1)[0])
+    if number < _CERTAIN:
+        return None
+    found = {*freeing.strides.get(number, ()), *freeing.seen.get(number, ())}
+    return found.pop() if len(found) == 1 else None
 
 
 def pad(freeing: Freeing, node: Node) -> Node:
@@ -75,14 +182,26 @@ def pad(freeing: Freeing, node: Node) -> Node:
 
 
 def joined(freeing: Freeing, node: Node) -> Node:
-    """A cache: an input that new entries are appended to says how many came before, which positions depend on."""
+    """A cache: an input that new entries are appended to says how many came before, which positions depend on.
+
+    Where the number of new entries is free as well, what depends on positions has an axis of that size, and shows itself there.
+    """
     axis = int(node.attributes.get("axis", 0))
-    for name in node.inputs:
-        shape = freeing.shape(name)
-        if name in freeing.given and shape and len(node.inputs) > 1 and freeing.is_other(shape[axis]):
+    sizes = [shape[axis] if (shape := freeing.shape(name)) else None for name in node.inputs]
+    for name, size in zip(node.inputs, sizes, strict=True):
+        if name not in freeing.given or size is None or not freeing.is_other(size):
+            continue
+        fixed = [
+            d for other, d in zip(node.inputs, sizes, strict=True) if other != name and not _moves(freeing, d)
+        ]
+        if fixed:
             raise Refused(
-                f"{node.label} (Concat) appends to {name}, whose number of entries {shape[axis]} positions may depend on: "
-                "nothing shows where they were baked in",
+                f"{node.label} (Concat) appends {fixed[0]} entries to {name}, whose number of entries {size} positions may "
+                "depend on: nothing shows where they were baked in, unless the number of new entries is freed as well",
                 node=node.label,
             )
     return node
+
+
+def _moves(freeing: Freeing, size: Dim | None) -> bool:
+    return size is not None and freeing.is_other(size) and not size.free.isdisjoint(freeing.symbols)

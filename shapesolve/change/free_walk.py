@@ -9,8 +9,9 @@ A size of which it is not clear whether it follows a symbol gets a name of its o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from collections.abc import Sequence as Seq
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -19,25 +20,24 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from ..expr import ONE, Dim, Shape, constant, eq, ge, symbol
+from ..expr import ONE, Dim, DimTooLarge, Shape, constant, eq, ge, symbol
 from ..lower.fixpoint import lower_model
 from ..lower.request import Request
 from ..lower.types import Tensor
-from ..lower.values import Value
+from ..lower.values import MAX_ELEMENTS, Value
 from ..model import Constant, Model, Node
 from ..operators import with_built_in
 from .draft import Draft, DraftNode
 from .free_reshape import Piece, pieces_of
 from .free_sizes import Place, Sizes
-from .provenance_notation import Links
 from .provenance_walk import Known, Provenance
 from .refused import Refused
 
 Array: TypeAlias = NDArray[Any]
-#: what makes a node fit an operand with the baked size, see `free_mending.narrowed`
-Narrow: TypeAlias = Callable[["Freeing", Node, int, int, list[Dim]], Node]
 #: a number of rows is at least this: a size of 1 is what baking leaves no trace of, and it broadcasts
 _LEAST = 2
+#: sizes below are more often something else
+_TELLING = 4
 #: a size that a table bounds may become this many times as large as it was
 _ROOM = 2
 
@@ -70,6 +70,13 @@ class Freeing:
         self.options: dict[str, int] = {}  # how many candidates there were, by label of the node
         self.pending: dict[str, tuple[tuple[Dim, ...], bool]] = {}
         self.seen: dict[int, dict[Dim, None]] = {}
+        self.strides: dict[int, dict[Dim, None]] = {}
+        self.unsure: dict[str, tuple[str, str]] = {}  # what has to be decided, and its node
+        self.reverts: dict[
+            str, tuple[str, Seq[Dim]]
+        ] = {}  # what stays as it was if these sizes turn out to be numbers
+        self.usual: dict[str, Dim] = {}  # what a size is of which it stays open what it follows
+        self.demands: list[tuple[Dim, int | None]] = []
         self.nodes: list[DraftNode] = []
         self.own: dict[
             str, dict[str, int]
@@ -141,12 +148,17 @@ class Freeing:
         return not dim.free.isdisjoint(self.baked)
 
     def notice(self, name: str) -> None:
-        """Remember the sizes of a tensor that follow symbols, by what they were."""
-        for dim in self.shape(name) or ():
-            if self.is_free(dim):
-                was = self.old(dim)
+        """Remember the sizes of a tensor that follow symbols, by what they were, and its strides."""
+        stride = ONE
+        for dim in reversed(self.shape(name) or ()):
+            with suppress(DimTooLarge):
+                stride = stride * dim
+            for size, found in ((dim, self.seen), (stride, self.strides)):
+                was = self.old(size) if self.is_other(size) else None
                 if was is not None:
-                    self.seen.setdefault(was, {}).setdefault(dim)
+                    found.setdefault(was, {}).setdefault(size)
+            if self.is_free(dim) and not self.is_other(dim):
+                self.seen.setdefault(self.old(dim) or 0, {}).setdefault(dim)
 
     def pieces(self, name: str) -> list[Piece] | None:
         """The factors of a tensor with their baked sizes."""
@@ -161,14 +173,29 @@ class Freeing:
 
     # ------------------------------------------------------------------ what is changed
 
-    def maybe(self, size: int, what: str) -> Dim:
-        """A baked size: a number, or a name of its own when some size that follows a symbol was the same."""
+    def maybe(self, size: int, what: str, node: Node | None = None) -> Dim:
+        """A baked size: a number, or a name of its own when some size that follows a symbol was the same.
+
+        Where later nodes do not decide what it is, it stays the number; with `node` that is refused.
+        """
         if size < _LEAST or size not in self.seen:
             return constant(size)
         name = self.walk.fresh(what)
         assert name.name is not None
+        if node is not None and size >= _TELLING:
+            self.unsure[name.name] = f"{what} of {node.label} ({node.op_type})", node.label
         self.baked[name.name] = size
         self.walk.given(ge(name, 1))
+        return name
+
+    def as_many(self, size: Dim, what: str) -> Dim:
+        """A count that was a size: that size, unless later nodes need another one that was the same."""
+        was = self.old(size)
+        if was is None or was < _LEAST or not self.is_other(size):
+            return size
+        name = self.maybe(was, what)
+        assert name.name is not None
+        self.usual[name.name] = size
         return name
 
     def vector(self, dims: Seq[Dim], hint: str) -> str:
@@ -202,20 +229,6 @@ class Freeing:
         self.options[node.label] = max(count, self.options.get(node.label, 0))
         return min(self.choices.get(node.label, 0), count - 1)
 
-    def spread(self, node: Node, i: int, axis: int, size: Dim) -> Node:
-        """Operand `i` is repeated along an axis on which it has one element."""
-        name = node.inputs[i]
-        rank = len(self.shape(name) or ())
-        target = self.vector([size if k == axis else ONE for k in range(rank)], f"{name}_spread")
-        return self.with_input(node, i, self.insert("Expand", [name, target], name))
-
-    def repeat(self, node: Node, i: int, axis: int, times: Dim) -> Node:
-        """Operand `i` is said again for every row along an axis whose outermost factor is rows."""
-        name = node.inputs[i]
-        rank = len(self.shape(name) or ())
-        repeats = self.vector([times if k == axis else ONE for k in range(rank)], f"{name}_repeats")
-        return self.with_input(node, i, self.insert("Tile", [name, repeats], name))
-
     def insert(self, op_type: str, inputs: Seq[str], hint: str, **attributes: int) -> str:
         """A new node before the one that is looked at; the name of its output."""
         made = self.draft.graph.new_node(op_type, inputs, hint, **attributes)
@@ -242,8 +255,14 @@ class Freeing:
         """The name of a constant of any type."""
         name = self.draft.graph.constant(array, hint)
         if name not in self.scope.env:
-            self.scope.env[name] = self.walk.interner.tensor(_type_of(array), Shape(array.shape))
+            whole = array.dtype == np.int64 and array.size <= MAX_ELEMENTS
+            value = Value(array.shape, tuple(map(constant, array.reshape(-1).tolist()))) if whole else None
+            self.scope.env[name] = self.walk.interner.tensor(_type_of(array), Shape(array.shape), value)
         return name
+
+    def demand(self, dim: Dim, exactly: int | None) -> None:
+        """At the end a difference of sizes has to be a number, or (None) never negative."""
+        self.demands.append((dim, exactly))
 
     # ------------------------------------------------------------------ the walk
 
@@ -253,14 +272,15 @@ class Freeing:
         Raises:
             Refused: a node holds on to a baked size.
         """
-        from .free_mending import mend, narrowed
+        from .free_fitting import fit
+        from .free_mending import mend
 
         originals = {
             node.index: drafted
             for node, drafted in zip(self.model.graph.nodes, self.draft.graph.nodes, strict=True)
         }
         for node in self.model.graph.nodes:
-            mended = self.fit(mend(self, node), narrowed)
+            mended = fit(self, mend(self, node))
             self.lower(mended, node)
             drafted = originals[node.index]
             own = self.own.get(node.outputs[0])
@@ -270,66 +290,6 @@ class Freeing:
             drafted.inputs = list(mended.inputs)
             self.nodes.append(drafted)
         self._settle()
-
-    def fit(self, node: Node, narrowed: Narrow) -> Node:
-        """Operands of size 1, or of the baked size, along an axis that others follow a symbol on."""
-        for _ in range(2 * len(node.inputs) + 1):
-            links = self.provenance.links(self.provenance.view(node))
-            if links is None:
-                return node
-            changed = self._fit_one(node, links, narrowed)
-            if changed is None:
-                return node
-            node = changed
-        return node
-
-    def _fit_one(self, node: Node, links: Links, narrowed: Narrow) -> Node | None:
-        found: dict[Hashable, list[tuple[int, int, Dim]]] = {}
-        for i, labels in enumerate(links.inputs):
-            shape = self.shape(node.inputs[i]) if labels and node.inputs[i] else None
-            for axis, (label, dim) in enumerate(zip(labels or (), shape or (), strict=False)):
-                found.setdefault(label, []).append((i, axis, dim))
-        for name, at in found.items():
-            size = next((d for _, _, d in at if self.is_free(d)), None)
-            if size is None or len(at) == 1:
-                continue
-            was = self.old(size)
-            for i, axis, dim in at:
-                if dim is ONE and not links.broadcasts:
-                    return self.spread(node, i, axis, size)
-                if dim.terms or dim.const != was or dim is size:
-                    continue
-                rows = self.rows_of(links, node, labels_at=name)
-                if rows is not None and rows * dim is size:
-                    return self.repeat(node, i, axis, rows)
-                if dim is not ONE:
-                    return narrowed(self, node, i, axis, self._sizes_at(found, i))
-        return None
-
-    def _sizes_at(self, found: Mapping[Hashable, list[tuple[int, int, Dim]]], i: int) -> list[Dim]:
-        """The size that each axis of operand `i` should have: that of the others with its label."""
-        sizes: dict[int, Dim] = {}
-        for at in found.values():
-            free = next((d for _, _, d in at if self.is_free(d)), None)
-            for j, axis, dim in at:
-                if j == i:
-                    follows = free is not None and dim is not ONE and dim.value == self.old(free)
-                    sizes[axis] = free if follows and free is not None else dim
-        return [sizes[axis] for axis in sorted(sizes)]
-
-    def rows_of(self, links: Links, node: Node, labels_at: Hashable) -> Dim | None:
-        """The rows that are the outermost factor of an axis with others inside, when they were one row."""
-        for i, labels in enumerate(links.inputs):
-            layout = self.provenance.of(node.inputs[i]).layout if labels else None
-            for label, factors in zip(labels or (), layout or (), strict=False):
-                if (
-                    label == labels_at
-                    and len(factors) > 1
-                    and self.is_free(factors[0])
-                    and self.old(factors[0]) == 1
-                ):
-                    return factors[0]
-        return None
 
     def lower(self, node: Node, original: Node) -> None:
         """Lower a node, and see what it asks of the symbols."""
@@ -362,14 +322,9 @@ class Freeing:
 
     def _unify(self, a: Dim, b: Dim) -> None:
         """A size of which it was open what it follows follows what it meets."""
-        for name, other in ((a, b), (b, a)):
-            if (
-                name.name in self.baked
-                and name.name not in self.symbols
-                and self.old(name) == self.old(other)
-            ):
-                self.walk.given(eq(name, other))
-                return
+        is_open = not (a.free | b.free) <= {*self.symbols}
+        if is_open and self.is_free(a) and self.old(a) == self.old(b):
+            self.walk.given(eq(a, b))
 
     def _is_held(self, name: str) -> bool:
         """Has a symbol lost its freedom? Rows may be any number; another size may have a lower bound, and room above."""
@@ -381,12 +336,28 @@ class Freeing:
         return not now.terms or (hi is not None and hi < _ROOM * self.baked[name])
 
     def _settle(self) -> None:
-        """What is still open stays what it was; then the sizes are computed at the start of the graph."""
+        """What is still open is what it usually is, or stays what it was; then the sizes are computed at the start."""
         facts = self.facts
-        for name in [n for n in self.baked if n not in self.symbols]:
+        for name in sorted(
+            (n for n in self.baked if n not in self.symbols), key=lambda n: n not in self.usual
+        ):
             now = facts.dim(symbol(name))
             if now.name is not None and now.name not in self.symbols:
-                self.walk.given(eq(now, self.baked[name]))
+                if name in self.unsure and name not in self.usual:
+                    what, label = self.unsure[name]
+                    like = next(iter(self.seen[self.baked[name]]))
+                    raise Refused(
+                        f"{what} is {self.baked[name]}, as {like} was: nothing shows whether it follows that",
+                        node=label,
+                    )
+                self.walk.given(eq(now, self.usual.get(name, self.baked[name])))
+        for dim, exactly in self.demands:
+            now = facts.dim(dim)
+            lo = facts.bounds(now)[0]
+            if now.value != exactly if exactly is not None else lo is None or lo < 0:
+                raise Refused(
+                    f"a triangle of places compares two axes of which one is {now} longer than the other"
+                )
         made: dict[str, str] = {}
         for name, (dims, is_scalar) in self.pending.items():
             settled = [facts.dim(d) for d in dims]
@@ -394,9 +365,13 @@ class Freeing:
                 made[name] = self.sizes.scalar(settled[0], name)
             else:
                 made[name] = self.sizes.vector(settled, name)
+        for name, (before, open_dims) in self.reverts.items():
+            if not any(facts.dim(d).terms for d in open_dims):
+                made[name] = before
         for node in self.nodes:
             node.inputs = [made.get(name, name) for name in node.inputs]
         self.draft.graph.nodes = [*self.sizes.nodes, *self.nodes]
+        self.draft.drop_dead(lambda node: node.origin is not None)
 
 
 def _new_node(

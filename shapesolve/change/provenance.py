@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..expr import ONE, Dim, as_dim, constant, exact_quotient, product
-from .provenance_notation import Items, Label, Links, Uniform, View
+from .provenance_notation import Along, Items, Label, Links, Uniform, View
 
 #: the factors of one axis, outermost first
 Factors: TypeAlias = tuple[Dim, ...]
@@ -193,12 +193,17 @@ def _output(
 
 def axis_is_carried(axis: Items, table: Mapping[Label, Any]) -> bool:
     """Does every part of it come from an input, or is the same everywhere?"""
-    return all(isinstance(item, Uniform) or item in table for item in axis)
+    return all(isinstance(item, Uniform) or _label(item) in table for item in axis)
 
 
-def _parts(item: Label | Uniform, table: Mapping[Label, tuple[Factors, str]]) -> Factors:
+def _label(item: Label | Along) -> Label:
+    return item.label if isinstance(item, Along) else item
+
+
+def _parts(item: Label | Uniform | Along, table: Mapping[Label, tuple[Factors, str]]) -> Factors:
     if isinstance(item, Uniform):
         return factors_of(item.size)
+    item = _label(item)
     found = table.get(item)
     return () if found is None else found[0]
 

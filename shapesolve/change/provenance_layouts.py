@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Seq
 
 from ..expr import ONE, ZERO
-from .provenance_notation import Items, Label, Links, Unfollowed, Uniform, View, axes
+from .provenance_notation import Along, Items, Label, Links, Unfollowed, Uniform, View, axes
 
 
 def own(i: int, rank: int) -> list[Label]:
@@ -42,7 +42,7 @@ def along(view: View, acted: Seq[int], outputs: int | None = None) -> Links:
     """The operator works along these axes of its first input and keeps them."""
     rank = view.rank(0)
     labels = own(0, rank)
-    out: list[Items] = [[("new", k) if k in acted else labels[k]] for k in range(rank)]
+    out: list[Items] = [[Along(labels[k]) if k in acted else labels[k]] for k in range(rank)]
     others = [own(i, len(view.shapes[i] or ())) for i in range(1, view.n_in)]
     count = len(view.node.outputs) if outputs is None else outputs
     return Links([labels, *others], [out] * count)

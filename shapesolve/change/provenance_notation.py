@@ -11,8 +11,8 @@ from ..expr import Dim
 from ..model import Node
 
 Label: TypeAlias = Hashable
-#: labels and uniform parts of one axis of an output
-Items: TypeAlias = Seq["Label | Uniform"]
+#: labels and other parts of one axis of an output
+Items: TypeAlias = Seq["Label | Uniform | Along"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,20 @@ class Uniform:
 
 
 @dataclass(frozen=True, slots=True)
+class Along:
+    """An axis that the operator works along and keeps: places stay, but their elements depend on each other."""
+
+    label: Label
+
+
+@dataclass(frozen=True, slots=True)
 class Links:
     """How the axes of one node hang together.
 
     Attributes:
         inputs: per input its labels, axis by axis; None for an input that says sizes, not data.
-        outputs: per output its axes, each a sequence of labels and `Uniform` parts, outermost first; None: not followed.
+        outputs: per output its axes, each a sequence of labels, `Uniform` and `Along` parts, outermost first; None where it
+            is not followed.
         broadcasts: an axis of size 1 goes with any size of the same label.
         regroups: the first output has the elements of input 0 in the same order, in another shape.
     """
@@ -126,8 +134,8 @@ Rule: TypeAlias = Callable[[View], Links]
 def axes(notation: str) -> Rule:
     """A declaration by letters: one letter per axis, ``*S`` all axes between, ``~S`` the same, aligned from the right.
 
-    ``...`` are axes that are not followed, ``?`` is an operand that is not followed at all, as all are that are not mentioned,
-    and ``#`` one that says sizes.
+    ``^N`` and ``*^S`` are axes that the operator works along. ``...`` are axes that are not followed, ``?`` is an operand that
+    is not followed at all, as all are that are not mentioned, and ``#`` one that says sizes.
     """
     left, right = (side.strip() for side in notation.split("->"))
     operands = [part.split() for part in left.split(",")] if left else []
@@ -170,14 +178,18 @@ def _labels(pattern: Seq[str], view: View, i: int, stars: dict[str, int]) -> Seq
     return found
 
 
-def _expanded(pattern: Seq[str], stars: Mapping[str, int], view: View, i: int) -> Seq[Seq[Label]] | None:
+def _expanded(pattern: Seq[str], stars: Mapping[str, int], view: View, i: int) -> Seq[Items] | None:
     if pattern == ["?"]:
         return None
-    found: list[Seq[Label]] = []
+    found: list[Items] = []
     for token in pattern:
         if token == "...":
             known = len(view.out(i)) - len(pattern) + 1
             found += [[("new", n)] for n in range(known)]
+        elif token.startswith("*^"):
+            found += [[Along((token[2:], n))] for n in range(stars[token[2:]])]
+        elif token[0] == "^":
+            found.append([Along(token[1:])])
         elif token[0] in "*~":
             name = token[1:]
             count = stars.get(name)

@@ -1,0 +1,109 @@
+"""Stored tensors that hold a size along an axis, said anew for an axis whose size is free.
+
+What is the same all along needs one place. Otherwise every element has to follow from its place by a rule that the numbers
+show at each of them: whole steps along the axis (positions, the centres of a grid), or a triangle of places that are not later
+than others. A rule whose own numbers may have been computed from the size (the step of `linspace`, a centred grid, a mean's
+1/n) says nothing of other sizes. What remains is a table, and refused by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence as Seq
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..expr import ONE, Dim
+from ..model import Node
+from .free_patterns import evenly, triangle
+from .free_walk import Freeing
+
+Array: TypeAlias = NDArray[Any]
+
+#: largest stored tensor that is looked into, in elements
+LARGEST = 1 << 22
+#: so many different numbers of a tensor are compared with sizes
+_FEW = 64
+#: sizes below are more often something else
+_TELLING = 4
+
+
+def regrown(freeing: Freeing, node: Node, i: int, sizes: Mapping[int, Seq[Dim]]) -> Node | None:
+    """The node with a stored operand for other sizes; None where nothing shows what that would be.
+
+    Args:
+        freeing: the attempt.
+        node: the node.
+        i: which operand.
+        sizes: for each axis that follows a symbol the factors that its size has now, outermost first.
+    """
+    name = node.inputs[i]
+    stored = freeing.stored(name)
+    array = None if stored is None else stored.array(LARGEST)
+    if array is None or array.dtype == object or not array.size:
+        return None
+    made = _regrown(freeing, name, array, sizes)
+    return None if made is None else freeing.with_input(node, i, made)
+
+
+def _regrown(freeing: Freeing, name: str, array: Array, sizes: Mapping[int, Seq[Dim]]) -> str | None:
+    one = array
+    for axis in range(array.ndim):
+        if axis in sizes or array.shape[axis] in freeing.seen:
+            first = np.take(one, [0], axis=axis)
+            one = first if bool((one == first).all()) else one
+    moving = {axis: factors for axis, factors in sizes.items() if one.shape[axis] > 1}
+    target = [ONE] * array.ndim
+    for axis, size in enumerate(array.shape):
+        if axis not in sizes and size != one.shape[axis]:
+            target[axis] = freeing.maybe(size, f"axis {axis} of {name}")
+    if not moving:
+        if _tells(freeing, one):
+            return None
+        made = freeing.new_constant(np.ascontiguousarray(one), f"{name}_row")
+    else:
+        found = triangle(freeing, one, moving) or evenly(freeing, one, moving)
+        if found is None:
+            return None
+        made = found
+    if any(d is not ONE for d in target):
+        made = freeing.insert("Expand", [made, freeing.vector(target, f"{name}_target")], name)
+    return made
+
+
+def _tells(freeing: Freeing, array: Array) -> bool:
+    """May one of its numbers have been computed from a size that follows a symbol: the size itself, or one part of it?"""
+    if array.dtype.kind not in "iuf":
+        return False
+    numbers = {abs(float(x)) for x in np.unique(array)[: _FEW + 1]}
+    if len(numbers) > _FEW:
+        return False
+    sizes = [n for n, dims in freeing.seen.items() if n >= _TELLING and any(map(freeing.is_other, dims))]
+    if array.dtype.kind != "f":
+        return any(n in numbers for n in sizes)
+    return any(x and abs(1 / x - n) < n * 1e-6 for x in numbers for n in sizes)
+
+
+def opened(freeing: Freeing, node: Node, i: int, axes: Seq[int]) -> Node | None:
+    """A stored operand that is the same along axes whose size may have followed a symbol: what later nodes need decides."""
+    name = node.inputs[i]
+    stored = freeing.stored(name)
+    array = None if stored is None else stored.array(LARGEST)
+    if array is None or array.dtype == object or not array.size or _tells(freeing, array):
+        return None
+    target, one = [ONE] * array.ndim, array
+    for axis in axes:
+        first = np.take(one, [0], axis=axis)
+        if bool((one == first).all()):
+            one, target[axis] = first, freeing.maybe(array.shape[axis], f"axis {axis} of {name}")
+    if one is array:
+        return None
+    made = freeing.new_constant(np.ascontiguousarray(one), f"{name}_row")
+    spread = freeing.insert("Expand", [made, freeing.vector(target, f"{name}_target")], name)
+    freeing.reverts[spread] = name, target
+    return freeing.with_input(node, i, spread)
+
+
+__all__ = ["LARGEST", "opened", "regrown"]
