@@ -34,7 +34,7 @@ def verify(
     from importlib.util import find_spec
 
     if find_spec("onnxruntime") is None:
-        fail("verify needs onnxruntime: pip install onnxruntime")
+        fail("verify needs onnxruntime: pip install 'shapesolve[runtime]'")
     a = load(model, assume)
     find(a, findings=False)
     from ..report.verification import CannotRun, verification_data, verification_lines, verify_at_sizes

@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """Ranks of inputs that are declared without one, from what uses them: backwards through nodes that keep the rank."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """What the model itself declares: types of inputs, and value_info and outputs held against what was inferred."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """What two known things have in common, and what a choice between them is."""
 
 from __future__ import annotations

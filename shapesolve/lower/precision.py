@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """What an element type can hold: integers wrap, floats round, quotients of sizes are exact or given up."""
 
 from __future__ import annotations

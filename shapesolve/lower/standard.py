@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """What onnx's own inference makes of the whole model: what onnxruntime knows of its tensors when it loads the file.
 
 It runs once per walk, and only for the rare node that onnxruntime judges by what it knows.

@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """A graph as NetworkX sees it."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """The order of the nodes of a graph: topological, ties follow the stored order. NetworkX decides."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """`read_model`: from a file or proto to a checked, ordered, immutable `Model`."""
 
 from __future__ import annotations

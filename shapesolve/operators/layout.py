@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """Operators that rearrange a tensor: its elements stay, their order or the shape around them changes."""
 
 from __future__ import annotations

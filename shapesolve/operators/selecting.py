@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """Elements chosen by their value: TopK, NonZero, Unique, Compress."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """What the facts leave: conditions that are not settled, with the constraints that say so.
 
 The facts and the residue together say exactly what the constraints say; proofs and ambiguities reason over

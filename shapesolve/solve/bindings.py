@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """`Bindings`: symbols that the constraints force to one size."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """Questions taken apart by cases, without Z3: alternatives, products that are known, symbols with few sizes.
 
 In each case the facts simplify the rest. A case ends where the facts, linear elimination or the table of a single symbol

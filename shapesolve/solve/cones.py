@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """Which conditions have to do with each other: cones of symbols, components, legality of broadcasts."""
 
 from __future__ import annotations
