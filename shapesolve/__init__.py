@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .change import Refused, fix, simplify
     from .change.free_model import free
     from .deploy import NoSizes, generate_inputs, guard, guarded
+    from .deploy.cost import Cost, cost
     from .expr import (
         Cond,
         Dim,
@@ -50,6 +51,7 @@ _ROOMS = {
     **dict.fromkeys(("NoSizes", "generate_inputs", "guard", "guarded"), "deploy"),
     **dict.fromkeys(("Refused", "simplify"), "change"),
     "free": "change.free_model",
+    **dict.fromkeys(("Cost", "cost"), "deploy.cost"),
 }
 
 
@@ -73,6 +75,7 @@ __all__ = [
     "Cond",
     "Conflict",
     "Constraint",
+    "Cost",
     "Dim",
     "DimSyntaxError",
     "Finding",
@@ -86,6 +89,7 @@ __all__ = [
     "Shape",
     "analyze",
     "broadcast_shapes",
+    "cost",
     "fix",
     "free",
     "generate_inputs",

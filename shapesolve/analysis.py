@@ -405,7 +405,7 @@ class Analysis:
 
     def sizes_at(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Sizes of tensors as their expressions have them, whether or not the model accepts these sizes."""
-        known = {**self._fixed, **sizes}
+        known = {**self.fixed_sizes, **sizes}
         memo: dict[Dim, int | None] = {}
         out: dict[str, tuple[int, ...]] = {}
         for name, shape in self.shapes.items():
@@ -422,7 +422,8 @@ class Analysis:
         return out
 
     @cached_property
-    def _fixed(self) -> dict[str, int]:
+    def fixed_sizes(self) -> dict[str, int]:
+        """Symbols, those that the analysis introduced among them, that can have one size only."""
         return {n: d.const for n, d in self.facts.substitution.items() if not d.terms}
 
     @cached_property

@@ -6,7 +6,7 @@ import io
 import os
 import sys
 
-from . import changing, checking, comparing, deploying, freeing, reading, running, scanning, writing
+from . import changing, checking, comparing, costing, deploying, freeing, reading, running, scanning, writing
 from .app import app, in_order
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "changing",
     "checking",
     "comparing",
+    "costing",
     "deploying",
     "freeing",
     "main",

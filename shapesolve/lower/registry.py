@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .op import Op
     from .records import Body
     from .types import Known
+    from .work import Work
 
 Outputs = Union["Known", None, Seq[Union["Known", None]]]
 #: a rule's body: reads the node through `Op`, states requirements, returns its outputs in order
@@ -59,6 +60,7 @@ class Rule:
         advice: what may be put right then.
         sizes: does the output hold sizes of the input, of which no element is read?
         runtime: see `Runtime`.
+        work: what it computes, and whether its output needs memory of its own; None where that is not counted.
     """
 
     domain: str
@@ -81,6 +83,7 @@ class Rule:
     advice: Advice = ""
     sizes: bool = False
     runtime: tuple[Runtime, ...] = ()
+    work: Work | None = None
 
     @property
     def has_kernel(self) -> bool:
@@ -129,6 +132,7 @@ class Registry:
         values: bool = False,
         data: tuple[int, ...] = (),
         ranks: Ranks = "",
+        work: Work | None = None,
     ) -> Callable[[Lower], Lower]:
         """Decorator that registers a lowering function (see `Op`) for an operator; what it tells of it is in `Rule`."""
         since, until = 0, None
@@ -139,7 +143,7 @@ class Registry:
 
         def decorate(lower: Lower) -> Lower:
             rule = Rule(_canonical(domain), op_type, since, lower, form, until, types, values)
-            self.add(replace(rule, data=data, ranks=ranks))
+            self.add(replace(rule, data=data, ranks=ranks, work=work))
             return lower
 
         return decorate
@@ -158,6 +162,7 @@ class Registry:
         needs: str | None = None,
         fault: str = "",
         runtime: tuple[Runtime, ...] = (),
+        work: Work | None = None,
         **names: str | int,
     ) -> None:
         """Register an operator by its signature (notation: see `shapesolve.lower.signature`)."""
@@ -166,7 +171,7 @@ class Registry:
         rule = Signature(dims, (where,) if isinstance(where, str) else tuple(where), names)
         form: Form = "signature"
         made = Rule(_canonical(domain), op_type, since, rule, form, until, types, choices=choices)
-        self.add(replace(made, needs=needs, fault=fault, runtime=runtime))
+        self.add(replace(made, needs=needs, fault=fault, runtime=runtime, work=work))
 
     def lookup(self, domain: str, op_type: str, version: int) -> Rule | None:
         """The rule for an operator at an opset version: exact ranges first, then the highest `since`; None if there is none."""
@@ -217,6 +222,7 @@ def lower(
     advice: Advice = "",
     sizes: bool = False,
     runtime: tuple[Runtime, ...] = (),
+    work: Work | None = None,
 ) -> Callable[[Lower], Lower]:
     """Register a function for operators of the default registry; what else is told of them is in `Rule`."""
 
@@ -237,6 +243,7 @@ def lower(
             advice,
             sizes,
             runtime,
+            work,
         )
         for name in op_types:
             DEFAULT.add(Rule(domain, name, since, function, "function", *told))

@@ -63,6 +63,14 @@ _CODES: dict[int, Literal["f", "d", "i", "q", "?"]] = (
     if sys.byteorder == "little"
     else {}
 )
+
+
+def element_bits(dtype: int) -> int | None:
+    """Bits that an element of a type (`onnx.TensorProto.DataType`) takes, packed without gaps; None where that is not fixed."""
+    plain = _PLAIN.get(dtype)
+    return _PACKED.get(dtype) if plain is None else 8 * plain.itemsize
+
+
 _TYPED_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
 
@@ -156,9 +164,7 @@ class Constant:
         return None if self._folder is None else self._folder.read(self._proto, nbytes)
 
     def _nbytes(self) -> int | None:
-        if self.dtype in _PLAIN:
-            return self.numel * _PLAIN[self.dtype].itemsize
-        bits = _PACKED.get(self.dtype)
+        bits = element_bits(self.dtype)
         return None if bits is None else (self.numel * bits + 7) // 8
 
     def _decode(self, raw: bytes) -> np.ndarray[Any, Any] | None:

@@ -20,6 +20,7 @@ from ..lower.op import InvalidNode, MalformedNode, Op, Place
 from ..lower.registry import lower
 from ..lower.signature import Signature
 from ..lower.types import Known
+from ..lower.work import Operations, Outputs, Work, attend, per
 
 # https://onnx.ai/onnx/operators/onnx__CausalConvWithState.html
 _causal_conv = Signature("N C L, C 1 K, C, N C K-1 -> N C L, N C K-1", ("K >= 1",), {})
@@ -78,8 +79,26 @@ def share_heads(op: Op, q: Heads, k: Heads) -> None:
     )
 
 
+def attention_work(op: Op, outputs: Outputs) -> Operations | None:
+    """See `attend`."""
+    shapes = [op.shape(i) for i in range(3)]
+    if not all(s is not None and 3 <= len(s) <= 4 for s in shapes):
+        return None
+    kv_heads = op.int_attr("kv_num_heads", 0)
+    q, k, v = (
+        heads_of(op, i, s, kv_heads if i else op.int_attr("q_num_heads", 0))
+        for i, s in enumerate(shapes)
+        if s is not None
+    )
+    past = op.shape(4)
+    if op.has(4) and (past is None or len(past) != 4):
+        return None
+    keys = k.length if past is None else past[2] + k.length
+    return attend(q.batch, q.heads, q.length, keys, q.size, v.size)
+
+
 # https://onnx.ai/onnx/operators/onnx__Attention.html
-@lower("Attention", elements=(6,))
+@lower("Attention", elements=(6,), work=Work(attention_work))
 def attention(op: Op) -> list[Known]:
     """Y, then keys and values with the past before them, then the scores."""
     rank = next((r for r in (op.rank(0), op.rank(1), op.rank(2)) if r is not None), None)
@@ -236,8 +255,18 @@ def _fits(op: Op, i: int, need: Shape, why: str) -> Shape:
     return need if given is None else Shape(op.same(d, need[k], why, (i, k)) for k, d in enumerate(given))
 
 
+def rotary_work(op: Op, outputs: Outputs) -> Operations | None:
+    """Two products and a sum for each element of the rotated part of a head."""
+    x, part = op.shape(0), op.int_attr("rotary_embedding_dim", 0)
+    if x is None or not part:
+        return per(x, 3)
+    if len(x) == 4:
+        return per(Shape(x[:3]), 3 * part)
+    return per(Shape(x[:2]), 3 * part * op.int_attr("num_heads", 0)) if op.int_attr("num_heads", 0) else None
+
+
 # https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html
-@lower("RotaryEmbedding", elements=(3,))
+@lower("RotaryEmbedding", elements=(3,), work=Work(rotary_work, "over"))
 def rotary_embedding(op: Op) -> Known:
     """The rotated input; the caches hold an angle for each pair of the rotated part of a head."""
     x = op.shape(0)

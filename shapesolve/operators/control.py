@@ -118,6 +118,10 @@ class Trips:
     exact: bool
     ran: Cond
 
+    def tell(self, op: Op) -> None:
+        """Write the count down for those who ask later how often the body runs."""
+        op.walk.trips[f"{op.walk.scope.prefix}{op.node.label}"] = self.count
+
 
 # https://onnx.ai/onnx/operators/onnx__Loop.html
 @lower_bodies("Loop", data=(0, 1))
@@ -144,6 +148,7 @@ def loop(op: Op) -> Steps:
     carried = Carried(op, first, trip, visible_symbols(op))
     goes_on = yield from _rehearse(op, carried, trip)
     trips = _count_trips(op, limit, starts, goes_on, trip, carried.visible)
+    trips.tell(op)
     begin = len(op.walk.log)
     if trips.ran.is_false:
         with rehearsal(op.walk):
@@ -155,6 +160,7 @@ def loop(op: Op) -> Steps:
         known = yield from _unrolled(op, first, limit, carried.visible)
         if known is not None:
             after, trips = known
+            trips.tell(op)
             return [*after, *_scan_outputs(op, n, outs, trip, trips)]
     return [*carried.after(trips.count, trips.ran), *_scan_outputs(op, n, outs, trip, trips)]
 
@@ -260,6 +266,7 @@ def _at_most_once(op: Op, first: Seq[Known | None], allowed: bool, starts: Cond 
     elif starts is None:
         starts = op.walk.unknown_truth(op.node.inputs[1], op.tensor(1))
     trips = Trips(ite(starts, ONE, ZERO), True, starts)
+    trips.tell(op)
     if starts.is_false:
         with rehearsal(op.walk):
             outs = yield from lower_inside(op, "body", _given(op, ZERO, first), TRUE)
@@ -366,6 +373,7 @@ def _scan(
     length, slices = _slices(op, scans, axes, len(before))
     op.require(ge(length, 1), "there must be something to scan", (scans[0], None))
     trips = Trips(length, True, ge(length, 1))
+    trips.tell(op)
     # states keep their shape from trip to trip, but their data changes
     states = [change_sizes(op, known, lambda d: d) for known in first]
     outs = yield from lower_inside(op, "body", [*states, *slices], trips.ran)

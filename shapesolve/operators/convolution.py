@@ -32,6 +32,7 @@ from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.reason import KERNEL, WINDOW, channels
 from ..lower.registry import lower
 from ..lower.types import Known, Tensor
+from ..lower.work import MOVES, POOLS, reads, slides, spreads
 
 # ---------------------------------------------------------------------- windows
 
@@ -198,19 +199,19 @@ def _bias(op: Op, bias: int | None, n_out: Dim, w: int, axis: int) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Conv.html
-@lower("Conv", advice="convolution")
+@lower("Conv", advice="convolution", work=slides(1, 2))
 def conv(op: Op) -> Known:
     return op.out(conv_shape(op))
 
 
 # https://onnx.ai/onnx/operators/onnx__ConvInteger.html
-@lower("ConvInteger", advice="convolution")
+@lower("ConvInteger", advice="convolution", work=slides(1))
 def conv_integer(op: Op) -> Known:
     return op.out(conv_shape(op, bias=None))
 
 
 # https://onnx.ai/onnx/operators/onnx__QLinearConv.html
-@lower("QLinearConv", advice="convolution")
+@lower("QLinearConv", advice="convolution", work=slides(3, 8))
 def qlinear_conv(op: Op) -> Known:
     return op.out(conv_shape(op, x=0, w=3, bias=8))
 
@@ -271,7 +272,7 @@ def _unslide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
 
 
 # https://onnx.ai/onnx/operators/onnx__ConvTranspose.html
-@lower("ConvTranspose")
+@lower("ConvTranspose", work=spreads(1, 2))
 def conv_transpose(op: Op) -> Known:
     return op.out(conv_transpose_shape(op))
 
@@ -391,13 +392,13 @@ def pool_shape(op: Op, x: int = 0) -> Shape | None:
 
 # https://onnx.ai/onnx/operators/onnx__AveragePool.html
 # https://onnx.ai/onnx/operators/onnx__LpPool.html
-@lower("AveragePool", "LpPool")
+@lower("AveragePool", "LpPool", work=POOLS)
 def pool(op: Op) -> Known:
     return op.out(pool_shape(op))
 
 
 # https://onnx.ai/onnx/operators/onnx__MaxPool.html
-@lower("MaxPool")
+@lower("MaxPool", work=POOLS)
 def max_pool(op: Op) -> list[Known | None]:
     shape = pool_shape(op)
     return [op.out(shape), op.out(shape)]
@@ -406,7 +407,7 @@ def max_pool(op: Op) -> list[Known | None]:
 # https://onnx.ai/onnx/operators/onnx__GlobalAveragePool.html
 # https://onnx.ai/onnx/operators/onnx__GlobalMaxPool.html
 # https://onnx.ai/onnx/operators/onnx__GlobalLpPool.html
-@lower("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", ranks="first")
+@lower("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", ranks="first", work=reads())
 def global_pool(op: Op) -> Tensor:
     shape = op.shape(0)
     if shape is None:
@@ -419,7 +420,7 @@ def global_pool(op: Op) -> Tensor:
 
 
 # https://onnx.ai/onnx/operators/onnx__MaxUnpool.html
-@lower("MaxUnpool", data=(2,))
+@lower("MaxUnpool", data=(2,), work=MOVES)
 def max_unpool(op: Op) -> Known:
     kernel = kernel_attr(op)
     if kernel is None:

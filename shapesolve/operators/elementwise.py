@@ -22,6 +22,7 @@ from ..lower.registry import lower, signature
 from ..lower.signature import Signature
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, Elem, Value
+from ..lower.work import VIEW, Operations, Outputs, Work, each, joins, per
 
 # ---------------------------------------------------------------------- one input, same shape
 
@@ -32,10 +33,10 @@ _SAME_SHAPE = """
 """
 
 
-@lower(*_SAME_SHAPE.split(), ranks="first")
-@lower("HardSwish", "Mish", "Swish", ranks="first", runtime=("no kernel",))
-@lower("ThresholdedRelu", ranks="first", runtime=("early",))
-@lower("Gelu", choices={"approximate": ("none", "tanh")}, ranks="first")
+@lower(*_SAME_SHAPE.split(), ranks="first", work=each())
+@lower("HardSwish", "Mish", "Swish", ranks="first", runtime=("no kernel",), work=each())
+@lower("ThresholdedRelu", ranks="first", runtime=("early",), work=each())
+@lower("Gelu", choices={"approximate": ("none", "tanh")}, ranks="first", work=each())
 def same_shape(op: Op) -> Known:
     return op.like(0)
 
@@ -61,10 +62,10 @@ _UNARY: tuple[tuple[str, Function, OnIntervals | None], ...] = (
     ("Sqrt", arith.sqrt, None),
 )
 for _name, _function, _intervals in _UNARY:
-    lower(_name, values=True, ranks="first")(_unary(_function, _intervals))
+    lower(_name, values=True, ranks="first", work=each())(_unary(_function, _intervals))
 
 
-@lower("Identity", values=True, ranks="first")
+@lower("Identity", values=True, ranks="first", work=VIEW)
 def identity(op: Op) -> Known | None:
     return op.known(0)
 
@@ -83,9 +84,9 @@ def _along_axis(default: int, always: bool, op: Op) -> Known:
 
 
 for _since, _default, _always in ((0, 1, False), (11, 1, True), (13, -1, True)):
-    lower("Softmax", "LogSoftmax", "Hardmax", since=_since, ranks="first")(
-        partial(_along_axis, _default, _always)
-    )
+    _rule = partial(_along_axis, _default, _always)
+    lower("Softmax", "LogSoftmax", since=_since, ranks="first", work=each(5))(_rule)
+    lower("Hardmax", since=_since, ranks="first", work=each(2))(_rule)
 
 
 # ---------------------------------------------------------------------- two inputs
@@ -126,10 +127,10 @@ _BINARY: tuple[tuple[str, Function, OnIntervals | None], ...] = (
     ("BitwiseXor", arith.bitwise(operator.xor), None),
 )
 for _name, _function, _intervals in _BINARY:
-    lower(_name, values=True, ranks="broadcast")(_binary(_function, _intervals))
+    lower(_name, values=True, ranks="broadcast", work=each())(_binary(_function, _intervals))
 
 
-@lower("Div", values=True, ranks="broadcast")
+@lower("Div", values=True, ranks="broadcast", work=each())
 def divide(op: Op) -> Known:
     _need_divisor(op)
     return _binary(arith.div, elements.div)(op)
@@ -142,14 +143,14 @@ def _modulo(op: Op) -> Known:
     return _binary(arith.mod, elements.mod)(op)
 
 
-@lower("Mod", values=True, ranks="broadcast")
+@lower("Mod", values=True, ranks="broadcast", work=each())
 def modulo_10(op: Op) -> Known:
     if _type(op) and _type(op) not in INT_LIMITS and not op.int_attr("fmod", 0):
         raise InvalidNode("Mod of floats needs fmod=1")
     return _modulo(op)
 
 
-lower("Mod", since=28, values=True, ranks="broadcast")(_modulo)
+lower("Mod", since=28, values=True, ranks="broadcast", work=each())(_modulo)
 
 
 def _need_divisor(op: Op) -> None:
@@ -162,7 +163,7 @@ def _need_divisor(op: Op) -> None:
             op.require(ne(d, 0), "an integer divisor must not be 0", (1, None))
 
 
-@lower("BitShift", values=True, choices={"direction": ("LEFT", "RIGHT")}, ranks="broadcast")
+@lower("BitShift", values=True, choices={"direction": ("LEFT", "RIGHT")}, ranks="broadcast", work=each())
 def bit_shift(op: Op) -> Known:
     return _binary(arith.shift(op.text_attr("direction", "")))(op)
 
@@ -196,19 +197,19 @@ def _fits_from(op: Op, shape: Shape, small: Shape) -> None:
 
 
 for _name, _function in _LEGACY.items():
-    lower(_name, until=7, values=True, ranks="broadcast")(partial(_legacy, _function))
+    lower(_name, until=7, values=True, ranks="broadcast", work=each())(partial(_legacy, _function))
 
 
 # https://onnx.ai/onnx/operators/onnx__PRelu.html
 _PRELU_ONE_WAY, _PRELU_BOTH_WAYS = Signature("*S, <S -> *S", (), {}), Signature("~S, ~S -> ~S", (), {})
 
 
-@lower("PRelu", since=7, ranks="first")
+@lower("PRelu", since=7, ranks="first", work=each())
 def prelu(op: Op) -> list[Known | None]:
     return (_PRELU_BOTH_WAYS if op.as_onnxruntime("prelu-slope") else _PRELU_ONE_WAY)(op)
 
 
-@lower("PRelu", until=7, ranks="first")
+@lower("PRelu", until=7, ranks="first", work=each())
 def prelu_1(op: Op) -> Known:
     shape, slope = op.shape(0), op.shape(1)
     if shape is not None and slope is not None and len(shape) > 1:
@@ -217,7 +218,7 @@ def prelu_1(op: Op) -> Known:
     return op.out(shape)
 
 
-signature("SwiGLU", "*S, *S -> *S", runtime=("no kernel",))
+signature("SwiGLU", "*S, *S -> *S", runtime=("no kernel",), work=each(3))
 
 # ---------------------------------------------------------------------- any number of inputs
 
@@ -250,16 +251,16 @@ for _name, _function, _join in (
     ("Max", arith.max_, elements.higher_of),
     ("Min", arith.min_, elements.lower_of),
 ):
-    lower(_name, values=True, ranks="broadcast")(partial(_variadic, _function, _join))
-    lower(_name, until=8, values=True, ranks="all")(partial(_variadic_same, _function, _join))
+    lower(_name, values=True, ranks="broadcast", work=joins())(partial(_variadic, _function, _join))
+    lower(_name, until=8, values=True, ranks="all", work=joins())(partial(_variadic_same, _function, _join))
 
 
-@lower("Mean", ranks="broadcast")
+@lower("Mean", ranks="broadcast", work=joins(0))
 def mean(op: Op) -> Known:
     return op.out(op.broadcast())
 
 
-@lower("Mean", until=8, ranks="all")
+@lower("Mean", until=8, ranks="all", work=joins(0))
 def mean_1(op: Op) -> Known:
     return op.out(op.same_shapes(range(op.n_in), "all inputs must have the same shape"))
 
@@ -268,7 +269,7 @@ def mean_1(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Clip.html
-@lower("Clip", until=11, values=True, ranks="first")
+@lower("Clip", until=11, values=True, ranks="first", work=each())
 def clip_6(op: Op) -> Known:
     value = op.value(0)
     if value is not None and value.elems is not None:
@@ -284,7 +285,7 @@ def _limited(function: Function, limit: Elem, dtype: int, e: Elem) -> Elem:
     return None if e is None or limit is None else function(e, limit, dtype)
 
 
-@lower("Clip", since=11, values=True, ranks="first")
+@lower("Clip", since=11, values=True, ranks="first", work=each())
 def clip(op: Op) -> Known:
     value = op.value(0)
     bounds = elements.interval(value)
@@ -313,7 +314,7 @@ def _need_single(op: Op, i: int, why: str) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Where.html
-@lower("Where", values=True, ranks="broadcast")
+@lower("Where", values=True, ranks="broadcast", work=each(0))
 def where(op: Op) -> Known:
     shape, dtype = op.broadcast((0, 1, 2)), op.dtype(1) or op.dtype(2)
     cond, a, b = op.value(0), op.value(1), op.value(2)
@@ -347,12 +348,12 @@ def _elements_or_none(op: Op, i: int) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Cast.html
-@lower("Cast", values=True, ranks="first")
+@lower("Cast", values=True, ranks="first", work=each(0))
 def cast(op: Op) -> Known:
     return _cast(op, op.int_attr("to", 0))
 
 
-@lower("Cast", until=6, values=True, ranks="first")
+@lower("Cast", until=6, values=True, ranks="first", work=each(0))
 def cast_1(op: Op) -> Known:
     name = op.text_attr("to", "")
     if name not in TensorProto.DataType.keys():  # noqa: SIM118  (a protobuf enum, not a dict)
@@ -360,7 +361,7 @@ def cast_1(op: Op) -> Known:
     return _cast(op, int(TensorProto.DataType.Value(name)))
 
 
-@lower("CastLike", values=True, ranks="first", runtime=("no kernel",))
+@lower("CastLike", values=True, ranks="first", runtime=("no kernel",), work=each(0))
 def cast_like(op: Op) -> Known:
     return _cast(op, op.dtype(1))
 
@@ -380,7 +381,7 @@ def _cast(op: Op, to: int) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__BitCast.html
-@lower("BitCast")
+@lower("BitCast", work=each(0))
 def bit_cast(op: Op) -> Known:
     to, given = op.int_attr("to", 0), op.dtype(0)
     if given and to and _width(given) and _width(to) and _width(given) != _width(to):
@@ -398,16 +399,24 @@ def _width(dtype: int) -> int:
 
 
 # https://onnx.ai/onnx/operators/onnx__Dropout.html
-@lower("Dropout", values=True, ranks="first")
+@lower("Dropout", values=True, ranks="first", work=each(0))
 def dropout(op: Op) -> list[Known]:
     return [op.out(op.shape(0), value=op.value(0)), op.like(0)]
 
 
-@lower("Dropout", since=12, values=True, ranks="first")
+def _dropout_work(op: Op, outputs: Outputs) -> Operations | None:
+    """Nothing, but in training, which is not counted."""
+    return None if _trains(op) else per(outputs[0], 0)
+
+
+def _trains(op: Op) -> bool:
+    training = op.value(2)
+    return op.has(2) and not (training is not None and training.concrete == [False])
+
+
+@lower("Dropout", since=12, values=True, ranks="first", work=Work(_dropout_work, "over"))
 def dropout_12(op: Op) -> list[Known]:
     for i, what in ((1, "ratio"), (2, "training_mode")):
         if op.has(i) and op.rank(i):
             raise InvalidNode(f"{what} of Dropout must be a scalar, {op.name_of(i)} is {op.shape(i)}")
-    training = op.value(2)
-    trains = op.has(2) and not (training is not None and training.concrete == [False])
-    return [op.out(op.shape(0), value=None if trains else op.value(0)), op.like(0)]
+    return [op.out(op.shape(0), value=None if _trains(op) else op.value(0)), op.like(0)]

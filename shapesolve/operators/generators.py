@@ -17,13 +17,14 @@ from ..lower.precision import INT_LIMITS, exact, fit, rounded
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, Elem, Ratio, Value
+from ..lower.work import MOVES
 from ..model import Constant, SparseConstant
 
 # ---------------------------------------------------------------------- constants
 
 
 # https://onnx.ai/onnx/operators/onnx__Constant.html
-@lower("Constant", values=True, runtime=("no kernel", "any attribute"))
+@lower("Constant", values=True, runtime=("no kernel", "any attribute"), work=MOVES)
 def constant_of(op: Op) -> Known:
     given = [name for name in op.node.attributes if name in _FORMS and op.attr(name) is not None]
     if len(given) != 1:
@@ -57,7 +58,7 @@ def _element(value: object, dtype: int) -> Elem:
 
 
 # https://onnx.ai/onnx/operators/onnx__ConstantOfShape.html
-@lower("ConstantOfShape", values=True, data=(0,))
+@lower("ConstantOfShape", values=True, data=(0,), work=MOVES)
 def constant_of_shape(op: Op) -> Known:
     fill = op.attr("value")
     if isinstance(fill, Constant) and fill.dims != (1,):
@@ -91,7 +92,7 @@ def _filled(dims: tuple[Dim, ...], elem: Elem) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__EyeLike.html
-@lower("EyeLike", values=True)
+@lower("EyeLike", values=True, work=MOVES)
 def eye_like(op: Op) -> Known:
     dtype = op.int_attr("dtype", 0) or op.dtype(0)
     shape = op.shape(0, 2)
@@ -141,7 +142,7 @@ def multinomial(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__OneHot.html
-@lower("OneHot", values=True, data=(0, 1))
+@lower("OneHot", values=True, data=(0, 1), work=MOVES)
 def one_hot(op: Op) -> Known:
     shape, depth = op.shape(0), _depth(op)
     values = op.shape(2, 1)
@@ -205,7 +206,7 @@ def window(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Range.html
-@lower("Range", values=True, data=(0, 1, 2))
+@lower("Range", values=True, data=(0, 1, 2), work=MOVES)
 def range_of(op: Op) -> Known:
     for i, what in enumerate(("start", "limit", "delta")):
         shape = op.shape(i)

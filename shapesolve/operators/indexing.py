@@ -12,6 +12,7 @@ from ..lower.op import InvalidNode, Op
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Array, Value
+from ..lower.work import MOVES, Operations, Outputs, Work, per
 from .layout import hull, is_empty
 
 _IN_RANGE = "indices must lie within the axis they index"
@@ -20,7 +21,7 @@ _IN_RANGE = "indices must lie within the axis they index"
 
 
 # https://onnx.ai/onnx/operators/onnx__Gather.html
-@lower("Gather", values=True, data=(1,), fault="reads outside of its table")
+@lower("Gather", values=True, data=(1,), fault="reads outside of its table", work=MOVES)
 def gather(op: Op) -> Known:
     data, indices = op.shape(0), op.shape(1)
     value, index = op.value(0), op.value(1)
@@ -66,7 +67,7 @@ def _inside(index: Any, size: int) -> bool:
 
 
 # https://onnx.ai/onnx/operators/onnx__GatherElements.html
-@lower("GatherElements", values=True, data=(1,), fault="reads outside of its table")
+@lower("GatherElements", values=True, data=(1,), fault="reads outside of its table", work=MOVES)
 def gather_elements(op: Op) -> Known:
     data, indices = _same_rank(op, 0, 1)
     value, index = op.value(0), op.value(1)
@@ -103,7 +104,7 @@ def _within(op: Op, data: Shape, indices: Shape, axis: int, name: str) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx__GatherND.html
-@lower("GatherND", values=True, data=(1,), fault="reads outside of its table")
+@lower("GatherND", values=True, data=(1,), fault="reads outside of its table", work=MOVES)
 def gather_nd(op: Op) -> Known:
     data, indices = op.shape(0), op.shape(1)
     value = op.value(0)
@@ -175,8 +176,18 @@ def _all_inside(index: Any, sizes: tuple[int, ...]) -> bool:
 # ---------------------------------------------------------------------- Scatter
 
 
+def _added(op: Op, outputs: Outputs) -> Operations | None:
+    """An operation per update that is joined to what is there."""
+    return Operations() if op.text_attr("reduction", "none") == "none" else per(op.shape(2), 1)
+
+
+SCATTERS = Work(_added)
+
+
 # https://onnx.ai/onnx/operators/onnx__Scatter.html https://onnx.ai/onnx/operators/onnx__ScatterElements.html
-@lower("Scatter", "ScatterElements", values=True, data=(1,), fault="reads outside of its table")
+@lower(
+    "Scatter", "ScatterElements", values=True, data=(1,), fault="reads outside of its table", work=SCATTERS
+)
 def scatter_elements(op: Op) -> Known:
     data, indices, _ = _same_rank(op, 0, 1, 2)
     if data is None or indices is None:
@@ -215,7 +226,7 @@ def _scattered_bounds(op: Op) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__ScatterND.html
-@lower("ScatterND", values=True, data=(1,), fault="reads outside of its table")
+@lower("ScatterND", values=True, data=(1,), fault="reads outside of its table", work=SCATTERS)
 def scatter_nd(op: Op) -> Known:
     data, indices, updates = op.shape(0), op.shape(1), op.shape(2)
     k = indices[-1].value if indices else None
@@ -240,7 +251,7 @@ def scatter_nd(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__TensorScatter.html
-@lower("TensorScatter", elements=(2,))
+@lower("TensorScatter", elements=(2,), work=MOVES)
 def tensor_scatter(op: Op) -> Known:
     past, update = _same_rank(op, 0, 1)
     if past is None or update is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Seq
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -31,6 +32,7 @@ from ..lower.op import InvalidNode, Op
 from ..lower.registry import lower, signature
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, Array, Elem, Value
+from ..lower.work import MOVES, VIEW
 
 
 def rearranged(value: Value | None, change: Callable[[Array], Array]) -> Value | None:
@@ -54,7 +56,7 @@ def is_empty(shape: Iterable[Dim]) -> Cond:
 
 
 # https://onnx.ai/onnx/operators/onnx__Transpose.html
-@lower("Transpose", values=True, ranks="first")
+@lower("Transpose", values=True, ranks="first", work=MOVES)
 def transpose(op: Op) -> Known:
     shape = op.shape(0)
     perm = op.ints_attr("perm")
@@ -70,7 +72,7 @@ def transpose(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Shape.html
-@lower("Shape", values=True, sizes=True)
+@lower("Shape", values=True, sizes=True, work=MOVES)
 def shape_of(op: Op) -> Known:
     shape = op.shape(0)
     if shape is None:
@@ -81,7 +83,7 @@ def shape_of(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Size.html
-@lower("Size", values=True, sizes=True)
+@lower("Size", values=True, sizes=True, work=MOVES)
 def size(op: Op) -> Known:
     shape = op.shape(0)
     return op.out((), value=Value.scalar(None if shape is None else op.named(shape.numel)))
@@ -102,7 +104,7 @@ def same_elements(value: Value | None, x: Seq[Dim], dims: Seq[Dim]) -> Value | N
 
 
 # https://onnx.ai/onnx/operators/onnx__Flatten.html (negative axes from version 11)
-@lower("Flatten", values=True)
+@lower("Flatten", values=True, work=VIEW)
 def flatten(op: Op) -> Known:
     shape = op.shape(0)
     axis = op.int_attr("axis", 1)
@@ -117,7 +119,7 @@ def flatten(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Squeeze.html
-@lower("Squeeze", until=13, values=True, fault="cannot remove an axis whose size is not 1")
+@lower("Squeeze", until=13, values=True, fault="cannot remove an axis whose size is not 1", work=VIEW)
 def squeeze_by_attribute(op: Op) -> Known:
     return squeezed(op, op.ints_attr("axes") or ())
 
@@ -129,6 +131,7 @@ def squeeze_by_attribute(op: Op) -> Known:
     data=(1,),
     vectors=(1,),
     fault="cannot remove an axis whose size is not 1",
+    work=VIEW,
 )
 def squeeze(op: Op) -> Known:
     axes = op.const_ints(1) if op.has(1) else ()
@@ -160,12 +163,12 @@ def squeezed(op: Op, axes: Seq[int]) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Unsqueeze.html
-@lower("Unsqueeze", until=13, values=True)
+@lower("Unsqueeze", until=13, values=True, work=VIEW)
 def unsqueeze_by_attribute(op: Op) -> Known:
     return unsqueezed(op, op.ints_attr("axes") or ())
 
 
-@lower("Unsqueeze", since=13, values=True, data=(1,), flat=(1,))
+@lower("Unsqueeze", since=13, values=True, data=(1,), flat=(1,), work=VIEW)
 def unsqueeze(op: Op) -> Known:
     axes = op.const_ints(1)
     if axes is not None:
@@ -199,6 +202,7 @@ signature(
     where=("b >= 1", "C % (b*b) == 0"),
     choices={"mode": ("DCR", "CRD")},
     fault="cannot rearrange these sizes",
+    work=MOVES,
 )
 signature(
     "SpaceToDepth",
@@ -206,11 +210,12 @@ signature(
     b="blocksize",
     where=("b >= 1", "H % b == 0", "W % b == 0"),
     fault="cannot rearrange these sizes",
+    work=MOVES,
 )
 
 
 # https://onnx.ai/onnx/operators/onnx__ReverseSequence.html
-@lower("ReverseSequence", elements=(1,), ranks="first")
+@lower("ReverseSequence", elements=(1,), ranks="first", work=MOVES)
 def reverse_sequence(op: Op) -> Known:
     shape = op.shape(0)
     lengths = op.shape(1, 1)
@@ -232,7 +237,7 @@ def reverse_sequence(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Trilu.html
-@lower("Trilu", values=True, data=(1,), flat=(1,), ranks="first")
+@lower("Trilu", values=True, data=(1,), flat=(1,), ranks="first", work=MOVES)
 def trilu(op: Op) -> Known:
     shape = op.shape(0)
     if shape is not None and len(shape) < 2:
@@ -269,7 +274,14 @@ def hull(values: Iterable[Value | None], reached: bool = False) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Expand.html (a two-way broadcast with the target)
-@lower("Expand", values=True, data=(1,), fault="cannot expand its input to this shape", advice="target")
+@lower(
+    "Expand",
+    values=True,
+    data=(1,),
+    fault="cannot expand its input to this shape",
+    advice="target",
+    work=MOVES,
+)
 def expand(op: Op) -> Known:
     x, target = op.shape(0), op.ints(1)
     value = op.value(0)
@@ -304,7 +316,10 @@ def spread(
 
 
 # https://onnx.ai/onnx/operators/onnx__Tile.html (version 1: one repeat count for one axis)
-@lower("Tile", until=6, data=(1, 2), ranks="first", fault="cannot repeat this input")
+_tile = partial(lower, "Tile", ranks="first", fault="cannot repeat this input", work=MOVES)
+
+
+@_tile(until=6, data=(1, 2))
 def tile_one_axis(op: Op) -> Known:
     shape = op.shape(0)
     axis = op.const_ints(2)
@@ -316,7 +331,7 @@ def tile_one_axis(op: Op) -> Known:
     return op.out([d * n for d, n in zip(shape, counts, strict=True)])
 
 
-@lower("Tile", since=6, values=True, data=(1,), vectors=(1,), ranks="first", fault="cannot repeat this input")
+@_tile(since=6, values=True, data=(1,), vectors=(1,))
 def tile(op: Op) -> Known:
     shape, repeats = op.shape(0), op.ints(1)
     if shape is None and repeats is not None:
@@ -335,12 +350,17 @@ def tile(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Concat.html
-@lower("Concat", until=4, values=True, ranks="all", fault="cannot join these shapes", advice="join")
+_concat = partial(
+    lower, "Concat", values=True, ranks="all", fault="cannot join these shapes", advice="join", work=MOVES
+)
+
+
+@_concat(until=4)
 def concat_default_axis(op: Op) -> Known:
     return concatenated(op, op.int_attr("axis", 1))
 
 
-@lower("Concat", since=4, values=True, ranks="all", fault="cannot join these shapes", advice="join")
+@_concat(since=4)
 def concat(op: Op) -> Known:
     axis = op.attr("axis")
     if not isinstance(axis, int):

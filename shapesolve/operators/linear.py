@@ -6,11 +6,12 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..expr import ONE, Dim, Shape, any_of, eq, ne
+from ..expr import ONE, Dim, Shape, any_of, eq, ne, product
 from ..lower.op import InvalidNode, Op, Place
 from ..lower.reason import ADDED
 from ..lower.registry import lower, signature
 from ..lower.types import Known
+from ..lower.work import Operations, Outputs, Work, last_of, product_of
 
 # ---------------------------------------------------------------------- products
 
@@ -56,13 +57,13 @@ def per_column(op: Op, parameter: int, columns: Dim, what: str, *places: Place) 
 
 
 # https://onnx.ai/onnx/operators/onnx__MatMul.html
-@lower("MatMul", fault="cannot multiply these shapes", advice="product")
+@lower("MatMul", fault="cannot multiply these shapes", advice="product", work=product_of(last_of(0)))
 def matmul(op: Op) -> Known:
     return op.out(matmul_shape(op))
 
 
 # https://onnx.ai/onnx/operators/onnx__MatMulInteger.html
-@lower("MatMulInteger", fault="cannot multiply these shapes")
+@lower("MatMulInteger", fault="cannot multiply these shapes", work=product_of(last_of(0)))
 def matmul_integer(op: Op) -> Known:
     shape, b = matmul_shape(op), op.shape(1)
     if b is not None and len(b) > 1:
@@ -71,7 +72,7 @@ def matmul_integer(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html
-@lower("QLinearMatMul", fault="cannot multiply these shapes")
+@lower("QLinearMatMul", fault="cannot multiply these shapes", work=product_of(last_of(0)))
 def qlinear_matmul(op: Op) -> Known:
     shape, b = matmul_shape(op, 0, 3), op.shape(3)
     if b is not None and len(b) > 1:
@@ -105,13 +106,22 @@ def gemm_shape(op: Op, *, expands: bool = True) -> Shape | None:
     return out
 
 
+def gemm_inner(op: Op) -> Dim | None:
+    """The size over which the product sums."""
+    a = op.shape(0)
+    return a[0 if op.int_attr("transA", 0) else 1] if a is not None and len(a) == 2 else None
+
+
+GEMM = product_of(gemm_inner, 2)
+
+
 # https://onnx.ai/onnx/operators/onnx__Gemm.html
-@lower("Gemm", since=1, fault="cannot multiply these shapes", advice="gemm")
+@lower("Gemm", since=1, fault="cannot multiply these shapes", advice="gemm", work=GEMM)
 def gemm_1(op: Op) -> Known:
     return op.out(gemm_shape(op, expands=bool(op.int_attr("broadcast", 0))))
 
 
-@lower("Gemm", since=7, fault="cannot multiply these shapes", advice="gemm")
+@lower("Gemm", since=7, fault="cannot multiply these shapes", advice="gemm", work=GEMM)
 def gemm(op: Op) -> Known:
     return op.out(gemm_shape(op))
 
@@ -212,8 +222,26 @@ class _Labels:
         return tuple(self.sizes[f"...{k}"] for k in range(next(iter(ranks), 0)))
 
 
+def _einsum_work(op: Op, outputs: Outputs) -> Operations | None:
+    """All operands multiplied at each choice of the labels, the sum over those that the result leaves out; one alone is
+    only summed. Nothing is saved by multiplying pairs first.
+    """
+    sizes: dict[tuple[str, int], Dim] = {}
+    for i, term in enumerate(parse_equation(op.text_attr("equation", "")).terms):
+        shape = op.shape(i)
+        if shape is None:
+            return None
+        extra = len(shape) - len(term) + 1
+        axes = [(x, k) for x in term for k in (range(extra) if x == _ELLIPSIS else (0,))]
+        for label, d in zip(axes, shape, strict=True):
+            if sizes.get(label, ONE) is ONE:
+                sizes[label] = d
+    cells = product(sizes.values())
+    return Operations(cells.scale(op.n_in - 1)) if op.n_in > 1 else Operations(other=cells)
+
+
 # https://onnx.ai/onnx/operators/onnx__Einsum.html
-@lower("Einsum", fault="cannot combine these shapes")
+@lower("Einsum", fault="cannot combine these shapes", work=Work(_einsum_work))
 def einsum(op: Op) -> Known:
     equation = parse_equation(op.text_attr("equation", ""))
     if len(equation.terms) != op.n_in:

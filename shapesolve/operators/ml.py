@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..expr import ONE, Cond, Dim, Shape, constant, eq, ge, le
+from ..expr import ONE, Cond, Dim, Shape, constant, eq, ge, le, product
 from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.registry import lower, signature
 from ..lower.types import Known, Map, Sequence, Tensor
 from ..lower.values import Value
+from ..lower.work import MOVES, Operations, Outputs, Work, each, last_of, product_of
 from ..model import Constant
 
 ML = "ai.onnx.ml"
@@ -24,8 +25,8 @@ ml = partial(lower, domain=ML)
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_Binarizer.html
 # https://onnx.ai/onnx/operators/onnx_aionnxml_Imputer.html
-same_shape("Binarizer", types=(0,))
-same_shape("Imputer", types=(0,))
+same_shape("Binarizer", types=(0,), work=each(0))
+same_shape("Imputer", types=(0,), work=each(0))
 
 
 def length(op: Op, *names: str) -> int:
@@ -65,14 +66,14 @@ def require_features(op: Op, wanted: Cond, why: str) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_Normalizer.html
-@ml("Normalizer", types=("float",))
+@ml("Normalizer", types=("float",), work=each(3))
 def normalizer(op: Op) -> Known:
     rows_of(op)
     return op.like()
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_Scaler.html
-@ml("Scaler", types=("float",))
+@ml("Scaler", types=("float",), work=each(2))
 def scaler(op: Op) -> Known:
     shape, offsets = op.shape(0), length(op, "offset")
     if offsets != length(op, "scale"):
@@ -86,7 +87,7 @@ def scaler(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_ArrayFeatureExtractor.html
-@ml("ArrayFeatureExtractor", types=(0,), values=True, elements=(1,))
+@ml("ArrayFeatureExtractor", types=(0,), values=True, elements=(1,), work=MOVES)
 def array_feature_extractor(op: Op) -> Known:
     shape, indices = op.shape(0), op.shape(1)
     if shape is not None and not shape:
@@ -116,7 +117,7 @@ def picked(op: Op, last: int) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_FeatureVectorizer.html
-@ml("FeatureVectorizer", types=("float",))
+@ml("FeatureVectorizer", types=("float",), work=MOVES)
 def feature_vectorizer(op: Op) -> Known:
     wide = op.ints_attr("inputdimensions")
     first: tuple[Dim, int] | None = None
@@ -133,7 +134,7 @@ def feature_vectorizer(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_OneHotEncoder.html
-@ml("OneHotEncoder", types=("float",))
+@ml("OneHotEncoder", types=("float",), work=MOVES)
 def one_hot_encoder(op: Op) -> Known:
     shape = op.shape(0)
     one_of(op, "cats_int64s", "cats_strings")
@@ -147,7 +148,7 @@ def swap_strings(op: Op) -> Known:
     return op.out(op.shape(0), {STRING: INT64, INT64: STRING}.get(op.dtype(0), 0))
 
 
-@ml("CategoryMapper")
+@ml("CategoryMapper", work=MOVES)
 def category_mapper(op: Op) -> Known:
     if not length(op, "cats_int64s") == length(op, "cats_strings") > 0:
         raise MalformedNode("CategoryMapper needs as many cats_int64s as cats_strings")
@@ -155,10 +156,10 @@ def category_mapper(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_LabelEncoder.html
-ml("LabelEncoder", until=2)(swap_strings)
+ml("LabelEncoder", until=2, work=each(0))(swap_strings)
 
 
-@ml("LabelEncoder", since=2)
+@ml("LabelEncoder", since=2, work=each(0))
 def label_encoder(op: Op) -> Known:
     """Keys and values come in one attribute each, of one length."""
     kinds = {"strings": STRING, "int64s": INT64, "floats": FLOAT}
@@ -178,7 +179,7 @@ def label_encoder(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_CastMap.html
-@ml("CastMap")
+@ml("CastMap", work=MOVES)
 def cast_map(op: Op) -> Known:
     dtype = {"TO_STRING": STRING, "TO_INT64": INT64}.get(op.text_attr("cast_to", "TO_FLOAT"), FLOAT)
     if op.text_attr("map_form", "DENSE") == "SPARSE":
@@ -187,7 +188,7 @@ def cast_map(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_DictVectorizer.html
-@ml("DictVectorizer")
+@ml("DictVectorizer", work=MOVES)
 def dict_vectorizer(op: Op) -> Known:
     known = op.known(0)
     held = known.value if isinstance(known, Map) else None
@@ -196,7 +197,7 @@ def dict_vectorizer(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_ZipMap.html
-@ml("ZipMap")
+@ml("ZipMap", work=MOVES)
 def zip_map(op: Op) -> Known:
     rows = rows_of(op)
     labels = length(op, "classlabels_int64s", "classlabels_strings")
@@ -223,7 +224,7 @@ def classified(op: Op, rows: tuple[Dim, Dim] | None, columns: Dim, ints: str) ->
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_LinearRegressor.html
-@ml("LinearRegressor")
+@ml("LinearRegressor", work=product_of(last_of(0), None, "intercepts"))
 def linear_regressor(op: Op) -> Known:
     rows, targets = rows_of(op), op.int_attr("targets", 1)
     require_coefficients(op, rows, targets)
@@ -237,8 +238,16 @@ def require_coefficients(op: Op, rows: tuple[Dim, Dim] | None, outputs: int) -> 
         require_features(op, enough, "there must be a coefficient for each feature and output")
 
 
+def _classifier_work(op: Op, outputs: Outputs) -> Operations | None:
+    """A score per class, with its intercept."""
+    shape, classes = op.shape(0), length(op, "intercepts")
+    if shape is None or not classes:
+        return None
+    return Operations(shape.numel.scale(classes), product(shape[:-1]).scale(classes))
+
+
 # https://onnx.ai/onnx/operators/onnx_aionnxml_LinearClassifier.html
-@ml("LinearClassifier")
+@ml("LinearClassifier", work=Work(_classifier_work))
 def linear_classifier(op: Op) -> list[Known | None]:
     rows, classes = rows_of(op), length(op, "intercepts")
     labels = length(op, "classlabels_ints", "classlabels_strings")

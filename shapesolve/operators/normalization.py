@@ -8,15 +8,30 @@ from ..expr import ONE, Shape, any_of, constant, divides, eq, ge
 from ..lower.op import InvalidNode, MalformedNode, Op, Place
 from ..lower.registry import lower, signature
 from ..lower.types import Known
+from ..lower.work import Operations, Outputs, Work, each, per
+
+
+def _lrn_work(op: Op, outputs: Outputs) -> Operations | None:
+    """Squares, the sum of `size` of them, and what is done with it: scaled, shifted, raised, divided by."""
+    return per(outputs[0], op.int_attr("size", None) + 5)
+
+
+def _batch_norm_work(op: Op, outputs: Outputs) -> Operations | None:
+    """Statistics are given, and one with scale and bias: a product and a sum. Training is not counted."""
+    return per(outputs[0], 2) if op.n_out == 1 and not op.int_attr("training_mode", 0) else None
+
 
 # https://onnx.ai/onnx/operators/onnx__InstanceNormalization.html
 signature(
-    "InstanceNormalization", "N C *S, C, C -> N C *S", fault="has parameters for another number of channels"
+    "InstanceNormalization",
+    "N C *S, C, C -> N C *S",
+    fault="has parameters for another number of channels",
+    work=each(7),
 )
 # https://onnx.ai/onnx/operators/onnx__LRN.html
-signature("LRN", "N C *S -> N C *S", where=("n >= 1", "n % 2 == 1"), n="size")
+signature("LRN", "N C *S -> N C *S", where=("n >= 1", "n % 2 == 1"), n="size", work=Work(_lrn_work))
 # https://onnx.ai/onnx/operators/onnx__MeanVarianceNormalization.html
-signature("MeanVarianceNormalization", "*S -> *S", runtime=("early",))
+signature("MeanVarianceNormalization", "*S -> *S", runtime=("early",), work=each(5))
 
 
 # https://onnx.ai/onnx/operators/onnx__BatchNormalization.html
@@ -48,12 +63,19 @@ def batch_normalization(op: Op, always_spatial: bool) -> list[Known]:
     return [op.out(x), *(op.out(statistics) for _ in range(1, op.n_out))]
 
 
-lower("BatchNormalization", ranks="first", fault="has parameters for another number of channels")(
-    partial(batch_normalization, always_spatial=False)
-)
-lower("BatchNormalization", since=9, ranks="first", fault="has parameters for another number of channels")(
-    partial(batch_normalization, always_spatial=True)
-)
+lower(
+    "BatchNormalization",
+    ranks="first",
+    fault="has parameters for another number of channels",
+    work=Work(_batch_norm_work, "over"),
+)(partial(batch_normalization, always_spatial=False))
+lower(
+    "BatchNormalization",
+    since=9,
+    ranks="first",
+    fault="has parameters for another number of channels",
+    work=Work(_batch_norm_work, "over"),
+)(partial(batch_normalization, always_spatial=True))
 
 
 # https://onnx.ai/onnx/operators/onnx__GroupNormalization.html
@@ -89,6 +111,7 @@ _group = partial(
     ranks="first",
     fault="has parameters that do not fit its input",
     runtime=("no kernel", "kept"),
+    work=each(7),
 )
 _group()(partial(group_normalization, per_channel=False))
 _group(since=21)(partial(group_normalization, per_channel=True))
@@ -126,6 +149,7 @@ def _scaled(op: Op) -> tuple[Shape | None, int]:
     ranks="first",
     fault="has parameters that do not fit its input",
     runtime=("early", "any attribute"),
+    work=each(5, 1, 2),
 )
 def layer_normalization(op: Op) -> list[Known]:
     shape, axis = _scaled(op)
@@ -135,13 +159,13 @@ def layer_normalization(op: Op) -> list[Known]:
 
 
 # https://onnx.ai/onnx/operators/onnx__RMSNormalization.html
-@lower("RMSNormalization", ranks="first", fault="has parameters that do not fit its input")
+@lower("RMSNormalization", ranks="first", fault="has parameters that do not fit its input", work=each(3, 1))
 def rms_normalization(op: Op) -> Known:
     return op.out(_scaled(op)[0])
 
 
 # https://onnx.ai/onnx/operators/onnx__LpNormalization.html
-@lower("LpNormalization", choices={"p": (1, 2)}, ranks="first")
+@lower("LpNormalization", choices={"p": (1, 2)}, ranks="first", work=each(3))
 def lp_normalization(op: Op) -> Known:
     shape = op.shape(0)
     if shape is not None:

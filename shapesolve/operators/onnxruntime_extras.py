@@ -9,6 +9,7 @@ from ..expr import ge
 from ..lower.op import InvalidNode, Op
 from ..lower.registry import Outputs, lower, signature
 from ..lower.types import Known
+from ..lower.work import MOVES, each
 from .com_microsoft.contrib import MICROSOFT, opaque
 from .rewiring import lower_as
 
@@ -20,26 +21,28 @@ signature("GRUUnit", "*S, ?, ?, ? -> *S", types=(0,), runtime=("no kernel",))
 signature("AllReduce", "*S -> *S", domain=MICROSOFT)
 
 
-@lower("LayerNormalization", until=17, types=(1, "float"), runtime=("early", "any attribute"))
-@lower("LayerNormalization", domain=MICROSOFT, types=(1, "float"))
+@lower(
+    "LayerNormalization", until=17, types=(1, "float"), runtime=("early", "any attribute"), work=each(5, 1, 2)
+)
+@lower("LayerNormalization", domain=MICROSOFT, types=(1, "float"), work=each(5, 1, 2))
 def layer_normalization(op: Op) -> list[Known | None]:
     """Fused by onnxruntime in models of before opset 17; the result has the type of the scale."""
     return lower_as(op, "LayerNormalization", 17, (0, 1, 2))
 
 
-@lower("SimplifiedLayerNormalization", types=(1, "float"))
-@lower("SimplifiedLayerNormalization", domain=MICROSOFT, types=(1, "float"))
+@lower("SimplifiedLayerNormalization", types=(1, "float"), work=each(3, 1))
+@lower("SimplifiedLayerNormalization", domain=MICROSOFT, types=(1, "float"), work=each(3, 1))
 def simplified_layer_normalization(op: Op) -> list[Known | None]:
     normal, _, deviation = lower_as(op, "LayerNormalization", 17, (0, 1))
     return [normal, deviation]
 
 
-@lower("DynamicSlice", types=(0,), values=True, data=(1, 2, 3))
+@lower("DynamicSlice", types=(0,), values=True, data=(1, 2, 3), work=MOVES)
 def dynamic_slice(op: Op) -> list[Known | None]:
     return lower_as(op, "Slice", 10, (0, 1, 2, 3))
 
 
-@lower("Crop", types=(0,))
+@lower("Crop", types=(0,), work=MOVES)
 def crop(op: Op) -> Known:
     """`border` is left, top, right, bottom; `scale`, when given, the height and width that are kept."""
     shape, border, scale = op.shape(0, 4), op.ints_attr("border") or (), op.ints_attr("scale")
@@ -55,7 +58,7 @@ def crop(op: Op) -> Known:
     return op.out([*shape[:2], height - border[1] - border[3], width - border[0] - border[2]])
 
 
-@lower("GivenTensorFill", types=("float",), data=(0,), runtime=("no kernel",))
+@lower("GivenTensorFill", types=("float",), data=(0,), runtime=("no kernel",), work=MOVES)
 def given_tensor_fill(op: Op) -> Known:
     extra, shape = op.ints_attr("extra_shape") or (), op.ints_attr("shape")
     if not op.has(0):

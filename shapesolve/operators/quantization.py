@@ -6,11 +6,12 @@ from ..expr import Shape, any_of, ceil_div, constant, eq, ge
 from ..lower.op import InvalidNode, MalformedNode, Op, Place
 from ..lower.registry import lower, signature
 from ..lower.types import Known
+from ..lower.work import makes, reads
 
 _UINT8 = 2
 
 # https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html
-signature("DynamicQuantizeLinear", "*S -> *S, ., .")
+signature("DynamicQuantizeLinear", "*S -> *S, ., .", work=reads(4))
 
 
 def scale_fits(op: Op, axis: int) -> None:
@@ -71,7 +72,7 @@ def _zero_point(op: Op, scale: Shape, blocked: bool) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html
-@lower("QuantizeLinear", ranks="first")
+@lower("QuantizeLinear", ranks="first", work=makes(2))
 def quantize_linear(op: Op) -> Known:
     axis = op.int_attr("axis", 1)
     scale_fits(op, axis)
@@ -87,7 +88,7 @@ def quantize_linear(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html
-@lower("DequantizeLinear", ranks="first")
+@lower("DequantizeLinear", ranks="first", work=makes(2))
 def dequantize_linear(op: Op) -> Known:
     scale_fits(op, op.int_attr("axis", 1))
     return op.out(op.shape(0), op.int_attr("output_dtype", 0) or op.dtype(1))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..expr import Dim, IntoDim, as_dim, constant, exact_quotient, floor_div, ge, le
+from ..expr import Dim, IntoDim, as_dim, constant, exact_quotient, floor_div, ge, le, minimum
 from ..lower.op import InvalidNode, Op, Place
 from ..lower.registry import lower
 from ..lower.types import Known
+from ..lower.work import Operations, Outputs, Work
 
 _DIRECTIONS = {"forward": 1, "foward": 1, "reverse": 1, "bidirectional": 2}  # GRU-1's default is misspelt
 
@@ -77,11 +78,36 @@ def _needs(op: Op, i: int, what: str, *dims: IntoDim) -> None:
         op.same(d, need, f"{what} must have the shape that directions, hidden size and input give", place)
 
 
+def recurrent_work(op: Op, outputs: Outputs, gates: int, cell: int) -> Operations | None:
+    """The products with both weights at each step, and in each cell: an activation and two sums per gate, one sum more
+    for a bias, and `cell` operations to join them. All sequences count as full.
+    """
+    x, w, r = op.shape(0), op.shape(1), op.shape(2)
+    if x is None or w is None or r is None or not len(x) == len(w) == len(r) == 3:
+        return None
+    rows = x[0] * x[1]
+    cells = (
+        rows * r[0] * minimum(r[1], r[2])
+    )  # the sizes of the recurrence are hidden and gates * hidden, in some order
+    return Operations(rows * (w.numel + r.numel), cells.scale(gates * (2 + op.has(3)) + cell))
+
+
 # onnxruntime's kernels abort on these empty inputs
-lower("LSTM", elements=(4,), fault="has weights that do not fit together")(
-    partial(recurrent, gates=4, not_empty="B")
-)
-lower("GRU", elements=(4,), fault="has weights that do not fit together")(
-    partial(recurrent, gates=3, not_empty="SBI")
-)
-lower("RNN", elements=(4,), fault="has weights that do not fit together")(partial(recurrent, gates=1))
+lower(
+    "LSTM",
+    elements=(4,),
+    fault="has weights that do not fit together",
+    work=Work(partial(recurrent_work, gates=4, cell=5)),
+)(partial(recurrent, gates=4, not_empty="B"))
+lower(
+    "GRU",
+    elements=(4,),
+    fault="has weights that do not fit together",
+    work=Work(partial(recurrent_work, gates=3, cell=5)),
+)(partial(recurrent, gates=3, not_empty="SBI"))
+lower(
+    "RNN",
+    elements=(4,),
+    fault="has weights that do not fit together",
+    work=Work(partial(recurrent_work, gates=1, cell=0)),
+)(partial(recurrent, gates=1))

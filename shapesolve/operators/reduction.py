@@ -36,6 +36,7 @@ from ..lower.reason import RANK_OF_EMPTY
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Array, Elem, Value
+from ..lower.work import each, reads
 
 #: axes to reduce; None where they are not known
 Axes = tuple[int, ...] | None
@@ -88,6 +89,9 @@ _REDUCERS: dict[str, _Reducer | None] = {
     "ReduceLogSumExp": None,
     "ReduceMean": None,
 }
+
+#: reductions that do something to each element before it is joined to the others
+_TWO_STEPS = frozenset(("ReduceL1", "ReduceSumSquare", "ReduceL2", "ReduceLogSumExp"))
 
 
 def _by_attribute(reducer: _Reducer | None, op: Op) -> Known:
@@ -206,14 +210,18 @@ def _reduced_array(reducer: _Reducer, array: Array, axes: tuple[int, ...], keep:
 
 
 for _name, _reducer in _REDUCERS.items():
-    lower(_name, values=True)(partial(_by_attribute, _reducer))
-    lower(_name, since=13 if _name == "ReduceSum" else 18, values=True, data=(1,))(
-        partial(_by_input, _reducer)
-    )
+    lower(_name, values=True, work=reads(2 if _name in _TWO_STEPS else 1))(partial(_by_attribute, _reducer))
+    lower(
+        _name,
+        since=13 if _name == "ReduceSum" else 18,
+        values=True,
+        data=(1,),
+        work=reads(2 if _name in _TWO_STEPS else 1),
+    )(partial(_by_input, _reducer))
 
 
 # https://onnx.ai/onnx/operators/onnx__ArgMax.html
-@lower("ArgMax", "ArgMin", values=True)
+@lower("ArgMax", "ArgMin", values=True, work=reads())
 def arg_extreme(op: Op) -> Known:
     shape, keep, given = op.shape(0), op.int_attr("keepdims", 1) != 0, op.int_attr("axis", 0)
     if shape is None:
@@ -295,5 +303,8 @@ lower(
     data=(1,),
     flat=(1,),
     ranks="first",
+    work=each(),
 )(partial(_running, _Reducer(arith.add, 0, bounds=_bounds_of_sum)))
-lower("CumProd", values=True, data=(1,), ranks="first")(partial(_running, _Reducer(arith.mul, 1)))
+lower("CumProd", values=True, data=(1,), ranks="first", work=each())(
+    partial(_running, _Reducer(arith.mul, 1))
+)

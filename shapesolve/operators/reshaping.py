@@ -35,6 +35,7 @@ from ..lower.op import InvalidNode, Op, const_dims
 from ..lower.reason import ELEMENTS
 from ..lower.registry import lower
 from ..lower.types import Known
+from ..lower.work import VIEW
 from .layout import held, same_elements
 
 # ---------------------------------------------------------------------- Reshape
@@ -52,7 +53,7 @@ class Outcome(NamedTuple):
     needs: Cond
 
 
-@lower("Reshape", until=5, values=True, fault="cannot give its input this shape", advice="target")
+@lower("Reshape", until=5, values=True, fault="cannot give its input this shape", advice="target", work=VIEW)
 def reshape_by_attribute(op: Op) -> Known:
     return reshaped(op, const_dims(op.ints_attr("shape") or ()))
 
@@ -65,6 +66,7 @@ def reshape_by_attribute(op: Op) -> Known:
     vectors=(1,),
     fault="cannot give its input this shape",
     advice="target",
+    work=VIEW,
 )
 def reshape(op: Op) -> Known:
     target = op.ints(1)

@@ -19,6 +19,7 @@ from ..lower.precision import SIMPLE, stands_for
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Elem, Ratio
+from ..lower.work import Operations, Outputs, Work, taps
 
 # ---------------------------------------------------------------------- scales
 
@@ -176,6 +177,13 @@ def _open(op: Op) -> Known:
     return op.out(None if shape is None else op.fresh_shape(len(shape), "resized by what is not known"))
 
 
+def resize_work(op: Op, outputs: Outputs) -> Operations | None:
+    """What an interpolation reads along each axis that changes: two elements, a cubic one four; the nearest is only moved."""
+    mode = op.text_attr("mode", "nearest")
+    reads = {"nearest": 0, "linear": 2, "cubic": 4}.get(mode)
+    return Operations() if reads == 0 else None if reads is None else taps(op.shape(0), outputs[0], reads)
+
+
 _MODES = {"mode": ("nearest", "linear", "cubic")}
 _RESIZE = {
     **_MODES,
@@ -189,7 +197,7 @@ _RESIZE = {
 
 
 # https://onnx.ai/onnx/operators/onnx__Resize.html
-@lower("Resize", since=10, choices=_MODES, data=(1,), ranks="first")
+@lower("Resize", since=10, choices=_MODES, data=(1,), ranks="first", work=Work(resize_work))
 def resize_10(op: Op) -> Known:
     return _resize_by_scales(op, 1)
 
@@ -202,7 +210,7 @@ def _resize_by_scales(op: Op, i: int, least: float | None = None) -> Known:
     return _by_scales(op, *found, scales, i, least)
 
 
-@lower("Resize", since=11, choices=_RESIZE, data=(1, 2, 3), ranks="first")
+@lower("Resize", since=11, choices=_RESIZE, data=(1, 2, 3), ranks="first", work=Work(resize_work))
 def resize(op: Op) -> Known:
     """Sizes or scales, the other one absent or empty; `axes` and the aspect policies from opset 18 on."""
     if _given(op, 3):
@@ -236,7 +244,7 @@ def _crop_and_resize(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Upsample.html
-@lower("Upsample", since=1, choices=_MODES, ranks="first")
+@lower("Upsample", since=1, choices=_MODES, ranks="first", work=Work(resize_work))
 def upsample_1(op: Op) -> Known:
     shape = op.shape(0, 4)
     height, width = op.attr("height_scale"), op.attr("width_scale")
@@ -245,7 +253,7 @@ def upsample_1(op: Op) -> Known:
     return op.out(None) if shape is None else _by_scales(op, shape, (2, 3), (height, width), 0, 1.0)
 
 
-@lower("Upsample", since=7, choices=_MODES, ranks="first")
+@lower("Upsample", since=7, choices=_MODES, ranks="first", work=Work(resize_work))
 def upsample_7(op: Op) -> Known:
     scales = op.attr("scales")
     if not isinstance(scales, tuple):
@@ -254,6 +262,6 @@ def upsample_7(op: Op) -> Known:
     return op.out(None) if shape is None else _by_scales(op, shape, range(len(shape)), scales, 0, 1.0)
 
 
-@lower("Upsample", since=9, choices=_MODES, data=(1,), ranks="first")
+@lower("Upsample", since=9, choices=_MODES, data=(1,), ranks="first", work=Work(resize_work))
 def upsample(op: Op) -> Known:
     return _resize_by_scales(op, 1, 1.0)

@@ -31,6 +31,7 @@ from ..lower.reason import MOST
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Value
+from ..lower.work import MOVES
 from .indexing import whole_numbers
 from .layout import held
 
@@ -86,7 +87,7 @@ def _largest_of_known(
 
 
 # https://onnx.ai/onnx/operators/onnx__NonZero.html
-@lower("NonZero", values=True)
+@lower("NonZero", values=True, work=MOVES)
 def non_zero(op: Op) -> Known:
     """The text gives a scalar 0 rows, onnxruntime gives it 1: that stays open."""
     shape, value = op.shape(0), op.value(0)
@@ -177,7 +178,7 @@ def _distinct(op: Op, axis: int | None) -> Dim | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Compress.html
-@lower("Compress", values=True, elements=(1,))
+@lower("Compress", values=True, elements=(1,), work=MOVES)
 def compress(op: Op) -> Known:
     shape, condition = op.shape(0), op.shape(1, 1)
     value, chosen = op.value(0), op.value(1)

@@ -31,6 +31,7 @@ from ..lower.registry import Steps, lower, lower_bodies
 from ..lower.speculate import rehearsal
 from ..lower.types import Known, Optional, Sequence, Tensor
 from ..lower.values import MAX_ELEMENTS, Value
+from ..lower.work import MOVES
 from .control import lower_inside, visible_symbols
 
 #: elements of a sequence that are mapped one by one
@@ -74,7 +75,7 @@ def _position(op: Op, i: int, length: Dim | None, extra: int = 0) -> int | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceConstruct.html
-@lower("SequenceConstruct", values=True)
+@lower("SequenceConstruct", values=True, work=MOVES)
 def construct(op: Op) -> Known:
     if not op.n_in:
         raise InvalidNode("a sequence is made of at least one tensor (SequenceEmpty makes an empty one)")
@@ -82,13 +83,13 @@ def construct(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceEmpty.html
-@lower("SequenceEmpty", values=True)
+@lower("SequenceEmpty", values=True, work=MOVES)
 def empty(op: Op) -> Known:
     return _of_items(op, (), op.int_attr("dtype", 1))
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceInsert.html
-@lower("SequenceInsert", values=True, data=(2,))
+@lower("SequenceInsert", values=True, data=(2,), work=MOVES)
 def insert(op: Op) -> Known:
     seq, new = op.sequence(0) or Sequence(None), _any(op, 1)
     at = _position(op, 2, seq.length, 1) if op.has(2) else None
@@ -102,7 +103,7 @@ def insert(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceErase.html
-@lower("SequenceErase", values=True, data=(1,))
+@lower("SequenceErase", values=True, data=(1,), work=MOVES)
 def erase(op: Op) -> Known:
     seq = op.sequence(0) or Sequence(None)
     at: int | None = -1
@@ -118,7 +119,7 @@ def erase(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceAt.html
-@lower("SequenceAt", values=True, data=(1,))
+@lower("SequenceAt", values=True, data=(1,), work=MOVES)
 def at(op: Op) -> Known | None:
     seq = op.sequence(0) or Sequence(None)
     position = _position(op, 1, seq.length)
@@ -128,14 +129,14 @@ def at(op: Op) -> Known | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceLength.html
-@lower("SequenceLength", values=True)
+@lower("SequenceLength", values=True, work=MOVES)
 def length(op: Op) -> Known:
     seq = op.sequence(0)
     return op.out([], value=Value.scalar(seq.length) if seq is not None else None)
 
 
 # https://onnx.ai/onnx/operators/onnx__SplitToSequence.html
-@lower("SplitToSequence", values=True, data=(1,), fault="cannot split its input into these parts")
+@lower("SplitToSequence", values=True, data=(1,), fault="cannot split its input into these parts", work=MOVES)
 def split(op: Op) -> Known:
     shape, dtype = op.shape(0), op.dtype(0)
     if shape is None:
@@ -184,7 +185,7 @@ def _chunks(op: Op, size: Dim, part: Callable[[Dim], Tensor]) -> Sequence:
 
 
 # https://onnx.ai/onnx/operators/onnx__ConcatFromSequence.html
-@lower("ConcatFromSequence", values=True)
+@lower("ConcatFromSequence", values=True, work=MOVES)
 def concat(op: Op) -> Known | None:
     seq, stacks = op.sequence(0) or Sequence(None), op.int_attr("new_axis", 0) != 0
     axis, dtype = op.int_attr("axis", 0), _elem_type(seq)
@@ -310,7 +311,7 @@ def _kept(op: Op, out: Known | None, visible: frozenset[str]) -> Known | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Optional.html
-@lower("Optional", values=True)
+@lower("Optional", values=True, work=MOVES)
 def optional(op: Op) -> Known:
     if op.has(0):
         return Optional(op.known(0), TRUE)
@@ -319,7 +320,7 @@ def optional(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__OptionalHasElement.html
-@lower("OptionalHasElement", values=True)
+@lower("OptionalHasElement", values=True, work=MOVES)
 def has_element(op: Op) -> Known:
     return op.out([], value=Value.scalar(_present(op)))
 
@@ -335,7 +336,7 @@ def _present(op: Op) -> Cond | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__OptionalGetElement.html
-@lower("OptionalGetElement", values=True)
+@lower("OptionalGetElement", values=True, work=MOVES)
 def get_element(op: Op) -> Known | None:
     present = _present(op)
     if present is not None:

@@ -31,6 +31,7 @@ from ..lower.registry import lower
 from ..lower.standard import standard_size
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, Array, Value
+from ..lower.work import MOVES
 from .layout import held, hull, is_empty, zero_of
 from .reshaping import multiple_of
 
@@ -43,7 +44,7 @@ _MARKERS = (2**31 - 1, 2**63 - 1)
 # https://onnx.ai/onnx/operators/onnx__Slice.html
 
 
-@lower("Slice", until=10, values=True, ranks="first", fault="cannot slice this input")
+@lower("Slice", until=10, values=True, ranks="first", fault="cannot slice this input", work=MOVES)
 def slice_by_attributes(op: Op) -> Known:
     starts, ends, axes = op.ints_attr("starts") or (), op.ints_attr("ends") or (), op.ints_attr("axes")
     if axes is None:
@@ -59,6 +60,7 @@ def slice_by_attributes(op: Op) -> Known:
     vectors=(1, 2, 3, 4),
     ranks="first",
     fault="cannot slice this input",
+    work=MOVES,
 )
 def slice_by_inputs(op: Op) -> Known:
     starts, ends = op.ints(1), op.ints(2)
@@ -158,6 +160,7 @@ def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:
     ranks="first",
     fault="cannot split its input into these parts",
     advice="parts",
+    work=MOVES,
 )
 def split_by_attribute(op: Op) -> list[Known]:
     sizes = op.ints_attr("split")
@@ -176,6 +179,7 @@ def split_by_attribute(op: Op) -> list[Known]:
     ranks="first",
     fault="cannot split its input into these parts",
     advice="parts",
+    work=MOVES,
 )
 def split_by_input(op: Op) -> list[Known]:
     if op.has(1):
@@ -254,17 +258,17 @@ def split_into(op: Op, sizes: Seq[Dim] | None, uneven: bool) -> list[Known]:
 _PAD = {"mode": ("constant", "reflect", "edge", "wrap")}
 
 
-@lower("Pad", until=2, values=True, choices=_PAD, ranks="first")
+@lower("Pad", until=2, values=True, choices=_PAD, ranks="first", work=MOVES)
 def pad_by_paddings(op: Op) -> Known:
     return padded(op, const_dims(op.ints_attr("paddings") or ()), None, Value((), (op.attr("value", 0.0),)))
 
 
-@lower("Pad", since=2, until=11, values=True, choices=_PAD, ranks="first")
+@lower("Pad", since=2, until=11, values=True, choices=_PAD, ranks="first", work=MOVES)
 def pad_by_attribute(op: Op) -> Known:
     return padded(op, const_dims(op.ints_attr("pads") or ()), None, Value((), (op.attr("value", 0.0),)))
 
 
-@lower("Pad", since=11, values=True, choices=_PAD, data=(1, 3), ranks="first")
+@lower("Pad", since=11, values=True, choices=_PAD, data=(1, 3), ranks="first", work=MOVES)
 def pad(op: Op) -> Known:
     shape = op.shape(0)
     axes = op.const_ints(3) if op.has(3) else None
@@ -341,7 +345,7 @@ def _padded_array(array: Array, around: Seq[tuple[int, int | None, int | None]],
 
 
 # https://onnx.ai/onnx/operators/onnx__CenterCropPad.html
-@lower("CenterCropPad", data=(1,), ranks="first", runtime=("no kernel",))
+@lower("CenterCropPad", data=(1,), ranks="first", runtime=("no kernel",), work=MOVES)
 def center_crop_pad(op: Op) -> Known:
     axes, target = op.ints_attr("axes"), op.ints(1)
     if axes is None and target is not None:

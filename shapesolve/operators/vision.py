@@ -20,6 +20,7 @@ from ..expr import (
 from ..lower.op import InvalidNode, Op
 from ..lower.registry import lower, signature
 from ..lower.types import Known
+from ..lower.work import Operations, Outputs, Work, reads
 
 # ---------------------------------------------------------------------- sampling
 
@@ -42,18 +43,35 @@ def _grid_sample(op: Op, rank: int | None) -> Known:
     return op.out([*image[:2], *grid[1:-1]])
 
 
+def _grid_work(op: Op, outputs: Outputs) -> Operations | None:
+    """A MAC for each element of the image that a point reads: two along each axis, four for a cubic one."""
+    mode, out = op.text_attr("mode", "linear"), outputs[0]
+    reads = {"nearest": 0, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}.get(mode)
+    if reads is None or out is None:
+        return None
+    return Operations(out.numel.scale(reads ** (len(out) - 2))) if reads else Operations()
+
+
 # https://onnx.ai/onnx/operators/onnx__GridSample.html
 _PADDINGS = ("zeros", "border", "reflection")
 
 
 @lower(
-    "GridSample", since=16, choices={"mode": ("bilinear", "nearest", "bicubic"), "padding_mode": _PADDINGS}
+    "GridSample",
+    since=16,
+    choices={"mode": ("bilinear", "nearest", "bicubic"), "padding_mode": _PADDINGS},
+    work=Work(_grid_work),
 )
 def grid_sample_16(op: Op) -> Known:
     return _grid_sample(op, None if op.as_onnxruntime("gridsample-volumes") else 4)
 
 
-@lower("GridSample", since=20, choices={"mode": ("linear", "nearest", "cubic"), "padding_mode": _PADDINGS})
+@lower(
+    "GridSample",
+    since=20,
+    choices={"mode": ("linear", "nearest", "cubic"), "padding_mode": _PADDINGS},
+    work=Work(_grid_work),
+)
 def grid_sample(op: Op) -> Known:
     return _grid_sample(op, None)
 
@@ -77,7 +95,7 @@ def affine_grid(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Col2Im.html
-@lower("Col2Im", data=(1, 2))
+@lower("Col2Im", data=(1, 2), work=reads())
 def col2im(op: Op) -> Known:
     columns, image, block = op.shape(0, 3), op.ints(1), op.ints(2)
     if columns is None or image is None:

@@ -7,9 +7,11 @@ B batch, S queries, L keys, P past keys, T all keys, N heads, H head size, D hid
 
 from __future__ import annotations
 
-from ...expr import ONE, Cond, Dim, Shape, all_of, any_of, constant, eq, ge, le
+from ...expr import ONE, ZERO, Cond, Dim, Shape, all_of, any_of, as_dim, constant, eq, ge, le
 from ...lower.op import InvalidNode, Op, Place
 from ...lower.types import Known
+from ...lower.work import MOVES, Operations, Outputs, Work, attend
+from ..attention import rotary_work
 from .contrib import ms_function, no_cpu, no_cpu_function
 
 
@@ -67,8 +69,22 @@ def one_of(op: Op, i: int, cases: tuple[tuple[Dim, ...], ...]) -> None:
 # ---------------------------------------------------------------------- Attention
 
 
+def merged_work(op: Op, outputs: Outputs) -> Operations | None:
+    """The projections, a sum each for their bias, and attention (see `attend`)."""
+    x, weights, past = op.shape(0), op.shape(1), op.shape(4)
+    n, known = op.int_attr("num_heads", 0), not op.has(4) or past is not None
+    shared = op.int_attr("past_present_share_buffer", 0) or op.int_attr("do_rotary", 0)
+    if x is None or weights is None or len(x) != 3 or len(weights) != 2 or n < 1 or not known or shared:
+        return None
+    sizes = op.ints_attr("qkv_hidden_sizes") or (weights[1] // 3,) * 3
+    keys = x[1] if past is None else x[1] + past[3]
+    made = x[0] * x[1] * weights[1]
+    core = attend(x[0], constant(n), x[1], keys, as_dim(sizes[0]) // n, as_dim(sizes[2]) // n)
+    return Operations(made * x[2] + core.macs, core.other + (made if op.has(2) else 0))
+
+
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Attention
-@ms_function("Attention", types=(0,), needs="rr num_heads", data=(6,))
+@ms_function("Attention", types=(0,), needs="rr num_heads", data=(6,), work=Work(merged_work))
 def attention(op: Op) -> list[Known | None]:
     return merged_projection(op, bias=2, mask=3, past=4, scores=5, shared=6)
 
@@ -178,8 +194,21 @@ no_cpu(
 # ---------------------------------------------------------------------- MultiHeadAttention
 
 
+def multi_head_work(op: Op, outputs: Outputs) -> Operations | None:
+    """Attention (see `attend`), and a sum each for the bias; operands that are packed together are not counted."""
+    q, k, v, past, n = op.shape(0), op.shape(1), op.shape(2), op.shape(6), op.int_attr("num_heads", 0)
+    if q is None or k is None or v is None or len(q) != 3 or n < 1 or not len(k) == len(v) in (3, 4):
+        return None
+    if op.has(8) or (op.has(6) and (past is None or len(past) != 4)):
+        return None
+    new, values = (k[1], v[2] // n) if len(k) == 3 else (k[2], v[3])
+    core = attend(q[0], constant(n), q[1], new if past is None else new + past[2], q[2] // n, values)
+    biased = (q.numel + k.numel + v.numel) if op.has(3) else ZERO
+    return Operations(core.macs, core.other + biased)
+
+
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MultiHeadAttention
-@ms_function("MultiHeadAttention", types=(0,), needs="r num_heads", data=(8,))
+@ms_function("MultiHeadAttention", types=(0,), needs="r num_heads", data=(8,), work=Work(multi_head_work))
 def multi_head_attention(op: Op) -> list[Known | None]:
     """Queries, keys and values apart, or packed ``[B, S, N, 3, H]``, or only keys and values packed."""
     n = heads(op)
@@ -325,7 +354,7 @@ def gated_relative_position_bias(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RemovePadding
-@no_cpu_function("RemovePadding", types=(0, "int32"), needs="rr")
+@no_cpu_function("RemovePadding", types=(0, "int32"), needs="rr", work=MOVES)
 def remove_padding(op: Op) -> list[Known | None]:
     x = op.shape(0, 3)
     assert x is not None
@@ -334,11 +363,11 @@ def remove_padding(op: Op) -> list[Known | None]:
     return [op.out([tokens, x[2]]), op.out(x[:2]), op.out([x[0] + 1]), op.out([1])]
 
 
-no_cpu("RestorePadding", "T H, B S -> B S H", needs="rr")
+no_cpu("RestorePadding", "T H, B S -> B S H", needs="rr", work=MOVES)
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RotaryEmbedding
-@ms_function("RotaryEmbedding", types=(0,), needs="rrrr", elements=(1,))
+@ms_function("RotaryEmbedding", types=(0,), needs="rrrr", elements=(1,), work=Work(rotary_work, "over"))
 def rotary_embedding(op: Op) -> Known:
     x = need_rank(op, 0, 3, 4)
     positions, cosines = op.shape(1), op.shape(2, 2)

@@ -5,9 +5,10 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.
 
 from __future__ import annotations
 
-from ...expr import Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
+from ...expr import ZERO, Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.types import Known
+from ...lower.work import Operations, Outputs, Work, attend
 from .attention import heads, match, match_bias, need_rank
 from .contrib import ms_function, no_cpu_function
 
@@ -26,8 +27,26 @@ def grouped(op: Op, query: Shape, key: int = 1) -> tuple[int, int, Dim]:
     return n, few, query[axis] // parts
 
 
+def grouped_work(op: Op, outputs: Outputs) -> Operations | None:
+    """Attention (see `attend`) over all that the caches hold afterwards, and the rotation of queries and keys."""
+    q, present = op.shape(0), outputs[1] if len(outputs) > 1 else None
+    n, few = op.int_attr("num_heads", 0), op.int_attr("kv_num_heads", 0)
+    if q is None or present is None or len(q) != 3 or n < 1 or few < 1:
+        return None
+    head = q[2] // (n if op.has(1) else n + 2 * few)
+    core = attend(q[0], constant(n), q[1], present[2], head, head)
+    rotated = (q[0] * q[1] * head).scale(3 * (n + few)) if op.int_attr("do_rotary", 0) else ZERO
+    return Operations(core.macs, core.other + rotated)
+
+
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GroupQueryAttention
-@ms_function("GroupQueryAttention", types=(0, 3, 4, 0), needs="r....rr kv_num_heads num_heads", data=(6,))
+@ms_function(
+    "GroupQueryAttention",
+    types=(0, 3, 4, 0),
+    needs="r....rr kv_num_heads num_heads",
+    data=(6,),
+    work=Work(grouped_work),
+)
 def group_query_attention(op: Op) -> list[Known | None]:
     """The caches grow to the total length, given as a value, or are buffers that hold it already."""
     q = op.shape(0, 3)

@@ -16,6 +16,7 @@ from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.registry import lower, signature
 from ...lower.signature import Signature
 from ...lower.types import Known
+from ...lower.work import MOVES, VIEW, Operations, Outputs, Work, each, per
 from ..rewiring import lower_as
 
 MICROSOFT = "com.microsoft"
@@ -27,15 +28,15 @@ ms_function = partial(no_cpu_function, runtime=("kernel",))
 # ---------------------------------------------------------------------- element by element
 
 for name in ("Gelu", "QuickGelu", "SampleOp", "Inverse"):
-    ms(name, "*S -> *S", needs="r")
-ms("ScaledSiLU", "*S, . -> *S", needs="r")
-ms("BiasGelu", "*S C, C -> *S C", needs="rr")
-ms("FastGelu", "*S C, C -> *S C", needs="r")
+    ms(name, "*S -> *S", needs="r", work=each() if "Gelu" in name else None)
+ms("ScaledSiLU", "*S, . -> *S", needs="r", work=each(2))
+ms("BiasGelu", "*S C, C -> *S C", needs="rr", work=each(2))
+ms("FastGelu", "*S C, C -> *S C", needs="r", work=each(1, 1))
 ms("GatedAdd", "*S C, *S C, *S 1 -> *S C", needs="rrr")
 ms("GatedRMSNorm", "*S K, C, *S K -> *S K", where=("C >= 1", "K % C == 0"), needs="rrr")
-no_cpu("BiasAdd", "N S C, C, N S C -> N S C", needs="rrr")
+no_cpu("BiasAdd", "N S C, C, N S C -> N S C", needs="rrr", work=each(2))
 no_cpu("BiasSplitGelu", "N S D, D -> N S D//2", needs="rr")
-no_cpu("BiasSoftmax", "*S, ? -> *S", needs="rr is_inner_broadcast")
+no_cpu("BiasSoftmax", "*S, ? -> *S", needs="rr is_inner_broadcast", work=each(6))
 no_cpu("IsAllFinite", "?... -> .", types=("bool",), needs="r")
 no_cpu(
     "GemmaRotaryEmbedding",
@@ -76,8 +77,9 @@ def bitmask_dropout(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SkipLayerNormalization
+@ms_function("SkipLayerNormalization", types=(0, "float", "float", 0), needs="rrr", work=each(6, 2, 3, 4))
 @ms_function(
-    "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", types=(0, "float", "float", 0), needs="rrr"
+    "SkipSimplifiedLayerNormalization", types=(0, "float", "float", 0), needs="rrr", work=each(4, 2, 3)
 )
 def skip_layer_normalization(op: Op) -> list[Known | None]:
     """`skip` repeats along the batch when it has no batch axis, or another one."""
@@ -102,8 +104,13 @@ def skip_layer_normalization(op: Op) -> list[Known | None]:
     return [op.like(), op.out(row), op.out(row), op.like()]
 
 
+def _embedding_work(op: Op, outputs: Outputs) -> Operations | None:
+    """Two or three embeddings added up, then normalized."""
+    return per(outputs[0], 8 + op.has(1))
+
+
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EmbedLayerNormalization
-@ms_function("EmbedLayerNormalization", types=(2, "int32", 2), needs="r.rr.rr")
+@ms_function("EmbedLayerNormalization", types=(2, "int32", 2), needs="r.rr.rr", work=Work(_embedding_work))
 def embed_layer_normalization(op: Op) -> list[Known | None]:
     return embedded(op, mask=7, positions=8, vectors=(5, 6))
 
@@ -217,7 +224,7 @@ for name, version, operands, needs, data in (
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.ExpandDims
-@ms_function("ExpandDims", types=(0,), needs="rr", data=(1,))
+@ms_function("ExpandDims", types=(0,), needs="rr", data=(1,), work=VIEW)
 def expand_dims(op: Op) -> Known:
     shape, at = op.shape(0), op.const_ints(1)
     if shape is None:
@@ -229,7 +236,7 @@ def expand_dims(op: Op) -> Known:
 
 
 ms("CDist", "M K, N K -> M N", where="K >= 1", needs="rr")
-no_cpu("TorchEmbedding", "N M, *I, ., . -> *I M", needs="rr")
+no_cpu("TorchEmbedding", "N M, *I, ., . -> *I M", needs="rr", work=MOVES)
 ms("NGramRepeatBlock", "B S, B V -> B V", types=(1,), needs="rr ngram_size")
 
 
@@ -258,7 +265,7 @@ def unique(op: Op) -> list[Known | None]:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.UnfoldTensor
-@ms_function("UnfoldTensor", types=(0,), needs="r size")
+@ms_function("UnfoldTensor", types=(0,), needs="r size", work=MOVES)
 def unfold(op: Op) -> Known:
     shape, size, step = op.shape(0), op.int_attr("size", 1), op.int_attr("step", 1)
     if shape is None:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...expr import Shape, constant
+from ...expr import Dim, Shape, constant
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.types import Known
+from ...lower.work import MOVES, Work, last_of, makes, number, product_of
+from ..linear import GEMM, gemm_inner
+from ..recurrent import recurrent_work
 from ..rewiring import lower_as
 from .attention import match, need_rank
 from .contrib import ms, ms_function, no_cpu, no_cpu_function
@@ -17,6 +20,16 @@ from .contrib import ms, ms_function, no_cpu, no_cpu_function
 FLOAT, UINT8, INT32, UINT16, UINT32 = 1, 2, 6, 4, 12
 
 # ---------------------------------------------------------------------- matrix products
+
+
+def _inner(op: Op) -> Dim | None:
+    """The size over which the product sums: what the flags leave in the last place of the first operand."""
+    shape = op.shape(0)
+    if not shape:
+        return None
+    if not op.int_attr("transA", 0) or len(shape) < 2:
+        return shape[-1]
+    return shape[0] if op.int_attr("transBatchA", 0) else shape[-2]
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedMatMul
@@ -27,8 +40,11 @@ FLOAT, UINT8, INT32, UINT16, UINT32 = 1, 2, 6, 4, 12
     needs="rr",
     fault="cannot multiply these shapes",
     advice="product",
+    work=product_of(_inner),
 )
-@no_cpu_function("FusedMatMulActivation", types=(0,), needs="rr activation")
+@no_cpu_function(
+    "FusedMatMulActivation", types=(0,), needs="rr activation", work=product_of(_inner, None, "activation")
+)
 def fused_matmul(op: Op) -> list[Known | None]:
     """A MatMul of operands whose first axis is moved to the rows, and whose last two are then swapped."""
     orders = {}
@@ -60,12 +76,16 @@ def matmul(op: Op, bias: int | None = None) -> Known | None:
 
 
 no_cpu_function("GemmFastGelu", types=(0,), needs="rr")(partial(matmul, bias=2))
-ms_function("DynamicQuantizeMatMul", types=("float",), needs="rrr")(partial(matmul, bias=4))
-ms_function("MatMulIntegerToFloat", types=(2,), needs="rrrr")(partial(matmul, bias=6))
-ms_function("SparseToDenseMatMul", types=(1,), needs="rr")(fused_matmul)
+ms_function("DynamicQuantizeMatMul", types=("float",), needs="rrr", work=product_of(last_of(0), 4))(
+    partial(matmul, bias=4)
+)
+ms_function("MatMulIntegerToFloat", types=(2,), needs="rrrr", work=product_of(last_of(0), 6))(
+    partial(matmul, bias=6)
+)
+ms_function("SparseToDenseMatMul", types=(1,), needs="rr", work=product_of(_inner))(fused_matmul)
 
 
-@ms_function("MatMulInteger16", needs="rr")
+@ms_function("MatMulInteger16", needs="rr", work=product_of(last_of(0)))
 def matmul_integer16(op: Op) -> Known | None:
     found = op.walk.interner.tensor(0, None) if (product := matmul(op)) is None else product
     shape = getattr(found, "shape", None)
@@ -73,13 +93,13 @@ def matmul_integer16(op: Op) -> Known | None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedGemm
-@ms_function("FusedGemm", types=(0,), needs="rr")
+@ms_function("FusedGemm", types=(0,), needs="rr", work=product_of(gemm_inner, 2, "activation"))
 def fused_gemm(op: Op) -> list[Known | None]:
     return lower_as(op, "Gemm", 13, (0, 1, 2))
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GemmFloat8
-@no_cpu_function("GemmFloat8", needs="rr")
+@no_cpu_function("GemmFloat8", needs="rr", work=GEMM)
 def gemm_float8(op: Op) -> Known:
     found = lower_as(op, "Gemm", 13, (0, 1, 2))[0]
     return op.out(getattr(found, "shape", None), op.int_attr("dtype", FLOAT))
@@ -94,7 +114,13 @@ def quantized_gemm(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulNBits
-@ms_function("MatMulNBits", types=(0,), needs="rrr K N block_size", fault="cannot multiply these shapes")
+@ms_function(
+    "MatMulNBits",
+    types=(0,),
+    needs="rrr K N block_size",
+    fault="cannot multiply these shapes",
+    work=product_of(number("K"), 5),
+)
 def matmul_nbits(op: Op) -> Known:
     """Weights ``[N, K]``, packed in blocks along `K`; scales and zero points may be flattened."""
     n, k, block = op.int_attr("N", 0), op.int_attr("K", 0), op.int_attr("block_size", 0)
@@ -139,13 +165,13 @@ def replace_last(op: Op, k: int, n: int, i: int = 0) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulBnb4
-@ms_function("MatMulBnb4", types=(0,), needs="rrr K N block_size quant_type")
+@ms_function("MatMulBnb4", types=(0,), needs="rrr K N block_size quant_type", work=product_of(last_of(0)))
 def matmul_bnb4(op: Op) -> Known:
     k, n = op.int_attr("K", 0), op.int_attr("N", 0)
     return replace_last(op, k, n) if op.int_attr("transB", 1) else replace_last(op, n, k)
 
 
-@ms_function("MatMulFpQ4", types=("float",), needs="rrr", data=(2,))
+@ms_function("MatMulFpQ4", types=("float",), needs="rrr", data=(2,), work=product_of(last_of(0)))
 def matmul_fpq4(op: Op) -> Known:
     shape, weights = op.shape(0), op.ints(2)
     if shape is None or weights is None or len(weights) != 2 or not shape:
@@ -186,12 +212,12 @@ def mixture_of_experts(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QuantizeLinear
-@ms_function("QuantizeLinear", needs="rr")
+@ms_function("QuantizeLinear", needs="rr", work=makes(2))
 def quantize(op: Op) -> Known:
     return op.out(op.shape(0), op.dtype(2) if op.has(2) else UINT8)
 
 
-ms("DequantizeLinear", "*S, ?, ? -> *S", types=(1,), needs="rr")
+ms("DequantizeLinear", "*S, ?, ? -> *S", types=(1,), needs="rr", work=makes(2))
 no_cpu("QuantizeWithOrder", "*S, ? -> *S", types=("int8",), needs="rr order_input order_output")
 
 
@@ -239,7 +265,7 @@ no_cpu("QOrderedLayerNormalization", "*S, ?, ?, ?, ? -> *S", needs="rrr.r")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QLinearConcat
-@ms_function("QLinearConcat", types=(1,), needs="rrr axis")
+@ms_function("QLinearConcat", types=(1,), needs="rrr axis", work=MOVES)
 def quantized_concat(op: Op) -> list[Known | None]:
     return lower_as(op, "Concat", 13, range(2, op.n_in, 3))
 
@@ -256,7 +282,13 @@ def reduce_sum_integer(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DynamicQuantizeLSTM
-@ms_function("DynamicQuantizeLSTM", types=("float",), needs="rrr.....rrrr", elements=(4,))
+@ms_function(
+    "DynamicQuantizeLSTM",
+    types=("float",),
+    needs="rrr.....rrrr",
+    elements=(4,),
+    work=Work(partial(recurrent_work, gates=4, cell=5)),
+)
 def quantized_lstm(op: Op) -> list[Known | None]:
     """An LSTM with transposed weights: ``[directions, I, 4*H]`` and ``[directions, H, 4*H]``."""
     orders = {i: (0, 2, 1) for i in (1, 2) if op.shape(i, 3) is not None}

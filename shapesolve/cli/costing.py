@@ -1,0 +1,139 @@
+"""The command that says what a model costs to run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from .app import app
+from .console import FOUND, fail, show
+from .options import AsJson, Assume, Bind, Model, find, load, sizes_of
+
+if TYPE_CHECKING:
+    from ..deploy.cost import Cost, Numbers
+    from ..deploy.cost_limit import Fit
+
+
+@app.command()
+def cost(
+    model: Model,
+    at: Annotated[
+        str,
+        typer.Option(
+            "--at", metavar="NAME=SIZE,...", help="Sizes at which to give numbers, as far as known."
+        ),
+    ] = "",
+    by: Annotated[
+        Literal["total", "scope", "node"], typer.Option("--by", help="A line for each of these too.")
+    ] = "total",
+    depth: Annotated[
+        int, typer.Option("--depth", metavar="N", min=1, help="Parts of a node's name that make its scope.")
+    ] = 3,
+    max_memory: Annotated[
+        str | None,
+        typer.Option(
+            "--max-memory", metavar="SIZE", help="Find the largest size that fits, e.g. 8GB or 512MiB."
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Write memory against a size, as SVG.")
+    ] = None,
+    of: Annotated[
+        str | None,
+        typer.Option("--of", metavar="NAME", help="The size that --max-memory and --plot are about."),
+    ] = None,
+    reuse: Annotated[
+        bool, typer.Option("--reuse", help="Let --max-memory count memory as shared where it may be.")
+    ] = False,
+    json: AsJson = False,
+    bind: Bind = None,
+    assume: Assume = None,
+) -> None:
+    """Say what a model costs to run: parameters, MACs and FLOPs, activations, peak memory.
+
+    As expressions in the input sizes, with numbers where sizes are given. The peak holds every tensor from the node that
+    makes it to the last one that reads it, each in memory of its own; "shared" lets views lie in their input, and outputs be
+    written over an input that nothing reads later. Exit code 1 when nothing fits into --max-memory. Examples:
+
+        shapesolve cost bert.onnx --at batch=8,seq=128 --by scope
+
+        shapesolve cost bert.onnx --at seq=128 --max-memory 8GB --of batch --plot memory.svg
+    """
+    a = load(model, assume, bind)
+    find(a, findings=False)
+    from ..deploy import NoSizes
+    from ..deploy.cost import Cost
+    from ..deploy.cost_text import bytes_in
+
+    sizes = sizes_of([part for part in at.split(",") if part])
+    fit, numbers, drawn = None, None, ""
+    try:
+        c = Cost(a)
+        if sizes:
+            c.check(sizes)
+            numbers = c.numbers(sizes)
+        if max_memory is not None:
+            fit = c.fit(bytes_in(max_memory), of or _left(c, sizes, "--max-memory"), sizes, reuse=reuse)
+        if plot is not None:
+            drawn = c.plot(of or _left(c, sizes, "--plot"), sizes)
+    except NoSizes as e:
+        show([((("", str(e))),)])
+        raise typer.Exit(FOUND) from None
+    except ValueError as e:
+        fail(str(e))
+    if plot is not None:
+        _write(plot, drawn)
+    if json:
+        _show_json(c, numbers, fit)
+    else:
+        _show_text(c, sizes, numbers, fit, by, depth)
+
+
+def _left(cost: Cost, sizes: dict[str, int], option: str) -> str:
+    """The one name that has no size yet."""
+    left = [n for n in cost.analysis.symbols if n in cost.peak.free and n not in sizes]
+    if len(left) != 1:
+        raise ValueError(f"{option} needs --of NAME: one of {', '.join(left) or 'no names are left'}")
+    return left[0]
+
+
+def _write(path: Path, text: str) -> None:
+    from ..model.saving import write_atomically
+
+    try:
+        write_atomically(path, text.encode())
+    except OSError as e:
+        fail(f"cannot write {path}: {e.strerror or e}")
+
+
+def _show_json(cost: Cost, numbers: Numbers | None, fit: Fit | None) -> None:
+    from dataclasses import asdict
+
+    from ..report.lines import json_text
+    from .console import say
+
+    data: dict[str, Any] = cost.to_json()
+    if numbers is not None:
+        data["at"] = {**asdict(numbers), "memory": numbers.memory, "memory_reused": numbers.memory_reused}
+    if fit is not None:
+        data["fit"] = asdict(fit)
+    say(json_text(data))
+
+
+def _show_text(
+    cost: Cost, sizes: dict[str, int], numbers: Numbers | None, fit: Fit | None, by: str, depth: int
+) -> None:
+    from ..deploy.cost_text import as_text, fit_text, table
+    from ..report.lines import line
+
+    lines = as_text(cost, numbers).splitlines()
+    if sizes and numbers is None:
+        lines.append(f"numbers need more sizes: {cost.missing(sizes)}")
+    if by != "total":
+        known = cost.known(sizes) if numbers is not None else None
+        lines += ["", *table(cost.nodes if by == "node" else cost.scopes(depth), known)]
+    if fit is not None:
+        lines += ["", *fit_text(fit)]
+    show(line(text) for text in lines)

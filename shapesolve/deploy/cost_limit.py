@@ -1,0 +1,145 @@
+"""The largest size at which a model fits into so much memory, and the accepted sizes of one name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from .sizes import NoSizes, Sizes
+
+if TYPE_CHECKING:
+    from .cost import Cost
+
+#: how far the next accepted size is looked for, and how large a size may get
+_REACH, _LARGEST = 4096, 1 << 40
+#: times that memory may shrink again as a size grows
+_DIPS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The largest accepted size of `symbol` that fits.
+
+    Attributes:
+        sizes: accepted sizes of all names.
+        memory: bytes of weights and tensors there.
+        above: the next accepted size; None where none of the next 4,096 is accepted.
+        memory_above: the bytes there, which are too many.
+    """
+
+    symbol: str
+    size: int
+    sizes: Mapping[str, int]
+    memory: int
+    above: int | None
+    memory_above: int | None
+
+
+class Line:
+    """The sizes of one name while others stay: which are accepted, and the memory that they take.
+
+    Raises `ValueError` for names that the model does not have, and where memory depends on others that have no size.
+    """
+
+    def __init__(self, cost: Cost, symbol: str, sizes: Mapping[str, int], *, reuse: bool = False) -> None:
+        self.cost, self.symbol, self.analysis = cost, symbol, cost.analysis
+        self.peak = cost.peak_reused if reuse else cost.peak
+        names = self.analysis.symbols
+        Sizes(
+            self.analysis, {n: size for n, size in sizes.items() if n not in self.analysis.walk.reasons}
+        ).known((symbol,))
+        self.given = {n: size for n, size in sizes.items() if n in names}
+        self.known = {**self.analysis.bindings, **sizes}
+        if symbol in self.known:
+            raise ValueError(f"{symbol} is {self.known[symbol]} already: it cannot be chosen")
+        if not self.peak.free <= cost.known({**self.known, symbol: 1}).keys():
+            told = cost.missing({**self.known, symbol: 1})
+            raise ValueError(f"the memory depends on other sizes too, give them: {told}")
+
+    def memory(self, size: int) -> int:
+        """Bytes of weights and tensors."""
+        found = self.peak.evaluate(self.cost.known({**self.known, self.symbol: size}))
+        assert found is not None
+        return self.cost.parameter_bytes + found
+
+    def accepted(self, size: int) -> dict[str, int] | None:
+        """Accepted sizes of all names with this one; None where there are none."""
+        sizes = {**self.given, self.symbol: size}
+        if self.analysis.contract.holds(sizes) is False:
+            return None
+        return self.analysis.completed(sizes)
+
+    def next(self, size: int, step: int = 1) -> int | None:
+        """The first accepted size from `size` on, upwards or (`step` -1) downwards; None within reach."""
+        low, high = self.bounds
+        for n in range(size, size + step * _REACH, step):
+            if n < low or (high is not None and n > high):
+                return None
+            if self.accepted(n) is not None:
+                return n
+        return None
+
+    @cached_property
+    def bounds(self) -> tuple[int, int | None]:
+        """No smaller and no greater size is accepted."""
+        low, high = self.analysis.bounds(self.analysis.symbols[self.symbol])
+        return max(low or 0, 0), high
+
+    @property
+    def least(self) -> int:
+        """The least accepted size. Raises `NoSizes` where none is found."""
+        found = self.next(self.bounds[0])
+        if found is None:
+            raise NoSizes(f"no accepted size of {self.symbol} was found beside {self.given or 'the others'}")
+        return found
+
+
+def find_fit(cost: Cost, memory: int, symbol: str, sizes: Mapping[str, int], reuse: bool) -> Fit:
+    """See `Cost.fit`."""
+    line = Line(cost, symbol, sizes, reuse=reuse)
+    if symbol not in line.peak.free:
+        raise ValueError(f"the memory does not depend on {symbol}")
+    least = line.least
+    if line.memory(least) > memory:
+        needed = line.memory(least)
+        raise NoSizes(f"{symbol} = {least}, the least accepted size, takes {needed:,} bytes already")
+    best = least
+    for _ in range(_DIPS):
+        most = _last_within(line, best, memory)
+        best = _accepted_below(line, most, best, memory)
+        above = line.next(most + 1)
+        if above is None or line.memory(above) > memory:
+            found = line.accepted(best)
+            assert found is not None
+            too_much = None if above is None else line.memory(above)
+            return Fit(symbol, best, found, line.memory(best), above, too_much)
+        best = above
+    raise NoSizes(f"the memory rises and falls too often as {symbol} grows")
+
+
+def _last_within(line: Line, start: int, memory: int) -> int:
+    """A size from which on one more is too much: `start` fits, and steps double until one does not."""
+    low, step = start, 1
+    while low + step < _LARGEST and line.memory(low + step) <= memory:
+        low, step = low + step, 2 * step
+    high = low + step
+    if high >= _LARGEST:
+        raise NoSizes(f"every size of {line.symbol} up to {low:,} fits")
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (middle, high) if line.memory(middle) <= memory else (low, middle)
+    return low
+
+
+def _accepted_below(line: Line, most: int, best: int, memory: int) -> int:
+    """The largest accepted size from `best`, which is one that fits, to `most` that was found to fit."""
+    high = line.bounds[1]
+    n: int | None = most if high is None else min(most, high)
+    while n is not None and n > best:
+        n = line.next(n, -1)
+        if n is not None and n > best and line.memory(n) <= memory:
+            return n
+        n = None if n is None else n - 1
+    return best

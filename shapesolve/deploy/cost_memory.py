@@ -1,0 +1,135 @@
+"""Memory as it is taken and given back while nodes run, and the most that is held at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..expr import ZERO, Dim, maximum
+from ..lower.work import Memory
+from ..model import Node
+
+#: sizes of symbols at which dims are compared before one is shown never to exceed another
+_PROBES = (1000, 7, 130)
+#: of a maximum, so many dims are written as one expression
+_WRITTEN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """The largest of some dims, of which none is known never to exceed another."""
+
+    of: tuple[Dim, ...] = (ZERO,)
+
+    @property
+    def free(self) -> frozenset[str]:
+        """Names of all symbols in it."""
+        return frozenset().union(*(d.free for d in self.of))
+
+    def evaluate(self, sizes: Mapping[str, int]) -> int | None:
+        """The number at these sizes; None when a symbol has none."""
+        found = [d.evaluate(sizes) for d in self.of]
+        known = [n for n in found if n is not None]
+        return max(known) if len(known) == len(found) else None
+
+    @property
+    def dim(self) -> Dim:
+        """As one dim."""
+        return maximum(*self.of)
+
+    def __str__(self) -> str:
+        if len(self.of) == 1:
+            return str(self.of[0])
+        told = [str(d) for d in self.of[:_WRITTEN]]
+        more = len(self.of) - len(told)
+        return f"max({', '.join(told)}{f', and {more} more' if more else ''})"
+
+
+NOTHING = Largest()
+
+
+def largest(dims: Iterable[Dim]) -> Largest:
+    """The largest of these dims, without those that another one is shown to reach always."""
+    dims = dict.fromkeys(dims)
+    names = sorted({n for d in dims for n in d.free})
+    probes = [{n: size + 3 * k for k, n in enumerate(names)} for size in _PROBES]
+
+    def value(d: Dim, probe: Mapping[str, int]) -> int:
+        found = d.evaluate(probe)
+        return -1 if found is None else found
+
+    kept: list[tuple[Dim, tuple[int, ...]]] = []
+    ranked = sorted(
+        ((d, tuple(value(d, p) for p in probes)) for d in dims),
+        key=lambda r: r[1],
+        reverse=True,
+    )
+    for d, at in ranked:
+        for other, there in kept:
+            if all(a <= b for a, b in zip(at, there, strict=True)):
+                lo = (other - d).lo
+                if lo is not None and lo >= 0:
+                    break
+        else:
+            kept.append((d, at))
+    return Largest(tuple(d for d, _ in kept) or (ZERO,))
+
+
+class Held:
+    """The buffers of one body.
+
+    Args:
+        last: by tensor, the number of the last node that reads it (or makes it, where none does).
+        pinned: tensors whose memory is not to be written over.
+        shares: may outputs share memory where their operator allows it?
+    """
+
+    def __init__(self, last: Mapping[str, int], pinned: Iterable[str], *, shares: bool) -> None:
+        self.last, self.pinned, self.shares = last, frozenset(pinned), shares
+        self.bytes = ZERO
+        self.peaks: dict[Dim, None] = {ZERO: None}
+        self._buffer: dict[str, int] = {}  # by tensor
+        self._size: list[Dim] = []
+        self._until: list[int] = []  # by buffer, the last node that reads it
+
+    def take(self, name: str, size: Dim) -> None:
+        """A tensor gets memory of its own."""
+        self._buffer[name] = len(self._size)
+        self._size.append(size)
+        self._until.append(self.last[name])
+        self.bytes = self.bytes + size
+
+    def place(self, name: str, size: Dim, node: Node, at: int, memory: Memory) -> None:
+        """Memory for the first output of the node that runs as number `at`."""
+        if self.shares and memory == "view":
+            source = self._buffer.get(node.inputs[0]) if node.inputs else None
+            if source is not None:  # else it is a view of a weight, or of what another body holds
+                self._join(name, source)
+            return
+        for read in node.inputs if self.shares and memory == "over" else ():
+            source = self._buffer.get(read)
+            if (
+                source is not None
+                and read not in self.pinned
+                and self._until[source] == at
+                and self._size[source] is size
+            ):
+                self._join(name, source)
+                return
+        self.take(name, size)
+
+    def _join(self, name: str, buffer: int) -> None:
+        self._buffer[name] = buffer
+        self._until[buffer] = max(self._until[buffer], self.last[name])
+
+    def give_back(self, names: Iterable[str], at: int) -> None:
+        """Free what no node after number `at` reads."""
+        for buffer in dict.fromkeys(self._buffer[n] for n in names if n in self._buffer):
+            if self._until[buffer] == at:
+                self.bytes = self.bytes - self._size[buffer]
+                self._until[buffer] = -1
+
+    def note(self, beside: Sequence[Dim]) -> None:
+        """So much is held now, and one of `beside`."""
+        for d in beside:
+            self.peaks[self.bytes + d] = None

@@ -1,0 +1,146 @@
+"""A cost as text and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..expr import Dim
+from .cost_memory import Largest
+from .cost_trace import NodeCost
+
+if TYPE_CHECKING:
+    from .cost import Cost, Numbers, ScopeCost
+    from .cost_limit import Fit
+
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+_SIZES = {u.lower(): 1000**k for k, u in enumerate(_UNITS)} | {
+    f"{u[0].lower()}ib": 1024**k for k, u in enumerate(_UNITS) if k
+}
+
+
+def human(n: int, unit: str = "B") -> str:
+    """``1.50 GB``; decimal units."""
+    k = 0
+    while k + 1 < len(_UNITS) and abs(n) >= 1000 ** (k + 1):
+        k += 1
+    prefix = ("", "k", "M", "G", "T", "P", "E")[k]
+    return f"{n:,} {unit}" if not k else f"{n / 1000**k:.3g} {prefix}{unit}"
+
+
+def bytes_in(text: str) -> int:
+    """Bytes from ``8GB`` (decimal), ``8GiB`` or a number. Raises `ValueError`."""
+    given = text.strip().lower().replace(" ", "")
+    number = given.rstrip("abcdefghijklmnopqrstuvwxyz")
+    unit = given[len(number) :]
+    try:
+        found = float(number) * _SIZES[unit or "b"]
+    except (ValueError, KeyError):
+        raise ValueError(f"memory is a number with a unit such as 8GB or 8GiB, not {text[:100]!r}") from None
+    if not 0 <= found < 1 << 80:
+        raise ValueError(f"memory is at least 0, and no more than there is, not {text[:100]!r}")
+    return int(found)
+
+
+def as_text(cost: Cost, numbers: Numbers | None = None) -> str:
+    """Totals, one a line, with numbers beside them where these are given; then what they leave out."""
+    rows: list[tuple[str, str, str]] = [
+        ("parameters", f"{cost.parameters:,}", human(cost.parameter_bytes)),
+        ("MACs", str(cost.macs), "" if numbers is None else human(numbers.macs, "")),
+        ("FLOPs", str(cost.flops), "" if numbers is None else human(numbers.flops, "")),
+        (
+            "activations",
+            str(cost.activation_bytes),
+            "" if numbers is None else human(numbers.activation_bytes),
+        ),
+        ("peak", str(cost.peak), "" if numbers is None else human(numbers.peak)),
+        ("  shared", str(cost.peak_reused), "" if numbers is None else human(numbers.peak_reused)),
+    ]
+    if numbers is not None:
+        rows.append(("memory", "parameters + peak", human(numbers.memory)))
+    lines = [f"{name:<12} {value:>10}  {text}" for name, text, value in rows]
+    return "\n".join([*lines, *left_out(cost)])
+
+
+def fit_text(fit: Fit) -> list[str]:
+    """The largest size that fits, and what the next one would take."""
+    others = ", ".join(f"{n} = {size}" for n, size in fit.sizes.items() if n != fit.symbol)
+    lines = [
+        f"fits    {fit.symbol} = {fit.size} takes {fit.memory:,} bytes{f' ({others})' if others else ''}"
+    ]
+    if fit.above is None or fit.memory_above is None:
+        return [*lines, f"        none of the next 4,096 sizes of {fit.symbol} is accepted"]
+    return [
+        *lines,
+        f"        {fit.symbol} = {fit.above}, the next accepted size, takes {fit.memory_above:,} bytes",
+    ]
+
+
+def left_out(cost: Cost) -> list[str]:
+    """What the figures do not hold."""
+    lines = []
+    if cost.uncounted:
+        told = ", ".join(f"{op} ({n})" for op, n in sorted(cost.uncounted.items()))
+        lines.append(f"operations not counted: {told}")
+    if cost.unmeasured:
+        more = f" and {len(cost.unmeasured) - 5} more" if len(cost.unmeasured) > 5 else ""
+        lines.append(f"bytes not known: {', '.join(cost.unmeasured[:5])}{more}")
+    reasons = cost.analysis.walk.reasons
+    lines += [f"{n} is decided by data: {reasons[n]}" for n in sorted(cost.free) if n in reasons]
+    return [*lines, *cost.remarks]
+
+
+def table(rows: Sequence[NodeCost | ScopeCost], sizes: dict[str, int] | None) -> list[str]:
+    """Nodes or scopes, one a line: parameters, FLOPs, bytes made, bytes held; numbers where sizes are given."""
+
+    def cell(d: Dim | Largest | None, unit: str = "B") -> str:
+        if d is None:
+            return "?"
+        n = None if sizes is None else d.evaluate(sizes)
+        return str(d) if n is None else human(n, unit)
+
+    cells = [(f"{r.parameters:,}", cell(r.flops, ""), cell(r.bytes), cell(r.live), _name(r)) for r in rows]
+    heads = ("parameters", "FLOPs", "makes", "holds", "")
+    widths = [max(len(h), *(len(c[k]) for c in cells)) for k, h in enumerate(heads[:-1])] if cells else []
+    return [
+        "  ".join([*(f"{c[k]:>{w}}" for k, w in enumerate(widths)), c[-1]]).rstrip() for c in (heads, *cells)
+    ]
+
+
+def _name(row: NodeCost | ScopeCost) -> str:
+    if isinstance(row, NodeCost):
+        return f"{row.name}  {row.op_type}"
+    return f"{row.name or '(no scope)'}  {row.nodes} nodes"
+
+
+def as_data(cost: Cost) -> dict[str, Any]:
+    """See `Cost.to_json`."""
+    return {
+        "parameters": cost.parameters,
+        "parameter_bytes": cost.parameter_bytes,
+        **_expressions(cost.macs, cost.flops, cost.activation_bytes),
+        "peak": [str(d) for d in cost.peak.of],
+        "peak_reused": [str(d) for d in cost.peak_reused.of],
+        "uncounted": dict(cost.uncounted),
+        "unmeasured": list(cost.unmeasured),
+        "remarks": list(cost.remarks),
+        "scopes": [{"name": s.name, "nodes": s.nodes, **_row(s)} for s in cost.scopes()],
+        "nodes": [{"name": n.name, "op_type": n.op_type, **_row(n)} for n in cost.nodes],
+    }
+
+
+def _expressions(macs: Dim | None, flops: Dim | None, made: Dim) -> dict[str, str | None]:
+    return {
+        "macs": None if macs is None else str(macs),
+        "flops": None if flops is None else str(flops),
+        "activation_bytes": str(made),
+    }
+
+
+def _row(row: NodeCost | ScopeCost) -> dict[str, Any]:
+    return {
+        "parameters": row.parameters,
+        "parameter_bytes": row.parameter_bytes,
+        **_expressions(row.macs, row.flops, row.bytes),
+        "live": [str(d) for d in row.live.of],
+    }

@@ -1,0 +1,298 @@
+"""Operations and memory of a model's nodes, in the order in which they run.
+
+Two ways to place tensors are followed at once. In the plain one every output has memory of its own, from the start of its
+node to the end of the last one that reads it. In the other one outputs share memory where their operator allows it
+(`Rule.work`): a view lies where its input lies, and an output may be written over an input of the same number of bytes that
+nothing reads later.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ..expr import ZERO, Dim, ceil_div, constant, maximum
+from ..lower.fallback import call_attributes
+from ..lower.op import InvalidNode, Op
+from ..lower.types import Interner, Known, Tensor
+from ..lower.work import Memory, Operations
+from ..model import Graph, Node
+from ..model.constant import element_bits
+from .cost_memory import NOTHING, Held, Largest, largest
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+Attributes = dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCost:
+    """What one node costs; one that runs graphs or a function counts what runs inside it.
+
+    Attributes:
+        name: of the node, as the analysis calls it.
+        macs, flops: multiply-accumulates and floating point operations; None where they are not counted.
+        parameters, parameter_bytes: stored elements that this node is the first to read, and their bytes.
+        bytes: of its outputs.
+        live: bytes of all tensors that are held while it runs, each in memory of its own.
+        weight: the name of the first weight that it reads and whose name has parts.
+    """
+
+    name: str
+    op_type: str
+    macs: Dim | None
+    flops: Dim | None
+    parameters: int
+    parameter_bytes: int
+    bytes: Dim
+    live: Largest
+    weight: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What runs inside a node: its operations (None: not counted), and the most bytes that it holds, placed in both ways.
+
+    Attributes:
+        instead: the node's outputs are those of the body; else they are there beside it.
+    """
+
+    work: Operations | None
+    plain: Largest = NOTHING
+    reused: Largest = NOTHING
+    instead: bool = True
+
+
+class Tracer:
+    """Follows the bodies of one analysis. What could not be followed is in `uncounted`, `unmeasured` and `remarks`."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis, self.walk, self.interner = analysis, analysis.walk, Interner()
+        self.uncounted: dict[str, str] = {}  # operator by full name of the node
+        self.unmeasured: dict[str, None] = {}  # tensors
+        self.remarks: dict[str, None] = {}
+        self.weights: dict[str, tuple[int, int]] = {}  # elements and bytes, by name
+        self.rows: list[NodeCost] = []
+        self._followed: set[str] = set()
+        self._taken: set[str] = set()  # weights that a row counts
+
+    # ------------------------------------------------------------------ bodies
+
+    def graph(self, graph: Graph, prefix: str, attrs: Attributes, *, own_inputs: bool) -> Body:
+        """A graph; with `own_inputs`, what comes in takes memory here."""
+        for name, stored in graph.initializers.items():
+            self._weigh(prefix + name, stored.numel, stored.dtype)
+        given = [n for n, _ in graph.inputs if own_inputs and n not in graph.initializers]
+        return self.body(graph.nodes, prefix, attrs, given, [n for n, _ in graph.outputs])
+
+    def body(
+        self, nodes: Sequence[Node], prefix: str, attrs: Attributes, given: Sequence[str], kept: Sequence[str]
+    ) -> Body:
+        """Nodes in their order; `given` and `kept` are held to the end."""
+        last = {name: i for i, node in enumerate(nodes) for name in node.outputs}
+        for i, node in enumerate(nodes):
+            last.update(dict.fromkeys((*node.inputs, *node.captures), i))
+        last.update(dict.fromkeys((*given, *kept), len(nodes)))
+        plain, reused = Held(last, given, shares=False), Held(last, given, shares=True)
+        for name in given:
+            size = self.bytes_of(prefix + name)
+            for held in (plain, reused):
+                held.take(name, size)
+                held.note((ZERO,))
+        work: Counter[Operations] = Counter()
+        for i, node in enumerate(nodes):
+            if node.op_type == "Constant" and not node.domain:
+                self._weigh_constant(node, prefix)
+                continue
+            done = self._node(node, prefix, attrs, i, plain, reused)
+            if done is not None:
+                work[done] += 1
+        macs = [w.macs.scale(n) for w, n in work.items()]
+        other = [w.other.scale(n) for w, n in work.items()]
+        return Body(Operations(summed(macs), summed(other)), largest(plain.peaks), largest(reused.peaks))
+
+    def _node(
+        self, node: Node, prefix: str, attrs: Attributes, at: int, plain: Held, reused: Held
+    ) -> Operations | None:
+        op, before = self._op(node, prefix, attrs), len(self.weights)
+        inside = self._inside(op, prefix)
+        memory: Memory = ""
+        if inside is not None:
+            work = inside.work
+        else:
+            work, memory = self._work(op, prefix)
+        if work is None:
+            self.uncounted[prefix + node.label] = node.op_type
+        outputs = [(name, self.bytes_of(prefix + name)) for name in node.outputs if name]
+        live: list[Dim] = []
+        for held in (plain, reused):
+            most = (ZERO,) if inside is None else (inside.plain if held is plain else inside.reused).of
+            if inside is not None and inside.instead:
+                held.note(most)
+                live += [held.bytes + d for d in most] if held is plain else []
+                most = (ZERO,)
+            for k, (name, size) in enumerate(outputs):
+                held.place(name, size, node, at, memory if not k and name == node.outputs[0] else "")
+            held.note(most)
+            live += [held.bytes + d for d in most] if held is plain else []
+            held.give_back((*node.inputs, *node.captures, *node.outputs), at)
+        if not prefix:
+            read = [n for n in (*node.inputs, *node.captures) if n in self.weights]
+            read += islice(self.weights, before, None)
+            self._row(node, work, read, summed([size for _, size in outputs]), largest(live))
+        return work
+
+    # ------------------------------------------------------------------ what runs inside a node
+
+    def _inside(self, op: Op, prefix: str) -> Body | None:
+        """The bodies that a node runs; None for one that runs none."""
+        node = op.node
+        inner = f"{prefix}{node.label}/"
+        if not node.subgraphs:
+            function = self.walk.model.functions.get((node.domain, node.op_type, node.overload))
+            if function is None or op.rule is not None:
+                return None
+            if not self._first(inner):
+                return Body(None)
+            try:
+                attrs = call_attributes(op, function)
+            except InvalidNode:
+                return Body(None)
+            return self.body(function.nodes, inner, attrs, (), function.outputs)
+        if node.op_type not in ("If", "Loop", "Scan") or node.domain or not self._first(inner):
+            return Body(None)
+        if node.op_type == "If":
+            return self._branches(op, inner)
+        (name, graph), *_ = node.subgraphs
+        body = self.graph(graph, f"{inner}{name}/", op.attrs, own_inputs=True)
+        return self._repeated(op, prefix, body)
+
+    def _branches(self, op: Op, inner: str) -> Body:
+        """The larger figures of the branches, where it is not known which one runs."""
+        lowered = [(n, g) for n, g in op.node.subgraphs if f"{inner}{n}/" in self.walk.opsets]
+        found = [self.graph(g, f"{inner}{n}/", op.attrs, own_inputs=False) for n, g in lowered]
+        works = [b.work for b in found if b.work is not None]
+        if not works:
+            return Body(None)
+        if len(found) > 1:
+            self.remarks["of an If, the larger figure of its branches counts"] = None
+        work = Operations(maximum(*(w.macs for w in works)), maximum(*(w.other for w in works)))
+        plain, reused = ([d for b in found for d in getattr(b, way).of] for way in ("plain", "reused"))
+        return Body(work, largest(plain), largest(reused))
+
+    def _repeated(self, op: Op, prefix: str, body: Body) -> Body:
+        """A body that runs once a trip; its state is held twice, before and after the trip."""
+        trips, outside = self.walk.trips.get(f"{prefix}{op.node.label}"), self._names(op, prefix)
+        work = body.work
+        if trips is None or work is None or not (work.macs.free | work.other.free) <= outside:
+            work = None
+        else:
+            work = Operations(work.macs * trips, work.other * trips)
+        if (body.plain.free | body.reused.free) <= outside:
+            return Body(work, body.plain, body.reused, instead=False)
+        told = f"what is held inside {prefix}{op.node.label} differs from trip to trip and is left out"
+        self.remarks[told] = None
+        return Body(work, instead=False)
+
+    def _names(self, op: Op, prefix: str) -> frozenset[str]:
+        """Symbols that stand for one size in the whole scope around a node."""
+        reads = (*op.inputs, *(self._known(n, prefix) for n in op.node.captures))
+        return frozenset(self.analysis.symbols).union(*(k.free for k in reads if k is not None))
+
+    def _first(self, inner: str) -> bool:
+        """Is this the first body of that name? Tensors of a second one cannot be told from those of the first."""
+        if inner in self._followed:
+            return False
+        self._followed.add(inner)
+        return True
+
+    # ------------------------------------------------------------------ one node
+
+    def _known(self, name: str, prefix: str) -> Known | None:
+        """What is known of a tensor by its name in a scope."""
+        full = self.walk.full_name(name, prefix) if name else ""
+        while full not in self.walk.tensors and prefix + name in self.walk.aliases:
+            name, prefix = self.walk.aliases[prefix + name]
+            full = self.walk.full_name(name, prefix) if name else ""
+        return self._tensor(full)
+
+    def _tensor(self, full: str) -> Known | None:
+        """What is known of a tensor, its shape in the simple form: it is the same at all sizes that the model accepts."""
+        known = self.walk.tensors.get(full)
+        known = None if known is None else self.walk.current(known)
+        if not isinstance(known, Tensor) or full not in self.analysis.shapes:
+            return known
+        return self.interner.tensor(known.dtype, self.analysis.simple_shapes[full], known.value)
+
+    def _op(self, node: Node, prefix: str, attrs: Attributes) -> Op:
+        opsets = self.walk.opsets.get(prefix, self.walk.model.opsets)
+        inputs = tuple(self._known(name, prefix) for name in node.inputs)
+        return Op(self.walk, node, inputs, opsets.get(node.domain, 1), attrs, self.walk.rule(node, opsets))
+
+    def _work(self, op: Op, prefix: str) -> tuple[Operations | None, Memory]:
+        declared = op.rule.work if op.rule is not None else None
+        if declared is None:
+            return None, ""
+        known = [self._known(name, prefix) for name in op.node.outputs]
+        try:
+            work = declared.count(op, [k.shape if isinstance(k, Tensor) else None for k in known])
+        except (InvalidNode, ValueError, ZeroDivisionError):  # a node that cannot run
+            work = None
+        return work, declared.memory
+
+    def bytes_of(self, full: str) -> Dim:
+        """Bytes of a tensor; 0, and a note of it, where they are not known."""
+        known = self._tensor(full)
+        bits = element_bits(known.dtype) if isinstance(known, Tensor) else None
+        if bits is None or not isinstance(known, Tensor) or known.shape is None:
+            self.unmeasured[full] = None
+            return ZERO
+        n = known.shape.numel
+        return n.scale(bits // 8) if bits % 8 == 0 else ceil_div(n.scale(bits), constant(8))
+
+    # ------------------------------------------------------------------ weights
+
+    def _weigh(self, full: str, numel: int, dtype: int) -> None:
+        bits = element_bits(dtype)
+        if bits is None:
+            self.unmeasured[full] = None
+        self.weights[full] = numel, -(-numel * (bits or 0) // 8)
+
+    def _weigh_constant(self, node: Node, prefix: str) -> None:
+        """What a Constant gives is stored: it is a weight, not a result."""
+        for name in node.outputs:
+            known = self._known(name, prefix)
+            if isinstance(known, Tensor) and known.shape is not None and known.shape.numel.value is not None:
+                # a function's constants are stored once, however often it is called
+                self._weigh(f"{prefix and id(node)}{name}", known.shape.numel.const, known.dtype)
+
+    def _row(
+        self, node: Node, work: Operations | None, read: Sequence[str], size: Dim, live: Largest
+    ) -> None:
+        first = [n for n in dict.fromkeys(read) if n not in self._taken]
+        self._taken.update(first)
+        self.rows.append(
+            NodeCost(
+                node.label,
+                node.op_type,
+                None if work is None else work.macs,
+                None if work is None else work.flops,
+                sum(self.weights[n][0] for n in first),
+                sum(self.weights[n][1] for n in first),
+                size,
+                live,
+                next((n for n in read if "." in n), ""),
+            )
+        )
+
+
+def summed(dims: Sequence[Dim]) -> Dim:
+    """The sum of many dims, equal ones at once."""
+    result = ZERO
+    for d, n in Counter(dims).items():
+        result = result + d.scale(n)
+    return result

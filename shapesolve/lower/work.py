@@ -1,0 +1,179 @@
+"""What a node computes, and whether its output needs memory of its own: declared with each operator as `Rule.work`.
+
+A multiply-accumulate (MAC) is one multiplication and the addition to a running sum: what products of matrices, convolutions,
+recurrent cells and attention are made of. All other arithmetic counts one operation per element and function, whatever the
+function is; moving, choosing and converting elements counts nothing. `docs/guides/cost.md` has the whole definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ..expr import ZERO, Dim, IntoDim, Shape, as_dim, constant, product
+
+if TYPE_CHECKING:
+    from .op import Op
+
+#: an output shares the memory of input 0 (`view`), may be written over an input of its size (`over`), or needs its own
+Memory = Literal["", "view", "over"]
+#: shapes of a node's outputs, None where the rank is not known
+Outputs = Seq["Shape | None"]
+
+
+class Operations(NamedTuple):
+    """Multiply-accumulates, and operations besides."""
+
+    macs: Dim = ZERO
+    other: Dim = ZERO
+
+    @property
+    def flops(self) -> Dim:
+        """Floating point operations: a MAC is two."""
+        return self.macs.scale(2) + self.other
+
+
+#: reads attributes and shapes; None where a shape that it needs is not known
+Count = Callable[["Op", Outputs], "Operations | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`count` gives the operations of a node; `memory` says where its first output may lie."""
+
+    count: Count
+    memory: Memory = ""
+
+
+def _nothing(op: Op, outputs: Outputs) -> Operations:
+    return Operations()
+
+
+#: moves, chooses or makes up elements
+MOVES = Work(_nothing)
+#: the same elements under another shape
+VIEW = Work(_nothing, "view")
+
+
+def each(n: int = 1, *added: int) -> Work:
+    """`n` operations per element of the first output, which may be written over an input; one more for each of the inputs
+    `added` that is there.
+    """
+    return Work(lambda op, outputs: per(outputs[0], n + sum(map(op.has, added))), "over")
+
+
+def makes(n: int = 1) -> Work:
+    """`n` operations per element of the first output."""
+    return Work(lambda op, outputs: per(outputs[0], n))
+
+
+def reads(n: int = 1, i: int = 0) -> Work:
+    """`n` operations per element of input `i`."""
+    return Work(lambda op, outputs: per(op.shape(i), n))
+
+
+def joins(extra: int = -1) -> Work:
+    """Operations per element of the first output: as many as there are inputs, and `extra`."""
+    return Work(lambda op, outputs: per(outputs[0], op.n_in + extra), "over")
+
+
+def slides(w: int = 1, bias: int | None = None, *added: str | int) -> Work:
+    """A convolution: a MAC per element of the output and of one filter of the weights (input `w`), those that meet padding
+    among them; one operation more per element for a bias, and for each input or attribute `added` that is there.
+    """
+
+    def count(op: Op, outputs: Outputs) -> Operations | None:
+        weights, out = op.shape(w), outputs[0]
+        if weights is None or out is None:
+            return None
+        there = [op.has(a) if isinstance(a, int) else bool(op.attr(a)) for a in added]
+        more = sum(there) + int(bias is not None and op.has(bias))
+        return Operations(out.numel * product(weights[1:]), out.numel.scale(more))
+
+    return Work(count)
+
+
+def spreads(w: int = 1, bias: int | None = None) -> Work:
+    """A transposed convolution: a MAC per element of the input and of what it is spread to (weights are input `w`)."""
+
+    def count(op: Op, outputs: Outputs) -> Operations | None:
+        data, weights, out = op.shape(0), op.shape(w), outputs[0]
+        if data is None or weights is None or out is None:
+            return None
+        more = int(bias is not None and op.has(bias))
+        return Operations(data.numel * product(weights[1:]), out.numel.scale(more))
+
+    return Work(count)
+
+
+def product_of(columns: Callable[[Op], IntoDim | None], bias: int | None = None, *extra: str) -> Work:
+    """A matrix product: a MAC per element of the first output and `columns`; one operation more per element for a bias
+    (input `bias`) and for each of the attributes `extra` that is there.
+    """
+
+    def count(op: Op, outputs: Outputs) -> Operations | None:
+        inner, out = columns(op), outputs[0]
+        if inner is None or out is None:
+            return None
+        added = int(bias is not None and op.has(bias)) + sum(bool(op.attr(name)) for name in extra)
+        return Operations(out.numel * as_dim(inner), out.numel.scale(added))
+
+    return Work(count)
+
+
+def last_of(i: int = 0) -> Callable[[Op], Dim | None]:
+    """The last size of input `i`."""
+
+    def last(op: Op) -> Dim | None:
+        shape = op.shape(i)
+        return shape[-1] if shape else None
+
+    return last
+
+
+def rows_of(i: int = 0) -> Callable[[Op], Dim | None]:
+    """The second size of input `i`."""
+
+    def second(op: Op) -> Dim | None:
+        shape = op.shape(i)
+        return shape[1] if shape is not None and len(shape) > 1 else None
+
+    return second
+
+
+def number(name: str) -> Callable[[Op], int]:
+    """An integer attribute."""
+    return lambda op: op.int_attr(name, None)
+
+
+def per(shape: Shape | None, n: IntoDim) -> Operations | None:
+    """`n` operations for each element."""
+    return None if shape is None else Operations(other=shape.numel * as_dim(n))
+
+
+def attend(batch: Dim, heads: Dim, queries: Dim, keys: Dim, size: Dim, value_size: Dim) -> Operations:
+    """Scores, their softmax (5 operations each, and one to scale) and the sum of the values that they weigh.
+
+    Nothing is left out for a causal mask: what it hides is computed by most kernels.
+    """
+    scores = product((batch, heads, queries, keys))
+    return Operations(scores * (size + value_size), scores.scale(6))
+
+
+def taps(source: Shape | None, out: Shape | None, per_axis: int) -> Operations | None:
+    """An interpolation that reads `per_axis` elements along each axis whose size changes."""
+    if source is None or out is None or len(source) != len(out):
+        return None
+    axes = sum(a is not b for a, b in zip(source, out, strict=True))
+    return Operations(out.numel.scale(per_axis**axes)) if axes else Operations()
+
+
+def _window(op: Op, outputs: Outputs) -> Operations | None:
+    kernel = op.ints_attr("kernel_shape")
+    return None if kernel is None else per(outputs[0], product(map(constant, kernel)))
+
+
+#: one operation per element of the window (attribute kernel_shape) and of the first output
+POOLS = Work(_window)
