@@ -124,6 +124,8 @@ def _without_remainders(dim: Dim, pieces: list[Piece]) -> Dim:
             shared = sum(m in present for m, _ in value.terms) + (value.const != 0 and dim.const != 0)
             if shared < 2:  # nothing but the quotient itself
                 continue
+            if floor_div(*piece.args) is not of_atom(atom):  # read back, it would be another object
+                continue
             left = dim - value
             if _length(left) + 1 < _length(dim):
                 pieces.append(piece)

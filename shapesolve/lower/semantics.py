@@ -84,6 +84,12 @@ DIFFERENCES: dict[str, Difference] = {
         "of a tensor without elements, negative axes are not reduced; where `keepdims=0` would drop them, such a tensor"
         " is not accepted here, since its result has another rank",
     ),
+    "concat-empty": Difference(
+        "Concat",
+        "sizes on the other axes are equal",
+        "sizes of an input without elements are not looked at when the model is run; that is followed for inputs that are"
+        " known to be empty, others must agree",
+    ),
     "lenient-attributes": Difference(
         "LayerNormalization, Constant", "an attribute that the operator lacks is an error", "it is ignored"
     ),

@@ -15,6 +15,7 @@ from ..model import Model
 
 if TYPE_CHECKING:
     from .op import Op
+    from .walk import Walk
 
 Sizes = tuple["int | None", ...]
 #: elements of an initializer that inference may read; larger ones count by their type and dims only
@@ -26,16 +27,24 @@ def standard_size(op: Op, i: int, axis: int) -> int | None:
 
     Inside of functions, where tensors have other names when the model is loaded, what we know stands for it.
     """
-    walk = op.walk
-    if walk.scope.prefix:
+    if op.walk.scope.prefix:
         shape = op.shape(i)
         return shape[op.axis(axis, len(shape))].value if shape is not None else None
-    if walk.standard is None:
-        walk.standard = standard_sizes(walk.model)
-    sizes = walk.standard.get(op.names[i])
+    sizes = _asked_once(op.walk).get(op.names[i])
     if sizes is None or not -len(sizes) <= axis < len(sizes):
         return None
     return sizes[axis]
+
+
+def standard_ranked(op: Op, i: int) -> bool:
+    """Does onnx's own inference know the rank of output `i`? Inside of functions and bodies it is taken to."""
+    return bool(op.walk.scope.prefix) or not op.wants(i) or op.node.outputs[i] in _asked_once(op.walk)
+
+
+def _asked_once(walk: Walk) -> Mapping[str, Sizes]:
+    if walk.standard is None:
+        walk.standard = standard_sizes(walk.model)
+    return walk.standard
 
 
 def standard_sizes(model: Model) -> Mapping[str, Sizes]:

@@ -30,6 +30,7 @@ from ..lower.op import InvalidNode, MalformedNode, Op, Place
 from ..lower.records import Body, Scope
 from ..lower.registry import Steps, lower_bodies
 from ..lower.speculate import rehearsal
+from ..lower.standard import standard_ranked
 from ..lower.types import Known, Tensor
 from ..lower.values import Elem, Value
 from ..model import TensorType, ValueType
@@ -154,6 +155,8 @@ def loop(op: Op) -> Steps:
         with rehearsal(op.walk):
             outs = yield from lower_inside(op, "body", _given(op, trip, carried.guess), TRUE)
     else:
+        if carried.is_open:
+            yield from _tried_trip(op, ZERO, first, trips.ran, carried.visible)
         outs = yield from lower_inside(op, "body", _given(op, trip, carried.guess), trips.ran)
         _on_first_and_last(op, begin, trip, trips)
     if carried.is_open and limit is not None and starts is not None and starts.is_true:
@@ -163,6 +166,21 @@ def loop(op: Op) -> Steps:
             trips.tell(op)
             return [*after, *_scan_outputs(op, n, outs, trip, trips)]
     return [*carried.after(trips.count, trips.ran), *_scan_outputs(op, n, outs, trip, trips)]
+
+
+def _tried_trip(
+    op: Op, trip: Dim, carried: Seq[Known | None], ran: Cond, visible: frozenset[str]
+) -> Generator[Body, None, list[Known | None]]:
+    """What one trip makes of these carried values. What it requires of sizes known outside is stated."""
+    walk = op.walk
+    with rehearsal(walk):
+        outs = yield from lower_inside(op, "body", _given(op, trip, carried), ran)
+        said = [e for e in walk.log if e.role == "requirement" and e.cond.free | e.guard.free <= visible]
+    for entry in said:
+        if entry.node is not None and not entry.cond.is_true:
+            scope = Scope(entry.prefix, walk.scope.opsets, guard=entry.guard)
+            walk.require(entry.cond, entry.why, entry.places, entry.node, scope)
+    return outs
 
 
 def _unrolled(
@@ -176,8 +194,7 @@ def _unrolled(
         return None
     carried, made = list(first), 0
     while made < limit.const:
-        with rehearsal(op.walk):
-            outs = yield from lower_inside(op, "body", _given(op, constant(made), carried), TRUE)
+        outs = yield from _tried_trip(op, constant(made), carried, TRUE, visible)
         carried, made, goes_on = outs[1 : len(first) + 1], made + 1, _condition_of(outs[0])
         if not visible.issuperset(name for known in carried for name in symbols_of(known)):
             return None
@@ -305,8 +322,20 @@ def _none(op: Op, trips: Trips) -> Cond:
 
 def _scan_outputs(op: Op, n: int, outs: Seq[Known | None], trip: Dim, trips: Trips) -> list[Known | None]:
     """What a Loop with `n` carried values stacks, from what its body gives on a trip."""
-    said = op.graph_attr("body").outputs[n + 1 :]
-    return [_rows(op, out, trip, trips, 0, kind) for out, (_, kind) in zip(outs[n + 1 :], said, strict=True)]
+    rows = []
+    for i, (out, (_, kind)) in enumerate(
+        zip(outs[n + 1 :], op.graph_attr("body").outputs[n + 1 :], strict=True), n
+    ):
+        ranked = isinstance(kind, TensorType) and kind.dims is not None
+        if (
+            isinstance(out, Tensor)
+            and not ranked
+            and not _none(op, trips).is_false
+            and not standard_ranked(op, i)
+        ):
+            out = op.out(None, out.dtype)  # without trips it gets the shape [0] then
+        rows.append(_rows(op, out, trip, trips, 0, kind))
+    return rows
 
 
 def _rows(
@@ -422,7 +451,11 @@ def _slices(op: Op, scans: list[int], axes: Seq[int], skip: int) -> tuple[Dim, l
 def _state(
     op: Op, start: Known | None, out: Known | None, length: Dim, visible: frozenset[str]
 ) -> Known | None:
-    """A state after a scan: what the last trip gives. With more than one, its shape must not change."""
+    """A state after a scan: what the last trip gives.
+
+    Its shape must not change: onnxruntime makes room for it by the shape at the start, or, where all sizes that the body
+    gives are numbers, by these, which a single trip may then give.
+    """
     if not isinstance(out, Tensor) or out.shape is None:
         return op.out(None, out.dtype) if isinstance(out, Tensor) else None
     begin = start.shape if isinstance(start, Tensor) else None
@@ -431,9 +464,10 @@ def _state(
             [d if d.free <= visible else op.fresh("a size of a state") for d in out.shape], out.dtype
         )
     dims = []
+    once = FALSE if out.shape.free_symbols() else lt(length, 2)
     for a, b in zip(begin, out.shape, strict=True):
         if a is not b:
-            op.require(any_of((lt(length, 2), eq(a, b))), "a state must keep its shape from trip to trip")
+            op.require(any_of((once, eq(a, b))), "a state must keep its shape from trip to trip")
         dims.append(b if b.free <= visible else op.fresh("a size of a state"))
     return op.out(dims, out.dtype)
 

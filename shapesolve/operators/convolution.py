@@ -29,7 +29,7 @@ from ..expr import (
     product,
 )
 from ..lower.op import InvalidNode, MalformedNode, Op
-from ..lower.reason import KERNEL, WINDOW, channels
+from ..lower.reason import EMPTY_POOL, KERNEL, WINDOW, channels
 from ..lower.registry import lower
 from ..lower.types import Known, Tensor
 from ..lower.work import MOVES, POOLS, reads, slides, spreads
@@ -308,9 +308,14 @@ _STACKED = 24
 
 
 def _only_batch_empty(op: Op, x: int, shape: Shape, axis: int, always: bool = False) -> None:
-    """onnxruntime's pools take an empty input only when its batch is empty (with `always`, see `_pooled`)."""
-    batch_empty = FALSE if always else eq(shape[0], 0)
-    op.require(any_of((ge(shape[axis], 1), batch_empty)), "only the batch of a pool may be empty", (x, axis))
+    """onnxruntime's pools take an empty input only when its batch is empty; with `always`, it is refused even then."""
+    if always:
+        op.require(ge(shape[axis], 1), EMPTY_POOL, (x, axis))
+    else:
+        batch_empty = eq(shape[0], 0)
+        op.require(
+            any_of((ge(shape[axis], 1), batch_empty)), "only the batch of a pool may be empty", (x, axis)
+        )
 
 
 def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) -> Dim:
@@ -318,7 +323,7 @@ def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) ->
 
     The standard rounds ``room / stride`` down. onnxruntime rounds toward zero: a window that is too large by
     less than a stride still gives one element, by less than two strides none, and only then the run fails.
-    That is stated here; a size 0 beside an empty batch is rejected where it would need a third formula.
+    That is stated here; a size 0 beside a batch that may be empty is refused where it would need a third formula.
     """
     size, stride = shape[i + 2], w.strides[i]
     if w.same:
@@ -327,7 +332,7 @@ def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) ->
         if _is_mlas(op, w):  # only this kernel of onnxruntime refuses windows that leave gaps at the end
             left = (covered - 1) * stride + w.kernel[i] - size
             op.require(any_of((ge(left, 0), eq(shape[0], 0))), "the windows must reach the end", (x, i + 2))
-        return _dilated_same(op, x, covered, w, i)
+        return _dilated_same(op, x, covered, w, i, ceil_mode)
     free, extent = room(size, w, i), w.extent[i].const
     op.usual(ge(free, 0), "every pooling window fits its input")
     if ceil_mode:
@@ -338,12 +343,13 @@ def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) ->
         return ceil_div(free, constant(stride)) + 1
     at_zero = w.begin[i] + w.end[i] - extent
     full = floor_div(free, constant(stride)) + 1
-    fits = at_zero >= -1 or op.walk.facts.cond(ge(free, 0)).is_true
+    nothing = eq(shape[0], 0).is_true
+    fits = not nothing and (at_zero >= -1 or op.walk.facts.cond(ge(free, 0)).is_true)
     off_at_zero = -stride <= at_zero < 0 and (not fits or at_zero % stride != 0)
-    _only_batch_empty(op, x, shape, i + 2, always=off_at_zero)
+    _only_batch_empty(op, x, shape, i + 2, always=off_at_zero and not nothing)
     if fits:
         return full
-    if at_zero >= -stride:
+    if at_zero >= -stride and not nothing:
         return maximum(full, 1)
     _require_pool(op, x, i, free, stride)
     made = maximum(full, 1) - floor_div(maximum(-free, 0), constant(stride))
@@ -358,14 +364,18 @@ def _is_mlas(op: Op, w: Window) -> bool:
     return plain and dense and floats and op.n_out == 1 and not op.int_attr("storage_order", 0)
 
 
-def _dilated_same(op: Op, x: int, covered: Dim, w: Window, i: int) -> Dim:
+def _dilated_same(op: Op, x: int, covered: Dim, w: Window, i: int, ceil_mode: bool) -> Dim:
     """Elements on an axis padded to give `covered`: onnxruntime pads as if the window were not dilated."""
     lost = w.extent[i].const - w.kernel[i].const
     if not lost or not op.as_onnxruntime("pool-dilated-same"):
         return covered
     stride = w.strides[i]
-    room = (covered - 1) * stride - lost  # the division rounds toward zero
-    found = floor_div(maximum(room, 0), constant(stride)) - floor_div(maximum(-room, 0), constant(stride)) + 1
+    room = (covered - 1) * stride - lost
+    step = constant(stride)
+    if ceil_mode:
+        found = ceil_div(room, step) + 1
+    else:  # the division rounds toward zero
+        found = floor_div(maximum(room, 0), step) - floor_div(maximum(-room, 0), step) + 1
     op.require(ge(found, 0), WINDOW, (x, i + 2))
     return found
 

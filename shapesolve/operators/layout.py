@@ -29,7 +29,9 @@ from ..expr import (
     total,
 )
 from ..lower.op import InvalidNode, Op
+from ..lower.reason import JOIN
 from ..lower.registry import lower, signature
+from ..lower.standard import standard_size
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, Array, Elem, Value
 from ..lower.work import MOVES, VIEW
@@ -371,8 +373,7 @@ def concat(op: Op) -> Known:
 def concatenated(op: Op, axis: int) -> Known:
     """All inputs one after another along `axis`.
 
-    onnxruntime does not check the sizes of inputs without elements; the text asks for equal sizes always.
-    Inputs known to be empty are excused here, others must agree.
+    Inputs known to be empty are excused by onnxruntime (see `_excused`), others must agree.
     """
     shapes = [op.shape(i) for i in range(op.n_in)]
     legacy = _legacy_empty(shapes)
@@ -388,8 +389,9 @@ def concatenated(op: Op, axis: int) -> Known:
     kept = [i for i, s in enumerate(shapes) if i not in legacy and s is not None]
     if any(len(shapes[i] or ()) != rank for i in kept):
         raise InvalidNode(f"Concat needs inputs of one rank, they are {', '.join(map(str, shapes))}")
-    checked = [i for i in kept if not any(d.value == 0 for d in shapes[i] or ())] or kept
-    joint = op.same_shapes(checked, "Concat needs equal sizes on the other axes", skip=axis)
+    excused = _excused(op, kept, shapes, axis)
+    checked = [i for i in kept if i not in excused] or kept
+    joint = op.same_shapes(checked, JOIN, skip=axis)
     along = [(shapes[i] or Shape())[axis] for i in kept]
     dims = list(joint or ())
     dims[axis] = total(along)
@@ -398,6 +400,20 @@ def concatenated(op: Op, axis: int) -> Known:
 
 #: elements of an unknown vector that count one by one
 _FEW_UNKNOWN = 64
+
+
+def _excused(op: Op, kept: Seq[int], shapes: Seq[Shape | None], axis: int) -> set[int]:
+    """Inputs whose other sizes need not fit, since they have no elements: then onnxruntime looks at none when it runs.
+
+    When it loads the model it does look at the sizes that it knows.
+    """
+    empty = {i for i in kept if any(d.value == 0 for d in shapes[i] or ())}
+    if not empty or len(set(map(shapes.__getitem__, kept))) == 1 or not op.as_onnxruntime("concat-empty"):
+        return set()
+    for k in range(len(shapes[kept[0]] or ())):
+        if k != axis and len({standard_size(op, i, k) for i in kept} - {None}) > 1:
+            return set()
+    return empty
 
 
 def _legacy_empty(shapes: Seq[Shape | None]) -> set[int]:

@@ -21,6 +21,7 @@ from ..expr import (
     ge,
     ite,
     le,
+    maximum,
     minimum,
     total,
 )
@@ -358,6 +359,6 @@ def center_crop_pad(op: Op) -> Known:
     if target is not None and len(target) != len(order):
         raise InvalidNode(f"CenterCropPad has {len(target)} sizes for {len(order)} axes")
     for i, axis in enumerate(order):
-        dims[axis] = target[i] if target is not None else op.fresh("a size given at run time")
-        op.require(ge(dims[axis], 0), "a size is at least 0", (1, 0), (1, i))
+        # a target below 0 crops everything
+        dims[axis] = maximum(target[i], 0) if target is not None else op.fresh("a size given at run time")
     return op.out(dims)

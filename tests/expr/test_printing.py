@@ -1,5 +1,7 @@
 """Texts of dims and conditions: golden forms, round trips, and the `dim_param` subset."""
 
+from random import Random
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -273,3 +275,16 @@ def test_overlong_texts_are_shortened():
     assert len(text) < 10_000
     assert "characters>" in text
     assert dim_param_text(dim) is None
+
+
+def test_remainders_of_sums_with_quotients_are_read_back_as_the_same() -> None:
+    random = Random(5)
+    for _ in range(400):
+        a, b, k, m = (random.randint(2, 9) for _ in range(4))
+        for text in (
+            f"(a + a//{k}) % {m}",
+            f"({a}*a - {b}*((a + b)//{k})) % {m}",
+            f"(b + (a + {b})//{k}) // {m} % {a}",
+        ):
+            dim = parse_dim(text)
+            assert parse_dim(str(dim)) is dim

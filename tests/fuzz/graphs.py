@@ -66,7 +66,7 @@ class Totals:
         c = self.counts
         found = Counter(f.category for _, f in self.faults)
         lines = [
-            f"{c['graphs']} graphs, {c['ran']} runs ({c['refused']} of them refused for a rank), "
+            f"{c['graphs']} graphs, {c['ran']} runs ({c['refused']} of them refused by intent), "
             f"{c['failed']} runs that failed ({c['misses']} of them accepted), "
             f"{c['dims']} dims ({c['unknown']} unknown), {c['proofs']} proofs, {c['lost']} lost to onnxruntime",
             ", ".join(f"{name}: {found[name]}" for name in FAILURES),

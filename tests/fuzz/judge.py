@@ -140,6 +140,7 @@ class Judge:
         self.drawn, self.random, self.verdict = drawn, Random(seed), Verdict()
         self.broadcast, self.claims = broadcast, claims
         self.analysis: Any = None
+        self._refused: list[Mapping[str, int]] = []
 
     def fault(
         self,
@@ -219,8 +220,9 @@ class Judge:
         self.verdict.ran += 1
         if a.conflicts:
             self.fault("false alarm", f"conflict: {a.conflicts[0].message}", sizes, "conflict")
-        elif broken and all(_is_told(b) for b in broken):
+        elif broken and all(_is_told(b, {**shapes, **true_shapes(result)}) for b in broken):
             self.verdict.refused += 1
+            self._refused.append(sizes)
         elif broken:
             self.fault("false alarm", f"check_inputs: {broken[0].message}", sizes, "check_inputs")
         else:
@@ -294,7 +296,8 @@ class Judge:
             kind = type(proof).__name__
             if kind == "Proved" and not proof.assumptions:
                 for sizes, result in results:
-                    if not isinstance(result, Failed) and self._said(claim, sizes, result) is False:
+                    accepted = not isinstance(result, Failed) and sizes not in self._refused
+                    if accepted and self._said(claim, sizes, result) is False:
                         self.fault("false proof", f"{claim} is {proof}, but it is not so", sizes, claim=claim)
             elif kind == "Refuted":
                 yield from self._refuted(session, claim, proof)
@@ -326,10 +329,15 @@ class Judge:
             self.fault("false refutation", f"{claim}: {proof}, but there it is so", kind="so", claim=claim)
 
 
-def _is_told(broken: Any) -> bool:
-    """Is it one of the inputs that are refused although they run: a rank would be another for them (a named difference)?"""
+def _is_told(broken: Any, shapes: Mapping[str, Sequence[int]]) -> bool:
+    """Is it one of the inputs that are refused by intent although they run (the page on concepts lists them)?"""
     origin = getattr(broken.constraint, "origin", None)
-    return origin is not None and reason_id(origin.rule) == "rank-of-empty"
+    if origin is None:
+        return False
+    reason = reason_id(origin.rule)
+    if reason == "join":
+        return any(0 in shapes.get(site.tensor, ()) for site in origin.sites)
+    return reason in ("rank-of-empty", "empty-pool")
 
 
 def _number_of(result: Any) -> int:

@@ -283,6 +283,24 @@ def test_requirements_of_all_trips() -> None:
     assert shapesolve.analyze(fixed).walk.clashes
 
 
+def test_what_a_first_trip_requires() -> None:
+    """Where a carried value changes shape, the trips that are surely made are lowered on their own."""
+    for trips in ("3", "20"):
+        loop = f"""n = Constant<value_int={trips}>() {YES}
+            y = Loop(n, yes, x) <body = b (int64 i, bool ci, v) => (bool co, o) {{ {KEEP} o = Add(v, w) }}>"""
+        agrees(text("float[A, 4] x, float[B, 4] w", loop), A=(1, 2, 3), B=(1, 2, 3))
+
+
+def test_rows_of_no_rank_of_a_loop_without_trips() -> None:
+    loop = looped(f"{KEEP} o = Concat<axis=0>(v, x) r = Identity(o)", ", v", ", o, r", "x").replace(
+        "{}", "y, z"
+    )
+    for seen in ("float[0, 3] x", "float[N, 3] x"):
+        model = text(seen, loop, "y, z")
+        sizes = {"N": (0, 1)} if "N" in seen else {}
+        agrees(model, **sizes)
+
+
 def test_loop_without_trips_needs_nothing() -> None:
     bad = "k = Constant<value=float[7] {1, 2, 3, 4, 5, 6, 7}>() o = Add(v, k)"
     loop = looped(f"{KEEP} {bad}", ", float[A, B] v", ", o", "x").replace("{}", "y")
@@ -344,3 +362,6 @@ def test_scan_state_keeps_its_shape() -> None:
         y = Scan<num_scan_inputs=1,
             body = b (float[K] s, float q) => (float[L] o) { o = Expand(q, k) }>(v, w)"""
     agrees(text("float[N] v, float[M] w", nodes), N=(1, 2, 3), M=(1, 2))
+    added = """y = Scan<num_scan_inputs=1,
+        body = b (float[K] s, float[C] q) => (float[L] o) { o = Add(s, q) }>(v, w)"""
+    agrees(text("float[N] v, float[M, C] w", added), N=(1, 2, 3), M=(1, 2), C=(1, 2))

@@ -134,6 +134,14 @@ def test_pools(op_type: str, attrs: dict[str, Any]) -> None:
     analysis = agrees(one(op_type, ["N C W"], attrs, opset=22), N=(1, 2), C=(0, 1), W=SIZES)
     for n, c, w in ((0, 3, 9), (0, 0, 9)):
         assert not broken(analysis, {"N": n, "C": c, "W": w})
+    agrees(one(op_type, ["0 C W"], attrs, opset=22), C=(0, 2), W=(0, *SIZES))
+
+
+@pytest.mark.parametrize("op_type", ["MaxPool", "LpPool"])
+def test_dilated_pools_that_keep_the_size_and_round_up(op_type: str) -> None:
+    for kernel, stride, ceil in ((2, 2, 1), (2, 3, 1), (3, 3, 1), (4, 2, 1), (4, 2, 0)):
+        attrs = {"kernel_shape": [kernel], "strides": [stride], "dilations": [2], "ceil_mode": ceil}
+        agrees(one(op_type, ["N 2 W"], {**attrs, "auto_pad": "SAME_UPPER"}, opset=22), N=(0, 1), W=range(9))
 
 
 def test_pool_sizes_stay_short() -> None:

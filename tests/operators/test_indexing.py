@@ -146,6 +146,7 @@ def test_pad_forms() -> None:
         ("Compress", ["N M"], {}, {1: [True, False, True]}, None),
         ("CenterCropPad", ["N M"], {}, {1: [3, 4]}, "[3, 4]"),
         ("CenterCropPad", ["N M"], {"axes": [-1]}, {1: [3]}, "[N, 3]"),
+        ("CenterCropPad", ["N M"], {}, {1: [3, -4]}, "[3, 0]"),
     ],
 )
 def test_taking(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -218,6 +219,15 @@ def test_concat_gives_ranks_and_excuses_the_empty_vector() -> None:
     analysis = shapesolve.analyze(one("Concat", ["N 3", "?"], {"axis": 0}))
     assert len(analysis.shapes["x1"]) == 2
     assert shapes(one("Concat", ["0", "N 3"], {"axis": 0})) == ["[N, 3]"]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_concat_of_what_is_known_to_be_empty(axis: int) -> None:
+    """onnxruntime does not look at sizes of tensors without elements, but for those that it knows when it loads the model."""
+    for pair in product(("0 2", "1 0", "1 2", "3 2", "0 0", "3 0"), repeat=2):
+        agrees(one("Concat", pair, {"axis": axis}))
+    unseen = "a = Constant<value_ints=[-1, 4, 0]>() e = Reshape(x, a) y = Concat<axis=2>(e, z)"
+    agrees(text("float[0] x, float[2, 3, N] z", unseen, opset=13), N=(1, 2))
 
 
 @pytest.mark.parametrize(
