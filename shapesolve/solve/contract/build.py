@@ -11,36 +11,29 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from itertools import product
 from typing import Any
 
-from ...expr import FALSE, Cond, Dim, all_of, any_of, constant, divides, eq, ge
+from ...expr import FALSE, Cond, Dim, all_of, any_of, eq, ge
 from ...expr.cond import has_value
 from ...expr.plain import (
     KINDS,
-    bounds_on,
     factors_paired,
     is_plain,
     is_plain_group,
     kind_of,
-    tightest,
 )
-from ...expr.traverse import atoms_of, symbols_in
+from ...expr.traverse import atoms_of
 from ...propagate import budget
-from ...propagate.constraint import Role
 from ...propagate.facts import Causes, Facts
-from ...propagate.log import ConstraintSet, Stated, all_rows, need
-from ...propagate.residual import unsimplified
+from ...propagate.log import ConstraintSet, Stated, all_rows
 from ..accepted import Accepted, find_accepted
 from ..cones import by_symbol, cone, nearby, reached
 from ..engine import Engine
 from ..inverse import separate
-from ..search import symbol_of
 from .attribute import needed_by
 from .contract import Contract, Term, Terms, text_of
+from .requirements import Requirements
 from .shorten import shortened
-from .simplify import stripped, with_chains
 
 
 def find_contract(
@@ -101,51 +94,33 @@ class _Builder:
         accepted: Accepted,
         usual: Mapping[Cond, str] | None = None,
     ) -> None:
-        self.facts, self.accepted = facts, accepted
-        self.usual = dict(usual or {})
-        self.constraints, self.inputs, self.engine = constraints, list(inputs), engine
-        self.symbols = inputs
+        self.facts, self.accepted, self.engine = facts, accepted, engine
+        self.needs = needs = Requirements(constraints, inputs, usual)
         self.exact, self.sure = Engine(engine.rlimit, legal=False), Engine(engine.rlimit)
-        self.known = set(self.inputs)
-        self.position = {n: i for i, n in enumerate(self.inputs)}
-        self.stated: dict[Cond, list[int]] = {}
-        self.declared: dict[Cond, list[int]] = {}
-        rows: dict[tuple[Cond, Cond, bool], list[int]] = {}
-        for number, row in constraints.stated():
-            rows.setdefault((row.cond, row.guard, row.role == "declared"), []).append(number)
-        for (_, _, declared), numbers in rows.items():
-            cond = need(constraints.rows[numbers[0]])
-            named = declared and self._is_name(cond)
-            (self.declared if declared and not named else self.stated).setdefault(cond, []).extend(numbers)
-        self._needs = by_symbol((*self.stated, *self.usual))
-        self.granted: dict[str, Cond] = {}
-        self._merged: list[Causes] = []
+        self._links = by_symbol((*needs.stated, *needs.usual))
         self._stated_apart: set[str] = set()
         self._precision = budget.MAX_ASSUMPTION_QUERIES
-
-    def _is_name(self, cond: Cond) -> bool:
-        """Does a declaration only give the author's name to a size that we had invented a name for?"""
-        return (
-            cond.kind == "==" and len(cond.free) == 2
-            and sum(d.is_made for d in symbols_in(cond).values()) == 1 and self.known.isdisjoint(cond.free)
-        )  # fmt: skip
 
     # ------------------------------------------------------------------ the whole
 
     def build(self) -> Contract:
-        facts = self._learned(nonempty=True) or self._learned(nonempty=False)
+        facts = self.needs.learned(nonempty=True) or self.needs.learned(nonempty=False)
         if facts is None:
             return nothing_runs()
-        raw = tightest(self._projected(self._raw(facts)))
-        internal = {c: causes for c, causes in raw.items() if not self.known.issuperset(c.free)}
-        internal = {c: causes for c, causes in internal.items() if self._roles(causes) - {"definition"}}
-        own = {c: causes for c, causes in raw.items() if c not in internal and self.known.issuperset(c.free)}
-        said = self._said()
+        raw = self.needs.known_to(facts)
+        internal = {c: causes for c, causes in raw.items() if not self.needs.known.issuperset(c.free)}
+        internal = {c: causes for c, causes in internal.items() if self.needs.roles(causes) - {"definition"}}
+        own = {
+            c: causes
+            for c, causes in raw.items()
+            if c not in internal and self.needs.known.issuperset(c.free)
+        }
+        said = self.needs.said()
         given = {c: causes for c, causes in own.items() if said.cond(c).is_true}
         plain = self._made_plain({c: causes for c, causes in own.items() if c not in given}, given)
         plain = self._irredundant(plain, given)
         self._restore_nonempty(plain, given)
-        declared = {facts.cond(c): frozenset(ns) for c, ns in self.declared.items()}
+        declared = {facts.cond(c): frozenset(ns) for c, ns in self.needs.declared.items()}
         return Contract(
             self._terms(plain, given),
             self._terms(internal, {}, exact=False),
@@ -167,14 +142,16 @@ class _Builder:
             if self._implied(term.cond, everything, proved=not term.assumptions):
                 kept[term.cond] = term
                 continue
-            empty = [eq(self.symbols[n], 0) for n in self.granted if f"{n} >= 1" in term.assumptions]
+            empty = [
+                eq(self.needs.symbols[n], 0) for n in self.needs.granted if f"{n} >= 1" in term.assumptions
+            ]
             weaker = any_of((term.cond, *empty))
             if empty and self._implied(weaker, everything):
                 kept[weaker] = self._term(weaker, term.numbers, frozenset(term.numbers))
         for cond, numbers in sorted(accepted.items(), key=lambda item: (item[0].size, item[0].order)):
             if not self._implied(cond, [*kept, *said]):
                 for part in plain_parts(cond):
-                    kept[part] = self._term(part, self._repeats(numbers), frozenset(numbers))
+                    kept[part] = self._term(part, self.needs.repeats(numbers), frozenset(numbers))
         for cond in [
             c for c in kept if c not in contract.terms.cond
         ]:  # a bound that a later one made superfluous
@@ -186,7 +163,7 @@ class _Builder:
 
     def _exactly_plain(self, kept: dict[Cond, Term]) -> None:
         """Conditions on one size replaced by ranges and remainders, where these say the same at every size."""
-        for name in self.inputs:
+        for name in self.needs.inputs:
             group = [c for c in kept if c.free == {name}]
             if all(is_plain(c) and c.kind not in ("or", "!=") for c in group):
                 continue
@@ -195,7 +172,7 @@ class _Builder:
                 numbers = frozenset(n for c in group for n in kept.pop(c).numbers)
                 for cond in plain:
                     for part in cond.args if cond.kind == "and" else (cond,):
-                        kept[part] = self._term(part, self._repeats(numbers), numbers)
+                        kept[part] = self._term(part, self.needs.repeats(numbers), numbers)
 
     def _implied(self, cond: Cond, given: Collection[Cond], *, proved: bool = False) -> bool:
         """Does `cond` hold wherever all of `given` do, however small the sizes and illegal the broadcasts are?
@@ -224,95 +201,7 @@ class _Builder:
         return proved or _told_by_facts(cond, cone(cond.free, given))
 
     def _rank(self, term: Term) -> tuple[int, list[int], Any]:
-        return KINDS.index(term.kind), [self.position.get(s, -1) for s in term.symbols], term.cond.order
-
-    def _learned(self, *, nonempty: bool) -> Facts | None:
-        """Facts that know all requirements; None when these contradict each other."""
-        facts = Facts()
-        self.granted = {}
-        self._merged = []
-        for i, name in enumerate(self.inputs):
-            facts.introduce(name)
-            if nonempty:
-                self.granted[name] = ge(self.symbols[name], 1)
-                facts.assume(self.granted[name], -1 - i)
-        for i, cond in enumerate(self.usual):
-            if not facts.assume(cond, -1 - len(self.inputs) - i):
-                return None
-        for cond in self.stated:
-            for name in sorted(cond.free - self.known):
-                facts.introduce(name)
-        for cond, numbers in self.stated.items():
-            now, used = stripped(facts.cond(cond), facts)
-            cause = numbers[0]
-            if used or now is not cond:  # what made it simpler is a cause as well
-                self._merged.append(frozenset((cause,)) | used | facts.why(cond.free))
-                cause = len(self.constraints.rows) + len(self._merged) - 1
-            if not facts.assume(now, cause):
-                return None
-        return facts
-
-    def _said(self) -> Facts:
-        """What the user and our assumptions say by themselves."""
-        facts = Facts()
-        for cond, numbers in self.stated.items():
-            if any(self.constraints.rows[n].role in ("user", "assumption") for n in numbers):
-                facts.assume(cond, numbers[0])
-        return facts
-
-    def _raw(self, facts: Facts) -> dict[Cond, Causes]:
-        """What the facts know of input symbols, as conditions with causes."""
-        found: dict[Cond, Causes] = {}
-
-        def add(cond: Cond, causes: Causes) -> None:
-            causes = self._numbers(causes)
-            if not cond.is_true and any(n >= 0 or n < -len(self.inputs) for n in causes):
-                found[cond] = found.get(cond, frozenset()) | causes
-
-        for name in (*self.inputs, *sorted(facts.substitution.keys() - self.known)):
-            if name in facts.substitution:
-                known = facts.symbols[name]
-                add(eq(known, unsimplified(known, facts)), facts.why((name,)))
-        for name, (lo, hi) in sorted(facts.intervals.items()):
-            size, causes = facts.symbols[name], facts.causes.get(name, frozenset())
-            if lo is not None and not (lo == 1 and name in self.granted):
-                add(ge(size, lo), causes)
-            if hi is not None:
-                add(ge(constant(hi) - size, 0), causes)
-        for base, k in sorted(facts.divisors.items(), key=lambda item: item[0].order):
-            add(divides(constant(k), unsimplified(base, facts)), facts.why(base.free))
-        for cond, causes in facts.pending().items():
-            now = facts.cond(cond)
-            add(now, causes if now is cond else causes | facts.why(cond.free))
-        return found
-
-    def _projected(self, raw: dict[Cond, Causes]) -> dict[Cond, Causes]:
-        """With what follows for input symbols from bounds of others: ``7 <= n <= N`` needs ``N >= 7``."""
-        done = dict(raw)
-        names = sorted(set().union(*(c.free for c in raw)) - self.known) if raw else []
-        for name in names[: budget.MAX_ELIMINATED]:
-            lows, highs = bounds_on(symbol_of(name, raw), done)
-            for (low, low_causes), (high, high_causes) in list(product(lows, highs))[: budget.MAX_ELIMINATED]:
-                cond = ge(high, low)
-                if not cond.is_true and cond not in done and low_causes | high_causes:
-                    done[cond] = low_causes | high_causes
-        return done
-
-    def _numbers(self, causes: Iterable[int]) -> Causes:
-        """Causes as constraint numbers (negative ones: the non-emptiness of an input)."""
-        first = len(self.constraints.rows)
-        out: set[int] = set()
-        stack = list(causes)
-        while stack:
-            n = stack.pop()
-            if n >= first:
-                stack.extend(self._merged[n - first])
-            else:
-                out.add(n)
-        return frozenset(out)
-
-    def _roles(self, causes: Causes) -> set[Role]:
-        return {self.constraints.rows[n].role for n in causes if n >= 0}
+        return KINDS.index(term.kind), [self.needs.position.get(s, -1) for s in term.symbols], term.cond.order
 
     # ------------------------------------------------------------------ plain forms
 
@@ -343,21 +232,21 @@ class _Builder:
         causes = conds[cond]
         for c in needs:
             if not self.engine.entails(c, others, cheap=True).proved:
-                if not self.engine.entails(c, [*others, *self._granted_for([c])], cheap=True).proved:
+                if not self.engine.entails(c, [*others, *self.needs.granted_for([c])], cheap=True).proved:
                     return
-                causes = causes | {-1 - self.position[n] for n in c.free if n in self.granted}
+                causes = causes | {-1 - self.needs.position[n] for n in c.free if n in self.needs.granted}
         del conds[cond]
         for c in pairs:
             if not c.is_true:
                 conds[c] = conds.get(c, frozenset()) | causes
 
     def _replace(self, conds: dict[Cond, Causes], group: Sequence[Cond]) -> None:
-        plain = separate(group, self.granted, self.engine)
+        plain = separate(group, self.needs.granted, self.engine)
         if plain is None or set(plain) == set(group):
             return
         used = frozenset[int]().union(*(conds.pop(c) for c in group))
         if not self._same(plain, group):
-            used |= self._nonempty(*group)
+            used |= self.needs.nonempty(*group)
         for cond in plain:
             for part in cond.args if cond.kind == "and" else (cond,):
                 if not part.is_true:
@@ -394,7 +283,7 @@ class _Builder:
             near = [c for c in (*done, *given) if c is not cond and not c.free.isdisjoint(cond.free)]
             if (not near and is_plain(cond)) or not has_value(cond) or _is_legality(cond, near):
                 continue
-            others = [*(c for c in done if c is not cond), *given, *self._granted_for([*done, *given])]
+            others = [*(c for c in done if c is not cond), *given, *self.needs.granted_for([*done, *given])]
             if self.engine.entails(cond, others, cheap=True).proved:
                 del done[cond]
             elif cond.kind == "or":
@@ -407,24 +296,15 @@ class _Builder:
         left = [c for c in cond.args if not self.engine.satisfiable([*close, c], cheap=True).unsat]
         if left and len(left) < len(cond.args):
             causes = conds.pop(cond)
-            used = self._nonempty(cond, *close)
+            used = self.needs.nonempty(cond, *close)
             fewer = any_of(left)
             for part in fewer.args if fewer.kind == "and" else (fewer,):
                 conds[part] = conds.get(part, frozenset()) | causes | used
 
-    def _nonempty(self, *conds: Cond) -> Causes:
-        """As causes, that the inputs in `conds` are not empty."""
-        names = frozenset[str]().union(*(c.free for c in conds))
-        return frozenset(-1 - self.position[n] for n in names if n in self.granted)
-
-    def _granted_for(self, conds: Iterable[Cond]) -> list[Cond]:
-        names = set().union(*(c.free for c in conds)) if conds else set()
-        return [self.granted[n] for n in sorted(names) if n in self.granted]
-
     def _restore_nonempty(self, conds: dict[Cond, Causes], given: Iterable[Cond]) -> None:
         """``batch >= 1`` where a node needs it and no other term implies it: the assumption had hidden it."""
-        for cond in self.granted.values():
-            numbers = self.stated.get(cond)
+        for cond in self.needs.granted.values():
+            numbers = self.needs.stated.get(cond)
             if numbers and not self.engine.entails(cond, [*conds, *given], cheap=True).proved:
                 conds[cond] = frozenset(numbers)
 
@@ -434,50 +314,34 @@ class _Builder:
         self, conds: Mapping[Cond, Causes], given: Mapping[Cond, Causes], *, exact: bool = True
     ) -> Terms:
         terms = []
-        conds = with_chains(conds)
+        conds = _with_chains(conds)
         witnesses = (
-            needed_by(list(conds), self._stated_needs(), [*given, *self.usual], self.granted) if exact else {}
+            needed_by(list(conds), self.needs.of_nodes(), [*given, *self.needs.usual], self.needs.granted)
+            if exact
+            else {}
         )
         for cond, causes in sorted(conds.items(), key=lambda item: not _excludes_empty(item[0])):
             numbers = witnesses.get(cond) or {n for n in causes if n >= 0}
-            term = self._term(cond, self._repeats(numbers), causes)
+            term = self._term(cond, self.needs.repeats(numbers), causes)
             if exact and not term.assumptions and _excludes_empty(cond):
                 self._stated_apart.update(cond.free)
             terms.append(term)
         return Terms(sorted(terms, key=self._rank))
 
-    def _stated_needs(self) -> dict[Cond, int]:
-        return {
-            c: ns[0]
-            for c, ns in self.stated.items()
-            if any(self.constraints.rows[n].role == "requirement" for n in ns)
-        }
-
-    def _repeats(self, numbers: Collection[int]) -> tuple[int, ...]:
-        """With all constraints that state the same conditions."""
-        found = {n for number in numbers for n in self._alike.get(number, (number,))}
-        return tuple(sorted(found))
-
-    @cached_property
-    def _alike(self) -> dict[int, tuple[int, ...]]:
-        """By the number of a constraint, those that state the same condition."""
-        found: dict[int, tuple[int, ...]] = {}
-        for table in (self.stated, self.declared):
-            for same in table.values():
-                for n in same:
-                    found[n] = (*found.get(n, ()), *same)
-        return found
-
     def _term(self, cond: Cond, numbers: tuple[int, ...], causes: Causes) -> Term:
-        symbols = tuple(sorted(cond.free, key=lambda n: (self.position.get(n, len(self.position)), n)))
+        symbols = tuple(
+            sorted(cond.free, key=lambda n: (self.needs.position.get(n, len(self.needs.position)), n))
+        )
         granted = [-1 - n for n in sorted(causes, reverse=True) if n < 0]
         usual = dict.fromkeys(
-            list(self.usual.values())[i - len(self.inputs)] for i in granted if i >= len(self.inputs)
+            list(self.needs.usual.values())[i - len(self.needs.inputs)]
+            for i in granted
+            if i >= len(self.needs.inputs)
         )
-        names = [self.inputs[i] for i in granted if i < len(self.inputs)]
+        names = [self.needs.inputs[i] for i in granted if i < len(self.needs.inputs)]
         used = self._used([n for n in names if n not in self._stated_apart], cond)
         assumed = (*(f"{name} >= 1" for name in used), *usual)
-        return Term(cond, kind_of(cond), text_of(cond), symbols, numbers, assumed, self.constraints)
+        return Term(cond, kind_of(cond), text_of(cond), symbols, numbers, assumed, self.needs.constraints)
 
     def _used(self, names: list[str], cond: Cond) -> list[str]:
         """Those inputs (of `names`) whose non-emptiness a term really rests on, as far as that is cheap to
@@ -487,22 +351,37 @@ class _Builder:
             return []
         if self._precision <= 0:
             return names
-        needs = reached(cond.free, self._needs)
+        needs = reached(cond.free, self._links)
         if len(needs) > budget.MAX_CORE_DELETION:
             return names
         price = 1 + sum(c.size for c in needs) // budget.LARGE_NEEDS
         if len(names) > 1:  # often it rests on none
             self._precision -= price
-            if self.engine.entails(cond, [*needs, *self.usual], cheap=True).proved:
+            if self.engine.entails(cond, [*needs, *self.needs.usual], cheap=True).proved:
                 return []
         for name in list(names):
             if self._precision <= 0:
                 break
             self._precision -= price
-            fewer = [*(self.granted[n] for n in names if n != name), *self.usual]
+            fewer = [*(self.needs.granted[n] for n in names if n != name), *self.needs.usual]
             if self.engine.entails(cond, [*needs, *fewer], cheap=True).proved:
                 names = [n for n in names if n != name]
         return names
+
+
+def _with_chains(conds: Mapping[Cond, Causes]) -> dict[Cond, Causes]:
+    """Lower and upper bounds of the same thing joined: ``193 <= H <= 224``."""
+    joined: dict[Cond, Causes] = {}
+    bounds: dict[Dim, Cond] = {}
+    for c, causes in conds.items():
+        if c.kind == ">=" and kind_of(c) != "nonempty":
+            opposite = bounds.pop(-(c.args[0] - c.args[0].const), None)
+            if opposite is not None:
+                joined[all_of((opposite, c))] = joined.pop(opposite) | causes
+                continue
+            bounds[c.args[0] - c.args[0].const] = c
+        joined[c] = causes
+    return joined
 
 
 def _excludes_empty(cond: Cond) -> bool:
