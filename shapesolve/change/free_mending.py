@@ -10,6 +10,7 @@ import numpy as np
 
 from ..expr import ONE, Dim, constant, product
 from ..model import Node
+from .free_bodies import looped
 from .free_patterns import enumerated, numbers
 from .free_reshape import placements, target_of
 from .free_stored import LARGEST
@@ -354,9 +355,11 @@ _MENDERS: dict[str, Mender] = {
     "Expand": expand,
     "Gather": gather,
     "GatherND": gather_nd,
+    "Loop": looped,
     "Pad": pad,
     "Reshape": reshape,
     "Resize": resize,
+    "Scan": looped,
     "Slice": cut,
     "Tile": filled,
 }

@@ -173,13 +173,13 @@ def _relabelled(proto: onnx.ModelProto, request: Request, original: Model) -> on
 
 
 def _forget_shapes(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Graphs inside nodes declare no shapes: those may not hold any more."""
+    """Graphs inside nodes declare no sizes: those may not hold any more. Ranks do, and onnxruntime asks for some."""
     for attribute in (a for node in nodes for a in node.attribute):
         for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
             del graph.value_info[:]
             for value in (*graph.input, *graph.output):
-                if value.type.HasField("tensor_type"):
-                    value.type.tensor_type.ClearField("shape")
+                for dim in value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ():
+                    dim.Clear()
             _forget_shapes(graph.node)
 
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from ..expr import Dim
 from ..model import Node
+from .free_bodies import Stored, holds, inner_nodes
 from .free_patterns import steps_of
-from .free_walk import Array, Freeing
+from .free_walk import Freeing
 from .refused import Refused
 
 #: numbers below are more often something else
@@ -46,38 +47,37 @@ def check_suspects(freeing: Freeing, node: Node) -> Node:
         for d in freeing.shape(name) or ()
         if freeing.is_other(d)
     ]
-    if node.subgraphs and follows:
-        raise Refused(
-            f"the graphs inside {node.label} ({node.op_type}) may hold the size {follows[0]}", node=node.label
-        )
     if follows:
+        _check_bodies(freeing, node, follows[0])
         _check_attributes(freeing, node, follows[0])
     if node.op_type == "GroupQueryAttention" and node.domain:
         node = _grouped_attention(freeing, node)
     for i, name in enumerate(node.inputs):
-        stored = freeing.stored(name) if name else None
-        array = None if stored is None or not 0 < stored.numel <= _FEW else stored.array(_FEW)
-        if array is None or array.dtype.kind not in "iuf" or (array.size > 1 and steps_of(array) is not None):
-            continue
-        if array.dtype.kind == "f":
-            held = _held_by_floats(freeing, node, [float(x) for x in array.reshape(-1)])
-        else:
-            sure = _followed(freeing, node, array)
-            if sure is not None:
-                made = (
-                    freeing.vector([sure], f"{name}_free")
-                    if array.ndim
-                    else freeing.scalar(sure, f"{name}_free")
-                )
-                node = freeing.with_input(node, i, made)
-                continue
-            held = _held_by_integers(freeing, node, [int(x) for x in array.reshape(-1)])
-        if held is not None:
-            raise Refused(
-                f"{node.label} ({node.op_type}) computes with {held:g}, which may follow from a size that was baked in",
-                node=node.label,
+        sure = _followed(freeing, node, name)
+        if sure is not None:
+            is_scalar = freeing.shape(name) == ()
+            made = (
+                freeing.scalar(sure, f"{name}_free") if is_scalar else freeing.vector([sure], f"{name}_free")
             )
+            node = freeing.with_input(node, i, made)
+    held = _held(freeing, node, freeing.stored)
+    if held is not None:
+        raise Refused(
+            f"{node.label} ({node.op_type}) computes with {held:g}, which may follow from a size that was baked in",
+            node=node.label,
+        )
     return node
+
+
+def _check_bodies(freeing: Freeing, node: Node, size: Dim) -> None:
+    sizes = {n for n in _sizes(freeing) if n >= 2}
+    for _, graph in node.subgraphs:
+        for inner, stored in inner_nodes(graph, freeing.stored):
+            if holds(inner, stored, sizes) or _held(freeing, inner, stored) is not None:
+                raise Refused(
+                    f"{inner.label} ({inner.op_type}) inside {node.label} ({node.op_type}) may hold the size {size}",
+                    node=node.label,
+                )
 
 
 def _check_attributes(freeing: Freeing, node: Node, size: Dim) -> None:
@@ -116,7 +116,21 @@ def _asked_for(freeing: Freeing) -> set[int]:
     }
 
 
-def _held_by_integers(freeing: Freeing, node: Node, numbers: list[int]) -> int | None:
+def _held(freeing: Freeing, node: Node, stored: Stored) -> float | None:
+    """A stored number among few that may have followed from a size."""
+    for name in node.inputs:
+        found = stored(name) if name else None
+        array = None if found is None or not 0 < found.numel <= _FEW else found.array(_FEW)
+        if array is None or array.dtype.kind not in "iuf" or (array.size > 1 and steps_of(array) is not None):
+            continue
+        by = _held_by_floats if array.dtype.kind == "f" else _held_by_integers
+        held = by(freeing, node, array.reshape(-1).tolist())
+        if held is not None:
+            return held
+    return None
+
+
+def _held_by_integers(freeing: Freeing, node: Node, numbers: list[float]) -> float | None:
     """A number that is a size, a stride, or a last place, where integers are computed with."""
     if not node.domain and node.op_type not in _COUNTING:
         return None
@@ -154,13 +168,13 @@ def _grouped_attention(freeing: Freeing, node: Node) -> Node:
     return freeing.with_input(node, 6, made)
 
 
-def _followed(freeing: Freeing, node: Node, array: Array) -> Dim | None:
-    """The size or stride that an integer surely is."""
-    if array.size != 1 or array.dtype != np.int64 or node.domain or node.op_type not in _COUNTING:
+def _followed(freeing: Freeing, node: Node, name: str) -> Dim | None:
+    """The size or stride that a stored integer surely is."""
+    stored = freeing.stored(name) if name and not node.domain and node.op_type in _COUNTING else None
+    array = None if stored is None or stored.numel != 1 else stored.array(1)
+    if array is None or array.dtype != np.int64 or int(array.reshape(-1)[0]) < _CERTAIN:
         return None
     number = int(array.reshape(-1)[0])
-    if number < _CERTAIN:
-        return None
     found = {*freeing.strides.get(number, ()), *freeing.seen.get(number, ())}
     return found.pop() if len(found) == 1 else None
 
