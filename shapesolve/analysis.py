@@ -468,11 +468,11 @@ class Analysis:
 
     # ------------------------------------------------------------------ people and other tools
 
-    def explain(self, tensor: str) -> Derivation:
-        """The derivation of a tensor's shape, node by node."""
+    def explain(self, tensor: str, axis: int | None = None, depth: int | None = None) -> Derivation:
+        """The derivation of a tensor's shape: of one `axis`, or of all; `depth`: only so many nodes, the last ones."""
         from .explain.derivation import explain
 
-        return explain(self.lowered, tensor)
+        return explain(self.lowered, tensor, axis, depth)
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:

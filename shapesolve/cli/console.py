@@ -13,15 +13,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from ..report.lines import Line
+    from ..report.lines import Printed
 
 #: exit codes: nothing wrong; something was found or refuted; the input is unusable; neither proved nor refuted
 OK, FOUND, UNUSABLE, UNDECIDED = 0, 1, 2, 3
 
-_STYLES = {
-    "bold": "bold", "dim": "dim", "error": "bold red", "warning": "bold yellow", "info": "bold cyan",
-    "good": "green", "shape": "cyan", "name": "", "code": "magenta", "": "",
-}  # fmt: skip
 _LONGEST_ERROR = 2000
 #: seconds before progress is shown, and between two drawings of it; the width of its bar
 _PATIENCE, _REDRAWN, _BAR = 1.0, 0.2, 24
@@ -72,19 +68,20 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(UNUSABLE)
 
 
-def show(lines: Iterable[Line]) -> None:
-    """Print styled lines; without colour when piped or when NO_COLOR is set."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+def show(printed: Iterable[Printed]) -> None:
+    """Print styled lines and tables: laid out for a terminal, else plain and whole, each line as long as it is.
+
+    NO_COLOR takes the colours away, FORCE_COLOR gives them to a pipe too.
+    """
+    forced = bool(os.environ.get("FORCE_COLOR"))
+    if not sys.stdout.isatty() and not forced:
         from ..report.lines import plain
 
-        print(plain(lines))
+        print(plain(printed))
         return
-    from rich.console import Console
-    from rich.text import Text
+    from .layout import print_styled
 
-    console = Console(highlight=False, soft_wrap=True)
-    for pieces in lines:
-        console.print(Text.assemble(*((text, _STYLES[style]) for style, text in pieces)))
+    print_styled(printed, terminal=sys.stdout.isatty())
 
 
 def say(text: str) -> None:

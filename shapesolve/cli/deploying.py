@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from .app import app
-from .console import FOUND, fail, say
+from .console import FOUND, fail, say, show
 from .options import AsJson, Assume, Bind, Model, find, load, sizes_of
 
 
@@ -101,7 +101,11 @@ def sizes(
         fail(str(e))
     start = {**{n: 1 for n in question.names if n not in wanted}, **wanted}
     fits = question.accepted({**start, **question.fixed})
-    told: dict[str, Any] = {"accepted": fits, "broken": [] if fits else question.broken(start)}
+    from ..report.evaluation import broken_lines, broken_terms
+
+    terms = [] if fits else broken_terms(a, start)
+    broken = [t.text for t in terms] if fits or terms else question.broken(start)
+    told: dict[str, Any] = {"accepted": fits, "broken": broken}
     sides: tuple[Literal["above", "below", "both"], ...] = ("above", "below", "both")
     for side in () if fits else sides:
         try:
@@ -115,8 +119,10 @@ def sizes(
     elif fits:
         say("accepted as they are")
     else:
-        for text in told["broken"]:
-            say(f"broken   {text}")
+        from ..report.lines import line
+
+        show([line(("error", "not accepted"))])
+        show(broken_lines(a, start) if terms else (line(("dim", "  = "), text) for text in broken))
         for side in sides:
             found = told[side]
             at = ", ".join(f"{n} = {v}" for n, v in found.items()) if found else "none found"

@@ -165,24 +165,41 @@ def _contract_text(a: Analysis, form: ContractFormat) -> str:
 def explain(
     model: Model,
     tensor: Annotated[str, typer.Argument(metavar="TENSOR", help="Name of a tensor.", show_default=False)],
+    axis: Annotated[int | None, typer.Option("--axis", metavar="N", help="Only this axis.")] = None,
+    depth: Annotated[
+        int | None, typer.Option("--depth", metavar="N", min=1, help="Only the last N nodes on the way.")
+    ] = None,
+    unfold: Annotated[
+        bool, typer.Option("--unfold", help="Every node, with what it reads and what it needs.")
+    ] = False,
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
+    json: AsJson = False,
 ) -> None:
-    """How a tensor's shape came about, node by node from the inputs.
+    """How a tensor's shape came about, axis by axis from the inputs.
 
-    Example:
+    Nodes that pass a size on as it is are counted; those that compute one are named. Examples:
 
         shapesolve explain model.onnx logits
+
+        shapesolve explain model.onnx logits --axis 1 --unfold
     """
     a = load(model, assume, bind, broadcast)
     try:
-        derivation = a.explain(tensor)
+        derivation = a.explain(tensor, axis, depth)
     except KeyError as e:
         fail(str(e.args[0]))
-    from ..report.derivation import derivation_lines
+    except ValueError as e:
+        fail(str(e))
+    from ..report.derivation import derivation_data, derivation_lines
 
-    show(derivation_lines(derivation, a))
+    if json:
+        from ..report.lines import json_text
+
+        say(json_text(derivation_data(derivation)))
+    else:
+        show(derivation_lines(derivation, a, unfold=unfold))
     raise typer.Exit(accepts(a))
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..expr import ZERO, Shape
+from ..expr import ZERO, Dim, Shape
 from .claim import no_tensor
 from .trace import Link, Tracer
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
+
+#: places on the way of a dim; a chain goes through every layer of a model
+_MOST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +30,42 @@ class DerivationStep:
 
 
 @dataclass(frozen=True, slots=True)
+class AxisStep:
+    """A place on the way of one dim: ``kind`` is ``input``, ``initializer``, ``passes`` (on, unchanged) or ``computes``.
+
+    `axis` is None where the dim is an element that a tensor holds; `node` is empty for inputs and initializers.
+    """
+
+    kind: str
+    node: str
+    op_type: str
+    tensor: str
+    axis: int | None
+    dim: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class AxisDerivation:
+    """Where the dim of one axis comes from, in graph order; `cut` where earlier steps were left out."""
+
+    axis: int
+    dim: Dim
+    steps: tuple[AxisStep, ...]
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Derivation:
-    """The nodes that a tensor's shape depends on, in graph order; inputs and initializers that it starts from."""
+    """The nodes that a tensor's shape depends on, in graph order; inputs and initializers that it starts from.
+
+    `axes` has the same axis by axis; it is empty where the rank is not known.
+    """
 
     tensor: str
     shape: Shape | None
     sources: tuple[tuple[str, str, Shape | None], ...]
     steps: tuple[DerivationStep, ...]
+    axes: tuple[AxisDerivation, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"{self.tensor} {self.shape if self.shape is not None else 'of unknown rank'}"]
@@ -46,29 +79,55 @@ class Derivation:
         return "\n".join(lines)
 
 
-def explain(lowered: Lowered, tensor: str) -> Derivation:
-    """The derivation of `tensor`. Raises `KeyError` when the model has no such tensor."""
+def explain(lowered: Lowered, tensor: str, axis: int | None = None, depth: int | None = None) -> Derivation:
+    """The derivation of `tensor`, of one `axis` of it, or the last nodes of each axis only (`depth` of them).
+
+    Raises:
+        KeyError: the model has no such tensor.
+        ValueError: it has no such axis.
+    """
     if tensor not in lowered.walk.tensors:
         raise KeyError(no_tensor(tensor, lowered))
-    links = Tracer(lowered).chain(tensor, None, to_inputs=True)
+    shape = lowered.shapes.get(tensor)
+    rank = len(shape) if shape is not None else 0
+    if axis is not None and not -rank <= axis < rank:
+        raise ValueError(f"{tensor} {shape if shape is not None else 'of unknown rank'} has no axis {axis}")
+    tracer = Tracer(lowered)
+    order = {name: i for i, name in enumerate(lowered.walk.producers)}
+    wanted = range(rank) if axis is None else (axis % rank,)
+    axes = (
+        tuple(_axis(tracer, tensor, shape[k], k, order, depth) for k in wanted) if shape is not None else ()
+    )
+    links = tracer.chain(tensor, None if axis is None else axis % rank, to_inputs=True)
     if not links:
         made = lowered.walk.producers.get(tensor)
         if made is None:
             kind = "input" if tensor in lowered.inputs else "initializer"
-            return Derivation(
-                tensor, lowered.shapes.get(tensor), ((kind, tensor, lowered.shapes.get(tensor)),), ()
-            )
+            return Derivation(tensor, shape, ((kind, tensor, shape),), (), axes)
         links = [Link("computes", tensor, None, ZERO, *made)]
     sources: dict[tuple[str, str, Shape | None], None] = {}
     steps: dict[str, tuple[int, DerivationStep]] = {}
-    order = {name: i for i, name in enumerate(lowered.walk.producers)}
     for link in links:
         if link.node is None:
             sources[link.kind, link.tensor, lowered.shapes.get(link.tensor)] = None
         elif link.label not in steps:
             steps[link.label] = (order.get(link.tensor, 0), _step(lowered, link))
-    ordered = tuple(step for _, step in sorted(steps.values(), key=lambda pair: pair[0]))
-    return Derivation(tensor, lowered.shapes.get(tensor), tuple(sources), ordered)
+    ordered = [step for _, step in sorted(steps.values(), key=lambda pair: pair[0])]
+    return Derivation(
+        tensor, shape, tuple(sources), tuple(ordered if depth is None else ordered[-depth:]), axes
+    )
+
+
+def _axis(
+    tracer: Tracer, tensor: str, dim: Dim, axis: int, order: Mapping[str, int], depth: int | None
+) -> AxisDerivation:
+    links = tracer.chain(tensor, axis, to_inputs=True, most=_MOST)
+    links = sorted(links, key=lambda link: order.get(link.tensor, -1))
+    kept = links if depth is None else [n for n in links if n.node is not None][-depth:]
+    steps = [
+        AxisStep(n.kind, n.label, n.node.op_type if n.node else "", n.tensor, n.axis, n.dim) for n in kept
+    ]
+    return AxisDerivation(axis, dim, tuple(steps), len(kept) < len(links))
 
 
 def _step(lowered: Lowered, link: Link) -> DerivationStep:

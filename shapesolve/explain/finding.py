@@ -111,12 +111,13 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A requirement that some concrete input shapes break."""
+    """A requirement that some concrete input shapes break; `place`: the node that fails, and what it would get."""
 
     text: str
     message: str
     nodes: tuple[str, ...]
     constraint: Constraint | None = None
+    place: str = ""
 
     def __str__(self) -> str:
         return self.message

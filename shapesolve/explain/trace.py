@@ -44,8 +44,13 @@ class Tracer:
         self.lowered = lowered
         self.walk = lowered.walk
 
-    def chain(self, tensor: str, axis: int | None, *, to_inputs: bool = False) -> list[Link]:
-        """Links from a tensor's axis backwards; to the node that computes the dim, or (``to_inputs``) on to the inputs."""
+    def chain(
+        self, tensor: str, axis: int | None, *, to_inputs: bool = False, most: int = MAX_LINKS
+    ) -> list[Link]:
+        """Links from a tensor's axis backwards; to the node that computes the dim, or (``to_inputs``) on to the inputs.
+
+        There are no more than `most`.
+        """
         shape = self._shape(tensor)
         if shape is None:
             return self._of_nodes(tensor)
@@ -55,7 +60,7 @@ class Tracer:
             (tensor, a, shape[a]) for a in reversed(axes) if 0 <= a < len(shape)
         ]
         seen: set[tuple[str, int]] = set()
-        while stack and len(out) < MAX_LINKS:
+        while stack and len(out) < most:
             name, at, dim = stack.pop()
             if (name, id(dim)) in seen:
                 continue

@@ -149,7 +149,7 @@ class InputChecker:
 
     def _violation(self, broken: Broken, sizes: Mapping[str, int]) -> Violation:
         from .trace import Tracer
-        from .wording import violation_text
+        from .wording import breaking_text, violation_text
 
         tracer, constraint = Tracer(self.lowered), broken.constraints[0]
         nodes = dict.fromkeys(broken.nodes)
@@ -160,7 +160,8 @@ class InputChecker:
                 )
         cond = constraint.cond if need(constraint) is broken.cond else broken.cond
         text = violation_text(cond, constraint, sizes, self.lowered)
-        return Violation(str(cond), text, tuple(nodes), constraint)
+        place = breaking_text(constraint, sizes, self.lowered)
+        return Violation(str(cond), text, tuple(nodes), constraint, place)
 
 
 def _at(d: Dim, sizes: Mapping[str, int]) -> Dim | None:

@@ -185,13 +185,19 @@ def violation_text(cond: Cond, constraint: Constraint, sizes: Mapping[str, int],
     what = str(cond) if not cond.is_false else "this branch cannot run"
     text = f"{what} does not hold for {used}" if used else f"{what} does not hold"
     if origin.node:
-        seen = [_at_sizes(s, sizes, lowered) for s in _tensors(origin.sites)]
-        text += f"; {origin.node} ({origin.rule})"
-        if seen:
-            text += f" would get {' and '.join(seen)}"
+        text += f"; {breaking_text(constraint, sizes, lowered)}"
     elif constraint.role == "user":
         text += " (stated as an assumption)"
     return text
+
+
+def breaking_text(constraint: Constraint, sizes: Mapping[str, int], lowered: Lowered) -> str:
+    """What the node that states a condition would get at these sizes; empty where no node states it."""
+    origin = constraint.origin
+    if not origin.node:
+        return ""
+    seen = [_at_sizes(s, sizes, lowered) for s in _tensors(origin.sites)]
+    return f"{origin.node} ({origin.rule})" + (f" would get {' and '.join(seen)}" if seen else "")
 
 
 def _tensors(sites: Iterable[Site]) -> list[str]:

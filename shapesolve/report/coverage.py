@@ -16,7 +16,7 @@ import onnx
 from ..lower import Registry
 from ..lower.semantics import DIFFERENCES
 from ..operators import default_registry
-from .lines import Line, line
+from .lines import Row, row
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ def coverage(registry: Registry | None = None) -> list[Coverage]:
 def coverage_table(rows: Iterable[Coverage]) -> Iterator[tuple[str, str, str, str, str]]:
     """Rows of text per operator: domain, operator, since-versions, how, whether data is followed."""
     grouped: dict[tuple[str, str], list[Coverage]] = {}
-    for row in rows:
-        grouped.setdefault((row.domain, row.op_type), []).append(row)
+    for r in rows:
+        grouped.setdefault((r.domain, r.op_type), []).append(r)
     for (domain, op_type), versions in grouped.items():
         ways: dict[str, list[str]] = {}
         for v in versions:
@@ -69,23 +69,14 @@ def coverage_table(rows: Iterable[Coverage]) -> Iterator[tuple[str, str, str, st
         yield domain or "ai.onnx", op_type, since, how, values
 
 
-def coverage_lines(rows: Iterable[Coverage]) -> Iterator[Line]:
+def coverage_lines(rows: Iterable[Coverage]) -> Iterator[Row]:
     """The table for a terminal."""
     table = list(coverage_table(rows))
     heads = ("domain", "operator", "since", "rule", "follows data")
-    widths = [max(len(row[i]) for row in (heads, *table)) for i in range(4)]
-    yield line(("dim", "  ".join([*(h.ljust(w) for h, w in zip(heads, widths)), heads[4]])))
+    yield row(*(("dim", h) for h in heads))
     for domain, op_type, since, how, values in table:
-        yield line(
-            ("dim", domain.ljust(widths[0])),
-            "  ",
-            ("bold", op_type.ljust(widths[1])),
-            "  ",
-            ("dim", since.ljust(widths[2])),
-            "  ",
-            ("good" if "fallback" not in how else "warning", how.ljust(widths[3])),
-            ("dim", f"  {values}" if values else ""),
-        )
+        style = "good" if "fallback" not in how else "warning"
+        yield row(("dim", domain), ("bold", op_type), ("dim", since), (style, how), ("dim", values))
 
 
 _HEAD = """# Operators
@@ -117,11 +108,11 @@ def render_coverage(registry: Registry | None = None) -> str:
     """The page as Markdown."""
     parts = [_HEAD.format(version=onnx.__version__)]
     domain = None
-    for row in coverage_table(coverage(registry)):
-        if row[0] != domain:
-            domain = row[0]
+    for found in coverage_table(coverage(registry)):
+        if found[0] != domain:
+            domain = found[0]
             parts.append(f"\n## {domain}\n\n| operator | since | declared as | values |\n|---|---|---|---|\n")
-        parts.append(f"| {row[1]} | {row[2]} | {row[3]} | {row[4]} |\n")
+        parts.append(f"| {found[1]} | {found[2]} | {found[3]} | {found[4]} |\n")
     parts.append(_DIFFERENCES)
     parts += [f"| {d.operators} | {d.standard} | {d.onnxruntime} |\n" for d in DIFFERENCES.values()]
     return "".join(parts)

@@ -1,56 +1,120 @@
-"""`explain` as text: the inputs and weights that a shape starts from, and every node on the way."""
+"""`explain` as text: where each dim of a tensor comes from, folded to what computes it, or every node on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
-from .lines import Line, line
+from .lines import Printed, line, row
 from .names import dtype_name, shape_text
 from .text import legend_lines
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..explain.derivation import Derivation
+    from ..explain.derivation import AxisDerivation, AxisStep, Derivation
+    from ..expr import Shape
 
-_MAX_STEPS = 200
 
-
-def derivation_lines(derivation: Derivation, analysis: Analysis) -> Iterator[Line]:
-    """The tensor, its sources, and the steps in graph order."""
+def derivation_lines(
+    derivation: Derivation, analysis: Analysis, *, unfold: bool = False
+) -> Iterator[Printed]:
+    """The tensor, and axis by axis where its dims come from; with `unfold` every node with what it reads and needs."""
     dtype = dtype_name(analysis.dtypes.get(derivation.tensor, 0))
-    yield line(
-        ("bold", derivation.tensor), "  ", ("dim", dtype), "  ", ("shape", shape_text(derivation.shape))
-    )
+    shape = ("shape", shape_text(derivation.shape))
+    yield line(("bold", derivation.tensor), "  ", ("dim", dtype), "  ", shape)
     yield from legend_lines(analysis, [derivation.tensor])
+    if unfold or (not derivation.axes and derivation.steps):
+        yield from _sources(derivation)
+        yield from _steps(derivation, analysis)
+        return
+    for axis in derivation.axes:
+        yield ()
+        yield from _axis_rows(axis, analysis)
+
+
+def _axis_rows(axis: AxisDerivation, analysis: Analysis) -> Iterator[Printed]:
+    told = [*(["…"] if axis.cut else []), *_told(axis.steps, analysis)]
+    for i, text in enumerate(told or ["it is as the model has it"]):
+        yield row(("dim", f"[{axis.axis}]" if not i else ""), ("shape", str(axis.dim) if not i else ""), text)
+
+
+def _told(steps: Sequence[AxisStep], analysis: Analysis) -> Iterator[str]:
+    """A sentence for each source and each node that computes something; one for all nodes between that pass it on."""
+    for kind, group in groupby(steps, lambda step: step.kind):
+        if kind == "passes":
+            nodes = list(dict.fromkeys(step.node for step in group))
+            if len(nodes) == 1:
+                yield f"passed on by {nodes[0]}"
+            else:
+                yield f"passed on by {len(nodes)} nodes, from {nodes[0]} to {nodes[-1]}"
+            continue
+        for step in dict.fromkeys(group):
+            name = step.tensor if step.axis is None else f"{step.tensor}[{step.axis}]"
+            if kind == "computes":
+                yield f"{step.node}{_kind(step.op_type, step.node)} makes {step.dim}"
+            else:
+                yield f"{kind} {name} of {shape_text(analysis.shapes.get(step.tensor))}"
+
+
+def _kind(op_type: str, node: str) -> str:
+    return f" ({op_type})" if op_type not in node else ""
+
+
+def _sources(derivation: Derivation) -> Iterator[Printed]:
     if derivation.sources:
         yield ()
-        width = max(len(name) for _, name, _ in derivation.sources)
-        for i, (kind, name, shape) in enumerate(derivation.sources):
-            label = "from" if i == 0 else ""
-            yield line(
-                ("dim", label.ljust(6)),
-                ("name", name.ljust(width)),
-                "  ",
-                ("shape", shape_text(shape)),
-                ("dim", f"  {kind}"),
-            )
-    for i, step in enumerate(derivation.steps[:_MAX_STEPS], 1):
+    for i, (kind, name, shape) in enumerate(derivation.sources):
+        told = line(("shape", shape_text(shape)), ("dim", f"  {kind}"))
+        yield row(("dim", "from" if i == 0 else ""), ("name", name), told)
+
+
+def _steps(derivation: Derivation, analysis: Analysis) -> Iterator[Printed]:
+    simple = {str(c.cond): t.text for t in analysis.contract.readable for c in t.constraints}
+    for i, step in enumerate(derivation.steps, 1):
         yield ()
-        kind = f"  ({step.op_type})" if step.op_type not in step.node else ""
-        yield line(("dim", f"{i:>4}  "), ("bold", step.node), ("dim", kind))
-        rows = [(n, shape_text(s)) for n, s in step.inputs]
-        width = max((len(n) for n, _ in (*rows, (step.output, ""))), default=0)
-        for name, text in rows:
-            yield line("      ", ("dim", "   "), ("name", name.ljust(width)), "  ", ("shape", text))
-        yield line(
-            "      ",
-            ("dim", "-> "),
-            ("name", step.output.ljust(width)),
-            "  ",
-            ("shape", shape_text(step.shape)),
-        )
-        for text in step.requires:
+        yield line(("dim", f"{i:>4}  "), ("bold", step.node), ("dim", _kind(step.op_type, step.node)))
+        for name, shape in step.inputs:
+            yield row("        ", ("name", name), ("shape", shape_text(shape)))
+        yield row(("dim", "      ->"), ("name", step.output), ("shape", shape_text(step.shape)))
+        for text in dict.fromkeys(simple.get(t, t) for t in step.requires):
             yield line("      ", ("dim", "needs "), ("shape", text))
-    if len(derivation.steps) > _MAX_STEPS:
-        yield line(("dim", f"      and {len(derivation.steps) - _MAX_STEPS} more nodes"))
+
+
+def derivation_data(derivation: Derivation) -> dict[str, Any]:
+    """The derivation as plain data, every node of it."""
+    return {
+        "tensor": derivation.tensor,
+        "shape": _sizes(derivation.shape),
+        "axes": [
+            {
+                "axis": a.axis,
+                "dim": str(a.dim),
+                "cut": a.cut,
+                "steps": [
+                    {
+                        "kind": s.kind, "node": s.node, "op_type": s.op_type, "tensor": s.tensor, "axis": s.axis,
+                        "dim": str(s.dim),
+                    }
+                    for s in a.steps
+                ],
+            }
+            for a in derivation.axes
+        ],
+        "sources": [{"kind": k, "tensor": n, "shape": _sizes(s)} for k, n, s in derivation.sources],
+        "steps": [
+            {
+                "node": s.node,
+                "op_type": s.op_type,
+                "inputs": [{"tensor": n, "shape": _sizes(shape)} for n, shape in s.inputs],
+                "output": s.output,
+                "shape": _sizes(s.shape),
+                "requires": list(s.requires),
+            }
+            for s in derivation.steps
+        ],
+    }  # fmt: skip
+
+
+def _sizes(shape: Shape | None) -> list[int | str] | None:
+    return None if shape is None else [str(d) if d.terms else d.const for d in shape]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..expr import Dim, Shape, eq, symbol
 from ..lower.types import Tensor
+from ..solve.contract.contract import text_of
 from ..solve.proof import Proved, Refuted
-from .lines import Line, line
+from .lines import GAP, Line, Printed, line, row
 from .names import dtype_name, shape_text
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ def _dims(before: Analysis, after: Analysis, x: Dim, y: Dim, to: Mapping[str, Di
 def _terms(analysis: Analysis, to: Mapping[str, Dim]) -> dict[str, None]:
     if analysis.conflicts:
         return {}
-    return dict.fromkeys(str(t.cond.subs(to)) if to else str(t.cond) for t in analysis.contract)
+    return dict.fromkeys(text_of(t.cond.subs(to)) if to else t.text for t in analysis.contract)
 
 
 def _needs(analysis: Analysis, to: Mapping[str, Dim]) -> dict[str, None]:
@@ -222,7 +223,7 @@ def _needs(analysis: Analysis, to: Mapping[str, Dim]) -> dict[str, None]:
 # ---------------------------------------------------------------------- text
 
 
-def diff_lines(diff: Diff) -> Iterator[Line]:
+def diff_lines(diff: Diff) -> Iterator[Printed]:
     """The comparison for a reader, `-` before and `+` after."""
     yield line(("error", "- "), ("bold", diff.before))
     yield line(("good", "+ "), ("bold", diff.after))
@@ -252,20 +253,17 @@ def _ends_lines(diff: Diff) -> Iterator[Line]:
         yield from _sides("interface", diff.removed, diff.added)
 
 
-def _outputs_lines(outputs: Sequence[OutputComparison]) -> Iterator[Line]:
+def _outputs_lines(outputs: Sequence[OutputComparison]) -> Iterator[Printed]:
     yield ()
     if not outputs:
         yield line(("dim", "outputs".ljust(_LABEL)), "the models share no output")
     words = {"same": ("good", "same"), "differs": ("error", "differs"), "open": ("warning", "not decided")}
-    names = max((len(o.name) for o in outputs), default=0)
-    verdicts = max((len(words[o.verdict][1]) for o in outputs), default=0)
     for i, o in enumerate(outputs):
-        label = ("dim", ("outputs" if not i else "").ljust(_LABEL))
+        label = ("dim", ("outputs" if not i else "").ljust(_LABEL - GAP))
         style, word = words[o.verdict]
         why = f"  ({o.why})" if o.why else ""
         shapes = o.before if o.before == o.after else f"{o.before} against {o.after}"
-        name, verdict = ("name", o.name.ljust(names)), (style, word.ljust(verdicts))
-        yield line(label, name, "  ", verdict, "  ", ("shape", shapes), ("dim", why))
+        yield row(label, ("name", o.name), (style, word), line(("shape", shapes), ("dim", why)))
 
 
 def _sides(title: str, removed: Iterable[str], added: Iterable[str]) -> Iterator[Line]:

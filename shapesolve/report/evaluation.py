@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Shape
-from .lines import Line, line
+from .lines import Printed, line, row
 from .names import dtype_name, shape_text
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _at(shape: Shape, sizes: Mapping[str, int]) -> Shape:
         return shape
 
 
-def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> Iterator[Line]:
+def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> Iterator[Printed]:
     """A table of tensors with numbers for sizes, and what these sizes break."""
     known = analysis.sizes_at(sizes)
     rows: list[tuple[str, str, str, str]] = []
@@ -58,17 +58,8 @@ def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequen
             text = symbolic if shape is None else shape_text(_at(shape, sizes))
         dtype = dtype_name(analysis.dtypes.get(name, 0))
         rows.append((name, dtype, text, symbolic if symbolic != text else ""))
-    widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
     for name, dtype, text, symbolic in rows:
-        yield line(
-            ("name", name.ljust(widths[0])),
-            "  ",
-            ("dim", dtype.ljust(widths[1])),
-            "  ",
-            ("shape", text.ljust(widths[2])),
-            "  ",
-            ("dim", symbolic),
-        )
+        yield row(("name", name), ("dim", dtype), ("shape", text), ("dim", symbolic))
     missing = [s for s in analysis.symbols if s not in sizes and s not in analysis.bindings]
     if missing:
         yield ()
@@ -76,22 +67,34 @@ def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequen
     yield from _broken_lines(analysis, sizes)
 
 
-def _broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Line]:
+def _broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Printed]:
     if analysis.contract.impossible:
         yield ()
         yield line(
             ("error", "no input sizes run: the model contradicts itself"), "   (shapesolve check tells why)"
         )
         return
-    terms, found = broken_terms(analysis, sizes), analysis.violations_at(sizes)
-    if terms or found:
+    found = list(broken_lines(analysis, sizes))
+    if found:
         yield ()
         yield line(("error", "the model does not run at these sizes"))
+        yield from found
+
+
+def broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Printed]:
+    """What these sizes break: each term of the contract with the nodes that fail, and what no term says."""
+    terms, found = broken_terms(analysis, sizes), analysis.violations_at(sizes)
+    said = set()
     for term in terms:
         told = ", ".join(f"{s} = {sizes[s]}" for s in term.symbols if s in sizes)
-        nodes = ", ".join(term.nodes[:_MAX_NODES]) + (" …" if len(term.nodes) > _MAX_NODES else "")
-        yield line(
-            "  ", ("shape", term.text), f" is needed, but {told}", ("dim", f"   {nodes}" if nodes else "")
-        )
+        yield line("  ", ("shape", term.text), f" is needed, but {told}")
+        stated = set(term.constraints)
+        own = [v for v in found if v.constraint in stated]
+        said.update(own)
+        for v in own[:_MAX_NODES]:
+            yield line(("dim", "  = "), v.place or v.message)
+        if len(own) > _MAX_NODES:
+            yield line(("dim", "  = "), f"and {len(own) - _MAX_NODES} nodes more")
     for v in found:
-        yield line(("dim", "  = "), v.message)
+        if v not in said:
+            yield line(("dim", "  = "), v.message)

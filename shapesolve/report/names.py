@@ -29,7 +29,7 @@ def shape_text(shape: Shape | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Tensors:
     """Tensors of one type and shape whose names differ in numbers only: the first, and how many more."""
 
     name: str
@@ -38,10 +38,12 @@ class Row:
     more: int
 
 
-def grouped(names: Iterable[str], shapes: Mapping[str, Shape], dtypes: Mapping[str, int]) -> list[Row]:
+def grouped(names: Iterable[str], shapes: Mapping[str, Shape], dtypes: Mapping[str, int]) -> list[Tensors]:
     """Rows for a table of tensors, in order of first appearance."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for name in names:
         key = (_NUMBER.sub("#", name), dtype_name(dtypes.get(name, 0)), shape_text(shapes.get(name)))
         groups.setdefault(key, []).append(name)
-    return [Row(members[0], dtype, shape, len(members) - 1) for (_, dtype, shape), members in groups.items()]
+    return [
+        Tensors(members[0], dtype, shape, len(members) - 1) for (_, dtype, shape), members in groups.items()
+    ]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .json import finding_data
-from .lines import Line, line
+from .lines import Printed, line, row
 
 if TYPE_CHECKING:
     from ..analysis import BroadcastMode, Finding
@@ -179,23 +179,18 @@ def _size(file: str) -> int:
 # ---------------------------------------------------------------------- text and data
 
 
-def scan_lines(rows: Sequence[ScanRow]) -> Iterator[Line]:
+def scan_lines(rows: Sequence[ScanRow]) -> Iterator[Printed]:
     """A table, one row per model, and the totals."""
-    width = max((len(r.path) for r in rows), default=5)
-    yield line(("dim", f"{'model'.ljust(width)}  {'':8}  {'nodes':>6}  {'s':>6}  {'shapes':>7}  findings"))
+    heads = ("model", "", f"{'nodes':>6}", f"{'s':>6}", f"{'shapes':>7}", "findings")
+    yield row(*(("dim", h) for h in heads))
     for r in rows:
         told = [f"{n} {s}{'s' if n > 1 else ''}" for s in ("error", "warning") if (n := r.count(s))]
         note = (
             ", ".join(told) if not r.message else r.message if not told else f"{', '.join(told)}: {r.message}"
         )
         share = f"{100 * r.known // r.tensors}%" if r.tensors else ""
-        yield line(
-            ("name", r.path.ljust(width)),
-            "  ",
-            (_STYLES[r.status], r.status.ljust(8)),
-            ("dim", f"  {r.nodes:>6,}  {r.seconds:>6.2f}  {share:>7}  "),
-            note,
-        )
+        numbers = f"{r.nodes:>6,}", f"{r.seconds:>6.2f}", f"{share:>7}"
+        yield row(("name", r.path), (_STYLES[r.status], r.status), *(("dim", n) for n in numbers), note)
     yield ()
     totals = {s: sum(r.status == s for r in rows) for s in _STYLES}
     yield line(("bold", f"{len(rows)} model{'s' if len(rows) != 1 else ''}: "), _told(totals))

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .lines import Line, clipped, line, plain
-from .names import Row, grouped
+from .lines import GAP, Line, Printed, Row, line, plain, row
+from .names import Tensors, grouped
 
 if TYPE_CHECKING:
     from ..analysis import Analysis, Finding
     from ..expr import Shape
     from ..solve.contract.contract import Term
 
-_WIDTH = 10
+#: the column of labels, alone and with the gap behind it
+_WIDTH, _LABEL = 8, 8 + GAP
+_INDENT = " " * _LABEL
 _MAX_TERMS = 20
 _MAX_NODES = 3
 _MAX_LEGEND = 12
 _TERM_WIDTH = 48
-#: longer expressions are clipped; `contract` and JSON have the whole
-_LONGEST_TERM, _LONGEST_TITLE = 120, 240
 
 
 def render_text(analysis: Analysis) -> str:
@@ -27,16 +27,14 @@ def render_text(analysis: Analysis) -> str:
     return plain(report_lines(analysis))
 
 
-def report_lines(analysis: Analysis, seconds: float | None = None) -> Iterator[Line]:
+def report_lines(analysis: Analysis, seconds: float | None = None) -> Iterator[Printed]:
     """Headline, inputs, outputs, contract, findings."""
     yield headline(analysis, seconds)
     yield ()
     inputs = list(analysis.inputs)
     outputs = [name for name, _ in analysis.model.graph.outputs]
-    rows = {"inputs": _rows(analysis, inputs), "outputs": _rows(analysis, outputs)}
-    widths = _widths([r for group in rows.values() for r in group])
-    for title, group in rows.items():
-        yield from _table(title, group, widths)
+    yield from _table("inputs", _rows(analysis, inputs))
+    yield from _table("outputs", _rows(analysis, outputs))
     yield from legend_lines(analysis, [*inputs, *outputs])
     yield ()
     yield from contract_lines(analysis)
@@ -57,7 +55,7 @@ def headline(analysis: Analysis, seconds: float | None = None) -> Line:
     return line(("bold", name), "   ", ("dim", " · ".join(facts)))
 
 
-def _rows(analysis: Analysis, names: list[str]) -> list[Row]:
+def _rows(analysis: Analysis, names: list[str]) -> list[Tensors]:
     return grouped(names, shown_shapes(analysis, names), analysis.dtypes)
 
 
@@ -66,46 +64,32 @@ def shown_shapes(analysis: Analysis, names: list[str]) -> dict[str, Shape]:
     return {n: analysis.simple_shapes.usual(n)[0] for n in names if n in analysis.shapes}
 
 
-def _widths(rows: list[Row]) -> tuple[int, int]:
-    return max((len(r.name) for r in rows), default=0), max((len(r.dtype) for r in rows), default=0)
+def _table(title: str, rows: list[Tensors]) -> Iterator[Row]:
+    for i, r in enumerate(rows):
+        more = f"   (and {r.more} more like it)" if r.more else ""
+        label = (title if i == 0 else "").ljust(_WIDTH)
+        yield row(("dim", label), ("name", r.name), ("dim", r.dtype), line(("shape", r.shape), ("dim", more)))
 
 
-def _table(title: str, rows: list[Row], widths: tuple[int, int]) -> Iterator[Line]:
-    for i, row in enumerate(rows):
-        label = title if i == 0 else ""
-        more = f"   (and {row.more} more like it)" if row.more else ""
-        yield line(
-            ("dim", label.ljust(_WIDTH)),
-            ("name", row.name.ljust(widths[0])),
-            "  ",
-            ("dim", row.dtype.ljust(widths[1])),
-            "  ",
-            ("shape", row.shape),
-            ("dim", more),
-        )
-
-
-def tensor_lines(analysis: Analysis, names: list[str]) -> Iterator[Line]:
+def tensor_lines(analysis: Analysis, names: list[str]) -> Iterator[Printed]:
     """A table of tensors."""
-    rows = [Row(n, *_one(analysis, n), 0) for n in names]
-    yield from _table("tensors", rows, _widths(rows))
+    yield from _table("tensors", [Tensors(n, *_one(analysis, n), 0) for n in names])
     yield from legend_lines(analysis, names)
 
 
 def _one(analysis: Analysis, name: str) -> tuple[str, str]:
-    (row,) = grouped([name], shown_shapes(analysis, [name]), analysis.dtypes)
-    return row.dtype, row.shape
+    (found,) = grouped([name], shown_shapes(analysis, [name]), analysis.dtypes)
+    return found.dtype, found.shape
 
 
-def legend_lines(analysis: Analysis, names: Iterable[str]) -> Iterator[Line]:
+def legend_lines(analysis: Analysis, names: Iterable[str]) -> Iterator[Printed]:
     """What the generated symbols (``_d0``) in these tensors' shapes stand for, and from which sizes on the shapes hold."""
     told = list(_meanings(analysis, [n for n in names if n in analysis.shapes]))
-    width = max((len(name) for name, _ in told[:_MAX_LEGEND]), default=0)
     for i, (name, meaning) in enumerate(told[:_MAX_LEGEND]):
         label = "where" if i == 0 else ""
-        yield line(("dim", label.ljust(_WIDTH)), ("shape", name.ljust(width)), "  ", ("dim", meaning))
+        yield row(("dim", label.ljust(_WIDTH)), ("shape", name), ("dim", meaning))
     if len(told) > _MAX_LEGEND:
-        yield line(" " * _WIDTH, ("dim", f"and {len(told) - _MAX_LEGEND} more generated names"))
+        yield line(_INDENT, ("dim", f"and {len(told) - _MAX_LEGEND} more generated names"))
 
 
 def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]:
@@ -125,10 +109,7 @@ def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]
             continue
         yield (
             name,
-            clipped(
-                str(defined).removeprefix("(").removesuffix(")") if defined.atom else str(defined),
-                _LONGEST_TERM,
-            ),
+            str(defined).removeprefix("(").removesuffix(")") if defined.atom else str(defined),
         )
         for inner in sorted(defined.free & told):
             if inner not in used:
@@ -136,43 +117,40 @@ def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]
                 left.append(inner)
 
 
-def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterator[Line]:
+def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterator[Printed]:
     """What the input sizes must satisfy, and which nodes need it."""
     for i, conflict in enumerate(analysis.outside):
-        yield line(("dim", ("" if i else "contract").ljust(_WIDTH)), ("error", conflict.message))
+        yield line(("dim", ("" if i else "contract").ljust(_LABEL)), ("error", conflict.message))
     if analysis.outside:
         return
     if analysis.conflicts:
         yield line(
-            ("dim", "contract".ljust(_WIDTH)), ("error", "no input sizes run: the model contradicts itself")
+            ("dim", "contract".ljust(_LABEL)), ("error", "no input sizes run: the model contradicts itself")
         )
         return
     contract = analysis.contract
     if contract.impossible:
-        yield line(("dim", "contract".ljust(_WIDTH)), ("error", "no input sizes satisfy all requirements"))
+        yield line(("dim", "contract".ljust(_LABEL)), ("error", "no input sizes satisfy all requirements"))
         return
     if not contract:
-        yield line(("dim", "contract".ljust(_WIDTH)), contract.nothing)
+        yield line(("dim", "contract".ljust(_LABEL)), contract.nothing)
     for i, form in enumerate((contract, contract.usual)):
         if form:
-            yield line(("dim", ("" if i else "contract").ljust(_WIDTH)), ("dim", form.premise))
+            yield line(("dim", ("" if i else "contract").ljust(_LABEL)), ("dim", form.premise))
             yield from _terms(list(form), limit)
     if contract.internal:
         count = len(contract.internal)
         what = "conditions" if count > 1 else "condition"
-        yield line(" " * _WIDTH, ("dim", f"and {count} {what} on data that input sizes do not decide"))
+        yield line(_INDENT, ("dim", f"and {count} {what} on data that input sizes do not decide"))
         if limit is None:
             yield from _terms(list(contract.internal), limit)
 
 
-def _terms(terms: list[Term], limit: int | None) -> Iterator[Line]:
-    shown = terms[:limit]
-    width = min(max(len(t.text) for t in shown), _TERM_WIDTH)
-    for term in shown:
-        text = term.text if limit is None else clipped(term.text, _LONGEST_TERM)
-        yield line(" " * _WIDTH, ("shape", text.ljust(width)), "  ", ("dim", _needed_by(term.nodes)))
+def _terms(terms: list[Term], limit: int | None) -> Iterator[Printed]:
+    for term in terms[:limit]:
+        yield row(" " * _WIDTH, ("shape", term.text), ("dim", _needed_by(term.nodes)), most=_TERM_WIDTH)
     if limit is not None and len(terms) > limit:
-        yield line(" " * _WIDTH, ("dim", f"and {len(terms) - limit} more: shapesolve contract"))
+        yield line(_INDENT, ("dim", f"and {len(terms) - limit} more: shapesolve contract"))
 
 
 def _needed_by(nodes: tuple[str, ...]) -> str:
@@ -182,15 +160,15 @@ def _needed_by(nodes: tuple[str, ...]) -> str:
     return f"needed by {len(nodes)} {'nodes' if len(nodes) > 1 else 'node '}   {shown}"
 
 
-def summary_lines(analysis: Analysis, shown: Sequence[Finding] | None = None) -> Iterator[Line]:
+def summary_lines(analysis: Analysis, shown: Sequence[Finding] | None = None) -> Iterator[Printed]:
     """The count of findings (of those `shown`, if not of all), and each of them."""
     found = analysis.diagnostics if shown is None else shown
     if not found:
-        yield line(("dim", "findings".ljust(_WIDTH)), ("good", "none"))
+        yield line(("dim", "findings".ljust(_LABEL)), ("good", "none"))
         return
     counts = {s: sum(f.severity == s for f in found) for s in ("error", "warning", "info")}
     worst = next(s for s, n in counts.items() if n)
-    yield line(("dim", "findings".ljust(_WIDTH)), (worst, counted(counts)))
+    yield line(("dim", "findings".ljust(_LABEL)), (worst, counted(counts)))
     for finding in found:
         yield ()
         yield from finding_lines(finding)
@@ -206,27 +184,18 @@ def findings_text(findings: Iterable[Finding]) -> str:
     return "\n\n".join(plain(finding_lines(f)) for f in findings)
 
 
-def finding_lines(finding: Finding) -> Iterator[Line]:
+def finding_lines(finding: Finding) -> Iterator[Printed]:
     """One finding: code and title, place, operands, the steps that lead to it, notes, help."""
     yield line(
         (finding.severity, f"{finding.severity}[{finding.code}]"),
-        ("bold", f": {clipped(finding.title, _LONGEST_TITLE)}"),
+        ("bold", f": {finding.title}"),
     )
     if finding.node:
         kind = finding.op_type if finding.op_type and finding.op_type not in finding.node else ""
         yield line(("dim", "  --> "), finding.node, ("dim", f"  ({kind})" if kind else ""))
     if finding.operands:
-        name_width = max(len(n) for n, _, _ in finding.operands)
-        shape_width = max(len(s) for _, s, _ in finding.operands)
         for name, shape, origin in finding.operands:
-            yield line(
-                ("dim", "   |  "),
-                ("name", name.ljust(name_width)),
-                "  ",
-                ("shape", shape.ljust(shape_width)),
-                "  ",
-                ("dim", origin),
-            )
+            yield row(("dim", "   |"), ("name", name), ("shape", shape), ("dim", origin))
     if finding.steps:
         if finding.operands:
             yield line(("dim", "   |"))

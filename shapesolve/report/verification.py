@@ -14,7 +14,7 @@ from ..lower.types import Tensor
 from ..model.saving import external_locations
 from ..solve.engine import Engine
 from .evaluation import broken_terms
-from .lines import Line, line
+from .lines import Printed, line, row
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -177,20 +177,19 @@ def _array(rng: np.random.Generator, dtype: int, shape: tuple[int, ...], fill: s
 # ---------------------------------------------------------------------- text and data
 
 
-def verification_lines(analysis: Analysis, runs: Sequence[Verification]) -> Iterator[Line]:
+def verification_lines(analysis: Analysis, runs: Sequence[Verification]) -> Iterator[Printed]:
     """One line per run, and the tensors that disagree."""
     from .text import headline
 
     yield headline(analysis)
     yield ()
     told_sizes = [_told(run.bindings) or "no free sizes" for run in runs]
-    width = max(map(len, told_sizes), default=0)
     for run, sizes in zip(runs, told_sizes):
         state = ("good", "agrees") if run.ok else ("error", "differs")
         told = f"{run.compared} tensors compared"
         if run.open:
             told += f", {len(run.open)} not predicted in full"
-        yield line(("name", sizes.ljust(width)), "   ", state, "   ", ("dim", told))
+        yield row(("name", sizes), state, ("dim", told))
         for m in run.mismatches[:_MAX_SHOWN]:
             yield line(
                 "   ",

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..analysis import Analysis
 from ..explain.finding import Finding
-from ..report.lines import Line, json_text, line, plain
+from ..report.lines import Printed, json_text, line, plain
 from ..report.text import counted, finding_lines
 from .declared import Declaration
 from .findings import SourceFinding
@@ -64,7 +64,7 @@ class Report:
 
     # ------------------------------------------------------------------ media
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[Printed]:
         """The report in styled lines."""
         yield line(("bold", self.name), "   ", ("dim", self._facts()))
         for i, size in enumerate(self.sizes):
@@ -111,7 +111,7 @@ class Report:
         return sarif_of(self)
 
 
-def source_lines(finding: SourceFinding, shown: set[str] | None = None) -> Iterator[Line]:
+def source_lines(finding: SourceFinding, shown: set[str] | None = None) -> Iterator[Printed]:
     """One finding: what the analysis says of it, led by the Python line. `shown` are help texts that were printed."""
     first, *rest = finding_lines(_without_help(finding))
     yield first

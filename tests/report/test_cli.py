@@ -111,7 +111,12 @@ def test_what_is_not_decided_has_an_exit_code_of_its_own(tmp_path: Path) -> None
 
 def test_explain_lists_the_way_from_the_inputs() -> None:
     text = run("explain", ATTENTION, "present_key").stdout
-    assert text.index("past_key") < text.index("/attn/k_proj/MatMul") < text.index("/attn/Concat_3")
+    assert (
+        text.index("past_key")
+        < text.index("/attn/k_proj/MatMul")
+        < text.index("/attn/Concat_3 makes past_seq + seq")
+    )
+    assert "passed on by 4 nodes, from /attn/k_proj/MatMul to /attn/Transpose_1" in text
     assert error_of("explain", ATTENTION, "present").endswith("did you mean present_key or present_value?")
 
 
@@ -149,7 +154,8 @@ def test_evaluate() -> None:
     broken = run(
         "evaluate", UNET, "--bind", "batch=2", "--bind", "height=20", "--bind", "width=24", code=1
     ).stdout
-    assert "  height % 8 == 0 is needed, but height = 20   /up3/Concat, /up2/Concat, /up1/Concat" in broken
+    assert "  height % 8 == 0 is needed, but height = 20\n  = /up3/Concat (Concat needs equal sizes" in broken
+    assert "max(" not in broken
     assert "contradicts itself" in run("evaluate", BROKEN, "--bind", "batch=2", code=1).stdout
     table = run("evaluate", ATTENTION, "--bind", "seq=7").stdout.splitlines()
     assert "present_key     float32  [batch, 4, past_seq + 7, 16]  [batch, 4, past_seq + seq, 16]" in table
@@ -168,7 +174,7 @@ def test_verify_runs_the_model() -> None:
         run("verify", str(ROOT / "tests/models/skl_gbdt/model.onnx"), "--runs", "4").stdout.count("agrees")
         == 4
     )
-    assert "batch = 1, height = 8, width = 16   agrees   28 tensors compared" in text
+    assert "batch = 1, height = 8, width = 16  agrees  28 tensors compared" in text
 
 
 def test_verify_says_why_it_cannot() -> None:
@@ -220,7 +226,7 @@ def test_weights_are_not_written_over(tmp_path: Path) -> None:
     assert weights.read_bytes() == b"weights"
 
 
-def test_long_conditions_are_clipped_but_for_the_contract_itself(tmp_path: Path) -> None:
+def test_nothing_is_cut_when_piped(tmp_path: Path) -> None:
     first, second = "first_" * 20, "second_" * 20
     info = helper.make_tensor_value_info
     graph = helper.make_graph(
@@ -233,8 +239,8 @@ def test_long_conditions_are_clipped_but_for_the_contract_itself(tmp_path: Path)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)
     assert second in run("contract", str(file)).stdout
     (term,) = (t for t in run("analyze", str(file)).stdout.splitlines() if "needed by" in t)
-    assert " …  needed by 1 node    fc" in term
-    assert second not in term
+    assert second in term
+    assert "  needed by 1 node    fc" in term
 
 
 # ---------------------------------------------------------------------- input that cannot be used

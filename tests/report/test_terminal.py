@@ -1,0 +1,132 @@
+"""What a terminal shows: in its width, wrapped by words, in colours; and what a pipe gets."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import shapesolve as ss
+from shapesolve.cli import app, console, layout
+from shapesolve.report.derivation import derivation_lines
+from shapesolve.report.diff import compare, diff_lines
+from shapesolve.report.evaluation import evaluation_lines
+from shapesolve.report.lines import Printed, line, plain, row
+from shapesolve.report.text import report_lines
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = ROOT / "tests/models"
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(printed: list[Printed], width: int, monkeypatch: pytest.MonkeyPatch, *, tty: bool = True) -> str:
+    stream = Terminal() if tty else io.StringIO()
+    monkeypatch.setattr("sys.stdout", stream)
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    console.show(printed)
+    return stream.getvalue()
+
+
+def reports() -> dict[str, list[Printed]]:
+    """Every kind of text that is more than a line, of real models."""
+    unet, attention = ss.analyze(ROOT / "examples/unet.onnx"), ss.analyze(ROOT / "examples/attention.onnx")
+    baked = ss.analyze(MODELS / "broken/wheel_light_vgg19/model.onnx")
+    wrong = ss.analyze(ROOT / "examples/broken_residual.onnx")
+    return {
+        "analyze": [*report_lines(baked), *report_lines(attention)],
+        "conflict": [*report_lines(wrong)],
+        "explain": [*derivation_lines(attention.explain("present_key"), attention)],
+        "unfold": [*derivation_lines(unet.explain("mask"), unet, unfold=True)],
+        "evaluate": [*evaluation_lines(unet, {"height": 20, "width": 24, "batch": 1}, ["image", "mask"])],
+        "diff": [*diff_lines(compare(unet, attention))],
+    }
+
+
+REPORTS = reports()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("name", REPORTS)
+def test_lines_keep_to_the_terminal_and_break_between_words(
+    name: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = _STYLE.sub("", shown(REPORTS[name], width, monkeypatch))
+    assert max(map(len, text.splitlines())) <= width
+    words = plain(REPORTS[name]).split()
+    assert sorted(w for w in text.split() if w not in words) == []  # none was cut in two
+    assert sorted(text.split()) == sorted(words)
+
+
+def test_a_word_longer_than_the_terminal_is_folded_and_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "x" * 150
+    printed: list[Printed] = [row(("dim", "from"), name, "[8]"), line(("good", "help: "), name)]
+    text = _STYLE.sub("", shown(printed, 60, monkeypatch))
+    assert max(map(len, text.splitlines())) <= 60
+    assert text.count("x") == 300
+
+
+def test_what_is_wrapped_goes_on_behind_its_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = shown([line(("good", "help: "), "one two " * 12)], 60, monkeypatch)
+    first, *rest = _STYLE.sub("", text).splitlines()
+    assert first.startswith("help: one")
+    assert rest
+    assert all(r.startswith("      ") and r.strip() for r in rest)
+
+
+def test_a_pipe_gets_whole_lines_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    for printed in REPORTS.values():
+        assert shown(printed, 60, monkeypatch, tty=False) == plain(printed) + "\n"
+
+
+def test_colours_can_be_forced_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: list[Printed] = [line(("error", "error"), " here " * 40)]
+    assert "\x1b[1;31m" in shown(printed, 60, monkeypatch)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    forced = shown(printed, 60, monkeypatch, tty=False)
+    assert "\x1b[1;31m" in forced
+    assert forced.count("\n") == 1  # a log wraps by itself
+    monkeypatch.delenv("FORCE_COLOR")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "31m" not in shown(printed, 60, monkeypatch)
+
+
+def test_a_long_way_is_folded() -> None:
+    path = MODELS / "resnet50__ts/model.onnx"
+    a = ss.analyze(path)
+    derivation = a.explain(next(n for n, _ in a.model.graph.outputs))
+    assert len(derivation.steps) > 100
+    lines = plain(derivation_lines(derivation, a)).splitlines()
+    assert len(lines) <= 10
+    assert f"passed on by {len(derivation.steps)} nodes" in lines[3]
+
+
+def test_one_axis_and_the_last_nodes_of_a_way() -> None:
+    a = ss.analyze(ROOT / "examples/attention.onnx")
+    (axis,) = a.explain("present_key", axis=-2).axes
+    assert (axis.axis, str(axis.dim), axis.cut) == (2, "past_seq + seq", False)
+    (last,) = a.explain("present_key", axis=2, depth=2).axes
+    assert [s.node for s in last.steps] == [s.node for s in axis.steps][-2:]
+    assert last.cut
+    with pytest.raises(ValueError, match="has no axis 4"):
+        a.explain("present_key", axis=4)
+    result = CliRunner().invoke(
+        app, ["explain", str(ROOT / "examples/attention.onnx"), "present_key", "--axis", "9"]
+    )
+    assert result.exit_code == 2
+
+
+def test_layout_leaves_long_expressions_to_pipes(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "a + " * 1000
+    assert len(shown([line(("shape", long))], 80, monkeypatch)) < layout._LONGEST * 2
+    assert shown([line(("shape", long))], 80, monkeypatch, tty=False).strip() == long.strip()
