@@ -335,7 +335,7 @@ class Dim(Surface):
 
     @property
     def sympy(self) -> Any:
-        """The SymPy expression (imports SymPy on first use); ImportError without it, which the extra `sympy` brings."""
+        """The SymPy expression (imports SymPy on first use)."""
         from .sympy_bridge import to_sympy
 
         return to_sympy(self)

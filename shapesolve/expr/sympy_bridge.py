@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
-try:
-    import sympy
-except ImportError as error:  # an optional package: most people need no bridge to it
-    raise ImportError("The SymPy form of a dim needs SymPy: pip install 'shapesolve[sympy]'") from error
+import sympy
 
 from .atom import Atom
 from .cond import FALSE, TRUE, Cond, eq, ge, gt, le, lt, ne
