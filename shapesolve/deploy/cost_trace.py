@@ -231,7 +231,9 @@ class Tracer:
     def _op(self, node: Node, prefix: str, attrs: Attributes) -> Op:
         opsets = self.walk.opsets.get(prefix, self.walk.model.opsets)
         inputs = tuple(self._known(name, prefix) for name in node.inputs)
-        return Op(self.walk, node, inputs, opsets.get(node.domain, 1), attrs, self.walk.rule(node, opsets))
+        return Op(
+            self.walk, node, inputs, opsets.get(node.domain, 1), attrs, self.walk.operators.rule(node, opsets)
+        )
 
     def _work(self, op: Op, prefix: str) -> tuple[Operations | None, Memory]:
         declared = op.rule.work if op.rule is not None else None

@@ -22,7 +22,7 @@ def ranks_of_inputs(walk: Walk, given: Mapping[str, Known]) -> dict[str, Shape]:
     ranks.update((name, len(shape)) for name, shape in walk.hints.items())
     for node in reversed(walk.model.graph.nodes):
         if any(n and n not in ranks for n in node.inputs):
-            rule = walk.rule(node, walk.model.opsets)
+            rule = walk.operators.rule(node, walk.model.opsets)
             ranks.update(_ranks_before(node, "" if rule is None else rule.rank_relation, ranks))
     found = ((name, ranks[name]) for name in missing if name in ranks)
     return {name: Shape(symbol(f"{name}_d{i}") for i in range(rank)) for name, rank in found}

@@ -96,7 +96,7 @@ def _nobody_knows(walk: Walk, node: Node, scope: Scope) -> bool:
     prefix, todo, seen = scope.prefix, [node], {id(node)}
     while todo:
         at = todo.pop()
-        if walk.is_unknown(at, scope):
+        if walk.operators.is_unknown(at, scope.opsets):
             continue
         missing = [name for name in at.inputs if name and _has_no_rank(walk.read(name, scope))]
         sources = [walk.producers.get(prefix + name) for name in missing]

@@ -31,7 +31,17 @@ class Lowered:
         self.shapes: dict[str, Shape] = {}
         self.dtypes: dict[str, int] = {}
         self.values: dict[str, Value] = {}
-        walk.tell(self.shapes, self.dtypes, self.values)
+        settled: dict[Known, Known] = {}
+        for name, known in walk.tensors.items():
+            now = settled.get(known)
+            if now is None:
+                now = settled[known] = walk.current(known)
+            if isinstance(now, Tensor):
+                self.dtypes[name] = now.dtype
+                if now.shape is not None:
+                    self.shapes[name] = now.shape
+                if now.value is not None:
+                    self.values[name] = now.value
 
     @cached_property
     def constraints(self) -> ConstraintSet:
@@ -49,7 +59,7 @@ class Lowered:
 
     def rule(self, node: Node, prefix: str) -> Rule | None:
         """What is declared of a node's operator."""
-        return self.walk.rule(node, self.walk.opsets[prefix])
+        return self.walk.operators.rule(node, self.walk.opsets[prefix])
 
     def data_inputs(self, node: Node, prefix: str) -> tuple[int, ...]:
         """The inputs of which a node reads the elements, not the sizes."""

@@ -27,7 +27,10 @@ from ..expr import (
     ge,
     le,
 )
-from ..model import AttrRef, Constant, Graph, Node
+from ..model import Constant, Node
+from .attributes import Attributes
+from .attributes import InvalidNode as InvalidNode
+from .attributes import MalformedNode as MalformedNode
 from .precision import tried
 from .reason import BROADCAST
 from .schema import output_dtype
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
     from .walk import Walk
 
 INT64_MAX = 2**63 - 1
-_INTS = frozenset((int,))
 #: (input index, axis or None)
 Place = tuple[int, "int | None"]
 #: a condition that the node needs, its rule in words, the places in its interface that it speaks of
@@ -53,19 +55,11 @@ MAX_BROADCAST = 8
 MAX_DIM_SIZE = 400
 
 
-class InvalidNode(ValueError):
-    """The node cannot run whatever its inputs are; the message says why in a sentence."""
-
-
-class MalformedNode(InvalidNode):
-    """The node does not fit its operator: a model that holds it cannot be loaded, even when it is never reached."""
-
-
-class Op:
+class Op(Attributes):
     """A node with what is known of its inputs. Absent optional inputs count as not there."""
 
     __slots__ = (
-        "ambiguous", "attributes", "attrs", "inputs", "n_out", "names", "node", "pure", "requirements",
+        "ambiguous", "inputs", "n_out", "names", "node", "pure", "requirements",
         "rule", "version", "walk",
     )  # fmt: skip
 
@@ -78,8 +72,8 @@ class Op:
         attrs: dict[str, Any] | None,
         rule: Rule | None = None,
     ) -> None:
-        self.walk, self.node, self.inputs, self.version, self.attrs = walk, node, inputs, version, attrs
-        self.rule, self.attributes = rule, node.attributes
+        super().__init__(node.attributes, attrs)
+        self.walk, self.node, self.inputs, self.version, self.rule = walk, node, inputs, version, rule
         self.names = node.inputs
         if None in inputs:  # an input of the function around it that its caller left out
             self.names = tuple(
@@ -89,43 +83,6 @@ class Op:
         self.requirements: list[Requirement] = []
         self.ambiguous: list[tuple[Dim, Dim, tuple[Place, ...]]] = []
         self.pure = True  # may the result be reused for an equal node?
-
-    # ------------------------------------------------------------------ attributes
-
-    def attr(self, name: str, default: Any = None) -> Any:
-        """The attribute's value (int, float, str, tuples of these, `Constant`, `Graph`), or `default`."""
-        value = self.attributes.get(name)
-        if isinstance(value, AttrRef):
-            value = (self.attrs or {}).get(value.name)
-        return default if value is None else value
-
-    def int_attr(self, name: str, default: int | None) -> int:
-        """An integer attribute; one without a default must be given."""
-        value = self.attr(name, default)
-        if not isinstance(value, int):
-            raise InvalidNode(f"attribute {name} must be an integer")
-        return value
-
-    def ints_attr(self, name: str) -> tuple[int, ...] | None:
-        """A list-of-integers attribute, or None when it is absent."""
-        value = self.attr(name)
-        if value is None:
-            return None
-        if not isinstance(value, tuple) or not _INTS.issuperset(map(type, value)):
-            raise InvalidNode(f"attribute {name} must be a list of integers")
-        return value
-
-    def text_attr(self, name: str, default: str) -> str:
-        """A string attribute."""
-        value = self.attr(name, default)
-        return value if isinstance(value, str) else default
-
-    def graph_attr(self, name: str) -> Graph:
-        """A subgraph attribute."""
-        value = self.attr(name)
-        if not isinstance(value, Graph):
-            raise InvalidNode(f"attribute {name} must be a graph")
-        return value
 
     # ------------------------------------------------------------------ inputs
 

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 _EMPTY = ("_memo", "clashes", "log", "notes", "opens", "overwritten", "producers", "tensors")
 _COPIED = (
     "_others", "_taken", "aliases", "author", "chosen", "hints", "made", "named", "opsets",
-    "poisoned", "reasons", "undeclared", "unnamed", "usual", "varying",
+    "poisoned", "reasons", "trips", "undeclared", "unnamed", "usual", "varying",
 )  # fmt: skip
 #: the work done and the numbers given to names count on, and what an operator is does not depend on a trial
 KEPT = (
-    "_fitting", "_names", "_reserved", "_rules", "equal", "expanded", "granted", "interner", "model", "named_inputs",
-    "progress", "registry", "scope", "semantics", "standard", "words",
+    "_names", "_reserved", "equal", "expanded", "granted", "interner", "model", "named_inputs",
+    "operators", "progress", "registry", "scope", "semantics", "standard", "words",
 )  # fmt: skip
 #: all that a walk has
 STATE = (*_EMPTY, *_COPIED, *KEPT, "facts", "rehearsing")

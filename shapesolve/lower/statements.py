@@ -94,6 +94,12 @@ class Statements:
         elif not self.facts.assume(cond, index):
             self._clash_of(index, cond)
 
+    def say_size(self, d: Dim, node: Node) -> None:
+        """A size is not negative, also where its expression does not show that: else the node has no output."""
+        cond = ge(d, 0)
+        if self.facts.decide(cond) is None:
+            self.require(cond, "a size is not negative", (), node, self.scope)
+
     def _clash_of(self, index: int, cond: Cond) -> None:
         entry = self.log[index]
         causes = self.facts.why(cond.free | entry.guard.free) | self.facts.contradiction | {index}

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..expr import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, eq, ge, le
+from ..expr import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, eq, le
 from ..model import Graph, Model, Node
 from .declared import declared_known
-from .interface import misfit, misranked, mistyped, unchosen
+from .interface import misranked
 from .op import InvalidNode, MalformedNode, Op
+from .operators import Operators
 from .records import Body, Call, Entry, FactStore, LoweredNode, Note, Open, Scope
-from .registry import Registry, Rule
+from .registry import Registry
 from .schema import fill_types
 from .semantics import Semantics
 from .standard import Sizes
@@ -46,6 +47,7 @@ class Walk(Statements):
         super().__init__(facts, Scope("", model.opsets), equal=equal)
         self.model, self.registry, self.progress = model, registry, progress
         self.semantics = semantics
+        self.operators = Operators(model, registry, semantics)
         self.standard: Mapping[str, Sizes] | None = (
             None  # what onnx's own inference knows, once somebody asked
         )
@@ -65,8 +67,6 @@ class Walk(Statements):
         self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
         self.varying: set[str] = set()  # tensors whose rank is not the same in every run
         self._memo: dict[Any, LoweredNode] = {}
-        self._fitting: set[Any] = set()  # nodes that fit their operator, by key
-        self._rules: dict[tuple[int, str, str], Rule | None] = {}
         self._others: dict[
             Known, tuple[int, Known]
         ] = {}  # what is no tensor, read through the facts of a version
@@ -228,11 +228,13 @@ class Walk(Statements):
     def _apply(self, node: Node, inputs: tuple[Known | None, ...], scope: Scope, key: Any) -> Call | None:
         """Have the rule of a node lower it; the call, where it runs bodies and waits for the first."""
         version = scope.opsets.get(node.domain, 1)
-        rule = self.rule(node, scope.opsets)
+        rule = self.operators.rule(node, scope.opsets)
         op = Op(self, node, inputs, version, scope.attrs, rule)
         clashes = len(self.clashes)
-        fits = (rule is None and self._is_local(node)) or self._fits(op, scope)
-        call = Call(op, scope, key, self.facts.version, clashes, fits)
+        unfit = self.operators.misfit(op)
+        if unfit is not None:  # it is refused, but its shapes are still worth knowing
+            self.clash(unfit, node, scope, loads=False)
+        call = Call(op, scope, key, self.facts.version, clashes, unfit is None)
         outputs: Any = ()
         try:
             wrong = None if rule is None else misranked(node, inputs, rule)
@@ -302,52 +304,10 @@ class Walk(Statements):
                     if d.terms:
                         lo = (d.bounds_memo or d.bounds())[0]
                         if lo is None or lo < 0:
-                            self._say_size(d, node)
+                            self.say_size(d, node)
         if clean and op.pure and call.key is not None and call.version == self.facts.version:
             self._remember(call, done)
         self._bind(node, done, scope)
-
-    def _say_size(self, d: Dim, node: Node) -> None:
-        """A size is not negative, also where its expression does not show that: else the node has no output."""
-        cond = ge(d, 0)
-        if self.facts.decide(cond) is None:
-            self.require(cond, "a size is not negative", (), node, self.scope)
-
-    def rule(self, node: Node, opsets: Mapping[str, int]) -> Rule | None:
-        """The registered rule for a node; None for operators defined by the model or unknown to us."""
-        key = (id(opsets), node.domain, node.op_type)
-        if key in self._rules:
-            return self._rules[key]
-        version = opsets.get(node.domain, 1)
-        rule = self.registry.lookup(node.domain, node.op_type, version)
-        if rule is not None and self._is_local(node):
-            runs = not node.overload and rule.has_kernel
-            rule = rule if runs and self.semantics == "onnxruntime" else None
-        self._rules[key] = rule
-        return rule
-
-    def is_unknown(self, node: Node, scope: Scope) -> bool:
-        """Is the operator neither registered nor defined by the model?"""
-        return self.rule(node, scope.opsets) is None and not self._is_local(node)
-
-    def _is_local(self, node: Node) -> bool:
-        """Is the operator a function of the model?"""
-        functions = self.model.functions
-        return bool(functions) and any(k[0] == node.domain and k[1] == node.op_type for k in functions)
-
-    def _fits(self, op: Op, scope: Scope) -> bool:
-        """Does the node fit its operator? Where it does not, it is refused, but its shapes are still worth knowing."""
-        node = op.node
-        key = (node.key, op.version) if op.names is node.inputs and node.key is not None else None
-        wrong = None
-        if key not in self._fitting:
-            wrong = misfit(node, op.names, op.version, op.rule, lenient=self.semantics == "onnxruntime")
-            if wrong is None and key is not None:
-                self._fitting.add(key)
-        wrong = wrong or mistyped(node, op.inputs, op.version) or unchosen(op)
-        if wrong is not None:
-            self.clash(wrong, node, scope, loads=False)
-        return wrong is None
 
     def _as_tuple(self, outputs: Any, node: Node) -> tuple[Any, ...]:
         n = len(node.outputs)
@@ -418,20 +378,6 @@ class Walk(Statements):
                     break
             known.as_of = version
         return now or known
-
-    def tell(self, shapes: dict[str, Shape], dtypes: dict[str, int], values: dict[str, Value]) -> None:
-        """Write down what is known of each tensor in the end, by name."""
-        settled: dict[Known, Known] = {}
-        for name, known in self.tensors.items():
-            now = settled.get(known)
-            if now is None:
-                now = settled[known] = self.current(known)
-            if isinstance(now, Tensor):
-                dtypes[name] = now.dtype
-                if now.shape is not None:
-                    shapes[name] = now.shape
-                if now.value is not None:
-                    values[name] = now.value
 
     def refine(self, name: str, shape: Shape) -> None:
         """A tensor of unknown rank has this shape (a node needs its rank)."""

@@ -6,9 +6,6 @@ Where onnxruntime departs from the standard, the functions below say so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Seq
-from dataclasses import dataclass
-
 from onnx import TensorProto
 
 from ..expr import (
@@ -29,104 +26,11 @@ from ..expr import (
     product,
 )
 from ..lower.op import InvalidNode, MalformedNode, Op
-from ..lower.reason import EMPTY_POOL, KERNEL, WINDOW, channels
+from ..lower.reason import EMPTY_POOL, WINDOW, channels
 from ..lower.registry import lower
 from ..lower.types import Known, Tensor
 from ..lower.work import MOVES, POOLS, reads, slides, spreads
-
-# ---------------------------------------------------------------------- windows
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """How a window slides: per spatial axis its extent, stride and padding. ``auto`` is the auto_pad mode."""
-
-    kernel: tuple[Dim, ...]
-    extent: tuple[Dim, ...]
-    strides: tuple[int, ...]
-    begin: tuple[int, ...]
-    end: tuple[int, ...]
-    auto: str
-
-    @property
-    def same(self) -> bool:
-        """Is the input padded so that the output has ceil(size / stride) elements?"""
-        return self.auto.startswith("SAME")
-
-
-def window_of(op: Op, kernel: Seq[Dim]) -> Window:
-    """The window that the node's strides, dilations, pads and auto_pad describe."""
-    n = len(kernel)
-    strides, dilations = _per_axis(op, "strides", n), _per_axis(op, "dilations", n)
-    auto = op.text_attr("auto_pad", "NOTSET") or "NOTSET"
-    if auto not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
-        raise InvalidNode(f"auto_pad {auto!r} is not a mode")
-    pads = op.ints_attr("pads") if auto == "NOTSET" else None
-    if pads is not None and len(pads) != 2 * n:
-        raise InvalidNode(f"pads {list(pads)} must hold {2 * n} sizes, two for each of {n} spatial axes")
-    pads = pads or (0,) * (2 * n)
-    # the standard wants pads >= 0; onnxruntime checks where it knows the kernel before the run, and else crops
-    checked = op.node.op_type != "MaxUnpool" and all(k.value is not None for k in kernel)
-    if checked and min(pads, default=0) < 0:
-        raise MalformedNode(f"pads {list(pads)} must not be negative")
-    extent = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
-    return Window(tuple(kernel), extent, strides, pads[:n], pads[n:], auto)
-
-
-def _small_pads(op: Op, kernel: Seq[Dim]) -> None:
-    """onnxruntime loads no pool with pads as large as its kernel, be they used or not."""
-    pads = op.ints_attr("pads") or ()
-    if op.as_onnxruntime("pool-pads") and any(p >= k.const for p, k in zip(pads, (*kernel, *kernel))):
-        raise MalformedNode(f"pads {list(pads)} must be smaller than the kernel {[k.const for k in kernel]}")
-
-
-def _per_axis(op: Op, name: str, n: int) -> tuple[int, ...]:
-    values = op.ints_attr(name) or (1,) * n
-    if len(values) != n:
-        raise InvalidNode(f"{name} {list(values)} must hold {n} numbers, one for each spatial axis")
-    if min(values, default=1) < 1:
-        raise InvalidNode(f"{name} {list(values)} must be positive")
-    return values
-
-
-def room(size: Dim, w: Window, i: int) -> Dim:
-    """How far the window can move along spatial axis `i`; negative where it does not fit."""
-    return size + (w.begin[i] + w.end[i]) - w.extent[i]
-
-
-def slide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
-    """Sizes of what the window of a convolution gives as it slides over the spatial axes of input `x`."""
-    out: list[Dim] = []
-    for i, size in enumerate(spatial):
-        stride = constant(w.strides[i])
-        if w.same:
-            op.require(ge(size, 1), "a convolution needs a non-empty image", (x, i + 2))
-            out.append(ceil_div(size, stride))
-        else:
-            free = room(size, w, i)
-            op.require(ge(free, 0), KERNEL, (x, i + 2))
-            out.append(floor_div(free, stride) + 1)
-    return out
-
-
-def kernel_attr(op: Op) -> tuple[Dim, ...] | None:
-    """The kernel_shape attribute."""
-    kernel = op.ints_attr("kernel_shape")
-    if not kernel:
-        return None
-    if min(kernel) < 1:
-        raise InvalidNode(f"kernel_shape {list(kernel)} must be positive")
-    return tuple(constant(k) for k in kernel)
-
-
-def spatial_rank(op: Op, *inputs: int) -> int | None:
-    """Number of spatial axes, from the rank of any of the inputs or from kernel_shape; at least 1."""
-    kernel = op.ints_attr("kernel_shape")
-    rank = next((r for r in map(op.rank, inputs) if r is not None), len(kernel) + 2 if kernel else None)
-    if rank is not None and rank < 3:
-        raise InvalidNode(f"input {op.name_of(inputs[0])} must have a batch, a channel and spatial axes")
-    return None if rank is None else rank - 2
-
+from .window import Window, kernel_attr, require_small_pads, room, slide, spatial_rank, window_of
 
 # ---------------------------------------------------------------------- convolutions
 
@@ -394,7 +298,7 @@ def pool_shape(op: Op, x: int = 0) -> Shape | None:
     shape = op.shape(x, len(kernel) + 2)
     if shape is None:
         return None
-    _small_pads(op, kernel)
+    require_small_pads(op, kernel)
     window, ceil_mode = window_of(op, kernel), bool(op.int_attr("ceil_mode", 0))
     _only_batch_empty(op, x, shape, 1)
     return Shape((*shape[:2], *(_pooled(op, x, shape, window, i, ceil_mode) for i in range(len(kernel)))))
@@ -441,7 +345,7 @@ def max_unpool(op: Op) -> Known:
         return op.out(None)
     for k in range(rank):
         op.require(eq(shape[k], indices[k]), "there must be an index for each element", (0, k), (1, k))
-    _small_pads(op, kernel)
+    require_small_pads(op, kernel)
     w = window_of(op, kernel)
     natural = [
         (d - 1) * s + k - (b + e)

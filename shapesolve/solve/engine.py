@@ -2,8 +2,8 @@
 
 Each query runs in a fresh private context over nothing but the conditions connected to it, in canonical
 order, under a resource limit: a verdict depends on the question alone. What Z3 cannot answer is an `unknown`,
-never a guess, and a model is believed only after evaluation. Without need Z3 is not even imported: `search`
-answers the easy questions.
+never a guess, and a model is believed only after evaluation. Without need Z3 is not even imported: the
+`tactics` answer the easy questions.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from typing import Any, Literal
 
 from ..expr import FALSE, Cond, Dim, ge
 from ..propagate import budget
-from ..propagate.residual import Residue
-from .cases import decide
 from .cones import (
     broadcast_pairs,
     by_symbol,
@@ -27,6 +25,7 @@ from .cones import (
 )
 from .periods import Regular
 from .search import Contradiction, Model, Search, satisfies, shrink
+from .tactics import Question, attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,7 @@ class Engine:
             return _UNSAT
         if self.shortcuts:
             try:
-                model = self._without_z3(conds)
+                model = attempt(Question(conds, Search(conds), self._regular, self._refuted))
             except Contradiction:
                 return _UNSAT
             if model is not None:
@@ -192,23 +191,6 @@ class Engine:
                 return Answer("sat", shrink(answer.model or {}, conds))
         self._failures += cheap
         return Answer("unknown", reason=reason)
-
-    def _without_z3(self, conds: Sequence[Cond]) -> Model | None:
-        """A model that evaluation meets or a division into cases finds. Raises `Contradiction` when there is none."""
-        search = Search(conds)
-        model = search.model(budget.FIRST_TRIES)
-        if model is not None:
-            return model
-        residue = Residue(search.facts)
-        key = frozenset(residue.conds)
-        if key in self._refuted:
-            raise Contradiction
-        try:
-            found = decide(conds, residue, self._regular)
-        except Contradiction:
-            self._refuted.add(key)
-            raise
-        return search.model(budget.SEARCH_TRIES) or found
 
     def equivalent(self, some: Sequence[Cond], others: Sequence[Cond], name: str, least: int) -> bool | None:
         """Do two lists of conditions on one symbol hold at the same sizes of at least `least`? None: not found out."""

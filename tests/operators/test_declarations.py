@@ -31,7 +31,7 @@ def undeclared(op: Op, i: int, *, elements: bool) -> str | None:
     if rule is None and not elements:
         return None
     if rule is None:  # another operator's rule lowers it
-        rule = op.walk.rule(op.node, op.walk.scope.opsets)
+        rule = op.walk.operators.rule(op.node, op.walk.scope.opsets)
         i = list(op.node.inputs).index(op.names[i])
     if rule is None or i in (*rule.data, *rule.elements) or (rule.values and not elements):
         return None
@@ -81,7 +81,7 @@ def test_ranks_are_as_declared() -> None:
     for model in one_node_models():
         node = model.graph.node[0]
         analysis = shapesolve.analyze(model)
-        rule = analysis.walk.rule(node, analysis.model.opsets)
+        rule = analysis.walk.operators.rule(node, analysis.model.opsets)
         relation = "" if rule is None else rule.rank_relation
         ranks = [len(analysis.shapes[name]) for name in node.input if name in analysis.shapes]
         if relation and "y0" in analysis.shapes and len(ranks) == len(node.input):

@@ -1,0 +1,63 @@
+# compiled: see CONTRIBUTING.md
+"""The attributes of a node as its rule reads them, and what a rule raises when a node cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..model import AttrRef, Graph
+
+_INTS = frozenset((int,))
+
+
+class InvalidNode(ValueError):
+    """The node cannot run whatever its inputs are; the message says why in a sentence."""
+
+
+class MalformedNode(InvalidNode):
+    """The node does not fit its operator: a model that holds it cannot be loaded, even when it is never reached."""
+
+
+class Attributes:
+    """Attributes by name; `attrs` are those of the call of the function around the node, which it may refer to."""
+
+    __slots__ = ("attributes", "attrs")
+
+    def __init__(self, attributes: Mapping[str, Any], attrs: dict[str, Any] | None) -> None:
+        self.attributes, self.attrs = attributes, attrs
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """The attribute's value (int, float, str, tuples of these, `Constant`, `Graph`), or `default`."""
+        value = self.attributes.get(name)
+        if isinstance(value, AttrRef):
+            value = (self.attrs or {}).get(value.name)
+        return default if value is None else value
+
+    def int_attr(self, name: str, default: int | None) -> int:
+        """An integer attribute; one without a default must be given."""
+        value = self.attr(name, default)
+        if not isinstance(value, int):
+            raise InvalidNode(f"attribute {name} must be an integer")
+        return value
+
+    def ints_attr(self, name: str) -> tuple[int, ...] | None:
+        """A list-of-integers attribute, or None when it is absent."""
+        value = self.attr(name)
+        if value is None:
+            return None
+        if not isinstance(value, tuple) or not _INTS.issuperset(map(type, value)):
+            raise InvalidNode(f"attribute {name} must be a list of integers")
+        return value
+
+    def text_attr(self, name: str, default: str) -> str:
+        """A string attribute."""
+        value = self.attr(name, default)
+        return value if isinstance(value, str) else default
+
+    def graph_attr(self, name: str) -> Graph:
+        """A subgraph attribute."""
+        value = self.attr(name)
+        if not isinstance(value, Graph):
+            raise InvalidNode(f"attribute {name} must be a graph")
+        return value
