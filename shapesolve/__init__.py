@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .analysis import Analysis, Conflict, Finding, analyze
     from .change import Refused, fix, simplify
     from .change.free_model import free
-    from .deploy import NoSizes, generate_inputs, guard, guarded
+    from .deploy import NoSizes, enumerate_sizes, generate_inputs, guard, guarded
     from .deploy.cost import Cost, cost
     from .expr import (
         Cond,
@@ -48,7 +48,7 @@ _ROOMS = {
     "Constraint": "propagate.constraint",
     "ModelError": "model",
     **dict.fromkeys(("Refused", "fix", "simplify"), "change"),
-    **dict.fromkeys(("NoSizes", "generate_inputs", "guard", "guarded"), "deploy"),
+    **dict.fromkeys(("NoSizes", "enumerate_sizes", "generate_inputs", "guard", "guarded"), "deploy"),
     **dict.fromkeys(("Refused", "simplify"), "change"),
     "free": "change.free_model",
     **dict.fromkeys(("Cost", "cost"), "deploy.cost"),
@@ -90,6 +90,7 @@ __all__ = [
     "analyze",
     "broadcast_shapes",
     "cost",
+    "enumerate_sizes",
     "fix",
     "free",
     "generate_inputs",

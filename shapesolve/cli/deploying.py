@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from .app import app
 from .console import FOUND, fail, say, show
 from .options import AsJson, Assume, Bind, Model, find, load, sizes_of
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+    from ..report.lines import Line
 
 
 @app.command()
@@ -56,7 +61,7 @@ def inputs(
     except ValueError as e:
         fail(str(e))
     for k, sizes in enumerate(made.sizes):
-        say(f"{k:>4}  {', '.join(f'{n} = {v}' for n, v in sizes.items()) or 'no free sizes'}")
+        say(f"{k:>4}  {_said(sizes) or 'no free sizes'}")
     for guess in made.guesses:
         say(f"guessed  {guess}")
     if made.guesses:
@@ -73,58 +78,101 @@ def inputs(
 def sizes(
     model: Model,
     near: Annotated[
-        str,
-        typer.Option(
-            "--near", metavar="NAME=SIZE,...", help="The sizes that you would like.", show_default=False
-        ),
-    ],
+        str | None, typer.Option("--near", metavar="NAME=SIZE,...", help="The sizes that you would like.")
+    ] = None,
+    enumerate: Annotated[
+        int | None,
+        typer.Option("--enumerate", metavar="N", min=1, max=100_000, help="List the first N accepted sizes."),
+    ] = None,
+    least: Annotated[
+        int,
+        typer.Option("--least", metavar="SIZE", min=0, help="With --enumerate: 0 lists empty inputs, too."),
+    ] = 1,
     json: AsJson = False,
     bind: Bind = None,
     assume: Assume = None,
 ) -> None:
-    """Find the accepted sizes nearest to those you want.
+    """Find accepted sizes: the nearest to those you want, or the first ones.
 
-    Above, below, and on either side; with the conditions that the wanted sizes break. Exit code 0 when the wanted sizes are
-    accepted as they are, 1 when they are not. Example:
+    `--near` tells the nearest above, below, and on either side, and the conditions that the wanted sizes break; exit code 0
+    when the wanted sizes are accepted as they are, 1 when they are not. `--enumerate` lists the smallest, none left out, by the
+    largest size and then by each in turn; exit code 1 when there are none. Examples:
 
         shapesolve sizes unet.onnx --near height=1080,width=1920
+
+        shapesolve sizes unet.onnx --enumerate 10 --bind batch=1
     """
+    if (near is None) == (enumerate is None):
+        fail("sizes takes one of --near and --enumerate")
     a = load(model, assume)
     find(a, findings=False)
-    from ..deploy import NoSizes, Sizes
+    from ..deploy import NoSizes
 
-    wanted = sizes_of([part for part in near.split(",") if part])
+    against: list[Line] = []
     try:
-        question = Sizes(a, sizes_of(bind))
-        question.known(wanted)
+        if enumerate is not None:
+            told = _first(a, enumerate, least, sizes_of(bind))
+        else:
+            told, against = _near(a, sizes_of([p for p in (near or "").split(",") if p]), sizes_of(bind))
+    except NoSizes as e:
+        say(f"{model}: {e}")
+        raise typer.Exit(FOUND) from None
     except ValueError as e:
         fail(str(e))
-    start = {**{n: 1 for n in question.names if n not in wanted}, **wanted}
-    fits = question.accepted({**start, **question.fixed})
-    from ..report.evaluation import broken_lines, broken_terms
-
-    terms = [] if fits else broken_terms(a, start)
-    broken = [t.text for t in terms] if fits or terms else question.broken(start)
-    told: dict[str, Any] = {"accepted": fits, "broken": broken}
-    sides: tuple[Literal["above", "below", "both"], ...] = ("above", "below", "both")
-    for side in () if fits else sides:
-        try:
-            told[side] = question.nearest(start, side)
-        except NoSizes:
-            told[side] = None
     if json:
         import json as writer
 
         say(writer.dumps(told, indent=1))
-    elif fits:
-        say("accepted as they are")
+    elif enumerate is not None:
+        say("\n".join(_said(sizes) or "no free sizes" for sizes in told["sizes"]))
     else:
-        from ..report.lines import line
+        if against:
+            show(against)
+        say("\n".join(_near_lines(told)))
+    raise typer.Exit(FOUND if against else 0)
 
-        show([line(("error", "not accepted"))])
-        show(broken_lines(a, start) if terms else (line(("dim", "  = "), text) for text in broken))
-        for side in sides:
-            found = told[side]
-            at = ", ".join(f"{n} = {v}" for n, v in found.items()) if found else "none found"
-            say(f"{side if side != 'both' else 'nearest':<8} {at}")
-    raise typer.Exit(0 if fits else FOUND)
+
+def _first(a: Analysis, count: int, least: int, bind: dict[str, int]) -> dict[str, Any]:
+    from ..deploy import enumerate_sizes
+
+    return {"sizes": enumerate_sizes(a, count, least=least, bind=bind)}
+
+
+_SIDES: tuple[Literal["above", "below", "both"], ...] = ("above", "below", "both")
+
+
+def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int]) -> tuple[dict[str, Any], list[Line]]:
+    """What is near to the wanted sizes, and what stands against these; nothing where they are accepted."""
+    from ..deploy import NoSizes, Sizes
+    from ..report.evaluation import broken_lines, broken_terms
+    from ..report.lines import line
+
+    question = Sizes(a, bind)
+    question.known(wanted)
+    start = {**{n: 1 for n in question.names if n not in wanted}, **wanted}
+    if question.accepted({**start, **question.fixed}):
+        return {"accepted": True, "broken": []}, []
+    terms = broken_terms(a, start)
+    told: dict[str, Any] = {"accepted": False}
+    told["broken"] = [t.text for t in terms] if terms else question.broken(start)
+    lines = (
+        list(broken_lines(a, start)) if terms else [line(("dim", "  = "), text) for text in told["broken"]]
+    )
+    for side in _SIDES:
+        try:
+            told[side] = question.nearest(start, side)
+        except NoSizes:
+            told[side] = None
+    return told, [line(("error", "not accepted")), *lines]
+
+
+def _near_lines(told: dict[str, Any]) -> Iterator[str]:
+    for side in _SIDES if not told["accepted"] else ():
+        at = _said(told[side]) if told[side] else "none found"
+        yield f"{side if side != 'both' else 'nearest':<8} {at}"
+    if told["accepted"]:
+        yield "accepted as they are"
+
+
+def _said(sizes: dict[str, int]) -> str:
+    return ", ".join(f"{n} = {v}" for n, v in sizes.items())

@@ -1,0 +1,101 @@
+"""The accepted sizes in order, the smallest first, none left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..analysis import Analysis, analyze
+from ..expr import Cond
+from ..expr.closures import Compiler, Test
+from .sizes import NoSizes, Sizes
+
+#: sizes that are tried in all before fewer than asked for are given
+_MOST_TRIALS = 1_000_000
+#: the largest size that is tried
+_LARGEST = 1 << 20
+
+
+def enumerate_sizes(
+    model: Any, count: int = 10, *, least: int = 1, bind: Mapping[str, int] | None = None
+) -> list[dict[str, int]]:
+    """The first `count` accepted sizes: ordered by the largest of them, then by each in turn, without gaps.
+
+    Args:
+        model: what `analyze` takes, or an `Analysis`.
+        count: how many; fewer come where there are no more, or none that could be found within bounded work.
+        least: the smallest size that any name may have; 0 lists empty inputs, too.
+        bind: sizes of names that stay.
+
+    Raises:
+        ModelError: the model cannot be read.
+        NoSizes: none were found, or an input is no tensor of known rank.
+        ValueError: `bind` names what the model does not have.
+    """
+    a = model if isinstance(model, Analysis) else analyze(model)
+    question = Sizes(a, bind)
+    found: list[dict[str, int]] = []
+    if count > 0:
+        for sizes in _InOrder(question, least):
+            found.append(sizes)
+            if len(found) == count:
+                break
+    if not found:
+        raise NoSizes(f"no accepted sizes of {least} and more were found: the contract is {a.contract}")
+    return found
+
+
+class _InOrder:
+    """Accepted sizes by growing largest size. Names are given sizes in turn, and conditions are tested as soon as all of
+    their names have one: what breaks them is not continued.
+    """
+
+    def __init__(self, question: Sizes, least: int) -> None:
+        self.question, self.least = question, max(least, 0)
+        self.free = [n for n in question.names if n not in question.fixed]
+        self._tests: list[list[tuple[Test, Cond]]] = [[] for _ in range(len(self.free) + 1)]
+        contract, compiler = question.analysis.contract, Compiler()
+        for term in (*contract.terms, *contract.assumed):
+            if not term.cond.free.isdisjoint(dict(contract.derived)):
+                continue  # `Sizes.accepted` judges it, as it judges all
+            last = max((self.free.index(n) + 1 for n in term.cond.free if n in self.free), default=0)
+            self._tests[last].append((compiler.test(term.cond), term.cond))
+        self._trials = 0
+
+    def __iter__(self) -> Iterator[dict[str, int]]:
+        sizes = dict(self.question.fixed)
+        if not self._holds(0, sizes):
+            return
+        for largest in range(self.least, _LARGEST + 1) if self.free else (self.least,):
+            yield from self._continued(0, sizes, largest, not self.free)
+            if self._trials > _MOST_TRIALS:
+                return
+
+    def _continued(
+        self, level: int, sizes: dict[str, int], largest: int, reached: bool
+    ) -> Iterator[dict[str, int]]:
+        """With sizes for the names from `level` on, of which one is `largest` unless one is already."""
+        if level == len(self.free):
+            full = {n: sizes[n] for n in self.question.names}
+            if self.question.accepted(full):
+                yield full
+            return
+        name, is_last = self.free[level], level + 1 == len(self.free)
+        for size in range(largest if is_last and not reached else self.least, largest + 1):
+            self._trials += 1
+            if self._trials > _MOST_TRIALS:
+                return
+            sizes[name] = size
+            if self._holds(level + 1, sizes):
+                yield from self._continued(level + 1, sizes, largest, reached or size == largest)
+        del sizes[name]
+
+    def _holds(self, level: int, sizes: Mapping[str, int]) -> bool:
+        for test, cond in self._tests[level]:
+            try:
+                held: bool | None = test(sizes)
+            except ZeroDivisionError:
+                held = cond.evaluate(sizes)
+            if held is False:
+                return False
+        return True
