@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from .analysis import Analysis, Conflict, Finding, analyze
     from .change import Refused, fix, simplify
     from .change.free_model import free
-    from .deploy import NoSizes, enumerate_sizes, generate_inputs, guard, guarded
+    from .deploy import (
+        NoProfile,
+        NoSizes,
+        enumerate_sizes,
+        generate_inputs,
+        guard,
+        guarded,
+        profile,
+        profile_text,
+    )
     from .deploy.cost import Cost, cost
     from .expr import (
         Cond,
@@ -48,7 +57,19 @@ _ROOMS = {
     "Constraint": "propagate.constraint",
     "ModelError": "model",
     **dict.fromkeys(("Refused", "fix", "simplify"), "change"),
-    **dict.fromkeys(("NoSizes", "enumerate_sizes", "generate_inputs", "guard", "guarded"), "deploy"),
+    **dict.fromkeys(
+        (
+            "NoProfile",
+            "NoSizes",
+            "enumerate_sizes",
+            "generate_inputs",
+            "guard",
+            "guarded",
+            "profile",
+            "profile_text",
+        ),
+        "deploy",
+    ),
     **dict.fromkeys(("Refused", "simplify"), "change"),
     "free": "change.free_model",
     **dict.fromkeys(("Cost", "cost"), "deploy.cost"),
@@ -81,6 +102,7 @@ __all__ = [
     "Finding",
     "InvalidNode",
     "ModelError",
+    "NoProfile",
     "NoSizes",
     "Op",
     "Refused",
@@ -98,6 +120,8 @@ __all__ = [
     "guarded",
     "parse_cond",
     "parse_dim",
+    "profile",
+    "profile_text",
     "register",
     "signature",
     "simplify",

@@ -6,7 +6,19 @@ import io
 import os
 import sys
 
-from . import changing, checking, comparing, costing, deploying, freeing, reading, running, scanning, writing
+from . import (
+    changing,
+    checking,
+    comparing,
+    costing,
+    deploying,
+    freeing,
+    profiling,
+    reading,
+    running,
+    scanning,
+    writing,
+)
 from .app import app, in_order
 
 __all__ = [
@@ -18,6 +30,7 @@ __all__ = [
     "deploying",
     "freeing",
     "main",
+    "profiling",
     "reading",
     "running",
     "scanning",

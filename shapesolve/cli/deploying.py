@@ -14,7 +14,7 @@ from .options import AsJson, Assume, Bind, Model, find, load, sizes_of
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..report.lines import Line
+    from ..report.lines import Printed
 
 
 @app.command()
@@ -108,7 +108,7 @@ def sizes(
     find(a, findings=False)
     from ..deploy import NoSizes
 
-    against: list[Line] = []
+    against: list[Printed] = []
     try:
         if enumerate is not None:
             told = _first(a, enumerate, least, sizes_of(bind))
@@ -141,7 +141,7 @@ def _first(a: Analysis, count: int, least: int, bind: dict[str, int]) -> dict[st
 _SIDES: tuple[Literal["above", "below", "both"], ...] = ("above", "below", "both")
 
 
-def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int]) -> tuple[dict[str, Any], list[Line]]:
+def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int]) -> tuple[dict[str, Any], list[Printed]]:
     """What is near to the wanted sizes, and what stands against these; nothing where they are accepted."""
     from ..deploy import NoSizes, Sizes
     from ..report.evaluation import broken_lines, broken_terms

@@ -1,8 +1,22 @@
-"""What people do with a contract: guards, inputs that run, the accepted sizes nearest to those wanted."""
+"""What people do with a contract: guards, inputs that run, accepted sizes, profiles for compilers."""
 
 from .enumeration import enumerate_sizes
 from .guard import guard, guarded
 from .inputs import GeneratedInputs, generate_inputs
+from .profile_formats import profile_text
+from .profiles import NoProfile, Profile, profile
 from .sizes import NoSizes, Sizes
 
-__all__ = ["GeneratedInputs", "NoSizes", "Sizes", "enumerate_sizes", "generate_inputs", "guard", "guarded"]
+__all__ = [
+    "GeneratedInputs",
+    "NoProfile",
+    "NoSizes",
+    "Profile",
+    "Sizes",
+    "enumerate_sizes",
+    "generate_inputs",
+    "guard",
+    "guarded",
+    "profile",
+    "profile_text",
+]

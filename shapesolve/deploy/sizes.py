@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Literal
 
-from ..expr import Cond, Dim, ge, le
+from ..expr import Cond, Dim, eq, ge, le, symbol
 from ..lower.types import Tensor
 from ..solve.engine import Engine
 
@@ -112,6 +112,13 @@ class Sizes:
         nodes = [node for node in self.analysis.model.graph.nodes if node.op_type in _NEVER_EMPTY]
         return tuple(dict.fromkeys(n for node in nodes for n in node.inputs if n in self.analysis.shapes))
 
+    @cached_property
+    def contract(self) -> tuple[Cond, ...]:
+        """The terms of the contract, what is assumed, and what derived sizes are: for the solver."""
+        contract = self.analysis.contract
+        terms = [t.cond for t in (*contract.terms, *contract.assumed)]
+        return (*terms, *(eq(symbol(name), dim) for name, dim in contract.derived))
+
     def fits_all_branches(self, sizes: Mapping[str, int]) -> bool:
         """Could every branch of the model run at these sizes, whichever its data chooses?"""
         return not any(cond.evaluate(sizes) is False for cond in self._guarded)
@@ -155,7 +162,7 @@ class Sizes:
         movers = self._movers(start)
         if len(movers) == 1:
             return self._line(start, movers[0], side)
-        if len(movers) > _MOVERS:
+        if not movers or len(movers) > _MOVERS:
             return None
         for reach in range(1, _JOINT_REACH + 1):
             best: tuple[int, dict[str, int]] | None = None
@@ -203,7 +210,7 @@ class Sizes:
     def _solved(self, start: Mapping[str, int], side: Side) -> dict[str, int] | None:
         """By the solver: the least reach within which a solution lies, then the least move of each size in turn."""
         engine = Engine(self.analysis.rlimit)
-        contract = [t.cond for t in self.analysis.contract]
+        contract = self.contract
         free = [n for n in self.names if n not in self.fixed]
         pinned = [c for n in self.names if n in self.fixed for c in self._within(n, start[n], 0, "both")]
 

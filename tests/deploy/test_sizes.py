@@ -77,3 +77,15 @@ def test_the_command_says_what_is_broken() -> None:
     assert (done.exit_code, done.output.strip()) == (0, "accepted as they are")
     done = CliRunner().invoke(app, ["sizes", unet, "--near", "hight=8"])
     assert done.exit_code == 2
+
+
+def test_what_is_assumed_holds_for_what_the_solver_finds() -> None:
+    attention = ss.analyze(ROOT / "examples/attention.onnx", assume=["total_seq == past_seq + seq"])
+    wanted = {"batch": 1, "seq": 1, "past_seq": 1, "total_seq": 1}
+    assert Sizes(attention).nearest(wanted, "above") == {**wanted, "total_seq": 2}
+
+
+def test_where_every_size_is_bound_nothing_is_near() -> None:
+    bound = {"batch": 1, "height": 12, "width": 8}
+    with pytest.raises(NoSizes, match="height"):
+        Sizes(ss.analyze(ROOT / "examples/unet.onnx"), bound).nearest(bound)

@@ -1,0 +1,93 @@
+"""The command for compilers that take ranges of sizes: profile."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .app import app
+from .console import FOUND, fail, say
+from .options import Assume, Bind, Model, find, load, sizes_of
+
+
+class Tool(StrEnum):
+    """Who takes the profile."""
+
+    trtexec = "trtexec"
+    ort_trt = "ort-trt"
+    polygraphy = "polygraphy"
+    openvino = "openvino"
+    coreml = "coreml"
+    triton = "triton"
+    json = "json"
+
+
+@app.command()
+def profile(
+    model: Model,
+    opt: Annotated[
+        str, typer.Option("--opt", metavar="NAME=SIZE,...", help="Usual sizes.", show_default=False)
+    ],
+    min: Annotated[
+        str,
+        typer.Option("--min", metavar="NAME=SIZE,...", help="Least sizes; default: the smallest from 1 on."),
+    ] = "",
+    max: Annotated[
+        str, typer.Option("--max", metavar="NAME=SIZE,...", help="Greatest sizes; default: the usual ones.")
+    ] = "",
+    tool: Annotated[Tool, typer.Option("--for", help="The tool that takes it.")] = Tool.json,
+    split: Annotated[
+        bool,
+        typer.Option("--split", help="Several profiles where the greatest sizes are not accepted together."),
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write.")
+    ] = None,
+    assume: Assume = None,
+    bind: Bind = None,
+) -> None:
+    """Ranges of sizes for compilers: least, usual and greatest shapes of every dynamic input.
+
+    All three are accepted by the model; names that are left out follow (total_seq from past_seq + seq). A corner that breaks
+    the contract is refused with the condition and its node, exit code 1. What sizes between must keep is told on stderr.
+    Examples:
+
+        shapesolve profile unet.onnx --opt batch=1,height=64,width=64 --max batch=8,height=512,width=512 --for trtexec
+
+        shapesolve profile gpt2.onnx --opt seq=1,past_seq=128 --max seq=128,past_seq=512 --for ort-trt
+    """
+    a = load(model, assume, bind)
+    find(a, findings=False)
+    from ..deploy import NoSizes, profile_text
+    from ..deploy import profile as profiles_of
+
+    low, usual, high = (sizes_of([part for part in text.split(",") if part]) for text in (min, opt, max))
+    try:
+        found = profiles_of(a, usual, min=low, max=high, split=split)
+        text = profile_text(a, found, tool.value)
+    except NoSizes as e:
+        say(f"refused: {e}")
+        raise typer.Exit(FOUND) from None
+    except ValueError as e:
+        fail(str(e))
+    for k, one in enumerate(found if tool is not Tool.json else ()):
+        if one.conditions:
+            where = f"profile {k}: " if len(found) > 1 else ""
+            typer.echo(f"note: {where}sizes between keep {', '.join(one.conditions)}", err=True)
+    if output is None:
+        say(text)
+        return
+    from ..model.saving import write_atomically
+    from ..report.annotate_file import check_target
+
+    try:
+        check_target(a.model, output)
+        write_atomically(output, f"{text}\n".encode())
+    except ValueError as e:
+        fail(str(e))
+    except OSError as e:
+        fail(f"cannot write {output}: {e.strerror or e}")
+    say(f"wrote {output}")

@@ -1,0 +1,200 @@
+"""Profiles as the tools take them: options of a command line, provider options, shapes for an API, a server's configuration."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from onnx import TensorProto
+
+from ..lower.types import Tensor
+from .profiles import Profile
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+Target = Literal["trtexec", "ort-trt", "polygraphy", "openvino", "coreml", "triton", "json"]
+Corner = Literal["min", "opt", "max"]
+_CORNERS: tuple[Corner, ...] = ("min", "opt", "max")
+
+
+def profile_text(analysis: Analysis, profiles: Sequence[Profile], target: Target) -> str:
+    """Profiles for a tool. Inputs of fixed shape are left out, except where the tool wants all.
+
+    ``trtexec`` and ``polygraphy``: options of the command. ``ort-trt``: JSON of provider options for onnxruntime's TensorRT
+    provider. ``openvino``: Python text of shapes for ``Model.reshape``. ``coreml``: Python text of inputs for coremltools.
+    ``triton``: ``config.pbtxt`` with a warm-up at each corner. ``json``: everything.
+
+    Raises `ValueError` for a tool that does not exist, and where it cannot be told a name or a shape.
+    """
+    if target not in _TARGETS:
+        raise ValueError(f"there is no tool {target!r}; there are {', '.join(_TARGETS)}")
+    if not any(one.inputs for one in profiles):
+        raise ValueError("every input has a fixed shape: there is nothing to tell a tool")
+    return _TARGETS[target](analysis, profiles)
+
+
+def _joined(profile: Profile, corner: Corner, form: Callable[[str, tuple[int, ...]], str]) -> list[str]:
+    return [form(name, getattr(shapes, corner)) for name, shapes in profile.inputs.items()]
+
+
+def _crossed(shape: Iterable[int]) -> str:
+    return "x".join(map(str, shape))
+
+
+def _trtexec(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
+    # https://docs.nvidia.com/deeplearning/tensorrt/latest/reference/command-line-programs.html
+    lines = []
+    for k, one in enumerate(profiles):
+        options = [f"--profile={k}"] if len(profiles) > 1 else []
+        for corner in _CORNERS:
+            options.append(f"--{corner}Shapes={','.join(_joined(one, corner, _trtexec_shape))}")
+        lines.append(shlex.join(options))
+    return " \\\n".join(lines)
+
+
+def _trtexec_shape(name: str, shape: tuple[int, ...]) -> str:
+    if "'" in name or "," in name:
+        raise ValueError(f"trtexec cannot be told of an input named {name!r}")
+    plain = name.isascii() and all(c.isalnum() or c in "_./-" for c in name)
+    said = name if plain else f"'{name}'"  # quotes that trtexec takes off
+    return f"{said}:{_crossed(shape)}"
+
+
+def _ort_trt(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
+    # https://onnxruntime.ai/docs/execution-providers/TensorRT-ExecutionProvider.html
+    options = {}
+    for corner in _CORNERS:
+        shapes = [text for one in profiles for text in _joined(one, corner, _ort_shape)]
+        options[f"trt_profile_{corner}_shapes"] = ",".join(shapes)
+    return json.dumps(options, indent=1)
+
+
+def _ort_shape(name: str, shape: tuple[int, ...]) -> str:
+    if ":" in name or "," in name:
+        raise ValueError(f"onnxruntime's TensorRT provider cannot be told of an input named {name!r}")
+    return f"{name}:{_crossed(shape)}"
+
+
+def _polygraphy(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
+    # https://docs.nvidia.com/deeplearning/tensorrt/polygraphy/docs/index.html
+    def form(name: str, shape: tuple[int, ...]) -> str:
+        return f"{name}:[{','.join(map(str, shape))}]"
+
+    return " \\\n".join(
+        shlex.join(
+            [part for corner in _CORNERS for part in (f"--trt-{corner}-shapes", *_joined(one, corner, form))]
+        )
+        for one in profiles
+    )
+
+
+def _named(profiles: Sequence[Profile], name: str) -> Iterator[tuple[str, Profile]]:
+    for k, one in enumerate(profiles):
+        yield (name if len(profiles) == 1 else f"{name}_{k}"), one
+
+
+def _openvino(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
+    # https://docs.openvino.ai/2025/openvino-workflow/running-inference/model-input-output/dynamic-shapes.html
+    lines = ["# openvino.Core().read_model(...).reshape(shapes)"]
+    for variable, one in _named(profiles, "shapes"):
+        lines.append(f"{variable} = {{")
+        for name, shapes in one.inputs.items():
+            dims = [str(a) if a == b else f"{a}..{b}" for a, b in zip(shapes.min, shapes.max, strict=True)]
+            lines.append(f"    {name!a}: {'[' + ','.join(dims) + ']'!a},")
+        lines.append("}")
+    return "\n".join(lines)
+
+
+def _coreml(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
+    # https://apple.github.io/coremltools/docs-guides/source/flexible-inputs.html
+    lines = ["import coremltools as ct", ""]
+    for variable, one in _named(profiles, "inputs"):
+        lines.append(f"{variable} = [")
+        for name, shapes in one.inputs.items():
+            dims = ", ".join(
+                str(low)
+                if low == high
+                else f"ct.RangeDim(lower_bound={low}, upper_bound={high}, default={usual})"
+                for low, usual, high in zip(shapes.min, shapes.opt, shapes.max, strict=True)
+            )
+            lines.append(f"    ct.TensorType(name={name!a}, shape=ct.Shape(shape=({dims},))),")
+        lines.append("]")
+    return "\n".join(lines)
+
+
+_TRITON_TYPES: Mapping[int, str] = {
+    TensorProto.BOOL: "BOOL", TensorProto.UINT8: "UINT8", TensorProto.UINT16: "UINT16", TensorProto.UINT32: "UINT32",
+    TensorProto.UINT64: "UINT64", TensorProto.INT8: "INT8", TensorProto.INT16: "INT16", TensorProto.INT32: "INT32",
+    TensorProto.INT64: "INT64", TensorProto.FLOAT16: "FP16", TensorProto.FLOAT: "FP32", TensorProto.DOUBLE: "FP64",
+    TensorProto.STRING: "STRING", TensorProto.BFLOAT16: "BF16",
+}  # fmt: skip
+
+
+def _triton(analysis: Analysis, profiles: Sequence[Profile]) -> str:
+    # https://github.com/triton-inference-server/server/blob/main/docs/user_guide/model_configuration.md
+    lines = ['backend: "onnxruntime"', "max_batch_size: 0"]
+    for part, names in (
+        ("input", list(analysis.inputs)),
+        ("output", [n for n, _ in analysis.model.graph.outputs]),
+    ):
+        for name in names:
+            lines += [f"{part} {{", f"  name: {_pbtxt(name)}", f"  data_type: {_triton_type(analysis, name)}"]
+            lines += [f"  {line}" for line in _triton_dims(analysis, name)]
+            lines.append("}")
+    for k, one in enumerate(profiles):
+        for corner in _CORNERS:
+            lines += ["model_warmup {", f'  name: "{corner} of profile {k}"']
+            lines += _triton_warmup(analysis, one, corner)
+            lines.append("}")
+    return "\n".join(lines)
+
+
+def _triton_type(analysis: Analysis, name: str) -> str:
+    found = _TRITON_TYPES.get(analysis.dtypes.get(name, 0))
+    if found is None:
+        raise ValueError(f"Triton has no element type for {name}")
+    return f"TYPE_{found}"
+
+
+def _triton_dims(analysis: Analysis, name: str) -> list[str]:
+    known = analysis.inputs.get(name)
+    shape = known.shape if isinstance(known, Tensor) else analysis.shapes.get(name)
+    if shape is None:
+        raise ValueError(f"the rank of {name} is not known")
+    if not len(shape):
+        return ["dims: [ 1 ]", "reshape { shape: [ ] }"]
+    return [f"dims: [ {', '.join(str(-1 if d.terms else d.const) for d in shape)} ]"]
+
+
+def _triton_warmup(analysis: Analysis, one: Profile, corner: Corner) -> Iterator[str]:
+    for name in analysis.inputs:
+        shape = (
+            getattr(one.inputs[name], corner)
+            if name in one.inputs
+            else [d.const for d in analysis.shapes[name]]
+        )
+        yield f"  inputs {{ key: {_pbtxt(name)} value {{ data_type: {_triton_type(analysis, name)}"
+        yield f"    dims: [ {', '.join(map(str, shape or [1]))} ] zero_data: true }} }}"
+
+
+def _pbtxt(text: str) -> str:
+    data = text.encode(errors="replace")
+    return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:03o}" for b in data) + '"'
+
+
+def _json(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
+    return json.dumps({"profiles": [one.to_json() for one in profiles]}, indent=1)
+
+
+_TARGETS: Mapping[str, Callable[[Analysis, Sequence[Profile]], str]] = {
+    "trtexec": _trtexec,
+    "ort-trt": _ort_trt,
+    "polygraphy": _polygraphy,
+    "openvino": _openvino,
+    "coreml": _coreml,
+    "triton": _triton,
+    "json": _json,
+}

@@ -1,0 +1,272 @@
+"""Profiles: for every dynamic input the least, usual and greatest shape, which the model accepts together.
+
+Compilers for dynamic shapes (TensorRT, OpenVINO, Core ML) take a range for each dim of each input. They evaluate the model at
+the least, the usual and the greatest sizes, so these three must be accepted; what else of the ranges is not is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..analysis import Analysis, analyze
+from ..expr import Cond, ge, le
+from ..lower.types import Tensor
+from ..solve.engine import Engine
+from .sizes import NoSizes, Side, Sizes
+
+SizesByName = Mapping[str, int]
+#: profiles that a range is split into, at most
+_MOST_PROFILES = 8
+_SIDES: tuple[Side, ...] = ("above", "both")
+
+
+class NoProfile(NoSizes):
+    """There is no such profile; the message says which corner the model does not accept, and by which condition.
+
+    Attributes:
+        corner: ``min``, ``opt`` or ``max``.
+        broken: what stands against it, in words.
+    """
+
+    def __init__(self, corner: str, sizes: SizesByName, broken: Iterable[str], more: str = "") -> None:
+        self.corner, self.broken = corner, tuple(broken)
+        told = ", ".join(f"{n} = {v}" for n, v in sizes.items())
+        super().__init__(f"no profile has {corner} {told}: {'; '.join(self.broken) or 'not accepted'}{more}")
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The shapes of one input."""
+
+    min: tuple[int, ...]
+    opt: tuple[int, ...]
+    max: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A range of sizes, of which the least, the usual and the greatest are accepted.
+
+    Attributes:
+        min, opt, max: sizes by dim name.
+        inputs: shapes by input; those with names in their shape only.
+        conditions: terms of the contract that sizes between must keep, as texts; when there are none, all of them are accepted.
+    """
+
+    min: Mapping[str, int]
+    opt: Mapping[str, int]
+    max: Mapping[str, int]
+    inputs: Mapping[str, Range]
+    conditions: tuple[str, ...]
+
+    def holds(self, sizes: SizesByName) -> bool:
+        """Are these sizes within its ranges?"""
+        return all(self.min[n] <= size <= self.max[n] for n, size in sizes.items())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        shapes = {
+            n: {"min": list(r.min), "opt": list(r.opt), "max": list(r.max)} for n, r in self.inputs.items()
+        }
+        sizes = {"min": dict(self.min), "opt": dict(self.opt), "max": dict(self.max)}
+        return {"sizes": sizes, "inputs": shapes, "conditions": list(self.conditions)}
+
+
+def profile(
+    model: Any,
+    opt: SizesByName,
+    *,
+    min: SizesByName | None = None,
+    max: SizesByName | None = None,
+    split: bool = False,
+) -> tuple[Profile, ...]:
+    """Profiles for compilers: least, usual and greatest sizes that the model accepts, for every dynamic input.
+
+    Names that are left out: the usual size is 1, or the nearest that is accepted; the least is the smallest from 1 on that is
+    accepted with the others, and the greatest the nearest from the usual one on (so ``total`` follows ``past + seq``). Names
+    that the analysis binds keep that size.
+
+    Args:
+        model: what `analyze` takes, or an `Analysis`.
+        opt: usual sizes by dim name.
+        min, max: the least and greatest sizes.
+        split: where `max` is not accepted as a whole, give several profiles within it: in each a name reaches the greatest size
+            that it can, then the others theirs. Sizes between may be in none of them.
+
+    Raises:
+        ModelError: the model cannot be read.
+        NoProfile: a corner breaks the contract; says which and by which condition.
+        ValueError: a name is none of the model's, or the least, usual and greatest sizes are not in order.
+    """
+    a = model if isinstance(model, Analysis) else analyze(model)
+    low, high = dict(min or {}), dict(max or {})
+    corners = _Corners(a, opt, low, high)
+    usual = corners.opt()
+    least = corners.min(usual)
+    try:
+        return (corners.profile(least, usual, corners.max(usual)),)
+    except NoProfile as refused:
+        parts = corners.split(least, usual)
+        if split and parts:
+            return tuple(parts)
+        more = f"; {len(parts)} profiles can be split off" if len(parts) > 1 else ""
+        if len(parts) == 1:
+            nearest = ", ".join(f"{n} = {parts[0].max[n]}" for n in high)
+            more = f"; {nearest} is accepted"
+        raise NoProfile(refused.corner, high, refused.broken, more) from None
+
+
+class _Corners:
+    """Accepted corners of ranges, for one request."""
+
+    def __init__(self, analysis: Analysis, opt: SizesByName, low: SizesByName, high: SizesByName) -> None:
+        self.analysis = analysis
+        self.any = Sizes(analysis)
+        self.asked = {"opt": dict(opt), "min": dict(low), "max": dict(high)}
+        for given in self.asked.values():
+            self.any.known(given)
+        for smaller, larger in (("min", "opt"), ("opt", "max"), ("min", "max")):
+            for name, size in self.asked[smaller].items():
+                if size > self.asked[larger].get(name, size):
+                    raise ValueError(
+                        f"{smaller} {name} = {size} is greater than {larger} {name} = {self.asked[larger][name]}"
+                    )
+        self.engine = Engine(analysis.rlimit)
+
+    # ------------------------------------------------------------------ the three corners
+
+    def opt(self) -> dict[str, int]:
+        """The usual sizes."""
+        lows, highs = self.asked["min"], self.asked["max"]
+        start = {n: min(max(1, lows.get(n, 0)), highs.get(n, 1)) for n in self.any.names}
+        return self._nearest("opt", start, lows, highs)
+
+    def min(self, usual: SizesByName) -> dict[str, int]:
+        """The least sizes, none above the usual ones."""
+        start = {n: min(1, size) for n, size in usual.items()}
+        return self._nearest("min", start, {}, usual)
+
+    def max(self, usual: SizesByName) -> dict[str, int]:
+        """The greatest sizes, none below the usual ones."""
+        return self._nearest("max", usual, usual, {})
+
+    def _nearest(
+        self, corner: str, start: SizesByName, lows: SizesByName, highs: SizesByName
+    ) -> dict[str, int]:
+        """Accepted sizes near `start`, within these bounds, with the sizes that were asked for."""
+        asked = self.asked[corner]
+        question = Sizes(self.analysis, asked)
+        wanted = {**start, **question.fixed}
+        for side in _SIDES:
+            try:
+                found = question.nearest(wanted, side)
+            except NoSizes:
+                continue
+            if all(lows.get(n, 0) <= v <= highs.get(n, v) for n, v in found.items()):
+                return found
+        free = [n for n in self.any.names if n not in question.fixed]
+        bounds = self._within(free, lows, highs) + self._exactly(question.fixed)
+        for least in (1, 0):
+            at_least = [ge(self.analysis.symbols[n], least) for n in free]
+            smallest = self._extreme([*bounds, *at_least], free, {})
+            if smallest is not None:
+                return smallest
+        raise NoProfile(corner, asked, self._broken(bounds) or self.any.broken(wanted))
+
+    def _broken(self, bounds: list[Cond]) -> list[str]:
+        """A minimal set of terms of the contract that cannot hold within bounds; empty where that is not proved."""
+        terms = [*self.analysis.contract.terms, *self.analysis.contract.assumed]
+        sizes = [c for c in self.any.contract if c not in {t.cond for t in terms}]
+        if not self.engine.satisfiable([*bounds, *sizes, *(t.cond for t in terms)]).unsat:
+            return []
+        for term in [*terms]:
+            left = [t for t in terms if t is not term]
+            if self.engine.satisfiable([*bounds, *sizes, *(t.cond for t in left)]).unsat:
+                terms = left
+        return [f"{t.text}, needed by {t.nodes[0]}" if t.nodes else t.text for t in terms]
+
+    # ------------------------------------------------------------------ several profiles
+
+    def split(self, least: SizesByName, usual: SizesByName) -> list[Profile]:
+        """Profiles that start at the least sizes; in each, a name has the greatest size that is accepted, then the others."""
+        tops = {n: v for n, v in self.asked["max"].items() if n not in self.any.fixed}
+        others = {n: v for n, v in usual.items() if n not in tops and n not in self.any.fixed}
+        bounds = self._within([*tops, *others], least, tops) + self._exactly(self.any.fixed)
+        for name, size in others.items():  # they stay where they are, if they can
+            stays = ge(self.analysis.symbols[name], size)
+            if self._model([*bounds, stays]) is not None:
+                bounds.append(stays)
+        found: list[Profile] = []
+        for name in list(tops)[:_MOST_PROFILES]:
+            greatest = self._extreme(bounds, [name, *(n for n in tops if n != name), *others], tops)
+            if greatest is None or any(p.holds(greatest) for p in found):
+                continue
+            found = [p for p in found if any(v > greatest[n] for n, v in p.max.items())]
+            near = {n: min(usual[n], v) for n, v in greatest.items()}
+            found.append(self.profile(least, self._between(near, least, greatest), greatest))
+        return found
+
+    def _between(self, near: SizesByName, least: SizesByName, greatest: SizesByName) -> dict[str, int]:
+        """Accepted sizes within a range."""
+        try:
+            found = self.any.nearest(near)
+        except NoSizes:
+            return dict(greatest)
+        return found if all(least[n] <= v <= greatest[n] for n, v in found.items()) else dict(greatest)
+
+    def _within(self, names: Iterable[str], lows: SizesByName, highs: SizesByName) -> list[Cond]:
+        symbols = self.analysis.symbols
+        bounds = [ge(symbols[n], lows[n]) for n in names if n in lows]
+        return bounds + [le(symbols[n], highs[n]) for n in names if n in highs]
+
+    def _exactly(self, sizes: SizesByName) -> list[Cond]:
+        return self._within(sizes, sizes, sizes)
+
+    def _extreme(self, bounds: list[Cond], order: Iterable[str], tops: SizesByName) -> dict[str, int] | None:
+        """Accepted sizes within bounds. Each name in turn has the greatest size that is left where it is in `tops`, which says
+        what it is at most, and the smallest otherwise.
+        """
+        given = [*self.any.contract, *bounds]
+        known = self._model(given)
+        if known is None:
+            return None
+        for name in order:
+            size, up = known[name], name in tops
+            low, high = (size, tops[name]) if up else (0, size)
+            while low < high:
+                middle = (low + high + up) // 2
+                better = self._model([*given, (ge if up else le)(self.analysis.symbols[name], middle)])
+                if better is None:
+                    low, high = (low, middle - 1) if up else (middle + 1, high)
+                else:
+                    low, high = (better[name], high) if up else (low, better[name])
+                    known = better
+            given += self._exactly({name: known[name]})
+        return known if self.any.accepted(known) else None
+
+    def _model(self, conds: list[Cond]) -> dict[str, int] | None:
+        answer = self.engine.satisfiable(conds)
+        if not answer.sat or answer.model is None:
+            return None
+        return {n: answer.model.get(n, self.any.fixed.get(n, 1)) for n in self.any.names}
+
+    # ------------------------------------------------------------------ what is told of a range
+
+    def profile(self, least: SizesByName, usual: SizesByName, greatest: SizesByName) -> Profile:
+        """The profile of three corners, which are accepted."""
+        shapes = [self.any.shapes(sizes) for sizes in (least, usual, greatest)]
+        inputs = {}
+        for name, known in self.analysis.inputs.items():
+            if isinstance(known, Tensor) and known.shape is not None and any(d.terms for d in known.shape):
+                inputs[name] = Range(*(s[name] for s in shapes if s is not None))
+        return Profile(least, usual, greatest, inputs, tuple(self._conditions(least, greatest)))
+
+    def _conditions(self, least: SizesByName, greatest: SizesByName) -> Iterator[str]:
+        """Terms that do not hold in the whole range, as far as is proved."""
+        symbols = self.analysis.symbols
+        box = [c for n in self.any.names for c in (ge(symbols[n], least[n]), le(symbols[n], greatest[n]))]
+        for term in (*self.analysis.contract.terms, *self.analysis.contract.assumed):
+            if not self.engine.entails(term.cond, box).proved:
+                yield term.text

@@ -1,0 +1,234 @@
+"""Corners of profiles are accepted and run, refusals name the term, and tools read what is written for them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from typer.testing import CliRunner
+
+import shapesolve as ss
+from shapesolve.cli import app
+from shapesolve.deploy.profile_formats import Target
+from shapesolve.deploy.profiles import Profile
+
+from .profile_runs import run_at, within
+from .test_inputs import session
+
+ROOT = Path(__file__).resolve().parents[2]
+UNET, ATTENTION = ROOT / "examples/unet.onnx", ROOT / "examples/attention.onnx"
+TIED = "total_seq == past_seq + seq"
+
+
+def attention() -> ss.Analysis:
+    return ss.analyze(ATTENTION, assume=[TIED])
+
+
+@pytest.mark.parametrize(
+    ("path", "opt", "high"),
+    [
+        (UNET, {"height": 24, "batch": 2}, {"height": 40, "batch": 3, "width": 24}),
+        (ATTENTION, {"seq": 1, "past_seq": 8}, {"seq": 16, "past_seq": 20, "batch": 3}),
+    ],
+    ids=["unet", "attention"],
+)
+def test_corners_and_sizes_between_run(path: Path, opt: dict[str, int], high: dict[str, int]) -> None:
+    a = ss.analyze(path, assume=[TIED] if path is ATTENTION else [])
+    (found,) = ss.profile(a, opt, max=high)
+    assert {n: found.opt[n] for n in opt} == opt
+    assert {n: found.max[n] for n in high} == high
+    run = session(onnx.load(path))
+    drawn = list(within(a, found, Random(0), 20))
+    assert len(drawn) == 23
+    for sizes in drawn:
+        run_at(a, run, sizes, set(a.inputs))
+
+
+def pairs(condition: str) -> ss.Analysis:
+    """Two free sizes that keep a condition, and an input of fixed shape."""
+    graph = helper.make_graph(
+        [helper.make_node("Relu", [n], [f"y {n}"]) for n in ("a", "b", "fixed")],
+        "g",
+        [
+            helper.make_tensor_value_info("a", TensorProto.FLOAT, ["m", 3]),
+            helper.make_tensor_value_info("b", TensorProto.FLOAT, ["n"]),
+            helper.make_tensor_value_info("fixed", TensorProto.FLOAT, [2]),
+        ],
+        [helper.make_tensor_value_info(f"y {n}", TensorProto.FLOAT, None) for n in ("a", "b", "fixed")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return ss.analyze(model, assume=[condition])
+
+
+@pytest.mark.parametrize(
+    ("condition", "accepts"),
+    [
+        ("m + n <= 12", lambda m, n: m + n <= 12),
+        ("m == 1 or n == 1", lambda m, n: 1 in (m, n)),
+        ("m % 3 == n % 3", lambda m, n: m % 3 == n % 3),
+    ],
+)
+def test_ranges_that_are_not_accepted_together_are_split(condition: str, accepts: Any) -> None:
+    a = pairs(condition)
+    high = {"m": 10, "n": 11}
+    with pytest.raises(ss.NoProfile, match="m = 10, n = 11") as refused:
+        ss.profile(a, {"m": 1, "n": 1}, max=high)
+    assert refused.value.corner == "max"
+    assert any(condition.partition(" ")[0] in text for text in refused.value.broken)
+    found = ss.profile(a, {"m": 1, "n": 1}, max=high, split=True)
+    best = {}
+    for name, other in (("m", "n"), ("n", "m")):  # each name at its greatest, then the other
+        tops = [
+            (sizes[name], sizes[other])
+            for m, n in product(range(1, 11), range(1, 12))
+            if accepts(m, n) and (sizes := {"m": m, "n": n})
+        ]
+        best[name] = dict(zip((name, other), max(tops), strict=True))
+    expected = {tuple(sorted(b.items())) for b in best.values()}
+    assert {tuple(sorted(p.max.items())) for p in found} == expected
+    for one in found:
+        assert all(accepts(*(sizes[n] for n in "mn")) for sizes in (one.min, one.opt, one.max))
+        assert one.holds(one.opt)
+        between = product(*(range(one.min[n], one.max[n] + 1) for n in "mn"))
+        assert (one.conditions == ()) == all(accepts(*sizes) for sizes in between)
+
+
+def test_a_corner_that_is_refused_is_named_with_its_term() -> None:
+    a = ss.analyze(UNET)
+    for corner, sizes in (("opt", {"height": 63}), ("min", {"width": 7}), ("max", {"height": 130})):
+        given: dict[str, dict[str, int]] = {"opt": {"height": 64, "width": 64}, corner: sizes}
+        with pytest.raises(
+            ss.NoProfile, match=rf"{corner} .*{next(iter(sizes))} % 8 == 0, needed by /up"
+        ) as refused:
+            ss.profile(a, **given)  # type: ignore[arg-type]
+        assert refused.value.corner == corner
+    with pytest.raises(ss.NoProfile, match=r"height = 128 is accepted"):
+        ss.profile(a, {"height": 64}, max={"height": 130})
+    with pytest.raises(ValueError, match="opt height = 64 is greater than max height = 8"):
+        ss.profile(a, {"height": 64}, max={"height": 8})
+    with pytest.raises(ValueError, match="no input of the model has a dim named 'hight'"):
+        ss.profile(a, {"hight": 64})
+
+
+# ---------------------------------------------------------------------- what tools read
+
+
+def read_back(text: str, target: Target, names: list[str]) -> list[dict[str, dict[str, list[int]]]]:
+    """Profiles as the tool's own reader takes them apart."""
+    if target == "json":
+        return [p["inputs"] for p in json.loads(text)["profiles"]]
+    corners: list[tuple[str, list[tuple[str, list[int]]]]] = []
+    if target == "ort-trt":
+        for key, value in json.loads(text).items():
+            pairs = [part.split(":") for part in value.split(",")]
+            corners.append((key.split("_")[2], [(n, [int(d) for d in s.split("x")]) for n, s in pairs]))
+    else:
+        for word in shlex.split(text.replace("\\\n", "")):
+            if target == "trtexec" and not word.startswith("--profile"):
+                corner, _, value = word.removeprefix("--").partition("Shapes=")
+                pairs = [part.rpartition(":")[::2] for part in value.split(",")]
+                corners.append((corner, [(n.strip("'"), [int(d) for d in s.split("x")]) for n, s in pairs]))
+            elif word.startswith("--trt-"):
+                corners.append((word.split("-")[3], []))
+            elif target == "polygraphy":
+                name, _, shape = word.rpartition(":")
+                corners[-1][1].append((name, json.loads(shape)))
+    found: list[dict[str, dict[str, list[int]]]] = []
+    for corner in ("min", "opt", "max"):
+        told = [(name, shape) for c, shapes in corners if c == corner for name, shape in shapes]
+        assert len(told) % len(names) == 0
+        for k, (name, shape) in enumerate(told):
+            if k // len(names) == len(found):
+                found.append({n: {} for n in names})
+            found[k // len(names)][name][corner] = shape
+    return found
+
+
+@pytest.mark.parametrize("target", ["json", "trtexec", "ort-trt", "polygraphy"])
+def test_tools_read_the_shapes(target: Target) -> None:
+    a = pairs("m + n <= 12")
+    found = ss.profile(a, {"m": 2, "n": 2}, min={"m": 2}, max={"m": 9, "n": 9}, split=True)
+    assert len(found) == 2
+    told = read_back(ss.profile_text(a, found, target), target, ["a", "b"])
+    assert told == [
+        {n: {"min": list(r.min), "opt": list(r.opt), "max": list(r.max)} for n, r in one.inputs.items()}
+        for one in found
+    ]
+
+
+def test_python_texts_are_right_for_any_name() -> None:
+    a, name = ss.analyze(ATTENTION, assume=[TIED]), "a'\n\"b"
+    (one,) = ss.profile(a, {"seq": 2, "past_seq": 3}, max={"seq": 4})
+    odd = Profile(one.min, one.opt, one.max, {name: one.inputs["past_key"]}, ())
+    space: dict[str, Any] = {}
+    exec(ss.profile_text(a, [odd], "openvino"), space)  # noqa: S102  (the point of the test)
+    assert space["shapes"] == {name: "[1,4,1..3,16]"}
+
+    class Ct:
+        RangeDim = dict
+        Shape = dict
+        TensorType = dict
+
+    text = ss.profile_text(a, [odd], "coreml").replace("import coremltools as ct", "")
+    exec(text, space | {"ct": Ct}, space)  # noqa: S102  (likewise)
+    dim = {"lower_bound": 1, "upper_bound": 3, "default": 3}
+    assert space["inputs"] == [{"name": name, "shape": {"shape": (1, 4, dim, 16)}}]
+    with pytest.raises(ValueError, match="cannot be told"):
+        ss.profile_text(
+            a, [Profile(one.min, one.opt, one.max, {"a,b": one.inputs["past_key"]}, ())], "trtexec"
+        )
+
+
+def test_triton_is_told_of_all_inputs() -> None:
+    a = pairs("m <= 12")
+    text = ss.profile_text(a, ss.profile(a, {"m": 2, "n": 2}), "triton")
+    assert text.count("model_warmup") == 3
+    assert 'input {\n  name: "a"\n  data_type: TYPE_FP32\n  dims: [ -1, 3 ]\n}' in text
+    assert 'inputs { key: "fixed" value { data_type: TYPE_FP32\n    dims: [ 2 ] zero_data: true } }' in text
+    assert text.count("{") == text.count("}")
+
+
+def test_openvino_compiles_the_bounded_model() -> None:
+    if find_spec("openvino") is None:
+        pytest.skip("OpenVINO is not installed (extra bench)")
+    import openvino as ov
+
+    a = attention()
+    (one,) = ss.profile(a, {"seq": 2, "past_seq": 3}, max={"seq": 4, "batch": 2})
+    space: dict[str, Any] = {}
+    exec(ss.profile_text(a, [one], "openvino"), space)  # noqa: S102  (what a user runs)
+    core = ov.Core()
+    model = core.read_model(ATTENTION)
+    model.reshape(space["shapes"])
+    compiled = core.compile_model(model, "CPU")
+    for sizes in (one.min, one.opt, one.max):
+        (feed,) = ss.generate_inputs(a, 1, edge=False, bind=sizes)
+        assert compiled(feed)[0].shape == (sizes["batch"], sizes["seq"], 64)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    command = [
+        "profile",
+        str(UNET),
+        "--opt",
+        "batch=1,height=64",
+        "--max",
+        "batch=8,height=512",
+        "--for",
+        "trtexec",
+    ]
+    done = CliRunner().invoke(app, [*command, "-o", str(tmp_path / "options")])
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "options").read_text("utf-8")
+    assert text == "--minShapes=image:1x3x8x8 --optShapes=image:1x3x64x8 --maxShapes=image:8x3x512x8\n"
+    assert "note: sizes between keep height % 8 == 0" in done.stderr
+    done = CliRunner().invoke(app, ["profile", str(UNET), "--opt", "height=12"])
+    assert (done.exit_code, done.stdout.startswith("refused: ")) == (1, True)
