@@ -30,7 +30,7 @@ _TELLING = 4
 
 def steps_of(array: Array) -> list[int] | None:
     """Per axis the step ``c`` of a tensor whose elements are ``c0*i0 + c1*i1 + ..``, or None."""
-    if array.dtype.kind not in "iuf" or not array.size or array.flat[0] != 0:
+    if not _is_finite(array) or array.flat[0] != 0:
         return None
     steps = []
     total = np.zeros((), np.float64)
@@ -119,6 +119,7 @@ def triangle(freeing: Freeing, array: Array, moving: Factors) -> str | None:
 # ---------------------------------------------------------------------- even steps
 
 
+@np.errstate(all="ignore")
 def evenly(freeing: Freeing, array: Array, moving: Factors) -> str | None:
     """Elements that go in even steps along each factor of the axes that follow symbols: ``base + step * place``.
 
@@ -187,6 +188,11 @@ def _stepped(
         merged.append(product(wide[k : k + count]))
         k += count
     return freeing.insert("Reshape", [spread, freeing.vector(merged, "places_shape")], "places")
+
+
+def _is_finite(array: Array) -> bool:
+    """Are there elements, all of them numbers?"""
+    return array.dtype.kind in "iuf" and array.size > 0 and bool(np.isfinite(array).all())
 
 
 def _along(numbers: Array, axis: int, rank: int) -> Array:
