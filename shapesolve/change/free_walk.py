@@ -220,6 +220,10 @@ class Freeing:
         self._bind(name, (len(numbers),), [constant(n) for n in numbers])
         return name
 
+    def bind(self, name: str, dtype: int, shape: Shape | None) -> None:
+        """Say what a tensor is."""
+        self.scope.env[name] = self.walk.interner.tensor(dtype, shape)
+
     def _bind(self, name: str, shape: tuple[int, ...], elems: Seq[Dim]) -> None:
         value = Value(shape, tuple(elems))
         self.scope.env[name] = self.walk.interner.tensor(TensorProto.INT64, Shape(shape), value)
@@ -272,6 +276,7 @@ class Freeing:
         Raises:
             Refused: a node holds on to a baked size.
         """
+        from .free_branches import branched
         from .free_fitting import fit
         from .free_mending import mend
 
@@ -280,9 +285,14 @@ class Freeing:
             for node, drafted in zip(self.model.graph.nodes, self.draft.graph.nodes, strict=True)
         }
         for node in self.model.graph.nodes:
+            drafted = originals[node.index]
+            if node.op_type == "If" and not node.domain:
+                branched(self, node, drafted)
+                self._made(node)
+                self.nodes.append(drafted)
+                continue
             mended = fit(self, mend(self, node))
             self.lower(mended, node)
-            drafted = originals[node.index]
             own = self.own.get(node.outputs[0])
             if own is not None:
                 name = self.draft.fresh_node(f"{node.name}_free")
@@ -315,6 +325,9 @@ class Freeing:
                     node=original.label,
                     term=f"{name} == {self.baked[name]}",
                 )
+        self._made(node)
+
+    def _made(self, node: Node) -> None:
         self.provenance.visit(node)
         for name in node.outputs:
             if name:

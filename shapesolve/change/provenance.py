@@ -188,6 +188,9 @@ def _output(
                     mixed[symbol] = Mixing(node.label, node.op_type, what)
     if len(items) != len(made):
         layout = [factors_of(d) for d in made]
+    for symbol in places:
+        if symbol not in mixed and not any(symbol in f.free for factors in layout for f in factors):
+            mixed[symbol] = Mixing(node.label, node.op_type, f"hides which axis holds the rows of {symbol}")
     return Origin(tuple(layout), mixed)
 
 

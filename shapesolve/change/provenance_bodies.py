@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from ..expr import Dim
 from ..model import Graph, Node
-from .provenance import Origin
+from .provenance import Mixing, Origin
 from .provenance_notation import View
 
 #: the origins of a graph's outputs, from its attribute's name, the graph, and the origins of its inputs
@@ -36,7 +36,9 @@ def through_bodies(
         if made is None or len(made) != len(results):
             continue
         for i, (origin, result) in enumerate(zip(made, results, strict=True)):
-            if symbol in origin.mixed or not _is_whole(origin, view.made[i], symbol):
+            if symbol in origin.mixed or not (
+                node.op_type == "If" or _is_whole(origin, view.made[i], symbol)
+            ):
                 continue
             mixed = {k: v for k, v in result.mixed.items() if k != symbol}
             keep = origin.layout if origin.rows(symbol) is not None else result.layout
@@ -66,8 +68,18 @@ def _if(view: View, given: Seq[Origin], symbol: str, follow: Follow) -> list[Ori
     if given[0].depends(symbol):
         return None
     then, otherwise = (follow(name, graph, {}) for name, graph in sorted(view.node.subgraphs, reverse=True))
-    same = all(_same(a, b, symbol) for a, b in zip(then, otherwise, strict=True))
-    return then if same else None
+    return [_either(view, a, b, symbol) for a, b in zip(then, otherwise, strict=True)]
+
+
+def _either(view: View, a: Origin, b: Origin, symbol: str) -> Origin:
+    """One of two tensors, the same one for all rows: one that depends on no row goes with any."""
+    if not a.depends(symbol) or _same(a, b, symbol):
+        return b
+    if not b.depends(symbol):
+        return a
+    what = f"gives rows of {symbol} that are elsewhere in its branches"
+    found = a.mixed.get(symbol) or b.mixed.get(symbol) or Mixing(view.node.label, view.node.op_type, what)
+    return Origin(a.layout, {symbol: found})
 
 
 def _loop(view: View, given: Seq[Origin], symbol: str, follow: Follow) -> list[Origin] | None:

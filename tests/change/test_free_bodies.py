@@ -7,6 +7,7 @@ import pytest
 
 import shapesolve as ss
 
+from .test_free_models import session
 from .test_free_rows import run
 
 
@@ -84,3 +85,58 @@ def test_trips_that_go_along_nothing_are_refused() -> None:
     gather.CopyFrom(onnx.helper.make_node("ReduceMax", ["x"], ["row"], axes=[1], keepdims=0))
     with pytest.raises(ss.Refused, match="makes 7 trips"):
         ss.free(fixed, {"x[1]": "seq"})
+
+
+def branched(then: str, otherwise: str, more: str = "") -> onnx.ModelProto:
+    """Two ways to compute the same heads of a row."""
+    return onnx.parser.parse_model(f"""
+    <ir_version: 9, opset_import: ["" : 17]>
+    ways (float[1, 7, 4] x, bool which) => (float y, float z)
+    <int64[4] heads = {{1, 7, 2, 2}}, int64[3] flat = {{1, 7, 4}}>
+    {{
+        t = Tanh (x)
+        a, z = If (which) <
+            then_branch = one () => (float b, float s) {{ {then} }},
+            else_branch = other () => (float c, float s) {{ {otherwise} }}
+        >
+        y = Neg (a)
+        {more}
+    }}""")
+
+
+HEADS = (
+    "h = Reshape (t, heads) p = Transpose <perm = [0, 2, 1, 3]> (h) q = Transpose <perm = [0, 2, 1, 3]> (p)"
+)
+NOTHING = "s = Constant <value = float[0, 2] {}> ()"
+
+
+@pytest.mark.parametrize("which", [True, False])
+@pytest.mark.parametrize(("dims", "shape"), [({"x[0]": "batch"}, (3, 7, 4)), ({"x[1]": "seq"}, (1, 12, 4))])
+def test_both_branches_follow(which: bool, dims: dict[str, str], shape: tuple[int, ...]) -> None:
+    """What a branch has no rows of, such as an empty cache, is no reason to refuse."""
+    fixed = branched(f"{HEADS} b = Reshape (q, flat) {NOTHING}", "c = Mul (x, t) s = Identity (x)")
+    x = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
+    y, z = session(ss.free(fixed, dims)).run(None, {"x": x, "which": np.array(which)})
+    np.testing.assert_allclose(y, -np.tanh(x) * (1 if which else x), rtol=1e-5, atol=1e-6)
+    assert z.shape == ((0, 2) if which else shape)
+
+
+@pytest.mark.parametrize(
+    ("then", "otherwise"),
+    [
+        (f"b = Identity (t) {NOTHING}", f"c = Softmax <axis = 0> (t) {NOTHING}"),
+        (f"b = Identity (t) {NOTHING}", f"c = Transpose <perm = [1, 0, 2]> (t) {NOTHING}"),
+    ],
+    ids=["mixed in one branch", "rows elsewhere in one branch"],
+)
+def test_rows_that_a_branch_does_not_keep_are_refused(then: str, otherwise: str) -> None:
+    with pytest.raises(ss.Refused):
+        ss.free(branched(then, otherwise), {"x[0]": "batch"})
+
+
+def test_what_only_one_branch_has_rows_of_may_not_be_worked_on() -> None:
+    fixed = branched(f"b = Identity (t) {NOTHING}", "c = Identity (t) s = Identity (x)")
+    fixed.graph.node.append(onnx.helper.make_node("ReduceMax", ["z"], ["w"], axes=[0], keepdims=1))
+    fixed.graph.output.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, None))
+    with pytest.raises(ss.Refused):
+        ss.free(fixed, {"x[0]": "batch"})
