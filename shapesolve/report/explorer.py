@@ -6,16 +6,18 @@ comes from the model is ever markup or code there.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from onnx import TensorProto
+
 from ..expr import Cond, Dim, Shape, symbol
 from ..lower.types import Tensor
 from ..propagate.log import need
+from .explorer_contents import attribute_texts, model_rows, stored_text
 from .explorer_expressions import Expressions
-from .explorer_scopes import Scoped, find_scopes
+from .explorer_scopes import ALIKE, NUMBER, Scoped, find_scopes
 from .explorer_sizes import sample_sizes
 from .names import dtype_name
 
@@ -24,13 +26,11 @@ if TYPE_CHECKING:
     from ..model import Node
     from ..solve.contract.contract import Term
 
-FORMAT = 1
+FORMAT = 2
 #: kinds of tensors and of nodes in the tables
 COMPUTED, INPUT, STORED = 0, 1, 2
-OPERATOR, FOLDED, GRAPH_INPUT, GRAPH_OUTPUT = 0, 1, 2, 3
-#: inputs or outputs with names alike are one group from this number on
-_ALIKE = 4
-_NUMBER = re.compile(r"\d+")
+OPERATOR, FOLDED, GRAPH_INPUT, GRAPH_OUTPUT, SHAPES = 0, 1, 2, 3, 4
+_WHOLE = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
 
 
 def explorer_data(analysis: Analysis) -> dict[str, Any]:
@@ -55,6 +55,9 @@ class _Tables:
         self.nodes: list[list[Any]] = []
         self.by_label: dict[str, list[int]] = {}
         self.scopes: list[tuple[int, str]] = []
+        self.attributes: dict[int, list[tuple[str, str]]] = {}
+        self.contents: dict[int, str] = {}
+        self.simple: dict[Dim, Dim] = {}
 
     def data(self) -> dict[str, Any]:
         analysis = self.analysis
@@ -63,22 +66,26 @@ class _Tables:
         contract = self._contract()
         symbols = self._symbols()
         requirements, constraints = self._constraints()
-        equal = [[self.expressions.shown(d) for d in e.members] for e in analysis.equalities]
+        equal = [[self._dim(d) for d in e.members] for e in analysis.equalities]
         return {
             "format": FORMAT,
             "model": {
                 "name": model.path.name if model.path is not None else (model.graph.name or "model"),
                 "nodes": len(model.graph.nodes),
                 "opset": model.opsets.get("", 0),
+                "about": model_rows(model),
             },
             "symbols": symbols,
             "rows": self.expressions.rows,
             "texts": self.expressions.texts,
+            "forms": self.expressions.forms,
             "shapes": self.shape_rows,
             "dtypes": list(self.dtypes),
             "ops": list(self.ops),
             "tensors": self.tensors,
             "values": self.values,
+            "contents": self.contents,
+            "attributes": self.attributes,
             "scopes": self.scopes,
             "nodes": self.nodes,
             "contract": contract,
@@ -93,7 +100,7 @@ class _Tables:
     def _make_nodes(self) -> None:
         analysis, walk = self.analysis, self.walk
         calls = list(dict.fromkeys(walk.producers.values()))
-        outputs = [name for name, _ in analysis.model.graph.outputs]
+        outputs = dict.fromkeys(name for name, _ in analysis.model.graph.outputs)
         fixed = set(
             analysis.model.graph.initializers
         )  # names whose data does not depend on the model's inputs
@@ -101,6 +108,7 @@ class _Tables:
         rows: list[list[Any]] = []
         scoped: list[Scoped] = []
         makers: dict[str, int] = {}
+        of_sizes: set[str] = set()
         for node, prefix in calls:
             reads = [self._source(name, prefix) if name else "" for name in node.inputs]
             made = [prefix + name if name else "" for name in node.outputs]
@@ -115,17 +123,28 @@ class _Tables:
             weights = tuple(r for r in reads if r and r not in walk.producers and r not in analysis.inputs)
             sources = tuple(makers[r] for r in reads if r in makers)
             makers.update(dict.fromkeys(made, len(scoped)))
-            scoped.append(Scoped(label, node.op_type, weights, constant, sources))
+            sizes = (
+                not (constant or node.subgraphs)
+                and outputs.keys().isdisjoint(made)
+                and (self._are_sizes(made) or self._are_of_sizes(node, reads, made, fixed, of_sizes))
+            )
+            if sizes:
+                of_sizes.update(made)
+            scoped.append(Scoped(label, node.op_type, weights, constant or sizes, sources))
             self.by_label.setdefault(label, []).append(len(rows))
-            rows.append([label, self._op(node.op_type), 0, reads, made, FOLDED if constant else OPERATOR])
+            if texts := attribute_texts(node):
+                self.attributes[len(rows)] = texts
+            kind = FOLDED if constant else SHAPES if sizes else OPERATOR
+            rows.append([label, self._op(node.op_type), 0, reads, made, kind])
             if node.subgraphs:
                 rows[-1].append(self._results(node, label))
         scopes = find_scopes(scoped)
         self.scopes = scopes.rows
         for row, scope in zip(rows, scopes.of):
             row[2] = scope
+        self._box_sizes(rows)
         rows += self._ends("inputs", list(analysis.inputs), GRAPH_INPUT)
-        rows += self._ends("outputs", outputs, GRAPH_OUTPUT)
+        rows += self._ends("outputs", list(outputs), GRAPH_OUTPUT)
         for i, row in enumerate(rows):
             for column in (3, 4, *range(6, len(row))):
                 row[column] = [self._tensor(name) for name in row[column]]
@@ -133,6 +152,31 @@ class _Tables:
                 if t >= 0:
                     self.tensors[t][3:] = [INPUT if row[5] == GRAPH_INPUT else COMPUTED, i]
         self.nodes = rows
+
+    def _are_sizes(self, made: list[str]) -> bool:
+        """Are these tensors known element by element, as sizes are?"""
+        found = [self.analysis.values.get(name) for name in made if name]
+        return bool(found) and all(v is not None and v.elems is not None for v in found)
+
+    def _are_of_sizes(
+        self, node: Node, reads: list[str], made: list[str], fixed: set[str], of_sizes: set[str]
+    ) -> bool:
+        """Do these tensors of integers or truth values depend on no data of the inputs? Positions and masks do so."""
+        whole = all(self.analysis.dtypes.get(name) in _WHOLE for name in made if name)
+        read = set(filter(None, reads))
+        return whole and (
+            node.op_type in ("Shape", "Size") or (not read.isdisjoint(of_sizes) and read <= of_sizes | fixed)
+        )
+
+    def _box_sizes(self, rows: list[list[Any]]) -> None:
+        """Arithmetic on sizes goes into one more scope in each scope, which is not shown at first."""
+        boxes: dict[int, int] = {}
+        for row in rows:
+            if row[5] == SHAPES:
+                if row[2] not in boxes:
+                    boxes[row[2]] = len(self.scopes)
+                    self.scopes.append((row[2], "shapes"))
+                row[2] = boxes[row[2]]
 
     def _results(self, node: Node, label: str) -> list[str]:
         """What the bodies of a node compute: drawn as lines to the node."""
@@ -153,16 +197,16 @@ class _Tables:
 
     def _ends(self, title: str, names: list[str], kind: int) -> list[list[Any]]:
         """Inputs or outputs as nodes; many with names alike share a scope."""
-        alike = Counter(_NUMBER.sub("#", n) for n in names)
+        alike = Counter(NUMBER.sub("#", n) for n in names)
         groups: dict[str, int] = {}
         rows: list[list[Any]] = []
         for name in names:
-            template = _NUMBER.sub("#", name)
+            template = NUMBER.sub("#", name)
             scope = -1
-            if alike[template] >= _ALIKE or (len(names) > 2 * _ALIKE and "#" in template):
+            if alike[template] >= ALIKE or (len(names) > 2 * ALIKE and "#" in template):
                 if template not in groups:
                     groups[template] = len(self.scopes)
-                    self.scopes.append((-1, template if "#" in template else title))
+                    self.scopes.append((-1, template if template.strip("#") and "#" in template else title))
                 scope = groups[template]
             ends: list[list[str]] = [[], [name]] if kind == GRAPH_INPUT else [[name], []]
             rows.append([name, self._op(title[:-1]), scope, *ends, kind])
@@ -184,24 +228,38 @@ class _Tables:
             self.tensors.append([
                 name,
                 self.dtypes.setdefault(dtype, len(self.dtypes)),
-                self._shape(analysis.shapes.get(name)),
+                self._shape(name),
                 INPUT if name in analysis.inputs else STORED,
                 -1,
             ])  # fmt: skip
+            if name in analysis.model.graph.initializers and name not in self.walk.producers:
+                text = stored_text(analysis.model.graph.initializers[name])
+                if text:
+                    self.contents[number] = text
             value = analysis.values.get(name)
             elems = [e for e in (value.elems or ()) if isinstance(e, Dim)] if value is not None else []
             if elems:
-                self.values[number] = [self.expressions.shown(e) for e in dict.fromkeys(elems)]
+                self.values[number] = [self._dim(e) for e in dict.fromkeys(elems)]
         return number
 
-    def _shape(self, shape: Shape | None) -> int:
+    def _shape(self, name: str) -> int:
+        shape = self.analysis.shapes.get(name)
         if shape is None:
             return -1
         number = self.shapes.get(shape)
         if number is None:
             number = self.shapes[shape] = len(self.shape_rows)
-            self.shape_rows.append([self.expressions.shown(d) for d in shape])
+            simple = self.analysis.simple_shapes[name]
+            self.shape_rows.append([self._dim(d, form) for d, form in zip(shape, simple, strict=True)])
         return number
+
+    def _dim(self, dim: Dim, form: Dim | None = None) -> int:
+        """The row of a dim, shown in its simple form."""
+        if form is None:
+            form = self.simple.get(dim, dim)
+        else:
+            self.simple[dim] = form
+        return self.expressions.shown(dim, form)
 
     # ------------------------------------------------------------------ sizes and conditions
 
@@ -209,7 +267,7 @@ class _Tables:
         """Every symbol that an expression uses: those of the inputs first, then those that data decides."""
         analysis = self.analysis
         samples = sample_sizes(analysis)
-        replaced = {n: self.expressions.shown(d) for n, d in analysis.facts.substitution.items()}
+        replaced = {n: self._dim(d) for n, d in analysis.facts.substitution.items()}
         out: list[dict[str, Any]] = []
         for name in self.expressions.symbols:
             entry: dict[str, Any] = {"name": name, "input": name in analysis.symbols}

@@ -33,20 +33,23 @@ class Expressions:
     """Builds the table; equal expressions share a row.
 
     ``rows`` is the table, ``texts`` what people read in place of a row (only of those that were asked for),
-    ``symbols`` the names by number.
+    ``forms`` the rows that are read in place of others, ``symbols`` the names by number.
     """
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.texts: dict[int, str] = {}
+        self.forms: dict[int, int] = {}
         self.symbols: dict[str, int] = {}
         self._numbers: dict[Part, int] = {}
 
-    def shown(self, part: Dim | Cond) -> int:
-        """The row of an expression that is displayed somewhere, so that its text is needed."""
+    def shown(self, part: Dim | Cond, form: Dim | None = None) -> int:
+        """The row of an expression that is displayed somewhere, in another form if one is given, so that its text is needed."""
         number = self.number(part)
         if number not in self.texts:
-            self.texts[number] = str(part)
+            self.texts[number] = str(part if form is None else form)
+            if form is not None and form is not part:
+                self.forms[number] = self.number(form)
         return number
 
     def number(self, part: Part) -> int:

@@ -3,11 +3,12 @@
 Exporters write scopes into node names (``/layers.0/attn/MatMul``). Where they don't, the names of the weights
 that nodes read tell (``model.layers.0.attn.weight``): the nodes between two weights belong to what these have
 in common. Constants outside of all scopes go where they are read. What is still too long for one picture is cut into
-runs.
+runs, what repeats (``layers.0``, ``layers.1``, …) shares one more scope, and a scope of one node is no scope.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,13 +21,17 @@ MAX_LOOSE = 48
 _RUN = 24
 #: share of nodes whose names must have scopes for names to be trusted
 _SCOPED = 0.3
+#: scopes side by side with names alike share one from this number on
+ALIKE = 4
+NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
     """What the tree needs to know of a node: its full label, operator, and what it reads.
 
-    ``hidden``: a constant, or made of constants alone; ``reads``: the numbers of the nodes whose results it reads.
+    ``hidden``: a constant, made of constants, or arithmetic on sizes, so that it is not in the picture at first;
+    ``reads``: the numbers of the nodes whose results it reads.
     """
 
     label: str
@@ -64,13 +69,14 @@ def find_scopes(nodes: Sequence[Scoped]) -> Scopes:
         for part in path:
             branch = branch.children.setdefault(part, _Branch(part))
         branch.members.append(i)
+    _dissolve_single(root, nodes)
     scopes = Scopes(of=[-1] * len(nodes))
     stack = [(root, -1)]
     while stack:
         branch, number = stack.pop()
         _place(branch, number, nodes, scopes)
         below = []
-        for child in branch.children.values():
+        for child in _grouped(branch.children):
             child = _merged(child)
             scopes.rows.append((number, child.name))
             below.append((child, len(scopes.rows) - 1))
@@ -86,6 +92,52 @@ def _move_constants(nodes: Sequence[Scoped], paths: list[Path]) -> None:
             paths[i] = shared.get(i, ())
         for source in nodes[i].reads:
             shared[source] = _shared(shared[source], paths[i]) if source in shared else paths[i]
+
+
+def _dissolve_single(root: _Branch, nodes: Sequence[Scoped]) -> None:
+    """A scope in which one node is shown says no more than that node does: what it holds goes to the scope above."""
+    order = [root]
+    for branch in order:
+        order += branch.children.values()
+    shown: dict[int, int] = {}
+    for branch in reversed(order):
+        for name, child in [*branch.children.items()]:
+            if shown[id(child)] == 1:
+                del branch.children[name]
+                branch.members = sorted([*branch.members, *_members(child)])
+        below = sum(shown[id(c)] for c in branch.children.values())
+        shown[id(branch)] = below + sum(not nodes[i].hidden for i in branch.members)
+
+
+def _members(branch: _Branch) -> list[int]:
+    """The nodes of a scope and of those inside."""
+    found = list(branch.members)
+    for child in branch.children.values():
+        found += _members(child)
+    return found
+
+
+def _grouped(children: dict[str, _Branch]) -> list[_Branch]:
+    """Scopes side by side; many with names alike within one that says so: ``layers.0–31``."""
+    alike: dict[str, list[_Branch]] = {}
+    for name, child in children.items():
+        alike.setdefault(NUMBER.sub("#", name), []).append(child)
+    if len(alike) == 1 or all(len(group) < ALIKE for group in alike.values()):
+        return list(children.values())
+    out: list[_Branch] = []
+    for template, group in alike.items():
+        if len(group) < ALIKE or "#" not in template:
+            out += group
+        else:
+            out.append(_Branch(_span(template, group), [], {c.name: c for c in group}))
+    return out
+
+
+def _span(template: str, group: Sequence[_Branch]) -> str:
+    numbers = [[int(n) for n in NUMBER.findall(c.name)] for c in group]
+    if template.count("#") != 1:
+        return template
+    return template.replace("#", f"{min(numbers)[0]}–{max(numbers)[0]}")
 
 
 def _merged(branch: _Branch) -> _Branch:

@@ -5,7 +5,9 @@ Set SHAPESOLVE_BROWSER to the path of Chromium (``/usr/bin/chromium``); then a m
 
 import json
 import os
+import re
 import time
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 
 import shapesolve as ss
+from shapesolve.expr import parse_dim
 from shapesolve.report.explorer_sizes import sample_sizes
 
 from .test_html import HOSTILE, hostile_model
@@ -29,6 +32,7 @@ MODELS = [
     "tests/models/script_loop_if__ts/model.onnx", "tests/models/t5_encoder__ts/model.onnx",
 ]  # fmt: skip
 LABELS = "() => document.querySelector('.canvas')._cyreg.cy.edges().map(e => e.data('label'))"
+BOXES = "() => document.querySelector('.canvas')._cyreg.cy.nodes().map(n => n.data('label'))"
 NODES = """(css) => document.querySelector('.canvas')._cyreg.cy.nodes('.' + css).map(n => n.data('label'))"""
 
 pytestmark = pytest.mark.skipif(
@@ -49,13 +53,22 @@ def chromium() -> Iterator[Any]:
 class Shown:
     """An analysis opened as a page; counts what should not happen there."""
 
-    def __init__(self, chromium: Any, folder: Path, analysis: ss.Analysis, scheme: str = "light") -> None:
+    def __init__(
+        self,
+        chromium: Any,
+        folder: Path,
+        analysis: ss.Analysis,
+        scheme: str = "light",
+        size: dict[str, int] | None = None,
+        bypass_csp: bool = False,
+    ) -> None:
         self.analysis = analysis
         self.errors: list[str] = []
         self.requests: list[str] = []
         file = folder / "report.html"
         file.write_text(analysis.to_html(), "utf-8")
-        self.page = chromium.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
+        viewport = size or {"width": 1280, "height": 800}
+        self.page = chromium.new_page(viewport=viewport, color_scheme=scheme, bypass_csp=bypass_csp)
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
         self.page.on("dialog", lambda d: self.errors.append(f"dialog {d.message}"))
@@ -70,7 +83,7 @@ class Shown:
         return str(self.page.inner_text(selector))
 
     def find(self, words: str) -> None:
-        self.page.keyboard.press("/")
+        self.page.press(".canvas", "/")
         self.page.keyboard.type(words)
         self.page.keyboard.press("Enter")
 
@@ -150,10 +163,110 @@ def test_a_violated_term_turns_red(show: Any) -> None:
     assert "holds" in {e.get_attribute("aria-label") for e in s.page.query_selector_all(".term .sign")}
     s.page.fill("#size-1", "12")
     assert "height % 8 == 0" in s.text(".term.bad")
+    assert s.page.evaluate(NODES, "broken") == ["up3\n4 nodes", "up2\n4 nodes", "up1\n4 nodes"]
+    s.page.click(".term.bad .link")
     assert "Concat" in s.page.evaluate(NODES, "broken")
     assert "violated" in s.text(".left")
+    assert "violated" in s.text("header .badge")  # not "no problems found"
     red = s.page.evaluate("getComputedStyle(document.querySelector('.term.bad code')).color")
     assert red == "rgb(198, 40, 40)"
+    s.page.fill("#size-1", "16")
+    assert s.text("header .badge") == "no problems found"
+    s.page.fill("#size-1", "-3")
+    assert "whole number" in s.text(".size .message:not(:empty)")
+    s.page.fill("#size-1", "8")
+    assert s.page.query_selector(".size .message:not(:empty)") is None
+
+
+def test_what_is_in_the_picture_first_can_be_read(show: Any) -> None:
+    for size in ({"width": 1440, "height": 900}, {"width": 390, "height": 844}):
+        s = show("tests/models/t5_encoder__ts/model.onnx", size=size)
+        assert s.page.evaluate("document.querySelector('.canvas')._cyreg.cy.zoom()") >= 0.75
+        labels = s.page.evaluate(BOXES)
+        assert len(labels) < 25
+        assert not {"Shape", "Range", "shapes"} & {x.split("\n")[0] for x in labels}
+        top = "document.querySelector('.canvas')._cyreg.cy.nodes('.input').renderedBoundingBox().y1"
+        assert 0 < s.page.evaluate(top) < 120
+        assert s.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    s.page.check("[data-show=shapes]")
+    assert "shapes" in {x.split("\n")[0] for x in s.page.evaluate(BOXES)}
+
+
+def test_the_address_keeps_what_is_seen(show: Any) -> None:
+    s = show("tests/models/t5_encoder__ts/model.onnx")
+    s.page.fill("#size-0", "3")
+    s.find("SelfAttention/q/MatMul")
+    seen = f"() => [({BOXES})(), document.querySelector('.details').innerText]"
+    before = s.page.evaluate(seen)
+    assert before[1].startswith("MatMul")
+    address = s.page.url
+    s.page.goto("about:blank")
+    s.page.goto(address)
+    s.page.wait_for_selector(".canvas canvas")
+    assert s.page.evaluate(seen) == before
+    assert s.page.input_value("#size-0") == "3"
+    s.page.evaluate("() => { location.hash = 'symbol=seq&size=nobody=3&open=nowhere' }")
+    s.page.wait_for_function("document.querySelector('.details').innerText.startsWith('seq')")
+
+
+def test_shapes_and_symbols_are_found(show: Any) -> None:
+    s = show("examples/attention.onnx")
+    s.find("[batch,4,past_seq + seq")
+    assert "past_seq + seq, 16]" in s.text(".details")
+    s.find("total_seq")
+    assert s.text(".details h2") == "total_seq"
+    assert "attention_mask" in s.text(".details")
+
+
+def test_pictures_are_saved(show: Any) -> None:
+    s = show("examples/attention.onnx")
+    with s.page.expect_download() as svg:
+        s.page.click("text=SVG")
+    root = ElementTree.fromstring(Path(svg.value.path()).read_bytes())
+    texts = {e.text for e in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"hidden_states", "[batch, seq, 64]"} <= texts
+    assert svg.value.suggested_filename == "attention.onnx.svg"
+    with s.page.expect_download() as png:
+        s.page.click("text=PNG")
+    assert Path(png.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("path", "name"), [(MODELS[1], "height"), (MODELS[4], "batch")])
+def test_sizes_that_are_partly_given_are_computed(show: Any, path: str, name: str) -> None:
+    s = show(path)
+    found = s.page.evaluate(
+        """(name) => {
+        const data = JSON.parse(document.getElementById("data").textContent);
+        const tables = new ShapesolveExplorer.Tables(data), evaluator = new ShapesolveExplorer.Evaluator(data);
+        const sizes = new Map([[data.symbols.findIndex(s => s.name === name), 24n]]);
+        evaluator.bind(sizes);
+        const { texts, forms, rows } = data, { partly } = ShapesolveExplorer;
+        const shown = Object.keys(texts).filter(r => rows[r][0] === "+" && tables.free(r).size);
+        return shown.map(r => [texts[r], partly(tables, evaluator, sizes, +r)]);
+        }""",
+        name,
+    )
+    found = [(text, got) for text, got in found if name in text]
+    assert found
+    for text, got in found:
+        assert parse_dim(got) == parse_dim(text).subs({name: 24}), text
+        assert not re.search(r"\d\*\d", got), text
+
+
+def test_axe_finds_nothing(show: Any) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    s = show("examples/attention.onnx", bypass_csp=True)
+    s.page.click(".finding .headline")
+    s.page.click("#bind-all")
+    s.page.fill("#size-3", "50")
+    assert s.page.query_selector(".term.bad")
+    s.page.press(".canvas", "/")
+    s.page.keyboard.type("add")
+    for scheme in ("light", "dark"):
+        s.page.emulate_media(color_scheme=scheme)
+        found = Axe().run(s.page).response["violations"]
+        assert [(v["id"], [n["target"] for n in v["nodes"]]) for v in found] == [], scheme
 
 
 def test_search_selects_and_shows_a_tensor(show: Any) -> None:
@@ -196,6 +309,7 @@ def test_it_works_with_the_keyboard_alone(show: Any) -> None:
 def test_everything_that_acts_can_have_the_focus(show: Any) -> None:
     s = show("examples/unet.onnx")
     unnamed = s.page.evaluate("""() => [...document.querySelectorAll('button, input, [role]')]
+        .filter(e => !/alert|status/.test(e.role ?? ''))
         .filter(e => !(e.textContent.trim() || e.ariaLabel || e.labels?.length)).map(e => e.outerHTML)""")
     assert unnamed == []
 

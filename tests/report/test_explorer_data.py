@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import onnx.helper as oh
 import pytest
 
 import shapesolve as ss
@@ -119,7 +120,7 @@ def test_tables_are_consistent(path: Path) -> None:
         assert 0 <= dtype < len(data["dtypes"])
         assert (shape >= 0) == (known is not None)
         if known is not None:
-            assert [data["texts"][str(r)] for r in shapes[shape]] == [str(d) for d in known]
+            assert [data["texts"][str(r)] for r in shapes[shape]] == [str(d) for d in a.simple_shapes[name]]
         assert (producer >= 0) == (kind != 2), name
     labels = {n[0] for n in nodes}
     assert {n.label for n in a.model.graph.nodes if any(n.outputs)} <= labels
@@ -161,17 +162,71 @@ def test_the_explorer_is_green_where_sizes_are_accepted(name: str) -> None:
 
 
 def test_scopes_come_from_names() -> None:
-    labels = ["/m/layers.0/Add", "/m/layers.0/attn/MatMul", "/m/layers.1/Add", "/Relu"]
+    inside = [
+        f"{layer}/{node}" for layer in ("layers.0", "layers.1") for node in ("Add", "attn/MatMul", "attn/Mul")
+    ]
+    labels = [*(f"/m/{x}" for x in inside), "/Relu"]
     scopes = find_scopes([Scoped(x, "Op") for x in labels])
-    assert scopes.rows == [(-1, "m"), (0, "layers.0"), (0, "layers.1"), (1, "attn")]
-    assert scopes.of == [1, 3, 2, -1]
+    assert scopes.rows == [(-1, "m"), (0, "layers.0"), (0, "layers.1"), (1, "attn"), (2, "attn")]
+    assert scopes.of == [1, 3, 3, 2, 4, 4, -1]
+
+
+def test_a_scope_in_which_one_node_is_shown_is_none() -> None:
+    labels = ["/m/q/MatMul", "/m/k/Constant", "/m/k/MatMul", "/m/Add"]
+    scopes = find_scopes([Scoped(x, "Op", hidden="Constant" in x) for x in labels])
+    assert scopes.rows == [(-1, "m")]
+    assert scopes.of == [0, 0, 0, 0]
+
+
+def test_scopes_that_repeat_share_one() -> None:
+    labels = [f"/m/layers.{i}/{op}" for i in range(12) for op in ("Add", "Mul")] + [
+        "/m/norm/Mul",
+        "/m/norm/Pow",
+    ]
+    scopes = find_scopes([Scoped(x, "Op") for x in labels])
+    assert scopes.rows[:3] == [(-1, "m"), (0, "layers.0–11"), (0, "norm")]
+    assert [name for parent, name in scopes.rows if parent == 1] == [f"layers.{i}" for i in range(12)]
+
+
+def test_arithmetic_on_sizes_has_a_box_of_its_own() -> None:
+    data = explorer_data(ss.analyze(ROOT / "tests/models/t5_encoder__ts/model.onnx"))
+    inside = {s for s, (_, name) in enumerate(data["scopes"]) if name == "shapes"}
+    ops = {kind: {data["ops"][n[1]] for n in data["nodes"] if n[5] == kind} for kind in (0, 4)}
+    assert {n[2] in inside for n in data["nodes"] if n[5] == 4} == {True}
+    assert {n[2] in inside for n in data["nodes"] if n[5] != 4} == {False}
+    assert {"Shape", "Concat", "Range"} <= ops[4]
+    assert ops[0].isdisjoint({"Shape", "Range"})
+    assert {"MatMul", "Softmax", "Reshape"} <= ops[0]
+    assert ops[4].isdisjoint({"MatMul", "Softmax"})
+
+
+def test_attributes_small_tensors_and_the_file_are_told() -> None:
+    x = oh.make_tensor_value_info("x", 1, ["n", 3])
+    small = oh.make_tensor("small", 7, [2], [-1, 3])
+    large = oh.make_tensor("large", 1, [40], [0.0] * 40)
+    nodes = [
+        oh.make_node("Reshape", ["x", "small"], ["y"], name="r", allowzero=0),
+        oh.make_node("Constant", [], ["c"], name="c", value=oh.make_tensor("", 1, [2], [0.5, 1e-7])),
+        oh.make_node("Add", ["large", "large"], ["z"], name="a"),
+    ]
+    graph = oh.make_graph(nodes, "g", [x], [oh.make_empty_tensor_value_info("y")], [small, large])
+    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], producer_name="me", ir_version=8)
+    oh.set_model_props(model, {"author": "Ada"})
+    data = explorer_data(ss.analyze(model))
+    label = [n[0] for n in data["nodes"]]
+    assert data["attributes"][label.index("r")] == [("allowzero", "0")]
+    assert data["attributes"][label.index("c")] == [("value", "float32 [2] [0.5, 1e-07]")]
+    assert {data["tensors"][t][0]: text for t, text in data["contents"].items()} == {"small": "[-1, 3]"}
+    about = dict(data["model"]["about"])
+    assert (about["producer"], about["author"], about["stored"]) == ("me", "Ada", "2 tensors, 42 elements")
 
 
 def test_scopes_come_from_weights_where_names_have_none() -> None:
-    weights = [(), ("net.layers.0.fc.weight",), (), ("net.layers.0.out.weight",), ("net.layers.1.fc.weight",)]
+    parts = ["0.fc.weight", "0.fc.bias", "", "0.out.weight", "0.out.bias", "1.fc.weight", "1.fc.bias"]
+    weights = [(f"net.layers.{p}",) if p else () for p in parts]
     scopes = find_scopes([Scoped(f"node_{i}", "Op", w) for i, w in enumerate(weights)])
-    names = [scopes.rows[s][1] if s >= 0 else "" for s in scopes.of]
-    assert names[1:] == ["fc", "layers.0", "out", "layers.1/fc"]
+    names = [scopes.rows[s][1] for s in scopes.of]
+    assert names == ["fc", "fc", "layers.0", "out", "out", "layers.1/fc", "layers.1/fc"]
 
 
 def test_long_scopes_are_cut_into_runs() -> None:

@@ -32,15 +32,18 @@ export interface FindingEntry {
 
 export interface Data {
   format: number;
-  model: { name: string; nodes: number; opset: number };
+  model: { name: string; nodes: number; opset: number; about: [string, string][] };
   symbols: SymbolEntry[];
   rows: Row[];
   texts: Record<string, string>;
+  forms: Record<string, number>; // rows that are read in place of others
   shapes: number[][];
   dtypes: string[];
   ops: string[];
   tensors: [string, number, number, number, number][]; // name, dtype, shape, kind, producer
   values: Record<string, number[]>;
+  contents: Record<string, string>; // elements of stored tensors that have few
+  attributes: Record<string, [string, string][]>; // of nodes
   scopes: [number, string][];
   nodes: [string, number, number, number[], number[], number, number[]?][]; // label, op, scope, reads, makes, kind, results of bodies
   contract: { impossible: boolean; assuming: string[]; terms: TermEntry[] };
@@ -51,14 +54,17 @@ export interface Data {
 }
 
 export const enum TensorKind { Computed, Input, Stored }
-export const enum NodeKind { Operator, Folded, Input, Output }
+export const enum NodeKind { Operator, Folded, Input, Output, Shapes }
+
+/** Is a node an input or an output of the graph? */
+export function isEnd(kind: number): boolean { return kind === NodeKind.Input || kind === NodeKind.Output; }
 
 export class Tables {
   readonly readers: number[][];
   readonly children: number[][];
   readonly members: number[][];
   readonly size: number[]; // nodes in a scope and below it
-  readonly shown: number[]; // the same without folded ones
+  readonly shown: number[]; // the same without constants and arithmetic on sizes
   private sameDim: Map<number, number[]> | null = null;
   private freeOf: (Set<number> | undefined)[] = [];
 
@@ -73,7 +79,7 @@ export class Tables {
       if (node[2] >= 0) this.members[node[2]].push(i);
       for (let s = node[2]; s >= 0; s = data.scopes[s][0]) {
         this.size[s]++;
-        if (node[5] !== NodeKind.Folded) this.shown[s]++;
+        if (node[5] !== NodeKind.Folded && node[5] !== NodeKind.Shapes) this.shown[s]++;
       }
     });
     data.scopes.forEach(([parent], s) => parent >= 0 && this.children[parent].push(s));
@@ -100,6 +106,9 @@ export class Tables {
     return names.join(" / ");
   }
 
+  /** Number of the scope at a path, as `scopePath` gives it; -1 for none. */
+  scopeAt(path: string): number { return this.data.scopes.findIndex((_, s) => this.scopePath(s) === path); }
+
   /** Numbers of the symbols that a row depends on. */
   free(row: number): Set<number> {
     const known = this.freeOf[row];
@@ -116,6 +125,11 @@ export class Tables {
       else stack.push(...operands(cells));
     }
     return (this.freeOf[row] = found);
+  }
+
+  /** Tensors with a symbol in their shape. */
+  tensorsOf(symbol: number): number[] {
+    return this.data.tensors.flatMap((_, t) => (this.shape(t)?.some((row) => this.free(row).has(symbol)) ? [t] : []));
   }
 
   /** Tensors that have a dim, by the dim's row. */

@@ -2,7 +2,7 @@
 
 import { TensorKind } from "./data";
 import { derivation } from "./derivation";
-import { counted, fill, h, section } from "./dom";
+import { clipped, counted, fill, h, section } from "./dom";
 import type { Graph } from "./graph";
 import { findingItem, nodeLinks } from "./sizes";
 import type { State } from "./state";
@@ -15,9 +15,10 @@ export function detailsPanel(state: State, graph: () => Graph): HTMLElement {
   const refresh = (): void => {
     const s = state.selection;
     element.classList.toggle("idle", s === null);
-    if (s === null) fill(element, hint());
+    if (s === null) fill(element, hint(), modelSection(state));
     else if (s.kind === "node") fill(element, nodeDetails(state, s.node));
     else if (s.kind === "tensor") fill(element, tensorDetails(state, s.tensor));
+    else if (s.kind === "symbol") fill(element, symbolDetails(state, s.symbol));
     else if (s.kind === "scope") fill(element, scopeDetails(state, s.scope, graph()));
     else if (s.tensors.length === 1) fill(element, tensorDetails(state, s.tensors[0]));
     else fill(element, h("h2", {}, counted(s.tensors.length, "tensor")), tensorList(state, s.tensors));
@@ -47,6 +48,26 @@ function hint(): HTMLElement {
     h("p", { class: "muted" }, "Keys work when the graph has the focus."));
 }
 
+function modelSection(state: State): HTMLElement | null {
+  const { about } = state.data.model;
+  return about.length ? section("Model", true, properties(about)) : null;
+}
+
+function properties(rows: [string, string][]): HTMLElement {
+  return h("table", { class: "properties" }, h("tbody", {}, rows.map(([name, text]) =>
+    h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, text)))));
+}
+
+function symbolDetails(state: State, symbol: number): (HTMLElement | null)[] {
+  const { name, input, why } = state.data.symbols[symbol];
+  const tensors = state.tables.tensorsOf(symbol);
+  return [
+    h("h2", { class: "path" }, name),
+    h("p", { class: "muted" }, why ?? (input ? "a size of the inputs" : "a size that data decides")),
+    section(`In the shape of ${counted(tensors.length, "tensor")}`, true, tensorList(state, tensors)),
+  ];
+}
+
 export function tensorLink(state: State, tensor: number): HTMLElement {
   return h("button", { type: "button", class: "link", onclick: () => state.select({ kind: "tensor", tensor }, true) }, state.tables.tensorName(tensor) || "(unnamed)");
 }
@@ -55,13 +76,15 @@ function tensorList(state: State, tensors: number[]): HTMLElement {
   const shown = tensors.slice(0, 200);
   return h("ul", { class: "tensors" }, shown.map((t) => h("li", {},
     t < 0 ? h("span", { class: "muted" }, "left out") : tensorLink(state, t),
-    t < 0 ? null : h("div", {}, h("span", { class: "shape" }, state.shape(t)), " ", h("span", { class: "muted" }, state.tables.dtype(t))))));
+    t < 0 ? null : h("div", {}, h("span", { class: "shape" }, state.shape(t)), " ", h("span", { class: "muted" }, state.tables.dtype(t)),
+      state.data.contents[t] ? h("span", { class: "muted" }, " = ", h("code", {}, clipped(state.data.contents[t], 40))) : null))));
 }
 
 function nodeDetails(state: State, node: number): (HTMLElement | null)[] {
   const { tables, data } = state;
   const [label, , scope, reads, makes] = data.nodes[node];
   const stated = data.constraints[node] ?? [];
+  const attributes = data.attributes[node] ?? [];
   const findings = data.findings.filter((f) => f.nodes.includes(node));
   return [
     h("h2", {}, tables.op(node)),
@@ -70,6 +93,7 @@ function nodeDetails(state: State, node: number): (HTMLElement | null)[] {
       type: "button", class: "link", onclick: () => state.select({ kind: "scope", scope }, true),
     }, tables.scopePath(scope))) : null,
     state.broken.has(node) ? h("p", { class: "bad" }, "✗ These sizes break a condition of this node.") : null,
+    attributes.length ? section("Attributes", true, properties(attributes)) : null,
     reads.length ? section("Reads", true, tensorList(state, reads)) : null,
     makes.length ? section("Makes", true, tensorList(state, makes)) : null,
     stated.length ? section("States", true, h("ul", { class: "stated" }, stated.map(([role, text, rule]) =>
@@ -90,6 +114,7 @@ function tensorDetails(state: State, tensor: number): (HTMLElement | null)[] {
     h("p", {}, h("span", { class: "muted" }, `${tables.dtype(tensor)} · ${KIND_NAMES[tables.kind(tensor)]}`)),
     h("p", { class: "shape big" }, symbolic),
     numbers !== symbolic ? h("p", { class: "shape big bound-shape" }, `= ${numbers}`) : null,
+    state.data.contents[tensor] ? h("p", {}, "holds ", h("code", {}, state.data.contents[tensor])) : null,
     producer >= 0 && tables.kind(tensor) === TensorKind.Computed ? h("p", {}, "made by ", nodeLinks(state, [producer], 1)) : null,
     readers.length ? h("p", {}, `read by `, nodeLinks(state, readers, 4)) : null,
     shape?.length ? section("Dims", true, h("ol", { class: "dims", start: 0 }, shape.map((row) => dimItem(state, tensor, row)))) : null,

@@ -2,18 +2,22 @@
 
 import cytoscape from "cytoscape";
 import dagre from "cytoscape-dagre";
-import { NodeKind } from "./data";
+import { isEnd, NodeKind } from "./data";
 import { clipped, counted } from "./dom";
 import type { State } from "./state";
 import { type Line, View } from "./visible";
 import { Labels } from "./labels";
 import { fontOf, styleOf } from "./look";
+import { Minimap } from "./minimap";
+import { drawing } from "./svg";
 
 cytoscape.use(dagre);
 
 type Route = { controlPointWeights?: number[] };
 
-const READABLE = 0.9; // zoom at which labels can be read
+const READABLE = 0.78; // zoom from which on labels can be read
+const MARGIN = 12;
+const LARGEST_IMAGE = 8000;
 const ALONE_ABOVE = 220; // boxes; a jump closes other scopes in a picture of more
 const MAX_OPEN_ALL = 400;
 const NEAT_BELOW = 160; // boxes; a picture of more is laid out by the faster way
@@ -23,6 +27,8 @@ export class Graph {
   private readonly cy: cytoscape.Core;
   private lines = new Map<string, Line>();
   private labels: Labels | null = null; // where the texts of lines stand
+  private readonly map: Minimap;
+  private readonly drawListeners: (() => void)[] = [];
 
   constructor(private readonly state: State, private readonly host: HTMLElement) {
     this.view = new View(state.tables);
@@ -39,16 +45,43 @@ export class Graph {
     this.cy.on("tap", "node", (event) => this.pick(event.target.id()));
     this.cy.on("dbltap", "node", (event) => this.toggle(event.target.id()));
     this.cy.on("tap", "edge", (event) => state.select({ kind: "line", tensors: this.lines.get(event.target.id())!.tensors }));
+    this.map = new Minimap(this.cy, host);
     host.addEventListener("keydown", (event) => this.key(event));
     state.onSizes(() => this.relabel());
     state.onSelect((jump) => this.showSelection(jump));
-    this.draw();
-    this.start();
+    this.view.openFirst(() => this.fits());
+    this.redraw();
   }
 
   // ---------------------------------------------------------------- what is there
 
+  /** Is what is open now readable as a whole, in this window? */
+  private fits(): boolean {
+    this.place();
+    const { w, h } = this.cy.nodes().boundingBox();
+    return w * READABLE <= this.cy.width() - 2 * MARGIN && h * READABLE <= this.cy.height() - 2 * MARGIN - this.below();
+  }
+
+  /** Height of what lies over the top of the picture. */
+  private below(): number {
+    return this.host.parentElement?.querySelector<HTMLElement>(".toolbar")?.offsetHeight ?? 0;
+  }
+
   private draw(): void {
+    this.place();
+    this.cy.batch(() => this.cy.edges().forEach((edge) => {
+      if (((edge.scratch() as Route).controlPointWeights?.length ?? 0) > 1) edge.addClass("routed");
+    }));
+    this.labels = new Labels(this.cy.edges(), this.cy.nodes(), fontOf(this.host));
+    this.relabel();
+    this.map.redraw();
+    for (const listener of this.drawListeners) listener();
+  }
+
+  onDraw(listener: () => void): void { this.drawListeners.push(listener); }
+
+  /** Boxes and lines, where they belong. */
+  private place(): void {
     const { tables } = this.state;
     const picture = this.view.picture();
     this.lines = new Map(picture.lines.map((l) => [l.id, l]));
@@ -75,14 +108,9 @@ export class Graph {
     })));
     this.cy.endBatch();
     this.cy.elements().not(".far").layout({
-      name: "dagre", rankDir: "TB", nodeSep: 34, edgeSep: 16, rankSep: 58, ranker: picture.boxes.length <= NEAT_BELOW ? "network-simplex" : "tight-tree", animate: false, fit: false,
+      name: "dagre", rankDir: "TB", nodeSep: 34, edgeSep: 16, rankSep: 46, ranker: picture.boxes.length <= NEAT_BELOW ? "network-simplex" : "tight-tree", animate: false, fit: false,
       useDagreEdgeControlPoints: true, automaticDagreEdgeStyle: false,
     } as cytoscape.LayoutOptions).run();
-    this.cy.batch(() => this.cy.edges().forEach((edge) => {
-      if (((edge.scratch() as Route).controlPointWeights?.length ?? 0) > 1) edge.addClass("routed");
-    }));
-    this.labels = new Labels(this.cy.edges(), this.cy.nodes(), fontOf(this.host));
-    this.relabel();
   }
 
   private scopeLabel(scope: number, open: boolean): [string, string] {
@@ -94,7 +122,16 @@ export class Graph {
 
   private nodeLabel(node: number): string {
     const kind = this.state.data.nodes[node][5];
-    return kind >= NodeKind.Input ? clipped(this.state.tables.label(node), 34) : this.state.tables.op(node);
+    if (isEnd(kind)) return clipped(this.state.tables.label(node), 34);
+    const place = this.placeName(node);
+    return place ? `${this.state.tables.op(node)}\n${clipped(place, 26)}` : this.state.tables.op(node);
+  }
+
+  /** The scope that a node's name says it is in, where the picture has no box for it: `q_proj`. */
+  private placeName(node: number): string {
+    const name = this.state.tables.label(node).split("/").at(-2) ?? "";
+    const scopes = this.state.tables.scopePath(this.state.data.nodes[node][2]).split(/ \/ |\//);
+    return scopes.includes(name) ? "" : name;
   }
 
   /** Texts that depend on the bound sizes. */
@@ -154,6 +191,7 @@ export class Graph {
 
   private selectedTensors(): Set<number> {
     const s = this.state.selection;
+    if (s?.kind === "symbol") return new Set(this.state.tables.tensorsOf(s.symbol));
     return new Set(s?.kind === "tensor" ? [s.tensor] : s?.kind === "line" ? s.tensors : []);
   }
 
@@ -238,12 +276,15 @@ export class Graph {
   /** Everything when that can be read, else where the data comes in. */
   private start(): void {
     this.fit();
-    if (this.cy.zoom() >= READABLE) return;
+    if (this.cy.zoom() >= READABLE) {
+      this.cy.panBy({ x: 0, y: Math.max(0, this.below() + 14 - this.cy.elements().renderedBoundingBox().y1) });
+      return;
+    }
     const entry = this.cy.nodes(".input").union(this.cy.nodes(":orphan").not(":parent")).union(this.cy.nodes().not(":parent"));
     const first = entry.sort((a, b) => (a as cytoscape.NodeSingular).position("y") - (b as cytoscape.NodeSingular).position("y"))[0];
     this.cy.zoom(READABLE);
     this.cy.center(first);
-    this.cy.panBy({ x: this.outside(), y: -this.cy.height() / 2 + 90 });
+    this.cy.panBy({ x: this.outside(), y: this.below() + 14 - this.cy.elements().renderedBoundingBox().y1 });
   }
 
   /** How far to move sideways so that no empty margin shows while there is more to see on the other side. */
@@ -271,9 +312,23 @@ export class Graph {
     this.redraw();
   }
 
-  setFolded(shown: boolean): void {
-    this.view.folded = shown;
+  setShown(what: "folded" | "shapes", shown: boolean): void {
+    this.view[what] = shown;
     this.redraw();
+  }
+
+  /** Open exactly these scopes. */
+  setOpen(scopes: number[]): void {
+    this.view.setOpen(scopes);
+    this.redraw();
+  }
+
+  /** The whole picture: as a drawing, or as an image. */
+  svg(): Blob { return new Blob([drawing(this.cy, fontOf(this.host))], { type: "image/svg+xml" }); }
+
+  png(): Blob {
+    const bg = getComputedStyle(this.host).backgroundColor;
+    return this.cy.png({ output: "blob", full: true, scale: 2, maxWidth: LARGEST_IMAGE, maxHeight: LARGEST_IMAGE, bg });
   }
 
   private redraw(): void {
@@ -285,9 +340,13 @@ export class Graph {
   restyle(): void {
     this.cy.style(styleOf(this.host));
     this.cy.resize();
+    this.map.redraw();
   }
 
-  destroy(): void { this.cy.destroy(); }
+  destroy(): void {
+    this.map.destroy();
+    this.cy.destroy();
+  }
 
   // ---------------------------------------------------------------- keyboard
 

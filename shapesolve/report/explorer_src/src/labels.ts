@@ -104,7 +104,7 @@ function titleBox(box: Box, width: number): Box {
 }
 
 /** A line as points: straight pieces as they are, curves in steps. */
-function pathOf(edge: cytoscape.EdgeSingular): Point[] {
+export function pathOf(edge: cytoscape.EdgeSingular): Point[] {
   const start = edge.sourceEndpoint();
   const end = edge.targetEndpoint();
   const control = edge.controlPoints() ?? [];

@@ -11,7 +11,7 @@ export function searchBox(state: State): HTMLElement {
   const list = h("ul", { class: "hits", role: "listbox", id: "hits", "aria-label": "Search results" });
   list.hidden = true;
   const input = h("input", {
-    type: "search", placeholder: "Search nodes, tensors, operators  ( / )", "aria-label": "Search", role: "combobox",
+    type: "search", placeholder: "Search names, operators, symbols, [shapes  ( / )", "aria-label": "Search", role: "combobox",
     "aria-expanded": "false", "aria-controls": "hits", "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false",
   });
   const index = new Index(state);
@@ -64,6 +64,7 @@ class Index {
 
   find(words: string): Hit[] {
     if (!words) return [];
+    if (words.startsWith("[")) return this.ofShape(words);
     const hits: Hit[] = [];
     for (const entry of this.all()) {
       const at = entry.lower.indexOf(words);
@@ -74,6 +75,18 @@ class Index {
     return hits.sort((a, b) => a.rank - b.rank || a.text.length - b.text.length).slice(0, MOST);
   }
 
+  /** Tensors by their shape, as it is written or at the sizes that are given: a part of it is enough. */
+  private ofShape(words: string): Hit[] {
+    const wanted = words.replaceAll(" ", "");
+    const hits: Hit[] = [];
+    for (let tensor = 0; tensor < this.state.data.tensors.length && hits.length < MOST; tensor++) {
+      const shapes = [this.state.symbolic(tensor), this.state.shape(tensor)];
+      const found = shapes.find((s) => s.toLowerCase().replaceAll(" ", "").includes(wanted));
+      if (found) hits.push({ text: `${this.state.tables.tensorName(tensor)} ${found}`, what: "shape", target: { kind: "tensor", tensor }, rank: 0 });
+    }
+    return hits;
+  }
+
   private all(): NonNullable<Index["entries"]> {
     if (this.entries) return this.entries;
     const { data, tables } = this.state;
@@ -81,6 +94,7 @@ class Index {
     const add = (text: string, what: string, target: Selection): void => {
       this.entries!.push({ lower: text.toLowerCase(), text, what, target });
     };
+    data.symbols.forEach(({ name }, symbol) => add(name, "symbol", { kind: "symbol", symbol }));
     data.scopes.forEach((_, scope) => add(tables.scopePath(scope), "scope", { kind: "scope", scope }));
     data.nodes.forEach(([label], node) => add(label, tables.op(node), { kind: "node", node }));
     data.tensors.forEach(([name], tensor) => add(name, "tensor", { kind: "tensor", tensor }));

@@ -36,6 +36,7 @@ class SizeRow {
   private readonly number: HTMLInputElement;
   private readonly clear: HTMLButtonElement;
   private readonly follows: HTMLElement;
+  private readonly message = h("span", { class: "bad message", role: "alert" });
 
   constructor(private readonly state: State, private readonly symbol: number) {
     const { name, sample, input } = state.data.symbols[symbol];
@@ -55,16 +56,20 @@ class SizeRow {
       onclick: () => state.setSize(symbol, null),
     }, "×");
     this.follows = h("span", { class: "muted follows" });
-    this.element = h("div", { class: "size" }, h("label", { for: id, title: name }, name), this.slider, this.number, this.clear, this.follows);
+    this.element = h("div", { class: "size" }, h("label", { for: id, title: name }, name), this.slider, this.number, this.clear, this.follows, this.message);
   }
 
   private set(text: string): void {
-    if (!/^\d{1,13}$/.test(text)) {
-      if (text === "") this.state.setSize(this.symbol, null);
-      return;
-    }
-    const size = BigInt(text);
-    this.state.setSize(this.symbol, size > LARGEST ? LARGEST : size);
+    const whole = /^\d+$/.test(text);
+    const size = whole && text.length < 20 && BigInt(text) <= LARGEST ? BigInt(text) : null;
+    const invalid = size === null && (text !== "" || this.number.validity.badInput);
+    this.state.setSize(this.symbol, size);
+    this.say(invalid ? `A size is a whole number from 0 to ${LARGEST.toLocaleString("en")}.` : "");
+  }
+
+  private say(message: string): void {
+    this.message.textContent = message;
+    this.number.setAttribute("aria-invalid", String(message !== ""));
   }
 
   refresh(): void {
@@ -73,8 +78,12 @@ class SizeRow {
     this.element.classList.toggle("bound", size !== undefined);
     this.clear.disabled = size === undefined;
     if (size === undefined) {
-      if (document.activeElement !== this.number) this.number.value = "";
+      if (document.activeElement !== this.number) {
+        this.number.value = "";
+        this.say("");
+      }
     } else {
+      this.say("");
       if (size > BigInt(this.slider.max)) this.slider.max = String(size * 2n);
       this.slider.value = size.toString();
       if (this.number.value !== size.toString()) this.number.value = size.toString();
@@ -109,10 +118,9 @@ export function contractPanel(state: State): HTMLElement {
       const terms = contract.terms.filter((t) => t.kind === kind);
       return terms.length ? [h("p", { class: "muted" }, heading), h("ul", { class: "terms" }, terms.map((t) => termItem(state, t)))] : [];
     }));
-    const broken = contract.terms.filter((t) => (t.kind === "" || t.kind === "assumed") && state.evaluator.truth(t.row) === false).length;
-    const failing = state.data.requirements.filter(([row]) => state.evaluator.truth(row) === false);
+    const { violated: broken, failing } = state;
     if (failing.length && !broken) {
-      body.append(h("p", { class: "bad" }, `✗ ${counted(failing.length, "requirement")} fails: ${state.tables.text(failing[0][0])}`));
+      body.append(h("p", { class: "bad" }, `✗ ${counted(failing.length, "requirement")} fails: ${state.tables.text(failing[0])}`));
     }
     fill(title, "Contract", broken ? h("span", { class: "badge error" }, `${broken} violated`) : null);
   };

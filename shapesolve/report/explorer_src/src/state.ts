@@ -3,16 +3,15 @@
 import { type Data, Tables } from "./data";
 import { clipped } from "./dom";
 import { Evaluator, type Sizes } from "./evaluate";
+import { partly } from "./partly";
 
 export type Selection =
   | { kind: "node"; node: number }
   | { kind: "tensor"; tensor: number }
   | { kind: "line"; tensors: number[] }
   | { kind: "scope"; scope: number }
+  | { kind: "symbol"; symbol: number }
   | null;
-
-/** A name in an expression's text, which is no function's. */
-const NAME = /[A-Za-z_][\w.]*(?![\w.(])/g;
 
 export class State {
   readonly tables: Tables;
@@ -21,6 +20,9 @@ export class State {
   selection: Selection = null;
   /** Nodes that state a condition which does not hold at the bound sizes. */
   broken = new Set<number>();
+  /** Conditions that do not hold at the bound sizes: terms of the contract, and requirements beside these. */
+  violated = 0;
+  failing: number[] = [];
   readonly faulty: Map<number, "error" | "warning">;
   private readonly sizeListeners: (() => void)[] = [];
   private readonly selectListeners: ((jump: boolean) => void)[] = [];
@@ -58,17 +60,7 @@ export class State {
   /** A dim at the bound sizes, or its expression with those sizes in it where they do not decide it. */
   dim(row: number, length = 400): string {
     const size = this.evaluator.size(row);
-    return size !== null ? size.toString() : clipped(this.partly(row), length);
-  }
-
-  private partly(row: number): string {
-    const text = this.tables.text(row);
-    const known = new Map<string, string>();
-    for (const symbol of this.tables.free(row)) {
-      const size = this.sizes.get(symbol);
-      if (size !== undefined) known.set(this.data.symbols[symbol].name, size.toString());
-    }
-    return known.size ? text.replace(NAME, (name) => known.get(name) ?? name) : text;
+    return size !== null ? size.toString() : clipped(partly(this.tables, this.evaluator, this.sizes, row), length);
   }
 
   shape(tensor: number, length = 400): string {
@@ -94,6 +86,9 @@ export class State {
     };
     for (const term of this.data.contract.terms) if (term.kind === "") add(term.row, term.nodes);
     for (const [row, nodes] of this.data.requirements) add(row, nodes);
+    const fails = (row: number): boolean => this.evaluator.truth(row) === false;
+    this.violated = this.data.contract.terms.filter((t) => (t.kind === "" || t.kind === "assumed") && fails(t.row)).length;
+    this.failing = this.data.requirements.flatMap(([row]) => (fails(row) ? [row] : []));
     for (const listener of this.sizeListeners) listener();
   }
 }

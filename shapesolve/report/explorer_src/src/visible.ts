@@ -1,6 +1,6 @@
 // Which boxes and lines are in the picture: scopes are closed boxes until somebody opens them.
 
-import { NodeKind, type Tables } from "./data";
+import { isEnd, NodeKind, type Tables } from "./data";
 
 /** A node is "n" and its number, a scope "s" and its number. */
 export type BoxId = string;
@@ -25,42 +25,55 @@ export interface Picture {
 }
 
 const MANY = 8;
-const OPENED_AT_START = 70;
+/** First picture: no more boxes than this, and no more layouts than this are tried. */
+const MOST = 70;
+const TRIES = 12;
 
 export class View {
   readonly open = new Set<number>();
   folded = false; // are constants and what is computed from them shown?
+  shapes = false; // is arithmetic on sizes shown?
   private top: number[] = [];
 
   constructor(private readonly tables: Tables) {
-    this.openAtStart();
-  }
-
-  /** Open scopes from the top while the picture stays small. */
-  private openAtStart(): void {
-    const queue = this.tables.data.scopes.flatMap(([parent], s) => (parent < 0 ? [s] : []));
-    let count = queue.length + this.tables.data.nodes.filter((n) => n[2] < 0 && n[5] !== NodeKind.Folded).length;
-    for (let i = 0; i < queue.length; i++) {
-      const scope = queue[i];
-      const inside = this.tables.children[scope].filter((s) => this.tables.shown[s]).length + this.loose(scope);
-      const only = inside > 0 && count <= 12;
-      if (count + inside > OPENED_AT_START && !only) continue;
-      if (this.isEnds(scope)) continue;
-      this.open.add(scope);
-      count += inside;
-      queue.push(...this.tables.children[scope]);
-    }
     this.refresh();
   }
 
-  private loose(scope: number): number {
-    return this.tables.members[scope].filter((n) => this.tables.data.nodes[n][5] !== NodeKind.Folded).length;
+  /**
+   * Open scopes, the largest first, while the picture that comes out is accepted. Where there is hardly more than one box,
+   * that one only wraps the others, and is opened in any case.
+   */
+  openFirst(accepted: () => boolean): void {
+    const { children, data, shown } = this.tables;
+    const queue = data.scopes.flatMap(([parent], s) => (parent < 0 ? [s] : []));
+    let tries = TRIES;
+    while (queue.length && tries > 0) {
+      queue.sort((a, b) => shown[b] - shown[a]);
+      const scope = queue.shift()!;
+      if (!shown[scope] || this.isEnds(scope)) continue;
+      const wraps = this.count(false) <= 2;
+      this.open.add(scope);
+      this.refresh();
+      if (!wraps) {
+        tries--;
+        if (this.count() > MOST || !accepted()) {
+          this.open.delete(scope);
+          this.refresh();
+          continue;
+        }
+      }
+      queue.push(...children[scope]);
+    }
+  }
+
+  private isHidden(kind: number): boolean {
+    return (kind === NodeKind.Folded && !this.folded) || (kind === NodeKind.Shapes && !this.shapes);
   }
 
   /** Is it a group of graph inputs or outputs? */
   isEnds(scope: number): boolean {
     const first = this.tables.members[scope][0];
-    return first !== undefined && this.tables.data.nodes[first][5] >= NodeKind.Input;
+    return first !== undefined && isEnd(this.tables.data.nodes[first][5]);
   }
 
   toggle(scope: number): void {
@@ -82,6 +95,7 @@ export class View {
   reveal(node: number, alone: boolean): void {
     if (alone) this.open.clear();
     if (this.tables.data.nodes[node][5] === NodeKind.Folded) this.folded = true;
+    if (this.tables.data.nodes[node][5] === NodeKind.Shapes) this.shapes = true;
     for (let s = this.tables.data.nodes[node][2]; s >= 0; s = this.tables.data.scopes[s][0]) this.open.add(s);
     this.refresh();
   }
@@ -93,11 +107,20 @@ export class View {
     return closed < 0 ? `n${node}` : `s${closed}`;
   }
 
-  /** Number of boxes in the picture. */
-  count(): number {
+  /** Number of boxes in the picture, with those of inputs and outputs or without. */
+  count(ends = true): number {
     const boxes = new Set<BoxId>();
-    this.tables.data.nodes.forEach((n, i) => (this.folded || n[5] !== NodeKind.Folded) && boxes.add(this.boxOf(i)));
+    this.tables.data.nodes.forEach((n, i) => {
+      if (!this.isHidden(n[5]) && (ends || !isEnd(n[5]))) boxes.add(this.boxOf(i));
+    });
     return boxes.size;
+  }
+
+  /** Open exactly these scopes. */
+  setOpen(scopes: Iterable<number>): void {
+    this.open.clear();
+    for (const scope of scopes) this.open.add(scope);
+    this.refresh();
   }
 
   picture(): Picture {
@@ -109,7 +132,7 @@ export class View {
       if (!boxes.has(id)) boxes.set(id, { id, parent: parentOf(scopes[scope][0]), open: true });
       return id;
     };
-    const hidden = nodes.map((n) => n[5] === NodeKind.Folded && !this.folded);
+    const hidden = nodes.map((n) => this.isHidden(n[5]));
     const box = nodes.map((_, i) => this.boxOf(i));
     nodes.forEach((n, i) => {
       if (hidden[i] || boxes.has(box[i])) return;
