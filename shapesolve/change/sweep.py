@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from typing import Any
 
 from onnx import numpy_helper
 
 from ..analysis import Analysis
+from ..model import Constant
 from .branches import inlined
 from .draft import Draft, DraftGraph, DraftNode
 from .knowledge import Knowledge, bodies
 from .rules import Rule, rules_by_operator
 from .site import Become, Change, Site, Store, Use
 from .sizes import compute_sizes_once
-from .twins import Twins
 
 #: sweeps over one graph; what a later one would find is small
 _MAX_SWEEPS = 6
@@ -79,7 +80,7 @@ class Sweep:
         self.reads: Counter[str] = Counter(self.graph.outputs)
         for node in self.graph.nodes:
             self.reads.update(node.reads())
-        self.twins = Twins()
+        self.twins = _Twins()
         self.changed = False
 
     def run(self) -> bool:
@@ -253,3 +254,55 @@ def _visible(graph: DraftGraph, around: frozenset[str]) -> Iterator[tuple[DraftG
     seen = around | graph.made() if inner else around
     for g in inner:
         yield from _visible(g, seen)
+
+
+#: operators that give something else each time
+_RANDOM = frozenset(
+    (
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+        "Multinomial",
+        "Bernoulli",
+        "Dropout",
+    )
+)
+_PURE_DOMAINS = frozenset(("", "ai.onnx.ml"))
+
+
+class _Twins:
+    """The nodes of one graph seen so far, by what they compute."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Any, DraftNode] = {}
+
+    def of(self, node: DraftNode) -> DraftNode | None:
+        """An earlier node that computes the same; None (and `node` is remembered) when there is none."""
+        key = _key(node)
+        if key is None:
+            return None
+        found = self._seen.setdefault(key, node)
+        return None if found is node else found
+
+
+def _key(node: DraftNode) -> Any:
+    if node.graphs or node.domain not in _PURE_DOMAINS or node.op_type in _RANDOM:
+        return None
+    origin = node.origin
+    if origin is not None and origin.key is None:
+        return None
+    own = tuple(sorted((k, v) for k, v in node.own.items() if v is not None))
+    if any(isinstance(v, (Constant, list)) for _, v in own):
+        return None
+    kind = None if origin is None else origin.key
+    left_out = tuple(sorted(k for k, v in node.own.items() if v is None))
+    return (
+        node.op_type,
+        node.domain,
+        (*node.inputs,),
+        [*map(bool, node.outputs)].count(True),
+        kind,
+        own,
+        left_out,
+    )

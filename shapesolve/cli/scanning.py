@@ -167,7 +167,7 @@ def rule(
     """
     from difflib import get_close_matches
 
-    from ..explain.finding import CODES
+    from ..explain.diagnose import CODES
     from ..report.rules import rule_page
 
     if code.upper() not in CODES:

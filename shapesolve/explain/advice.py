@@ -9,23 +9,24 @@ from typing import TYPE_CHECKING
 from ..expr import Dim, Shape
 from ..lower.reason import ADDED, BROADCAST, reason_id
 from ..lower.records import Entry
-from .operands import Spot
+from ..propagate.constraint import Site
+from .operands import size_at
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
 
 
-def advise(entry: Entry, spots: Sequence[Spot], lowered: Lowered) -> str:
+def advise(entry: Entry, sites: Sequence[Site], lowered: Lowered) -> str:
     """A fix in words, or nothing."""
     if entry.node is None:
         return ""
     rule = lowered.rule(entry.node, entry.prefix)
     kind = "" if rule is None else rule.advice
-    sizes = [s for s in spots if not s.data and s.axis is not None and s.tensor in lowered.shapes]
-    if kind == "target" and any(s.data for s in spots):
-        return _baked(spots, lowered)
+    sizes = [s for s in sites if not s.data and s.axis is not None and s.tensor in lowered.shapes]
+    if kind == "target" and any(s.data for s in sites):
+        return _baked(sites, lowered)
     if kind == "parts":
-        return _parts(spots, lowered)
+        return _parts(sites, lowered)
     if len(sizes) < 2:
         return ""
     a, b = sizes[:2]
@@ -40,7 +41,7 @@ def advise(entry: Entry, spots: Sequence[Spot], lowered: Lowered) -> str:
     return _weight(a, b, lowered)
 
 
-def _shapes(a: Spot, b: Spot, lowered: Lowered) -> tuple[Shape, Shape]:
+def _shapes(a: Site, b: Site, lowered: Lowered) -> tuple[Shape, Shape]:
     return lowered.shapes[a.tensor], lowered.shapes[b.tensor]
 
 
@@ -52,24 +53,24 @@ def _stored(tensor: str, lowered: Lowered) -> bool:
     )
 
 
-def _baked(spots: Sequence[Spot], lowered: Lowered) -> str:
-    target = next(s.tensor for s in spots if s.data)
+def _baked(sites: Sequence[Site], lowered: Lowered) -> str:
+    target = next(s.tensor for s in sites if s.data)
     made = lowered.walk.producers.get(target)
     if not _stored(target, lowered) and (made is None or made[0].op_type != "Constant"):
         return ""
     return f"{target} is a constant, as if baked in at export: derive it from Shape of the input"
 
 
-def _parts(spots: Sequence[Spot], lowered: Lowered) -> str:
-    axis = next((s.size(lowered) for s in spots if not s.data), None)
-    parts = next((lowered.values.get(s.tensor) for s in spots if s.data), None)
+def _parts(sites: Sequence[Site], lowered: Lowered) -> str:
+    axis = next((size_at(s, lowered) for s in sites if not s.data), None)
+    parts = next((lowered.values.get(s.tensor) for s in sites if s.data), None)
     if axis is None or axis.terms or parts is None or parts.elems is None:
         return ""
     sizes = [e.const for e in parts.elems if isinstance(e, Dim) and not e.terms]
     return f"the parts add up to {sum(sizes)}, the axis has {axis}" if len(sizes) == len(parts.elems) else ""
 
 
-def _convolution(entry: Entry, a: Spot, b: Spot, lowered: Lowered) -> str:
+def _convolution(entry: Entry, a: Site, b: Site, lowered: Lowered) -> str:
     assert entry.node is not None
     x, w = _shapes(a, b, lowered)
     group = entry.node.attributes.get("group", 1)
@@ -92,13 +93,13 @@ def _convolution(entry: Entry, a: Spot, b: Spot, lowered: Lowered) -> str:
     return f"with group = {group}, {a.tensor} needs {group} * {share} = {group * share.const} channels"
 
 
-def _gemm(a: Spot, b: Spot, lowered: Lowered) -> str:
+def _gemm(a: Site, b: Site, lowered: Lowered) -> str:
     left, right = _shapes(a, b, lowered)
     fits = len(left) >= 2 and b.axis == len(right) - 2 >= 0 and left[a.axis or 0] is right[-1]
     return f"{b.tensor} {right} fits with transB = 1" if fits else ""
 
 
-def _product(a: Spot, b: Spot, lowered: Lowered) -> str:
+def _product(a: Site, b: Site, lowered: Lowered) -> str:
     left, right = _shapes(a, b, lowered)
     if len(left) < 2 or len(right) < 2:
         return ""
@@ -111,7 +112,7 @@ def _product(a: Spot, b: Spot, lowered: Lowered) -> str:
     return ""
 
 
-def _join(a: Spot, b: Spot, lowered: Lowered) -> str:
+def _join(a: Site, b: Site, lowered: Lowered) -> str:
     x, y = _shapes(a, b, lowered)
     if len(x) != len(y):
         return ""
@@ -126,21 +127,21 @@ def _fits(x: Sequence[Dim], y: Sequence[Dim]) -> bool:
     return all(p is q or p.value == 1 or q.value == 1 for p, q in zip(reversed(x), reversed(y)))
 
 
-def _broadcast(a: Spot, b: Spot, lowered: Lowered) -> str:
+def _broadcast(a: Site, b: Site, lowered: Lowered) -> str:
     """One swap of axes, or one axis more, that makes the operands fit."""
     x, y = _shapes(a, b, lowered)
     found = []
-    for spot, own, other in ((a, x, y), (b, y, x)):
+    for site, own, other in ((a, x, y), (b, y, x)):
         swap = next((p for p in combinations(range(len(own)), 2) if _fits(_swapped(own, *p), other)), None)
-        if swap is not None and not _stored(spot.tensor, lowered):
-            told = f"{spot.tensor} {own} fits when axes {swap[0]} and {swap[1]} are swapped"
+        if swap is not None and not _stored(site.tensor, lowered):
+            told = f"{site.tensor} {own} fits when axes {swap[0]} and {swap[1]} are swapped"
             found.append(f"{told}: is a Transpose missing, or one too many?")
             break
-    for spot, own, other in ((a, x, y), (b, y, x)):
+    for site, own, other in ((a, x, y), (b, y, x)):
         if len(own) < len(other):
             wider = next((w for k in range(1, len(own) + 1) if _fits(w := _widened(own, k), other)), None)
             if wider is not None:
-                found.append(f"{spot.tensor} {own} fits as {wider}: is an Unsqueeze missing?")
+                found.append(f"{site.tensor} {own} fits as {wider}: is an Unsqueeze missing?")
     return " Or: ".join(found)
 
 
@@ -152,26 +153,26 @@ def _widened(shape: Shape, axis: int) -> Shape:
     return Shape((*shape[:axis], Dim(1), *shape[axis:]))
 
 
-def _weight(a: Spot, b: Spot, lowered: Lowered) -> str:
+def _weight(a: Site, b: Site, lowered: Lowered) -> str:
     """A stored tensor that another shape would make fit; of two, the one of lower rank (a bias, a scale)."""
     x, y = _shapes(a, b, lowered)
     sides = sorted(((b, y, a), (a, x, b)), key=lambda side: len(side[1]))
-    for spot, own, other in sides:
-        wanted = other.size(lowered)
+    for site, own, other in sides:
+        wanted = size_at(other, lowered)
         if (
-            _stored(spot.tensor, lowered)
+            _stored(site.tensor, lowered)
             and wanted is not None
             and not wanted.terms
-            and spot.axis is not None
+            and site.axis is not None
         ):
-            fitting = own.with_dim(spot.axis, wanted)
-            return f"{spot.tensor} would fit with shape {fitting}, or {other} is not meant to be {wanted}"
+            fitting = own.with_dim(site.axis, wanted)
+            return f"{site.tensor} would fit with shape {fitting}, or {other} is not meant to be {wanted}"
     return ""
 
 
-def _projection(a: Spot, b: Spot, lowered: Lowered) -> str:
+def _projection(a: Site, b: Site, lowered: Lowered) -> str:
     x, y = _shapes(a, b, lowered)
-    p, q = a.size(lowered), b.size(lowered)
+    p, q = size_at(a, lowered), size_at(b, lowered)
     if len(x) != len(y) or p is None or q is None:
         return ""
     return f"if these belong together, one of them is missing a layer between {p} and {q}"

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from ..expr import Cond, Dim, ge, symbol
 from ..lower.reason import BROADCAST, reason_id
 from ..lower.records import Entry
-from .operands import Spot, SpotTracer, input_spots, spots_of
+from ..propagate.constraint import Site
+from .operands import SiteTracer, input_sites, sites_of, size_at
 from .trace import Link
 from .wording import declared_dim
 
@@ -43,7 +44,7 @@ class Baked:
 
     def __init__(self, analysis: Analysis) -> None:
         self.lowered, self.engine = analysis.lowered, analysis.prover.engine
-        self.tracer = SpotTracer(analysis.lowered)
+        self.tracer = SiteTracer(analysis.lowered)
 
     # ------------------------------------------------------------------ the constant
 
@@ -51,30 +52,30 @@ class Baked:
         """The constant that a condition of a node comes from: what it reads as data first, then what has a size."""
         if entry.node is None:
             return None
-        spots = spots_of(entry, self.lowered)
-        for spot in sorted(spots, key=lambda s: not s.data):
-            found = self._of_data(spot) if spot.data else self._of_size(spot)
+        sites = sites_of(entry, self.lowered)
+        for site in sorted(sites, key=lambda s: not s.data):
+            found = self._of_data(site) if site.data else self._of_size(site)
             if found is not None:
                 return found
         return None
 
-    def _of_data(self, spot: Spot) -> Stored | None:
-        if self._is_stored(spot.tensor):
-            return Stored(spot.tensor, True)
-        value = self.lowered.values.get(spot.tensor)
+    def _of_data(self, site: Site) -> Stored | None:
+        if self._is_stored(site.tensor):
+            return Stored(site.tensor, True)
+        value = self.lowered.values.get(site.tensor)
         for i, e in enumerate(() if value is None or value.elems is None else value.elems):
             if isinstance(e, Dim) and not e.terms and e.const not in _IDLE:
-                links = self.tracer.links(Spot(spot.tensor, i, True))
+                links = self.tracer.links(Site(site.tensor, i, True))
                 if links and self._is_stored(links[-1].tensor):
                     return Stored(links[-1].tensor, True)
         return None
 
-    def _of_size(self, spot: Spot) -> Stored | None:
+    def _of_size(self, site: Site) -> Stored | None:
         """What a tensor's size comes from, where that is a number: a stored tensor, or one that a node read as data."""
-        size = spot.size(self.lowered)
+        size = size_at(site, self.lowered)
         if size is None or size.terms:
             return None
-        links = self.tracer.links(spot)
+        links = self.tracer.links(site)
         read = {t: held for link in links for t, held in self._data_of(link)}
         last = links[-1] if links else None
         if last is not None and self._is_stored(last.tensor):
@@ -89,12 +90,12 @@ class Baked:
         """The constants that a node reads as data, and what they hold."""
         if link.node is None:
             return
-        for spot in input_spots(link.node, link.prefix, self.lowered):
-            value = self.lowered.values.get(spot.tensor)
-            if spot.data and value is not None and value.elems is not None and self._is_stored(spot.tensor):
+        for site in input_sites(link.node, link.prefix, self.lowered):
+            value = self.lowered.values.get(site.tensor)
+            if site.data and value is not None and value.elems is not None and self._is_stored(site.tensor):
                 held = tuple(e.const for e in value.elems if isinstance(e, Dim) and not e.terms)
                 if held:
-                    yield spot.tensor, held
+                    yield site.tensor, held
 
     def _is_stored(self, tensor: str) -> bool:
         walk = self.lowered.walk
@@ -138,9 +139,9 @@ class Baked:
         rule = self.lowered.rule(entry.node, entry.prefix) if entry.node is not None else None
         if entry.node is None or rule is None or rule.advice != "target":
             return False
-        spots = input_spots(entry.node, entry.prefix, self.lowered)
-        data = next((s for s in spots if not s.data), None)
-        target = next((s for s in spots if s.data), None)
+        sites = input_sites(entry.node, entry.prefix, self.lowered)
+        data = next((s for s in sites if not s.data), None)
+        target = next((s for s in sites if s.data), None)
         shape = self.lowered.shapes.get(data.tensor) if data is not None else None
         if target is None or not shape or not shape[0].terms or self._of_data(target) is None:
             return False
@@ -163,9 +164,9 @@ class Baked:
         """
         if entry.node is None:
             return False
-        spots = spots_of(entry, self.lowered)
-        direct = [s for s in spots if not s.data and self._is_input(s, name)]
-        if not direct or any(s.data for s in spots) or reason_id(entry.why) == BROADCAST.id:
+        sites = sites_of(entry, self.lowered)
+        direct = [s for s in sites if not s.data and self._is_input(s, name)]
+        if not direct or any(s.data for s in sites) or reason_id(entry.why) == BROADCAST.id:
             return False
         shapes = [self.lowered.shapes.get(s.tensor) for s in direct]
         last = all(shape is not None and s.axis == len(shape) - 1 for s, shape in zip(direct, shapes))
@@ -177,16 +178,16 @@ class Baked:
             return all(s.axis == 1 for s in direct)
         return last and size > 1 and (constant is None or kind == "product")
 
-    def _is_input(self, spot: Spot, name: str) -> bool:
-        """Is the size at a spot that of an input, passed on, which declares it by this name?"""
-        links = self.tracer.links(spot)
+    def _is_input(self, site: Site, name: str) -> bool:
+        """Is the size at a site that of an input, passed on, which declares it by this name?"""
+        links = self.tracer.links(site)
         declared = declared_dim(links[-1], self.lowered) if links else None
         return declared is not None and declared.name == name
 
     def ends_early(self, entry: Entry, most: int) -> Stored | None:
         """The constant end of a Slice of something computed that lets no more than `most` through; None for a table."""
-        for spot in spots_of(entry, self.lowered):
-            for link in self.tracer.links(spot, to_inputs=True):
+        for site in sites_of(entry, self.lowered):
+            for link in self.tracer.links(site, to_inputs=True):
                 if link.node is None or link.node.op_type != "Slice" or not link.dim.terms:
                     continue
                 if self._is_stored(self.lowered.full_name(link.node.inputs[0], link.prefix)):

@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..lower.records import Clash, Entry
-from ..propagate.constraint import Constraint
+from ..propagate.constraint import Constraint, Site
 from .advice import advise
 from .finding import Conflict, Finding, Step
-from .operands import Spot, SpotTracer, input_spots, spots_of
+from .operands import SiteTracer, input_sites, sites_of
 from .wording import (
     attributes_text,
     chain_step,
@@ -46,11 +46,11 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conflict:
     node = clash.node
     label = f"{clash.prefix}{node.label}" if node is not None else ""
     op_type = node.op_type if node is not None else ""
-    spots = input_spots(node, clash.prefix, lowered) if node is not None else ()
-    tracer = SpotTracer(lowered)
-    behind = [n for spot in spots for n in (*tracer.labels(spot), *tracer.rank_makers(spot))]
+    sites = input_sites(node, clash.prefix, lowered) if node is not None else ()
+    tracer = SiteTracer(lowered)
+    behind = [n for site in sites for n in (*tracer.labels(site), *tracer.rank_makers(site))]
     nodes = dict.fromkeys([*([label] if label else ()), *tracer.owners(clash.prefix), *behind])
-    operands = tuple(operand_row(s.tensor, lowered, s.data) for s in spots[:_MAX_OPERANDS])
+    operands = tuple(operand_row(s.tensor, lowered, s.data) for s in sites[:_MAX_OPERANDS])
     notes = (*attributes_text(node), _never(lowered)) if node is not None else (_never(lowered),)
     code = "SS202" if node is not None else "SS205"
     finding = Finding(code, clash.message, label, op_type, tuple(nodes), operands, notes=notes)
@@ -72,7 +72,7 @@ def _contradiction(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conf
     core = tuple(constraints[i] for i in indices)
     meeting = clash.entry if clash.entry in indices else indices[-1]
     last, entry = constraints[meeting], lowered.walk.log[meeting]
-    spots = spots_of(entry, lowered)
+    sites = sites_of(entry, lowered)
     steps, nodes = _story(lowered, indices, meeting)
     stated = [str(c.cond) for c in core if c.role == "user"]
     title = _accused(stated, core) or title_of(entry, lowered)
@@ -82,10 +82,10 @@ def _contradiction(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conf
         last.origin.node,
         last.origin.op_type,
         nodes,
-        _operands(lowered, entry, spots),
+        _operands(lowered, entry, sites),
         steps,
         _notes(lowered, core, entry),
-        "" if stated else advise(entry, spots, lowered),
+        "" if stated else advise(entry, sites, lowered),
     )
     behind = map(lowered.walk.log.__getitem__, (*indices, *candidates))
     places = frozenset((id(e.node), e.prefix, e.why) for e in behind)
@@ -98,14 +98,14 @@ def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:
 
     A condition that was read through the facts (``64 == 48``) does not name the symbol any more whose size they told.
     """
-    tracer = SpotTracer(lowered)
+    tracer = SiteTracer(lowered)
     names: set[str] = set()
     for index in indices:
         entry = lowered.walk.log[index]
         if entry.cond.free:
             continue
-        for spot in spots_of(entry, lowered):
-            for link in tracer.links(spot, to_inputs=True):
+        for site in sites_of(entry, lowered):
+            for link in tracer.links(site, to_inputs=True):
                 declared = declared_dim(link, lowered)
                 if declared is not None and declared is not link.dim:
                     names |= declared.free
@@ -145,11 +145,11 @@ def _never(lowered: Lowered) -> str:
     return _NOT_SO if any(entry.role == "user" for entry in lowered.walk.log) else _NEVER
 
 
-def _operands(lowered: Lowered, entry: Entry, spots: Sequence[Spot]) -> tuple[tuple[str, str, str], ...]:
+def _operands(lowered: Lowered, entry: Entry, sites: Sequence[Site]) -> tuple[tuple[str, str, str], ...]:
     """The two sides; where the rule speaks of one tensor only, what else the node reads."""
-    rows = {s.tensor: s.data for s in spots}
+    rows = {s.tensor: s.data for s in sites}
     if len(rows) < 2 and entry.node is not None:
-        for s in input_spots(entry.node, entry.prefix, lowered):
+        for s in input_sites(entry.node, entry.prefix, lowered):
             rows.setdefault(s.tensor, s.data)
     return tuple(operand_row(name, lowered, data) for name, data in list(rows.items())[:_MAX_OPERANDS])
 
@@ -158,15 +158,15 @@ def _story(
     lowered: Lowered, indices: Iterable[int], meeting: int
 ) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     """In order: where each side's size comes from, what the other constraints say, where they meet."""
-    tracer = SpotTracer(lowered)
+    tracer = SiteTracer(lowered)
     steps: dict[str, Step] = {}
     nodes: dict[str, None] = {}
     for index in sorted(indices, key=lambda i: (i == meeting, i)):
         constraint, entry = lowered.constraints[index], lowered.walk.log[index]
-        for spot in spots_of(entry, lowered):
-            links = tracer.links(spot)
-            if links and spot.axis is not None:
-                step = chain_step(spot, links, lowered)
+        for site in sites_of(entry, lowered):
+            links = tracer.links(site)
+            if links and site.axis is not None:
+                step = chain_step(site, links, lowered)
                 steps.setdefault(step.text, step)
         nodes.update(dict.fromkeys(tracer.behind(entry)))
         if index != meeting:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim, parse_cond
 from ..propagate.constraint import Constraint
 from .baked import Baked, Stored
-from .finding import Finding
+from .finding import CODES, Finding, Severity
 from .restriction import help_for, restrictions
 from .wording import guard_text, operand_row
 
@@ -35,6 +35,23 @@ _MAX_REASONS = 4
 #: what a shell leaves alone between double quotes
 _HARMLESS = re.compile(r"[^$`\"\\!]*")
 
+Finder = Callable[["Analysis"], Iterator[Finding]]
+#: what finds something, in the order in which it is told
+FINDERS: list[Finder] = []
+
+
+def finds(**codes: tuple[Severity, str]) -> Callable[[Finder], Finder]:
+    """Declare a function that finds something, and by code its severity and what it says in one line."""
+    everything = sorted({**CODES, **codes}.items())
+    CODES.clear()
+    CODES.update(everything)
+
+    def decorate(finder: Finder) -> Finder:
+        FINDERS.append(finder)
+        return finder
+
+    return decorate
+
 
 def diagnose(analysis: Analysis) -> tuple[Finding, ...]:
     """Findings, errors first, then in graph order; equal ones once."""
@@ -43,12 +60,7 @@ def diagnose(analysis: Analysis) -> tuple[Finding, ...]:
     found = dict.fromkeys(
         [
             *_merged(c.finding for c in analysis.conflicts),
-            *_dead_branches(analysis),
-            *_notes(analysis),
-            *_ambiguities(analysis),
-            *_specialised(analysis),
-            *_restricted(analysis),
-            *_assumed(analysis),
+            *(finding for finder in FINDERS for finding in finder(analysis)),
         ]
     )
     return tuple(sorted(_once(found), key=lambda f: _RANK[f.severity]))
@@ -94,15 +106,7 @@ def _joined(a: Finding, b: Finding) -> Finding:
     )
 
 
-def _notes(analysis: Analysis) -> Iterator[Finding]:
-    helps = {"SS101": _UNKNOWN_HELP, "SS102": _DECLARED_HELP}
-    for note in analysis.walk.notes:
-        label = f"{note.prefix}{note.node.label}" if note.node else ""
-        op_type = note.node.op_type if note.node else ""
-        code = _NOTE_CODES[note.kind]
-        yield Finding(code, note.message, label, op_type, (label,) if label else (), help=helps.get(code, ""))
-
-
+@finds(SS204=("warning", "a branch cannot run whatever the sizes are"))
 def _dead_branches(analysis: Analysis) -> Iterator[Finding]:
     """Nodes inside a branch that cannot run: the model runs only where the branch is not taken."""
     told = {node for conflict in analysis.conflicts for node in conflict.nodes}
@@ -116,6 +120,24 @@ def _dead_branches(analysis: Analysis) -> Iterator[Finding]:
             yield Finding("SS204", title, origin.node, origin.op_type, (origin.node,), notes=notes)
 
 
+@finds(
+    SS101=("warning", "an operator is not known"),
+    SS102=("warning", "a declared shape disagrees with the inferred one"),
+    SS103=("info", "a rule could not follow a node"),
+    SS104=("warning", "the file departs from the standard, in a way that onnxruntime understands"),
+    SS105=("warning", "the rule of an operator failed"),
+    SS502=("info", "the default of an input that may be overridden was taken for its value"),
+)
+def _notes(analysis: Analysis) -> Iterator[Finding]:
+    helps = {"SS101": _UNKNOWN_HELP, "SS102": _DECLARED_HELP}
+    for note in analysis.walk.notes:
+        label = f"{note.prefix}{note.node.label}" if note.node else ""
+        op_type = note.node.op_type if note.node else ""
+        code = _NOTE_CODES[note.kind]
+        yield Finding(code, note.message, label, op_type, (label,) if label else (), help=helps.get(code, ""))
+
+
+@finds(SS301=("warning", "a broadcast of two sizes is open"))
 def _ambiguities(analysis: Analysis) -> Iterator[Finding]:
     for a in analysis.ambiguities:
         left, right = a.pair
@@ -151,6 +173,11 @@ def _may_be_assumed(said: str, analysis: Analysis) -> bool:
     return inputs and analysis.prover.engine.satisfiable([cond, *known], cheap=True).sat
 
 
+@finds(
+    SS401=("warning", "a dim declared dynamic has only one size that runs"),
+    SS402=("warning", "two dims declared as different names must be equal"),
+    SS405=("info", "a dim declared dynamic is a width or a number of channels that the model has fixed"),
+)
 def _specialised(analysis: Analysis) -> Iterator[Finding]:
     """Dims declared dynamic that the graph fixes: the most common export bug."""
     if analysis.conflicts:
@@ -212,12 +239,17 @@ def _fixed_help(cause: Constraint, constant: Stored | None, name: str, to: Dim) 
     return f"{told}, or declare `{name}` as {to}" if told else f"declare `{name}` as {to}"
 
 
+@finds(
+    SS403=("info", "a dim declared dynamic is restricted to a range or to multiples"),
+    SS404=("warning", "a dim declared dynamic is limited by a size that was baked in at export"),
+)
 def _restricted(analysis: Analysis) -> Iterator[Finding]:
     """Dims declared dynamic of which the graph takes some sizes only."""
     if not analysis.conflicts and not analysis.contract.impossible:
         yield from restrictions(analysis)
 
 
+@finds(SS501=("info", "a name was bound to a number under an assumption"))
 def _assumed(analysis: Analysis) -> Iterator[Finding]:
     told: set[Cond] = set()
     for name, value in analysis.bindings.items():
@@ -243,3 +275,6 @@ def _assumed(analysis: Analysis) -> Iterator[Finding]:
             yield Finding(
                 "SS501", f"{cond} is assumed", origin.node, origin.op_type, nodes, notes=(origin.rule,)
             )
+
+
+__all__ = ["CODES", "FINDERS", "diagnose", "finds"]

@@ -14,26 +14,12 @@ from ..propagate.constraint import Constraint
 
 Severity = Literal["error", "warning", "info"]
 
-#: code -> (severity, what it says in one line)
+#: code -> (severity, what it says in one line); those of `diagnose` stand beside what finds them, which is where to ask for all
 CODES: dict[str, tuple[Severity, str]] = {
-    "SS101": ("warning", "an operator is not known"),
-    "SS102": ("warning", "a declared shape disagrees with the inferred one"),
-    "SS103": ("info", "a rule could not follow a node"),
-    "SS104": ("warning", "the file departs from the standard, in a way that onnxruntime understands"),
-    "SS105": ("warning", "the rule of an operator failed"),
     "SS201": ("error", "the sizes of a node's inputs contradict each other"),
     "SS202": ("error", "a node cannot run as it is written"),
     "SS203": ("error", "a stated assumption contradicts the model"),
-    "SS204": ("warning", "a branch cannot run whatever the sizes are"),
     "SS205": ("error", "the file cannot be loaded as it is written"),
-    "SS301": ("warning", "a broadcast of two sizes is open"),
-    "SS401": ("warning", "a dim declared dynamic has only one size that runs"),
-    "SS402": ("warning", "two dims declared as different names must be equal"),
-    "SS403": ("info", "a dim declared dynamic is restricted to a range or to multiples"),
-    "SS404": ("warning", "a dim declared dynamic is limited by a size that was baked in at export"),
-    "SS405": ("info", "a dim declared dynamic is a width or a number of channels that the model has fixed"),
-    "SS501": ("info", "a name was bound to a number under an assumption"),
-    "SS502": ("info", "the default of an input that may be overridden was taken for its value"),
     "SS601": ("error", "PyTorch: a dim declared dynamic came out with one size"),
     "SS602": ("error", "PyTorch: dims declared independent came out tied to each other"),
     "SS603": ("error", "PyTorch: a dim declared dynamic came out restricted to some sizes"),

@@ -1,14 +1,14 @@
-"""Spots: the places that a condition of a node speaks of, as sizes or as elements of a tensor that the node reads as data."""
+"""The places that a condition of a node refers to, as sizes or as elements of a tensor that the node reads as data."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim
 from ..lower.records import Entry
 from ..model import Node
+from ..propagate.constraint import Site
 from .trace import MAX_LINKS, Link, Tracer
 
 if TYPE_CHECKING:
@@ -17,32 +17,21 @@ if TYPE_CHECKING:
 _MAX_LISTED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """A tensor and, where the condition speaks of one, an axis of it or (``data``) an element."""
-
-    tensor: str
-    axis: int | None
-    data: bool = False
-
-    def __str__(self) -> str:
-        return self.tensor if self.axis is None else f"{self.tensor}[{self.axis}]"
-
-    def size(self, lowered: Lowered) -> Dim | None:
-        """The size or element that stands there, when it is known."""
-        if self.axis is None:
-            return None
-        if self.data:
-            value = lowered.values.get(self.tensor)
-            elems = value.elems if value is not None else None
-            found = elems[self.axis] if elems is not None and 0 <= self.axis < len(elems) else None
-            return found if isinstance(found, Dim) else None
-        shape = lowered.shapes.get(self.tensor)
-        return shape[self.axis] if shape is not None and -len(shape) <= self.axis < len(shape) else None
+def size_at(site: Site, lowered: Lowered) -> Dim | None:
+    """The size or element that stands there, when it is known."""
+    if site.axis is None:
+        return None
+    if site.data:
+        value = lowered.values.get(site.tensor)
+        elems = value.elems if value is not None else None
+        found = elems[site.axis] if elems is not None and 0 <= site.axis < len(elems) else None
+        return found if isinstance(found, Dim) else None
+    shape = lowered.shapes.get(site.tensor)
+    return shape[site.axis] if shape is not None and -len(shape) <= site.axis < len(shape) else None
 
 
-def spots_of(entry: Entry, lowered: Lowered) -> tuple[Spot, ...]:
-    """The spots of one stated condition."""
+def sites_of(entry: Entry, lowered: Lowered) -> tuple[Site, ...]:
+    """The sites of one stated condition."""
     node = entry.node
     if node is None:
         return ()
@@ -54,15 +43,15 @@ def spots_of(entry: Entry, lowered: Lowered) -> tuple[Spot, ...]:
             shape = lowered.shapes.get(tensor)
             if axis is not None and axis < 0 and shape is not None and i not in data:
                 axis += len(shape)
-            out.append(Spot(tensor, axis, i in data))
+            out.append(Site(tensor, axis, i in data))
     return tuple(dict.fromkeys(out))
 
 
-def input_spots(node: Node, prefix: str, lowered: Lowered) -> tuple[Spot, ...]:
+def input_sites(node: Node, prefix: str, lowered: Lowered) -> tuple[Site, ...]:
     """All inputs of a node, as a whole."""
     data = lowered.data_inputs(node, prefix)
     return tuple(
-        Spot(lowered.full_name(name, prefix), None, i in data) for i, name in enumerate(node.inputs) if name
+        Site(lowered.full_name(name, prefix), None, i in data) for i, name in enumerate(node.inputs) if name
     )
 
 
@@ -81,24 +70,24 @@ def holding_text(tensor: str, lowered: Lowered) -> str:
     return ""
 
 
-class SpotTracer(Tracer):
-    """Follows a spot backwards: sizes as `Tracer` does, elements through the shape arithmetic that made them."""
+class SiteTracer(Tracer):
+    """Follows a site backwards: sizes as `Tracer` does, elements through the shape arithmetic that made them."""
 
-    def links(self, spot: Spot, *, to_inputs: bool = False) -> list[Link]:
-        """Links from the spot backwards; to the node that computes it, or (``to_inputs``) on to the inputs."""
-        if not spot.data:
-            return self.chain(spot.tensor, spot.axis, to_inputs=to_inputs)
-        size = spot.size(self.lowered)
-        value = self.lowered.values.get(spot.tensor)
+    def links(self, site: Site, *, to_inputs: bool = False) -> list[Link]:
+        """Links from the site backwards; to the node that computes it, or (``to_inputs``) on to the inputs."""
+        if not site.data:
+            return self.chain(site.tensor, site.axis, to_inputs=to_inputs)
+        size = size_at(site, self.lowered)
+        value = self.lowered.values.get(site.tensor)
         elems = (
             [size]
             if size is not None
             else list(value.elems or ())
-            if value is not None and spot.axis is None
+            if value is not None and site.axis is None
             else []
         )
         out: dict[Link, None] = {}
-        stack = [(spot.tensor, None, e) for e in reversed(elems) if isinstance(e, Dim)]
+        stack = [(site.tensor, None, e) for e in reversed(elems) if isinstance(e, Dim)]
         seen: set[tuple[str, int]] = set()
         rest: list[tuple[str, int | None, Dim]] = list(stack)
         while rest and len(out) < MAX_LINKS:
@@ -110,28 +99,28 @@ class SpotTracer(Tracer):
             out[link] = None
             if link.kind == "passes" or (to_inputs and link.kind == "computes"):
                 rest += reversed(sources)
-        return list(out) or self._of_nodes(spot.tensor)
+        return list(out) or self._of_nodes(site.tensor)
 
-    def labels(self, spot: Spot) -> tuple[str, ...]:
-        """Nodes between the spot and the inputs, nearest first."""
-        found = dict.fromkeys(self.nodes(self.links(spot, to_inputs=True)))
-        made = self.walk.producers.get(spot.tensor)
+    def labels(self, site: Site) -> tuple[str, ...]:
+        """Nodes between the site and the inputs, nearest first."""
+        found = dict.fromkeys(self.nodes(self.links(site, to_inputs=True)))
+        made = self.walk.producers.get(site.tensor)
         if made is not None:
             found[f"{made[1]}{made[0].label}"] = None
-            if spot.data and (
-                len(found) == 1 or spot.axis is None
+            if site.data and (
+                len(found) == 1 or site.axis is None
             ):  # how many elements there are matters too
-                found.update(dict.fromkeys(self._feeding(spot.tensor)))
+                found.update(dict.fromkeys(self._feeding(site.tensor)))
         return tuple(found)
 
-    def rank_makers(self, spot: Spot) -> tuple[str, ...]:
+    def rank_makers(self, site: Site) -> tuple[str, ...]:
         """Nodes that decide the rank of a tensor: those that computed the shape argument of what made it."""
-        made = self.walk.producers.get(spot.tensor)
+        made = self.walk.producers.get(site.tensor)
         for _ in range(MAX_LINKS):
             if made is None:
                 return ()
             node, prefix = made
-            data = [s for s in input_spots(node, prefix, self.lowered) if s.data]
+            data = [s for s in input_sites(node, prefix, self.lowered) if s.data]
             if data:
                 labels = [f"{prefix}{node.label}", *(n for s in data for n in self._feeding(s.tensor))]
                 return tuple(dict.fromkeys(labels))
@@ -159,10 +148,10 @@ class SpotTracer(Tracer):
 
     def behind(self, entry: Entry) -> tuple[str, ...]:
         """Nodes behind all sides of a condition; of a rule that speaks of one tensor only, behind all that its node reads."""
-        spots = spots_of(entry, self.lowered)
-        if len({s.tensor for s in spots}) < 2 and entry.node is not None:
-            spots = (*spots, *input_spots(entry.node, entry.prefix, self.lowered))
-        labels = [label for spot in spots for label in reversed(self.labels(spot))]
+        sites = sites_of(entry, self.lowered)
+        if len({s.tensor for s in sites}) < 2 and entry.node is not None:
+            sites = (*sites, *input_sites(entry.node, entry.prefix, self.lowered))
+        labels = [label for site in sites for label in reversed(self.labels(site))]
         return tuple(dict.fromkeys((*self.owners(entry.prefix), *labels)))
 
     def _feeding(self, tensor: str) -> list[str]:

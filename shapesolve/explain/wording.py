@@ -13,7 +13,7 @@ from ..lower.types import Tensor
 from ..model import Node
 from ..propagate.constraint import Constraint, Site
 from .finding import Step
-from .operands import Spot, holding_text, input_spots, spots_of
+from .operands import holding_text, input_sites, sites_of, size_at
 from .trace import Link
 
 if TYPE_CHECKING:
@@ -77,11 +77,11 @@ def origin_text(tensor: str, lowered: Lowered) -> str:
     return "an initializer" if alias is None else f"given as {alias[0]}"
 
 
-def chain_step(spot: Spot, links: Sequence[Link], lowered: Lowered) -> Step:
+def chain_step(site: Site, links: Sequence[Link], lowered: Lowered) -> Step:
     """What a chain says of the size at its end: where it was first made, and through which nodes it came."""
     source = links[-1]
-    size = spot.size(lowered)
-    text = f"{spot} is {source.dim if size is None else size}: {_source_text(source, lowered)}"
+    size = size_at(site, lowered)
+    text = f"{site} is {source.dim if size is None else size}: {_source_text(source, lowered)}"
     through = [link for link in links[:-1] if link.node is not None]
     if len(through) == 1:
         text += f", passed on by {through[0].label}"
@@ -121,15 +121,15 @@ def _source_text(source: Link, lowered: Lowered) -> str:
 def _made_of(source: Link, lowered: Lowered) -> str:
     """``from x [batch, seq, 768]``: what a node that computes a size was given."""
     assert source.node is not None
-    given = {s.tensor: s for s in input_spots(source.node, source.prefix, lowered)}
+    given = {s.tensor: s for s in input_sites(source.node, source.prefix, lowered)}
     known = [s for n, s in given.items() if n in lowered.shapes and len(lowered.shapes[n]) > 0]
     told = [_given(s, lowered) for s in known[:_MAX_MADE_OF]]
     return f" from {' and '.join(told)}" if told else ""
 
 
-def _given(spot: Spot, lowered: Lowered) -> str:
-    holds = holding_text(spot.tensor, lowered) if spot.data else ""
-    return f"{spot.tensor} = {holds}" if holds else shape_text(spot.tensor, lowered)
+def _given(site: Site, lowered: Lowered) -> str:
+    holds = holding_text(site.tensor, lowered) if site.data else ""
+    return f"{site.tensor} = {holds}" if holds else shape_text(site.tensor, lowered)
 
 
 def need_text(constraint: Constraint, entry: Entry, lowered: Lowered) -> str:
@@ -143,7 +143,7 @@ def need_text(constraint: Constraint, entry: Entry, lowered: Lowered) -> str:
         return f"{constraint.cond}: {origin.rule}"
     where = "" if entry.guard.is_true else f" where {guard_text(entry.guard, lowered)}"
     if constraint.cond.is_false:
-        facts = [t for s in spots_of(entry, lowered) if (t := _fact(s, entry, lowered))]
+        facts = [t for s in sites_of(entry, lowered) if (t := _fact(s, entry, lowered))]
         told = f"{origin.rule} must hold" if reason_id(origin.rule) == "formula" else origin.rule
         return f"{origin.node}{where}: {told}" + (f", but {_joined(facts)}" if facts else "")
     needs = "needs" if constraint.role == "requirement" else "gives"
@@ -157,21 +157,21 @@ def guard_text(guard: Cond, lowered: Lowered) -> str:
     return f"{guard} ({', '.join(named)})" if named else str(guard)
 
 
-def _fact(spot: Spot, entry: Entry, lowered: Lowered) -> str:
-    size = spot.size(lowered)
+def _fact(site: Site, entry: Entry, lowered: Lowered) -> str:
+    size = size_at(site, lowered)
     if size is not None:
-        return f"{spot} is {size}"
-    holds = holding_text(spot.tensor, lowered) if spot.data else ""
+        return f"{site} is {size}"
+    holds = holding_text(site.tensor, lowered) if site.data else ""
     if holds:
-        return f"{spot.tensor} holds {holds}"
-    if spot.axis is not None:
+        return f"{site.tensor} holds {holds}"
+    if site.axis is not None:
         return ""
-    shape = lowered.shapes.get(spot.tensor)
+    shape = lowered.shapes.get(site.tensor)
     if shape is None:
         return ""
     if reason_id(entry.why) == ELEMENTS.id and all(not d.terms for d in shape):
-        return f"{spot.tensor} {shape} has {prod(d.const for d in shape)} elements"
-    return f"{spot.tensor} is {shape}"
+        return f"{site.tensor} {shape} has {prod(d.const for d in shape)} elements"
+    return f"{site.tensor} is {shape}"
 
 
 def _joined(facts: Sequence[str]) -> str:

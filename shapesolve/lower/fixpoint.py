@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ..expr import Cond, Dim, Shape, eq, parse_cond
+from ..expr import Cond, Dim, Shape, eq, parse_cond, symbol
 from ..expr.grammar import is_word, meant
 from ..expr.parse import JOINED, dim_from_param
-from ..model import Graph, Model, TensorType, ValueType
+from ..model import Graph, Model, Node, TensorType, ValueType
 from ..propagate.facts import Facts
 from . import Known
-from .backwards import ranks_of_inputs
 from .declared import declared_known, unnamed_dim
 from .lowered import Lowered, symbols_of
+from .registry import Ranks
 from .request import Request
 from .types import Tensor
 from .walk import MAX_ROUNDS, Walk
@@ -30,7 +30,7 @@ def lower_model(read: Model, request: Request, progress: Callable[[int, int], No
     names: dict[str, str] = {}
     for _ in range(MAX_ROUNDS):
         walk, facts, given = _walk(read, request, hints, names, progress)
-        learned = {**walk.hints, **ranks_of_inputs(walk, given)}
+        learned = {**walk.hints, **_ranks_of_inputs(walk, given)}
         if learned.keys() <= hints.keys() and walk.author == names:
             break
         hints, names = learned, dict(walk.author)
@@ -141,3 +141,35 @@ def _dim_names(declared: ValueType | None) -> Iterator[str]:
         yield from (d for d in declared.dims or () if isinstance(d, str))
     elif declared is not None and hasattr(declared, "elem"):
         yield from _dim_names(declared.elem)
+
+
+def _ranks_of_inputs(walk: Walk, given: Mapping[str, Known]) -> dict[str, Shape]:
+    """Shapes, of new symbols, for the main graph's inputs whose rank only their users tell."""
+    missing = [name for name, known in given.items() if isinstance(known, Tensor) and known.shape is None]
+    if not missing:
+        return {}
+    ranks = {
+        n: len(k.shape) for n, k in walk.tensors.items() if isinstance(k, Tensor) and k.shape is not None
+    }
+    ranks.update((name, len(shape)) for name, shape in walk.hints.items())
+    for node in reversed(walk.model.graph.nodes):
+        if any(n and n not in ranks for n in node.inputs):
+            rule = walk.operators.rule(node, walk.model.opsets)
+            ranks.update(_ranks_before(node, "" if rule is None else rule.rank_relation, ranks))
+    found = ((name, ranks[name]) for name in missing if name in ranks)
+    return {name: Shape(symbol(f"{name}_d{i}") for i in range(rank)) for name, rank in found}
+
+
+def _ranks_before(node: Node, relation: Ranks, ranks: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Ranks of a node's inputs that follow from that of its first output."""
+    rank = ranks.get(node.outputs[0]) if node.outputs else None
+    if rank is None:
+        return
+    if relation == "first":
+        yield from ((n, rank) for n in node.inputs[:1] if n)
+    elif relation == "all":
+        yield from ((n, rank) for n in node.inputs if n)
+    elif relation == "broadcast":
+        unknown = [n for n in dict.fromkeys(node.inputs) if n and n not in ranks]
+        if len(unknown) == 1 and all(ranks[n] < rank for n in node.inputs if n in ranks):
+            yield unknown[0], rank

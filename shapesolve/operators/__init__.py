@@ -8,7 +8,7 @@ from ..lower.registry import DEFAULT, Registry
 FAMILIES = (
     "elementwise", "reduction", "layout", "reshaping", "slicing", "indexing", "selecting", "generators", "linear",
     "convolution", "resizing", "normalization", "recurrent", "attention", "vision", "signal", "quantization",
-    "text", "control", "sequences", "ml", "training",
+    "text", "control", "scan", "sequences", "ml", "training",
     "com_microsoft.contrib", "com_microsoft.attention", "com_microsoft.cache", "com_microsoft.states",
     "com_microsoft.quantized", "com_microsoft.layouts", "com_microsoft.generation", "onnxruntime_extras",
 )  # fmt: skip

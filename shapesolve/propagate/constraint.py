@@ -18,10 +18,11 @@ _PLACE = re.compile(r"`([\w./:\-]+\[\d+\]'*)`")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in a node's interface: a tensor by name, and an axis of it or None for the whole."""
+    """A place in a node's interface: a tensor by name, and an axis of it or None for the whole; with `data` an element."""
 
     tensor: str
     axis: int | None = None
+    data: bool = False
 
     def __str__(self) -> str:
         return self.tensor if self.axis is None else f"{self.tensor}[{self.axis}]"

@@ -25,7 +25,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from ..explain.finding import CODES, Severity
+from ..explain.diagnose import CODES
+from ..explain.finding import Severity
 from ..model.saving import write_atomically
 
 if TYPE_CHECKING:

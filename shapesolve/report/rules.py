@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from ..explain.finding import CODES
+from ..explain.diagnose import CODES
 
 _FOLDERS = (Path(__file__).parent / "findings", Path(__file__).parents[2] / "docs/findings")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ..explain.finding import CODES
+from ..explain.diagnose import CODES
 from .gate import fingerprint
 from .lines import json_text, visible
 from .rules import rule_page
