@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .deploy import (
         NoProfile,
         NoSizes,
+        buckets,
         enumerate_sizes,
         generate_inputs,
         guard,
@@ -61,6 +62,7 @@ _ROOMS = {
         (
             "NoProfile",
             "NoSizes",
+            "buckets",
             "enumerate_sizes",
             "generate_inputs",
             "guard",
@@ -111,6 +113,7 @@ __all__ = [
     "Shape",
     "analyze",
     "broadcast_shapes",
+    "buckets",
     "cost",
     "enumerate_sizes",
     "fix",

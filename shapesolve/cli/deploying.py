@@ -88,22 +88,38 @@ def sizes(
         int,
         typer.Option("--least", metavar="SIZE", min=0, help="With --enumerate: 0 lists empty inputs, too."),
     ] = 1,
+    buckets: Annotated[
+        Path | None,
+        typer.Option(
+            "--buckets", metavar="FILE.csv", help="Sizes that were seen: find sizes to pad them to."
+        ),
+    ] = None,
+    symbol: Annotated[
+        str | None, typer.Option("--symbol", metavar="NAME", help="With --buckets: whose sizes they are.")
+    ] = None,
+    k: Annotated[int, typer.Option("--k", metavar="N", min=1, help="With --buckets: how many, at most.")] = 6,
     json: AsJson = False,
     bind: Bind = None,
     assume: Assume = None,
 ) -> None:
-    """Find accepted sizes: the nearest to those you want, or the first ones.
+    """Find accepted sizes: the nearest to those you want, the first ones, or the best ones to pad to.
 
     `--near` tells the nearest above, below, and on either side, and the conditions that the wanted sizes break; exit code 0
     when the wanted sizes are accepted as they are, 1 when they are not. `--enumerate` lists the smallest, none left out, by the
-    largest size and then by each in turn; exit code 1 when there are none. Examples:
+    largest size and then by each in turn; exit code 1 when there are none. `--buckets` reads sizes from a CSV file (the column
+    of that name or the first; a column `count` says how often) and finds the accepted sizes with provably the least padding.
+    Examples:
 
         shapesolve sizes unet.onnx --near height=1080,width=1920
 
         shapesolve sizes unet.onnx --enumerate 10 --bind batch=1
+
+        shapesolve sizes bert.onnx --buckets lengths.csv --symbol seq --k 6
     """
-    if (near is None) == (enumerate is None):
-        fail("sizes takes one of --near and --enumerate")
+    if [near, enumerate, buckets].count(None) != 2:
+        fail("sizes takes one of --near, --enumerate and --buckets")
+    if (buckets is None) != (symbol is None):
+        fail("--buckets FILE.csv and --symbol NAME belong together")
     a = load(model, assume)
     find(a, findings=False)
     from ..deploy import NoSizes
@@ -112,6 +128,8 @@ def sizes(
     try:
         if enumerate is not None:
             told = _first(a, enumerate, least, sizes_of(bind))
+        elif buckets is not None:
+            told = _buckets(a, buckets, symbol or "", k, sizes_of(bind))
         else:
             told, against = _near(a, sizes_of([p for p in (near or "").split(",") if p]), sizes_of(bind))
     except NoSizes as e:
@@ -119,10 +137,14 @@ def sizes(
         raise typer.Exit(FOUND) from None
     except ValueError as e:
         fail(str(e))
+    except OSError as e:
+        fail(f"cannot read {buckets}: {e.strerror or e}")
     if json:
         import json as writer
 
         say(writer.dumps(told, indent=1))
+    elif buckets is not None:
+        say("\n".join(_bucket_lines(told)))
     elif enumerate is not None:
         say("\n".join(_said(sizes) or "no free sizes" for sizes in told["sizes"]))
     else:
@@ -136,6 +158,23 @@ def _first(a: Analysis, count: int, least: int, bind: dict[str, int]) -> dict[st
     from ..deploy import enumerate_sizes
 
     return {"sizes": enumerate_sizes(a, count, least=least, bind=bind)}
+
+
+def _buckets(a: Analysis, file: Path, symbol: str, k: int, bind: dict[str, int]) -> dict[str, Any]:
+    from ..deploy.bucketing import buckets, read_sizes
+
+    return buckets(a, read_sizes(file, symbol), symbol, k, bind=bind).to_json()
+
+
+def _bucket_lines(told: dict[str, Any]) -> Iterator[str]:
+    symbol = told["symbol"]
+    for one in told["buckets"]:
+        others = _said({n: v for n, v in one["sizes"].items() if n != symbol})
+        where = f"  with {others}" if others else ""
+        yield f"{symbol} = {one['size']}  holds {one['count']}, padding {one['padding']}{where}"
+    share = 100 * told["padding"] / max(told["padding"] + told["total"], 1)
+    least = "the least that is possible" if told["proved"] else "the least that was found"
+    yield f"padding {told['padding']:,} of {told['padding'] + told['total']:,} ({share:.1f} %), {least}"
 
 
 _SIDES: tuple[Literal["above", "below", "both"], ...] = ("above", "below", "both")

@@ -1,5 +1,6 @@
 """What people do with a contract: guards, inputs that run, accepted sizes, profiles for compilers."""
 
+from .bucketing import Bucket, Buckets, buckets
 from .enumeration import enumerate_sizes
 from .guard import guard, guarded
 from .inputs import GeneratedInputs, generate_inputs
@@ -8,11 +9,14 @@ from .profiles import NoProfile, Profile, profile
 from .sizes import NoSizes, Sizes
 
 __all__ = [
+    "Bucket",
+    "Buckets",
     "GeneratedInputs",
     "NoProfile",
     "NoSizes",
     "Profile",
     "Sizes",
+    "buckets",
     "enumerate_sizes",
     "generate_inputs",
     "guard",

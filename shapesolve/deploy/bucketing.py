@@ -1,0 +1,269 @@
+"""Buckets: sizes to pad to, so that sizes that were seen need the least padding and every bucket is accepted."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..analysis import Analysis, analyze
+from ..expr import Cond, ge, le
+from ..expr.closures import Compiler
+from ..solve.cones import cone
+from ..solve.engine import Engine
+from .sizes import NoSizes, Sizes
+
+#: bounds on what is read: bytes of a file, sizes, and different sizes to pad to
+_MOST_BYTES, _LARGEST, _MOST_SIZES = 1 << 28, 1 << 31, 20_000
+#: how far a condition on one size alone is followed
+_REACH = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Sizes to pad to: `size` for the symbol, and `sizes` of all names that the model accepts with it.
+
+    `count` sizes that were seen go here, which takes `padding` in all.
+    """
+
+    size: int
+    sizes: Mapping[str, int]
+    count: int
+    padding: int
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets(Sequence[Bucket]):
+    """Buckets in growing order, with the least `padding` that so many can have.
+
+    Attributes:
+        symbol: the name whose sizes are padded.
+        buckets: smallest first.
+        total: the sum of all sizes that were seen.
+        proved: is it proved that no buckets have less? Not where the solver could not tell whether a smaller size is accepted.
+    """
+
+    symbol: str
+    buckets: tuple[Bucket, ...]
+    total: int
+    proved: bool
+
+    def __len__(self) -> int:
+        return len(self.buckets)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.buckets[index]
+
+    @property
+    def padding(self) -> int:
+        """What is added to all sizes that were seen."""
+        return sum(b.padding for b in self.buckets)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        told = [
+            {"size": b.size, "sizes": dict(b.sizes), "count": b.count, "padding": b.padding}
+            for b in self.buckets
+        ]
+        return {
+            "symbol": self.symbol, "buckets": told, "padding": self.padding, "total": self.total, "proved": self.proved,
+        }  # fmt: skip
+
+
+def buckets(
+    model: Any,
+    seen: Mapping[int, int] | Iterable[int],
+    symbol: str,
+    k: int = 6,
+    *,
+    bind: Mapping[str, int] | None = None,
+) -> Buckets:
+    """At most `k` sizes of a symbol to pad to, with the least padding of all choices that the model accepts.
+
+    Padding is the sum, over all sizes that were seen, of what is missing to the next bucket. A size may be a bucket if the
+    model accepts it with some sizes of the other names, of which one example is given with each bucket (`bind` fixes them).
+
+    Args:
+        model: what `analyze` takes, or an `Analysis`.
+        seen: sizes, or how often each one was seen.
+        symbol: the dim name.
+        k: how many buckets there may be.
+        bind: sizes of other names.
+
+    Raises:
+        ModelError: the model cannot be read.
+        NoSizes: there is no accepted size to pad to.
+        ValueError: a name is none of the model's, or a size is none.
+    """
+    a = model if isinstance(model, Analysis) else analyze(model)
+    counts = _counted(seen)
+    if k < 1:
+        raise ValueError(f"there must be at least one bucket, not {k}")
+    search = _Search(a, symbol, bind)
+    sizes = sorted(counts)
+    tops = search.at_least(sizes)
+    merged: dict[int, int] = {}
+    for size, top in zip(sizes, tops, strict=True):
+        merged[top] = merged.get(top, 0) + counts[size]
+    if len(merged) > _MOST_SIZES:
+        raise ValueError(
+            f"{len(merged):,} different sizes to pad to are more than {_MOST_SIZES:,}: round what was seen"
+        )
+    chosen = _least(list(merged), list(merged.values()), k)
+    found = []
+    for low, high in zip([-1, *chosen], chosen):
+        own = [s for s in sizes if low < s <= high]
+        padding = sum((high - s) * counts[s] for s in own)
+        found.append(Bucket(high, search.completed(high), sum(counts[s] for s in own), padding))
+    return Buckets(symbol, tuple(found), sum(s * c for s, c in counts.items()), search.proved)
+
+
+def read_sizes(path: str | Path, symbol: str) -> Counter[int]:
+    """Sizes from a CSV file: the column of the symbol's name, or else the first one; a column ``count`` says how often.
+
+    Raises `ValueError` for what is no size, with its line; `OSError` where the file cannot be read.
+    """
+    file = Path(path)
+    if file.stat().st_size > _MOST_BYTES:
+        raise ValueError(f"{path} is larger than {_MOST_BYTES >> 20} MiB")
+    found: Counter[int] = Counter()
+    with file.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
+        column, count = 0, -1
+        for number, row in enumerate(csv.reader(lines), 1):
+            cells = [cell.strip() for cell in row]
+            if not any(cells):
+                continue
+            if not found and any(not _is_number(c) for c in cells):
+                names = [c.lower() for c in cells]
+                column = cells.index(symbol) if symbol in cells else 0
+                count = names.index("count") if "count" in names else -1
+                continue
+            wanted = [
+                cells[i] if i < len(cells) else "" for i in ((column,) if count < 0 else (column, count))
+            ]
+            if not all(map(_is_number, wanted)):
+                raise ValueError(f"{path}, line {number}: {','.join(row)[:80]!r} is no size")
+            found[int(wanted[0])] += int(wanted[1]) if count >= 0 else 1
+    return found
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 11
+
+
+def _counted(seen: Mapping[int, int] | Iterable[int]) -> dict[int, int]:
+    counts = {int(s): int(c) for s, c in (seen if isinstance(seen, Mapping) else Counter(seen)).items() if c}
+    if not counts:
+        raise ValueError("no sizes were given")
+    if (
+        min(counts) < 0
+        or max(counts) >= _LARGEST
+        or min(counts.values()) < 0
+        or sum(counts.values()) >= _LARGEST
+    ):
+        raise ValueError(f"sizes and counts lie from 0 to {_LARGEST - 1}")
+    return counts
+
+
+def _least(tops: list[int], counts: list[int], k: int) -> list[int]:
+    """At most `k` of the growing `tops`, the last among them, with the least sum of the next one over all counts.
+
+    Only `tops` need be tried: a bucket between two of them can shrink to the lower one, and what goes into it still fits.
+    """
+    before = np.array([0, *accumulate(counts)], dtype=np.int64)
+    n = len(tops)
+    best = np.full(n + 1, np.iinfo(np.int64).max // 2)
+    best[0] = 0
+    origins: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+    for _ in range(min(k, n)):
+        now, origin = best.copy(), np.full(n + 1, -1)
+        for j in range(1, n + 1):
+            costs = best[:j] + tops[j - 1] * (before[j] - before[:j])
+            i = int(np.argmin(costs))
+            if costs[i] < now[j]:
+                now[j], origin[j] = costs[i], i
+        best = now
+        origins.append(origin)
+    chosen, j = [], n
+    for origin in reversed(origins):
+        if origin[j] >= 0:
+            chosen.append(tops[j - 1])
+            j = int(origin[j])
+    return chosen[::-1]
+
+
+class _Search:
+    """Accepted sizes of one symbol."""
+
+    def __init__(self, analysis: Analysis, name: str, bind: Mapping[str, int] | None) -> None:
+        self.analysis, self.name, self.bind = analysis, name, dict(bind or {})
+        self.any = Sizes(analysis, bind)
+        self.any.known([name])
+        self.symbol = analysis.symbols[name]
+        self.proved = True
+        self.engine = Engine(analysis.rlimit)
+        fixed = {n: v for n, v in self.any.fixed.items() if n != name or n in self.bind}
+        conds = [c.subs(fixed) for c in self.any.contract]
+        if any(c.is_false for c in conds):
+            raise NoSizes(
+                f"no sizes are accepted with {fixed}: {'; '.join(self.any.broken(self._some(fixed)))}"
+            )
+        self.conds: list[Cond] = list(cone([name], conds))
+        self.tests = [(Compiler().test(c), c) for c in self.conds]
+
+    def _some(self, fixed: Mapping[str, int]) -> dict[str, int]:
+        return {n: fixed.get(n, 1) for n in self.any.names}
+
+    def at_least(self, sizes: Sequence[int]) -> list[int]:
+        """For each of the growing sizes the smallest accepted one that is not less. Raises `NoSizes` where there is none."""
+        tops: list[int] = []
+        for size in sizes:
+            if tops and tops[-1] >= size:
+                tops.append(tops[-1])
+                continue
+            top = self._next(size)
+            if top is None or top >= _LARGEST:
+                contract = self.analysis.contract
+                about = [t.text for t in (*contract.terms, *contract.assumed) if self.name in t.symbols]
+                raise NoSizes(f"no accepted size of {self.name} is {size} or more: {', '.join(about)}")
+            tops.append(top)
+        return tops
+
+    def _next(self, size: int) -> int | None:
+        if all(c.free <= {self.name} for c in self.conds):
+            for tried in range(size, size + _REACH):
+                if all(_holds(test, cond, {self.name: tried}) for test, cond in self.tests):
+                    return tried
+        return self._solved(size)
+
+    def _solved(self, size: int) -> int | None:
+        low, high = size, self._model([ge(self.symbol, size)])
+        while high is not None and low < high:
+            middle = (low + high) // 2
+            found = self._model([ge(self.symbol, size), le(self.symbol, middle)])
+            low, high = (low, found) if found is not None else (middle + 1, high)
+        return high
+
+    def _model(self, conds: list[Cond]) -> int | None:
+        answer = self.engine.satisfiable([*self.conds, *conds])
+        if answer.sat and answer.model is not None:
+            return answer.model.get(self.name)
+        self.proved = self.proved and answer.unsat
+        return None
+
+    def completed(self, size: int) -> dict[str, int]:
+        """Accepted sizes of all names with this one."""
+        return Sizes(self.analysis, {**self.bind, self.name: size}).nearest(self._some(self.bind), "both")
+
+
+def _holds(test: Any, cond: Cond, sizes: Mapping[str, int]) -> bool:
+    try:
+        return bool(test(sizes))
+    except ZeroDivisionError:
+        return cond.evaluate(sizes) is not False

@@ -1,0 +1,119 @@
+"""Buckets have the padding of the best choice that trying them all finds, and are accepted."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+from random import Random
+
+import pytest
+from typer.testing import CliRunner
+
+import shapesolve as ss
+from shapesolve.cli import app
+from shapesolve.deploy import NoSizes, Sizes
+from shapesolve.deploy.bucketing import read_sizes
+
+from .test_profiles import pairs
+
+ROOT = Path(__file__).resolve().parents[2]
+CONDITIONS = [
+    "m % 8 == 0",
+    "m % 5 <= 1",
+    "m % 3 == 2 or m >= 20",
+    "m + n <= 24",
+    "m == 2*n",
+    "m*n == 24",
+    "n >= 1",
+]
+
+
+def least_padding(accepted: list[int], seen: list[int], k: int) -> int | None:
+    """The best of all choices."""
+    best = None
+    for count in range(1, k + 1):
+        for chosen in combinations(accepted, count):
+            if chosen[-1] >= max(seen):
+                padding = sum(min(b for b in chosen if b >= s) - s for s in seen)
+                best = padding if best is None else min(best, padding)
+    return best
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_no_choice_has_less_padding(condition: str) -> None:
+    a = pairs(condition)
+    accepted = [m for m in range(30) if any(not a.violations_at({"m": m, "n": n}) for n in range(31))]
+    rng = Random(condition)
+    for k in (1, 2, 3, 4):
+        seen = [rng.randint(0, max(accepted)) for _ in range(rng.randint(1, 9))]
+        found = ss.buckets(a, seen, "m", k)
+        assert found.proved
+        assert len(found) <= k
+        assert found.padding == least_padding(accepted, seen, k), (seen, k)
+        assert found.padding == sum(min(b.size for b in found if b.size >= s) - s for s in seen)
+        assert sum(b.count for b in found) == len(seen)
+        for bucket in found:
+            shapes = Sizes(a).shapes(bucket.sizes)
+            assert shapes is not None
+            assert bucket.sizes["m"] == bucket.size
+            assert a.check_inputs(shapes) == []
+
+
+def test_other_names_may_be_bound() -> None:
+    a = pairs("m == 2*n or m == 3*n")
+    assert [b.size for b in ss.buckets(a, [5, 13], "m", 2, bind={"n": 7})] == [14]
+    assert [b.sizes for b in ss.buckets(a, {5: 1, 13: 4}, "m", 2)] == [{"m": 6, "n": 2}, {"m": 14, "n": 7}]
+
+
+def test_a_size_that_nothing_holds_is_told() -> None:
+    a = pairs("m <= 512")
+    with pytest.raises(NoSizes, match=r"no accepted size of m is 600 or more: m <= 512"):
+        ss.buckets(a, [3, 600], "m")
+    with pytest.raises(ValueError, match="no input of the model has a dim named 'sec'"):
+        ss.buckets(a, [3], "sec")
+    with pytest.raises(ValueError, match="no sizes were given"):
+        ss.buckets(a, [], "m")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("3\n5\n3\n", {3: 2, 5: 1}),
+        ("seq,other\n3,9\n\n5,9\n", {3: 1, 5: 1}),
+        ("other,seq,count\r\n9,3,10\r\n8,5,2\r\n", {3: 10, 5: 2}),
+        ("\ufefflength\n7\n", {7: 1}),
+    ],
+)
+def test_sizes_are_read_from_csv(text: str, expected: dict[int, int], tmp_path: Path) -> None:
+    (tmp_path / "seen.csv").write_text(text, "utf-8")
+    assert read_sizes(tmp_path / "seen.csv", "seq") == expected
+
+
+def test_what_is_no_size_is_told_with_its_line(tmp_path: Path) -> None:
+    for text, line in (("3\n-5\n", 2), ("seq\n3\n4.5\n", 3), ("3\n99999999999\n", 2)):
+        (tmp_path / "seen.csv").write_text(text, "utf-8")
+        with pytest.raises(ValueError, match=f"line {line}"):
+            read_sizes(tmp_path / "seen.csv", "seq")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    unet, seen = str(ROOT / "examples/unet.onnx"), tmp_path / "seen.csv"
+    seen.write_text("height\n" + "\n".join(["100"] * 9 + ["260", "250", "12"]), "utf-8")
+    done = CliRunner().invoke(app, ["sizes", unet, "--buckets", str(seen), "--symbol", "height", "--k", "2"])
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[:2] == [
+        "height = 104  holds 10, padding 128  with batch = 1, width = 8",
+        "height = 264  holds 2, padding 18  with batch = 1, width = 8",
+    ]
+    done = CliRunner().invoke(
+        app, ["sizes", unet, "--buckets", str(seen), "--symbol", "height", "--k", "2", "--json"]
+    )
+    assert json.loads(done.output)["padding"] == 146
+    assert CliRunner().invoke(app, ["sizes", unet, "--buckets", str(seen)]).exit_code == 2
+    assert (
+        CliRunner()
+        .invoke(app, ["sizes", unet, "--buckets", str(tmp_path / "no"), "--symbol", "height"])
+        .exit_code
+        == 2
+    )
