@@ -22,6 +22,8 @@ Array: TypeAlias = NDArray[Any]
 #: the factors of each axis that follows a symbol, outermost first
 Factors: TypeAlias = Mapping[int, Seq[Dim]]
 _INT64 = 7
+#: floats below are exact where they are whole
+_EXACT = 1 << 53
 #: so many numbers show that steps are even: of two nothing can be told
 _SURE = 3
 #: sizes below are more often something else
@@ -30,7 +32,7 @@ _TELLING = 4
 
 def steps_of(array: Array) -> list[int] | None:
     """Per axis the step ``c`` of a tensor whose elements are ``c0*i0 + c1*i1 + ..``, or None."""
-    if not _is_finite(array) or array.flat[0] != 0:
+    if not _is_finite(array) or array.flat[0] != 0 or np.abs(array.astype(np.float64)).max() >= _EXACT:
         return None
     steps = []
     total = np.zeros((), np.float64)

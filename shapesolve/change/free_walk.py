@@ -22,6 +22,7 @@ from onnx import TensorProto, helper
 
 from ..expr import ONE, Dim, DimTooLarge, Shape, constant, eq, ge, symbol
 from ..lower.fixpoint import lower_model
+from ..lower.records import Entry
 from ..lower.request import Request
 from ..lower.types import Tensor
 from ..lower.values import MAX_ELEMENTS, Value
@@ -325,7 +326,27 @@ class Freeing:
                     node=original.label,
                     term=f"{name} == {self.baked[name]}",
                 )
+        for entry in walk.log[log:]:
+            held = self._held_inside(entry)
+            if held is not None:
+                raise Refused(
+                    f"{original.label} ({original.op_type}) needs {held} = {self.baked[held]} wherever its body runs: "
+                    f"{entry.why}",
+                    node=original.label,
+                    term=f"{held} == {self.baked[held]}",
+                )
         self._made(node)
+
+    def _held_inside(self, entry: Entry) -> str | None:
+        """The symbol that a requirement holds where data decides whether it is asked for: facts say nothing of that."""
+        if entry.role != "requirement" or entry.guard.is_true:
+            return None
+        for name in self.symbols:
+            was = self.baked[name]
+            others = {n: self.baked[n] for n in self.symbols if n != name}
+            if all(entry.cond.subs({**others, name: n}).is_false for n in (was + 1, 2 * was, 2 * was + 1)):
+                return name
+        return None
 
     def _made(self, node: Node) -> None:
         self.provenance.visit(node)

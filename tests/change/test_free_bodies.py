@@ -140,3 +140,25 @@ def test_what_only_one_branch_has_rows_of_may_not_be_worked_on() -> None:
     fixed.graph.output.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, None))
     with pytest.raises(ss.Refused):
         ss.free(fixed, {"x[0]": "batch"})
+
+
+def test_what_a_body_needs_only_if_it_runs_is_needed() -> None:
+    """Twice 9 places, a sum that no stored number tells, against 16; whether the body runs is data."""
+    fixed = onnx.parser.parse_model("""
+    <ir_version: 9, opset_import: ["" : 17]>
+    maybe (float[2, 7] x, int64 n) => (float y)
+    <bool go = {1}, float[1, 9] nine = {0, 0, 0, 0, 0, 0, 0, 0, 0},
+     float[1, 16] sixteen = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}>
+    {
+        wide = Concat <axis = 0> (nine, nine)
+        y = Loop <body = step (int64 i, bool c, float[2, 7] h) => (bool d, float[2, 7] t)
+        {
+            longer = Concat <axis = 1> (h, wide)
+            s = Add (longer, sixteen)
+            most = ReduceMax <axes = [1], keepdims = 1> (s)
+            t = Add (h, most)
+            d = Identity (c)
+        }> (n, go, x)
+    }""")
+    with pytest.raises(ss.Refused, match="wherever its body runs"):
+        ss.free(fixed, {"x[1]": "seq"})

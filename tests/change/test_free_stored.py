@@ -196,8 +196,9 @@ def test_what_may_hold_the_size_unseen_is_refused(nodes, stored, culprit) -> Non
         freed(nodes, stored, [2, 6, 4])
 
 
-def test_a_mask_of_infinities_is_read() -> None:
-    mask = np.where(np.tril(np.ones((3, 3), bool)), 0, -np.inf).astype(np.float32)[None]
+@pytest.mark.parametrize("low", [-np.inf, np.finfo(np.float32).min])
+def test_a_mask_of_the_lowest_numbers_is_read(low: float) -> None:
+    mask = np.where(np.tril(np.ones((3, 3), bool)), 0, low).astype(np.float32)[None]
     changed = ss.free(model([node("Add", "x mask")], {"mask": mask}, [1, 3, 3]), {"x[0]": "batch"})
     x = np.random.default_rng(9).standard_normal((2, 3, 3)).astype(np.float32)
     np.testing.assert_array_equal(run(changed, x), x + mask)
