@@ -17,6 +17,7 @@ from . import (
     reading,
     running,
     scanning,
+    viewing,
     writing,
 )
 from .app import app, in_order
@@ -34,6 +35,7 @@ __all__ = [
     "reading",
     "running",
     "scanning",
+    "viewing",
     "writing",
 ]
 

@@ -11,7 +11,7 @@ from .. import __version__
 #: as they are listed: questions about one model, then two, many and none, then what writes files
 _ORDER = (
     "analyze", "check", "contract", "explain", "evaluate", "prove", "verify", "inputs", "sizes",
-    "profile", "cost", "diff", "scan", "ops", "rule", "annotate", "report", "simplify", "free", "fix",
+    "profile", "cost", "diff", "scan", "ops", "rule", "view", "serve", "annotate", "report", "simplify", "free", "fix",
 )  # fmt: skip
 
 app = typer.Typer(
