@@ -139,20 +139,24 @@ def _confirmed(a: Analysis, claim: Claim, proof: Refuted) -> Proof:
     ours = claim.cond.free - a.symbols.keys()
     found = {n: v for n, v in proof.counterexample.items() if n in a.symbols}
     answer: Proof | None = None
-    for given in (found, *(dict.fromkeys(a.symbols, n) for n in _TRIED if ours)):
+    for given in (found, *(dict.fromkeys(a.symbols, n) for n in _TRIED)):
         sizes = a.completed(given)
         tried = None if sizes is None else _refuted_at(a, claim, sizes)
         if isinstance(tried, Refuted):
             return tried
         answer = tried if answer is None else answer
-    if answer is None:
-        return Unknown(reason="the counterexample that was found is not accepted by the model")
-    return answer
+        if answer is not None and not ours:
+            break
+    return answer or Unknown(reason="no counterexample was found that the model accepts")
 
 
-def _refuted_at(a: Analysis, claim: Claim, sizes: Mapping[str, int]) -> Proof:
-    """Is the claim false at these sizes? Judged by an analysis of the model with these sizes bound."""
+def _refuted_at(a: Analysis, claim: Claim, sizes: Mapping[str, int]) -> Proof | None:
+    """Is the claim false at these sizes? Judged by an analysis of the model with these sizes bound; None where that knows
+    more, and does not accept them.
+    """
     there = a.again(bind=sizes, assume=())
+    if there.stuck:
+        return None
     found = claim.at(there)
     if found is None:
         return Unknown(reason=_undecided(claim.cond.free - a.symbols.keys(), a))
