@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import onnx
 
     from .explain.derivation import Derivation
+    from .explain.judge import Bounds, Divisor
     from .explain.violation import InputChecker, Sizes
     from .solve.accepted import Accepted
     from .solve.ambiguity import Ambiguity
@@ -323,13 +324,20 @@ class Analysis:
 
         return read_dim(text, self.lowered)
 
-    def bounds(self, text: str | Dim) -> tuple[int | None, int | None]:
-        """Lower and upper bound of a dim for all accepted inputs (None: unbounded)."""
-        return self.prover.bounds(self._dim(text))
+    def bounds(self, text: str | Dim) -> Bounds:
+        """Lower and upper bound of a dim for all accepted inputs (None: unbounded), a pair.
 
-    def divisor(self, text: str | Dim) -> int:
-        """The largest number that divides a dim for all accepted inputs (0 when the dim is always 0)."""
-        return self.prover.divisor(self._dim(text))
+        Its `assumptions` name what was taken for granted (by the `broadcast` mode, of a default) and is needed for them.
+        """
+        from .explain.judge import bounds_of
+
+        return bounds_of(self, text)
+
+    def divisor(self, text: str | Dim) -> Divisor:
+        """The largest number that divides a dim for all accepted inputs (0 when the dim is always 0), with `assumptions`."""
+        from .explain.judge import divisor_of
+
+        return divisor_of(self, text)
 
     def size_in_bytes(self, tensor: str) -> Dim:
         """The bytes that a tensor's elements take, as a dim: for `bounds`, `divisor`, `equal` and conditions.

@@ -203,6 +203,35 @@ def test_nothing_is_said_of_a_model_that_no_size_runs() -> None:
     assert isinstance(ss.analyze(m).prove("N == 4"), Unknown)
 
 
+_BRANCH = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21]>
+    g (float[A] x, float[B] w, float[N] z) => (y, o) {
+        s = Size(z) k = Constant<value_int=3>() c = Greater(s, k) f = Constant<value=float[2] {1, 2}>()
+        y = If(c) <then_branch = t () => (p) { h = Add(x, w) p = Concat<axis=0>(h, f) },
+                   else_branch = e () => (q) { q = Relu(x) }>
+        o = Add(y, z)
+    }""")
+
+
+def test_a_branch_that_is_not_taken_requires_no_broadcast() -> None:
+    assert run(_BRANCH, x=z(2), w=z(3), z=z(2))[1].shape == (2,)
+    a = ss.analyze(_BRANCH)
+    assert isinstance(a.prove("A == B or A == 1 or B == 1"), Refuted)
+    assert a.prove("A == B or A == 1 or B == 1 or N <= 3")
+    assert all(len({d.evaluate({"A": 2, "B": 3, "N": 2}) for d in e.members}) == 1 for e in a.equalities)
+
+
+def test_bounds_and_divisors_name_what_they_rest_on() -> None:
+    m = model([helper.make_node("Add", ["X", "Y"], ["Z"])], [info("X", ["a"]), info("Y", [6])], ["Z"])
+    taken = ss.analyze(m, broadcast="equal")
+    assert run(m, X=z(1), Y=z(6))[0].shape == (6,)  # accepted by the runtime, not by the mode
+    assert (taken.bounds("a"), taken.bounds("a").assumptions) == ((6, 6), ("a == 6",))
+    assert (taken.divisor("a"), taken.divisor("a").assumptions) == (6, ("a == 6",))
+    assert (taken.bounds("Z[0]"), taken.bounds("Z[0]").assumptions) == ((6, 6), ())
+    named = ss.analyze(m)
+    assert (named.bounds("a"), named.bounds("a").assumptions) == ((1, 6), ())
+    assert (named.divisor("a"), named.divisor("a").assumptions) == (1, ())
+
+
 def test_a_tensor_is_never_taken_for_a_dim_of_the_author() -> None:
     for name in ("__2", "ref_0", "ref_1"):
         m = model([helper.make_node("Relu", ["X"], ["Z"])], [info("X", [name, "a"])], ["Z"])

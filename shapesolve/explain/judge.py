@@ -7,16 +7,18 @@ the claim too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from ..expr import Cond, Dim, eq, parse_cond
 from ..solve.proof import Proof, Proved, Refuted, Sides, Unknown, compared_at, sides_said
-from .claim import compared, known_names, no_dim, resolve_references
+from .claim import compared, known_names, no_dim, read_dim, resolve_references
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
+
+T = TypeVar("T")
 
 _NOTHING_RUNS = "no input size is accepted"
 #: conditions and defaults that are left out one by one to see which ones a proof needs
@@ -95,20 +97,24 @@ def judge(a: Analysis, said: str | Cond | tuple[Dim, Dim]) -> Proof:
 
 def _without_defaults(a: Analysis, claim: Claim, proof: Proved) -> Proof:
     """The proof as it is if it needs nothing that was taken for granted; else with the names of what it needs."""
+    return replace(proof, assumptions=_needed(a, lambda other: _holds(other, claim)))
+
+
+def _needed(a: Analysis, holds: Callable[[Analysis], bool]) -> tuple[str, ...]:
+    """What was taken for granted (by the `broadcast` mode, of a default) without which an analysis says something else."""
     granted = {c.cond: None for c in a.stated.role("assumption")}
     if not granted and not a.defaults:
-        return proof
+        return ()
     bare = a.again(granted=False, untaken=frozenset(a.defaults))
-    if _holds(bare, claim):
-        return proof
+    if holds(bare):
+        return ()
     needed: list[Cond | str] = [*granted, *a.defaults]
     if len(needed) <= _MAX_GRANTED and all(c.free <= bare.symbols.keys() for c in granted):
         for one in list(needed):
             fewer = [n for n in needed if n is not one]
-            if _holds(_granting(a, fewer), claim):
+            if holds(_granting(a, fewer)):
                 needed = fewer
-    told = (f"{n} has its default value" if isinstance(n, str) else str(n) for n in needed)
-    return replace(proof, assumptions=tuple(told))
+    return tuple([f"{n} has its default value" if isinstance(n, str) else str(n) for n in needed])
 
 
 def _granting(a: Analysis, granted: Iterable[Cond | str]) -> Analysis:
@@ -126,6 +132,57 @@ def _holds(other: Analysis, claim: Claim) -> bool:
         return False
     proof = other.prover.prove(*found)
     return isinstance(proof, Proved) and not proof.assumptions
+
+
+class Bounds(tuple[int | None, int | None]):
+    """Lower and upper bound (None: unbounded), and the `assumptions` that they rest on, in words."""
+
+    assumptions: tuple[str, ...]
+
+    def __new__(cls, bounds: tuple[int | None, int | None], assumptions: tuple[str, ...] = ()) -> Self:
+        """These bounds."""
+        made = super().__new__(cls, bounds)
+        made.assumptions = assumptions
+        return made
+
+
+class Divisor(int):
+    """A number that divides a dim, and the `assumptions` that this rests on, in words."""
+
+    assumptions: tuple[str, ...]
+
+    def __new__(cls, number: int, assumptions: tuple[str, ...] = ()) -> Self:
+        """This number."""
+        made = super().__new__(cls, number)
+        made.assumptions = assumptions
+        return made
+
+
+def bounds_of(a: Analysis, said: str | Dim) -> Bounds:
+    """Bounds of a dim for all accepted inputs."""
+    return Bounds(*_quantity(a, said, lambda there, d: there.prover.bounds(d)))
+
+
+def divisor_of(a: Analysis, said: str | Dim) -> Divisor:
+    """The largest number that divides a dim for all accepted inputs."""
+    return Divisor(*_quantity(a, said, lambda there, d: there.prover.divisor(d)))
+
+
+def _quantity(a: Analysis, said: str | Dim, ask: Callable[[Analysis, Dim], T]) -> tuple[T, tuple[str, ...]]:
+    """What is asked of a dim, and the names of what was taken for granted and is needed for that."""
+    found = ask(a, read_dim(said, a.lowered))
+
+    def same(other: Analysis) -> bool:
+        if (
+            isinstance(said, Dim) and not said.free <= a.symbols.keys()
+        ):  # a symbol of ours may be another there
+            return False
+        try:
+            return ask(other, read_dim(said, other.lowered)) == found
+        except (LookupError, ValueError):  # the rank of a tensor, or a symbol of ours
+            return False
+
+    return found, _needed(a, same)
 
 
 # ---------------------------------------------------------------------- refutations

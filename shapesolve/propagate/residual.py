@@ -42,6 +42,11 @@ class Residue:
         for base, k in sorted(facts.divisors.items(), key=lambda item: item[0].order):
             yield divides(constant(k), unsimplified(base, facts)), facts.why(base.free)
 
+    def certain(self, cond: Cond) -> bool:
+        """Does `cond` hold for all inputs, as it was stated or since the facts settle it?"""
+        now = self.facts.cond(cond)
+        return now.is_true or now in self.conds
+
     @property
     def stated(self) -> list[Cond]:
         """The distinct conditions of all constraints that count, as they were stated."""

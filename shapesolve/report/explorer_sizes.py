@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: different numbers, so that a reader can tell the names apart
 _USUAL = (2, 5, 7, 11, 13, 17, 19, 23)
+#: names that are given a usual size one after the other where no quick search finds sizes
+_TRIED = 4
 
 
 def sample_sizes(analysis: Analysis) -> dict[str, int]:
@@ -33,4 +35,8 @@ def sample_sizes(analysis: Analysis) -> dict[str, int]:
             continue
         if found is not None:
             return {n: found.get(n, usual[n]) for n in names}
-    return usual
+    kept: dict[str, int] = {}
+    for name in names[:_TRIED]:  # as many usual sizes as some accepted sizes have
+        if analysis.completed({**kept, name: usual[name]}) is not None:
+            kept[name] = usual[name]
+    return analysis.completed(kept) or usual

@@ -8,7 +8,7 @@ never a guess, and a model is believed only after evaluation. Without need Z3 is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -73,11 +73,20 @@ class Engine:
     """Decides conditions. `rlimit` is Z3's budget per query; with ``shortcuts=False`` Z3 alone answers.
 
     Broadcasts in the conditions are taken to be legal, since the nodes that make them require it; with ``legal=False``
-    they are not (and `broadcast(a, b)` is the first size that is not 1), which only Z3 can answer.
+    they are not (and `broadcast(a, b)` is the first size that is not 1), which only Z3 can answer. `certain` says which of the
+    conditions that make a broadcast legal hold for all inputs: a node inside a branch requires nothing where it does not run.
     """
 
-    def __init__(self, rlimit: int = budget.RLIMIT, *, shortcuts: bool = True, legal: bool = True) -> None:
+    def __init__(
+        self,
+        rlimit: int = budget.RLIMIT,
+        *,
+        shortcuts: bool = True,
+        legal: bool = True,
+        certain: Callable[[Cond], bool] | None = None,
+    ) -> None:
         self.rlimit, self.shortcuts, self.legal = rlimit, shortcuts and legal, legal
+        self.certain = certain
         self.queries = 0
         self._failures = 0
         self._work = 0  # relations in cheap questions so far
@@ -152,20 +161,31 @@ class Engine:
         stated = {c for c in conds if not c.is_true}
         if broadcast_pairs(stated) > budget.MAX_PAIRS:
             return Answer("unknown", reason="too many sizes are broadcast against each other")
-        key = tuple(sorted(stated.union(legal_broadcasts(stated)) if self.legal else stated, key=order_of))
+        legal, certain = self._legal(stated)
+        key = tuple(sorted(stated.union(legal), key=order_of))
         if not key:
             return Answer("sat", {})
         found = self._memo.get(key)
         if found is None or (found.kind == "unknown" and not cheap):
             if cheap:
                 self._work += sum(max(len(c.args), 1) for c in key)
-            found = self._memo[key] = self._answer(key, cheap)
+            found = self._memo[key] = self._answer(key, cheap, self.shortcuts and certain)
         return found
 
-    def _answer(self, conds: tuple[Cond, ...], cheap: bool) -> Answer:
+    def _legal(self, conds: Iterable[Cond]) -> tuple[list[Cond], bool]:
+        """What makes the broadcasts in `conds` legal as far as that is certain, and whether that is all of it."""
+        if not self.legal:
+            return [], True
+        needed = legal_broadcasts(conds)
+        if self.certain is None or not needed:
+            return needed, True
+        found = [c for c in needed if self.certain(c)]
+        return found, len(found) == len(needed)
+
+    def _answer(self, conds: tuple[Cond, ...], cheap: bool, shortcuts: bool) -> Answer:
         if FALSE in conds:
             return _UNSAT
-        if self.shortcuts:
+        if shortcuts:
             try:
                 model = attempt(Question(conds, Search(conds), self._regular, self._refuted))
             except Contradiction:
@@ -231,7 +251,8 @@ class Engine:
         if len(everything) <= 4:
             return everything
         self.queries += 1
-        tracked = _tracked_core([conds[i] for i in everything], self.rlimit, self.legal)
+        near = [conds[i] for i in everything]
+        tracked = _tracked_core(near, self._legal(near)[0], self.rlimit)
         if tracked is not None:
             part = [everything[i] for i in tracked]
             # that the quotients in the others have a value is asserted, and not tracked
@@ -244,7 +265,8 @@ class Engine:
 
         Found by questions of which each has a budget: Z3's own optimizer heeds none.
         """
-        near, probe = cone(dim.free, given), Engine(self.rlimit, shortcuts=self.shortcuts)
+        near = cone(dim.free, given)
+        probe = Engine(self.rlimit, shortcuts=self.shortcuts, certain=self.certain)
         known = probe.satisfiable(near, cheap=True).model
         high = None if known is None else dim.evaluate({**dict.fromkeys(dim.free, 0), **known})
         low: int | None = None  # nothing is below it
@@ -317,7 +339,7 @@ def _checked(found: Any, scope: Any, conds: Sequence[Cond]) -> Answer:
     return Answer("unknown", reason="the solver's model did not hold when evaluated")
 
 
-def _tracked_core(conds: Sequence[Cond], limit: int, legal: bool) -> list[int] | None:
+def _tracked_core(conds: Sequence[Cond], legal: Sequence[Cond], limit: int) -> list[int] | None:
     import z3
 
     from ..expr.z3_bridge import Z3Scope
@@ -328,7 +350,7 @@ def _tracked_core(conds: Sequence[Cond], limit: int, legal: bool) -> list[int] |
             solver = _solver(z3, scope.ctx, limit)
             solver.set("core.minimize", True)
             formulas = [scope.formula(c) for c in conds]
-            solver.add([scope.formula(c) for c in legal_broadcasts(conds)] if legal else [])
+            solver.add([scope.formula(c) for c in legal])
             solver.add(scope.definitions)
             for i, formula in enumerate(formulas):
                 solver.assert_and_track(formula, f"need!{i}")

@@ -70,7 +70,8 @@ def find_equalities(
     shapes: Mapping[str, Shape], item_sizes: Mapping[str, int], facts: Facts, rlimit: int = budget.RLIMIT
 ) -> Equalities:
     """The equalities among the dims of all tensors, and among the byte sizes of those with an item size."""
-    residue, engine = Residue(facts), Engine(rlimit)
+    residue = Residue(facts)
+    engine = Engine(rlimit, certain=residue.certain)
     dims = {d: None for shape in shapes.values() for d in shape}
     sized = {name: (shapes[name], size) for name, size in item_sizes.items() if name in shapes}
     return Equalities(equal_dims(residue, dims, engine), lambda: equal_sizes(residue, sized, engine))

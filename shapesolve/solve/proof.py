@@ -123,8 +123,8 @@ class Prover:
         rlimit: int = budget.RLIMIT,
         assumptions: Sequence[Assumption] | None = None,
     ) -> None:
-        self.facts, self.engine = facts, Engine(rlimit)
-        self.residue = Residue(facts, constraints)
+        self.facts, self.residue = facts, Residue(facts, constraints)
+        self.engine = Engine(rlimit, certain=self.residue.certain)
         self.constraints = self.residue.constraints
         self.assumptions = usual_assumptions(symbols) if assumptions is None else assumptions
 
