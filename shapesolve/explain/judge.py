@@ -25,6 +25,8 @@ _NOTHING_RUNS = "no input size is accepted"
 _MAX_GRANTED = 6
 #: sizes at which a claim about symbols of ours is tried
 _TRIED = (3, 0, 1, 8)
+#: symbols of ours that an answer names where the claim itself has none
+_MOST_NAMED = 3
 
 
 class Claim:
@@ -204,7 +206,7 @@ def _confirmed(a: Analysis, claim: Claim, proof: Refuted) -> Proof:
         answer = tried if answer is None else answer
         if answer is not None and not ours:
             break
-    return answer or Unknown(reason="no counterexample was found that the model accepts")
+    return answer or Unknown(reason=_not_accepted(a, claim, proof))
 
 
 def _refuted_at(a: Analysis, claim: Claim, sizes: Mapping[str, int]) -> Proof | None:
@@ -228,6 +230,14 @@ def _refuted_at(a: Analysis, claim: Claim, sizes: Mapping[str, int]) -> Proof | 
     shown = tuple(n for n in a.symbols if open_at or n in claim.cond.free)
     values = sides and compared_at((there.facts.dim(sides[0]), sides[1], there.facts.dim(sides[2])), {})
     return Refuted(counterexample=sizes, sides=values, shown=shown)
+
+
+def _not_accepted(a: Analysis, claim: Claim, proof: Refuted) -> str:
+    """That none of the sizes that were tried is accepted once it is bound, and which symbols of ours decide that."""
+    made = [n for n in proof.counterexample if n in a.walk.reasons]
+    names = [n for n in made if n in claim.cond.free] or made[:_MOST_NAMED]
+    told = "no counterexample was found that the model accepts"
+    return f"{told}; {_undecided(names, a)}" if names else told
 
 
 def _undecided(names: Iterable[str], a: Analysis) -> str:

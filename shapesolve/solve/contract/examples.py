@@ -6,7 +6,7 @@ Every example is evaluated before it is given.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations, product
+from itertools import combinations, islice, product
 
 from ...expr import Cond
 from ...propagate import budget
@@ -17,6 +17,8 @@ from ..search import Model, satisfies
 _USUAL = (2, 5, 7, 11, 13, 17, 19, 23)
 #: how far from a size others are tried, when one of them is changed and when two are
 _FAR, _NEAR = 64, 8
+#: sizes near to others that are tried: all pairs of 12 names
+_TRIED = 20_000
 
 
 def accepted_sizes(conds: Sequence[Cond]) -> Model | None:
@@ -72,7 +74,11 @@ def nearer(model: Model, start: Model, good: Callable[[Model], bool]) -> Model:
 
 
 def around(start: Model, names: Sequence[str]) -> Iterator[Model]:
-    """`start` with one size changed, then with two, the small changes first."""
+    """`start` with one size changed, then with two, the small changes first; so many that the work is bounded."""
+    return islice(_around(start, names), _TRIED)
+
+
+def _around(start: Model, names: Sequence[str]) -> Iterator[Model]:
     for name, size in _moves(names, _FAR):
         if start[name] + size >= 0:
             yield {**start, name: start[name] + size}
