@@ -2,48 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-import onnx
 import torch
 
-from ..analysis import DEFAULT_RLIMIT, Analysis, BroadcastMode, analyze
+from ..analysis import DEFAULT_RLIMIT, BroadcastMode, analyze
 from ..expr import Cond
-from ..solve.contract.contract import Contract
-from .correction import Correction
-from .declared import Axis, Declaration, read_declaration
+from .concluding import Call, Conclusion, Settings, empty
+from .declared import Declaration, read_declaration
 from .exporting import Watch, export_onnx, export_program, named, relaxed
-from .findings import SourceFinding, located
-from .guards import (
-    Guard,
-    axis_symbols,
-    find_guards,
-    guard_contract,
-    input_names,
-    input_shapes,
-    shape_env,
-)
-from .judge import Judge
-from .outcome import Comparison, Restriction, graph_terms, outcomes
-from .places import NOWHERE, Origin, Origins, read_trace
+from .findings import SourceFinding
+from .guards import find_guards
+from .probing import probed, probes
 from .programs import declared_by_model, declared_by_program
-from .refusal import is_about_dims, origin_of_error, own_words, refused, unwritable
-from .renaming import dim_names, renamed
+from .refusal import by_example, is_about_dims, own_words, refused, unwritable
 from .report import Report
-
-_RANK = {"error": 0, "warning": 1, "info": 2}
-#: findings of the analysis that the comparison with the declaration tells better
-_TOLD_BETTER = ("SS401", "SS402", "SS403", "SS404", "SS405")
-
-
-@dataclass(frozen=True)
-class _Settings:
-    assume: tuple[str | Cond, ...]
-    broadcast: BroadcastMode
-    rlimit: int
-    opset: int | None
+from .running import Runs
+from .ways import Way, other_examples
 
 
 def check(
@@ -57,6 +35,7 @@ def check(
     strict: bool = False,
     opset: int | None = None,
     rlimit: int = DEFAULT_RLIMIT,
+    confirm: bool = True,
 ) -> Report:
     """Check a module before it is exported: shapes, contract, and what became of ``dynamic_shapes``.
 
@@ -74,15 +53,18 @@ def check(
         strict: export with TorchDynamo (``torch.export.export(strict=True)``).
         opset: the ONNX opset to export to; the exporter's default when None.
         rlimit: bound of Z3's work per query.
+        confirm: run the module at sizes that are told of as failing before they are (a copy of it, without gradients, on
+            seeded data, with bounded work), and at some more of the declared ones.
 
     A refusal of torch.export does not raise: it is what the report is about. Raises `ModelError` for an ONNX model that
     cannot be read, and what `shapesolve.analyze` raises for `assume`.
     """
-    settings = _Settings(tuple(assume), broadcast, rlimit, opset)
+    settings = Settings(tuple(assume), broadcast, rlimit, opset, confirm)
     given = (tuple(args) if isinstance(args, (tuple, list)) else (args,), dict(kwargs or {}))
     if isinstance(module, torch.export.ExportedProgram):
         declaration = _declaration(module.module(), given, dynamic_shapes) or declared_by_program(module)
-        return _of_program(module, declaration, settings)
+        guards = find_guards(module, declaration, None)
+        return _of_program(Conclusion("ExportedProgram", declaration, settings, guards, module))
     if hasattr(module, "model_proto"):
         return _of_onnx_program(module, given, dynamic_shapes, settings)
     if isinstance(module, torch.nn.Module) or (callable(module) and not hasattr(module, "to_model_proto")):
@@ -103,7 +85,7 @@ def _declaration(
 
 
 def _of_module(
-    module: Any, given: tuple[tuple[Any, ...], dict[str, Any]], spec: Any, settings: _Settings, strict: bool
+    module: Any, given: tuple[tuple[Any, ...], dict[str, Any]], spec: Any, settings: Settings, strict: bool
 ) -> Report:
     args, kwargs = given
     name = (
@@ -111,6 +93,7 @@ def _of_module(
         if isinstance(module, torch.nn.Module)
         else str(getattr(module, "__name__", module))
     )
+    started = time.monotonic()
     watch = Watch(module)
     refusal: Exception | None = None
     try:
@@ -120,57 +103,107 @@ def _of_module(
     try:
         declaration = read_declaration(module, args, kwargs, spec)
     except Exception as error:
-        return _refused(name, refusal or error, module, given, Declaration())
+        return _refused(Conclusion(name, Declaration(), settings, refusal=refusal or error), module, given)
+    call = None
+    if settings.confirm and declaration.axes:
+        runs = Runs(module, args, kwargs, declaration)
+        call = Call(runs, spec, strict, started) if runs.usable else None
     if refusal is not None:
+        known = Conclusion(name, declaration, settings, refusal=refusal, call=call)
         if not declaration.axes:
-            return _refused(name, refusal, module, given, declaration)
+            return _refused(known, module, given)
         watch = Watch(module)
         try:
             program = export_program(module, args, kwargs, relaxed(spec), strict=strict, watch=watch)
         except Exception as error:
-            return _refused(
-                name, error, module, given, declaration, also=refusal if is_about_dims(refusal) else None
-            )
-    return _of_program(program, declaration, settings, name=name, watch=watch, refusal=refusal)
+            return _refused(known, module, given, error)
+    guards = find_guards(program, declaration, watch)
+    return _of_program(Conclusion(name, declaration, settings, guards, program, refusal=refusal, call=call))
 
 
 def _refused(
-    name: str,
-    error: Exception,
+    known: Conclusion,
     module: Any,
     given: tuple[tuple[Any, ...], dict[str, Any]],
-    declaration: Declaration,
-    also: Exception | None = None,
+    again: Exception | None = None,
 ) -> Report:
-    finding = refused(error, module, *given)
-    words = "\n\n".join(dict.fromkeys(own_words(e) for e in (also, error) if e is not None))
-    return Report(name, (finding,), declaration, outcomes(declaration, (), known=False), refusal=words)
+    """Nothing was exported: `again` is what the export with free sizes raised."""
+    refusal, call, declaration = known.refusal, known.call, known.declaration
+    assert refusal is not None
+    error = again or refusal
+    said = (refusal, error) if is_about_dims(refusal) else (error,)
+    words = "\n\n".join(dict.fromkeys(map(own_words, said)))
+    if call is None:
+        return empty(known.name, declaration, [refused(error, module, *given)], words)
+    tried = list(probes(declaration, call.runs))[:4]
+    way = next(other_examples(call.runs, call.spec, tried, strict=call.strict), None)
+    if way is not None:
+        return _of_program(_another_way(known, way, (by_example(error, way.text(call.runs)),)))
+    failing = probed(declaration, call.runs, None, lambda _: False, seconds=2.0)
+    finding = refused(error, module, *given, runs=not failing)
+    return empty(known.name, declaration, [*failing, finding], words)
+
+
+def _another_way(
+    known: Conclusion, way: Way, extra: tuple[SourceFinding, ...] = (), *, guarded: bool | None = None
+) -> Conclusion:
+    """What came out of the export of another example; `guarded` says which sizes the first one kept out, if any."""
+    assert known.call is not None
+    more = extra if guarded is None else known.ruled_out_by_example(way, guarded=guarded)
+    return Conclusion(
+        known.name,
+        known.declaration,
+        known.settings,
+        find_guards(way.program, known.declaration, way.watch),
+        way.program,
+        known.refusal if way.free else None,
+        replace(known.call, way=way),
+        (*known.extra, *more),
+        ruled_out={} if guarded is None else known.sizes_ruled_out(guarded=guarded),
+    )
 
 
 # ---------------------------------------------------------------------- programs and models
 
 
-def _of_program(
-    program: Any,
-    declaration: Declaration,
-    settings: _Settings,
-    *,
-    name: str = "ExportedProgram",
-    watch: Watch | None = None,
-    refusal: Exception | None = None,
-) -> Report:
-    guards = find_guards(program, declaration, watch)
+def _of_program(known: Conclusion) -> Report:
+    way = next(known.other_ways(guarded=True), None)
+    if way is not None:
+        known = _another_way(known, way, guarded=True)
     try:
-        exported = export_onnx(program, settings.opset)
-        proto = exported.model_proto
+        _hear_graph(known)
+    except _Unwritable as error:
+        known.extra = (*known.extra, unwritable(error.cause, known.program))
+        return known.report()
+    for way in known.other_ways(guarded=False):
+        other = _another_way(known, way, guarded=False)
+        try:
+            _hear_graph(other)
+        except _Unwritable:  # this way ends at the exporter
+            continue
+        if not any(other.astray(guarded=g) for g in (True, False)):
+            return other.report()
+    return known.report()
+
+
+class _Unwritable(Exception):
+    """The exporter failed; `cause` is how."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+def _hear_graph(known: Conclusion) -> None:
+    try:
+        proto = export_onnx(known.program, known.settings.opset).model_proto
     except Exception as error:
-        finding = unwritable(error, program)
-        return _report(name, declaration, guards, program, None, settings, refusal, extra=(finding,))
-    return _report(name, declaration, guards, program, proto, settings, refusal)
+        raise _Unwritable(error) from error
+    known.hear_graph(proto)
 
 
 def _of_onnx_program(
-    exported: Any, given: tuple[tuple[Any, ...], dict[str, Any]], spec: Any, settings: _Settings
+    exported: Any, given: tuple[tuple[Any, ...], dict[str, Any]], spec: Any, settings: Settings
 ) -> Report:
     program = exported.exported_program
     if program is None:
@@ -178,124 +211,15 @@ def _of_onnx_program(
     declaration = _declaration(program.module(), given, spec) or declared_by_program(
         program, exported.model_proto
     )
-    guards = find_guards(program, declaration, None)
-    return _report("ONNXProgram", declaration, guards, program, exported.model_proto, settings, None)
+    known = Conclusion("ONNXProgram", declaration, settings, find_guards(program, declaration, None), program)
+    known.hear_graph(exported.model_proto)
+    return known.report()
 
 
-def _of_model(source: Any, settings: _Settings, name: str = "") -> Report:
+def _of_model(source: Any, settings: Settings, name: str = "") -> Report:
     analysis = analyze(source, assume=settings.assume, broadcast=settings.broadcast, rlimit=settings.rlimit)
     path = analysis.model.path
     name = name or (path.name if path is not None else analysis.model.graph.name or "model")
-    declaration = declared_by_model(analysis)
-    return _judged(name, declaration, (), None, None, analysis, settings, None)
-
-
-def _report(
-    name: str,
-    declaration: Declaration,
-    guards: tuple[Guard, ...],
-    program: Any,
-    proto: onnx.ModelProto | None,
-    settings: _Settings,
-    refusal: Exception | None,
-    extra: tuple[SourceFinding, ...] = (),
-) -> Report:
-    contract = guard_contract(guards, list(declaration.roots), settings.rlimit) if guards else None
-    analysis = None
-    if proto is not None:
-        env = shape_env(program)
-        table = axis_symbols(env, program, declaration) if env is not None else {}
-        model = renamed(proto, table, declaration, input_names(program))
-        # what torch.export asks of the sizes is told as such; the graph is judged for the sizes that remain
-        known = [t.cond for t in contract or () if t.cond.free <= dim_names(model)]
-        assume = (*settings.assume, *known)
-        analysis = analyze(model, assume=assume, broadcast=settings.broadcast, rlimit=settings.rlimit)
-    return _judged(name, declaration, guards, contract, program, analysis, settings, refusal, extra)
-
-
-def _judged(
-    name: str,
-    declaration: Declaration,
-    guards: tuple[Guard, ...],
-    contract: Contract | None,
-    program: Any,
-    analysis: Analysis | None,
-    settings: _Settings,
-    refusal: Exception | None,
-    extra: tuple[SourceFinding, ...] = (),
-) -> Report:
-    comparison = Comparison(declaration, settings.rlimit)
-    found = comparison.restrictions(contract or (), guarded=True)
-    if refusal is not None and not found and any(g.minor for g in guards):
-        every = guard_contract(guards, list(declaration.roots), settings.rlimit, minor=True)
-        found = comparison.restrictions(every, guarded=True)
-    if analysis is not None:
-        rest = Comparison(declaration, settings.rlimit, [r.term.cond for r in found])
-        found += rest.restrictions(graph_terms(analysis), guarded=False)
-    correction = Correction(declaration, found)
-    origins = Origins(analysis.model.graph.nodes if analysis is not None else ())
-    judge = Judge(declaration, guards, program, origins, refused=refusal is not None)
-    findings = [*extra, *(judge.finding(r, correction) for r in found)]
-    constants = _constants(declaration, program, found) if program is not None else {}
-    findings += [_constant(declaration, root, axis, refusal) for root, axis in constants.items()]
-    untold = refusal is not None and not any(f.severity == "error" for f in findings)
-    if refusal is not None and untold:
-        findings.append(_untold(refusal))
-    if analysis is not None:
-        findings += [
-            located(f, origins.of(f.node)) for f in analysis.diagnostics if f.code not in _TOLD_BETTER
-        ]
-    return Report(
-        name,
-        tuple(sorted(findings, key=lambda f: _RANK[f.severity])),
-        declaration,
-        outcomes(
-            declaration, found, {root: axis.example for root, axis in constants.items()}, known=not untold
-        ),
-        correction.text() if correction.changed else "",
-        own_words(refusal) if refusal is not None else "",
-        analysis,
-        program,
-        analysis.model.proto if analysis is not None else None,
-    )
-
-
-def _constants(declaration: Declaration, program: Any, found: Sequence[Restriction]) -> dict[str, Axis]:
-    """Sizes that torch.export fixed without a guard that we saw: the example has 0 or 1 there, or TorchDynamo did it."""
-    told = {name for r in found for name in r.roots}
-    constants: dict[str, Axis] = {}
-    for leaf, shape in enumerate(input_shapes(program)):
-        for axis in declaration.at(leaf):
-            fixed = shape is not None and axis.index < len(shape) and isinstance(shape[axis.index], int)
-            if fixed:
-                constants.update((root, axis) for root in axis.size.free if root not in told)
-    return constants
-
-
-def _constant(declaration: Declaration, root: str, axis: Axis, refusal: Exception | None) -> SourceFinding:
-    if axis.example <= 1:
-        help_ = "torch.export takes a size of 0 or 1 in an example for a constant: give an example of size 2 or more"
-        origin = NOWHERE
-    else:
-        help_ = "compute the size from the input's shape, or leave it out of dynamic_shapes"
-        origin = Origin(read_trace(own_words(refusal))) if refusal is not None else NOWHERE
-    return SourceFinding(
-        "SS606" if declaration.roots[root].hint == "AUTO" else "SS601",
-        f"`{root}` was declared dynamic, but came out as the constant {axis.example}",
-        notes=(f"declared: {axis.where}: {axis.quoted}", f"the example has {axis.where} == {axis.example}"),
-        help=help_,
-        origin=origin,
-        declared=f"{axis.where}: {axis.quoted}",
-        term=f"{axis.size} == {axis.example}",
-    )
-
-
-def _untold(refusal: Exception) -> SourceFinding:
-    """A refusal whose reason shows in no guard: told in torch.export's own words."""
-    words = own_words(refusal)
-    return SourceFinding(
-        "SS607",
-        f"torch.export refuses the declaration: {words.splitlines()[0]}",
-        notes=(words,),
-        origin=origin_of_error(refusal) or Origin(read_trace(words)),
-    )
+    known = Conclusion(name, declared_by_model(analysis), settings)
+    known.hear(analysis)
+    return known.report()

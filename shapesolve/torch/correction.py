@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,14 +26,26 @@ class _Fit:
     step: int = 1
     offset: int = 0
     open: bool = False
+    hint: str = ""
     changed: bool = False
 
 
 class Correction:
-    """The corrected declaration; ``left_out`` are conditions that ``dynamic_shapes`` has no words for."""
+    """The corrected declaration; ``left_out`` are conditions that ``dynamic_shapes`` has no words for.
 
-    def __init__(self, declaration: Declaration, restrictions: Sequence[Restriction]) -> None:
-        self.declaration = declaration
+    `opened` are roots left to torch.export, with the hint that says so (``DYNAMIC``, ``AUTO``). `refused` is set when
+    torch.export was seen to refuse it.
+    """
+
+    def __init__(
+        self,
+        declaration: Declaration,
+        restrictions: Sequence[Restriction],
+        opened: Mapping[str, str] | None = None,
+        *,
+        refused: bool = False,
+    ) -> None:
+        self.declaration, self.refused = declaration, refused
         self.fits = {n: _Fit(r.low, r.high) for n, r in declaration.roots.items()}
         self.left_out: list[str] = []
         for restriction in sorted(restrictions, key=lambda r: _ORDER[r.kind]):
@@ -41,6 +53,10 @@ class Correction:
             for part in cond.args if cond.kind == "and" else (cond,):
                 if not self._apply(part):
                     self._give_up(part)
+        for name, hint in (opened or {}).items():
+            fit = self.fits[name]
+            if fit.fixed is None and fit.equals is None:
+                fit.open, fit.changed, fit.hint = True, True, hint
 
     @property
     def changed(self) -> bool:
@@ -162,7 +178,7 @@ class Correction:
         used.setdefault(name)
         if not self._definition(name):
             return _hint(
-                root.hint or "DYNAMIC",
+                fit.hint or root.hint or "DYNAMIC",
                 size.subs({name: fit.low or 0}),
                 fit.high and size.subs({name: fit.high}),
             )
@@ -177,6 +193,8 @@ class Correction:
 
 def _hint(kind: str, low: Dim, high: Dim | int | None) -> str:
     """``Dim.DYNAMIC(min=4, max=64)``; a lower bound of up to 2 is what the hint says anyway."""
+    if kind == "AUTO":
+        return "Dim.AUTO"  # with bounds torch.export refuses what it finds narrower
     least = low.value
     bounds = [f"min={least}"] if least is not None and least > 2 else []
     bounds += [f"max={high}"] if high is not None else []

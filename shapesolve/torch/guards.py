@@ -16,7 +16,7 @@ from ..propagate.log import ConstraintSet
 from ..solve.contract.build import find_contract
 from ..solve.contract.contract import Contract, Terms
 from ..solve.engine import Engine
-from .declared import Declaration
+from .declared import Axis, Declaration
 from .exporting import Watch
 from .places import NOWHERE, Origin, Place, is_foreign
 
@@ -130,6 +130,22 @@ def input_shapes(program: Any) -> list[tuple[Any, ...] | None]:
             shape = getattr(values.get(getattr(spec.arg, "name", "")), "shape", None)
             shapes.append(None if shape is None else tuple(shape))
     return shapes
+
+
+def fixed_axes(program: Any, declaration: Declaration) -> dict[str, Axis]:
+    """The declared sizes that are a number in a program's inputs, also where PyTorch writes a symbol for it; and an axis
+    of each. The example has 0 or 1 there, or something in the module made it a number.
+    """
+    found: dict[str, Axis] = {}
+    for leaf, shape in enumerate(input_shapes(program)):
+        for axis in declaration.at(leaf):
+            if shape is not None and axis.index < len(shape) and _is_number(shape[axis.index]):
+                found.update((root, axis) for root in axis.size.free)
+    return found
+
+
+def _is_number(size: Any) -> bool:
+    return isinstance(size, int) or size.node.maybe_as_int() is not None
 
 
 def input_names(program: Any) -> list[str]:

@@ -13,9 +13,11 @@ from .findings import SourceFinding
 from .guards import Guard, guards_behind
 from .outcome import Restriction, sizes_text
 from .places import NOWHERE, Origin, Origins, Place, read_trace
+from .verdicts import Confirmed, excluded_text
 
 _CODES = {"fixed": "SS601", "tied": "SS602", "restricted": "SS603", "range": "SS604"}
 _MAX_NODES = 4
+_LONGEST_GUARD = 80
 
 
 class Judge:
@@ -33,24 +35,25 @@ class Judge:
         self.declaration, self.guards, self.program = declaration, guards, program
         self.origins, self.refused = origins, refused
 
-    def finding(self, restriction: Restriction, correction: Correction) -> SourceFinding:
-        """One restriction, told."""
-        origin, met, nodes = self._origin(restriction)
+    def finding(
+        self, restriction: Restriction, correction: Correction, confirmed: Confirmed
+    ) -> SourceFinding:
+        """One restriction, told; `confirmed` is what trying it came to."""
+        origin, met, nodes = self._origin(restriction, confirmed)
         roots = [self.declaration.roots[n] for n in restriction.roots]
         code = self._code(restriction)
-        sizes = restriction.counterexample
+        sizes = confirmed.sizes or restriction.counterexample
         notes = [f"declared: {self.declaration.quote(r.name)}" for r in roots]
         notes.append(f"came out: {restriction.term.text}, {self._who(restriction, nodes)}")
         if sizes:
-            fails = ", but torch.export rules it out" if restriction.guarded else " and does not run"
-            notes.append(f"refuted: {sizes_text(sizes)} is within the declaration{fails}")
+            notes += _refuted(restriction, sizes, confirmed)
         else:
             notes.append(f"not decided: {restriction.proof!r}")
         if met is not None:
             notes.append(f"it meets the declared size at {met}: {met.code}")
         return SourceFinding(
             code,
-            self._title(restriction),
+            self._title(restriction, confirmed),
             nodes[0] if nodes else "",
             nodes=nodes,
             notes=tuple(notes),
@@ -72,22 +75,29 @@ class Judge:
             return "SS606"
         return _CODES[restriction.kind]
 
-    def _title(self, restriction: Restriction) -> str:
+    def _title(self, restriction: Restriction, confirmed: Confirmed) -> str:
         text = restriction.term.text
         names = " and ".join(f"`{n}`" for n in restriction.roots)
+        if confirmed.verdict == "module" and confirmed.runs:
+            return f"the module fails at {sizes_text(confirmed.sizes)}, which is declared"
+        only = (
+            f"the exported graph is right for {text} only"
+            if confirmed.verdict == "graph"
+            else f"only {text} runs"
+        )
         if not restriction.counterexample:
             return f"only {text} runs, and it is not decided whether what was declared for {names} implies it"
         many = len(restriction.roots) > 1
         if restriction.kind == "fixed":
-            return f"{names} was declared dynamic, but only {text} runs"
+            return f"{names} was declared dynamic, but {only}"
         if restriction.kind == "tied":
             said = "left to torch.export" if self._code(restriction) == "SS606" else "declared independent"
-            return f"{names} were {said}, and only {text} runs"
+            return f"{names} were {said}, and {only}"
         if restriction.kind == "range":
             if restriction.beyond and not (restriction.guarded and self.refused):
-                return f"{names} {'have' if many else 'has'} no such limit declared, but only {text} runs"
-            return f"the range declared for {names} is too wide: only {text} runs"
-        return f"{names} {'were' if many else 'was'} declared dynamic, but only {text} runs"
+                return f"{names} {'have' if many else 'has'} no such limit declared, but {only}"
+            return f"the range declared for {names} is too wide: {only}"
+        return f"{names} {'were' if many else 'was'} declared dynamic, but {only}"
 
     def _who(self, restriction: Restriction, nodes: tuple[str, ...]) -> str:
         if restriction.guarded:
@@ -101,12 +111,56 @@ class Judge:
         shown = ", ".join(nodes[:_MAX_NODES]) + (" …" if len(nodes) > _MAX_NODES else "")
         return f"needed by {shown}" if shown else "needed by the graph"
 
+    def ruled_out(
+        self, restriction: Restriction, correction: Correction, confirmed: Confirmed
+    ) -> SourceFinding:
+        """A guard of torch.export's trace, which keeps sizes out at which the module runs."""
+        origin, _, _ = self._origin(restriction, confirmed)
+        excluded = excluded_text(restriction, self.declaration)
+        at = sizes_text(confirmed.sizes or restriction.counterexample)
+        texts = (g.text for g in guards_behind(restriction.term.nodes, self.guards))
+        guards = sorted({t for t in texts if len(t) <= _LONGEST_GUARD}, key=len)[:2]
+        notes = [f"declared: {self.declaration.quote(n)}" for n in restriction.roots]
+        who = "guard" if restriction.guarded else "needed by the graph"
+        notes.append(f"{who}: {restriction.term.text}" + (f", from {' and '.join(guards)}" if guards else ""))
+        if confirmed.verdict == "graph":
+            title = f"what torch.export makes of this example rules out {excluded}, where the module runs"
+            notes.append(
+                f"tried: at {at} the module runs, and the graph of this example does not give the same"
+            )
+        elif confirmed.verdict == "tracer":
+            title = f"torch.export's trace rules out {excluded}, where the module runs"
+            notes.append(f"tried: at {at} the module runs, and the exported graph gives the same")
+        else:
+            title = (
+                f"torch.export's trace rules out {excluded}; whether the module runs there was not found out"
+            )
+        if correction.refused:
+            help_ = (
+                "rewrite the line so that it does not depend on this size; no other declaration was accepted"
+            )
+        else:
+            help_ = f"to export all the same, leave it to torch.export (tried):\n{correction.text()}"
+        return SourceFinding(
+            "SS610",
+            title,
+            notes=tuple(notes),
+            help=help_,
+            origin=origin,
+            declared="; ".join(self.declaration.quote(n) for n in restriction.roots),
+            term=restriction.term.text,
+            counterexample=confirmed.sizes or restriction.counterexample,
+        )
+
     def _help(self, restriction: Restriction, correction: Correction) -> str:
         if any(a.example == 1 for n in restriction.roots for a in self.declaration.axes_of(n)) and (
             restriction.kind == "fixed" and restriction.guarded
         ):
             return "torch.export takes a size of 1 in an example for a constant: give an example of size 2 or more"
-        if str(restriction.term.cond) in correction.left_out:
+        if correction.refused:
+            return "lift it in the code: torch.export accepts no declaration of these sizes that says so"
+        left_open = all(correction.fits[n].hint for n in restriction.roots)
+        if str(restriction.term.cond) in correction.left_out or left_open:
             return (
                 "dynamic_shapes has no words for this: lift it in the code, or let torch.export find it out and make callers"
                 f" keep to it:\n{correction.text()}"
@@ -121,7 +175,17 @@ class Judge:
 
     # ------------------------------------------------------------------ lines
 
-    def _origin(self, restriction: Restriction) -> tuple[Origin, Place | None, tuple[str, ...]]:
+    def _origin(
+        self, restriction: Restriction, confirmed: Confirmed
+    ) -> tuple[Origin, Place | None, tuple[str, ...]]:
+        failed = confirmed.failed
+        asked = [g for g in guards_behind(restriction.term.nodes, self.guards) if g.asked and g.origin.trace]
+        if failed is not None and failed.origin.trace and not asked:
+            nodes = () if restriction.guarded else restriction.term.nodes
+            cause = self._cause(restriction, failed.origin)
+            if cause is not None and cause.place is not None and cause.place != failed.origin.place:
+                return cause, failed.origin.place, nodes
+            return failed.origin, None, nodes
         if not restriction.guarded:
             return self._origin_of_nodes(restriction)
         behind = guards_behind(restriction.term.nodes, self.guards)
@@ -166,6 +230,19 @@ class Judge:
                 if source not in seen and source.op == "call_function":
                     seen.add(source)
                     waiting.append(source)
+
+
+def _refuted(restriction: Restriction, sizes: tuple[tuple[str, int], ...], confirmed: Confirmed) -> list[str]:
+    """What trying a refutation came to."""
+    at = f"refuted: {sizes_text(sizes)} is within the declaration"
+    if confirmed.failed is not None:
+        told = [f"{at}, and the module fails there: {confirmed.failed.words.partition(chr(10))[0]}"]
+        if confirmed.runs:
+            told.append(f"it runs at {'; '.join(sizes_text(s) for s in confirmed.runs[:_MAX_NODES])}")
+        return told
+    if confirmed.verdict == "graph":
+        return [f"{at}; the module runs there, and the exported graph fails or computes something else"]
+    return [f"{at}, but torch.export rules it out" if restriction.guarded else f"{at} and does not run"]
 
 
 def _at(node: Any, place: Place) -> bool:

@@ -48,19 +48,30 @@ class Restriction:
 
 @dataclass(frozen=True)
 class SizeOutcome:
-    """What became of one declared size: `state` is free, fixed, tied, range or restricted; or unknown."""
+    """What became of one declared size: `state` is free, traced, failing, fixed, tied, range or restricted; or unknown.
+
+    It is traced when the module runs as declared, and torch.export's trace refuses some of it.
+    """
 
     root: Root
     declared: str
     state: str
     restrictions: tuple[Restriction, ...] = field(default=(), repr=False)
     constant: int | None = None
+    ruled_out: str = ""
+    """What torch.export's trace refuses although the module runs there."""
+    failing: str = ""
+    """Sizes at which the module was seen to fail, where no condition says why."""
 
     def __str__(self) -> str:
         came = ", ".join(r.term.text for r in self.restrictions)
         if self.constant is not None:
             came = f"the constant {self.constant}"
         free = "free, as declared" if self.state == "free" else "not known: torch.export gives up before"
+        if self.failing and not came:
+            free = f"the module does not run as declared, or its graph does not follow, at {self.failing}"
+        elif self.ruled_out and not came:
+            free = f"the module runs as declared; torch.export's trace rules out {self.ruled_out}"
         return f"{self.declared}: {came or free}"
 
 
@@ -142,6 +153,8 @@ def outcomes(
     constants: Mapping[str, int] | None = None,
     *,
     known: bool = True,
+    ruled_out: Mapping[str, str] | None = None,
+    failing: Mapping[str, str] | None = None,
 ) -> tuple[SizeOutcome, ...]:
     """One outcome per declared size, in the order of declaration; `constants` came out as numbers.
 
@@ -154,7 +167,10 @@ def outcomes(
         state = next((k for k in order if any(r.kind == k for r in own)), "free" if known else "unknown")
         constant = (constants or {}).get(name)
         state = state if constant is None else "fixed"
-        found.append(SizeOutcome(root, declaration.quote(name), state, own, constant))
+        traced, failed = (ruled_out or {}).get(name, ""), (failing or {}).get(name, "")
+        if not own and constant is None and (traced or failed):
+            state = "failing" if failed else "traced"
+        found.append(SizeOutcome(root, declaration.quote(name), state, own, constant, traced, failed))
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ import torch
 
 from .exporting import quiet
 from .findings import SourceFinding
-from .places import NOWHERE, Origin, Place, own_frames
+from .places import NOWHERE, Origin, Place, own_frames, read_trace
 
 #: standing advice on logging, sentence by sentence
 _NOISE = re.compile(
@@ -55,10 +55,21 @@ def _after_export(places: list[Place]) -> tuple[Place, ...]:
     return () if first is None else own_frames(places[first:])
 
 
+def by_example(error: BaseException, way: str) -> SourceFinding:
+    """A refusal that another example avoids; `way` says which."""
+    return SourceFinding(
+        "SS610",
+        f"torch.export refuses this example: {_first(own_words(error))}",
+        notes=(own_words(error),),
+        help=f"{way}; tried: that export gives what the module gives",
+        origin=origin_of_error(error),
+    )
+
+
 def refused(
-    error: BaseException, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    error: BaseException, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, runs: bool = False
 ) -> SourceFinding:
-    """A refusal that is not about declared dims, as a finding."""
+    """A refusal that is not about declared dims, as a finding; `runs` when the module was seen to run at other sizes."""
     words = own_words(error)
     eager = _eager_failure(module, args, kwargs)
     if eager is not None:
@@ -70,7 +81,29 @@ def refused(
             origin=origin_of_error(eager),
         )
     title, help_ = _translated(error, words)
-    return SourceFinding("SS607", title, notes=(words,), help=help_, origin=origin_of_error(error))
+    notes = (words, "the module itself runs at the declared sizes that were tried") if runs else (words,)
+    return SourceFinding("SS607", title, notes=notes, help=help_, origin=origin_of_error(error))
+
+
+def untold(refusal: Exception, follows: bool) -> SourceFinding:
+    """A refusal whose reason shows in no guard, in torch.export's own words; `follows` when the module runs all the same,
+    and an export with the sizes left free was seen to give what the module gives.
+    """
+    words = own_words(refusal)
+    title = f"torch.export refuses the declaration: {_first(words)}"
+    origin = origin_of_error(refusal) or Origin(read_trace(words))
+    if not follows:
+        return SourceFinding("SS607", title, notes=(words,), origin=origin)
+    return SourceFinding(
+        "SS610",
+        title,
+        notes=(
+            words,
+            "tried: the module runs at other declared sizes, and the exported graph gives the same",
+        ),
+        help="to export all the same, leave the sizes to torch.export (`Dim.AUTO`, tried)",
+        origin=origin,
+    )
 
 
 def _translated(error: BaseException, words: str) -> tuple[str, str]:
@@ -98,8 +131,6 @@ def _eager_failure(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 def unwritable(error: BaseException, program: Any) -> SourceFinding:
     """The torch.export-based exporter failed after torch.export succeeded."""
-    from .places import read_trace
-
     words = own_words(error)
     origin = origin_of_error(error)
     match = re.search(r"node target is <[^>]*?'?([\w.:]+)'?", words) or re.search(

@@ -108,11 +108,17 @@ def test_the_runtime_agrees(
 def test_hints_and_examples_of_size_one() -> None:
     auto = check(HardCodedBatch(), X, dynamic_shapes={"x": {0: Dim.AUTO, 1: Dim.AUTO}})
     assert [(f.code, f.term) for f in auto.findings] == [("SS606", "x_dim0 == 2")]
-    assert check(HardCodedBatch(), X, dynamic_shapes={"x": {0: Dim.DYNAMIC}}).errors[0].code == "SS601"
+    shapes = {"x": {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}}
+    assert check(HardCodedBatch(), X, dynamic_shapes=shapes).errors[0].code == "SS601"
     one = check(ViewFromShape(), (torch.zeros(1, 6, 8),), dynamic_shapes=SHAPES)
-    assert [f.code for f in one.errors] == ["SS601"]
-    assert "size 2 or more" in one.errors[0].help
-    assert one.sizes[0].state == "fixed"
+    assert [f.code for f in one.findings] == ["SS610"]
+    assert one.corrected == ""
+    assert "give an example of other sizes, as x: (" in one.findings[0].help
+    assert one.sizes[0].state == "traced"
+    untried = check(ViewFromShape(), (torch.zeros(1, 6, 8),), dynamic_shapes=SHAPES, confirm=False)
+    assert [f.code for f in untried.errors] == ["SS601"]
+    assert "size 2 or more" in untried.errors[0].help
+    assert untried.sizes[0].state == "fixed"
 
 
 def test_a_declaration_that_does_not_fit_is_a_finding() -> None:

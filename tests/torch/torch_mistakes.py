@@ -313,14 +313,3 @@ class BatchForLength(nn.Module):
         b, n, _ = x.shape
         y = x.reshape(b * n, 8)
         return x + y.reshape(n, b, 8)  # the mistake
-
-
-@bench.add(lambda: (zeros(2, 5, 8),), {"x": {0: batch, 1: seq}}, "SS601")
-class RecurrenceUnrolled(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.gru = nn.GRU(8, 8, batch_first=True)
-
-    def forward(self, x):
-        y = torch.relu(x)
-        return self.gru(y)[0]  # the mistake

@@ -1,0 +1,293 @@
+"""From an export to a report: what came out is held against the declaration, tried, and told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import onnx
+
+from ..analysis import DEFAULT_RLIMIT, Analysis, BroadcastMode, analyze
+from ..expr import Cond, eq
+from ..solve.contract.contract import Contract, Term
+from .correction import Correction
+from .declared import Axis, Declaration
+from .exporting import Watch, export_program
+from .findings import SourceFinding, located
+from .guards import Guard, axis_symbols, fixed_axes, guard_contract, input_names, shape_env
+from .judge import Judge
+from .outcome import Comparison, Restriction, graph_terms, outcomes, sizes_text
+from .pasting import pasted
+from .places import Origin, Origins, read_trace
+from .probing import probed, probes
+from .refusal import own_words, untold
+from .renaming import dim_names, renamed
+from .report import Report
+from .running import Runs, Sizes
+from .unguarded import Unguarded
+from .verdicts import Confirmation, Confirmed, excluded_text, holds_at
+from .ways import Way, follows, other_examples
+
+_RANK = {"error": 0, "warning": 1, "info": 2}
+#: findings of the analysis that the comparison with the declaration tells better
+_TOLD_BETTER = ("SS401", "SS402", "SS403", "SS404", "SS405")
+_UNTRIED = Confirmed("unknown")
+#: seconds that looking for more may take, whatever the export took, and as a share of that
+_LEAST_SECONDS, _SHARE = 1.0, 0.2
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a check is asked for besides the module."""
+
+    assume: tuple[str | Cond, ...] = ()
+    broadcast: BroadcastMode = "named"
+    rlimit: int = DEFAULT_RLIMIT
+    opset: int | None = None
+    confirm: bool = True
+
+
+@dataclass(frozen=True)
+class Call:
+    """The call that is exported, where it can be made again: runs of the module, the declaration, since when."""
+
+    runs: Runs
+    spec: Any
+    strict: bool
+    started: float
+    way: Way | None = None
+
+    def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments that were exported."""
+        return self.runs.inputs(dict(self.way.sizes) if self.way is not None else {})
+
+
+@dataclass
+class Conclusion:
+    """What came out of one export, as far as it is known."""
+
+    name: str
+    declaration: Declaration
+    settings: Settings
+    guards: tuple[Guard, ...] = ()
+    program: Any = None
+    refusal: Exception | None = None
+    call: Call | None = None
+    extra: tuple[SourceFinding, ...] = ()
+    found: list[tuple[Restriction, Confirmed]] = field(default_factory=list)
+    constants: dict[str, Axis] = field(default_factory=dict)
+    ruled_out: dict[str, str] = field(default_factory=dict)
+    contract: Contract | None = None
+    analysis: Analysis | None = None
+
+    def __post_init__(self) -> None:
+        self.graph = None
+        if self.call is not None and self.program is not None:
+            self.graph = Unguarded(self.program, self.call.runs)
+        self.comparison = Comparison(self.declaration, self.settings.rlimit)
+        if self.program is not None:
+            self._hear_guards()
+
+    # ------------------------------------------------------------------ what came out
+
+    def _hear_guards(self) -> None:
+        roots = list(self.declaration.roots)
+        if self.guards:
+            self.contract = guard_contract(self.guards, roots, self.settings.rlimit)
+        found = self.comparison.restrictions(self.contract or (), guarded=True)
+        if self.refusal is not None and not found and any(g.minor for g in self.guards):
+            every = guard_contract(self.guards, roots, self.settings.rlimit, minor=True)
+            found = self.comparison.restrictions(every, guarded=True)
+        told = {name for r in found for name in r.roots}
+        fixed = fixed_axes(self.program, self.declaration)
+        self.constants = {name: axis for name, axis in fixed.items() if name not in told}
+        found += self.comparison.restrictions(map(_constant, self.constants.values()), guarded=True)
+        self.found = [(r, self._tried(r, found)) for r in found]
+
+    def _tried(self, restriction: Restriction, beside: Sequence[Restriction]) -> Confirmed:
+        if self.call is None:
+            return _UNTRIED
+        others = [r.term.cond for r in beside if r is not restriction]
+        return Confirmation(self.declaration, self.call.runs, self.graph).of(restriction, others)
+
+    def hear_graph(self, proto: onnx.ModelProto) -> None:
+        """Analyze the exported model, for the sizes that torch.export's guards leave and for those they should."""
+        env = shape_env(self.program)
+        table = axis_symbols(env, self.program, self.declaration) if env is not None else {}
+        model = renamed(proto, table, self.declaration, input_names(self.program))
+        # what torch.export asks of the sizes is told as such; the graph is judged for the sizes that remain
+        free = {str(r.term.cond) for r, c in self.found if c.verdict == "tracer"}
+        terms = [t.cond for t in self.contract or () if str(t.cond) not in free]
+        known = [c for c in terms if c.free <= dim_names(model)]
+        assume = (*self.settings.assume, *known)
+        self.hear(
+            analyze(model, assume=assume, broadcast=self.settings.broadcast, rlimit=self.settings.rlimit)
+        )
+
+    def hear(self, analysis: Analysis) -> None:
+        """Take what the analysis found of the graph."""
+        self.analysis = analysis
+        known = [r.term.cond for r, c in self.found if c.verdict != "tracer"]
+        rest = Comparison(self.declaration, self.settings.rlimit, known)
+        more = rest.restrictions(graph_terms(analysis), guarded=False)
+        beside = [*(r for r, c in self.found if c.verdict != "tracer"), *more]
+        self.found += [(r, self._tried(r, beside)) for r in more]
+
+    def astray(self, *, guarded: bool) -> list[tuple[Restriction, Confirmed]]:
+        """What keeps the exported graph from following a module that runs."""
+        return [(r, c) for r, c in self.found if c.verdict == "graph" and r.guarded is guarded]
+
+    def other_ways(self, *, guarded: bool) -> Iterator[Way]:
+        """Exports of another example, where this one's graph goes astray."""
+        bad = self.astray(guarded=guarded)
+        if self.call is None or self.call.way is not None or not bad:
+            return
+        probed_at = [dict(c.sizes) for _, c in bad]
+        yield from other_examples(self.call.runs, self.call.spec, probed_at, strict=self.call.strict)
+
+    def ruled_out_by_example(self, way: Way, *, guarded: bool) -> tuple[SourceFinding, ...]:
+        """What the example alone keeps out."""
+        judge, correction = self._judge(), Correction(self.declaration, ())
+        assert self.call is not None
+        text = f"{way.text(self.call.runs)}; tried: that export gives what the module gives"
+        return tuple(
+            replace(judge.ruled_out(r, correction, c), help=text) for r, c in self.astray(guarded=guarded)
+        )
+
+    def sizes_ruled_out(self, *, guarded: bool) -> dict[str, str]:
+        """Per declared size what the example alone keeps out."""
+        bad = self.astray(guarded=guarded)
+        return {n: excluded_text(r, self.declaration) for r, _ in bad for n in r.roots}
+
+    # ------------------------------------------------------------------ the report
+
+    def _judge(self) -> Judge:
+        origins = Origins(self.analysis.model.graph.nodes if self.analysis is not None else ())
+        return Judge(self.declaration, self.guards, self.program, origins, refused=self.refusal is not None)
+
+    def _only_traced(self, restriction: Restriction, confirmed: Confirmed) -> bool:
+        """Is it the tracer's word alone? What could not be tried counts as such where it was meant to be tried."""
+        if not restriction.guarded or self.call is None:
+            return False
+        return confirmed.verdict == "tracer" or (confirmed.verdict == "unknown" and self.refusal is not None)
+
+    def report(self) -> Report:
+        """Everything, told."""
+        judge = self._judge()
+        real = [(r, c) for r, c in self.found if not self._only_traced(r, c)]
+        traced = (
+            [(r, c) for r, c in self.found if self._only_traced(r, c)] if self.refusal is not None else []
+        )
+        correction = self._correction([r for r, _ in real], traced)
+        findings = [*self.extra, *(self._placed(judge.finding(r, correction, c)) for r, c in real)]
+        findings += [judge.ruled_out(r, correction, c) for r, c in traced]
+        failing = self._probed()
+        findings += failing
+        unclear = self.refusal is not None and not findings
+        if unclear and self.refusal is not None:
+            findings.append(untold(self.refusal, self._follows()))
+        if self.analysis is not None:
+            origins = judge.origins
+            findings += [
+                located(f, origins.of(f.node))
+                for f in self.analysis.diagnostics
+                if f.code not in _TOLD_BETTER
+            ]
+        constants = {n: a.example for n, a in self.constants.items() if any(n in r.roots for r, _ in real)}
+        out = {n: excluded_text(r, self.declaration) for r, _ in traced for n in r.roots}
+        return Report(
+            self.name,
+            ranked(findings),
+            self.declaration,
+            outcomes(
+                self.declaration,
+                [r for r, _ in real],
+                constants,
+                known=not unclear,
+                ruled_out={**self.ruled_out, **out},
+                failing={n: sizes_text(f.counterexample) for f in failing for n, _ in f.counterexample},
+            ),
+            correction.text() if correction.changed and not correction.refused else "",
+            own_words(self.refusal) if self.refusal is not None else "",
+            self.analysis,
+            self.program,
+            self.analysis.model.proto if self.analysis is not None else None,
+        )
+
+    def _placed(self, finding: SourceFinding) -> SourceFinding:
+        """A finding without a line takes the one that the refusal tells of."""
+        if finding.place is not None or self.refusal is None:
+            return finding
+        return replace(finding, origin=Origin(read_trace(own_words(self.refusal))))
+
+    def _correction(
+        self, real: Sequence[Restriction], traced: Sequence[tuple[Restriction, Confirmed]]
+    ) -> Correction:
+        """The first declaration that fits and that torch.export is seen to accept."""
+        left = {n for r, _ in traced for n in r.roots}
+        plain = Correction(self.declaration, real, dict.fromkeys(left, "DYNAMIC"))
+        if self.call is None or not plain.changed:
+            return plain
+        known = {n for r in real for n in r.roots} | left
+        trials = [
+            plain,
+            Correction(self.declaration, real, dict.fromkeys(left, "AUTO")),
+            Correction(self.declaration, real, dict.fromkeys(known, "AUTO")),
+            Correction(self.declaration, real, dict.fromkeys(self.declaration.roots, "AUTO")),
+        ]
+        seen: set[str] = set()
+        for trial in trials:
+            text = trial.text()
+            if text not in seen and self._accepted(text, traced):
+                return trial
+            seen.add(text)
+        return Correction(self.declaration, real, dict.fromkeys(known, "AUTO"), refused=True)
+
+    def _accepted(self, text: str, traced: Sequence[tuple[Restriction, Confirmed]]) -> bool:
+        assert self.call is not None
+        runs = self.call.runs
+        args, kwargs = self.call.example()
+        try:
+            program = export_program(
+                runs.module, args, kwargs, pasted(text), strict=self.call.strict, watch=Watch(runs.module)
+            )
+        except Exception:  # torch.export refuses this one too
+            return False
+        if fixed_axes(program, self.declaration).keys() & {n for r, _ in traced for n in r.roots}:
+            return False
+        wanted = [dict(c.sizes) for _, c in traced if c.verdict == "tracer"]
+        return not wanted or False not in [Unguarded(program, runs).agrees(s) for s in wanted]
+
+    def _probed(self) -> list[SourceFinding]:
+        if self.call is None:
+            return []
+        conds = [r.term.cond for r, _ in self.found]
+
+        def told(sizes: Sizes) -> bool:
+            return not all(holds_at(c, sizes) for c in conds)
+
+        allowed = max(_LEAST_SECONDS, _SHARE * (time.monotonic() - self.call.started))
+        return probed(self.declaration, self.call.runs, self.graph, told, allowed)
+
+    def _follows(self) -> bool:
+        """Was the export with free sizes seen to give what the module gives?"""
+        if self.call is None or self.program is None:
+            return False
+        return follows(self.program, self.call.runs, list(probes(self.declaration, self.call.runs))[:4])
+
+
+def _constant(axis: Axis) -> Term:
+    text = f"{axis.size} == {axis.example}"
+    return Term(eq(axis.size, axis.example), "equality", text, tuple(sorted(axis.size.free)), ())
+
+
+def ranked(findings: Sequence[SourceFinding]) -> tuple[SourceFinding, ...]:
+    """Errors first."""
+    return tuple(sorted(findings, key=lambda f: _RANK[f.severity]))
+
+
+def empty(name: str, declaration: Declaration, findings: Sequence[SourceFinding], words: str) -> Report:
+    """A report without an export."""
+    return Report(name, ranked(findings), declaration, outcomes(declaration, (), known=False), refusal=words)

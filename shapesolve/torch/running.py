@@ -1,0 +1,308 @@
+"""Running a module at sizes of its declaration: on a copy, without gradients, with seeded data, bounded work and time."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal
+
+import torch
+from torch.export.dynamic_shapes import _combine_args
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..expr import Dim
+from .declared import Declaration
+from .exporting import quiet
+from .places import NOWHERE, Origin, Place, is_foreign
+from .refusal import own_words
+
+State = Literal["runs", "fails", "unknown"]
+Sizes = Mapping[str, int]
+
+#: elements that the operators of one run may make, and seconds that it may take
+_MAX_ELEMENTS, _MAX_SECONDS = 1 << 27, 10.0
+#: an operator that cannot make more elements than this is run without asking first how many it makes
+_SMALL = 1 << 22
+_MAX_KEPT = 1 << 20
+_MAX_RUNS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What one run came to: `state`, the failing line and PyTorch's words, or the outputs (None when they are large)."""
+
+    sizes: tuple[tuple[str, int], ...]
+    state: State
+    words: str = ""
+    origin: Origin = NOWHERE
+    outputs: tuple[Any, ...] | None = None
+    leaves: tuple[Any, ...] = ()
+
+
+class _Beyond(BaseException):
+    """A run that would take too much; no ``except Exception`` of a module takes it for its own."""
+
+
+class _Limits(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not installed where types are checked
+    """Ends a run before an operator makes more than the bound, and after one that took too long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made, self.until = 0, time.monotonic() + _MAX_SECONDS
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if _possible((args, kwargs)) > _SMALL and self.made + _foreseen(func, args, kwargs) > _MAX_ELEMENTS:
+            raise _Beyond
+        out = func(*args, **kwargs)
+        self.made += _elements(out)
+        if self.made > _MAX_ELEMENTS or time.monotonic() > self.until:
+            raise _Beyond
+        return out
+
+
+def _possible(given: Any) -> int:
+    """No operator on these arguments makes more elements, but for some that repeat."""
+    leaves = pytree.tree_leaves(given)
+    sizes = (x.numel() if isinstance(x, torch.Tensor) else x for x in leaves)
+    return math.prod(abs(n) for n in sizes if isinstance(n, int) and not isinstance(n, bool) and n)
+
+
+def _foreseen(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """How many elements an operator will make, found without making them; 0 where that cannot be said."""
+    try:
+        given, options = pytree.tree_map_only(torch.Tensor, _meta, (args, kwargs))
+        if "device" in options or not any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(args)):
+            options = {**options, "device": torch.device("meta")}
+        return _elements(func(*given, **options))
+    except Exception:  # an operator without a shape function, or one that fails: the run itself tells
+        return 0
+
+
+def _meta(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device="meta")
+
+
+def _elements(out: Any) -> int:
+    return sum(x.numel() for x in pytree.tree_leaves(out) if isinstance(x, torch.Tensor))
+
+
+class Runs:
+    """Runs a module at declared sizes; a run is made once."""
+
+    def __init__(
+        self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], declaration: Declaration
+    ) -> None:
+        self.module, self.declaration = module, declaration
+        flat, self._tree = pytree.tree_flatten((args, kwargs))
+        self._flat: list[Any] = flat
+        self._place = _places_of_call(module, self._tree, len(flat))
+        self.example = {
+            name: value for name in declaration.roots if (value := self._example(name)) is not None
+        }
+        self._known: dict[tuple[tuple[str, int], ...], Ran] = {}
+        self.spent = 0.0
+        """Seconds that the runs took so far."""
+
+    def _example(self, name: str) -> int | None:
+        for axis in self.declaration.axes_of(name):
+            base, step = _at(axis.size, {name: 0}), _at(axis.size, {name: 1})
+            if base is not None and step is not None and step > base:
+                return (axis.example - base) // (step - base)
+        return None
+
+    @property
+    def usable(self) -> bool:
+        """Are all declared sizes known by the example, and does the module run on it?"""
+        return len(self.example) == len(self.declaration.roots) and self.at({}).state == "runs"
+
+    def complete(self, sizes: Sizes) -> dict[str, int]:
+        """These sizes, and for all others those of the example."""
+        return {**self.example, **sizes}
+
+    def at(self, sizes: Sizes) -> Ran:
+        """Run at these sizes (all others are the example's). It fails when it does for each way of filling integers."""
+        key = tuple(self.complete(sizes).items())
+        if key not in self._known:
+            if len(self._known) >= _MAX_RUNS:
+                return Ran(key, "unknown")
+            started = time.monotonic()
+            self._known[key] = self._try_all(dict(key))
+            self.spent += time.monotonic() - started
+        return self._known[key]
+
+    def inputs(self, sizes: Sizes, fill: str = "fitted") -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments of these sizes."""
+        return self._call(self._leaves(self.complete(sizes), fill))
+
+    # ------------------------------------------------------------------ one run
+
+    def _try_all(self, sizes: Sizes) -> Ran:
+        first: Ran | None = None
+        for fill in ("fitted", "tiled", "ones", "zeros") if self._has_integers() else ("fitted",):
+            ran = self._run(sizes, fill)
+            if ran.state != "fails":
+                return ran
+            first = first or ran
+        assert first is not None
+        return first
+
+    def _run(self, sizes: Sizes, fill: str) -> Ran:
+        key = tuple(sizes.items())
+        try:
+            leaves = self._leaves(sizes, fill)
+            module = _copied(self.module)
+        except Exception:  # what cannot be made or copied is not run
+            return Ran(key, "unknown")
+        args, kwargs = self._call([_own(x) for x in leaves])
+        try:
+            with quiet(), torch.no_grad(), torch.random.fork_rng(devices=[]), _Limits():
+                torch.manual_seed(0)
+                out = module(*args, **kwargs)
+        except (_Beyond, MemoryError):
+            return Ran(key, "unknown")
+        except Exception as error:  # whatever the module raises is what we want to know
+            if "allocate" in str(error):
+                return Ran(key, "unknown")
+            return Ran(key, "fails", own_words(error), _origin(error.__traceback__, module))
+        outputs = tuple(pytree.tree_leaves(out))
+        small = _elements(outputs) <= _MAX_KEPT
+        return Ran(key, "runs", "", NOWHERE, outputs if small else None, tuple(leaves) if small else ())
+
+    # ------------------------------------------------------------------ arguments
+
+    def in_order(self, leaves: Sequence[Any]) -> list[Any]:
+        """The leaves of a call in the order of the declaration's inputs."""
+        return [x for _, x in sorted(zip(self._place, leaves), key=lambda pair: pair[0])]
+
+    def _call(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        args, kwargs = pytree.tree_unflatten(list(leaves), self._tree)
+        return args, kwargs
+
+    def _has_integers(self) -> bool:
+        return any(isinstance(x, torch.Tensor) and _whole(x) for x in self._flat)
+
+    def _leaves(self, sizes: Sizes, fill: str) -> list[Any]:
+        swaps = {old: sizes[name] for name, old in self.example.items()}
+        found: list[Any] = []
+        for place, leaf in zip(self._place, self._flat):
+            if not isinstance(leaf, torch.Tensor):
+                found.append(leaf)
+                continue
+            shape = list(leaf.shape)
+            for axis in self.declaration.at(place):
+                value = _at(axis.size, sizes)
+                shape[axis.index] = axis.example if value is None else value
+            found.append(_filled(leaf.detach(), shape, fill, swaps))
+        return found
+
+
+def _places_of_call(module: Any, tree: Any, count: int) -> list[int]:
+    """Per leaf of (args, kwargs) its position among the inputs as torch.export orders them."""
+    marks: list[Any] = [object() for _ in range(count)]
+    args, kwargs = pytree.tree_unflatten(marks, tree)
+    order = {id(mark): i for i, mark in enumerate(pytree.tree_leaves(_combine_args(module, args, kwargs)))}
+    return [order.get(id(mark), i) for i, mark in enumerate(marks)]
+
+
+def _at(size: Dim, sizes: Sizes) -> int | None:
+    return size.subs({n: sizes[n] for n in size.free if n in sizes}).value
+
+
+def _whole(tensor: torch.Tensor) -> bool:
+    return not tensor.is_floating_point() and not tensor.is_complex() and tensor.dtype != torch.bool
+
+
+def _filled(leaf: torch.Tensor, shape: list[int], fill: str, swaps: Mapping[int, int]) -> torch.Tensor:
+    """A tensor like the example's, of another shape. Integers that are a size of the example become the new size."""
+    if 0 in leaf.shape:
+        return torch.zeros(shape, dtype=leaf.dtype, device=leaf.device)
+    if _whole(leaf):
+        if fill in ("ones", "zeros"):
+            return torch.full(shape, int(fill == "ones"), dtype=leaf.dtype, device=leaf.device)
+        tiled = _tiled(leaf, shape)
+        return tiled if fill == "tiled" or list(leaf.shape) == shape else _fitted(tiled, swaps)
+    if leaf.is_floating_point() and bool((leaf == leaf.flatten()[0]).all()):
+        draw = torch.Generator().manual_seed(0)
+        return torch.randn(shape, generator=draw).to(leaf.dtype).to(leaf.device)
+    return _tiled(leaf, shape)
+
+
+def _tiled(leaf: torch.Tensor, shape: list[int]) -> torch.Tensor:
+    for axis, size in enumerate(shape):
+        if size != leaf.shape[axis]:
+            leaf = leaf.index_select(axis, torch.arange(size, device=leaf.device) % leaf.shape[axis])
+    return leaf.clone()
+
+
+def _fitted(values: torch.Tensor, swaps: Mapping[int, int]) -> torch.Tensor:
+    """Counts and places of the example moved to new sizes: what was a whole size is one again."""
+    out = values.clone()
+    for old, new in swaps.items():
+        if old > 1 and old != new:
+            out[values == old] = new
+            out[values == old - 1] = max(new - 1, 0)
+    return out
+
+
+def _own(leaf: Any) -> Any:
+    return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _copied(module: Any) -> Any:
+    """A copy whose state is its own; the parameters, which a run without gradients leaves alone, are shared."""
+    if not isinstance(module, torch.nn.Module):
+        return module
+    return copy.deepcopy(module, {id(p): p for p in module.parameters()})
+
+
+def _origin(traceback: TracebackType | None, module: Any) -> Origin:
+    """The module's own lines on the way to an error, and the innermost module."""
+    import linecache
+
+    names: dict[int, tuple[str, str]] = {}
+    if isinstance(module, torch.nn.Module):
+        names = {id(m): (name, type(m).__qualname__) for name, m in module.named_modules()}
+    trace: list[Place] = []
+    path, kind = "", ""
+    while traceback is not None:
+        frame, number = traceback.tb_frame, traceback.tb_lineno
+        code = frame.f_code
+        if not is_foreign(code.co_filename):
+            text = linecache.getline(code.co_filename, number, frame.f_globals).strip()
+            trace.append(Place(code.co_filename, number, code.co_name, text))
+        path, kind = names.get(id(frame.f_locals.get("self")), (path, kind))
+        traceback = traceback.tb_next
+    return Origin(tuple(trace), path, kind) if trace else NOWHERE
+
+
+# ---------------------------------------------------------------------- sizes to try
+
+
+def near(low: int | None, high: int | None, example: int) -> list[int]:
+    """Sizes of a range to run at: its ends, and some around the example."""
+    least, most = low if low is not None else min(2, example), high if high is not None else 4 * example + 1
+    wanted = (
+        *(example + 1, example - 1, example + 2, least, 2 * example + 1, 2 * example, least + 1, least + 2),
+        *(example + 5, 1, 2, 3, 7, 16, 33, 64, most, most - 1),
+    )
+    return [v for v in dict.fromkeys(wanted) if least <= v <= most and v != example and v >= 1]
+
+
+def violating(
+    declaration: Declaration, example: Sizes, holds: Callable[[Sizes], bool], roots: Sequence[str]
+) -> list[dict[str, int]]:
+    """Declared sizes at which a condition on some roots does not hold: one size changed, then all of them."""
+    choices = {r: near(declaration.roots[r].low, declaration.roots[r].high, example[r]) for r in roots}
+    alone = ({r: v} for r in roots for v in choices[r])
+    joint = itertools.islice(zip(*(choices[r] for r in roots)), 8) if len(roots) > 1 else ()
+    together = (dict(zip(roots, values)) for values in joint)
+    return [s for s in itertools.chain(alone, together) if not holds({**example, **s})]

@@ -1,0 +1,82 @@
+"""What the exported graph computes at other sizes than the example's, whatever torch.export's guards say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .exporting import quiet
+from .running import Ran, Runs
+
+#: what the graph only checks, and what an ONNX file has nothing of
+_CHECKS = ("_assert", "sym_constrain_range", "_assert_scalar", "_assert_async", "_assert_tensor_metadata")
+_CLOSE = {"rtol": 1e-3, "atol": 1e-4}
+
+
+class Unguarded:
+    """Runs an `ExportedProgram`'s graph without its guards and holds what comes out against the module."""
+
+    def __init__(self, program: Any, runs: Runs) -> None:
+        self.program, self.runs = program, runs
+        self._trusted: bool | None = None
+
+    def agrees(self, sizes: Mapping[str, int]) -> bool | None:
+        """Does the graph give at these sizes what the module gives? None when it cannot be said."""
+        ran = self.runs.at(sizes)
+        if ran.state != "runs" or ran.outputs is None:
+            return None
+        if self._trusted is None:
+            self._trusted = self._agrees(self.runs.at({})) is True
+        return self._agrees(ran) if self._trusted else None
+
+    def _agrees(self, ran: Ran) -> bool | None:
+        if ran.outputs is None:
+            return None
+        try:
+            found = self._outputs(ran)
+        except Exception:  # the graph does not run at this size
+            return False
+        return len(found) == len(ran.outputs) and all(_same(a, b) for a, b in zip(found, ran.outputs))
+
+    def _outputs(self, ran: Ran) -> list[Any]:
+        given = iter(self.runs.in_order(ran.leaves))
+        signature, state = self.program.graph_signature, self.program.state_dict
+        values: list[Any] = []
+        for spec in signature.input_specs:
+            if spec.kind.name == "USER_INPUT":
+                value = next(given)
+            else:
+                value = state.get(spec.target, self.program.constants.get(spec.target))
+            keep = spec.kind.name == "PARAMETER" or not isinstance(value, torch.Tensor)
+            values.append(value if keep else value.clone())
+        with quiet(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            out = pytree.tree_leaves(_Interpreter(self.program.graph_module).run(*values))
+        kept = [o for o, s in zip(out, signature.output_specs) if s.kind.name == "USER_OUTPUT"]
+        return kept if len(out) == len(signature.output_specs) else out
+
+
+class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # as above
+    def __init__(self, module: Any) -> None:
+        super().__init__(module)
+        self.extra_traceback = False
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call an operator, unless all it does is to check."""
+        name = getattr(getattr(target, "_schema", None), "name", "") or getattr(target, "__name__", "")
+        if name.rpartition("::")[2].startswith(_CHECKS):
+            return None
+        return super().call_function(target, args, kwargs)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
+        return isinstance(a, torch.Tensor) is isinstance(b, torch.Tensor) and bool(a == b)
+    if a.shape != b.shape:
+        return False
+    if a.is_floating_point() and b.is_floating_point():
+        return bool(torch.allclose(a, b.to(a.dtype), equal_nan=True, **_CLOSE))
+    return bool((a == b).all())

@@ -1,0 +1,113 @@
+"""A sample of the cases drawn by construction, and what trying a refutation must not do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch_needed import need
+
+need("torch", "onnxscript")
+
+import torch
+from torch import nn
+from torch.export import Dim
+from torch_built import Built
+from torch_built_run import CASES, judged
+
+from shapesolve.torch import check
+from shapesolve.torch.declared import read_declaration
+from shapesolve.torch.pasting import pasted
+from shapesolve.torch.running import Runs
+
+
+def test_the_bench_is_large_enough() -> None:
+    assert len(CASES) >= 160
+    assert len({c.name for c in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", CASES[3::40], ids=lambda c: c.name)
+def test_a_sample_is_judged_as_eager_pytorch_judges(case: Built, tmp_path: Path) -> None:
+    one = judged(case, tmp_path)
+    assert one.verdict in (("right line",) if case.failures else ("silent", "warned", "graph astray")), str(
+        one
+    )
+    assert one.after in ("", "silent", "next"), str(one)
+
+
+class Keeps(nn.Module):
+    """Writes to itself, and asks for a table that is as long as its input is squared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+        self.seen: list[int] = []
+
+    def forward(self, x):
+        self.calls += 1
+        self.seen.append(x.shape[0])
+        return torch.zeros(x.shape[0] * 1000, x.shape[0] * 1000) + self.calls
+
+
+def runs(module: nn.Module, args: tuple[Any, ...], shapes: Any) -> Runs:
+    return Runs(module, args, {}, read_declaration(module, args, {}, shapes))
+
+
+def test_a_run_leaves_the_module_alone_and_is_bounded() -> None:
+    module = Keeps()
+    one = runs(module, (torch.zeros(2, 3),), {"x": {0: Dim("n", min=1, max=10**6)}})
+    before = torch.random.get_rng_state()
+    assert one.at({"n": 1}).state == "runs"
+    assert one.at({"n": 10**5}).state == "unknown"
+    assert module.seen == []
+    assert float(module.calls) == 0
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+class ByCount(nn.Module):
+    def forward(self, x, n):
+        return x[:, : int(n.max())] + x
+
+
+def test_counts_follow_the_sizes() -> None:
+    args = (torch.randn(2, 6), torch.tensor([6, 6]))
+    one = runs(ByCount(), args, {"x": {1: Dim("t", min=1, max=64)}, "n": None})
+    assert one.at({"t": 9}).state == "runs"
+
+
+class Squeezed(nn.Module):
+    def forward(self, x):
+        y = x.squeeze()
+        return y.transpose(0, 1)
+
+
+def test_a_failure_that_only_running_shows() -> None:
+    shapes = {"x": {0: Dim("n", min=1, max=8)}}
+    (finding,) = check(Squeezed(), (torch.zeros(3, 5),), dynamic_shapes=shapes).errors
+    assert finding.code == "SS609"
+    assert finding.counterexample == (("n", 1),)
+    assert finding.place is not None
+    assert "transpose(0, 1)" in finding.place.code
+    assert check(Squeezed(), (torch.zeros(3, 5),), dynamic_shapes=shapes, confirm=False).ok
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dynamic_shapes = __import__('os').getcwd()",
+        "import os\ndynamic_shapes = {}",
+        "dynamic_shapes = {'x': Dim.__class__}",
+    ],
+)
+def test_only_declarations_are_read_back(text: str) -> None:
+    with pytest.raises(ValueError, match=r"declaration|hint"):
+        pasted(text)
+
+
+def test_a_declaration_is_read_back() -> None:
+    found = pasted("n = Dim('n', min=1, max=8)\ndynamic_shapes = {'x': ({0: 2*n + 1, 1: Dim.AUTO}, [None])}")
+    (first, second) = found["x"]
+    assert first[0].root.__name__ == "n"
+    assert first[1] is Dim.AUTO
+    assert second == [None]

@@ -1,0 +1,141 @@
+"""The whole bench of cases drawn by construction: ``python tests/torch/torch_built_run.py [NAME ...]``.
+
+One line per case, then how many mistakes were found on a line where eager PyTorch fails, and what was said of the rest.
+"""
+
+from __future__ import annotations
+
+import collections
+import importlib.util
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import torch
+import torch_built_attention
+import torch_built_images
+import torch_built_places
+import torch_built_sequences
+from torch_built import Built
+
+from shapesolve.torch import Report, check
+
+CASES: list[Built] = [
+    case
+    for module in (torch_built_images, torch_built_places, torch_built_sequences, torch_built_attention)
+    for case in module.cases
+]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a report is worth, held against what eager PyTorch does."""
+
+    case: Built
+    report: Report
+    verdict: str
+    after: str = ""
+
+    def __str__(self) -> str:
+        findings = "; ".join(
+            f"{f.severity} {f.code} {f.place.line if f.place else '-'} {f.title}"
+            for f in self.report.findings
+        )
+        return f"{self.verdict:12} {self.after:8} {self.case.name:32} {sorted(self.case.lines)} {findings}"
+
+
+def judged(case: Built, folder: Path) -> Judged:
+    """Check a case; a corrected declaration is taken over and checked again."""
+    report = checked(case, case.dynamic_shapes)
+    wrong = bool(case.failures)
+    if not wrong:
+        astray = report.errors and all(_astray(case, report, dict(f.counterexample)) for f in report.errors)
+        said = "graph astray" if astray else "false alarm" if report.errors else _quiet(report)
+        return Judged(case, report, said)
+    lines = {f.place.line if f.place and f.place.file == case.file else 0 for f in report.errors}
+    found = "missed" if not lines else "right line" if lines <= case.lines else "wrong line"
+    return Judged(case, report, found, _after(case, report, folder) if report.corrected else "")
+
+
+def _astray(case: Built, report: Report, sizes: dict[str, int]) -> bool:
+    """Does onnxruntime, on the exported model, fail at these sizes or give something else than the module?"""
+    if report.model is None:
+        return False
+    args = case.args({**case.example, **sizes})
+    with torch.no_grad():
+        wanted = [t.numpy() for t in torch.utils._pytree.tree_leaves(case.module()(*args))]
+    session = ort.InferenceSession(report.model.SerializeToString(), providers=["CPUExecutionProvider"])
+    try:
+        found = session.run(
+            None, {i.name: a.numpy() for i, a in zip(session.get_inputs(), args, strict=True)}
+        )
+    except Exception:
+        return True
+    same = (
+        np.allclose(a, b, rtol=1e-3, atol=1e-4)
+        for a, b in zip(wanted, found, strict=True)
+        if a.shape == b.shape
+    )
+    return any(a.shape != b.shape for a, b in zip(wanted, found, strict=True)) or not all(same)
+
+
+def _quiet(report: Report) -> str:
+    return "warned" if any(f.severity == "warning" for f in report.findings) else "silent"
+
+
+def checked(case: Built, shapes: Any) -> Report:
+    return check(case.module(), case.args(), dynamic_shapes=shapes)
+
+
+def pasted(text: str, folder: Path) -> Any:
+    """What a report tells to paste, run the way a user's file is."""
+    file = folder / "pasted.py"
+    file.write_text(f"import torch\nfrom torch.export import Dim\n\n{text}\n")
+    spec = importlib.util.spec_from_file_location("pasted", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.dynamic_shapes
+
+
+def _after(case: Built, report: Report, folder: Path) -> str:
+    """Is the corrected declaration accepted in silence, or does it lead to the next mistake?"""
+    again = checked(case, pasted(report.corrected, folder))
+    if not again.errors:
+        return "silent"
+    lines = {f.place.line if f.place else 0 for f in again.errors}
+    terms = {f.term for f in report.errors if f.term}
+    return "next" if lines <= case.lines and terms.isdisjoint(f.term for f in again.errors) else "again"
+
+
+def run(names: list[str]) -> Iterator[Judged]:
+    with tempfile.TemporaryDirectory() as folder:
+        for case in CASES:
+            if not names or case.name in names:
+                yield judged(case, Path(folder))
+
+
+def main(names: list[str]) -> None:
+    counts: collections.Counter[str] = collections.Counter()
+    started = time.perf_counter()
+    for one in run(names):
+        kind = "mistake" if one.case.failures else "correct"
+        counts[f"{kind}: {one.verdict}"] += 1
+        counts[f"corrected declaration: {one.after or 'none'}"] += 1
+        print(f"{kind} {one}", flush=True)
+        if names:
+            print(one.report)
+    for what, count in sorted(counts.items()):
+        print(f"{count:4}  {what}")
+    print(f"{time.perf_counter() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
