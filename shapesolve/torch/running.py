@@ -139,21 +139,21 @@ class Runs:
             self.spent += time.monotonic() - started
         return self._known[key]
 
-    def inputs(self, sizes: Sizes, fill: str = "fitted") -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def inputs(self, sizes: Sizes, fill: str = "tiled") -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments of these sizes."""
         return self._call(self._leaves(self.complete(sizes), fill))
 
     # ------------------------------------------------------------------ one run
 
     def _try_all(self, sizes: Sizes) -> Ran:
-        first: Ran | None = None
-        for fill in ("fitted", "tiled", "ones", "zeros") if self._has_integers() else ("fitted",):
+        failed: list[Ran] = []
+        for fill in ("tiled", "fitted", "ones", "zeros") if self._has_integers() else ("tiled",):
             ran = self._run(sizes, fill)
             if ran.state != "fails":
                 return ran
-            first = first or ran
-        assert first is not None
-        return first
+            failed.append(ran)
+        places = [r.origin.place for r in failed]  # values that do not fit may fail before the sizes do
+        return max(failed, key=lambda r: places.count(r.origin.place))
 
     def _run(self, sizes: Sizes, fill: str) -> Ran:
         key = tuple(sizes.items())
