@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..analysis import Analysis, analyze
 from ..explain.wording import violation_text
 from ..expr import Shape
+from ..expr.grammar import meant
 from ..model import Model, read_model
 from ..model.saving import with_weights
 from ..solve.check import Broken, Checker
@@ -63,7 +64,7 @@ def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
     unknown = next((name for name in sizes if name not in analysis.symbols), None)
     if unknown is not None:
         raise ValueError(
-            f"no input of the model has a dim named {unknown!r}; its names are {sorted(analysis.symbols)}"
+            f"no input of the model has a dim named {unknown!r}{meant(unknown, analysis.symbols)}"
         )
     if analysis.walk.clashes:
         conflict = next(iter(analysis.conflicts), None)

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 if TYPE_CHECKING:
+    from ..expr import DimSyntaxError
     from ..report.lines import Printed
 
 #: exit codes: nothing wrong; something was found or refuted; the input is unusable; neither proved nor refuted
 OK, FOUND, UNUSABLE, UNDECIDED = 0, 1, 2, 3
 
 _LONGEST_ERROR = 2000
+#: how much of an expression is shown on either side of an error in it
+_BEFORE = 40
 #: seconds before progress is shown, and between two drawings of it; the width of its bar
 _PATIENCE, _REDRAWN, _BAR = 1.0, 0.2, 24
 
@@ -65,6 +68,20 @@ def complain(message: str) -> None:
 def fail(message: str) -> NoReturn:
     """One clear error, and the exit code for unusable input."""
     complain(message)
+    raise typer.Exit(UNUSABLE)
+
+
+def fail_at(error: DimSyntaxError) -> NoReturn:
+    """An expression that cannot be read: the error, and the expression with a caret under the place."""
+    from ..report.lines import clipped, visible
+
+    if not 0 <= error.position <= len(error.text):
+        fail(str(error))
+    complain(error.problem)
+    start = max(0, error.position - _BEFORE)
+    before = ("… " if start else "") + visible(error.text[start : error.position])
+    after = visible(clipped(error.text[error.position :], _BEFORE))
+    print(f"  {before}{after}\n  {' ' * len(before)}^", file=sys.stderr)
     raise typer.Exit(UNUSABLE)
 
 

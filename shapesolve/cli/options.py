@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import FOUND, OK, Format, Progress, fail
+from .console import FOUND, OK, Format, Progress, fail, fail_at
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -62,7 +62,9 @@ def read_or_say(
             return analyze(source, assume=list(assume or ()), bind=sizes, broadcast=mode, progress=progress)
     except ModelError as e:
         return str(e)
-    except (DimSyntaxError, ValueError) as e:
+    except DimSyntaxError as e:
+        fail_at(e)
+    except ValueError as e:
         fail(str(e))
 
 

@@ -9,8 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..expr.grammar import meant
 from .app import app
-from .console import FOUND, OK, UNDECIDED, ContractFormat, Format, Progress, TextOrJson, fail, say, show
+from .console import (
+    FOUND,
+    OK,
+    UNDECIDED,
+    ContractFormat,
+    Format,
+    Progress,
+    TextOrJson,
+    fail,
+    fail_at,
+    say,
+    show,
+)
 from .options import (
     AsJson,
     Assume,
@@ -57,7 +70,7 @@ def analyze(
     if tensors is not None:
         names = [n for n in a.dtypes if fnmatchcase(n, tensors) or tensors == n]
         if not names:
-            fail(f"no tensor matches {tensors!r}")
+            fail(_no_match(tensors, a))
         show(tensor_lines(a, names))
     elif json or format is not Format.text:
         say(_findings(a, Format.json if json else format))
@@ -65,6 +78,12 @@ def analyze(
         find(a)  # so that the time shown covers it
         show(list(report_lines(a, time.perf_counter() - start)))
     raise typer.Exit(accepts(a))
+
+
+def _no_match(pattern: str, a: Analysis) -> str:
+    """That no tensor is called so, and which ones are like it."""
+    told = meant(pattern.strip("*?"), a.dtypes)
+    return f"no tensor matches {pattern!r}" + (told if "did you mean" in told else "")
 
 
 def _findings(a: Analysis, format: Format) -> str:
@@ -225,17 +244,14 @@ def evaluate(
     sizes = sizes_of(bind)
     unknown = sorted(sizes.keys() - a.symbols.keys())
     if unknown:
-        fail(
-            f"no input of the model has a dim named {unknown[0]!r};"
-            f" its names are {', '.join(a.symbols) or 'none'}"
-        )
+        fail(f"no input of the model has a dim named {unknown[0]!r}{meant(unknown[0], a.symbols)}")
     from ..report.evaluation import broken_terms, evaluation_data, evaluation_lines
 
     wanted = [n for n in a.dtypes if tensors is None or fnmatchcase(n, tensors) or n == tensors]
     if tensors is None:
         wanted = [*a.inputs, *(n for n, _ in a.model.graph.outputs)]
     elif not wanted:
-        fail(f"no tensor matches {tensors!r}")
+        fail(_no_match(tensors, a))
     if json or format is TextOrJson.json:
         from ..report.lines import json_text
 
@@ -263,10 +279,14 @@ def prove(
 
         shapesolve prove model.onnx "logits[1] == seq"
     """
+    from ..expr import DimSyntaxError
+
     a = load(model, assume, bind, broadcast)
     try:
         with Progress("proof"):
             proof = a.prove(claim)
+    except DimSyntaxError as e:
+        fail_at(e)
     except (ValueError, IndexError) as e:
         fail(str(e))
     except KeyError as e:

@@ -139,11 +139,13 @@ def ops(
     """
     from fnmatch import fnmatchcase
 
+    from ..expr.grammar import meant
     from ..report.coverage import coverage, coverage_lines
 
     rows = [r for r in coverage() if pattern is None or fnmatchcase(r.op_type, pattern)]
     if not rows:
-        fail(f"no operator matches {pattern!r}")
+        told = meant((pattern or "").strip("*?"), {r.op_type for r in coverage()})
+        fail(f"no operator matches {pattern!r}" + (told if "did you mean" in told else ""))
     if json:
         import json as writer
         from dataclasses import asdict

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .app import app
-from .console import Progress, fail, say
+from .console import Progress, complain, fail, say
 from .options import Assume, Bind, Broadcast, Model, accepts, find, load
 
 Out = Annotated[
@@ -28,28 +28,36 @@ def annotate(
             help="Shapes that are declared already: keep, replace, replace what says less, or fail if wrong.",
         ),
     ] = "refine",
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
     assume: Assume = None,
     broadcast: Broadcast = "named",
 ) -> None:
     """Write a copy of the model with every shape in it.
 
-    Its contract goes into the metadata. The original is never touched; weights in files of their own stay there.
-
-    Example:
+    Its contract goes into the metadata. The original is never touched; weights in files of their own stay there. Exit code 1
+    when the model contradicts itself, which is said. Example:
 
         shapesolve annotate model.onnx -o annotated.onnx --policy override
     """
     a = load(model, assume, None, broadcast)
     find(a, findings=False)
-    from ..report.annotate_file import save_annotated
+    from ..report.annotate_file import check_target, save_annotated
 
     try:
+        check_target(a.model, output)
+        if output.exists() and not force:
+            fail(f"{output} is there already: --force replaces it")
         save_annotated(a, output, policy)  # type: ignore[arg-type]
     except ValueError as e:
         fail(str(e))
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
     say(f"wrote {output}")
+    if a.conflicts:
+        told = "a conflict" if len(a.conflicts) == 1 else f"{len(a.conflicts)} conflicts"
+        complain(
+            f"the model has {told} and runs at no size: what follows from there is open; see shapesolve check {model}"
+        )
     raise typer.Exit(accepts(a))
 
 

@@ -13,6 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from ..expr import Cond, Dim, eq, ge, le, symbol
+from ..expr.grammar import meant
 from ..lower.types import Tensor
 from ..solve.engine import Engine
 
@@ -65,8 +66,7 @@ class Sizes:
         """Raises `ValueError` for a name that is none of the model's, with those that are."""
         for name in names:
             if name not in self.names:
-                told = ", ".join(self.names) or "none"
-                raise ValueError(f"no input of the model has a dim named {name!r}; its names are {told}")
+                raise ValueError(f"no input of the model has a dim named {name!r}{meant(name, self.names)}")
 
     # ------------------------------------------------------------------ accepted or not
 

@@ -15,8 +15,8 @@ from ..expr.parse import DimSyntaxError, parse_dim
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
 
-#: a tensor name (or a backticked one) directly followed by an index
-_REFERENCE = re.compile(r"`([^`]+)`\[\s*(-?\d+)\s*\]|([A-Za-z_][\w./:\-]*)\[\s*(-?\d+)\s*\]")
+#: a tensor name (or a backticked one) directly followed by an index; what may be in a name without backticks
+_REFERENCE = re.compile(r"`([^`]+)`\[\s*(-?\d+)\s*\]|([\w./:\-]*[\w./:])\[\s*(-?\d+)\s*\]")
 _MAX_LENGTH = 10_000
 _MAX_NAMES = 3
 #: a claim that is a single comparison: two sizes and the relation between them
@@ -67,12 +67,30 @@ def resolve_references(
     number = count()
 
     def name_for(match: re.Match[str]) -> str:
-        tensor, axis = match[1] or match[3], int(match[2] or match[4])
-        name = next(n for n in (f"ref_{i}" for i in number) if n not in table and n not in text)
+        axis = int(match[2] or match[4])
+        tensor = match[1] or _named(match[3], lowered)
+        before = "" if match[1] else match[3][: len(match[3]) - len(tensor)]
+        name = next(n for n in (f"r{i}" for i in number) if n not in table and n not in text)
         table[name] = _dim_of(lowered, tensor, axis)
-        return f" {name} "
+        return before + name.ljust(len(match[0]) - len(before))  # so that what follows stays where it was
 
     return _REFERENCE.sub(name_for, text), table
+
+
+def _named(written: str, lowered: Lowered) -> str:
+    """The longest end of what stands before an index that is a tensor; what else is there is subtracted or divided."""
+    cuts = [
+        0,
+        *(m.end() for m in re.finditer(r"[-/]", written)),
+        *(m.start() for m in re.finditer("/", written)),
+    ]
+    ends = (written[i:] for i in sorted(set(cuts)))
+    return next((end for end in ends if end in lowered.dtypes or end in lowered.walk.tensors), _word(written))
+
+
+def _word(written: str) -> str:
+    """What a reader takes for the name where no tensor is called so: all of it, but for a sign before it."""
+    return written.lstrip("-")
 
 
 def compared(claim: str, table: Mapping[str, Dim]) -> tuple[Dim, str, Dim] | None:

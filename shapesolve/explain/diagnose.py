@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim, parse_cond
+from ..model import Node
 from ..propagate.constraint import Constraint
 from .baked import Baked, Stored
 from .finding import CODES, Finding, Severity
@@ -27,9 +28,6 @@ _NOTE_CODES = {
     "file": "SS104",
     "rule": "SS105",
 }
-_UNKNOWN_HELP = (
-    "register it: shapesolve.signature('OpType', 'N C -> N C', domain='your.domain') or @shapesolve.register"
-)
 _DECLARED_HELP = "the inferred size is used; correct the declaration, or remove it"
 _MAX_REASONS = 4
 #: what a shell leaves alone between double quotes
@@ -129,12 +127,21 @@ def _dead_branches(analysis: Analysis) -> Iterator[Finding]:
     SS502=("info", "the default of an input that may be overridden was taken for its value"),
 )
 def _notes(analysis: Analysis) -> Iterator[Finding]:
-    helps = {"SS101": _UNKNOWN_HELP, "SS102": _DECLARED_HELP}
     for note in analysis.walk.notes:
         label = f"{note.prefix}{note.node.label}" if note.node else ""
         op_type = note.node.op_type if note.node else ""
         code = _NOTE_CODES[note.kind]
-        yield Finding(code, note.message, label, op_type, (label,) if label else (), help=helps.get(code, ""))
+        help_ = _registration(note.node) if code == "SS101" and note.node else ""
+        help_ = _DECLARED_HELP if code == "SS102" else help_
+        yield Finding(code, note.message, label, op_type, (label,) if label else (), help=help_)
+
+
+def _registration(node: Node) -> str:
+    """How to make an operator known."""
+    domain = f", domain={node.domain!r}" if node.domain else ""
+    return (
+        f"register it: shapesolve.signature({node.op_type!r}, 'N C -> N C'{domain}) or @shapesolve.register"
+    )
 
 
 @finds(SS301=("warning", "a broadcast of two sizes is open"))

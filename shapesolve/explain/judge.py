@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from ..expr import Cond, Dim, eq, parse_cond
+from ..expr import Cond, Dim, DimSyntaxError, eq, parse_cond
 from ..solve.proof import Proof, Proved, Refuted, Sides, Unknown, compared_at, sides_said
 from .claim import compared, known_names, no_dim, read_dim, resolve_references
 
@@ -68,7 +68,10 @@ class Claim:
             x, y = (d.subs(names) for d in said)
             return eq(x, y), (x, "==", y)
         text, table = resolve_references(said, a.lowered, there)
-        return parse_cond(text, table), compared(text, table)
+        try:
+            return parse_cond(text, table), compared(text, table)
+        except DimSyntaxError as e:  # what it says of places holds for the text as it was written
+            raise DimSyntaxError(e.problem, said, e.position) from e
 
 
 def _places(a: Analysis, names: Iterable[str]) -> Iterator[tuple[str, tuple[str, int]]]:

@@ -8,7 +8,8 @@ One grammar takes what people and tools write:
 - SymPy: ``floor(H/2 - 1/2)``, ``ceiling(..)``, ``Mod``, ``Max``, ``Min``, ``Abs``; inside floor and ceiling
   ``/`` is exact
 
-A name that is not a plain word is written in backticks.
+A name that is not a plain word is written in backticks; one of the names that are given (``batch-size``,
+``num_heads/2``) may do without.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from .reader import Reader
 
 #: words joined by hyphens and the like, without spaces
 JOINED, _JOINT = re.compile(r"[^\W\d]\w*(?:[-/.:]\w+)+"), re.compile(r"[-/.:]")
+#: letters that may stand for a joint in a word of the same length
+_JOINTS = "_xyzXYZ"
 
 __all__ = ["DimSyntaxError", "dim_from_param", "parse_cond", "parse_dim"]
 
@@ -38,7 +41,7 @@ def parse_dim(text: str, symbols: Mapping[str, Dim] | None = None) -> Dim:
     if is_word(text) and text not in KEYWORDS:
         found = symbols.get(text) if symbols else None
         return symbol(text) if found is None else found
-    value = Reader(text, symbols).read()
+    value = Reader(*_spelled(text, symbols)).read()
     if isinstance(value, Cond):
         raise DimSyntaxError("a condition stands where a size is needed", text, 0)
     return value
@@ -46,10 +49,27 @@ def parse_dim(text: str, symbols: Mapping[str, Dim] | None = None) -> Dim:
 
 def parse_cond(text: str, symbols: Mapping[str, Dim] | None = None) -> Cond:
     """The condition that `text` says, e.g. ``"193 <= H <= 224 and W % 32 == 0"``; raises `DimSyntaxError`."""
-    value = Reader(text, symbols).read()
+    value = Reader(*_spelled(text, symbols)).read()
     if isinstance(value, Dim):
         raise DimSyntaxError("a size stands where a condition is needed", text, 0)
     return value
+
+
+def _spelled(text: str, symbols: Mapping[str, Dim] | None) -> tuple[str, Mapping[str, Dim] | None]:
+    """`text` with names like ``batch-size`` as words of the same length, and `symbols` with these; backticks stay."""
+    if not symbols or not _JOINT.search(text):
+        return text, symbols
+    words: dict[str, str] = {}
+    table = dict(symbols)
+    for name in sorted((n for n in symbols if n in text and JOINED.fullmatch(n)), key=len, reverse=True):
+        spellings = (_JOINT.sub(joint, name) for joint in _JOINTS)
+        word = next((w for w in spellings if w not in table and w not in text), None)
+        if word is not None:
+            words[name], table[word] = word, symbols[name]
+    if not words:
+        return text, symbols
+    names = re.compile("|".join(rf"(?<![\w`]){re.escape(name)}(?![\w`])" for name in words))
+    return names.sub(lambda found: words[found[0]], text), table
 
 
 def dim_from_param(text: str, known: Collection[str] | None = None) -> Dim:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .html import asset
 from .names import dtype_name, grouped, shape_text
-from .text import shown_shapes
+from .text import model_name, shown_shapes
 
 if TYPE_CHECKING:
     from ..analysis import Analysis, Finding
@@ -30,7 +30,7 @@ _ids = count()
 def render_notebook(analysis: Analysis) -> str:
     """Inputs, outputs, contract, findings and tensors as HTML tables."""
     model = analysis.model
-    name = model.path.name if model.path is not None else (model.graph.name or "model")
+    name = model_name(analysis)
     outputs = [n for n, _ in model.graph.outputs]
     verdict = "no conflicts" if analysis.ok else _counted(len(analysis.conflicts), "conflict")
     parts = [

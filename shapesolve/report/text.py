@@ -42,10 +42,16 @@ def report_lines(analysis: Analysis, seconds: float | None = None) -> Iterator[P
     yield from summary_lines(analysis)
 
 
+def model_name(analysis: Analysis) -> str:
+    """The file with its folder, since a file is called model.onnx more often than not; without one the graph's name."""
+    path = analysis.model.path
+    return "/".join(path.parts[-2:]) if path is not None else (analysis.model.graph.name or "model")
+
+
 def headline(analysis: Analysis, seconds: float | None = None) -> Line:
     """``model.onnx   8,175 nodes · opset 17 · 0.21 s``."""
     model = analysis.model
-    name = model.path.name if model.path is not None else (model.graph.name or "model")
+    name = model_name(analysis)
     count = len(model.graph.nodes)
     facts = [f"{count:,} node{'s' if count != 1 else ''}"]
     if "" in model.opsets:

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 
 from ..expr import eq, ge
+from ..expr.grammar import meant
 from ..lower.types import Tensor
 from ..model.saving import external_locations
 from ..solve.engine import Engine
@@ -67,8 +68,8 @@ def verify_at_sizes(
 def _runnable(analysis: Analysis, given: Mapping[str, int]) -> None:
     unknown = sorted(given.keys() - analysis.symbols.keys())
     if unknown:
-        names = ", ".join(analysis.symbols) or "none"
-        raise CannotRun(f"no input of the model has a dim named {unknown[0]!r}; its names are {names}")
+        told = meant(unknown[0], analysis.symbols)
+        raise CannotRun(f"no input of the model has a dim named {unknown[0]!r}{told}")
     path = analysis.model.path
     if path is not None:
         missing = [
