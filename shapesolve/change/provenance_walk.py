@@ -13,6 +13,7 @@ from .provenance import Mixing, Origin, factors_of, flow
 from .provenance_bodies import through_bodies
 from .provenance_contributed import rule_of
 from .provenance_notation import Links, Unfollowed, View
+from .provenance_sequences import through_sequences
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -79,6 +80,7 @@ class Provenance:
         given = [self.of(name) if name else None for name in names]
         sure = [name == "" or self._is_known(name) for name in names]
         found = flow(view, self.links(view), given, sure, self.symbols)
+        found = through_sequences(view, given, found, self.symbols)
         if node.subgraphs:
             inside = partial(self._inside, node)
             found = through_bodies(view, given[: len(node.inputs)], found, self.symbols, inside)

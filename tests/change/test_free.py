@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
@@ -208,3 +209,33 @@ def test_a_run_that_differs_is_noticed() -> None:
     weights.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weights) * 2, "w"))
     with pytest.raises(ss.Refused, match="differs from what the original computes"):
         verify(fixed, freed, {"x[0]": "batch"})
+
+
+def picked(second: str) -> onnx.ModelProto:
+    """One of two tensors, by way of a sequence."""
+    return onnx.parser.parse_model(f"""
+    <ir_version: 9, opset_import: ["" : 18]>
+    pick (float[1, 3, 4] x) => (float y)
+    <int64 last = {{-1}}>
+    {{
+        a = Tanh (x)
+        {second}
+        both = SequenceConstruct (a, b)
+        y = SequenceAt (both, last)
+    }}""")
+
+
+def test_rows_stay_apart_in_a_sequence() -> None:
+    fixed = picked("b = Sigmoid (x)")
+    x = np.random.default_rng(8).standard_normal((3, 3, 4)).astype(np.float32)
+    np.testing.assert_allclose(run(ss.free(fixed, {"x[0]": "batch"}), x), 1 / (1 + np.exp(-x)), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "second",
+    ["b = Softmax <axis = 0> (x)", "b = Transpose <perm = [2, 1, 0]> (x)"],
+    ids=["mixed", "elsewhere"],
+)
+def test_a_sequence_with_other_rows_is_refused(second: str) -> None:
+    with pytest.raises(ss.Refused):
+        ss.free(picked(second), {"x[0]": "batch"})

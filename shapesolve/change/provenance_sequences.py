@@ -1,0 +1,60 @@
+"""Sequences of tensors: their rows stay apart where all tensors have them in the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+
+from ..expr import product
+from .provenance import Origin, factors_of
+from .provenance_notation import View
+
+#: operators on sequences: which inputs are in the sequence that comes out, and which say where
+_KEPT = {"SequenceInsert": (slice(0, 2), slice(2, 3)), "SequenceErase": (slice(0, 1), slice(1, 2))}
+_KEPT |= {"SequenceConstruct": (slice(0, None), slice(0, 0)), "SequenceAt": (slice(0, 1), slice(1, 2))}
+
+
+def through_sequences(
+    view: View, given: Seq[Origin | None], found: Seq[Origin], symbols: Seq[str]
+) -> list[Origin]:
+    """`found`, but for symbols whose rows are in the same place in all tensors that may come out."""
+    node = view.node
+    if node.domain or node.op_type not in _KEPT:
+        return list(found)
+    kept, where = _KEPT[node.op_type]
+    tensors = [o for o in given[kept] if o is not None]
+    result = found[0]
+    for symbol in symbols:
+        if any(o is not None and o.depends(symbol) for o in given[where]):
+            continue
+        made = _joined(view, tensors, symbol)
+        if made is not None:
+            mixed = {k: v for k, v in result.mixed.items() if k != symbol}
+            result = Origin(made.layout, {**mixed, **made.mixed})
+    return [result]
+
+
+def _joined(view: View, tensors: Seq[Origin], symbol: str) -> Origin | None:
+    """The place that the rows have in each of some tensors."""
+    first = tensors[0]
+    at = first.rows(symbol)
+    if any(symbol in o.mixed or o.layout is None or o.rows(symbol) != at for o in tensors):
+        return None
+    layouts = [o.layout or () for o in tensors]
+    if (
+        at is None
+        or len({len(layout) for layout in layouts}) > 1
+        or len({layout[at[0]] for layout in layouts}) > 1
+    ):
+        return None
+    layout = layouts[0]
+    made = view.made[0]
+    if made is None:  # a sequence: of the other axes nothing is said
+        return Origin(tuple(f if k == at[0] else () for k, f in enumerate(layout)), {})
+    if len(made) != len(layout) or [k for k, d in enumerate(made) if symbol in d.free] != [at[0]]:
+        return None
+    if product(layout[at[0]]) is not made[at[0]]:
+        return None
+    return Origin(tuple(f if k == at[0] else factors_of(made[k]) for k, f in enumerate(layout)), {})
+
+
+__all__ = ["through_sequences"]
