@@ -196,7 +196,7 @@ class Analysis:
     @property
     def symbols(self) -> dict[str, Dim]:
         """The dim names of the model's inputs, in order of appearance."""
-        return self.lowered.symbols
+        return dict(self.lowered.symbols)
 
     @property
     def defaults(self) -> tuple[str, ...]:

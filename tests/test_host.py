@@ -277,3 +277,11 @@ def test_registries_of_the_caller_stay_as_they_are() -> None:
     assert [(rule.domain, rule.op_type) for rule in registry] == [("acme", "Op1")]
     registry.register("acme", "Op1")(lambda op: op.out([*(op.shape(0) or ()), 2]))
     assert str(shapesolve.analyze(unknown(1), registry=registry).shapes["y"]) == "[n, 2]"
+
+
+def test_the_names_of_the_inputs_are_collected_once() -> None:
+    analysis = shapesolve.analyze(EXAMPLES[0])
+    assert analysis.lowered.symbols is analysis.lowered.symbols
+    assert analysis.symbols == analysis.lowered.symbols
+    analysis.symbols.clear()
+    assert analysis.symbols

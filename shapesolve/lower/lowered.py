@@ -48,7 +48,7 @@ class Lowered:
         """Every constraint, in graph order: definitions, requirements, declarations, assumptions, the user's own."""
         return ConstraintSet(self.walk.log, partial(_constraint, self.walk))
 
-    @property
+    @cached_property
     def symbols(self) -> dict[str, Dim]:
         """The dim names of the model's inputs, in order of appearance."""
         return {n: d for known in self.inputs.values() for n, d in symbols_of(known).items()}

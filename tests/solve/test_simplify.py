@@ -148,3 +148,22 @@ def test_every_rule_holds_wherever_its_side_condition_does(rule, data):
         for needed, to in rule.cases(*args):
             if needed.evaluate(at):
                 assert to.evaluate(at) == expected, f"{rule.says}: {args} at {at}"
+
+
+def test_of_a_long_sum_only_what_is_rounded_is_looked_at() -> None:
+    """The names of a sum of sizes are not taken one by one: a Concat of thousands of inputs makes such a sum."""
+    tried: list[str] = []
+
+    class Watched(Simplifier):
+        @staticmethod
+        def _symbol(d: Dim, name: str) -> Dim:
+            tried.append(name)
+            return Simplifier._symbol(d, name)
+
+    names = [f"n{i}" for i in range(300)]
+    long = parse_dim(" + ".join(names))
+    assert Watched().usual(long) == (long, [])
+    shown, bounds = Watched().usual(parse_dim(f"{long} + max(min(h, 7) + h//2 - 3, 0)"))
+    assert set(tried) <= {"h"}
+    assert all(c.free == {"h"} for c in bounds)
+    assert shown.free >= set(names)

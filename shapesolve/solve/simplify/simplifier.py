@@ -50,7 +50,7 @@ class Simplifier:
         """
         bounds: dict[Cond, None] = {}
         best = d
-        for name in sorted(d.free):
+        for name in sorted(set().union(*(a.free for a in atoms_of(d) if a.kind != "sym"))):
             done = ZERO
             for others, part in collected(best, name).items():
                 found = None
