@@ -10,8 +10,10 @@ A module says on its first line that it is compiled (`MARK`).
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -175,9 +177,65 @@ def compile_modules(folder: Path) -> None:
             target_dir=str(scratch),
             group_name="shapesolve.compiled",  # in the package lies what the modules share, too
         )
+        for module in modules:
+            name = ".".join(module.with_suffix("").parts).removesuffix(".__init__")
+            add_docstrings(scratch / f"__native_{name.replace('.', '___')}.c", module.read_text("utf-8"))
         extensions[0].include_dirs.append(str(scratch / "shapesolve"))
         build(extensions, folder, scratch / "objects")
     check_result(folder)
+
+
+def add_docstrings(file: Path, source: str) -> None:
+    """Put the docstrings of a module into its C, where mypyc leaves signatures alone: `help()` says what the sources say."""
+    text = file.read_text("utf-8")
+    tree = ast.parse(source)
+    text = _with_docs(
+        text, tree.body, r'PyDoc_STR\("{name}(?P<signature>\(.*?\))\\n--\\n\\n"\)(?= /\* docstring)'
+    )
+    for node in tree.body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        text = _with_docs(
+            text, [node], r'(?<=\.tp_doc = )PyDoc_STR\("{name}(?P<signature>\(.*?\))\\n--\\n\\n"\)'
+        )
+        for table, entry in _TABLES.items():
+            found = re.search(rf"^static {table}\w*___{node.name}_\w+\[\] = {{.*?^}};", text, re.M | re.S)
+            if found:
+                text = text.replace(found[0], _with_docs(found[0], node.body, entry))
+    file.write_text(text, "utf-8")
+
+
+#: tables of a class in C, and how an entry is written there; the parts that stay have names
+_TABLES = {
+    "PyMethodDef ": r'PyDoc_STR\("{name}(?P<signature>\(.*?\))\\n--\\n\\n"\)',
+    "PyGetSetDef ": r'(?P<start>\{{"{name}",\s*\(getter\)\w+,\s*(?:\(setter\)\w+|NULL),\s*)NULL(?=, NULL\}})',
+}
+
+
+def _with_docs(text: str, nodes: Sequence[ast.stmt], entry: str) -> str:
+    """`text` with the docstrings of functions and classes in the entries that are theirs."""
+    for node in nodes:
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef):
+            continue
+        doc = ast.get_docstring(node)
+        if not doc:
+            continue
+        name = node.name
+
+        def written(found: re.Match[str], doc: str = doc, name: str = name) -> str:
+            parts = found.groupdict()
+            head = f"{name}{parts['signature']}\\n--\\n\\n" if "signature" in parts else ""
+            return f'{parts.get("start", "")}PyDoc_STR("{head}{_quoted(doc)}")'
+
+        text = re.sub(entry.format(name=re.escape(name)), written, text)
+    return text
+
+
+def _quoted(text: str) -> str:
+    """Text within a literal of C, in parts that every compiler takes."""
+    plain = set(range(32, 127)) - set(b'"?\\')
+    lines = text.encode().splitlines(keepends=True)
+    return '"\n"'.join("".join(chr(b) if b in plain else f"\\{b:03o}" for b in line) for line in lines)
 
 
 def check_result(folder: Path) -> None:

@@ -1,0 +1,69 @@
+"""`help()` says of everything public what the sources say, compiled or not."""
+
+import ast
+import inspect
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shapesolve as ss
+
+Definition = ast.ClassDef | ast.FunctionDef
+CLASSES = [name for name in ss.__all__ if isinstance(getattr(ss, name), type)]
+FUNCTIONS = [name for name in ss.__all__ if name not in CLASSES and callable(getattr(ss, name))]
+
+
+@cache
+def definitions(module: str) -> dict[str, Definition]:
+    """Classes and functions of a module, methods as `Class.name`, by its source, which lies beside a compiled one too."""
+    file = Path(ss.__file__).parent.parent.joinpath(*module.split(".")).with_suffix(".py")
+    found: dict[str, Definition] = {}
+    for node in ast.parse(file.read_text("utf-8")).body:
+        if isinstance(node, Definition):
+            found[node.name] = node
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{n.name}": n for n in node.body if isinstance(n, ast.FunctionDef)}
+    return found
+
+
+def parameters(node: ast.FunctionDef) -> list[str]:
+    a = node.args
+    positional = [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else [])]
+    return [p.arg for p in (*positional, *a.kwonlyargs, *([a.kwarg] if a.kwarg else []))]
+
+
+def compare(value: Any, node: Definition) -> None:
+    assert inspect.getdoc(value) == ast.get_docstring(node)
+    if isinstance(node, ast.FunctionDef) and callable(value):
+        assert [*inspect.signature(value).parameters] == parameters(node)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes_and_their_members(name: str) -> None:
+    cls = getattr(ss, name)
+    known = definitions(cls.__module__)
+    compare(cls, known[cls.__name__])
+    for full, node in known.items():
+        of, _, member = full.partition(".")
+        made = {getattr(d, "id", getattr(d, "attr", "")) for d in getattr(node, "decorator_list", ())}
+        if (
+            of == cls.__name__
+            and member
+            and not member.startswith("_")
+            and not made & {"classmethod", "setter"}
+        ):
+            compare(inspect.getattr_static(cls, member), node)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name: str) -> None:
+    value = getattr(ss, name)
+    if (owner := getattr(value, "__self__", None)) is not None and not inspect.ismodule(
+        owner
+    ):  # of a registry
+        value = getattr(type(owner), name)
+        compare(value, definitions(type(owner).__module__)[f"{type(owner).__name__}.{name}"])
+    else:
+        compare(value, definitions(value.__module__)[value.__name__])
