@@ -1,8 +1,10 @@
-"""Runs notebooks, all or those named, and stores their texts and pictures: ``python notebooks/refresh.py [NAME...]``.
+"""Runs notebooks, all or those named, and stores their outputs: ``python notebooks/refresh.py [NAME...]``.
 
-Tables and widgets are not stored: they are large, and viewers that run nothing show them badly.
+Tables are stored as HTML without scripts and styles, which code hosts show. Widgets are not stored: where nothing runs, they
+show nothing.
 """
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,11 @@ from typing import Any
 import nbclient
 import nbformat
 
-KEPT = ("text/plain", "image/png")
+KEPT = ("text/plain", "text/html", "image/png")
+_ACTIVE = re.compile(r"<(script|style)>.*?</\1>", re.DOTALL)
+_FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
+#: tables with more characters lose what is folded away: notebooks stay small
+_LARGEST = 20_000
 
 
 def main() -> None:
@@ -25,12 +31,21 @@ def main() -> None:
             cell.metadata.pop("execution", None)
             for output in cell.get("outputs", ()):
                 if "data" in output:
-                    output["data"] = {kind: data for kind, data in output["data"].items() if kind in KEPT}
+                    output["data"] = _kept(output["data"])
         notebook.metadata = {
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python"},
         }
         nbformat.write(notebook, path)
+
+
+def _kept(data: dict[str, Any]) -> dict[str, Any]:
+    kept = {kind: content for kind, content in data.items() if kind in KEPT}
+    if "text/html" in kept:
+        kept["text/html"] = _ACTIVE.sub("", kept["text/html"])
+        if len(kept["text/html"]) > _LARGEST:
+            kept["text/html"] = _FOLDED.sub("", kept["text/html"])
+    return kept
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """The notebook display, the widget and its plain fallback, and the notebooks themselves."""
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +75,17 @@ print(*(m for m in ("IPython", "anywidget", "matplotlib", "ipykernel") if m in s
 
 def test_there_are_seven_stories() -> None:
     assert len(NOTEBOOKS) == 7
+
+
+def test_stored_tables_need_no_scripts() -> None:
+    """Code hosts show the HTML of a stored output, without scripts and styles."""
+    tables = {}
+    for path in NOTEBOOKS:
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        outputs = [o.get("data", {}) for cell in cells for o in cell.get("outputs", ())]
+        tables[path.stem] = [t for t in ("".join(o.get("text/html", "")) for o in outputs) if "<table" in t]
+        assert not [t for t in tables[path.stem] if re.search("<(script|style)", t) or len(t) > 50_000]
+    assert [name[:2] for name, found in tables.items() if found] == ["01", "02", "04"]
 
 
 def _has_picture(notebook: Any) -> bool:

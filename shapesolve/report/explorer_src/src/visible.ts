@@ -28,6 +28,9 @@ const MANY = 8;
 /** First picture: no more boxes than this, and no more layouts than this are tried. */
 const MOST = 70;
 const TRIES = 12;
+/** A scope with this share of all nodes in few scopes says too little while it is closed. */
+const NEARLY_ALL = 0.6;
+const FEW = 8;
 
 export class View {
   readonly open = new Set<number>();
@@ -40,18 +43,19 @@ export class View {
   }
 
   /**
-   * Open scopes, the largest first, while the picture that comes out is accepted. Where there is hardly more than one box,
-   * that one only wraps the others, and is opened in any case.
+   * Open scopes, the largest first, while the picture that comes out is accepted. A scope that only wraps the others, or nearly
+   * all of them, is opened in any case.
    */
   openFirst(accepted: () => boolean): void {
     const { children, data, shown } = this.tables;
     const queue = data.scopes.flatMap(([parent], s) => (parent < 0 ? [s] : []));
+    const all = data.nodes.filter((n) => !isEnd(n[5]) && !this.isHidden(n[5])).length;
     let tries = TRIES;
     while (queue.length && tries > 0) {
       queue.sort((a, b) => shown[b] - shown[a]);
       const scope = queue.shift()!;
       if (!shown[scope] || this.isEnds(scope)) continue;
-      const wraps = this.count(false) <= 2;
+      const wraps = this.count(false) <= 2 || (shown[scope] > NEARLY_ALL * all && children[scope].length <= FEW);
       this.open.add(scope);
       this.refresh();
       if (!wraps) {
