@@ -71,7 +71,7 @@ def guarded(
 
     Raises:
         ModelError: the model cannot be read.
-        ValueError: as for `guard`, or the model's opset is older than 6.
+        ValueError: as for `guard`, or the model's opset is older than 7.
     """
     a = _analysis(model, assume, bind)
     return with_weights(guarded_proto(a), a.model)

@@ -2,7 +2,7 @@
 
 A node that asserts reshapes one element to ``1 + broken`` elements, which no runtime can. The inputs pass through a Reshape
 to their own shape that waits for all of them. What is computed are vectors of one int64; only operators that every opset
-since 6 has with one meaning are used.
+since 7 has with one meaning are used.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..expr.printing import PRIMARY, Composer, Summands, Text, Writer
 from ..expr.traverse import atoms_of
 from ..solve.program import Check, Define, Program, Step
 
-#: the oldest opset whose operators do what is needed
-OLDEST = 6
+#: the oldest opset whose operators do what is needed and that onnxruntime has kernels for
+OLDEST = 7
 #: sizes up to which 64 bits must do for what is computed
 _LEAST_LIMIT = 2**20
 
@@ -51,6 +51,11 @@ def put_in_front(model: onnx.ModelProto, program: Program) -> None:
     }
     for node in model.graph.node:
         _rename(node, renamed)
+    for info in [
+        i for i in model.graph.input if i.name in renamed
+    ]:  # loaders do not find the rank of what passes
+        model.graph.value_info.add().CopyFrom(info)
+        model.graph.value_info[-1].name = renamed[info.name]
     own = [*model.graph.node]
     del model.graph.node[:]
     model.graph.node.extend([*nodes.made, *own])

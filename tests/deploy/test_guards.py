@@ -338,3 +338,36 @@ def test_the_command_writes_every_format(tmp_path: Path) -> None:
     onnx.save(declared(["a*b"]), tmp_path / "product.onnx")
     done = CliRunner().invoke(app, ["contract", str(tmp_path / "product.onnx"), "--format", "js"])
     assert (done.exit_code, "do not determine" in done.output) == (2, True)
+
+
+RESIZED = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[n, 3, h, w] x, float[1, 3, 4, 4] p) => (y)
+<int64[2] front = {1, 3}, int64[1] one = {-1}, int64 two = {2}> {
+    s = Shape <start = 2, end = 3> (x)
+    scalar = Squeeze (s)
+    half = Div (scalar, two)
+    flat = Reshape (half, one)
+    sizes = Concat <axis = 0> (front, flat, flat)
+    y = Resize <mode = "cubic"> (p, , , sizes)
+}"""
+
+
+def test_loaders_still_see_ranks_behind_the_checks() -> None:
+    """onnxruntime infers shapes when it loads, from data of Shape nodes, too; what passes a check keeps its declaration."""
+    feeds = {"x": np.ones((2, 3, 12, 4), np.float32), "p": np.ones((1, 3, 4, 4), np.float32)}
+    changed = ss.guarded(onnx.parser.parse_model(RESIZED), assume=["h >= 5"])
+    told = [str(i.type) for i in changed.graph.value_info]
+    assert told == [str(i.type) for i in changed.graph.input]
+    run = session(changed)
+    assert run.run(None, feeds)[0].shape == (1, 3, 6, 6)
+    with pytest.raises(Exception, match=r"Name:'h >= 5'"):
+        run.run(None, {**feeds, "x": feeds["x"][:, :, :4]})
+
+
+def test_an_opset_that_onnxruntime_has_no_kernels_for_is_refused() -> None:
+    with pytest.raises(ValueError, match="older than 7"):
+        ss.guarded(
+            onnx.parser.parse_model(
+                '<ir_version: 4, opset_import: ["" : 6]> g (float[n] x) => (y) { y = Relu(x) }'
+            )
+        )
