@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, save
 from typer.testing import CliRunner, Result
 
 from shapesolve.cli import app
-from shapesolve.explain.finding import CODES
+from shapesolve.explain.diagnose import CODES
 from shapesolve.report.gate import SettingsError, read_settings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from shapesolve.cli import app
 from shapesolve.cli.pages import command_names, render_pages
-from shapesolve.explain.finding import CODES
+from shapesolve.explain.diagnose import CODES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GOLDEN = DOCS.parent / "tests/golden"

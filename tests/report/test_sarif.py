@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import shapesolve as ss
-from shapesolve.explain.finding import CODES
+from shapesolve.explain.diagnose import CODES
 from shapesolve.report.github import annotation_lines, command
 from shapesolve.report.sarif import LEVELS, sarif_text
 
