@@ -82,7 +82,7 @@ def broadcast(*dims: IntoDim) -> Dim:
         if d.value is not None or never_one(d):
             return d  # the others must be equal to it or 1
     if len(found) > 1:
-        found = {d: None for d in found if not any(o is not d and always_fits(d, o) for o in found)}
+        found = {d: None for d in found if _beside_one(d) not in found}
     if any(atom.kind == "pos" for d in found for mono, _ in d.terms for atom in mono):
         sizes = [d for d in found if d.lo is not None and d.lo >= 0]
         clipped = {m for d in sizes if (m := minimum(d, 1)) is not d}  # min(d, 1) always fits d
@@ -96,8 +96,16 @@ def broadcast(*dims: IntoDim) -> Dim:
 
 def always_fits(d: Dim, other: Dim) -> bool:
     """Is `d` a choice between 1 and `other`, so that it broadcasts to it whatever the sizes are?"""
+    return _beside_one(d) is other
+
+
+def _beside_one(d: Dim) -> Dim | None:
+    """The size of a choice between it and 1."""
     atom = d.atom
-    return atom is not None and atom.kind == "ite" and {atom.args[1], atom.args[2]} == {ONE, other}
+    if atom is None or atom.kind != "ite" or ONE not in atom.args[1:]:
+        return None
+    other: Dim = atom.args[1] if atom.args[2] is ONE else atom.args[2]
+    return other
 
 
 def never_one(d: Dim) -> bool:
