@@ -88,7 +88,7 @@ def _fill(
 
 
 def _parts(size: Dim, need: int, old: Old) -> Iterator[tuple[Dim, Dim]]:
-    """Products that a size is, of which the first was `need`."""
+    """The product that a size is and of which the first was `need`; nothing where there are several, which order decides."""
     factors = [of_atom(atom) for atom in size.terms[0][0]]
     found: dict[Dim, Dim] = {}
     for count in range(len(factors) + 1):
@@ -105,7 +105,8 @@ def _parts(size: Dim, need: int, old: Old) -> Iterator[tuple[Dim, Dim]]:
     for part in (p for p in range(1, content + 1) if content % p == 0):
         if rest is not None and (old(rest) or 0) * part == need:
             found.setdefault(rest * part, constant(content // part))
-    yield from found.items()
+    if len(found) == 1:
+        yield from found.items()
 
 
 def _cost(state: _State, piece: Piece, k: int, taken: Dim) -> int:

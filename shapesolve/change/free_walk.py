@@ -37,8 +37,6 @@ from .refused import Refused
 Array: TypeAlias = NDArray[Any]
 #: a number of rows is at least this: a size of 1 is what baking leaves no trace of, and it broadcasts
 _LEAST = 2
-#: sizes below are more often something else
-_TELLING = 4
 #: a size that a table bounds may become this many times as large as it was
 _ROOM = 2
 
@@ -183,7 +181,7 @@ class Freeing:
             return constant(size)
         name = self.walk.fresh(what)
         assert name.name is not None
-        if node is not None and size >= _TELLING:
+        if node is not None:
             self.unsure[name.name] = f"{what} of {node.label} ({node.op_type})", node.label
         self.baked[name.name] = size
         self.walk.given(ge(name, 1))

@@ -171,6 +171,16 @@ def test_a_part_of_a_size_goes_to_an_entry(n: int) -> None:
     assert run(changed, np.ones((1, 4, n, 5), np.float32)).shape == (1, 1, n, 2, 10)
 
 
+def test_a_size_that_is_split_in_two_that_were_the_same_is_refused() -> None:
+    fixed = model(
+        [node("DepthToSpace", "x", "large", blocksize=2), node("Reshape", "large k")],
+        {"k": ints(1, 1, 2, 2, 10)},
+        [1, 4, 2, 5],
+    )
+    with pytest.raises(ss.Refused, match="the_Reshape_y"):
+        ss.free(fixed, {"x[2]": "height"})
+
+
 HELD = {
     "a target nobody decides": ([node("Expand", "x k")], {"k": ints(6, 2, 6, 4)}, "the_Expand_y"),
     "a limit": ([node("Clip", "x none k")], {"none": np.array(0, np.float32), "k": np.array(5, np.float32)}, "the_Clip_y"),
