@@ -173,7 +173,7 @@ def _of_program(known: Conclusion) -> Report:
     try:
         _hear_graph(known)
     except _Unwritable as error:
-        known.extra = (*known.extra, unwritable(error.cause, known.program))
+        known.extra = (*known.extra, unwritable(error.cause, known.program, runs=known.runs()))
         return known.report()
     for way in known.other_ways(guarded=False):
         other = _another_way(known, way, guarded=False)

@@ -269,7 +269,12 @@ class Conclusion:
             return not all(holds_at(c, sizes) for c in conds)
 
         allowed = max(_LEAST_SECONDS, _SHARE * (time.monotonic() - self.call.started))
-        return probed(self.declaration, self.call.runs, self.graph, told, allowed)
+        astray = any(c.verdict == "graph" for _, c in self.found)
+        return probed(self.declaration, self.call.runs, None if astray else self.graph, told, allowed)
+
+    def runs(self) -> bool:
+        """Was the module seen to run at some declared sizes, and to fail at none?"""
+        return self.call is not None and not self._probed() and all(c.failed is None for _, c in self.found)
 
     def _follows(self) -> bool:
         """Was the export with free sizes seen to give what the module gives?"""

@@ -80,6 +80,8 @@ class Judge:
         names = " and ".join(f"`{n}`" for n in restriction.roots)
         if confirmed.verdict == "module" and confirmed.runs:
             return f"the module fails at {sizes_text(confirmed.sizes)}, which is declared"
+        if confirmed.verdict == "graph" and confirmed.follows and restriction.guarded:
+            return f"the exported graph does not follow the module at {sizes_text(confirmed.sizes)}, which is declared"
         only = (
             f"the exported graph is right for {text} only"
             if confirmed.verdict == "graph"
@@ -241,7 +243,10 @@ def _refuted(restriction: Restriction, sizes: tuple[tuple[str, int], ...], confi
             told.append(f"it runs at {'; '.join(sizes_text(s) for s in confirmed.runs[:_MAX_NODES])}")
         return told
     if confirmed.verdict == "graph":
-        return [f"{at}; the module runs there, and the exported graph fails or computes something else"]
+        told = [f"{at}; the module runs there, and the exported graph fails or computes something else"]
+        if confirmed.follows and restriction.guarded:
+            told.append(f"it follows at {'; '.join(sizes_text(s) for s in confirmed.follows[:_MAX_NODES])}")
+        return told
     return [f"{at}, but torch.export rules it out" if restriction.guarded else f"{at} and does not run"]
 
 

@@ -22,6 +22,8 @@ _FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)(?:\n[ \t]+([^\n]*))
 _TS_FRAME = re.compile(r"^(?:# )?([^\s#(][^(\n]*\.py)(?:\((\d+)\): (\S+)|:(\d+):\d+)", re.MULTILINE)
 _TORCH = str(Path(torch.__file__).parent) + "/"
 _OURS = str(Path(__file__).parent) + "/"
+#: what PyTorch exports with
+_EXPORTER = tuple(f"/site-packages/{name}/" for name in ("onnxscript", "onnx_ir", "onnx", "sympy"))
 _LONGEST = 100_000
 
 
@@ -67,8 +69,8 @@ def shown_path(file: str) -> str:
 
 
 def is_foreign(file: str) -> bool:
-    """Is it a file of PyTorch, of this package or of the interpreter: not where a module's author looks?"""
-    return file.startswith((_TORCH, _OURS, "<"))
+    """Is it a file of PyTorch, of what it exports with, of this package or of the interpreter?"""
+    return file.startswith((_TORCH, _OURS, "<")) or any(name in file for name in _EXPORTER)
 
 
 def own_frames(places: Iterable[Place]) -> tuple[Place, ...]:

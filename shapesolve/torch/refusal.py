@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ _NOISE = re.compile(
 _BLANK = re.compile(r"\n{3,}")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LONGEST = 4000
+RUNS = "the module itself runs on the example, and at the declared sizes that were tried"
 
 
 def own_words(error: BaseException) -> str:
@@ -36,16 +38,12 @@ def is_about_dims(error: BaseException) -> bool:
 
 def origin_of_error(error: BaseException) -> Origin:
     """The lines of the module's own code on the way to an error; its causes are searched too."""
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        frames = traceback.extract_tb(current.__traceback__)
+    for cause in _chain(error):
+        frames = traceback.extract_tb(cause.__traceback__)
         places = [Place(f.filename, f.lineno or 0, f.name, (f.line or "").strip()) for f in frames]
         inside = _after_export(places)
         if inside:
             return Origin(inside)
-        current = current.__cause__ or current.__context__
     return NOWHERE
 
 
@@ -81,7 +79,7 @@ def refused(
             origin=origin_of_error(eager),
         )
     title, help_ = _translated(error, words)
-    notes = (words, "the module itself runs at the declared sizes that were tried") if runs else (words,)
+    notes = (words, RUNS) if runs else (words,)
     return SourceFinding("SS607", title, notes=notes, help=help_, origin=origin_of_error(error))
 
 
@@ -129,8 +127,8 @@ def _eager_failure(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return None
 
 
-def unwritable(error: BaseException, program: Any) -> SourceFinding:
-    """The torch.export-based exporter failed after torch.export succeeded."""
+def unwritable(error: BaseException, program: Any, *, runs: bool = False) -> SourceFinding:
+    """The torch.export-based exporter failed after torch.export succeeded; `runs` when the module was seen to run."""
     words = own_words(error)
     origin = origin_of_error(error)
     match = re.search(r"node target is <[^>]*?'?([\w.:]+)'?", words) or re.search(
@@ -139,7 +137,7 @@ def unwritable(error: BaseException, program: Any) -> SourceFinding:
     operator = f" of {match[1]}" if match else ""
     trace = read_trace(words)
     if not trace:
-        node = _blamed(words, program)
+        node = _blamed(error, program)
         trace = read_trace(node.meta.get("stack_trace", "") or "") if node is not None else ()
     root: BaseException = error
     while root.__cause__ is not None:
@@ -147,18 +145,35 @@ def unwritable(error: BaseException, program: Any) -> SourceFinding:
     return SourceFinding(
         "SS608",
         f"the exporter cannot write a call{operator} as ONNX: {_first(own_words(root))}",
-        notes=(words,),
+        notes=(words, RUNS) if runs else (words,),
         help="use operators that ONNX has, or pass a custom_translation_table to torch.onnx.export",
         origin=Origin(trace) if trace else origin,
     )
 
 
-def _blamed(words: str, program: Any) -> Any:
-    """The graph node that a conversion error speaks of."""
-    for match in re.finditer(r"%(\w+)", words):
-        for node in program.graph.nodes:
-            if node.name == match[1] and node.op == "call_function":
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and what caused it, outermost first."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _blamed(error: BaseException, program: Any) -> Any:
+    """The call that an error of the exporter speaks of, by its own name or by that of a parameter it takes."""
+    nodes = {node.name: node for node in program.graph.nodes}
+    parameters = {s.target: s.arg.name for s in program.graph_signature.input_specs if s.target}
+    for words in (str(e)[:_LONGEST] for e in _chain(error)):
+        for name in re.findall(r"translating node %(\w+)|%(\w+) :", words):
+            node = nodes.get(name[0] or name[1])
+            if node is not None and node.op == "call_function":
                 return node
+        for target in re.findall(r"target ([\w.]+)", words):
+            node = nodes.get(parameters.get(target, ""))
+            if node is not None and node.users:
+                return next(iter(node.users))
     return None
 
 

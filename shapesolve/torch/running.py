@@ -31,6 +31,7 @@ _MAX_ELEMENTS, _MAX_SECONDS = 1 << 27, 10.0
 _SMALL = 1 << 22
 _MAX_KEPT = 1 << 20
 _MAX_RUNS = 400
+_MAX_SCANNED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +301,17 @@ def near(low: int | None, high: int | None, example: int) -> list[int]:
 def violating(
     declaration: Declaration, example: Sizes, holds: Callable[[Sizes], bool], roots: Sequence[str]
 ) -> list[dict[str, int]]:
-    """Declared sizes at which a condition on some roots does not hold: one size changed, then all of them."""
+    """Declared sizes at which a condition on some roots does not hold: one size changed, then all of them.
+
+    Of a single size the first and the last one come early: that is where a bound is off by one.
+    """
     choices = {r: near(declaration.roots[r].low, declaration.roots[r].high, example[r]) for r in roots}
+    if len(roots) == 1:
+        (name,) = roots
+        root = declaration.roots[name]
+        edge = range(max(root.low or 1, 1), min(root.high or 4 * example[name], _MAX_SCANNED) + 1)
+        out = [v for v in edge if not holds({**example, name: v})]
+        choices[name] = list(dict.fromkeys([*out[:1], *choices[name][:2], *out[-1:], *choices[name]]))
     alone = ({r: v} for r in roots for v in choices[r])
     joint = itertools.islice(zip(*(choices[r] for r in roots)), 8) if len(roots) > 1 else ()
     together = (dict(zip(roots, values)) for values in joint)

@@ -28,12 +28,14 @@ class Confirmed:
         sizes: the sizes at which it shows, all others as in the example.
         failed: the run that failed, with its line, when the module does.
         runs: ruled out by the condition, and the module runs there all the same.
+        follows: the ones among them where the exported graph gives what the module gives.
     """
 
     verdict: Verdict
     sizes: tuple[tuple[str, int], ...] = ()
     failed: Ran | None = None
     runs: tuple[tuple[tuple[str, int], ...], ...] = ()
+    follows: tuple[tuple[tuple[str, int], ...], ...] = ()
 
 
 class Confirmation:
@@ -105,10 +107,10 @@ class Confirmation:
             return Confirmed("unknown", sizes[0], None, sizes)
         said = {s: self.graph.agrees(dict(s)) for s in sizes}
         wrong = next((s for s, agrees in said.items() if agrees is False), None)
+        right = tuple(s for s, agrees in said.items() if agrees)
         if wrong is not None:
-            return Confirmed("graph", wrong, None, sizes)
-        right = next((s for s, agrees in said.items() if agrees), None)
-        return Confirmed("tracer" if right else "unknown", right or sizes[0], None, sizes)
+            return Confirmed("graph", wrong, None, sizes, right)
+        return Confirmed("tracer" if right else "unknown", (*right, *sizes)[0], None, sizes, right)
 
 
 def holds_at(cond: Cond, sizes: Mapping[str, int]) -> bool:

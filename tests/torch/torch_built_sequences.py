@@ -263,7 +263,11 @@ class MaskedByLongest(nn.Module):
         return mask.float().sum(1) + x.sum((1, 2))
 
 
-@cases({"x": "N T 8", "n": "int:N"}, data=lengths, N=N, T=(2, 64, 2))
+def full(N: int, T: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.randn(N, T, 8), torch.full((N,), T)
+
+
+@cases({"x": "N T 8", "n": "int:N"}, data=full, N=N, T=(2, 64, 6))
 class MaskOfLongestOnAll(nn.Module):
     def forward(self, x, n):
         longest = n.max().item()
