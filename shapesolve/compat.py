@@ -33,6 +33,7 @@ from .report.annotate import annotated
 _LOG = logging.getLogger(__name__)
 #: modules under which onnxruntime's tool is imported: as a package, and by onnxruntime's own transformers tools
 _TOOLS = ("onnxruntime.tools.symbolic_shape_infer", "symbolic_shape_infer")
+_PACKAGED, _BARE = _TOOLS
 _LOCK = threading.Lock()
 _replaced: list[tuple[Any, str, Any]] = []
 
@@ -130,15 +131,17 @@ def install() -> None:
             return
         _replace(onnx.shape_inference, "infer_shapes", infer_shapes)
         _replace(onnx.shape_inference, "infer_shapes_path", infer_shapes_path)
-        for name in _TOOLS:
-            try:
-                module = importlib.import_module(name) if name in sys.modules or "." in name else None
-            except ImportError:  # onnxruntime, or what its tool needs, is not installed
-                continue
-            if module is not None:
-                theirs = module.SymbolicShapeInference
-                _replace(theirs, "infer_shapes", staticmethod(SymbolicShapeInference.infer_shapes))
-                _replace(theirs, "_infer_impl", _infer_impl)
+        try:
+            tool = importlib.import_module(_PACKAGED)
+        except ImportError:  # onnxruntime, or what its tool needs, is not installed
+            return
+        sys.modules.setdefault(
+            _BARE, tool
+        )  # who imports it later by that name gets the one that is replaced here
+        for module in dict.fromkeys((tool, sys.modules[_BARE])):
+            theirs = module.SymbolicShapeInference
+            _replace(theirs, "infer_shapes", staticmethod(SymbolicShapeInference.infer_shapes))
+            _replace(theirs, "_infer_impl", _infer_impl)
 
 
 def uninstall() -> None:
@@ -147,6 +150,8 @@ def uninstall() -> None:
         while _replaced:
             owner, name, original = _replaced.pop()
             setattr(owner, name, original)
+        if _BARE in sys.modules and sys.modules[_BARE] is sys.modules.get(_PACKAGED):
+            del sys.modules[_BARE]
 
 
 def _replace(owner: Any, name: str, ours: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -115,6 +116,23 @@ def test_preprocessing_for_quantization(
     options.log_severity_level = 4
     ort.InferenceSession(str(out), options, providers=["CPUExecutionProvider"])
     assert len(shapes(onnx.load(out))) > 10
+
+
+def test_a_tool_that_is_imported_later_is_replaced_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """onnxruntime's transformers tools import it by a name of its own, when they first need it."""
+    folder = Path(ort.__file__).parent / "transformers"
+    monkeypatch.syspath_prepend(str(folder))
+    for name in ("symbolic_shape_infer", "shape_infer_helper"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    compat.install()
+    try:
+        helper = importlib.import_module("shape_infer_helper").SymbolicShapeInferenceHelper
+        assert helper._infer_impl is compat._infer_impl
+    finally:
+        compat.uninstall()
+        sys.modules.pop("shape_infer_helper", None)
+    assert helper._infer_impl is not compat._infer_impl
+    assert "symbolic_shape_infer" not in sys.modules
 
 
 def test_helpers_that_derive_from_their_class(installed: None) -> None:
