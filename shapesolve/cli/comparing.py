@@ -55,9 +55,9 @@ def diff(
     with Progress("comparison"):
         found = compare(*models)
     if json:
-        from ..report.lines import json_text
+        from ..report.json import envelope
 
-        say(json_text(diff_data(found)))
+        say(envelope("diff", diff_data(found)))
     else:
         show(diff_lines(found))
     raise typer.Exit(OK if found.same else FOUND if found.decided else UNDECIDED)
@@ -74,9 +74,9 @@ def _gate(before: Analysis, after: Analysis, count: int, json: bool) -> None:
         with Progress("runs"):
             found = replace(found, runs=_runs(before, after, found, count))
     if json:
-        from ..report.lines import json_text
+        from ..report.json import envelope
 
-        say(json_text({"passed": found.passed, **asdict(found)}))
+        say(envelope("diff", {"passed": found.passed, **asdict(found)}))
     else:
         say("\n".join(gate_lines(found)))
     raise typer.Exit(OK if found.passed else FOUND if found.decided else UNDECIDED)

@@ -111,7 +111,7 @@ def _write(path: Path, text: str) -> None:
 def _show_json(cost: Cost, numbers: Numbers | None, fit: Fit | None) -> None:
     from dataclasses import asdict
 
-    from ..report.lines import json_text
+    from ..report.json import envelope
     from .console import say
 
     data: dict[str, Any] = cost.to_json()
@@ -119,7 +119,7 @@ def _show_json(cost: Cost, numbers: Numbers | None, fit: Fit | None) -> None:
         data["at"] = {**asdict(numbers), "memory": numbers.memory, "memory_reused": numbers.memory_reused}
     if fit is not None:
         data["fit"] = asdict(fit)
-    say(json_text(data))
+    say(envelope("cost", data))
 
 
 def _show_text(

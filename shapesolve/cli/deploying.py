@@ -140,9 +140,9 @@ def sizes(
     except OSError as e:
         fail(f"cannot read {buckets}: {e.strerror or e}")
     if json:
-        import json as writer
+        from ..report.json import envelope
 
-        say(writer.dumps(told, indent=1))
+        say(envelope("sizes", told))
     elif buckets is not None:
         say("\n".join(_bucket_lines(told)))
     elif enumerate is not None:

@@ -89,7 +89,9 @@ def _no_match(pattern: str, a: Analysis) -> str:
 def _findings(a: Analysis, format: Format) -> str:
     find(a)
     if format is Format.json:
-        return a.to_json()
+        from ..report.json import envelope, report_data
+
+        return envelope("analyze", report_data(a))
     if format is Format.sarif:
         from ..report.sarif import render_sarif
 
@@ -165,9 +167,9 @@ def contract(
 
 def _contract_text(a: Analysis, form: ContractFormat) -> str:
     if form is ContractFormat.json:
-        import json as writer
+        from ..report.json import envelope
 
-        return writer.dumps(a.contract.to_json(), indent=1)
+        return envelope("contract", a.contract.to_json())
     if form is ContractFormat.smtlib:
         return a.contract.to_smtlib()
     if form is ContractFormat.text:
@@ -214,9 +216,9 @@ def explain(
     from ..report.derivation import derivation_data, derivation_lines
 
     if json:
-        from ..report.lines import json_text
+        from ..report.json import envelope
 
-        say(json_text(derivation_data(derivation)))
+        say(envelope("explain", derivation_data(derivation)))
     else:
         show(derivation_lines(derivation, a, unfold=unfold))
     raise typer.Exit(accepts(a))
@@ -253,10 +255,9 @@ def evaluate(
     elif not wanted:
         fail(_no_match(tensors, a))
     if json or format is TextOrJson.json:
-        from ..report.lines import json_text
+        from ..report.json import envelope
 
-        data = evaluation_data(a, sizes, wanted)
-        say(json_text(data))
+        say(envelope("evaluate", evaluation_data(a, sizes, wanted)))
     else:
         show(evaluation_lines(a, sizes, wanted))
     raise typer.Exit(FOUND if a.violations_at(sizes) or broken_terms(a, sizes) else OK)
@@ -272,6 +273,7 @@ def prove(
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
+    json: AsJson = False,
 ) -> None:
     """Is a condition true for all inputs that the model accepts?
 
@@ -291,8 +293,13 @@ def prove(
         fail(str(e))
     except KeyError as e:
         fail(str(e.args[0]))
-    from ..report.verdict import verdict_lines
+    from ..report.verdict import verdict_data, verdict_lines
     from ..solve.proof import Refuted
 
-    show(verdict_lines(claim, proof))
+    if json:
+        from ..report.json import envelope
+
+        say(envelope("prove", verdict_data(claim, proof)))
+    else:
+        show(verdict_lines(claim, proof))
     raise typer.Exit(OK if proof else FOUND if isinstance(proof, Refuted) else UNDECIDED)

@@ -45,9 +45,9 @@ def verify(
     except CannotRun as e:
         fail(f"{model}: {e}")
     if json:
-        import json as writer
+        from ..report.json import envelope
 
-        say(writer.dumps(verification_data(done), indent=1))
+        say(envelope("verify", {"runs": verification_data(done)}))
     else:
         show(verification_lines(a, done))
     raise typer.Exit(OK if all(run.ok for run in done) else FOUND)

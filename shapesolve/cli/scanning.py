@@ -66,10 +66,10 @@ def scan(
         for r in _rows(files, jobs, broadcast, dask, given, sizes_of(bind))
     ]
     if json or format is Format.json:
-        from ..report.lines import json_text
+        from ..report.json import envelope
         from ..report.scan import scan_data
 
-        say(json_text(scan_data(rows)))
+        say(envelope("scan", scan_data(rows)))
     elif format is Format.sarif:
         from ..report.sarif import sarif_text
 
@@ -147,10 +147,11 @@ def ops(
         told = meant((pattern or "").strip("*?"), {r.op_type for r in coverage()})
         fail(f"no operator matches {pattern!r}" + (told if "did you mean" in told else ""))
     if json:
-        import json as writer
         from dataclasses import asdict
 
-        say(writer.dumps([asdict(r) for r in rows], indent=1))
+        from ..report.json import envelope
+
+        say(envelope("ops", {"operators": [asdict(r) for r in rows]}))
     else:
         show(coverage_lines(rows))
 

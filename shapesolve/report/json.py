@@ -1,8 +1,7 @@
-"""Everything as JSON, with a stable layout (version 1)."""
+"""JSON with a stable layout: what `shapesolve.report.schema` says of each command, in one envelope."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,11 @@ if TYPE_CHECKING:
     from ..analysis import Analysis, Finding
 
 VERSION = 1
+
+
+def envelope(command: str, data: Mapping[str, Any]) -> str:
+    """What a command prints with ``--json``: the version of the layout, the command, and its data."""
+    return json_text({"version": VERSION, "command": command, **data})
 
 
 def render_json(analysis: Analysis) -> str:
@@ -68,5 +72,4 @@ def findings_json(found: Iterable[tuple[str, bool, Iterable[Finding]]], broken: 
         for name, ok, findings in found
     ]
     unusable = [{"model": name, "error": text} for name, text in broken.items()]
-    data = {"version": VERSION, "command": "check", "models": models, "unusable": unusable}
-    return json.dumps(data, indent=1, ensure_ascii=False)
+    return envelope("check", {"models": models, "unusable": unusable})

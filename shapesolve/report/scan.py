@@ -202,7 +202,7 @@ def _told(totals: dict[str, int]) -> str:
 
 def scan_data(rows: Sequence[ScanRow]) -> dict[str, Any]:
     """The rows as plain data."""
-    return {"version": 1, "models": [_row_data(r) for r in rows]}
+    return {"models": [_row_data(r) for r in rows]}
 
 
 def _row_data(r: ScanRow) -> dict[str, Any]:

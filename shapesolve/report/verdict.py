@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ..solve.proof import Proof, Proved, Refuted, Unknown
 from .lines import Line, line
@@ -38,3 +39,19 @@ def verdict_lines(claim: str, proof: Proof) -> Iterator[Line]:
         yield line(("warning", "not decided"), "  ", ("shape", claim))
         if isinstance(proof, Unknown):
             yield line(("dim", "  because   "), proof.reason)
+
+
+def verdict_data(claim: str, proof: Proof) -> dict[str, Any]:
+    """The answer as plain data; `decided` is proved, refuted or unknown."""
+    decided = "proved" if proof else "refuted" if isinstance(proof, Refuted) else "unknown"
+    data: dict[str, Any] = {"claim": claim, "decided": decided}
+    if isinstance(proof, Proved):
+        data["assuming"] = list(proof.assumptions)
+        data["since"] = [
+            {"condition": str(c), "node": c.origin.node, "rule": c.origin.rule} for c in proof.core
+        ]
+    elif isinstance(proof, Refuted):
+        data["counterexample"] = dict(proof.counterexample)
+    elif isinstance(proof, Unknown):
+        data["reason"] = proof.reason
+    return data

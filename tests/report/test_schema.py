@@ -1,0 +1,99 @@
+"""The schema of what commands print as JSON: current, and true of every command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner
+
+from shapesolve.cli import app
+from shapesolve.report.schema import DOCUMENTS, page, schema
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = {
+    "UNET": "examples/unet.onnx",
+    "ATTENTION": "examples/attention.onnx",
+    "WRONG": "examples/broken_matmul.onnx",
+    "BAKED": "tests/models/broken/wheel_light_vgg19/model.onnx",
+    "NOTHING": "examples/make_examples.py",
+}
+#: (command line, the document that it prints); names of models stand for their files
+COMMANDS = [
+    ("analyze UNET", "Analyze"),
+    ("analyze WRONG", "Analyze"),
+    ("analyze ATTENTION --format json", "Analyze"),
+    ("check UNET WRONG BAKED NOTHING", "Check"),
+    ("contract UNET", "Contract"),
+    ("contract BAKED", "Contract"),
+    ("explain ATTENTION present_key", "Explain"),
+    ("explain ATTENTION present_key --axis 2 --depth 1", "Explain"),
+    ("evaluate UNET --bind height=20", "Evaluate"),
+    ("evaluate UNET --bind batch=1 --bind height=16 --bind width=8", "Evaluate"),
+    ("prove UNET height>=1", "Prove"),
+    ("prove UNET height>=9", "Prove"),
+    ("verify UNET --runs 1", "Verify"),
+    ("sizes UNET --near height=30", "SizesNear"),
+    ("sizes UNET --near height=32,width=32,batch=1", "SizesNear"),
+    ("sizes UNET --enumerate 3", "SizesFirst"),
+    ("sizes UNET --buckets SEEN --symbol height --k 2", "SizesBuckets"),
+    ("diff UNET ATTENTION", "Diff"),
+    ("diff UNET UNET --prove --run 1", "DiffProved"),
+    ("scan UNET WRONG -j 1", "Scan"),
+    ("ops Conv*", "Ops"),
+    ("cost UNET", "Cost"),
+    ("cost UNET --bind batch=1 --bind height=8 --bind width=8", "Cost"),
+]
+
+
+def printed(command: str, tmp_path: Path) -> dict[str, object]:
+    seen = tmp_path / "seen.csv"
+    seen.write_text("height,count\n8,3\n20,4\n", "utf-8")
+    files = {**{n: str(ROOT / f) for n, f in MODELS.items()}, "SEEN": str(seen)}
+    args = [files.get(word, word) for word in command.split()]
+    if "--format" not in args:
+        args.append("--json")
+    result = CliRunner().invoke(app, args)
+    assert result.exit_code in (0, 1, 2, 3)
+    data: dict[str, object] = json.loads(result.stdout)
+    return data
+
+
+@pytest.mark.parametrize(("command", "document"), COMMANDS)
+def test_what_a_command_prints_is_what_the_schema_says(command: str, document: str, tmp_path: Path) -> None:
+    data = printed(command, tmp_path)
+    assert list(data)[:2] == ["version", "command"]
+    assert data["command"] == command.split()[0]
+    whole = schema()
+    jsonschema.validate(data, {**whole["$defs"][document], "$defs": whole["$defs"]})
+    if document not in ("SizesFirst", "Diff", "DiffProved"):
+        jsonschema.validate(data, whole)  # it is one of the documents, and no other
+
+
+def test_every_command_that_prints_json_is_in_the_schema() -> None:
+    told = {command.split()[0] for command, _ in COMMANDS}
+    has = {
+        str(c.name or getattr(c.callback, "__name__", ""))
+        for c in app.registered_commands
+        if "json" in (c.callback.__annotations__ if c.callback else ())
+    }
+    assert has == told
+    assert {document for _, document in COMMANDS} == {d.__name__ for d in DOCUMENTS}
+
+
+def test_the_schema_refuses_what_is_not_said(tmp_path: Path) -> None:
+    data = printed("prove UNET height>=1", tmp_path)
+    checker = jsonschema.Draft202012Validator(schema())
+    checker.check_schema(schema())
+    assert checker.is_valid(data)
+    assert not checker.is_valid({**data, "more": 1})
+    assert not checker.is_valid({**data, "version": 2})
+    assert not checker.is_valid({k: v for k, v in data.items() if k != "claim"})
+
+
+def test_the_page_and_the_file_are_current() -> None:
+    """`python -m shapesolve.report.schema docs` writes them again."""
+    assert json.loads((ROOT / "docs/schema.json").read_text("utf-8")) == schema()
+    assert (ROOT / "docs/json.md").read_text("utf-8") == page()
