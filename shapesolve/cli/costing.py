@@ -51,7 +51,7 @@ def cost(
     bind: Bind = None,
     assume: Assume = None,
 ) -> None:
-    """Say what a model costs to run: parameters, MACs and FLOPs, activations, peak memory.
+    """What a model costs: operations, parameters, memory.
 
     As expressions in the input sizes, with numbers where sizes are given. The peak holds every tensor from the node that
     makes it to the last one that reads it, each in memory of its own; "shared" lets views lie in their input, and outputs be

@@ -102,7 +102,7 @@ def sizes(
     bind: Bind = None,
     assume: Assume = None,
 ) -> None:
-    """Find accepted sizes: the nearest to those you want, the first ones, or the best ones to pad to.
+    """Accepted sizes: the nearest, the first, the best to pad to.
 
     `--near` tells the nearest above, below, and on either side, and the conditions that the wanted sizes break; exit code 0
     when the wanted sizes are accepted as they are, 1 when they are not. `--enumerate` lists the smallest, none left out, by the

@@ -49,7 +49,7 @@ def profile(
     assume: Assume = None,
     bind: Bind = None,
 ) -> None:
-    """Ranges of sizes for compilers: least, usual and greatest shapes of every dynamic input.
+    """Ranges of sizes that a model accepts, for compilers.
 
     All three are accepted by the model; names that are left out follow (total_seq from past_seq + seq). A corner that breaks
     the contract is refused with the condition and its node, exit code 1. What sizes between must keep is told on stderr.

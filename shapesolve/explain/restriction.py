@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..solve.contract.contract import Contract, Term
 
-_MAX_NODES = 4
 Sizes = Mapping[str, int]
 
 
@@ -107,7 +106,7 @@ class _Teller:
             origin.op_type,
             tuple(dict.fromkeys((*term.nodes, origin.node))),
             operands,
-            notes=(f"{origin.rule}: {_nodes(origin.node, same)}", *notes),
+            notes=(f"{origin.rule}{_beside(origin.node, same)}", *notes),
             help=help_for(constant) if code == "SS404" else "",
             runs=runs,
             fails=fails,
@@ -198,11 +197,10 @@ def _title(code: str, term: Term) -> str:
     return f"{names} cannot {'take every size' if one else 'be chosen freely'}: {term.text} is needed"
 
 
-def _nodes(first: str, same: Sequence[str]) -> str:
-    """The node shown first, then others that need the same."""
-    nodes = list(dict.fromkeys((first, *same)))
-    more = len(nodes) - _MAX_NODES
-    return ", ".join(nodes[:_MAX_NODES]) + (f" and {more} more" if more > 0 else "")
+def _beside(first: str, same: Sequence[str]) -> str:
+    """How many nodes need the same as the one shown."""
+    more = len(set(same) - {first})
+    return f" (so do {more} more nodes)" if more > 1 else " (so does one more node)" if more else ""
 
 
 def _listed(sizes: Sizes, names: Iterable[str]) -> str:
