@@ -97,10 +97,10 @@ class CompileHook(BuildHookInterface[Any]):
     def _say(self, text: str) -> None:
         """To the log of the build, and to the terminal, where there is one: pip shows a log only when the build fails."""
         self.app.display_info(text)
-        with (
-            contextlib.suppress(OSError),
-            open(os.ctermid() if os.name == "posix" else "CON", "w") as terminal,
-        ):
+        if sys.stdout.isatty():
+            return
+        device = os.ctermid() if os.name == "posix" else "CON"
+        with contextlib.suppress(OSError), open(device, "w") as terminal:
             terminal.write(f"{text}\n")
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
