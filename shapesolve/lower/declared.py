@@ -8,14 +8,12 @@ from ..expr import Dim, Shape, constant, eq, symbol
 from ..expr.parse import dim_from_param
 from ..model import MapType, Node, OptionalType, SequenceType, TensorType, ValueType
 from ..model.types import type_name
-from .types import Known, Map, Optional, Sequence, Tensor
+from .types import OPEN, Known, Map, Optional, Sequence, Tensor
 from .values import MAX_RANK
 
 if TYPE_CHECKING:
     from .records import Scope
     from .walk import Walk
-
-_ANONYMOUS = "?"
 
 
 def declared_known(walk: Walk, declared: ValueType | None, name: str = "") -> Known | None:
@@ -48,7 +46,7 @@ def _declared_dim(walk: Walk, d: int | str | None, name: str) -> Dim:
         return dim_from_param(d, walk.words)
     if name and name.isidentifier():
         return unnamed_dim(walk, name)
-    return symbol(_ANONYMOUS) if not name else walk.fresh(f"a dim of {name}")
+    return OPEN if not name else walk.fresh(f"a dim of {name}")
 
 
 def unnamed_dim(walk: Walk, name: str) -> Dim:
@@ -86,7 +84,7 @@ def reconcile(walk: Walk, node: Node, scope: Scope, name: str, known: Known, dec
             walk.note("declared", f"{name} is declared as {declared.shape}, it is {shape}", node, scope)
         else:
             for i, (d, said) in enumerate(zip(shape, declared.shape, strict=True)):
-                if d is not said and not _is_anonymous(said):
+                if d is not said and said is not OPEN:
                     walk.declare(d, said, f"{name}[{i}]", node, scope)
     return walk.interner.tensor(dtype, shape, known.value)
 
@@ -128,10 +126,6 @@ def _claimed(walk: Walk, node: Node, scope: Scope, name: str, said: Shape) -> Sh
     )
     shape = Shape(walk.fresh(f"dim {i} of {name}, which is only declared") for i in range(len(said)))
     for i, (d, size) in enumerate(zip(shape, said, strict=True)):
-        if walk.granted and size.free and not _is_anonymous(size) and walk.is_taken(size):
+        if walk.granted and size.free and size is not OPEN and walk.is_taken(size):
             walk.define(eq(d, size), f"{name}[{i}] is declared as {size}", node, "assumption")
     return Shape(walk.facts.dim(d) for d in shape)
-
-
-def _is_anonymous(d: Dim) -> bool:
-    return d.name == _ANONYMOUS

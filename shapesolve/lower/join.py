@@ -16,15 +16,12 @@ from ..expr import (
     le,
     maximum,
     minimum,
-    symbol,
 )
 from .op import Op
 from .statements import Kind
-from .types import Known, Map, Optional, Sequence, Tensor
+from .types import OPEN, Known, Map, Optional, Sequence, Tensor
 from .values import Elem, Ratio, Value
 
-#: a size that differs between the elements of a sequence; `element` gives it a name
-OPEN = symbol("?", made=True)
 #: a choice larger than this is given a name
 _MAX_CHOICE = 60
 
@@ -86,7 +83,7 @@ def change_sizes(op: Op, known: Known | None, dim: Callable[[Dim], Dim]) -> Know
 
 def element(op: Op, elem: Known | None) -> Known | None:
     """One element of a sequence: sizes that differ between elements become symbols."""
-    if not any(name == "?" for name in symbols_of(elem)):
+    if OPEN.free.isdisjoint(symbols_of(elem)):
         return elem
     return change_sizes(
         op, elem, lambda d: op.fresh("a size of an element of a sequence") if d is OPEN else d

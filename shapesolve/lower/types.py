@@ -6,8 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..expr import Cond, Dim, Shape
+from ..expr import Cond, Dim, Shape, symbol
 from .values import MAX_RANK, Value
+
+#: a size without a name, or that differs between the elements of a sequence: each element gets a symbol of its own for it
+OPEN = symbol("?", made=True)
 
 _NO_NAMES: frozenset[str] = frozenset()
 

@@ -24,12 +24,12 @@ from ..expr import (
     total,
 )
 from ..lower.declared import declared_known
-from ..lower.join import OPEN, closed, common, element, symbols_of
+from ..lower.join import closed, common, element, symbols_of
 from ..lower.op import InvalidNode, Op
 from ..lower.records import Body
 from ..lower.registry import Steps, lower, lower_bodies
 from ..lower.speculate import rehearsal
-from ..lower.types import Known, Optional, Sequence, Tensor
+from ..lower.types import OPEN, Known, Optional, Sequence, Tensor
 from ..lower.values import MAX_ELEMENTS, Value
 from ..lower.work import MOVES
 from .control import lower_inside, visible_symbols

@@ -50,7 +50,7 @@ def test_a_convolution_gives_its_input_a_rank(before, typed):
     assert len(a.shapes["x"]) == 4
     assert a.shapes["x"][1] == 3
     assert a.shapes["y"][1] == 8
-    assert not a.diagnostics  # nobody declared a dim that is now fixed
+    assert {f.severity for f in a.diagnostics} <= {"info"}  # nobody declared a dim that is now fixed
     assert a.check_inputs({"x": (1, 3, 5, 5)}) == []
     assert a.check_inputs({"x": (1, 4, 5, 5)})
     assert a.check_inputs({"x": (1, 3, 5)})
