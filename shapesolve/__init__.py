@@ -72,7 +72,6 @@ _ROOMS = {
         ),
         "deploy",
     ),
-    **dict.fromkeys(("Refused", "simplify"), "change"),
     "free": "change.free_model",
     **dict.fromkeys(("Cost", "cost"), "deploy.cost"),
 }
