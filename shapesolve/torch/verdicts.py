@@ -76,7 +76,9 @@ class Confirmation:
         if not tried and others:  # conditions that always break together are tried together
             return self.of_condition(cond, roots, given)
         ran_there = tuple(tuple(s.items()) for s, r in tried if r.state == "runs")
-        failed = next(((s, r) for s, r in tried if r.state == "fails"), None)
+        failing = [(s, r) for s, r in tried if r.state == "fails"]
+        places = [r.origin.place for _, r in failing]  # another line may fail at the very ends of a range
+        failed = max(failing, key=lambda pair: places.count(pair[1].origin.place), default=None)
         if failed is not None:
             return Confirmed("module", tuple(failed[0].items()), failed[1], ran_there)
         if not tried:
