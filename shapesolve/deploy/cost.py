@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Dim
-from .cost_memory import Largest
+from .cost_memory import Largest, largest
 from .cost_trace import NodeCost, Tracer, summed
 
 if TYPE_CHECKING:
@@ -87,9 +87,10 @@ class Cost:
         self.nodes: tuple[NodeCost, ...] = tuple(tracer.rows)
         self.parameters = sum(n for n, _ in tracer.weights.values())
         self.parameter_bytes = sum(n for _, n in tracer.weights.values())
-        self.macs, self.flops = body.work.macs, body.work.flops
-        self.activation_bytes = summed([row.bytes for row in self.nodes])
-        self.peak, self.peak_reused = body.plain, body.reused
+        self._strides = tracer.strides
+        self.macs, self.flops = map(self._strides.shown, (body.work.macs, body.work.flops))
+        self.activation_bytes = self._strides.shown(summed([row.bytes for row in self.nodes]))
+        self.peak, self.peak_reused = tracer.shown(body.plain), tracer.shown(body.reused)
         self.uncounted: Mapping[str, int] = Counter(tracer.uncounted.values())
         self.unmeasured: tuple[str, ...] = tuple(tracer.unmeasured)
         self.remarks: tuple[str, ...] = tuple(tracer.remarks)
@@ -158,7 +159,21 @@ class Cost:
             elif row.weight:
                 scope = ".".join(_WORDS.split(row.weight)[:-1][:depth])
             members.setdefault(scope, []).append(row)
-        return tuple(_joined(name, rows) for name, rows in members.items())
+        return tuple(self._joined(name, rows) for name, rows in members.items())
+
+    def _joined(self, name: str, rows: list[NodeCost]) -> ScopeCost:
+        shown = self._strides.shown
+        live = largest(self._strides.inward(d) for r in rows for d in r.live.of)
+        return ScopeCost(
+            name,
+            len(rows),
+            shown(summed([r.macs for r in rows if r.macs is not None])),
+            shown(summed([r.flops for r in rows if r.flops is not None])),
+            sum(r.parameters for r in rows),
+            sum(r.parameter_bytes for r in rows),
+            shown(summed([r.bytes for r in rows])),
+            Largest(tuple(map(shown, live.of))),
+        )
 
     # ------------------------------------------------------------------ questions
 
@@ -220,18 +235,3 @@ def cost(model: Any, **options: Any) -> Cost:
     from ..analysis import Analysis, analyze
 
     return Cost(model if isinstance(model, Analysis) else analyze(model, **options))
-
-
-def _joined(name: str, rows: list[NodeCost]) -> ScopeCost:
-    from .cost_memory import largest
-
-    return ScopeCost(
-        name,
-        len(rows),
-        summed([r.macs for r in rows if r.macs is not None]),
-        summed([r.flops for r in rows if r.flops is not None]),
-        sum(r.parameters for r in rows),
-        sum(r.parameter_bytes for r in rows),
-        summed([r.bytes for r in rows]),
-        largest(d for r in rows for d in r.live.of),
-    )

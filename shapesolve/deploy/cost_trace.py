@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ..expr import ZERO, Dim, ceil_div, constant, maximum
+from ..expr import ZERO, Dim, Shape, ceil_div, constant, maximum
 from ..lower.fallback import call_attributes
 from ..lower.op import InvalidNode, Op
 from ..lower.types import Interner, Known, Tensor
@@ -77,6 +77,7 @@ class Tracer:
         self.remarks: dict[str, None] = {}
         self.weights: dict[str, tuple[int, int]] = {}  # elements and bytes, by name
         self.rows: list[NodeCost] = []
+        self.strides = analysis.simple_shapes.strides
         self._followed: set[str] = set()
         self._taken: set[str] = set()  # weights that a row counts
 
@@ -221,12 +222,13 @@ class Tracer:
         return self._tensor(full)
 
     def _tensor(self, full: str) -> Known | None:
-        """What is known of a tensor, its shape in the simple form: it is the same at all sizes that the model accepts."""
+        """What is known of a tensor, its shape in a form that is equal at all sizes that the model accepts."""
         known = self.walk.tensors.get(full)
         known = None if known is None else self.walk.current(known)
         if not isinstance(known, Tensor) or full not in self.analysis.shapes:
             return known
-        return self.interner.tensor(known.dtype, self.analysis.simple_shapes[full], known.value)
+        shape = Shape(map(self.strides.inward, self.analysis.simple_shapes[full]))
+        return self.interner.tensor(known.dtype, shape, known.value)
 
     def _op(self, node: Node, prefix: str, attrs: Attributes) -> Op:
         opsets = self.walk.opsets.get(prefix, self.walk.model.opsets)
@@ -272,6 +274,10 @@ class Tracer:
                 # a function's constants are stored once, however often it is called
                 self._weigh(f"{prefix and id(node)}{name}", known.shape.numel.const, known.dtype)
 
+    def shown(self, most: Largest) -> Largest:
+        """Its dims as they are written."""
+        return Largest(tuple(map(self.strides.outward, most.of)))
+
     def _row(
         self, node: Node, work: Operations | None, read: Sequence[str], size: Dim, live: Largest
     ) -> None:
@@ -281,12 +287,12 @@ class Tracer:
             NodeCost(
                 node.label,
                 node.op_type,
-                None if work is None else work.macs,
-                None if work is None else work.flops,
+                None if work is None else self.strides.outward(work.macs),
+                None if work is None else self.strides.outward(work.flops),
                 sum(self.weights[n][0] for n in first),
                 sum(self.weights[n][1] for n in first),
-                size,
-                live,
+                self.strides.outward(size),
+                self.shown(live),
                 next((n for n in read if "." in n), ""),
             )
         )

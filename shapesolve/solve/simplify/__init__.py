@@ -7,5 +7,6 @@ from .cost import Cost, cost
 from .domain import Domain
 from .readable import Readable, accepted
 from .simplifier import Simplifier
+from .strides import Strides
 
-__all__ = ["Cost", "Domain", "Readable", "Simplifier", "accepted", "cost"]
+__all__ = ["Cost", "Domain", "Readable", "Simplifier", "Strides", "accepted", "cost"]

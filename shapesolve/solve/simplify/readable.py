@@ -9,6 +9,7 @@ from ...propagate.facts import Facts
 from ..contract.contract import Contract
 from .cost import is_small
 from .simplifier import Simplifier, is_linear
+from .strides import Strides
 
 #: a dim with more characters is shown as it is for large sizes
 LONG = 40
@@ -53,6 +54,11 @@ class Readable(Mapping[str, Shape]):
             simplifier = self._on_accepted()
             found = self._done[shape] = Shape(map(simplifier.dim, shape))
         return found
+
+    @property
+    def strides(self) -> Strides:
+        """For the sizes that the model accepts."""
+        return self._on_accepted().strides
 
     def usual(self, tensor: str) -> tuple[Shape, list[Cond]]:
         """The simple form, dims that are long in it as they are at large sizes, with the bounds from which on that holds."""

@@ -12,6 +12,7 @@ from ...expr.traverse import atoms_of
 from .cost import MORE, cost, is_small
 from .domain import Domain, is_size
 from .rules import of_atoms, rewritten
+from .strides import Strides
 from .templates import matching
 from .univariate import eventually, fits
 
@@ -24,6 +25,7 @@ class Simplifier:
 
     def __init__(self, conds: Iterable[Cond] = (), domain: Domain | None = None) -> None:
         self.domain = domain or Domain(conds)
+        self.strides = Strides(self.domain.facts)
         self._dims: dict[Dim, Dim] = {}
         self._atoms: dict[Atom, Dim] = {}
 
@@ -73,7 +75,7 @@ class Simplifier:
 
     def _simplified(self, d: Dim) -> Dim:
         best, price = d, cost(d)
-        for step in (self._read, self._fitted, self._ruled, self._fitted, self._matched):
+        for step in (self.strides.shown, self._read, self._fitted, self._ruled, self._fitted, self._matched):
             now = step(best)
             if now is not best and is_small(now):
                 new = cost(now)

@@ -1,0 +1,63 @@
+"""Sizes that grow in steps of more than 1: all expressions in them become polynomials in their number of steps."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ...expr import Atom, Dim, of_atom
+from ...expr.core import Monomial, constant, from_terms
+from ...expr.traverse import atoms_of
+from ...propagate.facts import Facts
+
+
+class Strides:
+    """Rewrites expressions for the sizes at which `facts` hold; what it gives is equal there.
+
+    >>> from shapesolve.expr import parse_cond, parse_dim
+    >>> from shapesolve.solve.simplify import Domain
+    >>> steps = Strides(Domain([parse_cond("height % 8 == 0")]).facts)
+    >>> steps.inward(parse_dim("(height//2)*(height//4)"))
+    Dim('8*(height//8)**2')
+    >>> steps.shown(parse_dim("16*(height//2)*(height//4)"))
+    Dim('2*height**2')
+    """
+
+    def __init__(self, facts: Facts | None) -> None:
+        self._steps: list[tuple[Dim, Atom, int]] = []  # the size, its number of steps, the step
+        for base, step in facts.divisors.items() if facts is not None else ():
+            atom = base.atom
+            count = (base // constant(step)).atom
+            if atom is not None and atom.kind == "sym" and count is not None and step > 1:
+                self._steps.append((base, count, step))
+        self._inward = {base.name or "": of_atom(count).scale(step) for base, count, step in self._steps}
+
+    def inward(self, d: Dim) -> Dim:
+        """`d` with every such size written as its number of steps, times the step."""
+        return d.subs(self._inward)
+
+    def outward(self, d: Dim) -> Dim:
+        """`d` with the numbers of steps written as sizes, where all their factors allow it."""
+        used = [s for s in self._steps if any(s[1] in mono for mono, _ in d.terms)]
+        table: dict[Monomial, int] = {}
+        done = constant(d.const)
+        for mono, c in d.terms:
+            factor = prod(step ** mono.count(count) for _, count, step in used)
+            if c % factor or not all(_alone(count, mono) for _, count, _ in used):
+                return d
+            if factor == 1:
+                table[mono] = c
+                continue
+            product = constant(c // factor)
+            for atom in mono:
+                product = product * next((base for base, count, _ in used if count is atom), of_atom(atom))
+            done = done + product
+        return from_terms(table, 0) + done
+
+    def shown(self, d: Dim) -> Dim:
+        """`d` with equal products joined; `d` where nothing grows in steps."""
+        return self.outward(self.inward(d)) if self._steps and not d.free.isdisjoint(self._inward) else d
+
+
+def _alone(atom: Atom, mono: Monomial) -> bool:
+    """Does it stand inside no other factor?"""
+    return all(other is atom or atom not in atoms_of(of_atom(other)) for other in mono)
