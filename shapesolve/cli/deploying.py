@@ -188,20 +188,22 @@ def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int]) -> tuple[di
 
     question = Sizes(a, bind)
     question.known(wanted)
-    start = {**{n: 1 for n in question.names if n not in wanted}, **wanted}
-    if question.accepted({**start, **question.fixed}):
-        return {"accepted": True, "broken": []}, []
+    sizes = question.completed(wanted)
+    if sizes is not None:
+        return {"accepted": True, "broken": [], "sizes": sizes}, []
+    told: dict[str, Any] = {"accepted": False, "broken": []}
+    for side in _SIDES:
+        try:
+            told[side] = question.nearest(wanted, side)
+        except NoSizes:
+            told[side] = None
+    beside = told["both"] or dict.fromkeys(question.names, 1)
+    start = {**beside, **wanted, **question.fixed}
     terms = broken_terms(a, start)
-    told: dict[str, Any] = {"accepted": False}
     told["broken"] = [t.text for t in terms] if terms else question.broken(start)
     lines = (
         list(broken_lines(a, start)) if terms else [line(("dim", "  = "), text) for text in told["broken"]]
     )
-    for side in _SIDES:
-        try:
-            told[side] = question.nearest(start, side)
-        except NoSizes:
-            told[side] = None
     return told, [line(("error", "not accepted")), *lines]
 
 
@@ -210,7 +212,7 @@ def _near_lines(told: dict[str, Any]) -> Iterator[str]:
         at = _said(told[side]) if told[side] else "none found"
         yield f"{side if side != 'both' else 'nearest':<8} {at}"
     if told["accepted"]:
-        yield "accepted as they are"
+        yield f"accepted as they are: {_said(told['sizes'])}"
 
 
 def _said(sizes: dict[str, int]) -> str:

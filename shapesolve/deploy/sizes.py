@@ -6,7 +6,7 @@ Whatever is returned was asked of `Analysis.check_inputs` first. Candidates come
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -150,9 +150,10 @@ class Sizes:
         start = {n: self.fixed.get(n, wanted.get(n, 1)) for n in self.names}
         if self.accepted(start):
             return start
-        found = self._small_move(start, side)
+        open_names = [n for n in self.names if n not in wanted and n not in self.fixed]
+        found = None if open_names else self._small_move(start, side)
         if found is None:
-            found = self._solved(start, side)
+            found = self._solved(start, side, open_names)
         if found is None:
             told = "; ".join(self.broken(start)[:3])
             raise NoSizes(f"no accepted sizes were found near {_told(start)}{f': {told}' if told else ''}")
@@ -207,34 +208,50 @@ class Sizes:
                     return trial
         return None
 
-    def _solved(self, start: Mapping[str, int], side: Side) -> dict[str, int] | None:
-        """By the solver: the least reach within which a solution lies, then the least move of each size in turn."""
+    def completed(self, wanted: Mapping[str, int]) -> dict[str, int] | None:
+        """Accepted sizes that are as wanted, those left out as small as will do; None where none are found."""
+        start = {n: self.fixed.get(n, wanted.get(n, 1)) for n in self.names}
+        if self.accepted(start):
+            return start
+        held = {**{n: size for n, size in start.items() if n in wanted}, **self.fixed}
+        left = [n for n in self.names if n not in held]
+        return Sizes(self.analysis, held)._solved(start, "above", left) if left else None
+
+    def _solved(
+        self, start: Mapping[str, int], side: Side, open_names: Collection[str] = ()
+    ) -> dict[str, int] | None:
+        """By the solver: the least reach within which a solution lies, then the least move of each size in turn.
+
+        `open_names` may take any size from `start` on; they are made small last.
+        """
         engine = Engine(self.analysis.rlimit)
         contract = self.contract
-        free = [n for n in self.names if n not in self.fixed]
+        free = [n for n in self.names if n not in self.fixed and n not in open_names]
         pinned = [c for n in self.names if n in self.fixed for c in self._within(n, start[n], 0, "both")]
 
         def solve(reaches: Mapping[str, int]) -> dict[str, int] | None:
-            near = [c for n, r in reaches.items() for c in self._within(n, start[n], r, side)]
+            sides: dict[str, Side] = dict.fromkeys(open_names, "above")
+            near = [c for n, r in reaches.items() for c in self._within(n, start[n], r, sides.get(n, side))]
             answer = engine.satisfiable([*contract, *pinned, *near])
             if not answer.sat or answer.model is None:
                 return None
-            sizes = {**start, **{n: answer.model.get(n, start[n]) for n in free}}
+            sizes = {**start, **{n: answer.model.get(n, start[n]) for n in (*free, *open_names)}}
             return sizes if self.accepted(sizes) else None
 
+        anywhere = dict.fromkeys(open_names, _FARTHEST)
         best, reach = None, 1
-        while best is None and reach <= _FARTHEST:
+        while best is None and reach <= (_FARTHEST if free else 1):
             reach *= 4
-            best = solve(dict.fromkeys(free, reach))
+            best = solve({**dict.fromkeys(free, reach), **anywhere})
         if best is None:
             return None
         low = 0
-        while low < reach:  # the least common reach
+        while low < reach and free:  # the least common reach
             middle = (low + reach) // 2
-            found = solve(dict.fromkeys(free, middle))
+            found = solve({**dict.fromkeys(free, middle), **anywhere})
             low, reach, best = (low, middle, found) if found else (middle + 1, reach, best)
-        reaches = dict.fromkeys(free, reach)
-        for name in free:  # then the least of each
+        reaches = {**dict.fromkeys(free, reach), **anywhere}
+        for name in (*free, *open_names):  # then the least of each
             low, high = 0, abs(best[name] - start[name])
             while low < high:
                 middle = (low + high) // 2

@@ -250,11 +250,12 @@ class BucketData(TypedDict):
 
 
 class SizesNear(TypedDict):
-    """`shapesolve sizes --near --json`; a side is null where no accepted sizes were found."""
+    """`shapesolve sizes --near --json`; `sizes` where they are accepted, a side is null where no accepted sizes were found."""
 
     command: Literal["sizes"]
     accepted: bool
     broken: list[str]
+    sizes: NotRequired[Sizes]
     above: NotRequired[Sizes | None]
     below: NotRequired[Sizes | None]
     both: NotRequired[Sizes | None]

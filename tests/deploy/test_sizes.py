@@ -74,7 +74,7 @@ def test_the_command_says_what_is_broken() -> None:
     assert told["below"]["height"] == told["both"]["height"] == 1080
     assert any("height" in text for text in told["broken"])
     done = CliRunner().invoke(app, ["sizes", unet, "--near", "height=1080,width=1920"])
-    assert (done.exit_code, done.output.strip()) == (0, "accepted as they are")
+    assert (done.exit_code, done.output.strip()) == (0, "accepted as they are: batch = 1, height = 1080, width = 1920")
     done = CliRunner().invoke(app, ["sizes", unet, "--near", "hight=8"])
     assert done.exit_code == 2
 
@@ -89,3 +89,15 @@ def test_where_every_size_is_bound_nothing_is_near() -> None:
     bound = {"batch": 1, "height": 12, "width": 8}
     with pytest.raises(NoSizes, match="height"):
         Sizes(ss.analyze(ROOT / "examples/unet.onnx"), bound).nearest(bound)
+
+
+def test_sizes_that_are_not_given_take_what_the_others_need() -> None:
+    """They are no part of what is refused, and no side is kept by them."""
+    question = Sizes(ss.analyze(ROOT / "examples/unet.onnx"))
+    assert question.completed({"height": 64}) == {"batch": 1, "height": 64, "width": 8}
+    assert question.completed({"height": 60}) is None
+    assert question.nearest({"height": 60}, "below") == {"batch": 1, "height": 56, "width": 8}
+    assert question.nearest({"height": 60}, "above") == {"batch": 1, "height": 64, "width": 8}
+    done = CliRunner().invoke(app, ["sizes", str(ROOT / "examples/unet.onnx"), "--near", "height=60"])
+    assert "height % 8 == 0 is needed, but height = 60" in done.output
+    assert "width % 8" not in done.output
