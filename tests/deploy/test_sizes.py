@@ -74,7 +74,10 @@ def test_the_command_says_what_is_broken() -> None:
     assert told["below"]["height"] == told["both"]["height"] == 1080
     assert any("height" in text for text in told["broken"])
     done = CliRunner().invoke(app, ["sizes", unet, "--near", "height=1080,width=1920"])
-    assert (done.exit_code, done.output.strip()) == (0, "accepted as they are: batch = 1, height = 1080, width = 1920")
+    assert (done.exit_code, done.output.strip()) == (
+        0,
+        "accepted as they are: batch = 1, height = 1080, width = 1920",
+    )
     done = CliRunner().invoke(app, ["sizes", unet, "--near", "hight=8"])
     assert done.exit_code == 2
 
