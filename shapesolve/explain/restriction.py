@@ -55,7 +55,7 @@ def restrictions(analysis: Analysis) -> Iterator[Finding]:
     open_at = {node for a in analysis.ambiguities for node in a.sites}  # which have a finding of their own
     for term in terms:
         told = teller.finding(term)
-        if told.code != "SS403" or term.kind != "alternative" or told.node not in open_at:
+        if told.code != "SS403" or term.kind != "alternative" or open_at.isdisjoint((told.node, *term.nodes)):
             yield told
 
 
