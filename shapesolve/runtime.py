@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 if TYPE_CHECKING:
-    from .analysis import Analysis
+    from .explain.solved import Solved
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Verification:
         return self.ok
 
 
-def verify(analysis: Analysis, inputs: Mapping[str, Any]) -> Verification:
+def verify(analysis: Solved, inputs: Mapping[str, Any]) -> Verification:
     """Run the model with onnxruntime, every tensor of the main graph made an output, and compare all shapes.
 
     Raises `RuntimeError` when the runtime cannot run the model on these inputs.
@@ -66,7 +66,7 @@ def verify(analysis: Analysis, inputs: Mapping[str, Any]) -> Verification:
     )
 
 
-def _exposed(analysis: Analysis, names: Sequence[str]) -> onnx.ModelProto:
+def _exposed(analysis: Solved, names: Sequence[str]) -> onnx.ModelProto:
     proto = analysis.model.proto
     model = onnx.ModelProto()
     if analysis.model.path is not None:
@@ -79,7 +79,7 @@ def _exposed(analysis: Analysis, names: Sequence[str]) -> onnx.ModelProto:
 
 
 def _compared(
-    analysis: Analysis, bindings: Mapping[str, int], true: Mapping[str, tuple[int, ...]]
+    analysis: Solved, bindings: Mapping[str, int], true: Mapping[str, tuple[int, ...]]
 ) -> Verification:
     bad, unknown = [], []
     for name, sizes in true.items():
@@ -100,7 +100,7 @@ def _size(array: Any) -> tuple[int, ...]:
 
 
 def compare(
-    analysis: Analysis, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | Sequence[Any]
+    analysis: Solved, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | Sequence[Any]
 ) -> dict[str, tuple[tuple[str, int, int | None], ...]]:
     """``(expression, true size, computed size)`` per dim of every output; ``()`` where the rank differs or is unknown."""
     if not isinstance(outputs, Mapping):

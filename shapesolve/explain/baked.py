@@ -21,7 +21,7 @@ from .trace import Link
 from .wording import declared_dim
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis
+    from .solved import Solved
 
 #: a size that no model has; a restriction that excludes all sizes above leaves a few only
 _HUGE = 1 << 20
@@ -42,7 +42,7 @@ class Stored:
 class Baked:
     """Judges the restrictions of one analysis."""
 
-    def __init__(self, analysis: Analysis) -> None:
+    def __init__(self, analysis: Solved) -> None:
         self.lowered, self.engine = analysis.lowered, analysis.prover.engine
         self.tracer = SiteTracer(analysis.lowered)
 

@@ -17,7 +17,7 @@ from .restriction import help_for, restrictions
 from .wording import guard_text, operand_row
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis
+    from .solved import Solved
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
 _NOTE_CODES = {
@@ -33,7 +33,7 @@ _MAX_REASONS = 4
 #: what a shell leaves alone between double quotes
 _HARMLESS = re.compile(r"[^$`\"\\!]*")
 
-Finder = Callable[["Analysis"], Iterator[Finding]]
+Finder = Callable[["Solved"], Iterator[Finding]]
 #: what finds something, in the order in which it is told
 FINDERS: list[Finder] = []
 
@@ -51,7 +51,7 @@ def finds(**codes: tuple[Severity, str]) -> Callable[[Finder], Finder]:
     return decorate
 
 
-def diagnose(analysis: Analysis) -> tuple[Finding, ...]:
+def diagnose(analysis: Solved) -> tuple[Finding, ...]:
     """Findings, errors first, then in graph order; equal ones once."""
     if analysis.outside:
         return tuple(c.finding for c in analysis.outside)
@@ -105,7 +105,7 @@ def _joined(a: Finding, b: Finding) -> Finding:
 
 
 @finds(SS204=("warning", "a branch cannot run whatever the sizes are"))
-def _dead_branches(analysis: Analysis) -> Iterator[Finding]:
+def _dead_branches(analysis: Solved) -> Iterator[Finding]:
     """Nodes inside a branch that cannot run: the model runs only where the branch is not taken."""
     told = {node for conflict in analysis.conflicts for node in conflict.nodes}
     for number, entry in enumerate(analysis.walk.log):
@@ -126,7 +126,7 @@ def _dead_branches(analysis: Analysis) -> Iterator[Finding]:
     SS105=("warning", "the rule of an operator failed"),
     SS502=("info", "the default of an input that may be overridden was taken for its value"),
 )
-def _notes(analysis: Analysis) -> Iterator[Finding]:
+def _notes(analysis: Solved) -> Iterator[Finding]:
     for note in analysis.walk.notes:
         label = f"{note.prefix}{note.node.label}" if note.node else ""
         op_type = note.node.op_type if note.node else ""
@@ -145,7 +145,7 @@ def _registration(node: Node) -> str:
 
 
 @finds(SS301=("warning", "a broadcast of two sizes is open"))
-def _ambiguities(analysis: Analysis) -> Iterator[Finding]:
+def _ambiguities(analysis: Solved) -> Iterator[Finding]:
     for a in analysis.ambiguities:
         left, right = a.pair
         if not analysis.walk.poisoned.isdisjoint(left.free | right.free):
@@ -170,7 +170,7 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if _HARMLESS.fullmatch(text) else shlex.quote(text)
 
 
-def _may_be_assumed(said: str, analysis: Analysis) -> bool:
+def _may_be_assumed(said: str, analysis: Solved) -> bool:
     """Does it speak of inputs only, and does the model accept sizes at which it holds?"""
     if not said:
         return False
@@ -185,7 +185,7 @@ def _may_be_assumed(said: str, analysis: Analysis) -> bool:
     SS402=("warning", "two dims declared as different names must be equal"),
     SS405=("info", "a dim declared dynamic is a width or a number of channels that the model has fixed"),
 )
-def _specialised(analysis: Analysis) -> Iterator[Finding]:
+def _specialised(analysis: Solved) -> Iterator[Finding]:
     """Dims declared dynamic that the graph fixes: the most common export bug."""
     if analysis.conflicts:
         return
@@ -250,14 +250,14 @@ def _fixed_help(cause: Constraint, constant: Stored | None, name: str, to: Dim) 
     SS403=("info", "a dim declared dynamic is restricted to a range or to multiples"),
     SS404=("warning", "a dim declared dynamic is limited by a size that was baked in at export"),
 )
-def _restricted(analysis: Analysis) -> Iterator[Finding]:
+def _restricted(analysis: Solved) -> Iterator[Finding]:
     """Dims declared dynamic of which the graph takes some sizes only."""
     if not analysis.conflicts and not analysis.contract.impossible:
         yield from restrictions(analysis)
 
 
 @finds(SS501=("info", "a name was bound to a number under an assumption"))
-def _assumed(analysis: Analysis) -> Iterator[Finding]:
+def _assumed(analysis: Solved) -> Iterator[Finding]:
     told: set[Cond] = set()
     for name, value in analysis.bindings.items():
         why = analysis.bindings.why(name)

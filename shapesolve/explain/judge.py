@@ -16,7 +16,7 @@ from ..solve.proof import Proof, Proved, Refuted, Sides, Unknown, compared_at, s
 from .claim import compared, known_names, no_dim, read_dim, resolve_references
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis
+    from .solved import Solved
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class Claim:
     analysis that it was said to (`meant`) has them.
     """
 
-    def __init__(self, said: str | Cond | tuple[Dim, Dim], meant: Analysis) -> None:
+    def __init__(self, said: str | Cond | tuple[Dim, Dim], meant: Solved) -> None:
         self.said, self.meant = said, meant
         self.cond, self.sides = self._read(meant, {})
         strange = self.cond.free - known_names(meant.lowered)
@@ -47,7 +47,7 @@ class Claim:
         self._ours = self.cond.free - meant.symbols.keys()
         self._places = dict(_places(meant, self._ours)) if self._ours else {}
 
-    def at(self, other: Analysis) -> tuple[Cond, Sides | None] | None:
+    def at(self, other: Solved) -> tuple[Cond, Sides | None] | None:
         """The claim over what `other` knows, and the dims that it compares; None where it lacks what is spoken of."""
         shapes = {n: (other.shapes.get(t, ()), axis) for n, (t, axis) in self._places.items()}
         there = {
@@ -60,7 +60,7 @@ class Claim:
                 return None
         return self._read(other, there) if self._ours <= there.keys() else None
 
-    def _read(self, a: Analysis, there: Mapping[str, Dim]) -> tuple[Cond, Sides | None]:
+    def _read(self, a: Solved, there: Mapping[str, Dim]) -> tuple[Cond, Sides | None]:
         said, names = self.said, {**a.walk.made, **there}
         if isinstance(said, Cond):
             return said.subs(names), None
@@ -74,7 +74,7 @@ class Claim:
             raise DimSyntaxError(e.problem, said, e.position) from e
 
 
-def _places(a: Analysis, names: Iterable[str]) -> Iterator[tuple[str, tuple[str, int]]]:
+def _places(a: Solved, names: Iterable[str]) -> Iterator[tuple[str, tuple[str, int]]]:
     """Where tensors have these symbols as a dim."""
     wanted = set(names)
     for tensor, shape in a.shapes.items():
@@ -84,7 +84,7 @@ def _places(a: Analysis, names: Iterable[str]) -> Iterator[tuple[str, tuple[str,
                 yield d.name, (tensor, axis)
 
 
-def judge(a: Analysis, said: str | Cond | tuple[Dim, Dim]) -> Proof:
+def judge(a: Solved, said: str | Cond | tuple[Dim, Dim]) -> Proof:
     """Is the claim true for every input that the model accepts?"""
     claim = Claim(said, a)
     if a.stuck:
@@ -100,12 +100,12 @@ def judge(a: Analysis, said: str | Cond | tuple[Dim, Dim]) -> Proof:
 # ---------------------------------------------------------------------- proofs
 
 
-def _without_defaults(a: Analysis, claim: Claim, proof: Proved) -> Proof:
+def _without_defaults(a: Solved, claim: Claim, proof: Proved) -> Proof:
     """The proof as it is if it needs nothing that was taken for granted; else with the names of what it needs."""
     return replace(proof, assumptions=_needed(a, lambda other: _holds(other, claim)))
 
 
-def _needed(a: Analysis, holds: Callable[[Analysis], bool]) -> tuple[str, ...]:
+def _needed(a: Solved, holds: Callable[[Solved], bool]) -> tuple[str, ...]:
     """What was taken for granted (by the `broadcast` mode, of a default) without which an analysis says something else."""
     granted = {c.cond: None for c in a.stated.role("assumption")}
     if not granted and not a.defaults:
@@ -122,7 +122,7 @@ def _needed(a: Analysis, holds: Callable[[Analysis], bool]) -> tuple[str, ...]:
     return tuple([f"{n} has its default value" if isinstance(n, str) else str(n) for n in needed])
 
 
-def _granting(a: Analysis, granted: Iterable[Cond | str]) -> Analysis:
+def _granting(a: Solved, granted: Iterable[Cond | str]) -> Solved:
     """The model analyzed with only these conditions and defaults taken for granted."""
     granted = list(granted)
     conds = [g for g in granted if isinstance(g, Cond)]
@@ -130,7 +130,7 @@ def _granting(a: Analysis, granted: Iterable[Cond | str]) -> Analysis:
     return a.again(granted=False, assume=(*a.request.assume, *conds), untaken=untaken)
 
 
-def _holds(other: Analysis, claim: Claim) -> bool:
+def _holds(other: Solved, claim: Claim) -> bool:
     """Is the claim proved of `other`, without an assumption?"""
     found = claim.at(other)
     if found is None:
@@ -163,21 +163,21 @@ class Divisor(int):
         return made
 
 
-def bounds_of(a: Analysis, said: str | Dim) -> Bounds:
+def bounds_of(a: Solved, said: str | Dim) -> Bounds:
     """Bounds of a dim for all accepted inputs."""
     return Bounds(*_quantity(a, said, lambda there, d: there.prover.bounds(d)))
 
 
-def divisor_of(a: Analysis, said: str | Dim) -> Divisor:
+def divisor_of(a: Solved, said: str | Dim) -> Divisor:
     """The largest number that divides a dim for all accepted inputs."""
     return Divisor(*_quantity(a, said, lambda there, d: there.prover.divisor(d)))
 
 
-def _quantity(a: Analysis, said: str | Dim, ask: Callable[[Analysis, Dim], T]) -> tuple[T, tuple[str, ...]]:
+def _quantity(a: Solved, said: str | Dim, ask: Callable[[Solved, Dim], T]) -> tuple[T, tuple[str, ...]]:
     """What is asked of a dim, and the names of what was taken for granted and is needed for that."""
     found = ask(a, read_dim(said, a.lowered))
 
-    def same(other: Analysis) -> bool:
+    def same(other: Solved) -> bool:
         if (
             isinstance(said, Dim) and not said.free <= a.symbols.keys()
         ):  # a symbol of ours may be another there
@@ -193,7 +193,7 @@ def _quantity(a: Analysis, said: str | Dim, ask: Callable[[Analysis, Dim], T]) -
 # ---------------------------------------------------------------------- refutations
 
 
-def _confirmed(a: Analysis, claim: Claim, proof: Refuted) -> Proof:
+def _confirmed(a: Solved, claim: Claim, proof: Refuted) -> Proof:
     """The refutation with sizes of all inputs, if these are accepted and refute the claim when they are bound.
 
     Where symbols of ours take part, other sizes are tried too: what the solver chose for these may never occur.
@@ -212,7 +212,7 @@ def _confirmed(a: Analysis, claim: Claim, proof: Refuted) -> Proof:
     return answer or Unknown(reason=_not_accepted(a, claim, proof))
 
 
-def _refuted_at(a: Analysis, claim: Claim, sizes: Mapping[str, int]) -> Proof | None:
+def _refuted_at(a: Solved, claim: Claim, sizes: Mapping[str, int]) -> Proof | None:
     """Is the claim false at these sizes? Judged by an analysis of the model with these sizes bound; None where that knows
     more, and does not accept them.
     """
@@ -235,7 +235,7 @@ def _refuted_at(a: Analysis, claim: Claim, sizes: Mapping[str, int]) -> Proof | 
     return Refuted(counterexample=sizes, sides=values, shown=shown)
 
 
-def _not_accepted(a: Analysis, claim: Claim, proof: Refuted) -> str:
+def _not_accepted(a: Solved, claim: Claim, proof: Refuted) -> str:
     """That none of the sizes that were tried is accepted once it is bound, and which symbols of ours decide that."""
     made = [n for n in proof.counterexample if n in a.walk.reasons]
     names = [n for n in made if n in claim.cond.free] or made[:_MOST_NAMED]
@@ -243,7 +243,7 @@ def _not_accepted(a: Analysis, claim: Claim, proof: Refuted) -> str:
     return f"{told}; {_undecided(names, a)}" if names else told
 
 
-def _undecided(names: Iterable[str], a: Analysis) -> str:
+def _undecided(names: Iterable[str], a: Solved) -> str:
     """That symbols of ours decide, and what they stand for."""
     told = [f"{n} ({a.walk.reasons[n]})" if n in a.walk.reasons else n for n in sorted(names)]
     verb = "decide" if len(told) > 1 else "decides"

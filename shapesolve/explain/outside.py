@@ -14,22 +14,22 @@ from ..expr import Cond, eq, parse_cond
 from .finding import Conflict, Finding
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis
     from ..solve.contract.contract import Term
+    from .solved import Solved
 
 _MAX_NODES = 4
 #: how far around a size others are tried, and how many that would do are told
 _FURTHEST, _MOST_TOLD = 4096, 2
 
 
-def find_outside(free: Analysis, bound: Analysis) -> tuple[Conflict, ...]:
+def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:
     """What the user stated (in the request of `bound`) that the contract of the model (`free` of it) excludes."""
     stated = dict(_stated(free, bound))
     terms = [t for t in free.contract if free.prover.engine.satisfiable([t.cond, *stated]).unsat]
     return tuple(_conflict(t, stated, free, bound) for t in terms)
 
 
-def _stated(free: Analysis, bound: Analysis) -> Iterator[tuple[Cond, str]]:
+def _stated(free: Solved, bound: Solved) -> Iterator[tuple[Cond, str]]:
     """The conditions that the user stated, each with how to call it."""
     symbols = free.symbols
     for name, size in bound.request.bind.items():
@@ -40,7 +40,7 @@ def _stated(free: Analysis, bound: Analysis) -> Iterator[tuple[Cond, str]]:
         yield cond, f"the assumption `{item}`"
 
 
-def _conflict(term: Term, stated: Mapping[Cond, str], free: Analysis, bound: Analysis) -> Conflict:
+def _conflict(term: Term, stated: Mapping[Cond, str], free: Solved, bound: Solved) -> Conflict:
     engine = free.prover.engine
     guilty = list(stated)
     for cond in list(guilty):  # those that it takes to break the term
@@ -80,7 +80,7 @@ def _needed(term: Term) -> Sequence[str]:
     return (f"{rule}: {shown}" + (f" and {more} more" if more > 0 else ""),) if rule and shown else ()
 
 
-def _would_do(term: Term, free: Analysis, bound: Analysis, sizes: Mapping[str, int]) -> Iterator[str]:
+def _would_do(term: Term, free: Solved, bound: Solved, sizes: Mapping[str, int]) -> Iterator[str]:
     """Sizes near the given ones that satisfy the term and break no other, all else that is bound being as it is."""
     given = bound.request.bind
     conds = [t.cond for t in free.contract if t is term or t.cond.evaluate(given) is not False]

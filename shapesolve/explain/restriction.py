@@ -19,8 +19,8 @@ from .finding import Finding
 from .wording import operand_row
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis
     from ..solve.contract.contract import Contract, Term
+    from .solved import Solved
 
 Sizes = Mapping[str, int]
 
@@ -45,7 +45,7 @@ class _Sample(NamedTuple):
         return f"runs at {_listed(self.runs, shown)}, not at {_listed(self.fails, changed)}"
 
 
-def restrictions(analysis: Analysis) -> Iterator[Finding]:
+def restrictions(analysis: Solved) -> Iterator[Finding]:
     """A finding for each term of the contract that says more than that a dim is not empty."""
     contract = analysis.contract.readable
     terms = [t for t in contract if t.kind != "nonempty" and not _is_settled(t, analysis)]
@@ -59,13 +59,13 @@ def restrictions(analysis: Analysis) -> Iterator[Finding]:
             yield told
 
 
-def _is_settled(term: Term, analysis: Analysis) -> bool:
+def _is_settled(term: Term, analysis: Solved) -> bool:
     """Is it an equality that a finding on one of its symbols tells already?"""
     return term.kind == "equality" and any(s in analysis.facts.substitution for s in term.symbols)
 
 
 class _Teller:
-    def __init__(self, analysis: Analysis, contract: Contract) -> None:
+    def __init__(self, analysis: Solved, contract: Contract) -> None:
         self.analysis, self.lowered, self.baked = analysis, analysis.lowered, Baked(analysis)
         self.engine = analysis.prover.engine
         self.checker = Checker(analysis.stated, analysis.facts, analysis.accepted)

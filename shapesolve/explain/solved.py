@@ -1,0 +1,227 @@
+"""`Solved`: what the solver concludes of a lowered model, each thing worked out when it is first asked for.
+
+What explains a model and what shows it take this; `Analysis` adds what people ask in their own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING, Any, Self
+
+from ..expr import Dim
+from ..lower.fixpoint import lower_model
+from ..lower.lowered import Lowered
+from ..lower.request import Request
+from ..propagate.log import ConstraintSet
+from ..solve.bindings import Bindings, find_bindings
+from .finding import Conflict
+
+if TYPE_CHECKING:
+    from ..solve.accepted import Accepted
+    from ..solve.ambiguity import Ambiguity
+    from ..solve.contract.contract import Contract
+    from ..solve.equality import Equalities
+    from ..solve.proof import Prover
+    from ..solve.simplify import Readable
+    from ..system.constraints import ConstraintSystem
+    from ..system.cores import Cores
+    from .violation import InputChecker
+
+
+class Solved:
+    """A model with what is known of its sizes, and the questions about it that need no words.
+
+    Attributes: those of `Analysis`.
+    """
+
+    def __init__(self, lowered: Lowered, request: Request) -> None:
+        self.lowered, self.request = lowered, request
+        self.model, self.walk, self.inputs = lowered.model, lowered.walk, lowered.inputs
+        self.broadcast, self.rlimit = request.broadcast, request.rlimit
+        self.facts: Any = lowered.facts
+        self.shapes, self.dtypes, self.values = lowered.shapes, lowered.dtypes, lowered.values
+        #: sizes and assumptions of the user that the contract excludes, term by term: nothing is accepted under them
+        self.outside: tuple[Conflict, ...] = ()
+        self._given: dict[frozenset[str], Self] = {}
+
+    def again(self, **changes: Any) -> Self:
+        """The same model analyzed anew, with parts of the `Request` changed."""
+        request = replace(self.request, **changes)
+        return type(self)(lower_model(self.model, request), request)
+
+    # ------------------------------------------------------------------ constraints
+
+    @cached_property
+    def constraints(self) -> ConstraintSystem:
+        """The whole constraint system, made when it is looked at: what nodes define and need, sizes of inputs, assumptions."""
+        from ..lower.local import Analysed
+        from ..system.constraints import constraint_system
+
+        analysed = Analysed(self.walk, self.shapes, self.values, frozenset(self.symbols))
+        return constraint_system(self.model, self.inputs, analysed)
+
+    @cached_property
+    def cores(self) -> Cores:
+        """Finds the constraints behind conflicts and contract terms (see `Conflict.core`, `Term.core`)."""
+        from ..system.cores import Cores
+
+        return Cores(self.constraints, self.rlimit)
+
+    @property
+    def stated(self) -> ConstraintSet:
+        """What the analysis had to state, in graph order: conditions over the inputs that it did not see to hold at once."""
+        return self.lowered.constraints
+
+    @property
+    def symbols(self) -> dict[str, Dim]:
+        """The dim names of the model's inputs, in order of appearance."""
+        return dict(self.lowered.symbols)
+
+    @property
+    def defaults(self) -> tuple[str, ...]:
+        """Inputs that may be given a value of their own, and whose default was taken for it (SS502)."""
+        return tuple(dict.fromkeys(note.subject for note in self.walk.notes if note.kind == "default"))
+
+    @property
+    def stuck(self) -> bool:
+        """Is no size accepted: is there a node that none lets run, or is what the user states outside the contract?"""
+        return bool(self.walk.clashes or self.outside)
+
+    # ------------------------------------------------------------------ what the solver concludes
+
+    @property
+    def ok(self) -> bool:
+        """Is there no conflict?"""
+        return not self.conflicts
+
+    @cached_property
+    def bindings(self) -> Bindings:
+        """Symbols that have one possible value: ``{"d_model": 64}``; ``.why(name)`` says from what."""
+        return find_bindings(self.stated, self.facts, self.symbols.values(), self.broadcast)
+
+    @cached_property
+    def equalities(self) -> Equalities:
+        """Classes of dims, and of tensors' byte sizes, that are provably equal."""
+        from ..solve.equality import find_equalities
+
+        sizes = {name: item_size(dtype) for name, dtype in self.dtypes.items() if item_size(dtype)}
+        return find_equalities(self.shapes, sizes, self.facts, self.rlimit)
+
+    @cached_property
+    def accepted(self) -> Accepted:
+        """Which sizes of the inputs the model accepts: what the contract and `check_inputs` are views of."""
+        from ..solve.accepted import find_accepted
+
+        return find_accepted(self.stated, self.facts, self.symbols)
+
+    @property
+    def contract(self) -> Contract:
+        """What the input sizes must satisfy for the model to run, irredundant, in terms of the input symbols."""
+        return self._contract()
+
+    @cached_property
+    def _contract(self) -> Callable[[], Contract]:
+        """The contract, made when it is asked for; it does not hold the analysis."""
+        from ..solve.contract.build import find_contract, nothing_runs
+
+        if self.stuck:
+            return nothing_runs
+        parts = (self.stated, self.facts, self.symbols.values(), self.rlimit, self.walk.usual, self.accepted)
+        made, cores = partial(find_contract, *parts), self.cores
+        return cache(lambda: made().with_cores(cores.of_term))
+
+    @cached_property
+    def conflicts(self) -> Sequence[Conflict]:
+        """Sets of conditions that cannot hold together, each a minimal core with a message in words."""
+        if self.outside or not self.walk.clashes:
+            return self.outside
+        from .conflict import find_conflicts
+
+        return find_conflicts(self.lowered, self.cores)
+
+    @cached_property
+    def ambiguities(self) -> Sequence[Ambiguity]:
+        """Broadcasts of two sizes that may be equal or 1, which nothing in the model decides."""
+        if not self.walk.opens:
+            return ()
+        from ..solve.ambiguity import find_ambiguities
+
+        poisoned = self.walk.poisoned  # sizes after a node that cannot run
+        opens = [
+            (o.a, o.b, f"{o.prefix}{o.node.label}", o.node.op_type)
+            for o in self.walk.opens
+            if poisoned.isdisjoint(o.a.free) and poisoned.isdisjoint(o.b.free)
+        ]
+        strict = self.broadcast == "strict"
+        return find_ambiguities(opens, self.stated, self.facts, self.rlimit, strict=strict)
+
+    @cached_property
+    def prover(self) -> Prover:
+        """Proves conditions on the symbols of this analysis; `prove` holds what it says against the model."""
+        from ..solve.proof import Assumption, Prover, usual_assumptions
+
+        declared = [
+            Assumption(c.origin.rule, c.cond)
+            for c in self.stated.role("declared")
+            if c.guard.is_true and not self.facts.cond(c.cond).is_false
+        ]
+        assumptions = (*usual_assumptions(self.symbols.values()), *declared)
+        return Prover(self.stated, self.facts, self.symbols.values(), self.rlimit, assumptions)
+
+    @cached_property
+    def simple_shapes(self) -> Readable:
+        """The simple form of every shape (see `shape`), each made when it is asked for."""
+        from ..solve.simplify import Readable
+
+        return Readable(self.shapes, self._contract, self.facts, self.symbols)
+
+    @cached_property
+    def definitions(self) -> Mapping[str, Dim]:
+        """What those names stand for that are one of two sizes, by a condition on data: ``{"_d1": ...}``."""
+        from ..solve.simplify import Simplifier
+
+        simplifier = Simplifier()
+        named = {self.facts.dim(to).name: self.facts.dim(choice) for choice, to in self.walk.chosen.items()}
+        return {n: simplifier.dim(d) for n, d in named.items() if n and n not in self.symbols}
+
+    # ------------------------------------------------------------------ sizes
+
+    def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
+        """Accepted sizes of all inputs, with these for the names that they give; None where none were found."""
+        return self._checker.completed(sizes)
+
+    @cached_property
+    def fixed_sizes(self) -> dict[str, int]:
+        """Symbols, those that the analysis introduced among them, that can have one size only."""
+        return {n: d.const for n, d in self.facts.substitution.items() if not d.terms}
+
+    @cached_property
+    def _checker(self) -> InputChecker:
+        from .violation import InputChecker
+
+        return InputChecker(self.lowered, self.accepted, self.outside, self.rlimit)
+
+    def _with_own(self, names: frozenset[str]) -> Self:
+        """The analysis in which these inputs are given, and not left at their defaults."""
+        if names not in self._given:
+            self._given[names] = self.again(untaken=self.request.untaken | names)
+        return self._given[names]
+
+    def bind_inputs(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """Sizes of the symbols that concrete input shapes give."""
+        given = frozenset(self.defaults).intersection(shapes)
+        return (self._with_own(given) if given else self)._checker.bind(shapes)[0]
+
+
+def item_size(dtype: int) -> int:
+    """Bytes per element of a type; 0 where that is not a whole number or not fixed (strings, int4)."""
+    import onnx
+
+    try:
+        size = int(onnx.helper.tensor_dtype_to_np_dtype(dtype).itemsize)
+    except (KeyError, ValueError, TypeError):
+        return 0
+    packed = dtype in (onnx.TensorProto.STRING, onnx.TensorProto.INT4, onnx.TensorProto.UINT4)
+    return 0 if packed else size
