@@ -44,13 +44,11 @@ def fixed(read: Model, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) ->
     wrong = next((name for name, size in sizes.items() if size < 0), None)
     if wrong is not None:
         raise ValueError(f"a size is not negative: {wrong} = {sizes[wrong]}")
-    _refuse_broken(analyze(read, broadcast="strict"), sizes)
+    free = analyze(read, broadcast="strict")
+    _refuse_broken(free, sizes)
     done, analysis = simplified_draft(read, keep=keep, bind=sizes)
-    if analysis.walk.clashes:
-        conflict = next(iter(analysis.conflicts), None)
-        text = conflict.message if conflict is not None else analysis.walk.clashes[0].message
-        term = str(conflict.stated[0].cond) if conflict is not None and conflict.stated else ""
-        raise Refused(f"{_said(sizes)} cannot be: {text}", term=term)
+    if analysis.stuck:
+        raise _without_rest(free, analysis, sizes)
     graph = done.model.graph
     for info in (*graph.input, *graph.output, *graph.value_info):
         shape = analysis.shapes.get(info.name)
@@ -83,6 +81,17 @@ def _refusal(analysis: Analysis, sizes: Mapping[str, int], broken: Broken) -> Re
     text = str(broken.cond) if term is None else term.text
     short = "" if term is None else f"the model needs {text}. In detail: "
     return Refused(f"{_said(sizes)} cannot be: {short}{why}", node=constraint.origin.node, term=text)
+
+
+def _without_rest(free: Analysis, bound: Analysis, sizes: Mapping[str, int]) -> Refused:
+    """What is broken whatever the sizes are that stay free."""
+    conflict = next(iter(bound.conflicts), None)
+    text = bound.walk.clashes[0].message if conflict is None else conflict.message
+    stated = () if conflict is None else conflict.stated
+    broken = next((t.text for t in free.contract if t.cond.evaluate(sizes) is False), "")
+    node = conflict.nodes[0] if conflict is not None and conflict.nodes else ""
+    term = broken or next((str(c.cond) for c in stated), "")
+    return Refused(f"{_said(sizes)} cannot be: {text}", node=node, term=term)
 
 
 def _said(sizes: Mapping[str, int]) -> str:

@@ -91,7 +91,7 @@ def simplified_draft(
     nodes = _nodes(draft)
     reasons: dict[int, str] = {}
     doubtful = any(entry.role == "assumption" for entry in analysis.walk.log)
-    if not analysis.walk.clashes and not doubtful:  # from a contradiction everything follows
+    if not analysis.stuck and not doubtful:  # from a contradiction everything follows
         sweeps = Sweeps(analysis, draft, tuple(keep))
         sweeps.run()
         reasons = sweeps.reasons
