@@ -115,6 +115,34 @@ def _has_no_rank(known: Known | None) -> bool:
     return not isinstance(known, Tensor) or known.shape is None
 
 
+def rank_follows_inputs(walk: Walk, name: str, rank: int) -> bool:
+    """If a tensor must be of `rank`: does that give all ranks that miss before it, which inputs declare none of?"""
+    todo, seen = [name], {name}
+    while todo:
+        at = todo.pop()
+        source = walk.producers.get(walk.scope.prefix + at)
+        if source is None:
+            if at not in walk.named_inputs:
+                return False
+            continue
+        node, rule = source[0], walk.operators.rule(source[0], walk.scope.opsets)
+        relation = "" if rule is None else rule.rank_relation
+        read = [n for n in node.inputs[: 1 if relation == "first" else None] if n]
+        missing = [n for n in dict.fromkeys(read) if _has_no_rank(walk.read(n, walk.scope))]
+        if not relation or not missing or (relation == "broadcast" and len(missing) > 1):
+            return False
+        if relation == "broadcast" and any(_rank_of(walk, n) >= rank for n in read if n not in missing):
+            return False
+        todo += [n for n in missing if n not in seen]
+        seen.update(missing)
+    return True
+
+
+def _rank_of(walk: Walk, name: str) -> int:
+    known = walk.read(name, walk.scope)
+    return len(known.shape) if isinstance(known, Tensor) and known.shape is not None else 0
+
+
 def _claimed(walk: Walk, node: Node, scope: Scope, name: str, said: Shape) -> Shape:
     """The declared rank with sizes of our own.
 

@@ -39,6 +39,9 @@ class Statements:
         self.author: dict[str, str] = {}
         self._names = dict.fromkeys(PREFIXES, 0)
         self._taken: set[str] = set()  # names that inputs or assumptions use
+        self.of_inputs: frozenset[str] = (
+            frozenset()
+        )  # names of the sizes of inputs: data decides none of them
         self._reserved: set[str] = set()  # names that the file uses anywhere
         self.words: frozenset[str] = frozenset()  # those that stand for a size of their own
 
@@ -47,6 +50,11 @@ class Statements:
     def reserve(self, names: Iterable[str]) -> None:
         """Names that generated symbols must not take."""
         self._reserved.update(names)
+
+    def take(self, names: Iterable[str]) -> None:
+        """Names of the sizes of inputs."""
+        self.of_inputs = frozenset(names)
+        self._taken.update(self.of_inputs)
 
     def is_taken(self, said: Dim) -> bool:
         """Are all names of a declared size those of inputs, or given to a size before?"""

@@ -75,7 +75,7 @@ class Walk(Statements):
 
     def run(self, inputs: Mapping[str, Known], taken: Iterable[str] = ()) -> None:
         """Lower the main graph with these inputs; `taken` are symbol names in use."""
-        self._taken.update(taken)
+        self.take(taken)
         scope = self.scope
         scope.env = self.tensors
         scope.env.update(inputs)

@@ -6,8 +6,8 @@ from ..lower.registry import DEFAULT, Registry
 
 #: modules that hold the declarations, loaded when the first model is analyzed
 FAMILIES = (
-    "elementwise", "reduction", "layout", "reshaping", "slicing", "indexing", "selecting", "generators", "linear",
-    "convolution", "resizing", "normalization", "recurrent", "attention", "vision", "signal", "quantization",
+    "elementwise", "reduction", "layout", "joining", "reshaping", "slicing", "indexing", "selecting", "generators",
+    "linear", "convolution", "resizing", "normalization", "recurrent", "attention", "vision", "signal", "quantization",
     "text", "control", "scan", "sequences", "ml", "training",
     "com_microsoft.contrib", "com_microsoft.attention", "com_microsoft.cache", "com_microsoft.states",
     "com_microsoft.quantized", "com_microsoft.layouts", "com_microsoft.generation", "onnxruntime_extras",

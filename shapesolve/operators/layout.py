@@ -26,14 +26,11 @@ from ..expr import (
     minimum,
     ne,
     product,
-    total,
 )
 from ..lower.op import InvalidNode, Op
-from ..lower.reason import JOIN
 from ..lower.registry import lower, signature
-from ..lower.standard import standard_size
 from ..lower.types import Known
-from ..lower.values import MAX_ELEMENTS, Array, Elem, Value
+from ..lower.values import MAX_ELEMENTS, Array, Value
 from ..lower.work import MOVES, VIEW
 
 
@@ -349,126 +346,3 @@ def tile(op: Op) -> Known:
     counts = tuple(n.value or 0 for n in repeats)
     dims = Shape(d * n for d, n in zip(shape, repeats, strict=True))
     return op.out(dims, value=spread(value, dims, lambda a, _: np.tile(a, counts)))
-
-
-# https://onnx.ai/onnx/operators/onnx__Concat.html
-_concat = partial(
-    lower, "Concat", values=True, ranks="all", fault="cannot join these shapes", advice="join", work=MOVES
-)
-
-
-@_concat(until=4)
-def concat_default_axis(op: Op) -> Known:
-    return concatenated(op, op.int_attr("axis", 1))
-
-
-@_concat(since=4)
-def concat(op: Op) -> Known:
-    axis = op.attr("axis")
-    if not isinstance(axis, int):
-        raise InvalidNode("Concat needs attribute axis")
-    return concatenated(op, axis)
-
-
-def concatenated(op: Op, axis: int) -> Known:
-    """All inputs one after another along `axis`.
-
-    Inputs known to be empty are excused by onnxruntime (see `_excused`), others must agree.
-    """
-    shapes = [op.shape(i) for i in range(op.n_in)]
-    legacy = _legacy_empty(shapes)
-    known = [(i, s) for i, s in enumerate(shapes) if s is not None and i not in legacy]
-    values = [op.value(i) for i in range(op.n_in) if i not in legacy]
-    if not known:
-        return op.out(None, value=hull(values))
-    rank = len(known[0][1])
-    axis = op.axis(axis, rank)
-    for i, s in enumerate(shapes):
-        if s is None:
-            shapes[i] = op.shape(i, rank)
-    kept = [i for i, s in enumerate(shapes) if i not in legacy and s is not None]
-    if any(len(shapes[i] or ()) != rank for i in kept):
-        raise InvalidNode(f"Concat needs inputs of one rank, they are {', '.join(map(str, shapes))}")
-    excused = _excused(op, kept, shapes, axis)
-    checked = [i for i in kept if i not in excused] or kept
-    joint = op.same_shapes(checked, JOIN, skip=axis)
-    along = [(shapes[i] or Shape())[axis] for i in kept]
-    dims = list(joint or ())
-    dims[axis] = total(along)
-    return op.out(dims, value=_joined(values, along, axis, rank))
-
-
-#: elements of an unknown vector that count one by one
-_FEW_UNKNOWN = 64
-
-
-def _excused(op: Op, kept: Seq[int], shapes: Seq[Shape | None], axis: int) -> set[int]:
-    """Inputs whose other sizes need not fit, since they have no elements: then onnxruntime looks at none when it runs.
-
-    When it loads the model it does look at the sizes that it knows.
-    """
-    empty = {i for i in kept if any(d.value == 0 for d in shapes[i] or ())}
-    if not empty or len(set(map(shapes.__getitem__, kept))) == 1 or not op.as_onnxruntime("concat-empty"):
-        return set()
-    for k in range(len(shapes[kept[0]] or ())):
-        if k != axis and len({standard_size(op, i, k) for i in kept} - {None}) > 1:
-            return set()
-    return empty
-
-
-def _legacy_empty(shapes: Seq[Shape | None]) -> set[int]:
-    """Inputs of shape [0] among others of higher rank: to old exporters an empty tensor of any rank."""
-    ranks = {len(s) for s in shapes if s is not None}
-    empty = {i for i, s in enumerate(shapes) if s is not None and len(s) == 1 and s[0].value == 0}
-    return empty if len(ranks) > 1 and len(empty) < len(shapes) else set()
-
-
-def _joined(values: list[Value | None], along: Seq[Dim], axis: int, rank: int) -> Value | None:
-    """Data of joined tensors: one by one, or bounds (apart for each index of the last axis, joined there)."""
-    row = _row(values, along) if rank == 1 else None
-    if row is not None:
-        return Value.known((len(row),), row)
-    arrays = [v.array for v in values if v is not None and v.elems is not None]
-    if len(arrays) == len(values) and sum(a.size for a in arrays if a is not None) <= MAX_ELEMENTS:
-        try:
-            return Value.of(np.concatenate([a for a in arrays if a is not None], axis=axis))
-        except ValueError:  # the shapes do not fit: reported by the rule
-            return None
-    every = [v for v in values if v is not None]
-    present = len(every) == len(values) and all(map(_is_positive, along))
-    whole = hull(values, present and all(v.reached for v in every))
-    counts = [n.const for n in along if not n.terms]
-    if whole is None or axis != rank - 1 or len(counts) < len(along) or sum(counts) > 16:
-        return whole
-    parts = [p for v, n in zip(every, counts, strict=True) for p in _parts(v, n)]
-    return Value.between(*whole.bounds, reached=whole.reached, parts=tuple(parts))
-
-
-def _row(values: list[Value | None], along: Seq[Dim]) -> tuple[Elem, ...] | None:
-    """The elements of joined vectors; a small vector that is not known counts as unknown elements."""
-    if all(v is None or v.elems is None for v in values):
-        return None
-    row: list[Elem] = []
-    for v, n in zip(values, along, strict=True):
-        if v is not None and v.elems is not None:
-            row += v.elems
-        elif n.terms or n.const > _FEW_UNKNOWN:
-            return None
-        else:
-            row += (None,) * n.const
-    return tuple(row) if len(row) <= MAX_ELEMENTS else None
-
-
-def _is_positive(d: Dim) -> bool:
-    return d.lo is not None and d.lo >= 1
-
-
-def _parts(value: Value, count: int) -> list[Value]:
-    if value.parts is not None and len(value.parts) == count:
-        return list(value.parts)
-    array = value.array
-    if array is not None and array.ndim and array.shape[-1] == count:
-        apart = [Value.of(array[..., k]) for k in range(count)]
-        return [v if v is not None else value for v in apart]
-    reached = value.reached and count == 1
-    return [Value(None, None, value.bounds, None, reached)] * count

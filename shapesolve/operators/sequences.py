@@ -33,6 +33,7 @@ from ..lower.types import OPEN, Known, Optional, Sequence, Tensor
 from ..lower.values import MAX_ELEMENTS, Value
 from ..lower.work import MOVES
 from .control import lower_inside, visible_symbols
+from .joining import joined_sizes
 
 #: elements of a sequence that are mapped one by one
 _MAX_MAPPED = 16
@@ -201,13 +202,9 @@ def concat(op: Op) -> Known | None:
     if any(len(s) != rank for s in shapes):
         raise InvalidNode(f"tensors of different ranks cannot be joined: {', '.join(map(str, shapes))}")
     k = op.axis(axis, rank + stacks)
-    # onnxruntime does not check the sizes of tensors without elements: those known to be empty are excused
-    checked = [s for s in shapes if s.numel.value != 0] or shapes
-    dims = list(checked[0])
-    for s in checked[1:]:
-        for i, d in enumerate(s):
-            if stacks or i != k:
-                dims[i] = op.same(dims[i], d, "all elements of the sequence must have this size", (0, None))
+    parts = [p for p in enumerate(shapes) if p[1].numel.value != 0] or list(enumerate(shapes))
+    why = "all elements of the sequence must have this size"
+    dims = joined_sizes(op, parts, None if stacks else k, why, lambda i, axis: (0, None))
     if stacks:
         dims.insert(k, constant(len(items)))
     else:

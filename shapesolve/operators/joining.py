@@ -1,0 +1,207 @@
+"""Concat: tensors one after another along an axis, and what is known of a tensor when they fit.
+
+onnxruntime does not look at the sizes of an input without elements, its rank must only be no lower. Sizes of the model's
+inputs have to fit all the same (the page on concepts says so). Where data decides, the excuse counts: nothing is learned
+of an input that may be empty, and nothing from one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Seq
+from functools import partial
+
+import numpy as np
+
+from ..expr import Dim, Shape, all_of, any_of, eq, ge, maximum, total
+from ..lower.declared import rank_follows_inputs
+from ..lower.op import InvalidNode, Op, Place
+from ..lower.reason import JOIN
+from ..lower.registry import lower
+from ..lower.standard import standard_size
+from ..lower.types import Known
+from ..lower.values import MAX_ELEMENTS, Elem, Value
+from ..lower.work import MOVES
+from .layout import held, hull, is_empty
+
+# https://onnx.ai/onnx/operators/onnx__Concat.html
+_concat = partial(
+    lower, "Concat", values=True, ranks="all", fault="cannot join these shapes", advice="join", work=MOVES
+)
+
+
+@_concat(until=4)
+def concat_default_axis(op: Op) -> Known:
+    return concatenated(op, op.int_attr("axis", 1))
+
+
+@_concat(since=4)
+def concat(op: Op) -> Known:
+    axis = op.attr("axis")
+    if not isinstance(axis, int):
+        raise InvalidNode("Concat needs attribute axis")
+    return concatenated(op, axis)
+
+
+def concatenated(op: Op, axis: int) -> Known:
+    """All inputs one after another along `axis`."""
+    shapes = [op.shape(i) for i in range(op.n_in)]
+    values = [op.value(i) for i in range(op.n_in)]
+    rank = next((len(s) for s in shapes if s is not None), None)
+    if rank is None:
+        return op.out(None, value=hull(values))
+    axis = op.axis(axis, rank)
+    for i, s in enumerate(shapes):
+        if s is None and (not _excuses(op) or rank_follows_inputs(op.walk, op.names[i], rank)):
+            shapes[i] = op.shape(i, rank)
+    known = [(i, s) for i, s in enumerate(shapes) if s is not None]
+    if any(len(s) != rank for _, s in known):
+        raise InvalidNode(f"Concat needs inputs of one rank, they are {', '.join(map(str, shapes))}")
+    excused = _known_empty(op, known, axis)
+    parts = [(i, s) for i, s in known if i not in excused] or known
+    dims = joined_sizes(op, parts, axis, JOIN, lambda i, k: (i, k))
+    along = [s[axis] for _, s in known]
+    if len(known) == op.n_in:
+        dims[axis] = total(along)
+        return op.out(dims, value=_joined(values, along, axis, rank))
+    if not any(_has_elements(op, s) for _, s in known):
+        return op.out(None, value=hull(values))
+    dims[axis] = total(along) + op.fresh("sizes of joined tensors of unknown rank")
+    return op.out(dims, value=hull(values))
+
+
+def _excuses(op: Op) -> bool:
+    return op.as_onnxruntime("concat-empty")
+
+
+def _has_elements(op: Op, shape: Iterable[Dim]) -> bool:
+    return held(op, all_of(ge(d, 1) for d in shape))
+
+
+def _known_empty(op: Op, known: Seq[tuple[int, Shape]], axis: int) -> set[int]:
+    """Inputs that have no elements, whatever the sizes: excused, unless their sizes were known when the model was loaded."""
+    empty = {i for i, s in known if any(d.value == 0 for d in s)}
+    if not empty or len({s for _, s in known}) == 1 or not _excuses(op):
+        return set()
+    for k in range(len(known[0][1])):
+        if k != axis and len({standard_size(op, i, k) for i, _ in known} - {None}) > 1:
+            return set()
+    return empty
+
+
+def joined_sizes(
+    op: Op,
+    parts: Seq[tuple[int, Shape]],
+    axis: int | None,
+    why: str,
+    place: Callable[[int, int], Place],
+) -> list[Dim]:
+    """The sizes, but on `axis`, of joined tensors of one rank, given with their number. `place` is where a size stands."""
+    given = op.walk.of_inputs
+    firm = [(i, s) for i, s in parts if all(d.free <= given for d in s) or not _excuses(op)]
+    solid = [(i, s) for i, s in parts if (i, s) not in firm and _has_elements(op, s)]
+    if any(_has_elements(op, s) for _, s in firm):
+        firm, solid = firm + solid, []
+    must = firm or solid or parts[:1]
+    dims = list(must[0][1])
+    for i, s in must[1:]:
+        for k, d in enumerate(s):
+            dims[k] = (
+                op.same(dims[k], d, why, place(must[0][0], k), place(i, k)) if k != axis else dims[k] + d
+            )
+    loose = [(i, s) for i, s in parts if (i, s) not in must and _differing(op, dims, s, axis)]
+    if not loose:
+        return dims
+    return _excusing(op, (must[0][0], Shape(dims)), loose, axis, why, place)
+
+
+def _differing(op: Op, dims: Seq[Dim], shape: Shape, axis: int | None) -> list[int]:
+    """Axes on which a shape is not known to fit."""
+    return [
+        k for k, (a, d) in enumerate(zip(dims, shape, strict=True)) if k != axis and not held(op, eq(a, d))
+    ]
+
+
+def _excusing(
+    op: Op,
+    joint: tuple[int, Shape],
+    loose: Seq[tuple[int, Shape]],
+    axis: int | None,
+    why: str,
+    place: Callable[[int, int], Place],
+) -> list[Dim]:
+    """Sizes where each of `loose` fits `joint`, or one of the two is empty."""
+    first, shape = joint
+    dims, solid = list(shape), _has_elements(op, shape)
+    if len({s for _, s in loose}) == 1 or solid:
+        for i, s in loose:
+            empty = any_of((is_empty(s), is_empty(shape)))
+            for k in _differing(op, shape, s, axis):
+                op.require(any_of((eq(shape[k], s[k]), empty)), why, place(first, k), place(i, k))
+    if solid:
+        return dims
+    for k in sorted({k for _, s in loose for k in _differing(op, shape, s, axis)}):
+        sizes = [shape[k], *dict.fromkeys(s[k] for _, s in loose)]
+        if len(loose) == 1 and all(
+            held(op, ge(d, 1)) for s in (shape, loose[0][1]) for j, d in enumerate(s) if j != k
+        ):
+            dims[k] = maximum(*sizes)  # an empty one is empty there
+        else:
+            dims[k] = op.fresh("a size of the joined tensors that have elements")
+            op.define(any_of(eq(dims[k], d) for d in sizes), "it is that of one of them")
+    return dims
+
+
+#: elements of an unknown vector that count one by one
+_FEW_UNKNOWN = 64
+
+
+def _joined(values: list[Value | None], along: Seq[Dim], axis: int, rank: int) -> Value | None:
+    """Data of joined tensors: one by one, or bounds (apart for each index of the last axis, joined there)."""
+    row = _row(values, along) if rank == 1 else None
+    if row is not None:
+        return Value.known((len(row),), row)
+    arrays = [v.array for v in values if v is not None and v.elems is not None]
+    if len(arrays) == len(values) and sum(a.size for a in arrays if a is not None) <= MAX_ELEMENTS:
+        try:
+            return Value.of(np.concatenate([a for a in arrays if a is not None], axis=axis))
+        except ValueError:  # the shapes do not fit: reported by the rule
+            return None
+    every = [v for v in values if v is not None]
+    present = len(every) == len(values) and all(map(_is_positive, along))
+    whole = hull(values, present and all(v.reached for v in every))
+    counts = [n.const for n in along if not n.terms]
+    if whole is None or axis != rank - 1 or len(counts) < len(along) or sum(counts) > 16:
+        return whole
+    parts = [p for v, n in zip(every, counts, strict=True) for p in _parts(v, n)]
+    return Value.between(*whole.bounds, reached=whole.reached, parts=tuple(parts))
+
+
+def _row(values: list[Value | None], along: Seq[Dim]) -> tuple[Elem, ...] | None:
+    """The elements of joined vectors; a small vector that is not known counts as unknown elements."""
+    if all(v is None or v.elems is None for v in values):
+        return None
+    row: list[Elem] = []
+    for v, n in zip(values, along, strict=True):
+        if v is not None and v.elems is not None:
+            row += v.elems
+        elif n.terms or n.const > _FEW_UNKNOWN:
+            return None
+        else:
+            row += (None,) * n.const
+    return tuple(row) if len(row) <= MAX_ELEMENTS else None
+
+
+def _is_positive(d: Dim) -> bool:
+    return d.lo is not None and d.lo >= 1
+
+
+def _parts(value: Value, count: int) -> list[Value]:
+    if value.parts is not None and len(value.parts) == count:
+        return list(value.parts)
+    array = value.array
+    if array is not None and array.ndim and array.shape[-1] == count:
+        apart = [Value.of(array[..., k]) for k in range(count)]
+        return [v if v is not None else value for v in apart]
+    reached = value.reached and count == 1
+    return [Value(None, None, value.bounds, None, reached)] * count
