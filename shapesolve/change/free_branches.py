@@ -46,7 +46,7 @@ def _inside(freeing: Freeing, graph: Graph) -> Freeing:
     inner = Freeing(
         replace(model, graph=alone),
         {name: freeing.baked[name] for name in freeing.symbols},
-        freeing.sizes.places,
+        freeing.sizes.sites,
         freeing.rows,
         freeing.choices,
     )

@@ -18,7 +18,7 @@ from ..analysis import Analysis, analyze
 from ..expr import Dim, parse_dim
 from ..model import Model, ModelError, read_model
 from ..model.saving import with_weights
-from .free_sizes import Place
+from ..propagate.constraint import Site
 from .free_walk import Freeing
 from .provenance_walk import trace
 from .refused import Refused
@@ -37,10 +37,10 @@ _PLACE = re.compile(r"(?P<name>.+)\[(?P<axis>-?\d+)\]", re.DOTALL)
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be freed: the expression of each place, the place and old size of each symbol, and which are rows."""
+    """What is to be freed: the expression of each axis, the axis and old size of each symbol, and which are rows."""
 
-    dims: Mapping[Place, Dim]
-    places: Mapping[str, Place]
+    dims: Mapping[Site, Dim]
+    sites: Mapping[str, Site]
     baked: Mapping[str, int]
     rows: tuple[str, ...]
 
@@ -92,8 +92,8 @@ def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
 def _request(proto: onnx.ModelProto, dims: Mapping[str, str]) -> Request:
     stored = {t.name for t in proto.graph.initializer}
     inputs = {v.name: v for v in proto.graph.input if v.name not in stored}
-    found: dict[Place, Dim] = {}
-    old: dict[Place, int] = {}
+    found: dict[Site, Dim] = {}
+    old: dict[Site, int] = {}
     for text, name in dims.items():
         match = _PLACE.fullmatch(text.strip())
         if match is None:
@@ -106,37 +106,34 @@ def _request(proto: onnx.ModelProto, dims: Mapping[str, str]) -> Request:
         shape = inputs[tensor].type.tensor_type.shape.dim
         if not -len(shape) <= axis < len(shape):
             raise ValueError(f"input {tensor!r} has {len(shape)} axes, there is no axis {axis}")
-        place = tensor, axis % len(shape)
-        size = shape[place[1]]
+        site, size = Site(tensor, axis % len(shape)), shape[axis]
         if not size.HasField("dim_value"):
             raise ValueError(
                 f"{text} is {size.dim_param or 'unknown'} already: only a fixed size can be freed"
             )
-        found[place], old[place] = parse_dim(name), size.dim_value
-    places = {dim.name: place for place, dim in reversed(found.items()) if dim.name is not None}
-    baked = {name: old[place] for name, place in reversed(places.items())}
+        found[site], old[site] = parse_dim(name), size.dim_value
+    sites = {dim.name: site for site, dim in reversed(found.items()) if dim.name is not None}
+    baked = {name: old[site] for name, site in reversed(sites.items())}
     _check(proto, found, old, baked)
     rows = tuple(name for name in baked if baked[name] == 1)
-    return Request(found, {name: places[name] for name in baked}, baked, rows)
+    return Request(found, {name: sites[name] for name in baked}, baked, rows)
 
 
 def _check(
-    proto: onnx.ModelProto, dims: Mapping[Place, Dim], old: Mapping[Place, int], baked: Mapping[str, int]
+    proto: onnx.ModelProto, dims: Mapping[Site, Dim], old: Mapping[Site, int], baked: Mapping[str, int]
 ) -> None:
     if not dims:
         raise ValueError("nothing is to be freed")
     taken = {d.dim_param for v in proto.graph.input for d in v.type.tensor_type.shape.dim}
-    for (tensor, axis), dim in dims.items():
+    for site, dim in dims.items():
         alone = sorted(dim.free - baked.keys())
         if alone:
             raise ValueError(f"{alone[0]!r} in {str(dim)!r} stands alone at no input: its size is not known")
         if not dim.terms:
             raise ValueError(f"{str(dim)!r} is a number, not a name")
-        if dim.evaluate(baked) != old[tensor, axis]:
+        if dim.evaluate(baked) != old[site]:
             sizes = ", ".join(f"{name} = {baked[name]}" for name in sorted(dim.free))
-            raise ValueError(
-                f"{tensor}[{axis}] is {old[tensor, axis]}, but {dim} is {dim.evaluate(baked)} with {sizes}"
-            )
+            raise ValueError(f"{site} is {old[site]}, but {dim} is {dim.evaluate(baked)} with {sizes}")
     clash = sorted(taken & baked.keys())
     if clash:
         raise ValueError(f"the model has a size named {clash[0]!r} already; choose another name")
@@ -154,9 +151,9 @@ def _relabelled(proto: onnx.ModelProto, request: Request, original: Model) -> on
     made.CopyFrom(proto)
     del made.graph.value_info[:]
     for value in made.graph.input:
-        for (tensor, axis), dim in request.dims.items():
-            if value.name == tensor:
-                entry = value.type.tensor_type.shape.dim[axis]
+        for site, dim in request.dims.items():
+            if value.name == site.tensor:
+                entry = value.type.tensor_type.shape.dim[site.axis]
                 entry.Clear()
                 entry.dim_param = str(dim)
     for value in made.graph.output:
@@ -191,7 +188,7 @@ def _attempt(model: Model, request: Request) -> onnx.ModelProto:
     choices: dict[str, int] = {}
     first: Refused | None = None
     for _ in range(_MAX_ATTEMPTS):
-        freeing = Freeing(model, request.baked, request.places, request.rows, choices)
+        freeing = Freeing(model, request.baked, request.sites, request.rows, choices)
         try:
             freeing.run()
             changed = freeing.draft.to_proto()

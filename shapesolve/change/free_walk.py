@@ -28,9 +28,10 @@ from ..lower.types import Tensor
 from ..lower.values import MAX_ELEMENTS, Value
 from ..model import Constant, Model, Node
 from ..operators import with_built_in
+from ..propagate.constraint import Site
 from .draft import Draft, DraftNode
 from .free_reshape import Piece, pieces_of
-from .free_sizes import Place, Sizes
+from .free_sizes import Sizes
 from .provenance_walk import Known, Provenance
 from .refused import Refused
 
@@ -47,7 +48,7 @@ class Freeing:
     Args:
         model: the model with its inputs relabelled.
         baked: the size of each symbol that was baked in.
-        places: where each symbol is read.
+        sites: the axis of an input where each symbol is read.
         rows: symbols whose rows are followed.
         choices: which candidate to take at a node, by label.
     """
@@ -56,13 +57,13 @@ class Freeing:
         self,
         model: Model,
         baked: Mapping[str, int],
-        places: Mapping[str, Place],
+        sites: Mapping[str, Site],
         rows: Seq[str],
         choices: Mapping[str, int],
     ) -> None:
         self.model, self.rows, self.choices = model, tuple(rows), choices
         self.draft = Draft(model)
-        self.sizes = Sizes(self.draft, places)
+        self.sizes = Sizes(self.draft, sites)
         self.baked = dict(baked)
         self.given = frozenset(name for name, _ in model.graph.inputs)
         self.symbols = tuple(baked)

@@ -147,6 +147,11 @@ class Knowledge:
         """Is it a tensor of this graph, not of one around?"""
         return name in self._own or name in self._told or name in self._elsewhere
 
+    def draws(self, node: DraftNode) -> bool:
+        """Does a node give something else each time, as its operator is declared?"""
+        rule = self.analysis.request.rules.lookup(node.domain, node.op_type, self.opset)
+        return rule is not None and rule.draws
+
     # ------------------------------------------------------------------ finding
 
     def _place(self, name: str) -> tuple[Knowledge, str] | None:

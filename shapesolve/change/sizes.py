@@ -7,18 +7,19 @@ the first reader, and the old computation goes. The result is kept only where th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from ..expr import Atom, Dim, constant, of_atom
+from ..expr import Dim, constant
+from .arithmetic import Arithmetic
 from .draft import DraftGraph, DraftNode, as_array
 from .knowledge import Dims, Knowledge
 from .views import target_entries
 
 _INT64, _INT32 = 7, 6
-#: opset since which Shape takes a part of the axes, and Max takes integers
-_SHAPE_PARTS, _MAX_INTS = 15, 12
+#: opset since which Shape takes a part of the axes
+_SHAPE_PARTS = 15
 #: longest vector that is computed anew
 _LONGEST = 64
 #: what a Shape costs besides being a node: compilers and accelerators stumble over Shape, not over a Gather of two numbers
@@ -129,11 +130,11 @@ def _sufficient(known: Knowledge, node: DraftNode, i: int) -> Dims | None:
     )
 
 
-class _Builder:
+class _Builder(Arithmetic):
     """New nodes for sizes and vectors of sizes of one graph, each at the first place where it can stand."""
 
     def __init__(self, known: Knowledge, way: Way) -> None:
-        self.known, self.graph, self.way = known, known.graph, way
+        self.known, self.graph, self.way, self.opset = known, known.graph, way, known.opset
         self.nodes: list[tuple[int, DraftNode]] = []
         self.positions: dict[str, int] = {}
         self.names: dict[Any, str | None] = {}
@@ -183,7 +184,7 @@ class _Builder:
         if rank == 0:
             name = self._memo(("scalar", entries), lambda: self._scalar(entries[0]))
         else:
-            name = self._memo(("vector", entries), lambda: self._vector(entries))
+            name = self._memo(("vector", entries), lambda: self.joined(entries))
         if name is not None and dtype == _INT32:
             whole = name
             name = self._memo(("int32", whole), lambda: self._add("Cast", [whole], None, to=_INT32))
@@ -202,33 +203,16 @@ class _Builder:
 
     @property
     def _is_gathered(self) -> bool:
-        return self.way.whole or self.known.opset < _SHAPE_PARTS
+        return self.way.whole or self.opset < _SHAPE_PARTS
 
-    def _vector(self, entries: Dims) -> str | None:
-        pieces: list[str] = []
-        numbers: list[int] = []
-        k = 0
-        while k < len(entries):
-            d, run = entries[k], self._run(entries, k)
-            if not d.terms:
-                numbers.append(d.const)
-                k += 1
-                continue
-            if numbers:
-                pieces.append(self._number(numbers))
-                numbers = []
-            piece = self._axes(*run) if run[2] - run[1] > 1 else self.size(d)
-            if piece is None:
-                return None
-            pieces.append(piece)
-            k += max(run[2] - run[1], 1)
-        if numbers or not pieces:
-            pieces.append(self._number(numbers))
-        return (
-            pieces[0] if len(pieces) == 1 else self._add("Concat", pieces, (constant(len(entries)),), axis=0)
-        )
+    def piece(self, entries: Sequence[Dim], k: int) -> tuple[str | None, int]:
+        """Axes in a row from one tensor, or a size by itself."""
+        name, start, end = self._run(entries, k)
+        if end - start > 1:
+            return self._axes(name, start, end), end - start
+        return self.size(entries[k]), 1
 
-    def _run(self, entries: Dims, k: int) -> tuple[str, int, int]:
+    def _run(self, entries: Sequence[Dim], k: int) -> tuple[str, int, int]:
         """The axes, one after the other, of a tensor that are the entries from `k` on (none unless asked for)."""
         if not self.way.runs or entries[k] not in self.sources:
             return "", 0, 0
@@ -240,7 +224,8 @@ class _Builder:
             n -= 1
         return name, axis, axis + n
 
-    def _number(self, numbers: Iterable[int]) -> str:
+    def number(self, numbers: Iterable[int]) -> str:
+        """A constant, which is there from the start."""
         name = self.known.constant(as_array([*numbers]), "sizes")
         self.positions[name] = -1
         return name
@@ -253,11 +238,11 @@ class _Builder:
 
     def _size(self, d: Dim) -> str | None:
         if not d.terms:
-            return self._number([d.const])
+            return self.number([d.const])
         atom = d.atom
         if atom is None or atom.kind in ("//", "pos"):
             begun = len(self.nodes)
-            name = self._atom(atom) if atom is not None else self._sum(d)
+            name = self.computed(d)
             if name is not None and (d not in self.sources or len(self.nodes) - begun <= self.way.reach):
                 return name
             if d in self.sources:
@@ -279,7 +264,7 @@ class _Builder:
             return self._whole(name)
         if not self._is_gathered:
             return self._add("Shape", [name], length, start=start, end=end)
-        return self._add("Gather", [self._whole(name), self._number(range(start, end))], length)
+        return self._add("Gather", [self._whole(name), self.number(range(start, end))], length)
 
     def _whole(self, name: str) -> str:
         rank = constant(len(self.known.shape(name) or ()))
@@ -287,43 +272,10 @@ class _Builder:
         assert found is not None
         return found
 
-    def _atom(self, atom: Atom) -> str | None:
-        if atom.kind == "pos" and self.known.opset >= _MAX_INTS:
-            inner = self.size(atom.args[0])
-            return None if inner is None else self._binary("Max", inner, self._number([0]))
-        if atom.kind == "//":
-            n, d = atom.args
-            low = self.known.facts.bounds(n)[0]
-            if low is not None and low >= 0 and self.known.at_least_one(d):
-                over, under = self.size(n), self.size(d)
-                return None if over is None or under is None else self._binary("Div", over, under)
-        return None
-
-    def _sum(self, d: Dim) -> str | None:
-        """A polynomial, term by term: those that are added first."""
-        total: str | None = None
-        for monomial, factor in sorted(d.terms, key=lambda term: term[1] < 0):
-            term = self._product(monomial, abs(factor) if total is not None else factor)
-            if term is None:
-                return None
-            total = term if total is None else self._binary("Add" if factor > 0 else "Sub", total, term)
-        if d.const and total is not None:
-            total = self._binary("Add" if d.const > 0 else "Sub", total, self._number([abs(d.const)]))
-        return total
-
-    def _product(self, monomial: Any, factor: int) -> str | None:
-        product = None if factor == 1 else self._number([factor])
-        for atom in monomial:
-            name = self.size(of_atom(atom))
-            if name is None:
-                return None
-            product = name if product is None else self._binary("Mul", name, product)
-        return product
-
-    def _binary(self, op_type: str, a: str, b: str) -> str:
-        found = self._memo((op_type, a, b), lambda: self._add(op_type, [a, b], (constant(1),)))
-        assert found is not None
-        return found
+    def rounds_down(self, n: Dim, d: Dim) -> bool:
+        """By what the model's facts say of both."""
+        low = self.known.facts.bounds(n)[0]
+        return low is not None and low >= 0 and self.known.at_least_one(d)
 
     # ------------------------------------------------------------------ nodes
 
@@ -331,6 +283,13 @@ class _Builder:
         if key not in self.names:
             self.names[key] = make()
         return self.names[key]
+
+    def node(self, op_type: str, inputs: list[str], length: int, hint: str = "", **attributes: int) -> str:
+        """A new node stands as soon as what it reads is there."""
+        key = (op_type, *inputs)
+        found = self._memo(key, lambda: self._add(op_type, inputs, (constant(length),), **attributes))
+        assert found is not None
+        return found
 
     def _add(self, op_type: str, inputs: list[str], shape: Dims | None, **attributes: Any) -> str:
         node = self.graph.new_node(op_type, inputs, f"{op_type.lower()}_of_sizes", **attributes)

@@ -80,7 +80,7 @@ class Sweep:
         self.reads: Counter[str] = Counter(self.graph.outputs)
         for node in self.graph.nodes:
             self.reads.update(node.reads())
-        self.twins = _Twins()
+        self.twins = _Twins(known)
         self.changed = False
 
     def run(self) -> bool:
@@ -256,30 +256,20 @@ def _visible(graph: DraftGraph, around: frozenset[str]) -> Iterator[tuple[DraftG
         yield from _visible(g, seen)
 
 
-#: operators that give something else each time
-_RANDOM = frozenset(
-    (
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-        "Multinomial",
-        "Bernoulli",
-        "Dropout",
-    )
-)
+#: domains whose operators have no state
 _PURE_DOMAINS = frozenset(("", "ai.onnx.ml"))
 
 
 class _Twins:
     """The nodes of one graph seen so far, by what they compute."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Knowledge) -> None:
+        self._known = known
         self._seen: dict[Any, DraftNode] = {}
 
     def of(self, node: DraftNode) -> DraftNode | None:
         """An earlier node that computes the same; None (and `node` is remembered) when there is none."""
-        key = _key(node)
+        key = None if self._known.draws(node) else _key(node)
         if key is None:
             return None
         found = self._seen.setdefault(key, node)
@@ -287,7 +277,7 @@ class _Twins:
 
 
 def _key(node: DraftNode) -> Any:
-    if node.graphs or node.domain not in _PURE_DOMAINS or node.op_type in _RANDOM:
+    if node.graphs or node.domain not in _PURE_DOMAINS:
         return None
     origin = node.origin
     if origin is not None and origin.key is None:

@@ -59,6 +59,7 @@ class Rule:
         fault: what a node does whose sizes do not fit, after the operator's name: ``cannot join these shapes``.
         advice: what may be put right then.
         sizes: does the output hold sizes of the input, of which no element is read?
+        draws: does it give something else each time that it runs?
         runtime: see `Runtime`.
         work: what it computes, and whether its output needs memory of its own; None where that is not counted.
     """
@@ -82,6 +83,7 @@ class Rule:
     fault: str = ""
     advice: Advice = ""
     sizes: bool = False
+    draws: bool = False
     runtime: tuple[Runtime, ...] = ()
     work: Work | None = None
 
@@ -221,6 +223,7 @@ def lower(
     fault: str = "",
     advice: Advice = "",
     sizes: bool = False,
+    draws: bool = False,
     runtime: tuple[Runtime, ...] = (),
     work: Work | None = None,
 ) -> Callable[[Lower], Lower]:
@@ -242,6 +245,7 @@ def lower(
             fault,
             advice,
             sizes,
+            draws,
             runtime,
             work,
         )

@@ -399,7 +399,7 @@ def _width(dtype: int) -> int:
 
 
 # https://onnx.ai/onnx/operators/onnx__Dropout.html
-@lower("Dropout", values=True, ranks="first", work=each(0))
+@lower("Dropout", values=True, draws=True, ranks="first", work=each(0))
 def dropout(op: Op) -> list[Known]:
     return [op.out(op.shape(0), value=op.value(0)), op.like(0)]
 
@@ -414,7 +414,7 @@ def _trains(op: Op) -> bool:
     return op.has(2) and not (training is not None and training.concrete == [False])
 
 
-@lower("Dropout", since=12, values=True, ranks="first", work=Work(_dropout_work, "over"))
+@lower("Dropout", since=12, values=True, draws=True, ranks="first", work=Work(_dropout_work, "over"))
 def dropout_12(op: Op) -> list[Known]:
     for i, what in ((1, "ratio"), (2, "training_mode")):
         if op.has(i) and op.rank(i):

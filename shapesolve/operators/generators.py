@@ -109,7 +109,7 @@ def eye_like(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__RandomNormal.html
-@lower("RandomNormal", "RandomUniform")
+@lower("RandomNormal", "RandomUniform", draws=True)
 def random(op: Op) -> Known:
     sizes = op.ints_attr("shape")
     if sizes is None or min(sizes, default=0) < 0:
@@ -118,14 +118,14 @@ def random(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__RandomNormalLike.html
-@lower("RandomNormalLike", "RandomUniformLike")
-@lower("Bernoulli", runtime=("no kernel",))
+@lower("RandomNormalLike", "RandomUniformLike", draws=True)
+@lower("Bernoulli", draws=True, runtime=("no kernel",))
 def random_like(op: Op) -> Known:
     return op.out(op.shape(0), op.int_attr("dtype", 0) or op.dtype(0))
 
 
 # https://onnx.ai/onnx/operators/onnx__Multinomial.html
-@lower("Multinomial", values=True, choices={"dtype": (6, 7)})
+@lower("Multinomial", values=True, draws=True, choices={"dtype": (6, 7)})
 def multinomial(op: Op) -> Known:
     dtype, samples = op.int_attr("dtype", TensorProto.INT32), op.int_attr("sample_size", 1)
     shape = op.shape(0, 2)

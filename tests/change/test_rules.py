@@ -9,6 +9,7 @@ import pytest
 
 from shapesolve import simplify
 from shapesolve.change.rules import BEYOND_NODES, RULES
+from shapesolve.operators import default_registry
 
 from .running import assert_same, model_of, ops, symbols
 
@@ -240,3 +241,23 @@ def test_rules_say_what_they_need() -> None:
         assert rule.replacement
     assert len({rule.apply for rule in RULES}) >= len(RULES) - 1
     assert len(BEYOND_NODES) == 4
+
+
+def test_what_draws_is_what_the_standard_calls_so() -> None:
+    """Operators that run graphs, and functions, are called so for what is inside them."""
+    loose = onnx.defs.OpSchema.NodeDeterminism.NonDeterministic
+    told = {s.name for s in onnx.defs.get_all_schemas() if s.node_determinism == loose}
+    drawing = {rule.op_type for rule in default_registry() if rule.draws}
+    assert drawing <= told
+    for name in told - drawing:
+        schema = onnx.defs.get_schema(name)
+        kinds = {a.type for a in schema.attributes.values()}
+        assert onnx.defs.OpSchema.AttrType.GRAPH in kinds or schema.has_function, name
+    for rule in default_registry():
+        assert rule.draws == (rule.op_type in drawing), "it holds for every version"
+
+
+@pytest.mark.parametrize("kind", ["RandomNormalLike", "RandomUniformLike", "Bernoulli", "Neg"])
+def test_nodes_that_draw_have_no_twin(kind: str) -> None:
+    text = f"(float[n] x) => (float[n] y, float[n] z) {{ a = {kind}(x) b = {kind}(x) y = Exp(a) z = Abs(b) }}"
+    assert ops(simplify(model_of(text, 18)))[kind] == (1 if kind == "Neg" else 2)

@@ -1,0 +1,94 @@
+"""Sizes as nodes: vectors, sums, products and quotients of them, made of nodes on vectors of one int64."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+
+from ..expr import Atom, Dim, of_atom
+from ..expr.core import Monomial
+
+#: opset since which Max takes integers
+_MAX_INTS = 12
+
+
+class Arithmetic(ABC):
+    """What computes sizes in one graph. Where they are read from, and what is stored and named how, is said below it.
+
+    Attributes:
+        opset: version of the standard operators there.
+    """
+
+    opset: int
+
+    @abstractmethod
+    def number(self, numbers: Iterable[int]) -> str:
+        """A constant vector."""
+
+    @abstractmethod
+    def node(self, op_type: str, inputs: list[str], length: int, hint: str = "", **attributes: int) -> str:
+        """A vector of `length` elements: the output of a new node, called `hint`, or of one that computes the same."""
+
+    @abstractmethod
+    def size(self, d: Dim) -> str | None:
+        """The size `d`, a vector of one element; None where it cannot be computed."""
+
+    @abstractmethod
+    def rounds_down(self, n: Dim, d: Dim) -> bool:
+        """Is the quotient of both never negative, so that the runtime's division, which drops the rest, is ``//``?"""
+
+    def piece(self, entries: Sequence[Dim], k: int) -> tuple[str | None, int]:
+        """A part of a vector that begins at entry `k`, which is no number; and how many entries that has."""
+        return self.size(entries[k]), 1
+
+    def joined(self, entries: Sequence[Dim], hint: str = "") -> str | None:
+        """The vector with these elements; None where one cannot be computed."""
+        pieces: list[str] = []
+        k = 0
+        while k < len(entries) or not pieces:
+            start = k
+            while k < len(entries) and not entries[k].terms:
+                k += 1
+            if k > start or not entries:
+                pieces.append(self.number([d.const for d in entries[start:k]]))
+            else:
+                piece, length = self.piece(entries, k)
+                if piece is None:
+                    return None
+                pieces.append(piece)
+                k += length
+        return pieces[0] if len(pieces) == 1 else self.node("Concat", pieces, len(entries), hint, axis=0)
+
+    def computed(self, d: Dim) -> str | None:
+        """The size `d`, which is no number and no symbol, from those of its parts."""
+        return self._sum(d) if d.atom is None else self._atom(d.atom)
+
+    def _atom(self, atom: Atom) -> str | None:
+        if atom.kind == "pos" and self.opset >= _MAX_INTS:
+            inner = self.size(atom.args[0])
+            return None if inner is None else self.node("Max", [inner, self.number([0])], 1)
+        if atom.kind == "//" and self.rounds_down(*atom.args):
+            n, d = map(self.size, atom.args)
+            return None if n is None or d is None else self.node("Div", [n, d], 1)
+        return None
+
+    def _sum(self, d: Dim) -> str | None:
+        """A polynomial, term by term: those that are added first."""
+        total: str | None = None
+        for monomial, factor in sorted(d.terms, key=lambda term: term[1] < 0):
+            term = self._product(monomial, factor if total is None else abs(factor))
+            if term is None:
+                return None
+            total = term if total is None else self.node("Add" if factor > 0 else "Sub", [total, term], 1)
+        if d.const and total is not None:
+            total = self.node("Add" if d.const > 0 else "Sub", [total, self.number([abs(d.const)])], 1)
+        return total
+
+    def _product(self, monomial: Monomial, factor: int) -> str | None:
+        product = None if factor == 1 else self.number([factor])
+        for atom in monomial:
+            name = self.size(of_atom(atom))
+            if name is None:
+                return None
+            product = name if product is None else self.node("Mul", [name, product], 1)
+        return product
