@@ -62,8 +62,5 @@ WINDOW = Reason(
 )
 CROP = Reason("Pad must not crop more than there is", "crop", "crops more than there is")
 MOST = Reason("k is at most the size of the axis", "most", "asks for more elements than there are")
-RANK_OF_EMPTY = Reason(
-    "onnxruntime keeps the negative axes of an empty tensor that it should drop", "rank-of-empty"
-)
 EMPTY_POOL = Reason("a pool of nothing is followed only where the batch is known to be empty", "empty-pool")
 JOIN = Reason("Concat needs equal sizes on the other axes", "join")

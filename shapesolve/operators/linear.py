@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..expr import ONE, Dim, Shape, any_of, eq, ne, product
+from ..expr import ONE, Dim, Shape, any_of, eq, product
 from ..lower.op import InvalidNode, Op, Place
 from ..lower.reason import ADDED
 from ..lower.registry import lower, signature
@@ -29,23 +29,7 @@ def matmul_shape(op: Op, left: int = 0, right: int = 1) -> Shape | None:
     why = "the inner sizes of a matrix product must agree"
     op.require(eq(x[-1], y[inner]), why, (left, len(x) - 1), (right, inner))
     batch = op.broadcast_of([(left, a[:-2]), (right, b[:-2])])
-    _refuse_empty(op, left, right, x, y)
     return Shape([*batch, *x[-2:-1], *(y[-1:] if len(y) > 1 else ())])
-
-
-def _refuse_empty(op: Op, left: int, right: int, a: list[Dim], b: list[Dim]) -> None:
-    """What onnxruntime refuses of empty operands, against the standard, which broadcasts 1 to 0."""
-    if len(b) == 1:
-        for i, d in enumerate(a[:-1]):
-            op.require(ne(d, 0), "onnxruntime multiplies no empty matrix with a vector", (left, i))
-    shift = len(a) - len(b)
-    for i, d in enumerate(b[:-2]):
-        other = a[i + shift] if i + shift >= 0 and len(a) > 1 else ONE
-        needs = [any_of((ne(d, 0), eq(other, 0)))]
-        if shift < 0:
-            needs.append(any_of((ne(other, 0), eq(d, 0))))
-        for cond in needs if other is not d else ():
-            op.require(cond, "onnxruntime multiplies an empty batch only with another", (right, i))
 
 
 def per_column(op: Op, parameter: int, columns: Dim, what: str, *places: Place) -> None:

@@ -12,27 +12,22 @@ from functools import partial
 import numpy as np
 
 from ..expr import (
-    FALSE,
     ONE,
     ZERO,
-    Cond,
     Dim,
     IntoDim,
     Shape,
     any_of,
     eq,
     ge,
-    ite,
     maximum,
     minimum,
-    ne,
     product,
 )
 from ..lower import arith, elements
 from ..lower.arith import Function
 from ..lower.elements import Interval
 from ..lower.op import InvalidNode, Op
-from ..lower.reason import RANK_OF_EMPTY
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Array, Elem, Value
@@ -130,51 +125,29 @@ def _reduce(op: Op, reducer: _Reducer | None, axes: Axes, known: bool) -> Known:
         return op.out(_unknown_axes(op, shape, keep))
     if not shape:
         return op.out(shape, value=_reduced_value(op, reducer, (), shape))
-    rank, empty = len(shape), _emptiness(op, shape)
-    if axes is None:
-        axes = tuple(range(rank))
+    rank = len(shape)
     # onnxruntime takes an axis given twice for once
-    chosen = tuple(sorted({op.axis(a, rank) for a in axes}))
-    literal = tuple([a for a in range(rank) if a in axes])
-    if empty.is_true:
-        chosen = literal
-    elif not keep and chosen != literal:
-        _same_rank(op, shape)
-    out = _left(shape, chosen, keep, literal, empty)
-    return op.out(out, value=_reduced_value(op, reducer, chosen, shape))
+    chosen = range(rank) if axes is None else sorted({op.axis(a, rank) for a in axes})
+    return op.out(_left(shape, chosen, keep), value=_reduced_value(op, reducer, chosen, shape))
 
 
-def _emptiness(op: Op, shape: Shape) -> Cond:
-    """When does onnxruntime take negative axes of a tensor for no axes at all? When it has no elements."""
-    if not op.as_onnxruntime("reduce-empty"):
-        return FALSE
-    return op.walk.facts.cond(any_of([eq(d, 0) for d in shape]))
-
-
-def _same_rank(op: Op, shape: Shape) -> None:
-    """The result has one rank: that of an empty tensor, which keeps its negative axes, would be another."""
-    for i, d in enumerate(shape):
-        op.require(ne(d, 0), RANK_OF_EMPTY, (0, i))
-
-
-def _left(shape: Shape, chosen: Seq[int], keep: bool, literal: Seq[int], empty: Cond) -> list[Dim]:
-    """Sizes where `chosen` axes are reduced, of an empty tensor only those that are given as they are, `literal`."""
-    if not keep:
-        return [d for i, d in enumerate(shape) if i not in chosen]
-    out = list(shape)
-    for i in chosen:
-        out[i] = ONE if i in literal or shape[i] is ONE else ite(empty, shape[i], ONE)
-    return out
+def _left(shape: Shape, chosen: Seq[int], keep: bool) -> list[Dim]:
+    """Sizes where the `chosen` axes are reduced."""
+    if keep:
+        return [ONE if i in chosen else d for i, d in enumerate(shape)]
+    return [d for i, d in enumerate(shape) if i not in chosen]
 
 
 def _unknown_axes(op: Op, shape: Shape, keep: bool) -> Shape | None:
     length = op.shape(1)
     count = length[0].value if length else None
-    if not keep:  # an axis may be given twice, and of an empty tensor be none
-        if count != 1 or not _emptiness(op, shape).is_false:
-            return None
-        return op.fresh_shape(len(shape) - count, "a dim that is left by axes known at run time")
-    if count == len(shape) == 1 and _emptiness(op, shape).is_false:
+    if not keep:  # an axis may be given twice
+        return (
+            op.fresh_shape(len(shape) - 1, "a dim that is left by axes known at run time")
+            if count == 1
+            else None
+        )
+    if count == len(shape) == 1:
         return Shape((ONE,))
     dims = []
     for d in shape:
@@ -187,7 +160,7 @@ def _unknown_axes(op: Op, shape: Shape, keep: bool) -> Shape | None:
     return Shape(dims)
 
 
-def _reduced_value(op: Op, reducer: _Reducer | None, axes: tuple[int, ...], shape: Shape) -> Value | None:
+def _reduced_value(op: Op, reducer: _Reducer | None, axes: Seq[int], shape: Shape) -> Value | None:
     value, dtype = op.value(0), op.dtype(0)
     if reducer is None or value is None:
         return None
@@ -200,7 +173,7 @@ def _reduced_value(op: Op, reducer: _Reducer | None, axes: tuple[int, ...], shap
     return elements.within(reducer.bounds(value.bounds, product(shape[i] for i in axes)), dtype)
 
 
-def _reduced_array(reducer: _Reducer, array: Array, axes: tuple[int, ...], keep: bool, dtype: int) -> Array:
+def _reduced_array(reducer: _Reducer, array: Array, axes: Seq[int], keep: bool, dtype: int) -> Array:
     rest = [i for i in range(array.ndim) if i not in axes]
     kept_shape = tuple(array.shape[i] for i in rest)
     rows = array.transpose(*rest, *axes).reshape(int(np.prod(kept_shape)), -1 if array.size else 0)
@@ -223,21 +196,14 @@ for _name, _reducer in _REDUCERS.items():
 # https://onnx.ai/onnx/operators/onnx__ArgMax.html
 @lower("ArgMax", "ArgMin", values=True, work=reads())
 def arg_extreme(op: Op) -> Known:
-    shape, keep, given = op.shape(0), op.int_attr("keepdims", 1) != 0, op.int_attr("axis", 0)
+    shape, keep = op.shape(0), op.int_attr("keepdims", 1) != 0
     if shape is None:
         return op.out(None)
-    axis, empty = op.axis(given, len(shape)), _emptiness(op, shape)
-    value = Value.between(ZERO, shape[axis] - 1)
-    if given < 0 and empty.is_true:
-        return op.out(shape, value=value)
-    if given < 0 and op.as_onnxruntime("reduce-empty"):
-        if not keep:
-            _same_rank(op, shape)
-    else:
-        others = shape[:axis] + shape[axis + 1 :]
-        there = any_of((ge(shape[axis], 1), eq(others.numel, 0)))
-        op.require(there, "there must be an element to choose", (0, axis))
-    return op.out(_left(shape, (axis,), keep, (given,), empty), value=value)
+    axis = op.axis(op.int_attr("axis", 0), len(shape))
+    others = shape[:axis] + shape[axis + 1 :]
+    there = any_of((ge(shape[axis], 1), eq(others.numel, 0)))
+    op.require(there, "there must be an element to choose", (0, axis))
+    return op.out(_left(shape, (axis,), keep), value=Value.between(ZERO, shape[axis] - 1))
 
 
 # https://onnx.ai/onnx/operators/onnx__CumSum.html

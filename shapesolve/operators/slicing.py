@@ -189,10 +189,8 @@ def split_by_input(op: Op) -> list[Known]:
         sizes = op.ints(1)
         return _open_split(op) if sizes is None else split_into(op, sizes, uneven=False)
     counted = op.attr("num_outputs") is not None
-    if counted and op.int_attr("num_outputs", 0) < op.n_out:  # onnxruntime aborts
-        raise MalformedNode(
-            f"num_outputs {op.attr('num_outputs')} is less than the {op.n_out} outputs of Split"
-        )
+    if counted and op.int_attr("num_outputs", 0) != op.n_out:
+        raise MalformedNode(f"num_outputs is {op.attr('num_outputs')}, but Split has {op.n_out} outputs")
     if op.version >= 18 and not counted and _must_be_counted(op):
         raise MalformedNode("Split needs the sizes of the chunks or the attribute num_outputs")
     return split_into(op, None, uneven=counted)
@@ -216,7 +214,7 @@ def _open_split(op: Op) -> list[Known]:
 
 
 def split_into(op: Op, sizes: Seq[Dim] | None, uneven: bool) -> list[Known]:
-    """Chunks of these sizes, or of equal ones (`uneven`: the last may be smaller, but not empty)."""
+    """Chunks of these sizes, or of equal ones (`uneven`: the last may be smaller)."""
     if sizes is not None and len(sizes) != op.n_out:
         raise InvalidNode(f"Split has {len(sizes)} sizes for {op.n_out} outputs")
     shape, value = op.shape(0), op.value(0)
@@ -232,8 +230,7 @@ def split_into(op: Op, sizes: Seq[Dim] | None, uneven: bool) -> list[Known]:
     elif uneven:
         chunk = ceil_div(d, constant(k))
         last = floor_div(d, constant(2)) if k == 2 else d - chunk.scale(k - 1)
-        op.require(ge(d, k), "Split needs at least one element for each output", (0, axis))
-        op.require(ge(last, 1), "the last chunk of Split must not be empty", (0, axis))
+        op.require(ge(last, 0), "Split has too few elements for equal chunks before the last", (0, axis))
         sizes = [*([chunk] * (k - 1)), last]
     else:
         op.require(

@@ -337,7 +337,7 @@ def _is_told(broken: Any, shapes: Mapping[str, Sequence[int]]) -> bool:
     reason = reason_id(origin.rule)
     if reason == "join":
         return any(0 in shapes.get(site.tensor, ()) for site in origin.sites)
-    return reason in ("rank-of-empty", "empty-pool")
+    return reason == "empty-pool"
 
 
 def _number_of(result: Any) -> int:

@@ -1,10 +1,7 @@
 """Reductions, their axes by opset, and running sums, against onnxruntime."""
 
 import numpy as np
-import onnx
 import pytest
-
-import shapesolve as ss
 
 from .conftest import INT64, agrees, one, shapes, text, value
 
@@ -22,9 +19,7 @@ def test_axes(name: str, keep: int, axes: list[int] | None, opset: int) -> None:
     if axes is not None and not as_input:
         attrs["axes"] = axes  # type: ignore[assignment]
     consts = {1: axes} if axes is not None and as_input else {}
-    # of an empty tensor onnxruntime 1.31 drops no negative axis: such inputs are not accepted
-    least = 1 if axes is not None and min(axes) < 0 and not keep else 0
-    agrees(one(f"Reduce{name}", ["N 3 M"], attrs, consts, opset=opset), N=(least, 2), M=(least, 1, 3))
+    agrees(one(f"Reduce{name}", ["N 3 M"], attrs, consts, opset=opset), N=(0, 2), M=(0, 1, 3))
 
 
 @pytest.mark.parametrize("name", ["Sum", "Max"])
@@ -56,8 +51,7 @@ def test_axes_known_at_run_time() -> None:
 @pytest.mark.parametrize("keep", [0, 1])
 @pytest.mark.parametrize("axis", [0, 1, -1, 2])
 def test_arg(name: str, keep: int, axis: int) -> None:
-    sizes = SIZES if axis >= 0 or keep else SIZES[1:]  # see test_axes
-    agrees(one(name, ["N M"], {"keepdims": keep, "axis": axis}), N=sizes, M=sizes)
+    agrees(one(name, ["N M"], {"keepdims": keep, "axis": axis}), N=SIZES, M=SIZES)
 
 
 EMPTY = ["0", "2 0", "0 3", "0 0", "2 0 3"]
@@ -83,15 +77,14 @@ def test_axes_at_run_time_of_what_may_be_empty(shape: str, keep: int) -> None:
         agrees(model, {"x1": np.array([a if a < rank else 0 for a in axes])})
 
 
-def test_a_reduced_axis_of_an_empty_tensor_keeps_its_size() -> None:
+def test_a_reduced_axis_of_an_empty_tensor_is_reduced() -> None:
     nodes = "m = ReduceMean<axes=[-1]>(x) d = Sub(x, m) n = ReduceL2<axes=[-1]>(d) y = Div(d, n)"
     model = text("float[N, M, 8] x", nodes, "m, y", opset=13)
     assert shapes(model)[1] == "[N, M, 8]"
     analysis = agrees(model, N=(0, 1, 3), M=(0, 1, 2))
     assert not analysis.contract.terms
     assert not analysis.ambiguities
-    assert analysis.prove("m[2] == 1").assumptions == ("M >= 1", "N >= 1")
-    assert ss.analyze(model, semantics="onnx").prove("m[2] == 1")
+    assert analysis.prove("m[2] == 1")
     flat = text(
         "float[N, 8, H] x, float[8, 5] w",
         "m = ReduceMean<axes=[-1]>(x) f = Flatten(m) y = MatMul(f, w)",
@@ -139,15 +132,3 @@ def test_running(axis: int) -> None:
     agrees(one("CumSum", ["N 3"], consts={1: np.array([axis])}), N=SIZES)
     agrees(one("CumSum", ["N 3", ""], dtypes=[1, INT64]), {"x1": np.array(0)}, N=SIZES)
     agrees(one("CumSum", ["N 3", "K"], dtypes=[1, INT64]), N=SIZES, K=(0, 1, 2))
-
-
-@pytest.mark.parametrize("model", [
-    one("ArgMax", ["N M"], {"keepdims": 0, "axis": -1}),
-    one("ReduceMax", ["N M"], {"keepdims": 0, "axes": [-1]}, opset=13),
-])  # fmt: skip
-def test_negative_axes_of_empty_tensors_are_not_accepted(model: onnx.ModelProto) -> None:
-    """onnxruntime keeps the axis there, so that no rank that we could state would be right."""
-    a = ss.analyze(model)
-    assert a.check_inputs({"x0": (2, 3)}) == []
-    assert a.check_inputs({"x0": (0, 3)})
-    assert not ss.analyze(one("ArgMax", ["N M"], {"keepdims": 1, "axis": -1})).check_inputs({"x0": (0, 3)})

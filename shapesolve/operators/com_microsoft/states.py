@@ -66,7 +66,7 @@ def _dilation(op: Op) -> int:
     return dilation
 
 
-@no_cpu_function("VarlenCausalConvWithState", types=(0, 0, 0), needs="rrr.r")
+@ms_function("VarlenCausalConvWithState", types=(0, 0, 0), needs="rrr.r")
 def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
     dilation = _dilation(op)
     x, kernel, batch = op.shape(0, 2), op.shape(1, 3), sequences(op, 2)
