@@ -55,7 +55,7 @@ BY_NAME: dict[str, set[str]] = {
 _NAMED = re.compile(r"shapesolve\.(\w+(?:\.\w+)*)(?::\w+)?")
 
 # Loaded when first needed, never by `import shapesolve`.
-LAZY = ["IPython", "onnxruntime", "rich", "sympy", "torch", "typer", "z3"]
+LAZY = ["IPython", "click", "onnxruntime", "rich", "sympy", "torch", "z3"]
 
 
 def named_in(source: str) -> Iterator[tuple[int, str]]:

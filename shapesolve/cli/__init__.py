@@ -6,40 +6,9 @@ import io
 import os
 import sys
 
-from . import (
-    changing,
-    checking,
-    comparing,
-    costing,
-    deploying,
-    freeing,
-    profiling,
-    reading,
-    running,
-    scanning,
-    viewing,
-    writing,
-)
-from .app import app, in_order
+from .app import app
 
-__all__ = [
-    "app",
-    "changing",
-    "checking",
-    "comparing",
-    "costing",
-    "deploying",
-    "freeing",
-    "main",
-    "profiling",
-    "reading",
-    "running",
-    "scanning",
-    "viewing",
-    "writing",
-]
-
-in_order()
+__all__ = ["app", "main"]
 
 
 def main() -> None:

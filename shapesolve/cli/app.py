@@ -1,49 +1,88 @@
-"""The application that commands register with."""
+"""The application: which file has which command, loaded when it is asked for."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 
-import typer
+import click
 
 from .. import __version__
+from .parameters import Command
 
-#: as they are listed: questions about one model, then two, many and none, then what writes files
-_ORDER = (
-    "analyze", "check", "contract", "explain", "evaluate", "prove", "verify", "inputs", "sizes",
-    "profile", "cost", "diff", "scan", "ops", "rule", "view", "serve", "annotate", "report", "simplify", "free", "fix",
-)  # fmt: skip
+#: command -> file, as they are listed: questions about one model, then two, many and none, then what writes files
+_FILES = {
+    "analyze": "reading",
+    "check": "checking",
+    **dict.fromkeys(("contract", "explain", "evaluate", "prove"), "reading"),
+    "verify": "running",
+    **dict.fromkeys(("inputs", "sizes"), "deploying"),
+    "profile": "profiling",
+    "cost": "costing",
+    "diff": "comparing",
+    **dict.fromkeys(("scan", "ops", "rule"), "scanning"),
+    **dict.fromkeys(("view", "serve"), "viewing"),
+    **dict.fromkeys(("annotate", "report"), "writing"),
+    "simplify": "changing",
+    "free": "freeing",
+    "fix": "changing",
+}
 
-app = typer.Typer(
+
+class Commands(click.Group):
+    """The commands, of which only the one that is asked for is loaded; the list of all loads all."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context | None = None) -> list[str]:
+        """The names in the order of their use."""
+        return [*_FILES]
+
+    def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
+        """The command of this name."""
+        for name in [cmd_name] if cmd_name in _FILES else _FILES:  # all, so that the nearest name can be told
+            import_module(f".{_FILES[name]}", __package__)
+        return self.commands.get(cmd_name)
+
+
+def _say_version(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
+    if asked:
+        kind = "compiled" if find_spec("shapesolve.compiled__mypyc") else "pure Python"
+        click.echo(f"shapesolve {__version__} ({kind})")
+        ctx.exit()
+
+
+def _install_completion(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
+    if asked:
+        from .completion import install_completion
+
+        click.echo(install_completion(ctx.find_root().command))
+        ctx.exit()
+
+
+def _show_completion(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
+    if asked:
+        from .completion import completion_script
+
+        click.echo(completion_script(ctx.find_root().command))
+        ctx.exit()
+
+
+app = Commands(
     name="shapesolve",
     help="Symbolic shapes of ONNX models: proved shapes, contracts on input sizes, explained conflicts.",
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    params=[
+        click.Option([name], is_flag=True, is_eager=True, expose_value=False, callback=callback, help=text)
+        for name, callback, text in (
+            ("--version", _say_version, "Which shapesolve this is, and whether it is compiled."),
+            ("--install-completion", _install_completion, "Install completion for the current shell."),
+            (
+                "--show-completion",
+                _show_completion,
+                "Show completion for the current shell, to copy it or customize the installation.",
+            ),
+        )
+    ],
 )
-
-
-def _say_version(asked: bool) -> None:
-    if asked:
-        kind = "compiled" if find_spec("shapesolve.compiled__mypyc") else "pure Python"
-        typer.echo(f"shapesolve {__version__} ({kind})")
-        raise typer.Exit
-
-
-@app.callback()
-def every_command(
-    version: bool = typer.Option(
-        False,
-        "--version",
-        callback=_say_version,
-        is_eager=True,
-        help="Which shapesolve this is, and whether it is compiled.",
-    ),
-) -> None:
-    """What holds before any command."""
-
-
-def in_order() -> None:
-    """List the commands in the order of their use, once all are registered."""
-    app.registered_commands.sort(key=lambda c: _ORDER.index(c.name or getattr(c.callback, "__name__", "")))

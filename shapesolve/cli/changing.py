@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from .app import app
 from .console import FOUND, fail, say
 from .options import Model, sizes_of
+from .parameters import Option
 from .writing import Out
 
 if TYPE_CHECKING:
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
 
 Keep = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--keep", metavar="PATTERN", help="Nodes that stay, by name, operator or output: '*attn*', 'Cast'."
     ),
 ]
-Explain = Annotated[bool, typer.Option("--explain", help="List every node that went, and why.")]
+Explain = Annotated[bool, Option("--explain", help="List every node that went, and why.")]
 
 
 @app.command()
@@ -46,11 +45,10 @@ def fix(
     output: Out,
     bind: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--bind",
             metavar="NAME=SIZE",
             help="A size for a dim name, e.g. batch=1; may be repeated.",
-            show_default=False,
         ),
     ],
     explain: Explain = False,
@@ -80,7 +78,7 @@ def _change(model: Path, output: Path, explain: bool, change: Callable[[Read], S
         save_changed(read, done.model, output)
     except Refused as e:
         say(f"refused: {e}")
-        raise typer.Exit(FOUND) from None
+        raise SystemExit(FOUND) from None
     except ModelError as e:
         fail(str(e) if str(model) in str(e) else f"{model}: {e}")
     except ValueError as e:

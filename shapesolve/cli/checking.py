@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from .app import app
 from .console import FOUND, OK, UNUSABLE, Format, complain, fail, say, show
 from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, find, read_or_say
+from .parameters import Argument, Option
 from .source import check_source
 
 if TYPE_CHECKING:
@@ -19,22 +18,22 @@ if TYPE_CHECKING:
 
 FailOn = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--fail-on", metavar="error|warning|info", help="The least severity that fails.  [default: error]"
     ),
 ]
 Select = Annotated[
     list[str] | None,
-    typer.Option("--select", metavar="CODES", help="Only these codes, or what begins so: SS2,SS401."),
+    Option("--select", metavar="CODES", help="Only these codes, or what begins so: SS2,SS401."),
 ]
-Ignore = Annotated[list[str] | None, typer.Option("--ignore", metavar="CODES", help="None of these codes.")]
+Ignore = Annotated[list[str] | None, Option("--ignore", metavar="CODES", help="None of these codes.")]
 Baseline = Annotated[
     Path | None,
-    typer.Option("--baseline", metavar="FILE", help="Findings in this file are known: they are not shown."),
+    Option("--baseline", metavar="FILE", help="Findings in this file are known: they are not shown."),
 ]
 WriteBaseline = Annotated[
     Path | None,
-    typer.Option("--write-baseline", metavar="FILE", help="Write all findings to a baseline file."),
+    Option("--write-baseline", metavar="FILE", help="Write all findings to a baseline file."),
 ]
 
 
@@ -42,13 +41,11 @@ WriteBaseline = Annotated[
 def check(
     models: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[MODEL]...", help="ONNX files, folders of them, or - for standard input."),
+        Argument(metavar="[MODEL]...", help="ONNX files, folders of them, or - for standard input."),
     ] = None,
     torch: Annotated[
         str | None,
-        typer.Option(
-            "--torch", metavar="MODULE:FACTORY", help="Check the PyTorch module that a function makes."
-        ),
+        Option("--torch", metavar="MODULE:FACTORY", help="Check the PyTorch module that a function makes."),
     ] = None,
     assume: Assume = None,
     bind: Bind = None,
@@ -92,9 +89,9 @@ def check(
     _print(found, broken, style)
     if write_baseline is not None:
         _write_baseline(write_baseline, [(name, a.diagnostics) for name, a, _ in found], style)
-        raise typer.Exit(UNUSABLE if broken else OK)
+        raise SystemExit(UNUSABLE if broken else OK)
     failed = any(gate.fails(shown) for _, _, shown in found)
-    raise typer.Exit(UNUSABLE if broken else FOUND if failed else OK)
+    raise SystemExit(UNUSABLE if broken else FOUND if failed else OK)
 
 
 def gate_of(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from .app import app
 from .console import FOUND, OK, UNDECIDED, Progress, fail, say, show
 from .options import AsJson, Broadcast, load
+from .parameters import Argument, Option
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -18,17 +17,17 @@ if TYPE_CHECKING:
 
 @app.command()
 def diff(
-    before: Annotated[Path, typer.Argument(metavar="A", help="The one model.", show_default=False)],
-    after: Annotated[Path, typer.Argument(metavar="B", help="The other.", show_default=False)],
+    before: Annotated[Path, Argument(metavar="A", help="The one model.")],
+    after: Annotated[Path, Argument(metavar="B", help="The other.")],
     prove: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--prove", help="Prove outputs and accepted sizes the same, or show sizes at which they are not."
         ),
     ] = False,
     run: Annotated[
         int,
-        typer.Option(
+        Option(
             "--run", metavar="N", min=0, max=1000, help="With --prove: compare values at N accepted sizes."
         ),
     ] = 0,
@@ -60,7 +59,7 @@ def diff(
         say(envelope("diff", diff_data(found)))
     else:
         show(diff_lines(found))
-    raise typer.Exit(OK if found.same else FOUND if found.decided else UNDECIDED)
+    raise SystemExit(OK if found.same else FOUND if found.decided else UNDECIDED)
 
 
 def _gate(before: Analysis, after: Analysis, count: int, json: bool) -> None:
@@ -79,7 +78,7 @@ def _gate(before: Analysis, after: Analysis, count: int, json: bool) -> None:
         say(envelope("diff", {"passed": found.passed, **asdict(found)}))
     else:
         say("\n".join(gate_lines(found)))
-    raise typer.Exit(OK if found.passed else FOUND if found.decided else UNDECIDED)
+    raise SystemExit(OK if found.passed else FOUND if found.decided else UNDECIDED)
 
 
 def _runs(before: Analysis, after: Analysis, found: Gate, count: int) -> Runs:

@@ -10,8 +10,6 @@ from enum import StrEnum
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
-
 if TYPE_CHECKING:
     from ..expr import DimSyntaxError
     from ..report.lines import Printed
@@ -68,7 +66,7 @@ def complain(message: str) -> None:
 def fail(message: str) -> NoReturn:
     """One clear error, and the exit code for unusable input."""
     complain(message)
-    raise typer.Exit(UNUSABLE)
+    raise SystemExit(UNUSABLE)
 
 
 def fail_at(error: DimSyntaxError) -> NoReturn:
@@ -82,7 +80,7 @@ def fail_at(error: DimSyntaxError) -> NoReturn:
     before = ("… " if start else "") + visible(error.text[start : error.position])
     after = visible(clipped(error.text[error.position :], _BEFORE))
     print(f"  {before}{after}\n  {' ' * len(before)}^", file=sys.stderr)
-    raise typer.Exit(UNUSABLE)
+    raise SystemExit(UNUSABLE)
 
 
 def show(printed: Iterable[Printed]) -> None:

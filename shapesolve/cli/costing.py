@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from .app import app
 from .console import FOUND, fail, show
 from .options import AsJson, Assume, Bind, Model, find, load, sizes_of
+from .parameters import Option
 
 if TYPE_CHECKING:
     from ..deploy.cost import Cost, Numbers
@@ -21,31 +20,27 @@ def cost(
     model: Model,
     at: Annotated[
         str,
-        typer.Option(
-            "--at", metavar="NAME=SIZE,...", help="Sizes at which to give numbers, as far as known."
-        ),
+        Option("--at", metavar="NAME=SIZE,...", help="Sizes at which to give numbers, as far as known."),
     ] = "",
     by: Annotated[
-        Literal["total", "scope", "node"], typer.Option("--by", help="A line for each of these too.")
+        Literal["total", "scope", "node"], Option("--by", help="A line for each of these too.")
     ] = "total",
     depth: Annotated[
-        int, typer.Option("--depth", metavar="N", min=1, help="Parts of a node's name that make its scope.")
+        int, Option("--depth", metavar="N", min=1, help="Parts of a node's name that make its scope.")
     ] = 3,
     max_memory: Annotated[
         str | None,
-        typer.Option(
-            "--max-memory", metavar="SIZE", help="Find the largest size that fits, e.g. 8GB or 512MiB."
-        ),
+        Option("--max-memory", metavar="SIZE", help="Find the largest size that fits, e.g. 8GB or 512MiB."),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Write memory against a size, as SVG.")
+        Path | None, Option("--plot", metavar="FILE", help="Write memory against a size, as SVG.")
     ] = None,
     of: Annotated[
         str | None,
-        typer.Option("--of", metavar="NAME", help="The size that --max-memory and --plot are about."),
+        Option("--of", metavar="NAME", help="The size that --max-memory and --plot are about."),
     ] = None,
     reuse: Annotated[
-        bool, typer.Option("--reuse", help="Let --max-memory count memory as shared where it may be.")
+        bool, Option("--reuse", help="Let --max-memory count memory as shared where it may be.")
     ] = False,
     json: AsJson = False,
     bind: Bind = None,
@@ -80,7 +75,7 @@ def cost(
             drawn = c.plot(of or _left(c, sizes, "--plot"), sizes)
     except NoSizes as e:
         show([((("", str(e))),)])
-        raise typer.Exit(FOUND) from None
+        raise SystemExit(FOUND) from None
     except ValueError as e:
         fail(str(e))
     if plot is not None:

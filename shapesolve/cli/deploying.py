@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from .app import app
 from .console import FOUND, fail, say, show
 from .options import AsJson, Assume, Bind, Model, find, load, sizes_of
+from .parameters import Option
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -22,21 +21,15 @@ def inputs(
     model: Model,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FOLDER", help="Where to write; without it, sizes are printed."
-        ),
+        Option("-o", "--output", metavar="FOLDER", help="Where to write; without it, sizes are printed."),
     ] = None,
-    count: Annotated[
-        int, typer.Option("-n", "--count", metavar="N", min=1, max=10_000, help="How many.")
-    ] = 20,
+    count: Annotated[int, Option("-n", "--count", metavar="N", min=1, max=10_000, help="How many.")] = 20,
     form: Annotated[
         Literal["npz", "pb"],
-        typer.Option("--form", help="One .npz each, or test_data_set_K folders of protobuf tensors."),
+        Option("--form", help="One .npz each, or test_data_set_K folders of protobuf tensors."),
     ] = "npz",
-    edge: Annotated[
-        bool, typer.Option("--edge/--no-edge", help="Border cases too: least sizes, 1, 0.")
-    ] = True,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Other draws.")] = 0,
+    edge: Annotated[bool, Option("--edge/--no-edge", help="Border cases too: least sizes, 1, 0.")] = True,
+    seed: Annotated[int, Option("--seed", metavar="N", help="Other draws.")] = 0,
     bind: Bind = None,
     assume: Assume = None,
 ) -> None:
@@ -57,7 +50,7 @@ def inputs(
         made = generate_inputs(a, count, seed, edge, bind=sizes_of(bind))
     except NoSizes as e:
         say(f"{model}: {e}")
-        raise typer.Exit(FOUND) from None
+        raise SystemExit(FOUND) from None
     except ValueError as e:
         fail(str(e))
     for k, sizes in enumerate(made.sizes):
@@ -78,26 +71,24 @@ def inputs(
 def sizes(
     model: Model,
     near: Annotated[
-        str | None, typer.Option("--near", metavar="NAME=SIZE,...", help="The sizes that you would like.")
+        str | None, Option("--near", metavar="NAME=SIZE,...", help="The sizes that you would like.")
     ] = None,
     enumerate: Annotated[
         int | None,
-        typer.Option("--enumerate", metavar="N", min=1, max=100_000, help="List the first N accepted sizes."),
+        Option("--enumerate", metavar="N", min=1, max=100_000, help="List the first N accepted sizes."),
     ] = None,
     least: Annotated[
         int,
-        typer.Option("--least", metavar="SIZE", min=0, help="With --enumerate: 0 lists empty inputs, too."),
+        Option("--least", metavar="SIZE", min=0, help="With --enumerate: 0 lists empty inputs, too."),
     ] = 1,
     buckets: Annotated[
         Path | None,
-        typer.Option(
-            "--buckets", metavar="FILE.csv", help="Sizes that were seen: find sizes to pad them to."
-        ),
+        Option("--buckets", metavar="FILE.csv", help="Sizes that were seen: find sizes to pad them to."),
     ] = None,
     symbol: Annotated[
-        str | None, typer.Option("--symbol", metavar="NAME", help="With --buckets: whose sizes they are.")
+        str | None, Option("--symbol", metavar="NAME", help="With --buckets: whose sizes they are.")
     ] = None,
-    k: Annotated[int, typer.Option("--k", metavar="N", min=1, help="With --buckets: how many, at most.")] = 6,
+    k: Annotated[int, Option("--k", metavar="N", min=1, help="With --buckets: how many, at most.")] = 6,
     json: AsJson = False,
     bind: Bind = None,
     assume: Assume = None,
@@ -134,7 +125,7 @@ def sizes(
             told, against = _near(a, sizes_of([p for p in (near or "").split(",") if p]), sizes_of(bind))
     except NoSizes as e:
         say(f"{model}: {e}")
-        raise typer.Exit(FOUND) from None
+        raise SystemExit(FOUND) from None
     except ValueError as e:
         fail(str(e))
     except OSError as e:
@@ -151,7 +142,7 @@ def sizes(
         if against:
             show(against)
         say("\n".join(_near_lines(told)))
-    raise typer.Exit(FOUND if against else 0)
+    raise SystemExit(FOUND if against else 0)
 
 
 def _first(a: Analysis, count: int, least: int, bind: dict[str, int]) -> dict[str, Any]:

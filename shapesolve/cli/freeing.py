@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from .app import app
 from .console import FOUND, OK, fail, say
 from .options import Model
+from .parameters import Option
 from .writing import Out
 
 if TYPE_CHECKING:
@@ -23,16 +22,15 @@ def free(
     output: Out,
     dim: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--dim",
             metavar="INPUT[AXIS]=NAME",
             help="An axis with a fixed size, and the name that its size gets; may be repeated.",
-            show_default=False,
         ),
     ],
     verify: Annotated[
         bool,
-        typer.Option("--verify", help="Run both models with onnxruntime, at the old sizes and at others."),
+        Option("--verify", help="Run both models with onnxruntime, at the old sizes and at others."),
     ] = False,
 ) -> None:
     """Let a model exported with fixed sizes take others.
@@ -58,7 +56,7 @@ def free(
         save_changed(original, changed, output)
     except Refused as e:
         say(f"refused: {e}")
-        raise typer.Exit(FOUND) from None
+        raise SystemExit(FOUND) from None
     except ModelError as e:
         fail(str(e) if str(model) in str(e) else f"{model}: {e}")
     except (ValueError, RuntimeError) as e:
@@ -66,7 +64,7 @@ def free(
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
     say(f"wrote {output}")
-    raise typer.Exit(OK)
+    raise SystemExit(OK)
 
 
 def _verify(original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[str, str]) -> None:

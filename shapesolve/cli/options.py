@@ -5,36 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from .console import FOUND, OK, Format, Progress, fail, fail_at
+from .parameters import Argument, Option
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The ONNX file.", show_default=False)]
+Model = Annotated[Path, Argument(metavar="MODEL", help="The ONNX file.")]
 Assume = Annotated[
     list[str] | None,
-    typer.Option(
-        "--assume", metavar="CONDITION", help='What you know of the sizes, e.g. "total == past + seq".'
-    ),
+    Option("--assume", metavar="CONDITION", help='What you know of the sizes, e.g. "total == past + seq".'),
 ]
 Bind = Annotated[
-    list[str] | None, typer.Option("--bind", metavar="NAME=SIZE", help="A size for a dim name, e.g. batch=2.")
+    list[str] | None, Option("--bind", metavar="NAME=SIZE", help="A size for a dim name, e.g. batch=2.")
 ]
 Broadcast = Annotated[
     str,
-    typer.Option(
+    Option(
         "--broadcast",
         metavar="strict|named|equal",
         help="A name meets a size in a broadcast: leave it open, take a number for true (and say so), or"
         " take a name for true too.",
     ),
 ]
-FindingsFormat = Annotated[
-    Format, typer.Option("--format", help="How findings are printed.", show_default=True)
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+FindingsFormat = Annotated[Format, Option("--format", help="How findings are printed.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 
 
 def load(

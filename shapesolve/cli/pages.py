@@ -5,24 +5,19 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from .app import app
 
 _WIDTH = 100
 
 
-def command_names() -> list[str]:
-    """The commands in the order in which they are listed."""
-    return [str(c.name or getattr(c.callback, "__name__", "")) for c in app.registered_commands]
-
-
 def render_pages() -> dict[str, str]:
     """File name -> Markdown: a page for each command, and an index."""
     pages = {
-        f"{name}.md": f"# shapesolve {name}\n\n```text\n{_help(name)}\n```\n" for name in command_names()
+        f"{name}.md": f"# shapesolve {name}\n\n```text\n{_help(name)}\n```\n" for name in app.list_commands()
     }
-    rows = "".join(f"| [{name}]({name}.md) | {_summary(name)} |\n" for name in command_names())
+    rows = "".join(f"| [{name}]({name}.md) | {_summary(name)} |\n" for name in app.list_commands())
     codes = (
         "Exit codes: 0 nothing wrong, 1 something was found or refuted, 2 the input cannot be used,"
         " 3 neither proved nor refuted (`prove`, `diff`).\n"
@@ -39,14 +34,8 @@ def _help(name: str) -> str:
 
 
 def _summary(name: str) -> str:
-    command = next(
-        c for c in app.registered_commands if (c.name or getattr(c.callback, "__name__", "")) == name
-    )
-    return (
-        (command.callback.__doc__ or "").partition("\n\n")[0].replace("\n", " ").strip()
-        if command.callback
-        else ""
-    )
+    command = app.get_command(None, name)
+    return ((command and command.help) or "").partition("\n\n")[0].replace("\n", " ").strip()
 
 
 def write_pages(folder: str) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from .app import app
 from .console import FOUND, fail, say
 from .options import Assume, Bind, Model, find, load, sizes_of
+from .parameters import Option
 
 
 class Tool(StrEnum):
@@ -28,24 +28,20 @@ class Tool(StrEnum):
 @app.command()
 def profile(
     model: Model,
-    opt: Annotated[
-        str, typer.Option("--opt", metavar="NAME=SIZE,...", help="Usual sizes.", show_default=False)
-    ],
+    opt: Annotated[str, Option("--opt", metavar="NAME=SIZE,...", help="Usual sizes.")],
     min: Annotated[
         str,
-        typer.Option("--min", metavar="NAME=SIZE,...", help="Least sizes; default: the smallest from 1 on."),
+        Option("--min", metavar="NAME=SIZE,...", help="Least sizes; default: the smallest from 1 on."),
     ] = "",
     max: Annotated[
-        str, typer.Option("--max", metavar="NAME=SIZE,...", help="Greatest sizes; default: the usual ones.")
+        str, Option("--max", metavar="NAME=SIZE,...", help="Greatest sizes; default: the usual ones.")
     ] = "",
-    tool: Annotated[Tool, typer.Option("--for", help="The tool that takes it.")] = Tool.json,
+    tool: Annotated[Tool, Option("--for", help="The tool that takes it.")] = Tool.json,
     split: Annotated[
         bool,
-        typer.Option("--split", help="Several profiles where the greatest sizes are not accepted together."),
+        Option("--split", help="Several profiles where the greatest sizes are not accepted together."),
     ] = False,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write.")
-    ] = None,
+    output: Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Where to write.")] = None,
     assume: Assume = None,
     bind: Bind = None,
 ) -> None:
@@ -70,13 +66,13 @@ def profile(
         text = profile_text(a, found, tool.value)
     except NoSizes as e:
         say(f"refused: {e}")
-        raise typer.Exit(FOUND) from None
+        raise SystemExit(FOUND) from None
     except ValueError as e:
         fail(str(e))
     for k, one in enumerate(found if tool is not Tool.json else ()):
         if one.conditions:
             where = f"profile {k}: " if len(found) > 1 else ""
-            typer.echo(f"note: {where}sizes between keep {', '.join(one.conditions)}", err=True)
+            print(f"note: {where}sizes between keep {', '.join(one.conditions)}", file=sys.stderr)
     if output is None:
         say(text)
         return

@@ -7,8 +7,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..expr.grammar import meant
 from .app import app
 from .console import (
@@ -36,6 +34,7 @@ from .options import (
     load,
     sizes_of,
 )
+from .parameters import Argument, Option
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 def analyze(
     model: Model,
     tensors: Annotated[
-        str | None, typer.Option("--tensors", metavar="PATTERN", help="Show these tensors, e.g. '*attn*'.")
+        str | None, Option("--tensors", metavar="PATTERN", help="Show these tensors, e.g. '*attn*'.")
     ] = None,
     assume: Assume = None,
     bind: Bind = None,
@@ -77,7 +76,7 @@ def analyze(
     else:
         find(a)  # so that the time shown covers it
         show(list(report_lines(a, time.perf_counter() - start)))
-    raise typer.Exit(accepts(a))
+    raise SystemExit(accepts(a))
 
 
 def _no_match(pattern: str, a: Analysis) -> str:
@@ -109,7 +108,7 @@ def contract(
     broadcast: Broadcast = "named",
     format: Annotated[
         ContractFormat,
-        typer.Option(
+        Option(
             "--format",
             help="For people, as data, as a function that checks input shapes, or as a model that checks them first.",
         ),
@@ -117,7 +116,7 @@ def contract(
     json: AsJson = False,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Where to write; --format onnx needs it."),
+        Option("-o", "--output", metavar="FILE", help="Where to write; --format onnx needs it."),
     ] = None,
 ) -> None:
     """What input sizes must satisfy for the model to run.
@@ -141,7 +140,7 @@ def contract(
         from ..report.text import contract_lines, headline
 
         show([headline(a), (), *contract_lines(a, limit=None)])
-        raise typer.Exit(accepts(a))
+        raise SystemExit(accepts(a))
     try:
         if form is ContractFormat.onnx:
             from ..deploy.guard import guarded_proto
@@ -162,7 +161,7 @@ def contract(
         fail(f"cannot write {output}: {e.strerror or e}")
     if output is not None:
         say(f"wrote {output}")
-    raise typer.Exit(accepts(a))
+    raise SystemExit(accepts(a))
 
 
 def _contract_text(a: Analysis, form: ContractFormat) -> str:
@@ -185,13 +184,13 @@ def _contract_text(a: Analysis, form: ContractFormat) -> str:
 @app.command()
 def explain(
     model: Model,
-    tensor: Annotated[str, typer.Argument(metavar="TENSOR", help="Name of a tensor.", show_default=False)],
-    axis: Annotated[int | None, typer.Option("--axis", metavar="N", help="Only this axis.")] = None,
+    tensor: Annotated[str, Argument(metavar="TENSOR", help="Name of a tensor.")],
+    axis: Annotated[int | None, Option("--axis", metavar="N", help="Only this axis.")] = None,
     depth: Annotated[
-        int | None, typer.Option("--depth", metavar="N", min=1, help="Only the last N nodes on the way.")
+        int | None, Option("--depth", metavar="N", min=1, help="Only the last N nodes on the way.")
     ] = None,
     unfold: Annotated[
-        bool, typer.Option("--unfold", help="Every node, with what it reads and what it needs.")
+        bool, Option("--unfold", help="Every node, with what it reads and what it needs.")
     ] = False,
     assume: Assume = None,
     bind: Bind = None,
@@ -221,7 +220,7 @@ def explain(
         say(envelope("explain", derivation_data(derivation)))
     else:
         show(derivation_lines(derivation, a, unfold=unfold))
-    raise typer.Exit(accepts(a))
+    raise SystemExit(accepts(a))
 
 
 @app.command()
@@ -230,9 +229,9 @@ def evaluate(
     bind: Bind = None,
     tensors: Annotated[
         str | None,
-        typer.Option("--tensors", metavar="PATTERN", help="Show these tensors; default: inputs and outputs."),
+        Option("--tensors", metavar="PATTERN", help="Show these tensors; default: inputs and outputs."),
     ] = None,
-    format: Annotated[TextOrJson, typer.Option("--format", help="How sizes are printed.")] = TextOrJson.text,
+    format: Annotated[TextOrJson, Option("--format", help="How sizes are printed.")] = TextOrJson.text,
     json: AsJson = False,
 ) -> None:
     """Sizes of tensors at given sizes of the inputs.
@@ -260,7 +259,7 @@ def evaluate(
         say(envelope("evaluate", evaluation_data(a, sizes, wanted)))
     else:
         show(evaluation_lines(a, sizes, wanted))
-    raise typer.Exit(FOUND if a.violations_at(sizes) or broken_terms(a, sizes) else OK)
+    raise SystemExit(FOUND if a.violations_at(sizes) or broken_terms(a, sizes) else OK)
 
 
 @app.command()
@@ -268,7 +267,7 @@ def prove(
     model: Model,
     claim: Annotated[
         str,
-        typer.Argument(metavar="CLAIM", help='A condition, e.g. "Z[1] == 2*seq".', show_default=False),
+        Argument(metavar="CLAIM", help='A condition, e.g. "Z[1] == 2*seq".'),
     ],
     assume: Assume = None,
     bind: Bind = None,
@@ -302,4 +301,4 @@ def prove(
         say(envelope("prove", verdict_data(claim, proof)))
     else:
         show(verdict_lines(claim, proof))
-    raise typer.Exit(OK if proof else FOUND if isinstance(proof, Refuted) else UNDECIDED)
+    raise SystemExit(OK if proof else FOUND if isinstance(proof, Refuted) else UNDECIDED)

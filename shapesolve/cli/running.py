@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from .app import app
 from .console import FOUND, OK, Progress, fail, say, show
 from .options import AsJson, Assume, Bind, Model, find, load, sizes_of
+from .parameters import Option
 
 
 @app.command()
 def verify(
     model: Model,
     bind: Bind = None,
-    runs: Annotated[
-        int, typer.Option("--runs", metavar="N", min=1, max=100, help="How many sizes to draw.")
-    ] = 3,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Other sizes and inputs.")] = 0,
+    runs: Annotated[int, Option("--runs", metavar="N", min=1, max=100, help="How many sizes to draw.")] = 3,
+    seed: Annotated[int, Option("--seed", metavar="N", help="Other sizes and inputs.")] = 0,
     assume: Assume = None,
     json: AsJson = False,
 ) -> None:
@@ -50,4 +47,4 @@ def verify(
         say(envelope("verify", {"runs": verification_data(done)}))
     else:
         show(verification_lines(a, done))
-    raise typer.Exit(OK if all(run.ok for run in done) else FOUND)
+    raise SystemExit(OK if all(run.ok for run in done) else FOUND)

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from .app import app
 from .checking import Baseline, FailOn, Ignore, Select, gate_of
 from .console import FOUND, OK, UNUSABLE, Format, Progress, fail, say, show
 from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, sizes_of
+from .parameters import Argument, Option
 
 if TYPE_CHECKING:
     from ..report.scan import ScanRow
@@ -22,12 +21,10 @@ if TYPE_CHECKING:
 def scan(
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="PATH", help="Files, or folders that are searched for *.onnx.", show_default=False
-        ),
+        Argument(metavar="PATH...", help="Files, or folders that are searched for *.onnx."),
     ],
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", metavar="N", min=0, help="Processes; 0: one per processor.")
+        int, Option("--jobs", "-j", metavar="N", min=0, help="Processes; 0: one per processor.")
     ] = 0,
     assume: Assume = None,
     bind: Bind = None,
@@ -38,9 +35,7 @@ def scan(
     baseline: Baseline = None,
     format: FindingsFormat = Format.text,
     json: AsJson = False,
-    dask: Annotated[
-        str | None, typer.Option("--dask", metavar="ADDRESS", help="Use this Dask scheduler.")
-    ] = None,
+    dask: Annotated[str | None, Option("--dask", metavar="ADDRESS", help="Use this Dask scheduler.")] = None,
 ) -> None:
     """Analyze many models in parallel, one row each.
 
@@ -86,7 +81,7 @@ def scan(
 
         show(scan_lines(rows))
     unusable = any(r.status in ("unusable", "failed") for r in rows)
-    raise typer.Exit(UNUSABLE if unusable else FOUND if any(gate.fails(r.findings) for r in rows) else OK)
+    raise SystemExit(UNUSABLE if unusable else FOUND if any(gate.fails(r.findings) for r in rows) else OK)
 
 
 def _rows(
@@ -125,7 +120,7 @@ def _rows(
 @app.command()
 def ops(
     pattern: Annotated[
-        str | None, typer.Argument(metavar="OPERATOR", help="Only this one, e.g. 'Conv*'.")
+        str | None, Argument(metavar="[OPERATOR]", help="Only this one, e.g. 'Conv*'.")
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -158,9 +153,7 @@ def ops(
 
 @app.command()
 def rule(
-    code: Annotated[
-        str, typer.Argument(metavar="CODE", help="The code of a finding, e.g. SS403.", show_default=False)
-    ],
+    code: Annotated[str, Argument(metavar="CODE", help="The code of a finding, e.g. SS403.")],
 ) -> None:
     """What a finding means, and what to do about it: its page.
 

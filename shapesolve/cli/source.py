@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import Any, NoReturn
 
-import typer
-
 from .console import FOUND, OK, Format, fail, say, show
 
 #: loaded by name when asked for: PyTorch is optional
@@ -33,4 +31,4 @@ def check_source(target: str, assume: list[str] | None, broadcast: str, format: 
         ]()
         if text:
             say(text)
-    raise typer.Exit(OK if report.ok else FOUND)
+    raise SystemExit(OK if report.ok else FOUND)

@@ -8,11 +8,10 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from .app import app
 from .console import Progress, fail, say
 from .options import Assume, Bind, Broadcast, Model, accepts, find, load
+from .parameters import Option
 
 
 @app.command()
@@ -42,19 +41,19 @@ def view(
         fail(f"cannot write a temporary file: {e.strerror or e}")
     opened = webbrowser.open(Path(file.name).as_uri())
     say(f"wrote {file.name}" if opened else f"wrote {file.name}, but found no browser to open it in")
-    raise typer.Exit(accepts(a))
+    raise SystemExit(accepts(a))
 
 
 @app.command()
 def serve(
     port: Annotated[
         int,
-        typer.Option("--port", metavar="N", min=0, max=65535, help="Where to listen; 0 for any free port."),
+        Option("--port", metavar="N", min=0, max=65535, help="Where to listen; 0 for any free port."),
     ] = 0,
     largest: Annotated[
-        int, typer.Option("--max-size", metavar="MB", min=1, help="Largest file that is taken.")
+        int, Option("--max-size", metavar="MB", min=1, help="Largest file that is taken.")
     ] = 1024,
-    quiet: Annotated[bool, typer.Option("--no-browser", help="Print the address only.")] = False,
+    quiet: Annotated[bool, Option("--no-browser", help="Print the address only.")] = False,
 ) -> None:
     """Show a page on this machine that models can be dropped onto.
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from .app import app
 from .console import Progress, complain, fail, say
 from .options import Assume, Bind, Broadcast, Model, accepts, find, load
+from .parameters import Option
 
-Out = Annotated[
-    Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write.", show_default=False)
-]
+Out = Annotated[Path, Option("-o", "--output", metavar="FILE", help="Where to write.")]
 
 
 @app.command()
@@ -22,13 +19,13 @@ def annotate(
     output: Out,
     policy: Annotated[
         str,
-        typer.Option(
+        Option(
             "--policy",
             metavar="skip|override|refine|strict",
             help="Shapes that are declared already: keep, replace, replace what says less, or fail if wrong.",
         ),
     ] = "refine",
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    force: Annotated[bool, Option("--force", help="Replace a file that is there already.")] = False,
     assume: Assume = None,
     broadcast: Broadcast = "named",
 ) -> None:
@@ -58,7 +55,7 @@ def annotate(
         complain(
             f"the model has {told} and runs at no size: what follows from there is open; see shapesolve check {model}"
         )
-    raise typer.Exit(accepts(a))
+    raise SystemExit(accepts(a))
 
 
 @app.command()
@@ -92,4 +89,4 @@ def report(
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
     say(f"wrote {output}")
-    raise typer.Exit(accepts(a))
+    raise SystemExit(accepts(a))

@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
-from typer.testing import CliRunner
 
 import shapesolve as ss
 from shapesolve.change.free_verify import verify

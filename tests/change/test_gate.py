@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import shapesolve
 from shapesolve.change.gate import Gate, gate_lines, hold, run_both

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import shapesolve as ss
 from shapesolve.cli import app

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import onnx
 import onnx.parser
 import pytest
+from click.testing import CliRunner
 from onnx import helper
-from typer.testing import CliRunner
 
 import shapesolve as ss
 from shapesolve.cli import app

@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import shapesolve as ss
 from shapesolve.cli import app

@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from click.testing import CliRunner
 from onnx import TensorProto, helper
-from typer.testing import CliRunner
 
 import shapesolve as ss
 from shapesolve.cli import app

@@ -12,8 +12,8 @@ from typing import Any
 
 import onnx
 import pytest
+from click.testing import CliRunner
 from onnx import TensorProto, helper
-from typer.testing import CliRunner
 
 import shapesolve as ss
 from shapesolve.cli import app

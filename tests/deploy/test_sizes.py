@@ -7,8 +7,8 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from onnx import TensorProto, helper
-from typer.testing import CliRunner
 
 import shapesolve as ss
 from shapesolve.cli import app

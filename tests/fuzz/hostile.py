@@ -15,9 +15,9 @@ from random import Random
 from typing import Any
 
 import onnx
+from click.testing import CliRunner
 from google.protobuf.message import DecodeError, Message
 from onnx import TensorProto
-from typer.testing import CliRunner
 
 import shapesolve
 from shapesolve.cli import app

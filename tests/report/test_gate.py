@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from onnx import TensorProto, helper, save
-from typer.testing import CliRunner, Result
 
 from shapesolve.cli import app
 from shapesolve.explain.diagnose import CODES

@@ -1,0 +1,128 @@
+"""Commands are functions: an annotation says which argument or option of Click a parameter is.
+
+    def check(model: Annotated[Path, Argument("MODEL", help="The file.")], quiet: Annotated[bool, Option("--quiet")] = False)
+
+The type decides what a text is read as, and the default whether it may be left out.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import click
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What a command is about, by its place."""
+
+    metavar: str
+    help: str
+
+
+class Option:
+    """What a command is told by name: ``Option("-n", "--count", metavar="N", min=1, help="How many.")``."""
+
+    def __init__(
+        self,
+        *names: str,
+        metavar: str | None = None,
+        min: int | None = None,
+        max: int | None = None,
+        help: str,
+    ) -> None:
+        self.names, self.metavar, self.min, self.max, self.help = names, metavar, min, max, help
+
+
+class Command(click.Command):
+    """The command that a function is; its parameters are read when it is looked at."""
+
+    def __init__(self, name: str | None, callback: Callable[..., Any], **attributes: Any) -> None:
+        super().__init__(name, callback=callback, **attributes | {"params": [*_parameters(callback)]})
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Arguments before options, each with what it means."""
+        rows = [(p.metavar or "", p.told) for p in self.get_params(ctx) if isinstance(p, _Argument)]
+        if rows:
+            with formatter.section("Arguments"):
+                formatter.write_dl(rows)
+        options = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
+        with formatter.section("Options"):
+            formatter.write_dl([record for p in options if (record := p.get_help_record(ctx))])
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Nothing: `format_options` writes them (Click does so by itself since 8.5, under a longer heading)."""
+
+
+class _Argument(click.Argument):
+    """An argument with a line of help."""
+
+    def __init__(self, name: str, help: str, **attributes: Any) -> None:
+        super().__init__([name], **attributes)
+        self.told = f"{help}  [required]" if self.required else help
+
+
+class _OneOf(click.Choice[str]):
+    """One of the values of an enum, or of a `Literal`."""
+
+    def __init__(self, values: Iterable[str], read: Callable[[str], Any] = str) -> None:
+        super().__init__([*values])
+        self.read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return self.read(super().convert(getattr(value, "value", value), param, ctx))
+
+
+def _parameters(function: Callable[..., Any]) -> Iterator[click.Parameter]:
+    hints = get_type_hints(function, include_extras=True)
+    for name, parameter in inspect.signature(function).parameters.items():
+        kind, said = get_args(hints[name])
+        if get_origin(kind) is UnionType:
+            (kind,) = (k for k in get_args(kind) if k is not NoneType)
+        many = get_origin(kind) is list
+        attributes: dict[str, Any] = {
+            "required": parameter.default is parameter.empty,
+            "metavar": said.metavar,
+        }
+        if not attributes["required"]:
+            attributes["default"] = getattr(parameter.default, "value", parameter.default)
+        if many:
+            (kind,) = get_args(kind)
+            attributes["callback"] = _as_list
+        if isinstance(said, Argument):
+            yield _Argument(name, said.help, type=_type(kind), nargs=-1 if many else 1, **attributes)
+        elif kind is bool:
+            yield click.Option([*said.names, name], is_flag=True, help=said.help, **attributes)
+        else:
+            read = _type(kind, said.min, said.max)
+            shown = attributes.get("default") != ""
+            yield click.Option(
+                [*said.names, name],
+                type=read,
+                multiple=many,
+                help=said.help,
+                show_default=shown,
+                **attributes,
+            )
+
+
+def _as_list(_ctx: click.Context, _param: click.Parameter, given: tuple[Any, ...] | None) -> list[Any] | None:
+    return list(given) if given else None
+
+
+def _type(kind: Any, least: int | None = None, most: int | None = None) -> click.ParamType[Any]:
+    if get_origin(kind) is Literal:
+        return _OneOf(get_args(kind))
+    if issubclass(kind, Enum):
+        return _OneOf([one.value for one in kind], kind)
+    if kind is Path:
+        return click.Path(path_type=Path)
+    if kind is int and (least is not None or most is not None):
+        return click.IntRange(least, most)
+    return click.INT if kind is int else click.STRING

@@ -1,0 +1,129 @@
+"""Commands are loaded when they are asked for, and a shell completes them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from shapesolve.cli import app
+from shapesolve.cli.parameters import Argument, Command, Option
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Colour(StrEnum):
+    dark_red = "dark-red"
+    blue = "blue"
+
+
+def test_parameters_are_what_their_annotations_say() -> None:
+    got: list[object] = []
+
+    def paint(
+        files: Annotated[list[Path], Argument(metavar="FILE...", help="What to paint.")],
+        colour: Annotated[Colour, Option("--colour", help="In it.")] = Colour.blue,
+        by: Annotated[Literal["hand", "brush"], Option("--by", help="With it.")] = "hand",
+        coats: Annotated[int, Option("-n", "--coats", metavar="N", min=1, max=3, help="So often.")] = 1,
+        name: Annotated[str | None, Option("--name", help="Sign it.")] = None,
+        also: Annotated[list[str] | None, Option("--also", help="More.")] = None,
+        dry: Annotated[bool, Option("--dry/--wet", help="Wait.")] = True,
+    ) -> None:
+        got[:] = files, colour, by, coats, name, also, dry
+
+    def run(*args: str) -> int:
+        return CliRunner().invoke(Command("paint", paint), args).exit_code
+
+    assert run("a", "b") == 0
+    assert got == [[Path("a"), Path("b")], Colour.blue, "hand", 1, None, None, True]
+    assert (
+        run("a", "--colour", "dark-red", "--by", "brush", "-n", "3", "--also", "x", "--also", "y", "--wet")
+        == 0
+    )
+    assert got == [[Path("a")], Colour.dark_red, "brush", 3, None, ["x", "y"], False]
+    assert isinstance(got[1], Colour)
+    for wrong in (
+        [],
+        ["a", "--coats", "4"],
+        ["a", "--coats", "x"],
+        ["a", "--by", "foot"],
+        ["a", "--colour", "dark_red"],
+    ):
+        assert run(*wrong) == 2
+
+
+def test_only_the_command_that_is_asked_for_is_loaded() -> None:
+    code = (
+        "import sys\nfrom shapesolve.cli import app\n"
+        "app(['rule', 'SS403'], standalone_mode=False)\n"
+        "print(*(m for m in sys.modules if m.startswith('shapesolve.cli.')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    loaded = {name.rpartition(".")[2] for name in done.stderr.split()}
+    assert "scanning" in loaded
+    assert loaded.isdisjoint({"deploying", "reading", "viewing", "writing", "changing", "completion"})
+
+
+def test_a_command_that_there_is_not_is_told_with_the_nearest() -> None:
+    done = CliRunner().invoke(app, ["chekc"])
+    assert done.exit_code == 2
+    assert "No such command 'chekc'" in done.stderr
+
+
+def test_every_command_is_where_the_list_says() -> None:
+    for name in app.list_commands():
+        assert isinstance(app.get_command(None, name), click.Command), name
+    assert sorted(app.list_commands()) == sorted(app.commands)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [("shapesolve ex", "explain"), ("shapesolve check --base", "--baseline")]
+)
+def test_a_shell_completes_commands_and_options(words: str, expected: str) -> None:
+    asked = {
+        "_SHAPESOLVE_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(words.count(" ")),
+    }
+    done = CliRunner().invoke(app, [], prog_name="shapesolve", env=asked)
+    assert done.stdout.split() == [f"plain,{expected}"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "script", "start"),
+    [
+        ("bash", ".bash_completions/shapesolve.sh", ".bashrc"),
+        ("zsh", ".zfunc/_shapesolve", ".zshrc"),
+        ("fish", ".config/fish/completions/shapesolve.fish", None),
+    ],
+)
+def test_completion_is_installed_where_the_shell_looks(
+    shell: str, script: str, start: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
+    if start:
+        (tmp_path / start).write_bytes(b"alias x=y\xff")
+    for _ in range(2):
+        done = CliRunner().invoke(app, ["--install-completion"])
+        assert done.exit_code == 0, done.output
+    shown = CliRunner().invoke(app, ["--show-completion"]).stdout
+    assert "_SHAPESOLVE_COMPLETE" in shown
+    assert (tmp_path / script).read_text() == shown
+    if start:
+        said = (tmp_path / start).read_bytes()
+        assert said.startswith(b"alias x=y\xff\n")
+        assert len(said.splitlines()) == 2
+
+
+def test_completion_of_another_shell_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/usr/bin/tcsh")
+    done = CliRunner().invoke(app, ["--show-completion"])
+    assert done.exit_code == 2
+    assert "SHELL says tcsh" in done.stderr
