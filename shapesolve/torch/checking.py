@@ -13,15 +13,16 @@ from ..analysis import DEFAULT_RLIMIT, BroadcastMode, analyze
 from ..expr import Cond
 from .concluding import Call, Conclusion, Settings, empty
 from .declared import Declaration, read_declaration
-from .exporting import Watch, export_onnx, export_program, named, relaxed
+from .exporting import Watch, export_program, named, relaxed
 from .findings import SourceFinding
 from .guards import find_guards
 from .probing import probed, probes
 from .programs import declared_by_model, declared_by_program
-from .refusal import by_example, is_about_dims, own_words, refused, unwritable
+from .refusal import by_example, is_about_dims, own_words, refused
 from .report import Report
 from .running import Runs
 from .ways import Way, other_examples
+from .writing import clashing, rewritten, unwritable, with_other_names, written
 
 
 def check(
@@ -173,8 +174,11 @@ def _of_program(known: Conclusion) -> Report:
     try:
         _hear_graph(known)
     except _Unwritable as error:
-        known.extra = (*known.extra, unwritable(error.cause, known.program, runs=known.runs()))
-        return known.report()
+        other = _other_names(known, error.cause)
+        if other is None:
+            known.extra = (*known.extra, unwritable(error.cause, known.program, runs=known.runs()))
+            return known.report()
+        known = other
     for way in known.other_ways(guarded=False):
         other = _another_way(known, way, guarded=False)
         try:
@@ -196,10 +200,37 @@ class _Unwritable(Exception):
 
 def _hear_graph(known: Conclusion) -> None:
     try:
-        proto = export_onnx(known.program, known.settings.opset).model_proto
+        found = written(known.program, known.settings.opset)
     except Exception as error:
         raise _Unwritable(error) from error
-    known.hear_graph(proto)
+    if found.failed is not None:
+        more = rewritten(found.failed, known.program, found.change, found.proto, runs=known.runs())
+        known.extra = (*known.extra, more)
+    known.hear_graph(found.proto)
+
+
+def _other_names(known: Conclusion, error: Exception) -> Conclusion | None:
+    """The module with other names for the parts that the exporter takes for its own attributes, where that is written."""
+    call = known.call
+    names = clashing(call.runs.module) if call is not None else ()
+    if call is None or not names:
+        return None
+    module = with_other_names(call.runs.module, names)
+    watch, spec = Watch(module), relaxed(call.spec) if known.refusal is not None else named(call.spec)
+    try:
+        program = export_program(module, *call.example(), spec, strict=call.strict, watch=watch)
+    except Exception:  # torch.export refuses it by these names
+        return None
+    guards = find_guards(program, known.declaration, watch)
+    told = ", ".join(f"`self.{n}`" for n in names)
+    change = f"give {told} of {known.name} another name: the exporter takes it for an attribute of its own"
+    more = rewritten(error, known.program, change, runs=known.runs())
+    other = replace(known, program=program, guards=guards, extra=(*known.extra, more), found=[], constants={})
+    try:
+        _hear_graph(other)
+    except _Unwritable:
+        return None
+    return other
 
 
 def _of_onnx_program(

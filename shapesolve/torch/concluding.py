@@ -187,7 +187,8 @@ class Conclusion:
         findings += failing
         unclear = self.refusal is not None and not findings
         if unclear and self.refusal is not None:
-            findings.append(untold(self.refusal, self._follows()))
+            findings.append(untold(self.refusal, self._follows(), self._unseen(own_words(self.refusal))))
+            unclear = findings[-1].verdict != "tracer"
         if self.analysis is not None:
             origins = judge.origins
             findings += [
@@ -275,6 +276,11 @@ class Conclusion:
     def runs(self) -> bool:
         """Was the module seen to run at some declared sizes, and to fail at none?"""
         return self.call is not None and not self._probed() and all(c.failed is None for _, c in self.found)
+
+    def _unseen(self, words: str) -> list[Guard]:
+        """The guards that a refusal names, where each of them holds at every declared size."""
+        named = [g for g in self.guards if g.said and g.said in words]
+        return named if all(self.comparison.implied(g.cond) for g in named) else []
 
     def _follows(self) -> bool:
         """Was the export with free sizes seen to give what the module gives?"""

@@ -170,10 +170,10 @@ def export_program(
         return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict)
 
 
-def export_onnx(program: Any, opset: int | None = None) -> Any:
+def export_onnx(program: Any, opset: int | None = None, *, optimize: bool = True) -> Any:
     """The `ONNXProgram` of an `ExportedProgram`, made by the exporter that `torch.onnx.export` uses."""
     with quiet():
-        return torch.onnx.export(program, dynamo=True, opset_version=opset, verbose=False)
+        return torch.onnx.export(program, dynamo=True, opset_version=opset, optimize=optimize, verbose=False)
 
 
 @contextlib.contextmanager

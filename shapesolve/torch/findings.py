@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 from ..explain.finding import Finding
 from .places import NOWHERE, Origin, Place
+
+#: the module fails at a declared size; the exported graph fails there or computes another thing; only torch.export's trace
+#: rules it out; or nothing is exported at all, which says nothing of the module
+Verdict = Literal["module", "graph", "tracer", "export", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,7 @@ class SourceFinding(Finding):
         declared: the words that declared the dim, where the finding is about a declaration.
         term: the condition that came out instead.
         counterexample: sizes within the declaration that do not run.
+        verdict: whose fault it is, where that was found out (`Verdict`).
     """
 
     origin: Origin = NOWHERE
@@ -26,6 +31,7 @@ class SourceFinding(Finding):
     declared: str = ""
     term: str = ""
     counterexample: tuple[tuple[str, int], ...] = ()
+    verdict: Verdict = "unknown"
 
     @property
     def place(self) -> Place | None:

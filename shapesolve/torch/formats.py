@@ -52,6 +52,7 @@ def source_data(finding: SourceFinding) -> dict[str, Any]:
     data = finding_data(finding)
     data["place"] = None if finding.place is None else asdict(finding.place)
     data["counterexample"] = dict(finding.counterexample)
+    data["verdict"] = finding.verdict
     return data
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,11 +23,15 @@ from .places import NOWHERE, Origin, Place, is_foreign
 
 #: beyond this torch.export has guarded on every element of something
 MAX_GUARDS = 2000
+_SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """One guard: what PyTorch says, the same as a condition on declared sizes (None: not expressible), and from where."""
+    """One guard: what PyTorch says, the same as a condition on declared sizes (None: not expressible), and from where.
+
+    ``said`` is the text as PyTorch's refusals have it (``L['x'].size()[1]``), ``shown`` has the declared names instead.
+    """
 
     text: str
     cond: Cond | None
@@ -34,19 +39,26 @@ class Guard:
     asked: bool = False
     minor: bool = False
     """An operator compared a size with one special value, to choose a fast path: it matters only if nothing else does."""
+    said: str = ""
+    shown: str = ""
+
+    @property
+    def always(self) -> bool:
+        """Does it hold whatever the sizes are?"""
+        return self.cond is not None and self.cond.is_true
 
 
 def find_guards(program: Any, declaration: Declaration, watch: Watch | None) -> tuple[Guard, ...]:
-    """The guards of an `ExportedProgram` that say anything on declared sizes, in the order in which they were made."""
+    """The guards of an `ExportedProgram`, in the order in which they were made."""
     env = shape_env(program)
     if env is None:
         return ()
     table = axis_symbols(env, program, declaration)
-    found = [_guard(g, table, watch) for g in list(env.guards)[:MAX_GUARDS]]
-    return tuple(g for g in found if g.cond is None or not g.cond.is_true)
+    sources = {str(sym): _name(found[0]) for sym, found in env.var_to_sources.items() if found}
+    return tuple(_guard(g, table, sources, watch) for g in list(env.guards)[:MAX_GUARDS])
 
 
-def _guard(guard: Any, table: Mapping[str, Dim], watch: Watch | None) -> Guard:
+def _guard(guard: Any, table: Mapping[str, Dim], sources: Mapping[str, str], watch: Watch | None) -> Guard:
     location = guard.sloc
     seen = watch.of(location) if watch is not None else None
     origin, asked = (seen.origin, seen.asked) if seen is not None else _kept_location(location)
@@ -58,7 +70,16 @@ def _guard(guard: Any, table: Mapping[str, Dim], watch: Watch | None) -> Guard:
     if cond is not None and not cond.free <= {n for d in table.values() for n in d.free}:
         cond = None
     minor = cond is not None and cond.kind == "!=" and not asked
-    return Guard(text, cond, origin, asked, minor)
+    shown = {n: str(d) if d.name else f"({d})" for n, d in table.items()}
+    return Guard(text, cond, origin, asked, minor, _in_words(text, sources), _in_words(text, shown))
+
+
+def _in_words(text: str, words: Mapping[str, str]) -> str:
+    return _SYMBOL.sub(lambda m: words.get(m[0], m[0]), text)
+
+
+def _name(source: Any) -> str:
+    return source.name if isinstance(source.name, str) else str(source.name())
 
 
 def _kept_location(location: Any) -> tuple[Origin, bool]:
@@ -94,8 +115,7 @@ def axis_symbols(env: Any, program: Any, declaration: Declaration) -> dict[str, 
     table: dict[str, Dim] = {}
     for sym, sources in env.var_to_sources.items():
         for source in sources:
-            name = source.name if isinstance(source.name, str) else source.name()
-            if name in sizes:
+            if (name := _name(source)) in sizes:
                 table.setdefault(str(sym), sizes[name])
     for leaf, shape in enumerate(input_shapes(program)):
         for axis in declaration.at(leaf):
@@ -164,7 +184,7 @@ def guard_contract(
     constraints = [
         Constraint(g.cond, "requirement", Rule(f"guard:{i}", "torch.export", g.text))
         for i, g in enumerate(guards)
-        if g.cond is not None and (minor or not g.minor)
+        if g.cond is not None and not g.always and (minor or not g.minor)
     ]
     facts = Facts()
     for name in roots:

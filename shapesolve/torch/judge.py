@@ -63,6 +63,7 @@ class Judge:
             declared="; ".join(self.declaration.quote(r.name) for r in roots),
             term=restriction.term.text,
             counterexample=sizes,
+            verdict=confirmed.verdict,
         )
 
     def _code(self, restriction: Restriction) -> str:
@@ -152,6 +153,7 @@ class Judge:
             declared="; ".join(self.declaration.quote(n) for n in restriction.roots),
             term=restriction.term.text,
             counterexample=confirmed.sizes or restriction.counterexample,
+            verdict="tracer",
         )
 
     def _help(self, restriction: Restriction, correction: Correction) -> str:

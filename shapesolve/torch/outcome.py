@@ -87,6 +87,10 @@ class Comparison:
         found = [self._restriction(t, guarded=guarded) for t in terms]
         return [r for r in found if r is not None]
 
+    def implied(self, cond: Cond | None) -> bool:
+        """Does a condition hold at all declared sizes?"""
+        return cond is not None and bool(self._prover(1).prove(cond))
+
     def _restriction(self, term: Term, *, guarded: bool) -> Restriction | None:
         roots = tuple(n for n in term.symbols if n in self.declaration.roots)
         if not roots or len(roots) < len(term.symbols):

@@ -18,6 +18,8 @@ import torch
 from ..model import Node
 
 _PREFIX = "pkg.torch.onnx."
+#: the entry of a node's metadata that has its stack
+STACK_TRACE = f"{_PREFIX}stack_trace"
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)(?:\n[ \t]+([^\n]*))?')
 _TS_FRAME = re.compile(r"^(?:# )?([^\s#(][^(\n]*\.py)(?:\((\d+)\): (\S+)|:(\d+):\d+)", re.MULTILINE)
 _TORCH = str(Path(torch.__file__).parent) + "/"
@@ -87,7 +89,7 @@ def read_trace(text: str) -> tuple[Place, ...]:
 def origin_of(node: Node) -> Origin:
     """Where a node comes from, as far as the exporter wrote it down."""
     meta = node.metadata
-    trace = read_trace(meta.get(f"{_PREFIX}stack_trace", ""))
+    trace = read_trace(meta.get(STACK_TRACE, ""))
     scopes = _names(meta.get(f"{_PREFIX}name_scopes", ""))
     kinds = _names(meta.get(f"{_PREFIX}class_hierarchy", ""))
     if scopes:

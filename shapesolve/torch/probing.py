@@ -86,6 +86,7 @@ def _failing(runs: Runs, failed: Sequence[Ran], ran: Sequence[Ran]) -> SourceFin
         origin=first.origin,
         declared="; ".join(runs.declaration.quote(n) for n in names),
         counterexample=changed,
+        verdict="module",
     )
 
 
@@ -101,4 +102,5 @@ def _differing(runs: Runs, ran: Ran) -> SourceFinding:
         help="look for a size or a value that the code turns into a number while it is traced",
         declared="; ".join(runs.declaration.quote(n) for n, _ in changed),
         counterexample=changed,
+        verdict="graph",
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
 from .exporting import quiet
 from .findings import SourceFinding
+from .guards import Guard
 from .places import NOWHERE, Origin, Place, own_frames, read_trace
 
 #: standing advice on logging, sentence by sentence
@@ -38,7 +39,7 @@ def is_about_dims(error: BaseException) -> bool:
 
 def origin_of_error(error: BaseException) -> Origin:
     """The lines of the module's own code on the way to an error; its causes are searched too."""
-    for cause in _chain(error):
+    for cause in chain(error):
         frames = traceback.extract_tb(cause.__traceback__)
         places = [Place(f.filename, f.lineno or 0, f.name, (f.line or "").strip()) for f in frames]
         inside = _after_export(places)
@@ -57,10 +58,11 @@ def by_example(error: BaseException, way: str) -> SourceFinding:
     """A refusal that another example avoids; `way` says which."""
     return SourceFinding(
         "SS610",
-        f"torch.export refuses this example: {_first(own_words(error))}",
+        f"torch.export refuses this example: {first_line(own_words(error))}",
         notes=(own_words(error),),
         help=f"{way}; tried: that export gives what the module gives",
         origin=origin_of_error(error),
+        verdict="tracer",
     )
 
 
@@ -73,25 +75,34 @@ def refused(
     if eager is not None:
         return SourceFinding(
             "SS607",
-            f"the module fails on the example arguments, before any export: {_first(own_words(eager))}",
+            f"the module fails on the example arguments, before any export: {first_line(own_words(eager))}",
             notes=(own_words(eager),),
             help="call the module with the example arguments and make that run first",
             origin=origin_of_error(eager),
+            verdict="module",
         )
     title, help_ = _translated(error, words)
+    title = f"the module runs, and {title}" if runs else title
     notes = (words, RUNS) if runs else (words,)
-    return SourceFinding("SS607", title, notes=notes, help=help_, origin=origin_of_error(error))
+    return SourceFinding(
+        "SS607", title, notes=notes, help=help_, origin=origin_of_error(error), verdict="export"
+    )
 
 
-def untold(refusal: Exception, follows: bool) -> SourceFinding:
-    """A refusal whose reason shows in no guard, in torch.export's own words; `follows` when the module runs all the same,
-    and an export with the sizes left free was seen to give what the module gives.
+def untold(refusal: Exception, follows: bool, unseen: Sequence[Guard] = ()) -> SourceFinding:
+    """A refusal that no condition on the sizes is behind, in torch.export's own words.
+
+    `follows` when the module runs all the same, and an export with the sizes left free was seen to give what the module
+    gives. `unseen` are the guards that it names and that hold at every declared size.
     """
     words = own_words(refusal)
-    title = f"torch.export refuses the declaration: {_first(words)}"
-    origin = origin_of_error(refusal) or Origin(read_trace(words))
+    title = f"torch.export refuses the declaration: {first_line(words)}"
+    if unseen:
+        title = f"torch.export does not see that {unseen[0].shown} holds at every declared size, and refuses"
+    located = (g.origin for g in unseen if g.origin.trace)
+    origin = next(located, None) or origin_of_error(refusal) or Origin(read_trace(words))
     if not follows:
-        return SourceFinding("SS607", title, notes=(words,), origin=origin)
+        return SourceFinding("SS607", title, notes=(words,), origin=origin, verdict="export")
     return SourceFinding(
         "SS610",
         title,
@@ -101,6 +112,7 @@ def untold(refusal: Exception, follows: bool) -> SourceFinding:
         ),
         help="to export all the same, leave the sizes to torch.export (`Dim.AUTO`, tried)",
         origin=origin,
+        verdict="tracer",
     )
 
 
@@ -114,8 +126,8 @@ def _translated(error: BaseException, words: str) -> tuple[str, str]:
             "keep the decision in tensors (torch.where, masks), or state what holds with torch._check(...)",
         )
     if "dynamic_shapes" in words or kind == "UserError":
-        return f"torch.export refuses the declaration: {_first(words)}", ""
-    return f"torch.export refuses the module: {kind}: {_first(words)}", ""
+        return f"torch.export refuses the declaration: {first_line(words)}", ""
+    return f"torch.export refuses the module: {kind}: {first_line(words)}", ""
 
 
 def _eager_failure(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:
@@ -127,31 +139,7 @@ def _eager_failure(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return None
 
 
-def unwritable(error: BaseException, program: Any, *, runs: bool = False) -> SourceFinding:
-    """The torch.export-based exporter failed after torch.export succeeded; `runs` when the module was seen to run."""
-    words = own_words(error)
-    origin = origin_of_error(error)
-    match = re.search(r"node target is <[^>]*?'?([\w.:]+)'?", words) or re.search(
-        r"function for ([\w.:<>']+)", words
-    )
-    operator = f" of {match[1]}" if match else ""
-    trace = read_trace(words)
-    if not trace:
-        node = _blamed(error, program)
-        trace = read_trace(node.meta.get("stack_trace", "") or "") if node is not None else ()
-    root: BaseException = error
-    while root.__cause__ is not None:
-        root = root.__cause__
-    return SourceFinding(
-        "SS608",
-        f"the exporter cannot write a call{operator} as ONNX: {_first(own_words(root))}",
-        notes=(words, RUNS) if runs else (words,),
-        help="use operators that ONNX has, or pass a custom_translation_table to torch.onnx.export",
-        origin=Origin(trace) if trace else origin,
-    )
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def chain(error: BaseException) -> Iterator[BaseException]:
     """An error and what caused it, outermost first."""
     seen: set[int] = set()
     current: BaseException | None = error
@@ -161,21 +149,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
-def _blamed(error: BaseException, program: Any) -> Any:
-    """The call that an error of the exporter speaks of, by its own name or by that of a parameter it takes."""
-    nodes = {node.name: node for node in program.graph.nodes}
-    parameters = {s.target: s.arg.name for s in program.graph_signature.input_specs if s.target}
-    for words in (str(e)[:_LONGEST] for e in _chain(error)):
-        for name in re.findall(r"translating node %(\w+)|%(\w+) :", words):
-            node = nodes.get(name[0] or name[1])
-            if node is not None and node.op == "call_function":
-                return node
-        for target in re.findall(r"target ([\w.]+)", words):
-            node = nodes.get(parameters.get(target, ""))
-            if node is not None and node.users:
-                return next(iter(node.users))
-    return None
-
-
-def _first(words: str) -> str:
+def first_line(words: str) -> str:
+    """What a message says first."""
     return words.split("\n", 1)[0].strip()

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from ..expr import Cond
 from .declared import Declaration
+from .findings import Verdict
 from .outcome import Restriction, sizes_text
 from .running import Ran, Runs, near, violating
 from .unguarded import Unguarded
 
-#: the module fails there; the graph fails there or computes another thing; only torch.export's trace rules it out
-Verdict = Literal["module", "graph", "tracer", "unknown"]
 _MAX_TRIED = 10
 _MAX_LISTED = 20_000
 _MAX_SHOWN = 4

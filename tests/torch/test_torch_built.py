@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.export import Dim
 from torch_built import Built
-from torch_built_run import CASES, judged
+from torch_built_run import CASES, astray, checked, judged
 
 from shapesolve.torch import check
 from shapesolve.torch.declared import read_declaration
@@ -34,6 +34,26 @@ def test_a_sample_is_judged_as_eager_pytorch_judges(case: Built, tmp_path: Path)
         one
     )
     assert one.after in ("", "silent", "next"), str(one)
+
+
+WRITTEN_OTHERWISE = {
+    "NamedLikeMetadata": "another name",
+    "CrossAttention": "run_decompositions()",
+    "HalvesOfEvenBatch": "optimize=False",
+}
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.name in WRITTEN_OTHERWISE], ids=lambda c: c.name)
+def test_what_the_exporter_cannot_write_is_written_in_another_way(case: Built) -> None:
+    report = checked(case, case.dynamic_shapes)
+    assert [(f.code, f.verdict) for f in report.findings] == [("SS611", "export")], str(report)
+    (finding,) = report.findings
+    assert WRITTEN_OTHERWISE[case.name] in finding.help
+    assert finding.place is not None
+    assert finding.place.file == case.file
+    assert all(s.state == "free" for s in report.sizes)
+    for value in (3, 8):
+        assert not astray(case, report, dict.fromkeys(case.ranges, value))
 
 
 class Keeps(nn.Module):

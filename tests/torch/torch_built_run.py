@@ -55,7 +55,7 @@ def judged(case: Built, folder: Path) -> Judged:
     report = checked(case, case.dynamic_shapes)
     wrong = bool(case.failures)
     if not wrong:
-        astray = report.errors and all(_astray(case, report, dict(f.counterexample)) for f in report.errors)
+        astray = report.errors and all(astray(case, report, dict(f.counterexample)) for f in report.errors)
         said = "graph astray" if astray else "false alarm" if report.errors else _quiet(report)
         return Judged(case, report, said)
     told = [
@@ -66,7 +66,7 @@ def judged(case: Built, folder: Path) -> Judged:
     return Judged(case, report, found, _after(case, report, folder) if report.corrected else "")
 
 
-def _astray(case: Built, report: Report, sizes: dict[str, int]) -> bool:
+def astray(case: Built, report: Report, sizes: dict[str, int]) -> bool:
     """Does onnxruntime, on the exported model, fail at these sizes or give something else than the module?"""
     if report.model is None:
         return False
