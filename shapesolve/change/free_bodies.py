@@ -32,7 +32,7 @@ def inner_nodes(graph: Graph, stored: Stored) -> Iterator[tuple[Node, Stored]]:
     made = {
         node.outputs[0]: value
         for node in graph.nodes
-        if node.op_type == "Constant" and isinstance(value := node.attributes.get("value"), Constant)
+        if node.is_constant and isinstance(value := node.attributes.get("value"), Constant)
     }
 
     def here(name: str) -> Constant | None:

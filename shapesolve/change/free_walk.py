@@ -123,7 +123,7 @@ class Freeing:
         if found is not None:
             return found
         made = self.producers.get(name)
-        value = made.attributes.get("value") if made is not None and made.op_type == "Constant" else None
+        value = made.attributes.get("value") if made is not None and made.is_constant else None
         return value if isinstance(value, Constant) else None
 
     def is_stored(self, name: str) -> bool:

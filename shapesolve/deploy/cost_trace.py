@@ -106,7 +106,7 @@ class Tracer:
                 held.note((ZERO,))
         work: Counter[Operations] = Counter()
         for i, node in enumerate(nodes):
-            if node.op_type == "Constant" and not node.domain:
+            if node.is_constant:
                 self._weigh_constant(node, prefix)
                 continue
             done = self._node(node, prefix, attrs, i, plain, reused)

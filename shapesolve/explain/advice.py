@@ -55,8 +55,7 @@ def _stored(tensor: str, lowered: Lowered) -> bool:
 
 def _baked(sites: Sequence[Site], lowered: Lowered) -> str:
     target = next(s.tensor for s in sites if s.data)
-    made = lowered.walk.producers.get(target)
-    if not _stored(target, lowered) and (made is None or made[0].op_type != "Constant"):
+    if not lowered.is_stored(target):
         return ""
     return f"{target} is a constant, as if baked in at export: derive it from Shape of the input"
 

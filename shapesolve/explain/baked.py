@@ -60,13 +60,13 @@ class Baked:
         return None
 
     def _of_data(self, site: Site) -> Stored | None:
-        if self._is_stored(site.tensor):
+        if self.lowered.is_stored(site.tensor):
             return Stored(site.tensor, True)
         value = self.lowered.values.get(site.tensor)
         for i, e in enumerate(() if value is None or value.elems is None else value.elems):
             if isinstance(e, Dim) and not e.terms and e.const not in _IDLE:
                 links = self.tracer.links(Site(site.tensor, i, True))
-                if links and self._is_stored(links[-1].tensor):
+                if links and self.lowered.is_stored(links[-1].tensor):
                     return Stored(links[-1].tensor, True)
         return None
 
@@ -78,7 +78,7 @@ class Baked:
         links = self.tracer.links(site)
         read = {t: held for link in links for t, held in self._data_of(link)}
         last = links[-1] if links else None
-        if last is not None and self._is_stored(last.tensor):
+        if last is not None and self.lowered.is_stored(last.tensor):
             return Stored(last.tensor, last.axis is None or last.tensor in read)
         if last is not None and last.kind == "computes":
             return next((Stored(t, True) for t, _ in self._data_of(last)), None)
@@ -92,17 +92,15 @@ class Baked:
             return
         for site in input_sites(link.node, link.prefix, self.lowered):
             value = self.lowered.values.get(site.tensor)
-            if site.data and value is not None and value.elems is not None and self._is_stored(site.tensor):
+            if (
+                site.data
+                and value is not None
+                and value.elems is not None
+                and self.lowered.is_stored(site.tensor)
+            ):
                 held = tuple(e.const for e in value.elems if isinstance(e, Dim) and not e.terms)
                 if held:
                     yield site.tensor, held
-
-    def _is_stored(self, tensor: str) -> bool:
-        walk = self.lowered.walk
-        made = walk.producers.get(tensor)
-        if made is not None:
-            return made[0].op_type == "Constant"
-        return tensor not in self.lowered.inputs and tensor not in walk.aliases
 
     # ------------------------------------------------------------------ is it one that nobody meant?
 
@@ -188,9 +186,10 @@ class Baked:
         """The constant end of a Slice of something computed that lets no more than `most` through; None for a table."""
         for site in sites_of(entry, self.lowered):
             for link in self.tracer.links(site, to_inputs=True):
-                if link.node is None or link.node.op_type != "Slice" or not link.dim.terms:
+                rule = None if link.node is None else self.lowered.rule(link.node, link.prefix)
+                if link.node is None or rule is None or rule.advice != "ends" or not link.dim.terms:
                     continue
-                if self._is_stored(self.lowered.full_name(link.node.inputs[0], link.prefix)):
+                if self.lowered.is_stored(self.lowered.full_name(link.node.inputs[0], link.prefix)):
                     continue
                 for tensor, held in self._data_of(link):
                     if most in held:

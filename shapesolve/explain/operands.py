@@ -77,29 +77,10 @@ class SiteTracer(Tracer):
         """Links from the site backwards; to the node that computes it, or (``to_inputs``) on to the inputs."""
         if not site.data:
             return self.chain(site.tensor, site.axis, to_inputs=to_inputs)
-        size = size_at(site, self.lowered)
-        value = self.lowered.values.get(site.tensor)
-        elems = (
-            [size]
-            if size is not None
-            else list(value.elems or ())
-            if value is not None and site.axis is None
-            else []
-        )
-        out: dict[Link, None] = {}
-        stack = [(site.tensor, None, e) for e in reversed(elems) if isinstance(e, Dim)]
-        seen: set[tuple[str, int]] = set()
-        rest: list[tuple[str, int | None, Dim]] = list(stack)
-        while rest and len(out) < MAX_LINKS:
-            name, axis, dim = rest.pop()
-            if (name, id(dim)) in seen:
-                continue
-            seen.add((name, id(dim)))
-            link, sources = self._step(name, axis, dim)
-            out[link] = None
-            if link.kind == "passes" or (to_inputs and link.kind == "computes"):
-                rest += reversed(sources)
-        return list(out) or self._of_nodes(site.tensor)
+        size, value = size_at(site, self.lowered), self.lowered.values.get(site.tensor)
+        held = value.elems or () if value is not None and site.axis is None else ()
+        starts = [(site.tensor, None, e) for e in (held if size is None else (size,)) if isinstance(e, Dim)]
+        return self._follow(starts, to_inputs=to_inputs) or self._of_nodes(site.tensor)
 
     def labels(self, site: Site) -> tuple[str, ...]:
         """Nodes between the site and the inputs, nearest first."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..expr import Dim, Shape
 from ..model import Node
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ..lower.lowered import Lowered
 
 MAX_LINKS = 400
+#: a tensor that carries a dim, as the size of an axis or (None) as an element
+Carrier: TypeAlias = tuple[str, int | None, Dim]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,12 @@ class Tracer:
         if shape is None:
             return self._of_nodes(tensor)
         axes = range(len(shape)) if axis is None else [axis if axis >= 0 else axis + len(shape)]
+        starts = [(tensor, a, shape[a]) for a in axes if 0 <= a < len(shape)]
+        return self._follow(starts, to_inputs=to_inputs, most=most)
+
+    def _follow(self, starts: Iterable[Carrier], *, to_inputs: bool, most: int = MAX_LINKS) -> list[Link]:
         out: dict[Link, None] = {}
-        stack: list[tuple[str, int | None, Dim]] = [
-            (tensor, a, shape[a]) for a in reversed(axes) if 0 <= a < len(shape)
-        ]
+        stack = [*starts][::-1]
         seen: set[tuple[str, int]] = set()
         while stack and len(out) < most:
             name, at, dim = stack.pop()
@@ -82,9 +86,7 @@ class Tracer:
     def _shape(self, tensor: str) -> Shape | None:
         return self.lowered.shapes.get(tensor)
 
-    def _step(
-        self, tensor: str, axis: int | None, dim: Dim
-    ) -> tuple[Link, list[tuple[str, int | None, Dim]]]:
+    def _step(self, tensor: str, axis: int | None, dim: Dim) -> tuple[Link, list[Carrier]]:
         made = self.walk.producers.get(tensor)
         while made is None and tensor in self.walk.aliases:
             tensor = self.lowered.full_name(*self.walk.aliases[tensor])
@@ -102,9 +104,9 @@ class Tracer:
 
     def _carries(
         self, name: str, axis: int | None, dim: Dim, result: str
-    ) -> list[tuple[tuple[int, ...], tuple[str, int | None, Dim]]]:
+    ) -> list[tuple[tuple[int, ...], Carrier]]:
         """Where tensor `name` carries `dim`, ranked: computed before stored, sizes before elements, near axes first."""
-        out: list[tuple[tuple[int, ...], tuple[str, int | None, Dim]]] = []
+        out: list[tuple[tuple[int, ...], Carrier]] = []
         stored = int(name not in self.walk.producers and name not in self.lowered.inputs)
         shape, whole = self._shape(name), self._shape(result)
         for i, d in enumerate(shape or ()):
@@ -118,9 +120,9 @@ class Tracer:
             out.append(((1, 0, stored), (name, None, dim)))
         return out
 
-    def _ingredients(self, names: list[str], dim: Dim) -> list[tuple[str, int | None, Dim]]:
+    def _ingredients(self, names: list[str], dim: Dim) -> list[Carrier]:
         """Dims of the inputs that a computed dim may be made of: those that share a symbol, else all changed sizes."""
-        out: list[tuple[str, int | None, Dim]] = []
+        out: list[Carrier] = []
         for name in names:
             if name not in self.walk.producers and name not in self.lowered.inputs:
                 continue

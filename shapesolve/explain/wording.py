@@ -109,7 +109,7 @@ def _source_text(source: Link, lowered: Lowered) -> str:
         if declared is not None and declared is not source.dim:
             return f"input {source.tensor} is declared {lowered.inputs[source.tensor].shape}, and {declared} is {source.dim}"  # type: ignore[union-attr]
         return f"{source.kind} {source.tensor} has shape {lowered.shapes.get(source.tensor)}"
-    if source.node is not None and source.node.op_type == "Constant":
+    if source.node is not None and source.node.is_constant:
         return (
             f"the constant {source.label} holds {holds}" if holds else f"it is in the constant {source.label}"
         )

@@ -178,11 +178,21 @@ def _joined(kind: str, tests: list[Test]) -> Test:
 
 
 def _broadcast(dims: list[Size]) -> Size:
+    if len(dims) == 2:
+        a, b = dims
+
+        def chosen_of_two(sizes: Sizes) -> int:
+            first, second = a(sizes), b(sizes)  # a size without a value leaves the whole without one
+            return second if first == 1 else first
+
+        return chosen_of_two
+
     def chosen(sizes: Sizes) -> int:
+        found = 1
         for d in dims:
             value = d(sizes)
-            if value != 1:
-                return value
-        return 1
+            if found == 1:
+                found = value
+        return found
 
     return chosen

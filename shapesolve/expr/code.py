@@ -167,18 +167,12 @@ def _undefined_atom(atom: Atom, names: Mapping[str, Cond]) -> Cond:
     if kind == "//":
         parts = [_undefined(a, names) for a in args]
         return any_of([*parts, any_of([]) if is_never_zero(args[1]) else eq(args[1], 0)])
-    if kind == "pos":
-        return _undefined(args[0], names)
     if kind == "ite":
         cond, a, b = args
         settled = any_of([_holds(cond, names), ~unless_undefined(cond, names)])
         chosen = [all_of([cond, _undefined(a, names)]), all_of([~cond, _undefined(b, names)])]
         return any_of([~settled, *chosen])
-    found, before = [], all_of([])  # a broadcast asks no size after the first that is not 1
-    for size in args:
-        found.append(all_of([before, _undefined(size, names)]))
-        before = all_of([before, eq(size, 1)])
-    return any_of(found)
+    return any_of([_undefined(a, names) for a in args])
 
 
 def _holds(cond: Cond, names: Mapping[str, Cond]) -> Cond:

@@ -57,6 +57,13 @@ class Lowered:
         """The tensor that `name` means inside the scope of `prefix`."""
         return self.walk.full_name(name, prefix)
 
+    def is_stored(self, tensor: str) -> bool:
+        """Does the model store it: is it an initializer, or what a Constant holds?"""
+        made = self.walk.producers.get(tensor)
+        if made is not None:
+            return made[0].is_constant
+        return tensor not in self.inputs and tensor not in self.walk.aliases
+
     def rule(self, node: Node, prefix: str) -> Rule | None:
         """What is declared of a node's operator."""
         return self.walk.operators.rule(node, self.walk.opsets[prefix])

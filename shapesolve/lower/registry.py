@@ -27,7 +27,7 @@ Versions = int | range | None
 #: or the largest (they broadcast); empty where it does not
 Ranks = Literal["", "first", "all", "broadcast"]
 #: what may be put right where the sizes of a node do not fit (see `explain.advice`)
-Advice = Literal["", "convolution", "product", "gemm", "join", "parts", "target"]
+Advice = Literal["", "convolution", "product", "gemm", "join", "parts", "target", "ends"]
 #: what onnxruntime does beside the standard: it has a kernel on the CPU of its own, or (where a kernel is the rule, see
 #: `Rule.has_kernel`) none; it knew an operator early, before it came into the standard; it kept one that is withdrawn; it
 #: holds attributes against no declaration

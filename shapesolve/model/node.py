@@ -126,6 +126,11 @@ class Node:
         return f"{self.op_type}({next(filter(None, outputs), f'#{self.index}')})"
 
     @property
+    def is_constant(self) -> bool:
+        """Is it a Constant of the standard: a tensor that the model stores?"""
+        return self.op_type == "Constant" and not self.domain
+
+    @property
     def attributes(self) -> Mapping[str, Any]:
         """Attribute values by name.
 

@@ -157,7 +157,7 @@ class Scope:
 
     def _check_names(self) -> None:
         """onnxruntime takes the Constants out of a graph, and wants the names of the other nodes to differ."""
-        names = [node.name for node in self.nodes if node.name and node.op_type != "Constant"]
+        names = [node.name for node in self.nodes if node.name and not node.is_constant]
         if len(set(names)) != len(names):
             seen: set[str] = set()
             twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
@@ -303,7 +303,7 @@ class Scope:
 
 def _same_constants(first: Node, second: Node) -> bool:
     """Are both Constants of one type and shape? onnxruntime keeps them by name, so that the last one counts."""
-    if not first.op_type == second.op_type == "Constant" or first.domain or second.domain:
+    if not first.is_constant or not second.is_constant:
         return False
     values = [node.attributes.get("value") for node in (first, second)]
     stored = [(v.dtype, v.dims) for v in values if isinstance(v, Constant)]

@@ -146,7 +146,7 @@ def _namespaces(graph: Graph) -> list[str]:
     scoped: list[Scoped] = []
     for i, node in enumerate(graph.nodes):
         reads = [name for name in node.inputs if name]
-        made_of_constants = fixed.issuperset(reads) and (bool(reads) or node.op_type == "Constant")
+        made_of_constants = fixed.issuperset(reads) and (bool(reads) or node.is_constant)
         constant = made_of_constants and not node.subgraphs
         if constant:
             fixed.update(node.outputs)

@@ -61,6 +61,7 @@ def slice_by_attributes(op: Op) -> Known:
     vectors=(1, 2, 3, 4),
     ranks="first",
     fault="cannot slice this input",
+    advice="ends",
     work=MOVES,
 )
 def slice_by_inputs(op: Op) -> Known:

@@ -115,7 +115,7 @@ class _Tables:
             constant = (
                 not node.subgraphs
                 and fixed.issuperset(filter(None, reads))
-                and (any(reads) or node.op_type == "Constant")
+                and (any(reads) or node.is_constant)
             )
             if constant:
                 fixed.update(made)
