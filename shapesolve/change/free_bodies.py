@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from typing import TypeAlias
 
@@ -23,6 +23,8 @@ _NUMBERS = {
 #: operators whose stored operands are weights: an axis of theirs that meets a free one is noticed
 _WEIGHTED = frozenset(("Conv", "ConvTranspose", "GRU", "Gemm", "LSTM", "MatMul", "RNN"))
 _LEAST = 2
+#: an end from here on is that of the axis
+_ALL = (1 << 31) - 1
 
 Stored: TypeAlias = Callable[[str], "Constant | None"]
 
@@ -87,10 +89,13 @@ def _trips(freeing: Freeing, node: Node) -> Node:
     if trips < _LEAST or not any(map(freeing.is_other, freeing.seen.get(trips, ()))):
         return node
     trip = body.inputs[0][0]
+    makers = {
+        name: (inner, here) for inner, here in inner_nodes(body, freeing.stored) for name in inner.outputs
+    }
     for inner, _ in inner_nodes(body, freeing.stored):
         if inner.op_type != "Gather" or inner.inputs[1] != trip:
             continue
-        shape = freeing.shape(inner.inputs[0])
+        shape = freeing.shape(_whole(inner.inputs[0], makers))
         axis = int(inner.attributes.get("axis", 0))
         if shape and freeing.is_other(shape[axis]) and freeing.old(shape[axis]) == trips:
             size = shape[axis]
@@ -100,6 +105,31 @@ def _trips(freeing: Freeing, node: Node) -> Node:
         f"{node.label} ({node.op_type}) makes {trips} trips, as many as a size that is freed: nothing shows whether it follows",
         node=node.label,
     )
+
+
+def _whole(name: str, made: Mapping[str, tuple[Node, Stored]]) -> str:
+    """The tensor that this one is all of."""
+    while name in made:
+        node, here = made[name]
+        if node.domain or node.op_type not in ("Cast", "Identity", "Slice"):
+            break
+        if node.op_type == "Slice":
+            starts, ends, steps = (_numbers(node, i, here) for i in (1, 2, 4))
+            if starts is None or ends is None or steps is None or {*starts} != {0} or not {*steps} <= {1}:
+                break
+            if min(ends) < _ALL:
+                break
+        name = node.inputs[0]
+    return name
+
+
+def _numbers(node: Node, i: int, here: Stored) -> list[int] | None:
+    """The elements of a stored operand, none of one that is left out; None where they are not known."""
+    if i >= len(node.inputs) or not node.inputs[i]:
+        return []
+    found = here(node.inputs[i])
+    array = None if found is None else found.array(LARGEST)
+    return None if array is None else [int(n) for n in array.reshape(-1)]
 
 
 def _axes(freeing: Freeing, node: Node, states: Seq[int], size: Dim) -> list[int]:

@@ -22,6 +22,7 @@ def branched(freeing: Freeing, node: Node, drafted: DraftNode) -> None:
     for attribute, graph in node.subgraphs:
         inner = _inside(freeing, graph)
         inner.run()
+        _check_undecided(freeing, inner, node)
         freeing.options.update(inner.options)
         freeing.draft.taken |= inner.draft.taken
         freeing.draft.node_names |= inner.draft.node_names
@@ -65,12 +66,29 @@ def _declared(freeing: Freeing, name: str) -> TensorType:
     return TensorType(known.dtype, dims)
 
 
-def _told(freeing: Freeing, name: str, size: Dim) -> int | str:
+def _told(freeing: Freeing, name: str, size: Dim) -> int | str | None:
     if size.value is not None:
         return size.value
-    if not size.free <= {*freeing.symbols}:
+    if size.free <= {*freeing.symbols}:
+        return str(size)
+    if not size.free.isdisjoint(freeing.baked.keys() - {*freeing.symbols}):
         raise Refused(f"a branch takes {name}, and it is open what its size {size} follows")
-    return str(size)
+    return None  # data decides it, for a part at least: no number can hold it
+
+
+def _check_undecided(freeing: Freeing, inner: Freeing, node: Node) -> None:
+    """A branch may ask nothing of a size that data decides and that follows a symbol as well."""
+    for name in (n for n, _ in inner.model.graph.inputs):
+        for outside, inside in zip(freeing.shape(name) or (), inner.shape(name) or (), strict=False):
+            if outside.free <= {*freeing.symbols} or not freeing.is_free(outside):
+                continue
+            asked = (e for e in inner.walk.log if e.role == "requirement" and inside.free & e.cond.free)
+            entry = next(asked, None)
+            if entry is not None or inner.facts.dim(inside) is not inside:
+                why = "a size is fixed" if entry is None else entry.why
+                raise Refused(
+                    f"{node.label} (If) needs something of the size {outside}: {why}", node=node.label
+                )
 
 
 def _type(inner: Freeing, name: str) -> tuple[int, Shape | None]:

@@ -87,7 +87,7 @@ class Freeing:
         lowered = lower_model(empty, request)
         self.walk, self.facts = lowered.walk, lowered.facts
         self.scope = self.walk.scope
-        self.provenance = Provenance(self.rows, model.opsets, self.look)
+        self.provenance = Provenance(self.rows, model.opsets, self.look, self.is_told)
         for name in lowered.inputs:
             self.notice(name)
 
@@ -98,12 +98,11 @@ class Freeing:
         known = self.walk.read(name, self.scope)
         if not isinstance(known, Tensor):
             return None, None
-        elems = known.value.elems if known.value is not None else None
-        if elems is not None and not all(
-            getattr(e, "free", frozenset(("",))) <= self.baked.keys() for e in elems
-        ):
-            elems = None
-        return known.shape, elems
+        return known.shape, known.value.elems if known.value is not None else None
+
+    def is_told(self, element: Any) -> bool:
+        """Is an element known as an expression of the sizes that are freed?"""
+        return getattr(element, "free", frozenset(("",))) <= self.baked.keys()
 
     def shape(self, name: str) -> Shape | None:
         """Sizes of a tensor."""

@@ -30,6 +30,10 @@ Factors: TypeAlias = tuple[Dim, ...]
 Layout: TypeAlias = tuple[Factors, ...]
 
 
+#: what is said of an operator without a declaration
+_UNKNOWN = "is not known to keep the rows of {symbol} apart"
+
+
 @dataclass(frozen=True, slots=True)
 class Mixing:
     """The node after which the rows of a symbol cannot be told apart, and what it does, in words."""
@@ -219,7 +223,7 @@ def _unfollowed(view: View, i: int, given: Seq[Origin | None], symbols: Seq[str]
     for symbol in symbols:
         for origin in given:
             if origin is not None and origin.depends(symbol):
-                what = f"is not known to keep the rows of {symbol} apart"
+                what = (view.mixing or _UNKNOWN).format(symbol=symbol)
                 mixed.setdefault(symbol, origin.mixed.get(symbol) or Mixing(node.label, node.op_type, what))
         if any(symbol in d.free for d in made or ()):
             what = f"makes a tensor whose size depends on {symbol}"

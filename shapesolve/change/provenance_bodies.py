@@ -14,6 +14,7 @@ from ..expr import Dim
 from ..model import Graph, Node
 from .provenance import Mixing, Origin
 from .provenance_notation import View
+from .provenance_sequences import EMPTY
 
 #: the origins of a graph's outputs, from its attribute's name, the graph, and the origins of its inputs
 Follow: TypeAlias = Callable[[str, Graph, Mapping[str, Origin]], list[Origin]]
@@ -36,14 +37,18 @@ def through_bodies(
         if made is None or len(made) != len(results):
             continue
         for i, (origin, result) in enumerate(zip(made, results, strict=True)):
-            if symbol in origin.mixed or not (
-                node.op_type == "If" or _is_whole(origin, view.made[i], symbol)
-            ):
+            settled = node.op_type == "If" or _is_filled(node, given, i)
+            if symbol in origin.mixed or not (settled or _is_whole(origin, view.made[i], symbol)):
                 continue
             mixed = {k: v for k, v in result.mixed.items() if k != symbol}
             keep = origin.layout if origin.rows(symbol) is not None else result.layout
             results[i] = Origin(keep, mixed)
     return results
+
+
+def _is_filled(node: Node, given: Seq[Origin | None], i: int) -> bool:
+    """Is an output of a Loop a sequence that was empty at first? Its tensors, if any, are those of the trips."""
+    return node.op_type == "Loop" and i + 2 < len(given) and given[i + 2] is EMPTY
 
 
 def _is_whole(origin: Origin, made: Seq[Dim] | None, symbol: str) -> bool:
@@ -89,6 +94,13 @@ def _loop(view: View, given: Seq[Origin], symbol: str, follow: Follow) -> list[O
         return None
     names = [name for name, _ in body.inputs]
     made = follow("body", body, dict(zip(names, [_NOTHING, _NOTHING, *carried], strict=True)))
+    if any(
+        o is EMPTY for o in carried
+    ):  # a sequence that is filled on the way has the rows where the first trip puts them
+        carried = [
+            after if before is EMPTY else before for before, after in zip(carried, made[1:], strict=False)
+        ]
+        made = follow("body", body, dict(zip(names, [_NOTHING, _NOTHING, *carried], strict=True)))
     if made[0].depends(symbol) or not _hands_on(carried, made[1:], symbol):
         return None
     return [*made[1 : 1 + len(carried)], *(_stacked(o, 0) for o in made[1 + len(carried) :])]

@@ -91,6 +91,9 @@ _MICROSOFT: dict[str, Rule] = {
         _first_axis,
     ),
     "Attention": attention_with_past,
+    "DynamicQuantizeLSTM": axes(  # one scale for all rows
+        "t B i, d i g, d h g, d b, B, d B h, d B h, d p, ?, ?, ?, ? -> T d ^B H, d ^B H, d ^B H"
+    ),
     "FusedMatMul": fused_matmul,
     "FusedGemm": STANDARD["Gemm"],
     "GatherElements": gather_elements,

@@ -59,6 +59,9 @@ class View:
         made: Seq[Seq[Dim] | None],
     ) -> None:
         self.node, self.version, self.shapes, self.values, self.made = node, version, shapes, values, made
+        self.mixing = (
+            ""  # what the operator does with rows that it does not keep apart, where its declaration says so
+        )
 
     @property
     def n_in(self) -> int:
@@ -126,6 +129,16 @@ class Unfollowed(Exception):
 
 
 Rule: TypeAlias = Callable[[View], Links]
+
+
+def mixes(what: str) -> Rule:
+    """The declaration of an operator that keeps no rows apart: what it does with those of ``{symbol}``."""
+
+    def rule(view: View) -> Links:
+        view.mixing = what
+        raise Unfollowed
+
+    return rule
 
 
 # ---------------------------------------------------------------------- the notation

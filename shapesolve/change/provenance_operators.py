@@ -28,7 +28,7 @@ from .provenance_layouts import (
     transpose,
     triangle,
 )
-from .provenance_notation import Rule, axes
+from .provenance_notation import Rule, axes, mixes
 from .provenance_products import (
     attention,
     compress,
@@ -128,4 +128,16 @@ _FUNCTIONS: dict[str, Rule] = {
     "Trilu": triangle,
 }
 
-STANDARD: dict[str, Rule] = {**{name: axes(text) for name, text in _LETTERS.items()}, **_FUNCTIONS}
+_TOGETHER = "lists what it finds in all rows of {symbol} together: data decides how much of it each row has"
+_MIXES = {
+    "DynamicQuantizeLinear": "takes one scale for all rows of {symbol}",
+    "NonMaxSuppression": _TOGETHER,
+    "NonZero": _TOGETHER,
+    "Unique": _TOGETHER,
+}
+
+STANDARD: dict[str, Rule] = {
+    **{name: axes(text) for name, text in _LETTERS.items()},
+    **{name: mixes(what) for name, what in _MIXES.items()},
+    **_FUNCTIONS,
+}

@@ -29,6 +29,7 @@ class Provenance:
         symbols: whose rows are followed.
         opsets: versions by domain.
         look: what is known of a tensor by name.
+        is_told: is an element known as an expression of the inputs' sizes?
         prefix, own, around: of a graph inside a node, what its names start with, its names, and what is around it.
     """
 
@@ -37,13 +38,16 @@ class Provenance:
         symbols: Seq[str],
         opsets: Mapping[str, int],
         look: Callable[[str], Known],
+        is_told: Callable[[Any], bool],
         prefix: str = "",
         own: Collection[str] = (),
         around: Provenance | None = None,
     ) -> None:
         self.prefix, self.own, self.around = prefix, own, around
-        self.symbols, self.opsets, self.look = tuple(symbols), opsets, look
+        self.symbols, self.opsets, self.look, self.is_told = tuple(symbols), opsets, look, is_told
         self.origins: dict[str, Origin] = {}
+        #: sizes that data decides, and that are the same for every row alone
+        self.uniform: set[Dim] = set() if around is None else around.uniform
 
     def of(self, name: str) -> Origin:
         """The origin of a tensor; one that no node made comes from itself."""
@@ -87,6 +91,7 @@ class Provenance:
         for name, origin in zip(node.outputs, found, strict=False):
             if name:
                 self.origins[name] = self._by_value(name, origin, node)
+                self._note_sizes(name)
 
     def _inside(self, node: Node, attribute: str, graph: Graph, given: Mapping[str, Origin]) -> list[Origin]:
         """The origins of the outputs of a graph inside a node."""
@@ -96,7 +101,7 @@ class Provenance:
             | graph.initializers.keys()
             | given.keys()
         )
-        child = Provenance(self.symbols, self.opsets, self.look, prefix, own, self)
+        child = Provenance(self.symbols, self.opsets, self.look, self.is_told, prefix, own, self)
         child.origins.update(given)
         for inner in graph.nodes:
             child.visit(inner)
@@ -106,7 +111,16 @@ class Provenance:
         """What is known of a tensor that is seen from here."""
         if self.around is not None and name not in self.own:
             return self.around.known(name)
-        return self.look(self.prefix + name)
+        shape, elems = self.look(self.prefix + name)
+        if elems is not None and not all(self.is_told(e) or e in self.uniform for e in elems):
+            elems = None
+        return shape, elems
+
+    def _note_sizes(self, name: str) -> None:
+        """Each row alone gives a tensor of the same sizes where its rows are told apart, or where it depends on none."""
+        origin, (shape, _) = self.origins[name], self.known(name)
+        if shape is not None and origin.layout is not None and not origin.mixed:
+            self.uniform.update(d for d in shape if not self.is_told(d) and d.free.isdisjoint(self.symbols))
 
     def _is_known(self, name: str) -> bool:
         _, value = self.known(name)
@@ -133,12 +147,12 @@ def trace(analysis: Analysis, symbols: Seq[str]) -> Provenance:
 
     def look(name: str) -> Known:
         value = analysis.values.get(name)
-        elems = None if value is None else value.elems
-        if elems is not None and not all(getattr(e, "free", names) <= names for e in elems):
-            elems = None
-        return analysis.shapes.get(name), elems
+        return analysis.shapes.get(name), None if value is None else value.elems
 
-    found = Provenance(symbols, analysis.model.opsets, look)
+    def is_told(element: Any) -> bool:
+        return getattr(element, "free", names) <= names
+
+    found = Provenance(symbols, analysis.model.opsets, look, is_told)
     for node in analysis.model.graph.nodes:
         found.visit(node)
     return found

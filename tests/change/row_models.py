@@ -234,10 +234,45 @@ def joined(b: Builder, x: str, s: Shape) -> tuple[str, Shape]:
     return b.node("Add", x, b.node("Transpose", x, perm=perm)), s
 
 
+def collected(b: Builder, x: str, s: Shape) -> tuple[str, Shape]:
+    """Three tensors made one after the other into a sequence that is empty at first, and joined."""
+    k = len(b.nodes)
+    perm = list(range(len(s)))
+    if b.rng.random() < 0.3:
+        b.rng.shuffle(perm)
+    if tuple(s[p] for p in perm) != s:
+        perm = list(range(len(s)))
+    axis, new = b.rng.randrange(len(s)), b.rng.randrange(2)
+    body = helper.make_graph(
+        [
+            helper.make_node("Cast", [f"i{k}"], [f"f{k}"], to=TensorProto.FLOAT),
+            helper.make_node("Add", [x, f"f{k}"], [f"sum{k}"]),
+            helper.make_node("Transpose", [f"sum{k}"], [f"turned{k}"], perm=perm),
+            helper.make_node("SequenceInsert", [f"given{k}", f"turned{k}"], [f"more{k}"]),
+            helper.make_node("Identity", [f"c{k}_in"], [f"c{k}_out"]),
+        ],
+        "collect",
+        [
+            helper.make_tensor_value_info(f"i{k}", TensorProto.INT64, []),
+            helper.make_tensor_value_info(f"c{k}_in", TensorProto.BOOL, []),
+            helper.make_tensor_sequence_value_info(f"given{k}", TensorProto.FLOAT, None),
+        ],
+        [
+            helper.make_tensor_value_info(f"c{k}_out", TensorProto.BOOL, []),
+            helper.make_tensor_sequence_value_info(f"more{k}", TensorProto.FLOAT, None),
+        ],
+    )
+    trips, go = b.constant(np.array(3)), b.constant(np.array(True))
+    found = b.node("Loop", trips, go, b.node("SequenceEmpty"), body=body)
+    made = b.node("ConcatFromSequence", found, axis=axis, new_axis=new)
+    joined_shape = (*s[:axis], 3, *s[axis:]) if new else (*s[:axis], 3 * s[axis], *s[axis + 1 :])
+    return made, joined_shape
+
+
 STEPS: list[Step] = [
     unary, bias, bias, dense, softmax, running_sum, reduce, transpose, reshape, reshape, flatten, squeeze, unsqueeze, concat,
     gather, gather_elements, scatter_nd, reverse, cut, pad, expand, tile, gram, top_k, training_norm, layer_norm, einsum, lstm,
-    joined,
+    joined, collected,
 ]  # fmt: skip
 
 

@@ -162,3 +162,51 @@ def test_what_a_body_needs_only_if_it_runs_is_needed() -> None:
     }""")
     with pytest.raises(ss.Refused, match="wherever its body runs"):
         ss.free(fixed, {"x[1]": "seq"})
+
+
+def grown(then: str, steps: str, which: str = "one") -> onnx.ModelProto:
+    """Rows that get longer by so many places as data says; how long they are decides what is computed of them."""
+    return onnx.parser.parse_model(f"""
+    <ir_version: 9, opset_import: ["" : 17]>
+    longer (float[1, 7, 4] x, int64 n) => (float y)
+    <bool go = {{1}}, int64 zero = {{0}}, int64 one = {{1}}, int64 most = {{8}}>
+    {{
+        {steps}
+        z = Loop <body = step (int64 i, bool c, float[1, l, 4] h) => (bool d, float[1, m, 4] t)
+            <int64[1] first = {{0}}, int64[1] second = {{1}}, int64[1] along = {{1}}>
+        {{
+            head = Slice (h, first, second, along)
+            t = Concat <axis = 1> (h, head)
+            d = Identity (c)
+        }}> (trips, go, x)
+        s = Shape (z)
+        size = Gather (s, {which})
+        big = Greater (size, most)
+        y = If (big) <
+            then_branch = long () => (float[1, p, 4] b) {{ {then} }},
+            else_branch = short () => (float[1, q, 4] c) {{ c = Neg (z) }}
+        >
+    }}""")
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_a_size_that_data_decides_may_decide_for_all_rows(n: int) -> None:
+    changed = session(ss.free(grown("b = Tanh (z)", "trips = Identity (n)"), {"x[0]": "batch"}))
+    x = np.random.default_rng(3).standard_normal((3, 7, 4)).astype(np.float32)
+    z = np.concatenate([x, *[x[:, :1]] * n], axis=1)
+    (y,) = changed.run(None, {"x": x, "n": np.array(n)})
+    np.testing.assert_allclose(y, np.tanh(z) if n > 1 else -z, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("then", "steps", "which"),
+    [
+        ("b = Softmax <axis = 0> (z)", "trips = Identity (n)", "one"),
+        ("b = Tanh (z)", "trips = Identity (n)", "zero"),
+        ("b = Tanh (z)", "top = ReduceMax <keepdims = 0> (x) trips = Cast <to = 7> (top)", "one"),
+    ],
+    ids=["mixed in a branch", "the number of rows decides", "what is in the rows decides"],
+)
+def test_what_rows_decide_together_is_refused(then: str, steps: str, which: str) -> None:
+    with pytest.raises(ss.Refused):
+        ss.free(grown(then, steps, which), {"x[0]": "batch"})

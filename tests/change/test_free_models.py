@@ -23,6 +23,7 @@ CASES = {
     "llama_past__dynamo": [["batch"]],
     "lstm_tagger__ts": [["batch"], ["seq"], ["batch", "seq"]],
     "resnet50__ts": [["batch"], ["height"]],
+    "script_loop_if__ts": [["batch"], ["seq"], ["batch", "seq"]],
     "t5_encoder__ts": [["batch"]],
     "unet_interp__dynamo": [["batch"], ["height"], ["width"], ["height", "width"]],
     "unet_pad__ts": [["batch"], ["height"]],
