@@ -33,8 +33,6 @@ SHRINK_TRIES = 40
 
 #: sizes at which a condition on one symbol is tabulated to guess its simple form
 TABLE_SIZES = 5000
-#: sizes per symbol at which a condition on two symbols is tabulated
-GRID_SIZES = 400
 #: a period tried for conditions of divisibility
 MAX_PERIOD = 1024
 #: single values that a guess may list
@@ -44,6 +42,8 @@ MAX_LISTED = 4
 MAX_REDUNDANCY = 80
 #: contract terms that a shorter form is looked for, and the conditions nearest to each that it may rest on
 MAX_SHORTENED = 16
+#: size of a term that nobody reads in any form
+MAX_READ = 200
 MAX_BESIDE = 16
 #: questions asked to name exactly the non-emptiness assumptions that contract terms rest on
 MAX_ASSUMPTION_QUERIES = 24
@@ -63,6 +63,8 @@ MAX_MET = 64
 MAX_CHEAP = 64
 #: relations in all cheap questions of one purpose; beyond, no more are answered
 MAX_CHEAP_WORK = 4000
+#: size of the conditions of such a question beyond which Z3 does not answer it for what it may cost
+MAX_CHEAP_SIZE = 600
 #: size of the conditions of such a question for which it counts as one more
 LARGE_NEEDS = 4000
 #: size of the conditions in all searches for sizes that break one contract term alone

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..expr import Cond, all_of, any_of, eq, ge, of_atom
+from ..expr import TRUE, Cond, all_of, any_of, eq, ge, of_atom
+from ..expr.plain import factors_paired
 from ..expr.traverse import atoms_of
 from ..propagate import budget
 from ..propagate.facts import Facts
 from ..propagate.residual import Residue
+from .choices import settled
 from .periods import Regular, Solutions
 from .search import Contradiction, Model, learned, satisfies, symbol_of
 
@@ -63,6 +65,9 @@ class _Cases:
         self.size -= sum(c.size for c in conds)
         if self.size <= 0:
             return None
+        plainer = self._paired(settled(conds), by_name, facts)
+        if plainer != conds:
+            return self._tried([TRUE], plainer)
         branches = _branches(several, found, facts)
         if branches is not None:
             return self._tried(branches, conds) if len(branches) <= self.cases else None
@@ -70,6 +75,28 @@ class _Cases:
             return self._tried(_guesses(several, facts), conds)
         except Contradiction:  # wrong guesses say nothing
             return None
+
+    def _paired(
+        self, conds: Sequence[Cond], by_name: Mapping[str, Sequence[Cond]], facts: Facts
+    ) -> Sequence[Cond]:
+        """The conditions with equalities of products as those of their factors, where these are known not to be 0."""
+
+        def holds(need: Cond) -> bool:
+            if facts.cond(need).is_true:
+                return True
+            name = next(iter(need.free))
+            alone = by_name.get(name, ())
+            lo, _ = facts.bounds(symbol_of(name, (need,)))
+            return (
+                len(need.free) == 1 and lo is not None
+                and self.regular.same([*alone, need], alone, name, lo) is True
+            )  # fmt: skip
+
+        found: list[Cond] = []
+        for c in conds:
+            pairs, needs = factors_paired(c) or ((), ())
+            found += pairs if pairs and all(map(holds, needs)) else (c,)
+        return found
 
     def _sizes(self, name: str, conds: Sequence[Cond], facts: Facts) -> Solutions | None:
         """The sizes of a symbol that conditions on it alone allow. Raises `Contradiction` when there are none."""

@@ -72,9 +72,9 @@ _UNSAT = Answer("unsat")
 class Engine:
     """Decides conditions. `rlimit` is Z3's budget per query; with ``shortcuts=False`` Z3 alone answers.
 
-    Broadcasts in the conditions are taken to be legal, since the nodes that make them require it; with ``legal=False``
-    they are not (and `broadcast(a, b)` is the first size that is not 1), which only Z3 can answer. `certain` says which of the
-    conditions that make a broadcast legal hold for all inputs: a node inside a branch requires nothing where it does not run.
+    Broadcasts in the conditions are taken to be legal, since the nodes that make them require it (where that must not be taken
+    for granted, conditions are read `plainly` before they are asked about). `certain` says which of the conditions that make a
+    broadcast legal hold for all inputs: a node inside a branch requires nothing where it does not run.
     """
 
     def __init__(
@@ -82,10 +82,9 @@ class Engine:
         rlimit: int = budget.RLIMIT,
         *,
         shortcuts: bool = True,
-        legal: bool = True,
         certain: Callable[[Cond], bool] | None = None,
     ) -> None:
-        self.rlimit, self.shortcuts, self.legal = rlimit, shortcuts and legal, legal
+        self.rlimit, self.shortcuts = rlimit, shortcuts
         self.certain = certain
         self.queries = 0
         self._failures = 0
@@ -174,8 +173,6 @@ class Engine:
 
     def _legal(self, conds: Iterable[Cond]) -> tuple[list[Cond], bool]:
         """What makes the broadcasts in `conds` legal as far as that is certain, and whether that is all of it."""
-        if not self.legal:
-            return [], True
         needed = legal_broadcasts(conds)
         if self.certain is None or not needed:
             return needed, True
@@ -194,6 +191,8 @@ class Engine:
                 return Answer("sat", model)
         if cheap and self._failures >= budget.CHEAP_FAILURES:
             return Answer("unknown", reason="too many questions of this kind had no answer")
+        if cheap and sum(c.size for c in conds) > budget.MAX_CHEAP_SIZE:
+            return Answer("unknown", reason="the conditions are too large for a question of this kind")
         self.queries += 1
         limit = min(self.rlimit, budget.CHEAP_RLIMIT) if cheap else self.rlimit
         reason = ""

@@ -16,10 +16,12 @@ from ..expr import Cond, Dim, all_of, any_of, constant, eq, ge, le, of_atom, sym
 from ..expr.traverse import atoms_of
 from ..propagate import budget
 from .engine import Engine
-from .tables import Inexact, Truth, truth_table
+from .tables import Inexact, Table, Truth, truth_table
 
 #: largest size in a table
 _LARGEST = 2**62
+#: sizes per symbol in a table that shows that conditions on several symbols cannot be told apart
+_GRID = {2: 96, 3: 20, 4: 9}
 
 
 def separate(conds: Sequence[Cond], floor: Mapping[str, Cond], engine: Engine) -> list[Cond] | None:
@@ -29,6 +31,8 @@ def separate(conds: Sequence[Cond], floor: Mapping[str, Cond], engine: Engine) -
     `floor` gives, by symbol, what is taken for granted (``x >= 1`` for inputs that are not empty).
     """
     names = sorted(set().union(*(c.free for c in conds)))
+    if _is_joint(names, conds):
+        return None
     granted = [floor[n] for n in names if n in floor]
     model = (
         dict.fromkeys(names, 1)
@@ -54,6 +58,25 @@ def separate(conds: Sequence[Cond], floor: Mapping[str, Cond], engine: Engine) -
         if not engine.entails(cond, [*guesses, *granted], cheap=True).proved:
             return None
     return guesses
+
+
+def _is_joint(names: Sequence[str], conds: Sequence[Cond]) -> bool:
+    """Do small sizes show that what `conds` allow of one symbol depends on another one?"""
+    if len(names) not in _GRID:
+        return False
+    sizes = np.arange(1, _GRID[len(names)] + 1, dtype=np.int64)
+    table = Table(dict(zip(names, np.meshgrid(*[sizes] * len(names), indexing="ij"), strict=True)))
+    held: Truth = np.ones((len(sizes),) * len(names), dtype=np.bool_)
+    try:
+        for c in conds:
+            held = np.logical_and(held, table.truth(c))
+    except Inexact:
+        return False
+    apart: Truth = np.ones_like(held)
+    for axis in range(len(names)):
+        others = tuple(i for i in range(len(names)) if i != axis)
+        apart = np.logical_and(apart, held.any(axis=others, keepdims=True))
+    return bool((apart & ~held).any())
 
 
 def suggested_form(name: str, model: Mapping[str, int], conds: Sequence[Cond]) -> Cond | None:

@@ -3,6 +3,7 @@
 from itertools import product
 from random import Random
 
+import numpy as np
 import pytest
 
 from shapesolve.expr import Dim, all_of, any_of, eq, ge, ite, maximum, ne, parse_cond, symbol
@@ -11,9 +12,11 @@ from shapesolve.propagate.linear import infeasible
 from shapesolve.propagate.residual import Residue
 from shapesolve.solve import engine as engine_module
 from shapesolve.solve.cases import decide, factor_pairs
+from shapesolve.solve.choices import settled
 from shapesolve.solve.engine import Engine
 from shapesolve.solve.periods import Regular
 from shapesolve.solve.search import Contradiction, learned, satisfies
+from shapesolve.solve.tables import Table
 
 # Questions of real contracts: goal, what is given.
 WITHOUT_Z3 = [
@@ -36,6 +39,10 @@ WITHOUT_Z3 = [
     ("max(a, b) <= 7", ["a <= 7", "b <= 7"]),
     ("x == 0", ["k == 0 or k == 1", "k != 0 or x == 0", "k != 1 or x <= 0"]),
     ("2*x + 3*y != 1", ["x >= 1", "y >= 0"]),
+    (  # a choice that another condition settles
+        "(0 if past + seq == 0 else 4*batch)*(4 if past + seq == 0 else past + seq) == 4*batch*past + 4*batch*seq",
+        ["past + seq >= 1", "batch == 0 or total >= past + seq"],
+    ),
 ]
 
 
@@ -70,6 +77,57 @@ def test_a_model_is_found_without_z3(texts, no_z3):
     answer = Engine().satisfiable(conds)
     assert answer.sat
     assert satisfies(answer.model, conds)
+
+
+def test_equal_products_of_ordered_factors_have_equal_factors(no_z3):
+    """Each factor is at most the one it is paired with (Z3 gives up here): a table of sizes says the same."""
+    texts = [
+        "H >= 4",
+        "W >= 4",
+        "batch >= 1",
+        "(H//4)*(W//4) == 16*((H + 12)//16)*((W + 12)//16) or batch == 0",
+        "((H + 4)//8)*((W + 4)//8) == 16*((H + 28)//32)*((W + 28)//32) or batch == 0",
+    ]
+    given, goal = [parse_cond(t) for t in texts], parse_cond("H % 32 <= 3")
+    assert Engine().entails(goal, given).proved
+    assert Engine().entails(parse_cond("H % 32 <= 2"), given).refuted
+    assert not Engine().entails(goal, [given[0], *given[2:]]).proved  # where W is 0, both products are
+    h, w = np.meshgrid(np.arange(4, 200), np.arange(4, 200))
+    table = Table({"H": h, "W": w, "batch": np.int64(1)})
+    held = np.logical_and.reduce([np.broadcast_to(table.truth(c), h.shape) for c in given])
+    assert held.any()
+    assert table.truth(goal)[held].all()
+
+
+@pytest.mark.parametrize(
+    ("hard", "beside", "plain"),
+    [
+        ("max(x - y, 0) + z == 4", "x >= y", "x + z == y + 4"),
+        ("max(x - y, 0) == z", "y >= x + 1", "z == 0"),
+        ("min(x, y + 1) == z", "x >= y + 3", "z == y + 1"),
+        ("(x if x + y == 4 else z) == 3", "x + y >= 5", "z == 3"),
+        ("(x if x + y == 4 else z) == 3", "x + y != 4", "z == 3"),
+        ("(x if x == y else z) >= 1", "x == y", "x >= 1"),
+        ("(x if x >= 2 and y >= 2 else z) == 3", "y <= 1", "z == 3"),
+        ("(max(x - y, 0) if z == 1 else 7) == 0", "x == y + 1", "x == y"),
+        ("broadcast(x, y) == z", "x == 1", "y == z"),
+    ],
+)
+def test_choices_are_settled_by_what_stands_beside_them(hard, beside, plain):
+    conds = [parse_cond(hard), parse_cond(beside)]
+    found = settled(conds)
+    assert found[1] is conds[1]
+    assert found[0] is not conds[0]
+    for x, y, z in product(range(7), repeat=3):
+        sizes = {"x": x, "y": y, "z": z}
+        if conds[1].evaluate(sizes):
+            assert found[0].evaluate(sizes) == parse_cond(plain).evaluate(sizes) == conds[0].evaluate(sizes)
+
+
+def test_a_choice_settles_no_other_choice():
+    """Each of the two would be simplified by the other, and what they say together would be lost."""
+    conds = [parse_cond("max(x - 3, 0) >= y"), parse_cond("max(x - 3, 0) >= y + 1")]
+    assert list(settled(conds)) == conds
 
 
 def test_a_value_may_be_negative():

@@ -4,12 +4,12 @@ import json
 import os
 import subprocess
 import sys
-import time
 from itertools import product
 
 import pytest
 
 from shapesolve.expr import parse_cond, symbol
+from shapesolve.solve import engine
 from shapesolve.solve.contract.build import find_contract
 
 from .building import random_system, system
@@ -294,7 +294,7 @@ def test_every_process_finds_the_same():
     assert len(outputs) == 1
 
 
-def test_a_thousand_requirements_are_soon_read():
+def test_a_thousand_requirements_are_read_without_z3(monkeypatch):
     from shapesolve.expr import any_of, eq, ge, le
 
     height, width, past, seq, total = map(symbol, ["height", "width", "past", "seq", "total"])
@@ -304,9 +304,8 @@ def test_a_thousand_requirements_are_soon_read():
         stated += [eq(height // k * 2, height // (k // 2)), ge((width + i) // 32, 1), le(past + seq, 512 + i)]
         stated.append(any_of((eq(total, past + seq), eq(total, 1))))
     s = system(*stated, inputs="height width past seq total")
-    start = time.perf_counter()
+    monkeypatch.delattr(engine, "_ask")
     c = find_contract(s.constraints, s.facts, map(symbol, ["height", "width", "past", "seq", "total"]))
-    assert time.perf_counter() - start < 2  # about 0.1 s on an idle machine
     assert str(c) == "width >= 32, past + seq <= 512, height % 32 == 0, total == 1 or total == past + seq"
 
 

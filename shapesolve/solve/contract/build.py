@@ -30,6 +30,7 @@ from ..accepted import Accepted, find_accepted
 from ..cones import by_symbol, cone, nearby, reached
 from ..engine import Engine
 from ..inverse import separate
+from ..simplify.domain import plainly
 from .attribute import needed_by
 from .contract import Contract, Term, Terms, text_of
 from .requirements import Requirements
@@ -96,7 +97,7 @@ class _Builder:
     ) -> None:
         self.facts, self.accepted, self.engine = facts, accepted, engine
         self.needs = needs = Requirements(constraints, inputs, usual)
-        self.exact, self.sure = Engine(engine.rlimit, legal=False), Engine(engine.rlimit)
+        self.sure = Engine(engine.rlimit)
         self._links = by_symbol((*needs.stated, *needs.usual))
         self._stated_apart: set[str] = set()
         self._precision = budget.MAX_ASSUMPTION_QUERIES
@@ -194,8 +195,7 @@ class _Builder:
         given = [c for c in given if has_value(c)]
         if not has_value(cond):
             return proved
-        exact = any(a.kind == "broadcast" for a in atoms_of(cond, *cone(cond.free, given)))
-        verdict = (self.exact if exact else self.sure).entails(cond, given, cheap=True)
+        verdict = self.sure.entails(plainly(cond), map(plainly, given), cheap=True)
         if verdict.proved or verdict.refuted:
             return verdict.proved
         return proved or _told_by_facts(cond, cone(cond.free, given))

@@ -39,7 +39,7 @@ from .contract import Contract, Term, Terms, text_of
 
 #: forms that are looked at, and of these compared by proof
 _MOST_FORMS, _MOST_PROOFS = 60, 3
-#: a term with fewer operators is short enough
+#: a term with so many operators is short enough
 _SHORT = 3
 
 
@@ -47,7 +47,7 @@ def shortened(contract: Contract, engine: Engine) -> Contract:
     """The contract with the terms that are hard to read in their shortest form."""
     terms = list(contract.terms)
     beside = [t.cond for t in contract.assumed]
-    hard = [t for t in terms if not is_short(t.cond) and is_small(t.cond)]
+    hard = [t for t in terms if t.cond.size <= budget.MAX_READ and not is_short(t.cond) and is_small(t.cond)]
     fresh: list[Term] = []
     for term in sorted(hard, key=lambda t: cost(t.cond), reverse=True)[: budget.MAX_SHORTENED]:
         try:
@@ -107,8 +107,8 @@ def _terms_for(cond: Cond, term: Term) -> list[Term]:
 
 
 def is_short(cond: Cond) -> bool:
-    """Is it read at once?"""
-    return is_plain(cond) and cost(cond).operators <= _SHORT
+    """Is it read at once? A term takes an operator between two of its symbols in any form."""
+    return is_plain(cond) and cost(cond).operators <= max(_SHORT, len(cond.free))
 
 
 class _Shortener:
@@ -173,7 +173,7 @@ class _Shortener:
         yield self.simplifier.cond(cond)
 
     def _by_templates(self, cond: Cond) -> Iterator[Cond]:
-        yield from statements(cond, self.domain)
+        yield from statements(cond, self.domain, cost(cond).operators)
 
     def _by_parts(self, cond: Cond) -> Iterator[Cond]:
         """Without one part, and with one part shortened where the others do not settle the matter."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from ...expr import Cond, Dim, all_of, any_of, eq, ge, le, of_atom, total
 from ...expr.traverse import atoms_of
 from ..inverse import suggested_form
 from ..tables import Inexact, Sizes, Table, Truth
+from .cost import operators
 from .domain import Domain, is_size
 
 _MOST_COLUMNS = 6
@@ -25,8 +26,10 @@ _MOST_JOINED = 40
 _LARGEST = 2**40
 
 
-def statements(cond: Cond, domain: Domain) -> Iterator[Cond]:
-    """Conditions that hold at the same sizes as `cond` in a table of accepted ones; not proved."""
+def statements(cond: Cond, domain: Domain, most: int) -> Iterator[Cond]:
+    """Conditions that hold at the same sizes as `cond` in a table of accepted ones; not proved. What takes more than `most`
+    operators is left out as far as that is seen beforehand.
+    """
     if len(cond.free) == 1:
         yield from _alone(cond, domain)
         return
@@ -45,7 +48,11 @@ def statements(cond: Cond, domain: Domain) -> Iterator[Cond]:
         return
     matrix = np.array([np.broadcast_to(v, shape) for v, _ in values])
     if int(np.abs(matrix).max()) < _LARGEST:
-        yield from _joined(*_relations(columns, matrix, held), held, columns)
+        rows = _coefficients(len(columns))
+        prices = _prices(rows, columns)
+        rows, prices = rows[prices <= most], prices[prices <= most]
+        if len(rows):
+            yield from _joined(*_relations(rows, prices, matrix, held), held, columns, most)
 
 
 def _alone(cond: Cond, domain: Domain) -> Iterator[Cond]:
@@ -84,10 +91,27 @@ def _coefficients(count: int) -> Sizes:
     return np.array(rows, dtype=np.int64)
 
 
+def _prices(rows: Sizes, columns: list[Dim]) -> Sizes:
+    """Operators that a relation of each form with a number takes at least."""
+    own = np.array([operators(column) for column in columns], dtype=np.int64)
+    kinds = [column.atom.kind if column.atom is not None else "" for column in columns]
+    used, scaled = rows != 0, (np.abs(rows) > 1).sum(axis=1)
+    parts = used.sum(axis=1)
+    prices = np.maximum(parts - 1, 1) + scaled + used @ own
+    quotients = used[:, [kind == "//" for kind in kinds]].any(axis=1) & (scaled > 0)
+    choices = used[:, [kind not in ("sym", "//") for kind in kinds]].any(axis=1)
+    joins = (parts > 1) & (
+        quotients | choices
+    )  # ``x - 2*(x//2)`` is ``x % 2``, ``y + max(x - y, 0)`` is ``max(x, y)``
+    found: Sizes = np.where(joins, np.maximum(prices - 2, 1), prices)
+    return found
+
+
 class Relation(NamedTuple):
-    """A linear form of columns compared with a number, and where that holds."""
+    """A linear form of columns compared with a number, what it takes in operators at least, and where it holds."""
 
     row: Sizes
+    price: int
     kind: str
     bound: int
     truth: Any
@@ -104,70 +128,83 @@ class Relation(NamedTuple):
         )
 
 
-def _relations(columns: list[Dim], matrix: Sizes, held: Truth) -> tuple[list[Relation], list[Relation]]:
+def _relations(
+    rows: Sizes, prices: Sizes, matrix: Sizes, held: Truth
+) -> tuple[list[Relation], list[Relation]]:
     """Relations that hold only where the condition does, and relations that hold wherever it does."""
-    rows = _coefficients(len(columns))
-    values = rows @ matrix
+    values = rows.astype(np.float64) @ matrix.astype(
+        np.float64
+    )  # exact: the numbers are small, and much faster
     inside, outside = values[:, held], values[:, ~held]
     low, high = inside.min(axis=1), inside.max(axis=1)
     least, most = outside.min(axis=1), outside.max(axis=1)
     within, around = [], []
-    for row, v, lo, hi, a, b in zip(rows, values, low, high, least, most, strict=True):
+    for row, price, v, lo, hi, a, b in zip(rows, prices, values, low, high, least, most, strict=True):
         if b < hi:
-            within.append(Relation(row, ">=", int(b) + 1, v > b))
+            within.append(Relation(row, price, ">=", int(b) + 1, v > b))
         if a > lo:
-            within.append(Relation(row, "<=", int(a) - 1, v < a))
+            within.append(Relation(row, price, "<=", int(a) - 1, v < a))
         if a < lo:
-            around.append(Relation(row, ">=", int(lo), v >= lo))
+            around.append(Relation(row, price, ">=", int(lo), v >= lo))
         if b > hi:
-            around.append(Relation(row, "<=", int(hi), v <= hi))
+            around.append(Relation(row, price, "<=", int(hi), v <= hi))
         if lo == hi:
-            around.append(Relation(row, "==", int(lo), v == lo))
+            around.append(Relation(row, price, "==", int(lo), v == lo))
     for number in (0, 1, -1):
         for i in np.flatnonzero((inside == number).any(axis=1) & ~(outside == number).any(axis=1)):
-            within.append(Relation(rows[i], "==", number, values[i] == number))
+            within.append(Relation(rows[i], prices[i], "==", number, values[i] == number))
     return within, around
 
 
 def _joined(
-    within: list[Relation], around: list[Relation], held: Truth, columns: list[Dim]
+    within: list[Relation], around: list[Relation], held: Truth, columns: list[Dim], most: int
 ) -> Iterator[Cond]:
     """One relation, or two or three joined, with the truth that is wanted."""
     for relation in (*within, *around):
         if np.array_equal(relation.truth, held):
             yield relation.cond(columns)
-    for some, join in ((within, any_of), (around, all_of)):
+    for every, join in ((within, any_of), (around, all_of)):
+        some = [r for r in every if r.price + 2 <= most]  # two of them take a junction
         sets = np.array([r.truth for r in some], dtype=np.bool_).reshape(len(some), len(held))
         wanted = held
         if join is all_of:
             sets, wanted = ~sets, ~held
         if not np.array_equal(sets.any(axis=0), wanted):
             continue
-        _, first = np.unique(np.packbits(sets, axis=1), axis=0, return_index=True)
-        order = sorted(first, key=lambda i: (-int(sets[i].sum()), i))[:_MOST_RELATIONS]
-        for chosen in _covers(sets[order], wanted):
+        packed = np.packbits(sets, axis=1)
+        first: dict[int, int] = {}
+        for i, row in enumerate(packed):
+            first.setdefault(int.from_bytes(row.tobytes(), "big"), i)
+        bits = sorted(first, key=lambda held_at: (-held_at.bit_count(), first[held_at]))[:_MOST_RELATIONS]
+        order = [first[held_at] for held_at in bits]
+        all_bits = int.from_bytes(np.packbits(wanted).tobytes(), "big")
+        for chosen in _covers(bits, [some[i].price for i in order], all_bits, most):
             yield join(some[order[i]].cond(columns) for i in chosen)
 
 
-def _covers(matrix: Any, wanted: Truth) -> Iterator[tuple[int, ...]]:
-    """Two or three rows that cover what is wanted."""
+def _covers(sets: list[int], prices: list[int], wanted: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Two or three of the sets, given as bits, that cover what is wanted, where they and their junctions are not too dear."""
+    outside = [wanted & ~bits for bits in sets]
     found = 0
-    for i, truth in enumerate(matrix):
-        missing = wanted & ~truth
-        if not missing.any():
+    for i, missing in enumerate(outside):
+        left = most - prices[i] - 1
+        if not missing:
             continue
-        hits = matrix[:, missing]
-        for j in np.flatnonzero(hits.all(axis=1)):
-            yield i, int(j)
-            found += 1
+        for j, others in enumerate(outside):
+            if not missing & others and prices[j] <= left:
+                yield i, j
+                found += 1
         if found > _MOST_JOINED:
             return
-        if found or i >= 12:
+        if found or i >= 12 or left < 3:  # another junction, between two more relations
             continue
-        for j in np.argsort(-hits.sum(axis=1), kind="stable")[:12]:
-            left = hits[:, ~hits[j]]
-            for k in np.flatnonzero(left.all(axis=1))[:8]:
-                yield i, int(j), int(k)
+        hits = [(missing & bits).bit_count() for bits in sets]
+        for j in sorted(range(len(sets)), key=lambda j: -hits[j])[:12]:
+            last = missing & outside[j]
+            room = left - prices[j] - 1
+            thirds = (k for k, others in enumerate(outside) if not last & others and prices[k] <= room)
+            for k in islice(thirds, 8):
+                yield i, j, k
 
 
 __all__ = ["statements"]
