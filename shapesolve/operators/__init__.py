@@ -10,7 +10,8 @@ FAMILIES = (
     "linear", "convolution", "resizing", "normalization", "recurrent", "attention", "vision", "signal", "quantization",
     "text", "control", "scan", "sequences", "ml", "training",
     "com_microsoft.contrib", "com_microsoft.attention", "com_microsoft.cache", "com_microsoft.states",
-    "com_microsoft.quantized", "com_microsoft.layouts", "com_microsoft.generation", "onnxruntime_extras",
+    "com_microsoft.delta", "com_microsoft.quantized", "com_microsoft.packed", "com_microsoft.layouts",
+    "com_microsoft.generation", "onnxruntime_extras",
 )  # fmt: skip
 _loaded: list[str] = []
 

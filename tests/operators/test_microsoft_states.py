@@ -27,6 +27,7 @@ def fails(model: onnx.ModelProto) -> bool:
     return bool(shapesolve.analyze(model).conflicts)
 
 
+LINEAR: Any = {"update_rule": "linear"}
 GATED = ("T 4 16", "T 4 16", "T 8 32", "C", None, None, "B 8 32 16")
 PACKED = ("T W", None, None, "C", None, None, "B 8 32 16")
 CONV = ("T C", "C 1 K", "P", None, "B C _")
@@ -53,10 +54,10 @@ SHAPES = [
         ["[B, L, C]", "[B, 6, C]"],
     ),
     (ms("VarlenCausalConvWithState", *CONV, n_out=2, dilation=3), ["[T, C]", "[P - 1, C, 3*K - 3]"]),
-    (ms("GatedDeltaNet", *GATED, n_out=2), ["[T, 8, 32]", "[B, 8, 32, 16]"]),
-    (ms("GatedDeltaNet", *PACKED, n_out=2), ["[T, 8, 32]", "[B, 8, 32, 16]"]),
-    (ms("GatedDeltaNet", "B T 4 K", "B T 4 K", "B T 8 V", n_out=2), ["[B, T, 8, V]", "[B, 8, V, K]"]),
-    (ms("GatedDeltaNet", *GATED[:6], n_out=2), ["[T, 8, 32]", "[C - 1, 8, 32, 16]"]),
+    (ms("GatedDeltaNet", *GATED, **LINEAR, n_out=2), ["[T, 8, 32]", "[C - 1, 8, 32, 16]"]),
+    (ms("GatedDeltaNet", *PACKED, **LINEAR, n_out=2), ["[T, 8, 32]", "[C - 1, 8, 32, 16]"]),
+    (ms("GatedDeltaNet", "B T 4 K", "B T 4 K", "B T 8 V", **LINEAR, n_out=2), ["[B, T, 8, V]", "[B, 8, V, K]"]),
+    (ms("GatedDeltaNet", *GATED[:6], **LINEAR, n_out=2), ["[T, 8, 32]", "[C - 1, 8, 32, 16]"]),
     (ms("NGramHashMapping", "B S", "_", "_", n_out=2, dtypes=INT64, max_ngram_size=3, n_head_per_ngram=4,
         pad_id=0), ["[B, S, 8]", "[B, 2]"]),
     (ms("VarlenNGramHashMapping", *IDS, n_out=2, dtypes=INT64, max_ngram_size=3, n_head_per_ngram=4, pad_id=0),
@@ -99,10 +100,12 @@ REFUSED = {
     "no sequence": ms("VarlenCausalConvWithState", "T C", "C 1 K", "1", None, "B C _"),
     "capacity": ms("VarlenCausalConvWithState", *CONV, "B", state_update_capacity=9),
     "state of another kernel": ms("VarlenCausalConvWithState", "T C", "C 1 4", "P", None, "B C 4"),
-    "key alone": ms("GatedDeltaNet", "T 4 16", "T 4 16", None, None, None, None, "B 8 32 16"),
-    "packed without state": ms("GatedDeltaNet", "T 320"),
-    "packed width": ms("GatedDeltaNet", "T 257", None, None, "C", None, None, "B 8 32 16"),
-    "no heads": ms("GatedDeltaNet", "T 0 16", "T 0 16", "T 8 32", "C"),
+    "key alone": ms("GatedDeltaNet", "T 4 16", "T 4 16", None, None, None, None, "B 8 32 16", **LINEAR),
+    "packed without state": ms("GatedDeltaNet", "T 320", **LINEAR),
+    "packed width": ms("GatedDeltaNet", "T 257", None, None, "C", None, None, "B 8 32 16", **LINEAR),
+    "no heads": ms("GatedDeltaNet", "T 0 16", "T 0 16", "T 8 32", "C", **LINEAR),
+    "no decay": ms("GatedDeltaNet", *GATED),
+    "offsets and a batch": ms("GatedDeltaNet", "B T 4 K", "B T 4 K", "B T 8 V", "C", **LINEAR),
     "order": ms("NGramHashMapping", "B S", "_", "_", dtypes=INT64, max_ngram_size=1, n_head_per_ngram=4, pad_id=0),
     "scale": ms("EngramGate", "B S M H", "B S M H", "B S H", "M H", "M H", n_out=2),
     "policy": indexer(policy_mode="other"),

@@ -12,6 +12,8 @@ from ...lower.work import Operations, Outputs, Work, attend
 from .attention import heads, match, match_bias, need_rank
 from .contrib import ms_function, no_cpu_function
 
+INT32, BFLOAT16 = 6, 16
+
 #: most states of a token sequence that an operator keeps apart
 MOST_STATES = 8
 
@@ -131,9 +133,7 @@ def sparse_attention(op: Op) -> list[Known | None]:
     return [op.out([q[0], q[1], head.scale(n)]), op.like(3), op.like(4)]
 
 
-@no_cpu_function(
-    "DynamicSparseAttention", types=(0, 3, 4), needs="r......rrrr kv_num_heads num_heads", data=(10,)
-)
+@no_cpu_function("DynamicSparseAttention", needs="r......rrrr kv_num_heads num_heads", data=(10,))
 def dynamic_sparse_attention(op: Op) -> list[Known | None]:
     """Without a past the caches grow to the total length; with one they are buffers written in place."""
     q = op.shape(0, 3)
@@ -141,17 +141,18 @@ def dynamic_sparse_attention(op: Op) -> list[Known | None]:
     together(op, 1, 2, "key and value")
     n, few, head = grouped(op, q)
     one_number(op, 10)
-    output = op.out([q[0], q[1], head.scale(n)])
+    dtype = BFLOAT16 if op.int_attr("output_bf16", 0) else op.dtype(0)
+    output = op.out([q[0], q[1], head.scale(n)], dtype)
     caches: list[Known | None] = []
     for i in (3, 4):
         if op.has(i):
             match(op, i, (q[0], few, None, head), "the caches must fit the queries")
-            caches.append(op.like(i))
+            caches.append(op.out(op.shape(i), op.dtype(i)))
         else:
             total = op.scalar(10)
             length = op.fresh("the length of the cache") if total is None else total
             caches.append(op.out([q[0], few, length, head]))
-    return [output, *caches]
+    return [output, *caches, op.out(None, INT32)]
 
 
 def together(op: Op, a: int, b: int, what: str) -> None:

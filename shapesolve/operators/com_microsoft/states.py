@@ -7,12 +7,12 @@ Sequences of different lengths stand in one row of tokens; cumulative offsets (o
 
 from __future__ import annotations
 
-from ...expr import Dim, Shape, all_of, constant, eq, floor_div, ge, ite, le, maximum
+from ...expr import ONE, Dim, Shape, all_of, constant, eq, floor_div, ge, ite, le
 from ...lower.op import MalformedNode, Op
 from ...lower.types import Known
 from .attention import match, need_rank
-from .cache import MOST_STATES, state_window, together
-from .contrib import ms_function, no_cpu_function
+from .cache import MOST_STATES, state_window
+from .contrib import ms_function, no_cpu, no_cpu_function
 
 _INT_MAX = 2**31 - 1
 
@@ -80,80 +80,6 @@ def varlen_causal_conv_with_state(op: Op) -> list[Known | None]:
     return [op.out(x), op.out(state), op.out([batch, capacity, x[1]])]
 
 
-# ---------------------------------------------------------------------- recurrences
-
-
-# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatedDeltaNet
-@no_cpu_function("GatedDeltaNet", types=(0, "float", "float"), needs="r")
-def gated_delta_net(op: Op) -> list[Known | None]:
-    """Heads of keys and values; the state is ``[batch, value heads, value size, key size]``."""
-    together(op, 1, 2, "key and value")
-    packed = not op.has(2)
-    if packed and not op.has(6):
-        raise MalformedNode("queries, keys and values in one input need an initial_state")
-    captured(op, 9, None)
-    q, state = need_rank(op, 0, *((2, 3) if packed else (3, 4))), op.shape(6, 4) if op.has(6) else None
-    if q is None:
-        return [None, op.out(state) if state is not None else None, None]
-    if packed:
-        assert state is not None
-        return _packed_delta(op, q, state)
-    return _separate_delta(op, q, state)
-
-
-def _packed_delta(op: Op, q: Shape, state: Shape) -> list[Known | None]:
-    batch, heads, value, key = state
-    axis = len(q) - 1
-    for k in (1, 2, 3):
-        op.require(ge(state[k], 1), "head counts and head sizes must be positive", (6, k))
-    rest = q[axis] - heads * value
-    op.require(ge(rest, 1), "there must be room for queries and keys beside the values", (0, axis), (6, 1))
-    op.require(eq(rest % (key * 2), 0), "queries and keys must divide into heads", (0, axis), (6, 3))
-    key_heads = rest // (key * 2)
-    op.require(eq(heads % key_heads, 0), "value heads must be a multiple of key heads", (6, 1), (0, axis))
-    if axis == 1 and not op.has(3):
-        op.require(ge(batch, 1), "there must be a sequence", (6, 0))
-        op.require(
-            all_of((ge(q[0], 1), eq(q[0] % batch, 0))), "tokens must divide into sequences", (0, 0), (6, 0)
-        )
-    elif axis == 2:
-        op.same(q[0], batch, "the state must have the batch of the input", (0, 0), (6, 0))
-    return [op.out([*q[:-1], heads, value]), op.out(state), _updates(op, batch, heads, value, key_heads, key)]
-
-
-def _separate_delta(op: Op, q: Shape, state: Shape | None) -> list[Known | None]:
-    k, v = op.shape(1, len(q)), op.shape(2, len(q))
-    assert k is not None
-    assert v is not None
-    key_heads, key, heads, value = q[-2], q[-1], v[-2], v[-1]
-    for i, shape in ((0, q), (2, v)):
-        for axis in (len(q) - 2, len(q) - 1):
-            op.require(ge(shape[axis], 1), "head counts and head sizes must be positive", (i, axis))
-    if state is None:
-        state = Shape([_batch_of_delta(op, q), heads, value, key])
-    return [
-        op.out([*q[:-2], maximum(key_heads, heads), value]),
-        op.out(state),
-        _updates(op, state[0], heads, value, key_heads, key),
-    ]
-
-
-def _batch_of_delta(op: Op, q: Shape) -> Dim:
-    if len(q) == 4:
-        return q[0]
-    counts = op.shape(9, 1) if op.has(9) else None
-    if counts is not None:
-        return counts[0]
-    return sequences(op, 3) if op.has(3) else op.fresh("the number of sequences")
-
-
-def _updates(op: Op, batch: Dim, heads: Dim, value: Dim, key_heads: Dim, key: Dim) -> Known | None:
-    if not op.wants(2):
-        return None
-    width = heads + key_heads * key + heads * value
-    return op.out([batch, width.scale(op.int_attr("state_update_capacity", 0))])
-
-
 # ---------------------------------------------------------------------- engrams and hashes of n-grams
 
 
@@ -199,6 +125,29 @@ def varlen_ngram_hash_mapping(op: Op) -> list[Known | None]:
     return [op.out([ids[0], hashes]), held, held, op.out([batch, captured(op, 9, batch), past])]
 
 
+# ---------------------------------------------------------------------- replays and commits of captured states
+
+no_cpu("ConvStateReplay", "_, _, N, 8 -> N", types=(2,), needs="rrrr")
+no_cpu("GatedDeltaNetStateReplay", "_, _, N, 11 -> N", types=(2,), needs="rrrr")
+no_cpu(
+    "Mamba2Verify",
+    "R W, L C 3, L H S D, ?, C, H, H, H, H*D, 1 -> R H*D, L C 3, L H S D, R C, R H*D",
+    H="heads",
+    S="d_state=128",
+    D="head_dim=64",
+    types=(0, 1, 2, 0, "float"),
+    needs="rrrrrrrrrr heads n_groups",
+)
+
+
+# https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SpeculativePrefixCommit
+@no_cpu_function("SpeculativePrefixCommit", types=("int32", 3, 4), needs="rrrrrrr")
+def speculative_prefix_commit(op: Op) -> list[Known | None]:
+    predicted = need_rank(op, 0, 1, 2)
+    batch = None if predicted is None else [predicted[0] if len(predicted) == 2 else ONE]
+    return [op.out(batch), op.like(3), op.like(4)]
+
+
 # ---------------------------------------------------------------------- indexers of sparse attention
 
 _CSA_INPUTS = {1: "key", 8: "gate", 9: "position_bias", 10: "head_weights", 11: "position_ids"}
@@ -239,7 +188,7 @@ def _compressed(op: Op, q: Shape, head: Dim) -> tuple[Dim, Known]:
 
 @no_cpu_function(
     "PackedSparseAttentionIndexer",
-    types=("int32", "int32", 0, 0, 0, "int32", 0),
+    types=("int32", "int32", 12, 0, 0, "int32", 0, "int32", "int32"),
     needs="r.rrrrrr....rr.r compress_ratio policy_mode state_capacity",
 )
 def packed_sparse_attention_indexer(op: Op) -> list[Known | None]:
@@ -254,19 +203,32 @@ def packed_sparse_attention_indexer(op: Op) -> list[Known | None]:
     match(op, 15, (None, 2), "there are two lengths for each state")
     keys = states[0]
     update = None if keys is None else op.out([keys[0], capacity, keys[2]])
+    shared = op.attr("max_output_entries") is not None
+    width = op.fresh("the width of the selection") if shared else constant(_selected(op, csa))
     return [
-        op.out([q[0], _selected(op, csa)]),
+        op.out([q[0], width]),
         op.out([q[0]]),
         *(op.like(i) for i in (12, 13, 14, 15)),
         update,
+        op.out([q[0]]),
+        None if keys is None else op.out([keys[0]]),
     ]
+
+
+no_cpu(
+    "PackedSparseAttentionIndexerMerge",
+    "R C, R, N, N, N, N A, N -> N W, N, N",
+    W="max_output_entries",
+    types=("int32",),
+    needs="rrr max_output_entries policy_mode",
+)
 
 
 def _packed_outputs(op: Op, csa: bool) -> int:
     """`state_update_capacity`, after a look at which inputs and outputs there are."""
-    if op.n_out not in (6, 7) or op.wants(4) != csa:
+    if not 6 <= op.n_out <= 9 or op.wants(4) != csa:
         raise MalformedNode(
-            f"{op.node.op_type} has 6 or 7 outputs, present_gate_buffer only with the policy csa"
+            f"{op.node.op_type} has 6 to 9 outputs, present_gate_buffer only with the policy csa"
         )
     capacity = op.int_attr("state_update_capacity", 0)
     if op.int_attr("state_capacity", 0) < 1 or not 0 <= capacity <= MOST_STATES:
