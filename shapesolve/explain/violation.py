@@ -97,11 +97,14 @@ class InputChecker:
         return sizes, wrong
 
     def _solve(self, stated: list[tuple[Dim, int]], sizes: dict[str, int]) -> None:
-        """Bind symbols that only expressions declare (``2*H`` is 6 where H is 3): any accepted solution stands for all."""
-        left = [(now, size) for d, size in stated if (now := _at(d, sizes)) is not None and now.terms]
-        if not left:
+        """Bind symbols that only expressions declare (``2*H`` is 6 where H is 3): any accepted solution stands for all.
+
+        That is so too where nothing is left of an expression: any H fits ``B*H`` where B is 0.
+        """
+        names = frozenset[str]().union(*(d.free for d, _ in stated)).difference(sizes)
+        if not names:
             return
-        names = frozenset[str]().union(*(d.free for d, _ in left))
+        left = [(now, size) for d, size in stated if (now := _at(d, sizes)) is not None and now.terms]
         said = [eq(d, size) for d, size in left]
         known = [
             c.subs(sizes) for c in self.checker.conditions if has_value(c) and not names.isdisjoint(c.free)
@@ -112,7 +115,7 @@ class InputChecker:
         ):  # sizes that are declared so, but not accepted, are told of below
             found = self.engine.model(conds)
             if found is not None:
-                sizes.update({n: found[n] for n in sorted(names) if n in found})
+                sizes.update({n: found.get(n, 1) for n in sorted(names)})
                 return
 
     def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:

@@ -21,6 +21,8 @@ FLOAT, INT, BOOL = np.dtype(np.float32), np.dtype(np.int64), np.dtype(bool)
 LARGEST = 3000
 #: a local function's domain
 DOMAIN = "local"
+#: the domain of onnxruntime's own operators
+CONTRIB = "com.microsoft"
 #: no tensor has data at sizes where a dim is more
 WIDEST = 64
 
@@ -189,6 +191,14 @@ class Builder:
         attributes = {name: value for name, value in attributes.items() if value != []}
         return self.put(helper.make_node(op_type, inputs, [self.new() for _ in range(n)], **attributes))[0]
 
+    def contrib(self, op_type: str, inputs: Sequence[str], n: int = 1, /, **attributes: Any) -> str:
+        """A node of onnxruntime's own."""
+        return self.add(op_type, inputs, n, domain=CONTRIB, **attributes)
+
+    def imports(self) -> list[onnx.OperatorSetIdProto]:
+        """What operators come from."""
+        return [helper.make_opsetid("", self.opset), helper.make_opsetid(CONTRIB, 1)]
+
     def put(self, node: onnx.NodeProto) -> list[str]:
         """A node, if it runs on the data at hand; its outputs."""
         node.name = node.name or f"n{self.new('')}"
@@ -219,7 +229,7 @@ class Builder:
 
     def model_of(self, graph: onnx.GraphProto) -> onnx.ModelProto:
         """A model of a graph that may call the functions at hand."""
-        imports = [helper.make_opsetid("", self.opset)]
+        imports = self.imports()
         if self.functions:
             imports.append(helper.make_opsetid(DOMAIN, 1))
         version = 8 if self.opset <= 18 else 10

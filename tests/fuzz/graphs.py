@@ -9,13 +9,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from .builder import DOMAIN
 from .isolate import Lost, Worker, answers
 from .judge import FAILURES, Claim, Fault, Judge, Verdict
 from .model import Drawn, drawn_model
 from .script import script_text
 from .shrink import shrunk
 
-_MODES = ("named", "named", "named", "strict")
+_MODES = ("named", "named", "named", "strict", "named", "equal", "named", "strict")
 
 
 def judged(seed: int) -> Iterator[str]:
@@ -76,10 +77,10 @@ class Totals:
 
 def culprit(drawn: Drawn) -> str:
     """The operator that a small model is about: its last one; all reductions count as one."""
-    last = drawn.model.graph.node[-1].op_type
-    return (
-        "Reduce" if last.startswith("Reduce") else "function" if drawn.model.graph.node[-1].domain else last
-    )
+    last = drawn.model.graph.node[-1]
+    if last.domain == DOMAIN:
+        return "function"
+    return "Reduce" if last.op_type.startswith("Reduce") else last.op_type
 
 
 def told(answer: Any) -> Verdict:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import multiprocessing
+import os
 import resource
 import signal
 import time
@@ -15,13 +18,15 @@ from typing import Any
 SECONDS, BYTES = 5, 1 << 30
 #: seconds of waiting after which even a process that uses no CPU has hung
 _PATIENCE = 90
+#: the exit code of a copy that asked for more memory than it may have
+_OUT_OF_MEMORY = 3
 
 #: yields the names of its phases and returns its answer
 Work = Callable[..., Iterator[str]]
 
 
 class Lost(Exception):
-    """The process ended without an answer: in this phase, of this cause (``hang`` or ``crash``)."""
+    """The process ended without an answer: in this phase, of this cause (``hang``, ``memory`` or ``crash``)."""
 
     def __init__(self, phase: str, cause: str) -> None:
         super().__init__(phase, cause)
@@ -40,18 +45,14 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + BYTES, resource.RLIM_INFINITY))
 
 
-def _serve(connection: Connection, work: Work) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    limited = False
+def _serve(connection: Connection, work: Work) -> int:
+    """Answers one question after the other, until nobody asks any more; returns the exit code."""
+    _limit_memory()
     while True:
         try:
             arguments = connection.recv()
         except EOFError:
-            return
-        if not limited and not arguments:
-            _limit_memory()
-            limited = True
-            continue
+            return 0
         steps = work(*arguments)
         while True:
             try:
@@ -60,8 +61,7 @@ def _serve(connection: Connection, work: Work) -> None:
                 connection.send(("answer", stop.value))
                 break
             except MemoryError:
-                connection.send(("memory", None))
-                break
+                return _OUT_OF_MEMORY
             except Exception:  # a fault of the fuzzer's own is no verdict
                 connection.send(("error", traceback.format_exc()))
                 break
@@ -69,8 +69,30 @@ def _serve(connection: Connection, work: Work) -> None:
             _limit_time()
 
 
+def _keep_serving(connection: Connection, work: Work, warm: tuple[Any, ...]) -> None:
+    """Does the work once, so that all is imported, and serves in copies of this process: a new one after each loss."""
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for _ in work(*warm):
+        continue
+    gc.collect()
+    gc.freeze()
+    while True:
+        copy, code = os.fork(), 1
+        if copy == 0:
+            try:
+                code = _serve(connection, work)
+            finally:
+                os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
+        if code == 0:
+            return
+        causes = {-signal.SIGXCPU: "hang", _OUT_OF_MEMORY: "memory"}
+        connection.send(("lost", causes.get(code, f"crash {code}")))
+
+
 class Worker:
-    """A process that does one kind of work, made anew after each loss."""
+    """A process that does one kind of work in a copy of itself, made anew after each loss."""
 
     def __init__(self, work: Work, warm: tuple[Any, ...]) -> None:
         self._work, self._warm = work, warm
@@ -90,33 +112,30 @@ class Worker:
                     raise Lost(phase, "hang")
                 what, value = self._connection.recv()
             except (EOFError, ConnectionError):
-                self._process.join()
-                code = self._process.exitcode
                 self.close()
-                raise Lost(phase, "hang" if code == -signal.SIGXCPU else f"crash {code}") from None
+                raise Lost(phase, "crash of all") from None
             if what == "answer":
                 return value
             if what == "error":
                 raise RuntimeError(f"work on {arguments} failed: {value}")
-            if what == "memory":
-                self.close()
-                raise Lost(phase, "memory")
+            if what == "lost":
+                raise Lost(phase, value)
             phase = value
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self._work), daemon=True)
+        self._process = context.Process(
+            target=_keep_serving, args=(theirs, self._work, self._warm), daemon=True
+        )
         self._process.start()
         theirs.close()
-        self._connection.send(self._warm)  # what is imported at first use is not counted
-        while self._connection.recv()[0] != "answer":
-            continue
-        self._connection.send(())
 
     def close(self) -> None:
-        """Ends the process."""
+        """Ends the process and its copy."""
         if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):  # not yet begun, or all ended by themselves
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.kill()
             self._process.join()
             self._connection.close()

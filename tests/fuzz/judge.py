@@ -172,28 +172,32 @@ class Judge:
     def run(self, bindings: Sequence[Mapping[str, int]]) -> Iterator[str]:
         """Runs and compares; yields what it is about to do, so that the one who waits knows where it hangs."""
         yield "runtime"
-        results: list[tuple[Mapping[str, int], Any]] = []
-        session: Session | None = None
+        session, other = None, None
         try:
             session = Session(self.drawn.model)
         except Failed as error:
-            results = [(sizes, error) for sizes in bindings]
-        for sizes in bindings if session else ():
-            results.append((sizes, self._one_run(session, sizes)))
+            results: list[tuple[Mapping[str, int], Any]] = [(sizes, error) for sizes in bindings]
+        else:
+            results = [(sizes, self._one_run(session, sizes)) for sizes in bindings]
+            if self.drawn.defaults:
+                other = self._one_run(session, bindings[0], self.drawn.defaults)
         yield "analysis"
         self.analyze()
         if self.analysis is None:
             return
         for sizes, result in results:
             self._compare(sizes, result)
+        if isinstance(other, dict) and self._taken(bindings[0], other):
+            results.append((bindings[0], other))  # a proof that names no default holds at other values, too
         if any(not isinstance(r, Failed) for _, r in results):
             yield from self._proofs(session, results)
 
-    def _one_run(self, session: Session | None, sizes: Mapping[str, int]) -> Any:
-        assert session is not None
+    def _one_run(
+        self, session: Session, sizes: Mapping[str, int], defaults: Mapping[str, Data] | None = None
+    ) -> Any:
         shapes = self.drawn.shapes(sizes)
         try:
-            results = session.run(feeds_of(self.drawn.model, shapes))
+            results = session.run({**feeds_of(self.drawn.model, shapes), **(defaults or {})})
         except Failed as error:
             return error
         if reads_elsewhere(self.drawn.model, {**shapes, **true_shapes(results)}):
@@ -218,9 +222,11 @@ class Judge:
                 self.verdict.misses.append(Fault("miss", str(result), dict(sizes), _stem(str(result))))
             return
         self.verdict.ran += 1
-        if a.conflicts:
+        if any(c.role == "assumption" for conflict in a.conflicts for c in conflict.core):
+            self.verdict.refused += 1
+        elif a.conflicts:
             self.fault("false alarm", f"conflict: {a.conflicts[0].message}", sizes, "conflict")
-        elif broken and all(_is_told(b, {**shapes, **true_shapes(result)}) for b in broken):
+        elif broken and any(_is_told(b, {**shapes, **true_shapes(result)}) for b in broken):
             self.verdict.refused += 1
             self._refused.append(sizes)
         elif broken:
@@ -228,6 +234,18 @@ class Judge:
         else:
             self._sizes(result, bound, sizes)
             self._equal(bound, sizes)
+
+    def _taken(self, sizes: Mapping[str, int], result: Mapping[str, Data]) -> bool:
+        """Are inputs that run accepted where those with defaults are given, too?"""
+        shapes = {**self.drawn.shapes(sizes), **true_shapes(self.drawn.defaults)}
+        try:
+            broken = self.analysis.check_inputs(shapes)
+        except Exception as error:
+            self.fault("traceback", f"{type(error).__name__}: {error}", sizes, place_of(error))
+            return False
+        if broken and not any(_is_told(b, {**shapes, **true_shapes(result)}) for b in broken):
+            self.fault("false alarm", f"check_inputs of other values: {broken[0].message}", sizes, "defaults")
+        return not broken
 
     def _sizes(self, results: Mapping[str, Data], bound: Mapping[str, int], sizes: Mapping[str, int]) -> None:
         a = self.analysis
@@ -330,10 +348,15 @@ class Judge:
 
 
 def _is_told(broken: Any, shapes: Mapping[str, Sequence[int]]) -> bool:
-    """Is it one of the inputs that are refused by intent although they run (the page on concepts lists them)?"""
+    """Is it one of the inputs that are refused by intent although they run (the page on concepts lists them)?
+
+    One such term refuses them; what else is broken may follow from it.
+    """
     origin = getattr(broken.constraint, "origin", None)
     if origin is None:
         return False
+    if broken.constraint.role == "assumption":
+        return True
     reason = reason_id(origin.rule)
     if reason == "join":
         return any(0 in shapes.get(site.tensor, ()) for site in origin.sites)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
+from math import prod
 from random import Random
 
 import numpy as np
@@ -26,16 +28,15 @@ _REALS = np.random.default_rng(7).integers(0, 5, 4096).astype(np.float32)
 
 
 def size_of(declared: str | int, sizes: Mapping[str, int]) -> int:
-    """The size that a declared dim has: expressions here are sums of names and of products with a number."""
+    """The size that a declared dim has: a number, a name, or a sum of products of both, maybe divided by a number."""
     if isinstance(declared, int):
         return declared
-    total = 0
-    for part in declared.replace(" ", "").split("+"):
-        product = 1
-        for factor in part.split("*"):
-            product *= int(factor) if factor.isdigit() else sizes[factor]
-        total += product
-    return total
+    if declared in sizes:
+        return sizes[declared]
+    above, _, below = declared.replace(" ", "").partition("//")
+    terms = above.strip("()").replace("-", "+-").split("+")
+    total = sum(prod(sizes[f] if f in sizes else int(f) for f in term.split("*")) for term in terms)
+    return total // int(below or 1)
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Drawn:
     sizes: dict[str, int]
     #: per input its dims; an unnamed dim has a name here, which the model does not know
     declared: dict[str, tuple[str | int, ...]]
+    #: inputs that have a default, and what may be given instead
+    defaults: dict[str, Array] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -68,7 +71,7 @@ class Drawn:
                 new = {**self.sizes, name: random.choice((0, 1, 2, 3, 5, 7, self.sizes[name] * 2))}
             else:
                 new = {n: random.randint(0, 8) for n in self.sizes}
-            if new not in tried:
+            if new not in tried and min(chain([0], *self.shapes(new).values())) >= 0:
                 tried.append(new)
             if len(tried) >= count:
                 break
@@ -99,7 +102,16 @@ def _dim(random: Random, sizes: dict[str, int], free: bool) -> tuple[Declared, s
         return number, number
     if draw < 0.95 or not free:
         other = random.choice([n for n in sizes if n in NAMES] or [name])
-        text = random.choice((f"2*{name}", f"{name} + {other}", f"{name} + 1"))
+        text = random.choice(
+            (
+                f"2*{name}",
+                f"{name} + {other}",
+                f"{name} + 1",
+                f"{name}*{other}",
+                f"({name} + 1)//2",
+                f"{name} - 1",
+            )
+        )
         return text, text
     unnamed = f"{UNNAMED}{len(sizes)}"
     sizes[unnamed] = random.choice((1, 2, 3, 4))
@@ -133,5 +145,21 @@ def drawn_model(seed: int, only: frozenset[str] | None = None) -> Drawn:
         builder.add("Shape", ["x0"])
     outputs = [untyped(o) for node in builder.nodes for o in node.output if o]
     stored = [numpy_helper.from_array(a, n) for n, a in builder.stored.items()]
+    defaults = _defaults(random, builder) if random.random() < 0.15 else {}
+    inputs += [helper.make_value_info(n, type_of(a, _declared(random, a))) for n, a in defaults.items()]
     graph = helper.make_graph(builder.nodes, "drawn", inputs, outputs, stored)
-    return Drawn(builder.model_of(graph), sizes, declared)
+    return Drawn(builder.model_of(graph), sizes, declared, defaults)
+
+
+def _declared(random: Random, data: Array) -> list[int | None]:
+    return [None if random.random() < 0.2 else d for d in data.shape]
+
+
+def _defaults(random: Random, builder: Builder) -> dict[str, Array]:
+    """Some stored tensors that may be given as inputs, and what is given: the same shape, other elements."""
+    names = random.sample(list(builder.stored), min(len(builder.stored), random.choice((1, 2))))
+    return {
+        n: np.roll(a, 1) + random.choice((0, 1))
+        for n in names
+        if (a := builder.stored[n]).dtype in (FLOAT, INT)
+    }

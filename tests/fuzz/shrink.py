@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -30,7 +31,8 @@ def _with(
     model.CopyFrom(drawn.model)
     g = model.graph
     stored = [t for t in g.initializer if t.name in used]
-    inputs = [i for i in g.input if i.name in used and i.name in declared]
+    defaults = {n: a for n, a in drawn.defaults.items() if n in used}
+    inputs = [i for i in g.input if i.name in used and (i.name in declared or i.name in defaults)]
     del g.node[:], g.initializer[:], g.input[:], g.output[:]
     g.node.extend(nodes)
     g.initializer.extend(stored)
@@ -41,7 +43,8 @@ def _with(
     del model.functions[:]
     model.functions.extend(functions)
     kept = {i.name for i in inputs}
-    return replace(drawn, model=model, declared={n: d for n, d in declared.items() if n in kept})
+    declared = {n: d for n, d in declared.items() if n in kept}
+    return replace(drawn, model=model, declared=declared, defaults=defaults)
 
 
 def _all_nodes(nodes: list[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
@@ -266,11 +269,5 @@ def shrunk(drawn: Drawn, still_fails: Callable[[Drawn], bool], most: int = 1200)
 
 
 def _mentions(drawn: Drawn, name: str) -> bool:
-    names = {
-        w
-        for dims in drawn.declared.values()
-        for d in dims
-        if isinstance(d, str)
-        for w in d.replace("*", " ").split()
-    }
-    return name in names
+    texts = {d for dims in drawn.declared.values() for d in dims if isinstance(d, str)}
+    return name in texts or any(name in re.split(r"[ +*/()-]+", text) for text in texts)

@@ -1,11 +1,12 @@
 """Kinds of operators that graphs are drawn from, a file for each family."""
 
-from . import control, elementwise, indexing, layout, neural, sequences, shaping, spatial
+from . import contrib, control, elementwise, indexing, layout, neural, sequences, shaping, spatial
 from .registry import KINDS, Kind, kinds_at
 
 __all__ = [
     "KINDS",
     "Kind",
+    "contrib",
     "control",
     "elementwise",
     "indexing",

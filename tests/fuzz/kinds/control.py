@@ -200,9 +200,7 @@ def function(b: Builder) -> None:
         node.attribute.append(_reference("alpha"))
         body.nodes.append(node)
         results[0] = node.output[0]
-    made = helper.make_function(
-        DOMAIN, name, formal, results, body.nodes, [helper.make_opsetid("", b.opset)], attributes
-    )
+    made = helper.make_function(DOMAIN, name, formal, results, body.nodes, b.imports(), attributes)
     b.functions.append(made)
     given = {"alpha": 0.5} if attributes else {}
     try:

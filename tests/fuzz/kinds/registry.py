@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import onnx
 
@@ -53,6 +54,7 @@ def known_at(name: str, opset: int) -> bool:
     return not schema.deprecated
 
 
+@cache
 def kinds_at(opset: int) -> list[Kind]:
     """The kinds that a graph of this opset may have."""
     return [
