@@ -131,8 +131,8 @@ def _min_pairs(a: Pair, b: Pair) -> Pair:
 add = _numbers(operator.add, operator.add, _add_pairs)
 sub = _numbers(operator.sub, operator.sub, _sub_pairs)
 _mul_numbers = _numbers(operator.mul, operator.mul, _mul_pairs)
-_max_numbers = _numbers(maximum, np.maximum, _max_pairs)
-_min_numbers = _numbers(minimum, np.minimum, _min_pairs)
+_max_numbers = _numbers(maximum, lambda x, y: np.maximum(x, y), _max_pairs)
+_min_numbers = _numbers(minimum, lambda x, y: np.minimum(x, y), _min_pairs)
 _div_numbers = _numbers(trunc_div, operator.truediv, _div_pairs)
 
 

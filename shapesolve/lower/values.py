@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import prod
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..expr import Cond, Dim, constant, maximum, minimum, truth
 from ..model import Constant
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: most elements that are followed one by one
 MAX_ELEMENTS = 1024
@@ -27,7 +29,7 @@ MAX_FLOATS = 128
 #: largest stored integer tensor that is read to bound its elements
 MAX_BOUNDED = 1 << 20
 
-Array: TypeAlias = NDArray[np.object_]
+Array: TypeAlias = "NDArray[np.object_]"
 
 
 class Ratio:

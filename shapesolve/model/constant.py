@@ -16,23 +16,24 @@ from .external import DataFolder
 
 _UNREAD: Any = object()
 
-# Little-endian, as raw_data always is.
-_PLAIN: dict[int, np.dtype[Any]] = {
-    TensorProto.FLOAT: np.dtype("<f4"),
-    TensorProto.UINT8: np.dtype("u1"),
-    TensorProto.INT8: np.dtype("i1"),
-    TensorProto.UINT16: np.dtype("<u2"),
-    TensorProto.INT16: np.dtype("<i2"),
-    TensorProto.INT32: np.dtype("<i4"),
-    TensorProto.INT64: np.dtype("<i8"),
-    TensorProto.BOOL: np.dtype("?"),
-    TensorProto.FLOAT16: np.dtype("<f2"),
-    TensorProto.DOUBLE: np.dtype("<f8"),
-    TensorProto.UINT32: np.dtype("<u4"),
-    TensorProto.UINT64: np.dtype("<u8"),
-    TensorProto.COMPLEX64: np.dtype("<c8"),
-    TensorProto.COMPLEX128: np.dtype("<c16"),
+# What numpy calls them, with the bytes of an element; little-endian, as raw_data always is. (Numpy is loaded for arrays only.)
+_PLAIN: dict[int, str] = {
+    TensorProto.FLOAT: "<f4",
+    TensorProto.UINT8: "|u1",
+    TensorProto.INT8: "|i1",
+    TensorProto.UINT16: "<u2",
+    TensorProto.INT16: "<i2",
+    TensorProto.INT32: "<i4",
+    TensorProto.INT64: "<i8",
+    TensorProto.BOOL: "|b1",
+    TensorProto.FLOAT16: "<f2",
+    TensorProto.DOUBLE: "<f8",
+    TensorProto.UINT32: "<u4",
+    TensorProto.UINT64: "<u8",
+    TensorProto.COMPLEX64: "<c8",
+    TensorProto.COMPLEX128: "<c16",
 }
+_BYTES: dict[int, int] = {dtype: int(code[2:]) for dtype, code in _PLAIN.items()}
 # Types that numpy itself does not have: bits of one element, packed without gaps.
 _PACKED: dict[int, int] = {
     getattr(TensorProto, name): bits
@@ -67,8 +68,8 @@ _CODES: dict[int, Literal["f", "d", "i", "q", "?"]] = (
 
 def element_bits(dtype: int) -> int | None:
     """Bits that an element of a type (`onnx.TensorProto.DataType`) takes, packed without gaps; None where that is not fixed."""
-    plain = _PLAIN.get(dtype)
-    return _PACKED.get(dtype) if plain is None else 8 * plain.itemsize
+    size = _BYTES.get(dtype)
+    return _PACKED.get(dtype) if size is None else 8 * size
 
 
 _TYPED_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
@@ -128,7 +129,7 @@ class Constant:
         if proto.data_location == TensorProto.EXTERNAL or proto.HasField("segment"):
             return None
         raw = proto.raw_data
-        if not raw or len(raw) != self.numel * _PLAIN[self.dtype].itemsize:
+        if not raw or len(raw) != self.numel * _BYTES[self.dtype]:
             return None
         return memoryview(raw).cast(code).tolist()
 
@@ -168,8 +169,9 @@ class Constant:
         return None if bits is None else (self.numel * bits + 7) // 8
 
     def _decode(self, raw: bytes) -> np.ndarray[Any, Any] | None:
-        plain = _PLAIN.get(self.dtype)
-        if plain is not None:
+        code = _PLAIN.get(self.dtype)
+        if code is not None:
+            plain = np.dtype(code)
             return _shaped(np.frombuffer(raw, plain).astype(plain.newbyteorder("="), copy=False), self.dims)
         return _convert(TensorProto(data_type=self.dtype, dims=self.dims, raw_data=raw))
 

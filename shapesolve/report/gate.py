@@ -15,9 +15,7 @@ that the model contradicts is an error.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -62,7 +60,8 @@ class Gate:
 
     def shown(self, path: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """The findings of one model that are selected, not ignored and not in the baseline."""
-        return tuple(f for f in findings if self._wants(f.code) and fingerprint(path, f) not in self.known)
+        wanted = tuple(f for f in findings if self._wants(f.code))
+        return tuple(f for f in wanted if fingerprint(path, f) not in self.known) if self.known else wanted
 
     def _wants(self, code: str) -> bool:
         selected = not self.select or code.startswith(self.select)
@@ -109,6 +108,8 @@ class Gate:
 
 def fingerprint(path: str, finding: Finding) -> str:
     """What stays the same of a finding from one run to the next: the model, the code, the node and the sentence."""
+    import hashlib
+
     text = "\0".join((Path(path).as_posix(), finding.code, finding.node, finding.title))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
@@ -127,6 +128,8 @@ def read_settings(start: Path | None = None) -> Gate:
         file = folder / "pyproject.toml"
         if not file.is_file():
             continue
+        import tomllib
+
         try:
             table = tomllib.loads(file.read_text("utf-8")).get("tool", {}).get("shapesolve")
         except (OSError, ValueError) as e:

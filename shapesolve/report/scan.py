@@ -8,11 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
-from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +16,9 @@ from .json import finding_data
 from .lines import Printed, line, row
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future, ProcessPoolExecutor
+    from multiprocessing.context import BaseContext
+
     from ..analysis import BroadcastMode, Finding
 
 #: no error; findings that are errors; not a model that can be read; the analysis itself failed
@@ -130,6 +129,8 @@ _Work = Mapping[str, tuple[str, "BroadcastMode", tuple[str, ...], dict[str, int]
 
 
 def _run(executor: Executor, work: _Work) -> Iterator[ScanRow]:
+    from concurrent.futures import as_completed
+
     largest_first = sorted(work, key=_size, reverse=True)  # so that none is left for the end, alone
     futures: dict[Future[ScanRow], str] = {executor.submit(scan_one, *work[f]): f for f in largest_first}
     for future in as_completed(futures):
@@ -138,6 +139,8 @@ def _run(executor: Executor, work: _Work) -> Iterator[ScanRow]:
 
 def _own_processes(work: _Work, workers: int) -> Iterator[ScanRow]:
     """In processes of our own. When one dies, the files not done yet are tried again, each by itself."""
+    from concurrent.futures.process import BrokenProcessPool
+
     left = dict.fromkeys(work)
     try:
         with _pool(workers) as pool:
@@ -155,6 +158,9 @@ def _own_processes(work: _Work, workers: int) -> Iterator[ScanRow]:
 
 def _pool(workers: int) -> ProcessPoolExecutor:
     """Processes that share one import of what they need, where the system can fork."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
     context: BaseContext
     if sys.platform != "linux":
         context = get_context("spawn")

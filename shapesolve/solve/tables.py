@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..expr import Atom, Cond, Dim
 
-Sizes: TypeAlias = NDArray[np.int64]
-Truth: TypeAlias = NDArray[np.bool_]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Sizes: TypeAlias = "NDArray[np.int64]"
+Truth: TypeAlias = "NDArray[np.bool_]"
 _SAFE = 1 << 62
 
 

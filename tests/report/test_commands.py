@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from enum import StrEnum
@@ -127,3 +128,45 @@ def test_completion_of_another_shell_is_refused(monkeypatch: pytest.MonkeyPatch)
     done = CliRunner().invoke(app, ["--show-completion"])
     assert done.exit_code == 2
     assert "SHELL says tcsh" in done.stderr
+
+
+def test_a_command_leaves_numpy_alone_where_no_array_is_needed() -> None:
+    code = (
+        "import sys; sys.argv = ['shapesolve', 'check', 'tests/models/bert_eager__dynamo/model.onnx']\n"
+        "from shapesolve.cli import main\n"
+        "try: main()\nexcept SystemExit as e: print(e.code)\n"
+        "print('numpy._core' in sys.modules, 'ml_dtypes._ml_dtypes_ext' in sys.modules, 'onnx.helper' in sys.modules)\n"
+        "import numpy, onnx\n"
+        "print(numpy.arange(3).sum(), onnx.helper.make_tensor('x', 7, [1], [5]).int64_data, numpy.__version__ > '1')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-3:] == ["0", "False False True", "3 [5] True"], done.stderr
+
+
+def test_modules_that_are_executed_later_are_what_they_would_be(tmp_path: Path) -> None:
+    (tmp_path / "numpy").mkdir()
+    (tmp_path / "numpy/__init__.py").write_text(
+        "import sys\nfrom .part import VALUE\nsys.executed = True\nseen = sys.modules[__name__]\n"
+        "def __getattr__(name):\n    if name != 'made': raise AttributeError(name)\n    return 8\n"
+    )
+    (tmp_path / "numpy/part.py").write_text("import sys\nassert not hasattr(sys, 'executed')\nVALUE = 7\n")
+    code = (
+        "import sys\nfrom threading import Thread\nfrom shapesolve.cli.loading import start_light\nstart_light()\n"
+        "import numpy\nimport numpy\nassert not hasattr(sys, 'executed')\nseen = []\n"
+        "threads = [Thread(target=lambda: seen.append(numpy.VALUE)) for _ in range(8)]\n"
+        "for t in threads: t.start()\n"
+        "for t in threads: t.join()\n"
+        "import numpy.part\n"
+        "print(seen == [7] * 8, numpy.seen is numpy, numpy.made, type(numpy) is type(sys),"
+        " hasattr(numpy, 'nothing'), numpy.__file__)"
+    )
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == [
+        "True",
+        "True",
+        "8",
+        "True",
+        "False",
+        str(tmp_path / "numpy/__init__.py"),
+    ], done.stderr
