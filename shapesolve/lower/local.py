@@ -153,6 +153,8 @@ class LocalWalk(Walk):
                 dim = shape[axis]
                 if not dim.terms:
                     self._numbers[name] = dim
+                if dim.free <= self.analysed.walk.of_inputs:
+                    self.of_inputs.add(name)
         return found
 
     def _cut(self, full: str, known: Known, role: Role, why: str, node: Node | None, prefix: str) -> Known:

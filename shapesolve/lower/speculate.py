@@ -21,7 +21,7 @@ _COPIED = (
 #: the work done and the numbers given to names count on, and what an operator is does not depend on a trial
 KEPT = (
     "_names", "_reserved", "equal", "expanded", "granted", "interner", "model", "named_inputs",
-    "operators", "progress", "registry", "scope", "semantics", "standard", "words",
+    "of_inputs", "operators", "progress", "registry", "scope", "semantics", "standard", "words",
 )  # fmt: skip
 #: all that a walk has
 STATE = (*_EMPTY, *_COPIED, *KEPT, "facts", "rehearsing")

@@ -39,9 +39,7 @@ class Statements:
         self.author: dict[str, str] = {}
         self._names = dict.fromkeys(PREFIXES, 0)
         self._taken: set[str] = set()  # names that inputs or assumptions use
-        self.of_inputs: frozenset[str] = (
-            frozenset()
-        )  # names of the sizes of inputs: data decides none of them
+        self.of_inputs: set[str] = set()  # names of the sizes of inputs: data decides none of them
         self._reserved: set[str] = set()  # names that the file uses anywhere
         self.words: frozenset[str] = frozenset()  # those that stand for a size of their own
 
@@ -53,7 +51,7 @@ class Statements:
 
     def take(self, names: Iterable[str]) -> None:
         """Names of the sizes of inputs."""
-        self.of_inputs = frozenset(names)
+        self.of_inputs.update(names)
         self._taken.update(self.of_inputs)
 
     def is_taken(self, said: Dim) -> bool:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import shapesolve
 from shapesolve import Analysis
-from shapesolve.expr import Cond, constant, divides, eq, ge, le
+from shapesolve.expr import Cond, all_of, any_of, constant, divides, eq, ge, le
+from shapesolve.expr.plain import factors_paired
 from shapesolve.expr.traverse import symbols_in
 from shapesolve.lower.types import Tensor
 from shapesolve.propagate.log import Stated, need
 from shapesolve.propagate.residual import TRUSTED
 from shapesolve.solve.cones import cone
 from shapesolve.solve.engine import Engine
+from shapesolve.solve.tables import Table
 
 from ..fuzz.model import drawn_model
 
@@ -73,6 +76,21 @@ def conclusions(a: Analysis) -> Iterator[tuple[str, Cond, tuple[Cond, ...]]]:
                     yield f"simplification {before} -> {after}", eq(before, after), ()
 
 
+def lemmas(stated: Iterable[Cond]) -> Iterator[Cond]:
+    """What Z3 is not told by its rules for products, and gives up on: those of ordered factors are equal where the factors are.
+
+    Each is compared with a table of sizes before it is given to Z3, which proves for itself that no factor is 0.
+    """
+    for c in (part for cond in stated for part in (cond.args if cond.kind == "or" else (cond,))):
+        pairs, needs = factors_paired(c) or ((), ())
+        if pairs:
+            lemma = any_of([~c, *(~n for n in needs), all_of(pairs)])
+            assert len(lemma.free) <= 2, lemma
+            grid = np.meshgrid(*[np.arange(130)] * len(lemma.free))
+            assert Table(dict(zip(sorted(lemma.free), grid, strict=True))).truth(lemma).all(), lemma
+            yield lemma
+
+
 def disagreements(a: Analysis) -> tuple[list[str], list[str], int]:
     """Claims that Z3 refutes, claims that it cannot decide, and how many were asked."""
     refused = {clash.entry for clash in a.walk.clashes}  # from a contradiction anything follows
@@ -84,7 +102,10 @@ def disagreements(a: Analysis) -> tuple[list[str], list[str], int]:
         if claim.is_true:
             continue
         asked += 1
-        verdict = engine.entails(claim, [*cone(claim.free, stated), *assumed])
+        given = [*cone(claim.free, stated), *assumed]
+        verdict = engine.entails(claim, given)
+        if not verdict.proved and not verdict.refuted and (more := list(lemmas(given))):
+            verdict = engine.entails(claim, [*given, *more])
         if verdict.refuted:
             refuted.append(f"{text}: {verdict.model}")
         elif not verdict.proved:
