@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import le
 
 from ..expr import ZERO, Dim, maximum
+from ..expr.atom import Atom
+from ..expr.bounds import atom_bounds
+from ..expr.core import Monomial
 from ..lower.work import Memory
 from ..model import Node
 
 #: sizes of symbols at which dims are compared before one is shown never to exceed another
 _PROBES = (1000, 7, 130)
+#: a size that is far from 0 and 1
+_FAR = 1_000_007
 #: of a maximum, so many dims are written as one expression
 _WRITTEN = 6
 
@@ -48,31 +55,78 @@ class Largest:
 NOTHING = Largest()
 
 
+class _Candidate:
+    """A dim among those of which the largest is asked.
+
+    Attributes:
+        sizes: at the first probes; they order candidates.
+        coefficients: by monomial; that of () is the constant.
+        rough: monomials that are more than a product of sizes.
+        grows: is no monomial ever negative?
+    """
+
+    def __init__(self, dim: Dim, names: Sequence[str]) -> None:
+        self.dim, self.names = dim, names
+        self.sizes = [_size(dim, {n: size + 3 * k for k, n in enumerate(names)}) for size in _PROBES]
+        self.coefficients: dict[Monomial, int] = {**dict(dim.terms), (): dim.const}
+        self.rough = [m for m, _ in dim.terms if any(a.kind != "sym" or a.args[1] != 0 for a in m)]
+        self.grows = all(_is_never_negative(a) for m in self.rough for a in m)
+
+    @cached_property
+    def extremes(self) -> list[int]:
+        """At sizes of which one is far from all others."""
+        return [
+            _size(self.dim, {n: one if n == name else rest for n in self.names})
+            for name in self.names
+            for one, rest in ((_FAR, 1), (1, _FAR), (0, _FAR))
+        ]
+
+    def reaches(self, other: _Candidate) -> bool:
+        """Is it shown to be at least the other one, whatever the sizes are?"""
+        if not all(map(le, other.sizes, self.sizes)):
+            return False
+        if self.grows and other.grows:
+            mine, its = self.coefficients, other.coefficients
+            less = {m for m, c in its.items() if mine.get(m, 0) < c}
+            less.update(m for m, c in mine.items() if c < 0 and m not in its)
+            if not less:
+                return True
+            if all(mine.get(m, 0) == its.get(m, 0) for m in (*self.rough, *other.rough)):
+                return False  # no bound of a product of sizes from above
+        if any(b > a >= 0 for a, b in zip(self.extremes, other.extremes, strict=True)):
+            return False
+        lo = (self.dim - other.dim).lo
+        return lo is not None and lo >= 0
+
+
+def _is_never_negative(atom: Atom) -> bool:
+    lo = atom_bounds(atom)[0]
+    return lo is not None and lo >= 0
+
+
+def _size(dim: Dim, probe: Mapping[str, int]) -> int:
+    """The number at these sizes; -1 where there is none."""
+    found = dim.evaluate(probe)
+    return -1 if found is None else found
+
+
 def largest(dims: Iterable[Dim]) -> Largest:
     """The largest of these dims, without those that another one is shown to reach always."""
-    dims = dict.fromkeys(dims)
+    dims = tuple(dict.fromkeys(dims))
+    if len(dims) == 1:
+        return Largest(dims)
     names = sorted({n for d in dims for n in d.free})
-    probes = [{n: size + 3 * k for k, n in enumerate(names)} for size in _PROBES]
-
-    def value(d: Dim, probe: Mapping[str, int]) -> int:
-        found = d.evaluate(probe)
-        return -1 if found is None else found
-
-    kept: list[tuple[Dim, tuple[int, ...]]] = []
-    ranked = sorted(
-        ((d, tuple(value(d, p) for p in probes)) for d in dims),
-        key=lambda r: r[1],
-        reverse=True,
-    )
-    for d, at in ranked:
-        for other, there in kept:
-            if all(a <= b for a, b in zip(at, there, strict=True)):
-                lo = (other - d).lo
-                if lo is not None and lo >= 0:
-                    break
+    ranked = sorted((_Candidate(d, names) for d in dims), key=lambda c: c.sizes, reverse=True)
+    kept: list[Dim] = []
+    tried: list[_Candidate] = []  # what is kept; first what has reached another one last
+    for candidate in ranked:
+        found = next((k for k, other in enumerate(tried) if other.reaches(candidate)), None)
+        if found is None:
+            kept.append(candidate.dim)
+            tried.append(candidate)
         else:
-            kept.append((d, at))
-    return Largest(tuple(d for d, _ in kept) or (ZERO,))
+            tried.insert(0, tried.pop(found))
+    return Largest(tuple(kept) or (ZERO,))
 
 
 class Held:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,14 +14,20 @@ import onnx
 import onnx.parser
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import helper
 
 import shapesolve as ss
 from shapesolve.cli import app
+from shapesolve.deploy import cost_memory
+from shapesolve.deploy.cost_memory import largest
 from shapesolve.deploy.cost_text import bytes_in
+from shapesolve.expr import ZERO, Dim
 from shapesolve.lower.work import each
 from shapesolve.operators import default_registry
 
+from ..expr.trees import build, trees
 from ..operators.conftest import one, text
 from .replay import compare, operations
 
@@ -158,6 +165,49 @@ def test_bytes_follow_the_element_type() -> None:
     )
     made = {row.name: str(row.bytes) for row in c.nodes}
     assert list(made.values()) == ["8*N", "(N + 1)//2", "N"]
+
+
+# ---------------------------------------------------------------------- the largest
+
+
+def by_definition(dims: Sequence[Dim]) -> tuple[Dim, ...]:
+    """Ordered by three probes; none of them known to reach one that stands behind it and is nowhere larger."""
+    names = sorted({n for d in dims for n in d.free})
+    probes = [{n: size + 3 * k for k, n in enumerate(names)} for size in (1000, 7, 130)]
+
+    def at(d: Dim) -> list[int]:
+        return [-1 if n is None else n for n in map(d.evaluate, probes)]
+
+    kept: list[Dim] = []
+    for d in sorted(dict.fromkeys(dims), key=at, reverse=True):
+        lows = [(o - d).lo for o in kept if all(a <= b for a, b in zip(at(d), at(o), strict=True))]
+        if not any(lo is not None and lo >= 0 for lo in lows):
+            kept.append(d)
+    return tuple(kept) or (ZERO,)
+
+
+@given(st.lists(trees, max_size=6))
+def test_the_largest_of_dims_are_those_that_no_other_one_is_shown_to_reach(drawn: list[Any]) -> None:
+    dims = [build(t) for t in drawn]
+    dims += [a + b for a, b in pairwise(dims)]  # so that some do exceed others
+    assert largest(dims).of == by_definition(dims)
+
+
+def test_dims_that_follow_each_other_are_compared_with_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    n, m, p = Dim("N"), Dim("M"), Dim("P")
+    growing = [p * k for k in range(1, 401)]
+    crossing = [n * (1000 * k) + m * (40_000 - 1000 * k) for k in range(41)]
+    compared = 0
+    reaches = cost_memory._Candidate.reaches
+
+    def counted(one: Any, other: Any) -> bool:
+        nonlocal compared
+        compared += 1
+        return reaches(one, other)
+
+    monkeypatch.setattr(cost_memory._Candidate, "reaches", counted)
+    assert set(largest([*growing, *crossing]).of) == {*crossing, growing[-1]}
+    assert compared < 400 + 42 * 41
 
 
 # ---------------------------------------------------------------------- the largest that fits
