@@ -30,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "collection": set(),
     "runtime": {"explain.solved"},
     "analysis": CORE | {"explain", "collection", "runtime", "system"},
-    "report": CORE | {"explain", "analysis", "runtime"},
+    "report": CORE | {"explain", "analysis", "runtime", "deploy"},
     "change": CORE | {"explain", "analysis"},
     "deploy": CORE | {"analysis"},
     "compat": EVERYTHING,

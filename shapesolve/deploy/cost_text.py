@@ -22,7 +22,7 @@ _SIZES = {u.lower(): 1000**k for k, u in enumerate(_UNITS)} | {
 def human(n: int, unit: str = "B") -> str:
     """``1.50 GB``; decimal units."""
     k = 0
-    while k + 1 < len(_UNITS) and abs(n) >= 1000 ** (k + 1):
+    while k + 1 < len(_UNITS) and abs(n) >= (999.5 if k else 1000) * 1000**k:
         k += 1
     prefix = ("", "k", "M", "G", "T", "P", "E")[k]
     return f"{n:,} {unit}" if not k else f"{n / 1000**k:.3g} {prefix}{unit}"
@@ -42,20 +42,25 @@ def bytes_in(text: str) -> int:
     return int(found)
 
 
+def totals(cost: Cost, numbers: Numbers | None) -> list[tuple[str, str, str]]:
+    """What each total is called, as an expression, and as a number where sizes are given."""
+
+    def told(name: str, unit: str = "B") -> str:
+        return "" if numbers is None else human(getattr(numbers, name), unit).rstrip()
+
+    return [
+        ("parameters", f"{cost.parameters:,}", human(cost.parameter_bytes)),
+        ("MACs", str(cost.macs), told("macs", "")),
+        ("FLOPs", str(cost.flops), told("flops", "")),
+        ("activations", str(cost.activation_bytes), told("activation_bytes")),
+        ("peak", str(cost.peak), told("peak")),
+        ("  shared", str(cost.peak_reused), told("peak_reused")),
+    ]
+
+
 def as_text(cost: Cost, numbers: Numbers | None = None) -> str:
     """Totals, one a line, with numbers beside them where these are given; then what they leave out."""
-    rows: list[tuple[str, str, str]] = [
-        ("parameters", f"{cost.parameters:,}", human(cost.parameter_bytes)),
-        ("MACs", str(cost.macs), "" if numbers is None else human(numbers.macs, "")),
-        ("FLOPs", str(cost.flops), "" if numbers is None else human(numbers.flops, "")),
-        (
-            "activations",
-            str(cost.activation_bytes),
-            "" if numbers is None else human(numbers.activation_bytes),
-        ),
-        ("peak", str(cost.peak), "" if numbers is None else human(numbers.peak)),
-        ("  shared", str(cost.peak_reused), "" if numbers is None else human(numbers.peak_reused)),
-    ]
+    rows = totals(cost, numbers)
     if numbers is not None:
         rows.append(("memory", "parameters + peak", human(numbers.memory)))
     lines = [f"{name:<12} {value:>10}  {text}" for name, text, value in rows]

@@ -16,6 +16,7 @@ from ..expr import Cond, Dim, Shape, symbol
 from ..lower.types import Tensor
 from ..propagate.log import need
 from .explorer_contents import attribute_texts, model_rows, stored_text
+from .explorer_deployment import deployment_data
 from .explorer_expressions import Expressions
 from .explorer_scopes import ALIKE, NUMBER, Scoped, find_scopes
 from .explorer_sizes import sample_sizes
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ..model import Node
     from ..solve.contract.contract import Term
 
-FORMAT = 2
+FORMAT = 3
 #: kinds of tensors and of nodes in the tables
 COMPUTED, INPUT, STORED = 0, 1, 2
 OPERATOR, FOLDED, GRAPH_INPUT, GRAPH_OUTPUT, SHAPES = 0, 1, 2, 3, 4
@@ -64,6 +65,7 @@ class _Tables:
         self._make_nodes()
         model = analysis.model
         contract = self._contract()
+        deployment = deployment_data(analysis, self.expressions)
         symbols = self._symbols()
         requirements, constraints = self._constraints()
         equal = [[self._dim(d) for d in e.members] for e in analysis.equalities]
@@ -93,6 +95,7 @@ class _Tables:
             "constraints": constraints,
             "equal": equal,
             "findings": [self._finding(f) for f in analysis.diagnostics],
+            "deployment": deployment,
         }
 
     # ------------------------------------------------------------------ nodes and tensors

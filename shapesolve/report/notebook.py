@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from ..deploy.cost_text import left_out, totals
+from .explorer_deployment import deployment_of
 from .html import asset
 from .names import dtype_name, grouped, shape_text
 from .text import model_name, shown_shapes
 
 if TYPE_CHECKING:
     from ..analysis import Analysis, Finding
+    from ..deploy.profiles import Profile
 
 #: most rows of the table of all tensors; the text says when there are more
 MAX_ROWS = 400
@@ -41,6 +44,7 @@ def render_notebook(analysis: Analysis) -> str:
         _tensors("Outputs", analysis, outputs),
         _contract(analysis),
         _findings(analysis.diagnostics),
+        _deployment(analysis),
         _all_tensors(analysis),
     ]
     number = next(_ids)
@@ -123,6 +127,43 @@ def _contract(analysis: Analysis) -> str:
     if not rows:
         return f"<h4>Contract</h4><p>{_text(analysis.contract.nothing)}</p>"
     return _table("Contract", ("condition", "needed by"), rows, code=0)
+
+
+def _deployment(analysis: Analysis) -> str:
+    found = deployment_of(analysis)
+    if found is None:
+        return ""
+    numbers = found.cost.numbers(found.usual)
+    heads = ("size", *(str(k + 1) for k in range(len(found.sizes))))
+    sizes = [(n, *(str(s[n]) for s in found.sizes)) for n in found.names]
+    parts = [
+        _table("Smallest sizes that run", heads, sizes, code=0) if found.sizes else "",
+        *(_profile(found.names, p) for p in found.profiles),
+        _table(
+            f"Cost at {_sizes(found.usual)}" if found.usual else "Cost",
+            ("", "expression", "number"),
+            totals(found.cost, numbers),
+            code=1,
+        ),
+        *(f"<p>{_text(remark)}</p>" for remark in left_out(found.cost)),
+    ]
+    if found.ways and numbers is not None:
+        way = found.ways[0]
+        kept = {n: size for n, size in found.usual.items() if n not in (way.name, way.follows)}
+        parts.append(found.cost.plot(way.name, kept))
+    title = "Deployment: sizes, profile, cost"
+    return f"<details><summary>{title}</summary>{''.join(parts)}</details>"
+
+
+def _profile(names: Iterable[str], profile: Profile) -> str:
+    rows = [(n, str(profile.min[n]), str(profile.opt[n]), str(profile.max[n])) for n in names]
+    kept = ", ".join(f"<code>{_text(c)}</code>" for c in profile.conditions)
+    note = f"<p>Sizes between must keep {kept}.</p>" if kept else ""
+    return _table("Profile for a compiler", ("size", "min", "opt", "max"), rows, code=0) + note
+
+
+def _sizes(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{_text(n)} = {size}" for n, size in sizes.items())
 
 
 def _nodes(nodes: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import shapesolve as ss
+from shapesolve.deploy.cost_text import human
 from shapesolve.expr import parse_dim
 from shapesolve.report.explorer_sizes import sample_sizes
 
@@ -118,6 +119,36 @@ def test_shapes_stand_on_the_edges_and_become_numbers(show: Any) -> None:
     assert "[batch, seq, 64]" not in labels
     s.page.click("#unbind-all")
     assert "[batch, seq, 64]" in s.page.evaluate(LABELS)
+
+
+def test_sizes_profile_cost_and_memory_for_deployment(show: Any) -> None:
+    s = show("examples/attention.onnx")
+    s.page.click("summary:has-text('Deployment')")
+    s.page.click("button[aria-label^='Set the sizes of max']")
+    at = {n: int(s.page.input_value(f"#size-{i}")) for i, n in enumerate(s.analysis.symbols)}
+    assert s.analysis.contract.holds(at)
+    numbers = ss.cost(s.analysis).at(at)
+    for row, number in (
+        ("MACs", human(numbers.macs, "")),
+        ("peak, each tensor by itself", human(numbers.peak)),
+    ):
+        assert s.text(f"tr:has(th:text-is('{row}')) td") == number.strip()
+    s.page.select_option("select[aria-label='Size to draw memory against']", label="seq")
+    told = s.page.get_attribute(".curve svg", "aria-label")
+    assert told.startswith("Memory against seq: each tensor by itself")
+    least = ss.cost(s.analysis).at({**at, "seq": 1, "total_seq": at["past_seq"] + 1})
+    usual = ss.cost(s.analysis).at({**sample_sizes(s.analysis), "seq": 1, "total_seq": 4})
+    assert any(human(n.memory) in told for n in (least, usual))
+    s.page.hover(".curve svg")
+    assert re.match(r"[0-9]+ → each tensor by itself: [0-9.]+ .?B", s.text(".curve .reading"))
+    s.page.click("button[aria-label^='Set these sizes']")
+    assert s.page.query_selector(".term.bad") is None
+
+
+@pytest.mark.parametrize("n", [0, 7, 999, 1000, 999_499, 999_500, 12_345_678, 999_950_000, 10**12 + 1])
+def test_the_page_writes_numbers_as_the_command_does(show: Any, n: int) -> None:
+    s = show("examples/attention.onnx")
+    assert s.page.evaluate("n => ShapesolveExplorer.human(BigInt(n), 'B')", str(n)) == human(n)
 
 
 OVERLAPS = """() => {
@@ -419,7 +450,7 @@ def test_the_widget_shows_the_same(chromium: Any, tmp_path: Path) -> None:
 def test_tables_of_a_notebook_sort_and_filter(chromium: Any) -> None:
     page = chromium.new_page()
     page.set_content(ss.analyze(ROOT / "examples/attention.onnx")._repr_html_())
-    page.click("summary")
+    page.click("summary:has-text('computed tensors')")
     first = "document.querySelector('table[data-sort] tbody tr').cells[0].textContent"
     page.click("table[data-sort] th >> nth=0")
     low = page.evaluate(first)

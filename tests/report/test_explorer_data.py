@@ -161,6 +161,49 @@ def test_the_explorer_is_green_where_sizes_are_accepted(name: str) -> None:
             assert green == (not a.violations_at(sizes)), sizes
 
 
+@pytest.mark.parametrize("name", ["attention", "unet"])
+def test_sizes_and_costs_for_deployment_are_those_of_the_verbs(name: str) -> None:
+    a = ss.analyze(ROOT / "examples" / f"{name}.onnx")
+    data = explorer_data(a)
+    found, cost = data["deployment"], ss.cost(a)
+    names = [data["symbols"][s]["name"] for s in found["names"]]
+    usual = dict(zip(names, found["usual"], strict=True))
+    assert [dict(zip(names, sizes, strict=True)) for sizes in found["accepted"]] == ss.enumerate_sizes(a, 10)
+    at = [
+        dict(zip(names, p[corner], strict=True))
+        for p in found["profiles"]
+        for corner in ("min", "opt", "max")
+    ]
+    assert at
+    for way in found["ways"]:
+        name, follows = data["symbols"][way["symbol"]]["name"], way["follows"]
+        assert len(way["sizes"]) > 3
+        for k, size in enumerate(way["sizes"]):
+            along = {data["symbols"][follows]["name"]: way["following"][k]} if follows >= 0 else {}
+            at.append({**usual, name: size, **along})
+    for sizes in at:
+        assert a.contract.holds(sizes)
+        values = evaluate(data["rows"], [sizes.get(s["name"]) for s in data["symbols"]])
+        told, numbers = found["cost"], cost.at(sizes)
+        assert [values[told[k]] for k in ("macs", "flops", "activations")] == [
+            numbers.macs, numbers.flops, numbers.activation_bytes,
+        ]  # fmt: skip
+        peaks = [max(values[row] for row in told[k]) for k in ("peak", "shared")]
+        assert peaks == [numbers.peak, numbers.peak_reused]
+
+
+def test_where_one_size_grows_another_follows() -> None:
+    data = explorer_data(ss.analyze(ROOT / "examples/attention.onnx"))
+    names = [s["name"] for s in data["symbols"]]
+    follows = {names[w["symbol"]]: w["follows"] for w in data["deployment"]["ways"]}
+    assert follows["batch"] == -1
+    assert names[follows["seq"]] == "total_seq"
+
+
+def test_a_model_that_runs_at_no_sizes_is_not_deployed() -> None:
+    assert explorer_data(ss.analyze(ROOT / "examples/broken_residual.onnx"))["deployment"] is None
+
+
 def test_scopes_come_from_names() -> None:
     inside = [
         f"{layer}/{node}" for layer in ("layers.0", "layers.1") for node in ("Add", "attn/MatMul", "attn/Mul")

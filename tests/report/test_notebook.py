@@ -16,13 +16,23 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted(p for p in (ROOT / "notebooks").glob("*.ipynb") if p.stem != "before_export")
 
 
+def test_the_display_has_sizes_a_profile_and_costs() -> None:
+    a = ss.analyze(ROOT / "examples/attention.onnx")
+    text = a._repr_html_()
+    assert "<td class='ss-code'>total_seq</td><td>1</td><td>7</td><td>28</td>" in text
+    assert "Cost at batch = 2, seq = 4, total_seq = 7, past_seq = 3" in text
+    assert str(ss.cost(a).macs) in text
+    assert "<svg" in text
+    assert "Deployment" not in ss.analyze(ROOT / "examples/broken_residual.onnx")._repr_html_()
+
+
 def test_the_display_says_what_was_found() -> None:
     text = ss.analyze(ROOT / "examples/attention.onnx")._repr_html_()
     assert "[batch, seq, 64]" in text
     assert "total_seq == past_seq + seq" in text
     assert "SS301" in text
     assert "no conflicts" in text
-    assert "http" not in text
+    assert "http" not in text.replace('xmlns="http://www.w3.org/2000/svg"', "")  # the name of the format
 
 
 def test_the_display_of_a_broken_model() -> None:

@@ -30,6 +30,32 @@ export interface FindingEntry {
   help: string;
 }
 
+export interface Profile { min: number[]; opt: number[]; max: number[]; conditions: string[] }
+
+export interface Cost {
+  parameters: number;
+  parameterBytes: number;
+  macs: number; // rows from here on
+  flops: number;
+  activations: number;
+  peak: number[]; // the largest of these
+  shared: number[];
+  remarks: string[];
+}
+
+/** Accepted sizes of a symbol as it grows, with those of the symbol that follows it (-1: none has to). */
+export interface Way { symbol: number; follows: number; sizes: number[]; following: number[] }
+
+/** Sizes are in the order of `names`, which are numbers of symbols. */
+export interface Deployment {
+  names: number[];
+  usual: number[];
+  accepted: number[][];
+  profiles: Profile[];
+  ways: Way[];
+  cost: Cost;
+}
+
 export interface Data {
   format: number;
   model: { name: string; nodes: number; opset: number; about: [string, string][] };
@@ -51,6 +77,7 @@ export interface Data {
   constraints: Record<string, [string, string, string][]>;
   equal: number[][];
   findings: FindingEntry[];
+  deployment: Deployment | null;
 }
 
 export const enum TensorKind { Computed, Input, Stored }

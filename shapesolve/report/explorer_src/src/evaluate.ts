@@ -1,18 +1,34 @@
 // Sizes from the table of expressions: one pass, exact integers, and null where a part has no value.
 
-import type { Data, Row } from "./data";
+import { type Data, type Row, operands } from "./data";
 
 export type Value = bigint | boolean | null;
 export type Sizes = Map<number, bigint>; // by the number of the symbol
 
-export class Evaluator {
+/** The values of some rows, and of what they are made of. */
+export class Rows {
   values: Value[] = [];
+  private readonly order: number[];
 
-  constructor(private readonly data: Data) {
-    this.bind(new Map());
+  constructor(protected readonly data: Data, wanted: number[]) {
+    const found = new Set<number>();
+    const symbols = new Set<number>();
+    const stack = [...wanted];
+    while (stack.length) {
+      const row = stack.pop()!;
+      if (found.has(row)) continue;
+      found.add(row);
+      const cells = data.rows[row];
+      stack.push(...operands(cells));
+      const is = cells[0] === "s" ? data.symbols[cells[1] as number].is : undefined;
+      if (is === undefined || symbols.has(is)) continue;
+      symbols.add(is);
+      stack.push(is);
+    }
+    this.order = [...found].sort((a, b) => a - b);
   }
 
-  /** Values of all rows at these sizes; symbols that equations replace get the size that follows, unless given. */
+  /** Evaluate at these sizes; symbols that equations replace get the size that follows, unless given. */
   bind(given: Sizes): void {
     const sizes = new Map(given);
     this.pass(sizes);
@@ -40,8 +56,16 @@ export class Evaluator {
 
   private pass(sizes: Sizes): void {
     const values: Value[] = new Array(this.data.rows.length);
-    this.data.rows.forEach((cells, i) => (values[i] = valueOf(cells, values, sizes)));
+    for (const row of this.order) values[row] = valueOf(this.data.rows[row], values, sizes);
     this.values = values;
+  }
+}
+
+/** The values of all rows. */
+export class Evaluator extends Rows {
+  constructor(data: Data) {
+    super(data, data.rows.map((_, i) => i));
+    this.bind(new Map());
   }
 }
 

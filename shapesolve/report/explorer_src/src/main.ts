@@ -1,6 +1,7 @@
 // The page: header, three columns, and what ties them together.
 
 import { type Data, NodeKind } from "./data";
+import { deploymentPanel } from "./deploy";
 import { detailsPanel } from "./details";
 import { counted, h } from "./dom";
 import { Graph } from "./graph";
@@ -12,9 +13,10 @@ import { State } from "./state";
 export { Tables } from "./data";
 export { derivation } from "./derivation";
 export { Evaluator } from "./evaluate";
+export { human } from "./deploy";
 export { partly } from "./partly";
 
-const FORMAT = 2;
+const FORMAT = 3;
 
 /** Build the explorer inside `root`; returns a function that takes it apart. */
 export function mount(root: HTMLElement, data: Data): () => void {
@@ -32,8 +34,8 @@ export function mount(root: HTMLElement, data: Data): () => void {
   const shown = (): Graph => graph!; // what asks is clicked, so there is one
   const live = h("div", { class: "visually-hidden", "aria-live": "polite" });
   const body = h("div", { class: "columns" },
-    h("nav", { class: "left", "aria-label": "Sizes, contract and findings" },
-      sizesPanel(state), contractPanel(state), findingsPanel(state)),
+    h("nav", { class: "left", "aria-label": "Sizes, contract, findings and deployment" },
+      sizesPanel(state), contractPanel(state), findingsPanel(state), deploymentPanel(state)),
     h("main", { class: "middle" }, canvas, toolbar(data, shown)),
     detailsPanel(state, shown));
   root.replaceChildren(header(state, root, shown), body, live);

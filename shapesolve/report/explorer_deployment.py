@@ -1,0 +1,146 @@
+"""What the explorer and notebooks show for deployment: accepted sizes, a profile, and what a run costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..deploy.cost import Cost
+from ..deploy.cost_text import left_out
+from ..deploy.enumeration import enumerate_sizes
+from ..deploy.profiles import NoProfile, Profile, profile
+from ..deploy.sizes import NoSizes, Sizes
+from .explorer_expressions import Expressions
+from .explorer_sizes import sample_sizes
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+    from ..expr import Dim
+
+#: accepted sizes that are listed
+_LISTED = 10
+#: how many times the example sizes the profile reaches
+_REACH = 4
+#: sizes on the way of a name, the least that the last of them may be, and names that have a way
+_POINTS, _FAR, _DRAWN = 65, 64, 6
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Accepted sizes as one name grows: `sizes` of it, and of the name that `follows` (``total`` follows ``past + seq``);
+    the others keep the example sizes.
+    """
+
+    name: str
+    follows: str | None
+    sizes: tuple[int, ...]
+    following: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Answers to what is asked of a model that is to be deployed.
+
+    Attributes:
+        names: of the sizes that may be chosen.
+        usual: example sizes of these.
+        sizes: the smallest accepted ones, in order; `profiles`: from the least to some times the example sizes.
+        ways: how each of the names may grow.
+        cost: what a run costs, in symbols.
+    """
+
+    names: tuple[str, ...]
+    usual: Mapping[str, int]
+    sizes: tuple[Mapping[str, int], ...]
+    profiles: tuple[Profile, ...]
+    ways: tuple[Way, ...]
+    cost: Cost
+
+
+def deployment_of(analysis: Analysis) -> Deployment | None:
+    """See `Deployment`; None for a model that runs at no sizes."""
+    if analysis.conflicts or analysis.contract.impossible:
+        return None
+    names = tuple(name for name in analysis.symbols if name not in analysis.fixed_sizes)
+    usual = {name: size for name, size in sample_sizes(analysis).items() if name in names}
+    try:
+        found = enumerate_sizes(analysis, _LISTED) if names else []
+    except NoSizes:
+        found = []
+    profiles = _profiles(analysis, usual) if found else ()
+    ways = [_way(analysis, name, usual) for name in names[:_DRAWN]] if found else []
+    return Deployment(
+        names, usual, tuple(found), profiles, tuple(w for w in ways if len(w.sizes) > 1), Cost(analysis)
+    )
+
+
+def _profiles(analysis: Analysis, usual: Mapping[str, int]) -> tuple[Profile, ...]:
+    try:
+        most = Sizes(analysis).nearest({name: _REACH * size for name, size in usual.items()})
+        return profile(analysis, usual, max=most, split=True)
+    except (NoProfile, NoSizes, ValueError):
+        try:
+            return profile(analysis, usual)
+        except (NoProfile, NoSizes, ValueError):
+            return ()
+
+
+def _way(analysis: Analysis, name: str, usual: Mapping[str, int]) -> Way:
+    """The way that goes far: alone where it can, else with another name that grows along."""
+    end = max(_REACH * usual[name], _FAR)
+    tried = sorted({1 + (end - 1) * k // (_POINTS - 1) for k in range(_POINTS)})
+    best = Way(name, None, (), ())
+    for follows in (None, *(n for n in reversed(list(usual)) if n != name)):
+        kept = {n: size for n, size in usual.items() if n not in (name, follows)}
+        found = [(n, analysis.completed({**kept, name: n})) for n in tried]
+        accepted = [(n, sizes) for n, sizes in found if sizes is not None]
+        if accepted and accepted[-1][0] > max(best.sizes, default=0):
+            values = tuple(sizes[follows] for _, sizes in accepted) if follows is not None else ()
+            best = Way(name, follows, tuple(n for n, _ in accepted), values)
+        if max(best.sizes, default=0) > end - end // 8:
+            break
+    return best
+
+
+def deployment_data(analysis: Analysis, expressions: Expressions) -> dict[str, Any] | None:
+    """The same for the explorer, with what depends on sizes as rows of its table of expressions."""
+    found = deployment_of(analysis)
+    if found is None:
+        return None
+    cost = found.cost
+
+    def row(dim: Dim) -> int:
+        return expressions.shown(dim)
+
+    def at(sizes: Mapping[str, int]) -> list[int]:
+        return [sizes[name] for name in found.names]
+
+    return {
+        "names": [expressions.symbols[name] for name in found.names],
+        "usual": at(found.usual),
+        "accepted": [at(sizes) for sizes in found.sizes],
+        "profiles": [
+            {"min": at(p.min), "opt": at(p.opt), "max": at(p.max), "conditions": list(p.conditions)}
+            for p in found.profiles
+        ],
+        "ways": [
+            {
+                "symbol": expressions.symbols[w.name],
+                "follows": -1 if w.follows is None else expressions.symbols[w.follows],
+                "sizes": w.sizes,
+                "following": w.following,
+            }
+            for w in found.ways
+        ],
+        "cost": {
+            "parameters": cost.parameters,
+            "parameterBytes": cost.parameter_bytes,
+            "macs": row(cost.macs),
+            "flops": row(cost.flops),
+            "activations": row(cost.activation_bytes),
+            "peak": [row(d) for d in cost.peak.of],
+            "shared": [row(d) for d in cost.peak_reused.of],
+            "remarks": left_out(cost),
+        },
+    }
