@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..analysis import Analysis, analyze
 from ..explain.wording import violation_text
 from ..expr import Shape
-from ..expr.grammar import meant
+from ..expr.nearest import meant
 from ..model import Model, read_model
 from ..model.saving import with_weights
 from ..solve.check import Broken, Checker

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..analysis import Analysis, analyze
 from ..expr import Dim, parse_dim
+from ..expr.nearest import meant
 from ..model import Model, ModelError, read_model
 from ..model.saving import with_weights
 from ..propagate.constraint import Site
@@ -102,7 +103,7 @@ def _request(proto: onnx.ModelProto, dims: Mapping[str, str]) -> Request:
             )
         tensor, axis = match["name"], int(match["axis"])
         if tensor not in inputs:
-            raise ValueError(f"the model has no input {tensor!r}; its inputs are {sorted(inputs)}")
+            raise ValueError(f"the model has no input {tensor!r}{meant(tensor, inputs, 'its inputs are')}")
         shape = inputs[tensor].type.tensor_type.shape.dim
         if not -len(shape) <= axis < len(shape):
             raise ValueError(f"input {tensor!r} has {len(shape)} axes, there is no axis {axis}")

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..analysis import Analysis, analyze
+from ..expr.nearest import like_pattern
 from ..model import Model, read_model
 from ..model.saving import with_weights
 from .draft import Draft, DraftNode
-from .sweep import Sweeps
+from .sweep import Sweeps, names_of
 
 if TYPE_CHECKING:
     import onnx
@@ -72,6 +74,7 @@ def simplify(model: Any, *, keep: Iterable[str] = ()) -> onnx.ModelProto:
 
     Raises:
         ModelError: the model cannot be read.
+        ValueError: a pattern matches nothing.
     """
     read = read_model(model)
     return with_weights(simplified(read, keep=keep).model, read)
@@ -89,10 +92,12 @@ def simplified_draft(
     analysis = analyze(_believable(read), bind=bind, broadcast="strict")
     draft = Draft(read)
     nodes = _nodes(draft)
+    keep = tuple(keep)
+    _check(keep, nodes)
     reasons: dict[int, str] = {}
     doubtful = any(entry.role == "assumption" for entry in analysis.walk.log)
     if not analysis.stuck and not doubtful:  # from a contradiction everything follows
-        sweeps = Sweeps(analysis, draft, tuple(keep))
+        sweeps = Sweeps(analysis, draft, keep)
         sweeps.run()
         reasons = sweeps.reasons
     left = _nodes(draft)
@@ -105,6 +110,18 @@ def simplified_draft(
         ]
     )
     return Simplified(draft.to_proto(), removed, _count(nodes), _count(left)), analysis
+
+
+def _check(keep: Iterable[str], nodes: Iterable[DraftNode]) -> None:
+    """Raises `ValueError` for a pattern that keeps nothing: what it was meant for would be folded."""
+    if not keep:
+        return
+    names = dict.fromkeys(name for node in nodes for name in names_of(node))
+    for pattern in keep:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise ValueError(
+                f"no node is called, is or makes {pattern!r}, which is to be kept{like_pattern(pattern, names)}"
+            )
 
 
 def _believable(read: Model) -> Model:

@@ -55,10 +55,9 @@ class Sweeps:
 
     def stays(self, node: DraftNode) -> bool:
         """Did the caller ask to keep it?"""
-        if not self.keep:
-            return False
-        names = (node.label, node.op_type, *node.outputs)
-        return any(fnmatchcase(name, pattern) for name in names for pattern in self.keep)
+        return bool(self.keep) and any(
+            fnmatchcase(name, pattern) for name in names_of(node) for pattern in self.keep
+        )
 
     def may_stand_for(self, name: str, other: str) -> bool:
         """Do both names mean the same tensor wherever they can be read?"""
@@ -68,6 +67,11 @@ class Sweeps:
         """Note why a node of the original is no longer what it was."""
         if node.origin is not None:
             self.reasons.setdefault(id(node.origin), reason)
+
+
+def names_of(node: DraftNode) -> tuple[str, ...]:
+    """What a pattern may call a node: its name, its operator, its outputs."""
+    return (node.label, node.op_type, *node.outputs)
 
 
 class Sweep:

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import click
 
 from .. import __version__
-from .parameters import Command
+from .parameters import Command, OneLine, refuse
 
 #: command -> file, as they are listed: questions about one model, then two, many and none, then what writes files
 _FILES = {
@@ -29,7 +29,7 @@ _FILES = {
 }
 
 
-class Commands(click.Group):
+class Commands(OneLine, click.Group):
     """The commands, of which only the one that is asked for is loaded; the list of all loads all."""
 
     command_class = Command
@@ -43,6 +43,17 @@ class Commands(click.Group):
         for name in [cmd_name] if cmd_name in _FILES else _FILES:  # all, so that the nearest name can be told
             import_module(f".{_FILES[name]}", __package__)
         return self.commands.get(cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names; a word that names none ends it all."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as e:
+            if ctx.resilient_parsing:
+                raise
+            refuse(e)
 
 
 def _say_version(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:

@@ -86,9 +86,14 @@ def check(
             continue
         find(a)
         found.append((name, a, gate.shown(name, a.diagnostics)))
+    if write_baseline is not None:
+        count = _write_baseline(write_baseline, [(name, a.diagnostics) for name, a, _ in found])
     _print(found, broken, style)
     if write_baseline is not None:
-        _write_baseline(write_baseline, [(name, a.diagnostics) for name, a, _ in found], style)
+        if style is Format.text:
+            say(
+                f"wrote {count} findings to {write_baseline}: with --baseline {write_baseline} they are not shown again"
+            )
         raise SystemExit(UNUSABLE if broken else OK)
     failed = any(gate.fails(shown) for _, _, shown in found)
     raise SystemExit(UNUSABLE if broken else FOUND if failed else OK)
@@ -148,14 +153,12 @@ def _print(
             show([*([()] if i else []), headline(a), *summary_lines(a, shown)])
 
 
-def _write_baseline(file: Path, found: list[tuple[str, Any]], style: Format) -> None:
+def _write_baseline(file: Path, found: list[tuple[str, Any]]) -> int:
     from ..report.gate import write_baseline
 
     try:
-        count = write_baseline(file, found)
+        return write_baseline(file, found)
     except ValueError as e:
         fail(str(e))
     except OSError as e:
         fail(f"cannot write {file}: {e.strerror or e}")
-    if style is Format.text:
-        say(f"wrote {count} findings to {file}: with --baseline {file} they are not shown again")

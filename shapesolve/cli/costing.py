@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from .app import app
 from .console import FOUND, fail, show
-from .options import AsJson, Assume, Bind, Model, find, load, sizes_of
+from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, write_file
 from .parameters import Option
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def cost(
     from ..deploy.cost import Cost
     from ..deploy.cost_text import bytes_in
 
-    sizes = sizes_of([part for part in at.split(",") if part])
+    sizes = listed_sizes(at, "--at")
     fit, numbers, drawn = None, None, ""
     try:
         c = Cost(a)
@@ -79,7 +79,7 @@ def cost(
     except ValueError as e:
         fail(str(e))
     if plot is not None:
-        _write(plot, drawn)
+        write_file(plot, drawn.encode(), a.model)
     if json:
         _show_json(c, numbers, fit)
     else:
@@ -92,15 +92,6 @@ def _left(cost: Cost, sizes: dict[str, int], option: str) -> str:
     if len(left) != 1:
         raise ValueError(f"{option} needs --of NAME: one of {', '.join(left) or 'no names are left'}")
     return left[0]
-
-
-def _write(path: Path, text: str) -> None:
-    from ..model.saving import write_atomically
-
-    try:
-        write_atomically(path, text.encode())
-    except OSError as e:
-        fail(f"cannot write {path}: {e.strerror or e}")
 
 
 def _show_json(cost: Cost, numbers: Numbers | None, fit: Fit | None) -> None:

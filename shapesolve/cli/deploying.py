@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from .app import app
 from .console import FOUND, fail, say, show
-from .options import AsJson, Assume, Bind, Model, find, load, sizes_of
+from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, sizes_of
 from .parameters import Option
 
 if TYPE_CHECKING:
@@ -53,6 +53,12 @@ def inputs(
         raise SystemExit(FOUND) from None
     except ValueError as e:
         fail(str(e))
+    files: list[Path] = []
+    if output is not None:
+        try:
+            files = made.save(output, form)
+        except (OSError, ValueError) as e:
+            fail(f"cannot write {output}: {getattr(e, 'strerror', None) or e}")
     for k, sizes in enumerate(made.sizes):
         say(f"{k:>4}  {_said(sizes) or 'no free sizes'}")
     for guess in made.guesses:
@@ -60,10 +66,6 @@ def inputs(
     if made.guesses:
         say("         shapesolve.generate_inputs(model, values={'NAME': array or function}) gives others")
     if output is not None:
-        try:
-            files = made.save(output, form)
-        except OSError as e:
-            fail(f"cannot write {output}: {e.strerror or e}")
         say(f"wrote {len(made)} sets of inputs to {output} ({len(files)} files)")
 
 
@@ -122,7 +124,7 @@ def sizes(
         elif buckets is not None:
             told = _buckets(a, buckets, symbol or "", k, sizes_of(bind))
         else:
-            told, against = _near(a, sizes_of([p for p in (near or "").split(",") if p]), sizes_of(bind))
+            told, against = _near(a, listed_sizes(near or "", "--near"), sizes_of(bind))
     except NoSizes as e:
         say(f"{model}: {e}")
         raise SystemExit(FOUND) from None

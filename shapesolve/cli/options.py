@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ from .parameters import Argument, Option
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
+    from ..model import Model as ModelFile
 
 Model = Annotated[Path, Argument(metavar="MODEL", help="The ONNX file.")]
 Assume = Annotated[
@@ -50,8 +52,8 @@ def read_or_say(
     from ..expr import DimSyntaxError
     from ..model import ModelError
 
+    sizes = sizes_of(bind)
     try:
-        sizes = dict(_binding(b) for b in bind or [])
         mode: Any = broadcast
         with Progress("nodes") as progress:
             return analyze(source, assume=list(assume or ()), bind=sizes, broadcast=mode, progress=progress)
@@ -76,16 +78,33 @@ def accepts(analysis: Analysis) -> int:
     return FOUND if analysis.contract.impossible else OK
 
 
-def _binding(text: str) -> tuple[str, int]:
-    name, equals, size = text.rpartition("=")
-    if not equals or not size.strip().isascii() or not size.strip().isdigit() or len(size.strip()) > 18:
-        raise ValueError(f"--bind takes NAME=SIZE with a size >= 0, not {text[:200]!r}")
-    return name.strip(), int(size)
+def sizes_of(given: Iterable[str] | None, option: str = "--bind") -> dict[str, int]:
+    """The sizes that an option gives, one by one; a text that is none ends the command."""
+    sizes = {}
+    for text in given or ():
+        name, equals, size = (part.strip() for part in text.rpartition("="))
+        if not equals or not size.isascii() or not size.isdigit() or len(size) > 18:
+            fail(f"{option} takes NAME=SIZE with a size >= 0, not {text[:200]!r}")
+        sizes[name] = int(size)
+    return sizes
 
 
-def sizes_of(bind: list[str] | None) -> dict[str, int]:
-    """The sizes that ``--bind`` gives; a text that is none ends the command."""
+def listed_sizes(text: str, option: str) -> dict[str, int]:
+    """The sizes that an option gives in one text, with commas between."""
+    return sizes_of([part for part in text.split(",") if part.strip()], option)
+
+
+def write_file(output: Path, data: bytes, beside: ModelFile | None = None) -> None:
+    """Write a file; where that cannot be done, or would destroy the model that is given, the command ends."""
+    from ..model.saving import write_atomically
+
     try:
-        return dict(_binding(b) for b in bind or [])
+        if beside is not None:
+            from ..report.annotate_file import check_target
+
+            check_target(beside, output)
+        write_atomically(output, data)
     except ValueError as e:
         fail(str(e))
+    except OSError as e:
+        fail(f"cannot write {output}: {e.strerror or e}")

@@ -13,9 +13,13 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 import click
+from click.exceptions import NoArgsIsHelpError
+
+from ..expr.nearest import did_you_mean, like
+from .console import fail
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,32 @@ class Option:
         self.names, self.metavar, self.min, self.max, self.help = names, metavar, min, max, help
 
 
-class Command(click.Command):
+class OneLine(click.Command):
+    """What is wrong with the words of a command line is told in one line, as every other error is."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read the words; those that make no sense end the command."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except NoArgsIsHelpError:
+            raise
+        except click.UsageError as e:
+            if extra.get("resilient_parsing"):  # a shell completes them
+                raise
+            refuse(e)
+
+
+def refuse(error: click.UsageError) -> NoReturn:
+    """End the command with what Click says of its words."""
+    near = did_you_mean([repr(name) for name in getattr(error, "possibilities", None) or ()])
+    text = (error.message if near else error.format_message()).rstrip(".")
+    place = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""
+    fail(f"{text[:1].lower()}{text[1:]}{near}{place}")
+
+
+class Command(OneLine):
     """The command that a function is; its parameters are read when it is looked at."""
 
     def __init__(self, name: str | None, callback: Callable[..., Any], **attributes: Any) -> None:
@@ -74,6 +103,9 @@ class _OneOf(click.Choice[str]):
     def __init__(self, values: Iterable[str], read: Callable[[str], Any] = str) -> None:
         super().__init__([*values])
         self.read = read
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        return f"{str(value)!r} is none of {', '.join(self.choices)}{like(str(value), self.choices)}"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return self.read(super().convert(getattr(value, "value", value), param, ctx))

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from .app import app
 from .console import FOUND, fail, say
-from .options import Assume, Bind, Model, find, load, sizes_of
+from .options import Assume, Bind, Model, find, listed_sizes, load, write_file
 from .parameters import Option
 
 
@@ -60,7 +60,9 @@ def profile(
     from ..deploy import NoSizes, profile_text
     from ..deploy import profile as profiles_of
 
-    low, usual, high = (sizes_of([part for part in text.split(",") if part]) for text in (min, opt, max))
+    low, usual, high = (
+        listed_sizes(text, f"--{name}") for name, text in (("min", min), ("opt", opt), ("max", max))
+    )
     try:
         found = profiles_of(a, usual, min=low, max=high, split=split)
         text = profile_text(a, found, tool.value)
@@ -76,14 +78,5 @@ def profile(
     if output is None:
         say(text)
         return
-    from ..model.saving import write_atomically
-    from ..report.annotate_file import check_target
-
-    try:
-        check_target(a.model, output)
-        write_atomically(output, f"{text}\n".encode())
-    except ValueError as e:
-        fail(str(e))
-    except OSError as e:
-        fail(f"cannot write {output}: {e.strerror or e}")
+    write_file(output, f"{text}\n".encode(), a.model)
     say(f"wrote {output}")

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ..expr.grammar import meant
+from ..expr.nearest import like_pattern, meant
 from .app import app
 from .console import (
     FOUND,
@@ -33,6 +33,7 @@ from .options import (
     find,
     load,
     sizes_of,
+    write_file,
 )
 from .parameters import Argument, Option
 
@@ -81,8 +82,7 @@ def analyze(
 
 def _no_match(pattern: str, a: Analysis) -> str:
     """That no tensor is called so, and which ones are like it."""
-    told = meant(pattern.strip("*?"), a.dtypes)
-    return f"no tensor matches {pattern!r}" + (told if "did you mean" in told else "")
+    return f"no tensor matches {pattern!r}{like_pattern(pattern, a.dtypes)}"
 
 
 def _findings(a: Analysis, format: Format) -> str:
@@ -150,11 +150,7 @@ def contract(
         elif output is None:
             say(_contract_text(a, form))
         else:
-            from ..model.saving import write_atomically
-            from ..report.annotate_file import check_target
-
-            check_target(a.model, output)
-            write_atomically(output, f"{_contract_text(a, form).rstrip()}\n".encode())
+            write_file(output, f"{_contract_text(a, form).rstrip()}\n".encode(), a.model)
     except ValueError as e:
         fail(f"{model}: {e}")
     except OSError as e:

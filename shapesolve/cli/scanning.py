@@ -46,11 +46,12 @@ def scan(
 
         shapesolve scan models/ --format sarif > shapes.sarif
     """
+    from ..model.source import no_file
     from ..report.scan import find_models
 
     missing = [p for p in paths if not p.exists()]
     if missing:
-        fail(f"there is no file {str(missing[0])!r}")
+        fail(no_file(missing[0]))
     files = find_models(paths)
     if not files:
         fail(f"no .onnx file in {', '.join(map(str, paths))}")
@@ -134,13 +135,13 @@ def ops(
     """
     from fnmatch import fnmatchcase
 
-    from ..expr.grammar import meant
+    from ..expr.nearest import like_pattern
     from ..report.coverage import coverage, coverage_lines
 
     rows = [r for r in coverage() if pattern is None or fnmatchcase(r.op_type, pattern)]
     if not rows:
-        told = meant((pattern or "").strip("*?"), {r.op_type for r in coverage()})
-        fail(f"no operator matches {pattern!r}" + (told if "did you mean" in told else ""))
+        near = like_pattern(pattern or "", [r.op_type for r in coverage()])
+        fail(f"no operator matches {pattern!r}{near}")
     if json:
         from dataclasses import asdict
 

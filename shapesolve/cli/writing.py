@@ -7,7 +7,7 @@ from typing import Annotated
 
 from .app import app
 from .console import Progress, complain, fail, say
-from .options import Assume, Bind, Broadcast, Model, accepts, find, load
+from .options import Assume, Bind, Broadcast, Model, accepts, find, load, write_file
 from .parameters import Option
 
 Out = Annotated[Path, Option("-o", "--output", metavar="FILE", help="Where to write.")]
@@ -78,15 +78,6 @@ def report(
     find(a)
     with Progress("page"):
         text = a.to_html()
-    from ..model.saving import write_atomically
-    from ..report.annotate_file import check_target
-
-    try:
-        check_target(a.model, output)
-        write_atomically(output, text.encode("utf-8"))
-    except ValueError as e:
-        fail(str(e))
-    except OSError as e:
-        fail(f"cannot write {output}: {e.strerror or e}")
+    write_file(output, text.encode("utf-8"), a.model)
     say(f"wrote {output}")
     raise SystemExit(accepts(a))

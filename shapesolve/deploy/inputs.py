@@ -14,6 +14,7 @@ from onnx import numpy_helper
 
 from ..analysis import Analysis, analyze
 from ..expr import Dim
+from ..expr.nearest import meant
 from .sizes import Sizes
 from .values import Use, uses_of_inputs
 
@@ -112,7 +113,9 @@ def generate_inputs(
     a = model if isinstance(model, Analysis) else analyze(model)
     unknown = sorted((values or {}).keys() - a.inputs.keys())
     if unknown:
-        raise ValueError(f"the model has no input {unknown[0]!r}; its inputs are {', '.join(a.inputs)}")
+        raise ValueError(
+            f"the model has no input {unknown[0]!r}{meant(unknown[0], a.inputs, 'its inputs are')}"
+        )
     sizes = Sizes(a, bind)
     rng = random.Random(seed)
     drawn = list(_drawn(sizes, rng, count, edge))

@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from ..expr import Cond, Dim, eq, ge, le, symbol
-from ..expr.grammar import meant
+from ..expr.nearest import meant
 from ..lower.types import Tensor
 from ..solve.engine import Engine
 
@@ -129,11 +129,19 @@ class Sizes:
         return tuple(dict.fromkeys(c.cond for c in found))
 
     def broken(self, sizes: Mapping[str, int]) -> list[str]:
-        """What stands against these sizes, in words."""
+        """What stands against these sizes, in words: terms of the contract, or else what no term says."""
+        terms = self._broken_terms(sizes)
+        if terms:
+            return terms
         shapes = self.shapes(sizes)
         if shapes is None:
             return ["a declared size would be negative"]
         return [str(v) for v in self.analysis.check_inputs(shapes)]
+
+    def _broken_terms(self, sizes: Mapping[str, int]) -> list[str]:
+        contract = self.analysis.contract
+        terms = (*contract.terms, *contract.assumed)
+        return [f"{t.text} must hold" for t in terms if t.cond.evaluate(sizes) is False]
 
     # ------------------------------------------------------------------ the nearest ones
 
@@ -155,8 +163,10 @@ class Sizes:
         if found is None:
             found = self._solved(start, side, open_names)
         if found is None:
-            told = "; ".join(self.broken(start)[:3])
-            raise NoSizes(f"no accepted sizes were found near {_told(start)}{f': {told}' if told else ''}")
+            alone = self._broken_terms(self.fixed)  # whatever the others are
+            told = "; ".join((alone or self.broken(start))[:3])
+            where = f"have {_told(self.fixed)}" if alone else f"were found near {_told(start)}"
+            raise NoSizes(f"no accepted sizes {where}{f': {told}' if told else ''}")
         return found
 
     def _small_move(self, start: Mapping[str, int], side: Side) -> dict[str, int] | None:

@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from ..expr import Dim
-from ..expr.grammar import meant
+from ..expr.nearest import like, meant
 from ..expr.parse import DimSyntaxError, parse_dim
 
 if TYPE_CHECKING:
@@ -29,11 +29,7 @@ def no_tensor(name: str, lowered: Lowered) -> str:
     close = [n for n in names if name and name in n]
     if close:
         return f"the model has no tensor {name!r}; did you mean {' or '.join(close[:_MAX_NAMES])}?"
-    said = meant(name, names)
-    if "did you mean" not in said:
-        said = meant(name, [n for n, _ in lowered.model.graph.outputs]).replace(
-            "there are", "its outputs are"
-        )
+    said = like(name, names) or meant(name, [n for n, _ in lowered.model.graph.outputs], "its outputs are")
     return f"the model has no tensor {name!r}{said}"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..expr import Dim, eq, symbol
 from ..expr.cond import has_value
-from ..expr.grammar import meant
+from ..expr.nearest import meant
 from ..lower.request import size_of
 from ..lower.types import Tensor
 from ..propagate.log import need

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 #: bounds on untrusted texts
@@ -46,7 +45,6 @@ BINARY = {"or": 2, "and": 3, **dict.fromkeys(COMPARISONS, 5), "^": 6, "&": 7, "+
 BINARY |= {"*": 9, "/": 9, "//": 9, "%": 9, "**": 11}
 PREFIX = {"not": 4, "-": 10, "+": 10}
 
-_MOST_MEANT, _MOST_LISTED = 3, 8
 _PLAIN = re.compile(r"[^\W\d]\w*")
 _OTHERS = r"|(?P<number>[0-9]+)|(?P<quoted>`(?:[^`]|``)*`)|(?P<op>\*\*|//|[=!<>]=|[-+*/%^&(),<>])"
 _TOKEN = re.compile(r"(?P<name>[^\W\d]\w*)" + _OTHERS)
@@ -118,17 +116,3 @@ def quoted_name(name: str) -> str:
 def unquoted_name(quoted: str) -> str:
     """The name that a text in backticks stands for."""
     return quoted[1:-1].replace("``", "`")
-
-
-def meant(name: str, names: Iterable[str]) -> str:
-    """For the end of a message about a `name` that is not known: which ones are like it, or which there are."""
-    from difflib import get_close_matches
-
-    known = sorted(set(names))
-    close = get_close_matches(name[:200], known[:20_000], _MOST_MEANT, 0.75)
-    if close:
-        return f"; did you mean {' or '.join(close)}?"
-    if not known:
-        return "; there are none"
-    shown = ", ".join(known[:_MOST_LISTED])
-    return f"; there are {shown}" + (" …" if len(known) > _MOST_LISTED else "")

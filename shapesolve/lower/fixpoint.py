@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from ..expr import Cond, Dim, Shape, eq, parse_cond, symbol
-from ..expr.grammar import is_word, meant
+from ..expr.grammar import is_word
+from ..expr.nearest import meant
 from ..expr.parse import JOINED, dim_from_param
 from ..model import Graph, Model, Node, TensorType, ValueType
 from ..propagate.facts import Facts

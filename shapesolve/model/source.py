@@ -11,6 +11,7 @@ from typing import Any
 import onnx
 from google.protobuf.message import DecodeError, EncodeError  # type: ignore[import-untyped]
 
+from ..expr.nearest import did_you_mean, near
 from .errors import ModelError, quoted
 from .external import OwnFile
 from .wire import NotPlain, without_weights
@@ -41,13 +42,24 @@ def load_proto(source: object) -> tuple[onnx.ModelProto, Path | None, OwnFile | 
     return _convert(source), None, None
 
 
+def no_file(path: Path) -> str:
+    """That there is no such file, and which ones beside it are called nearly so."""
+    try:
+        stems = {file.stem: str(file) for file in path.parent.iterdir() if file.suffix == path.suffix}
+    except (OSError, ValueError):
+        stems = {}
+    return (
+        f"there is no file {quoted(path)}{did_you_mean([quoted(stems[n]) for n in near(path.stem, stems)])}"
+    )
+
+
 def _read_file(path: Path) -> tuple[bytes, OwnFile | None]:
     name = quoted(path)
     try:
         if path.is_dir():
             raise ModelError(f"{name} is a directory, not a model file")
         if not path.is_file():
-            raise ModelError(f"{name} is not a file" if path.exists() else f"there is no file {name}")
+            raise ModelError(f"{name} is not a file" if path.exists() else no_file(path))
         found = path.stat()
         if found.st_size >= _LARGE_FILE:
             data = _without_weights(path)

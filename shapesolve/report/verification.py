@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from ..expr import eq, ge
-from ..expr.grammar import meant
+from ..expr.nearest import meant
 from ..lower.types import Tensor
 from ..model.saving import external_locations
 from ..solve.engine import Engine

@@ -348,6 +348,36 @@ def test_dims_that_make_no_sense(tmp_path: Path) -> None:
         (("scan", "/nowhere"), "there is no file"),
         (("scan", UNET, "--dask", "tcp://127.0.0.1:1"), "Dask"),
         (("ops", "Nope"), "no operator matches"),
+        (("analyze",), "missing argument 'MODEL' (see shapesolve analyze --help)"),
+        (("analyze", UNET, "--tensor", "x"), "no such option '--tensor'; did you mean '--tensors'?"),
+        (
+            ("analyze", UNET, "--format", "jsn"),
+            "'jsn' is none of text, json, sarif, github; did you mean json?",
+        ),
+        (("analyze", UNET, "--tensors", "/upp3*"), "no tensor matches '/upp3*'; did you mean '/up3*'?"),
+        (("check", UNET.replace("unet", "unett")), f"did you mean {UNET!r}?"),
+        (("check", UNET, "--write-baseline", str(ROOT)), "is a directory"),
+        (
+            ("cost", UNET, "--at", "height=8,width=8", "--of", "batch", "--plot", str(ROOT)),
+            "is a directory",
+        ),
+        (("cost", UNET, "--at", "height"), "--at takes NAME=SIZE"),
+        (("sizes", UNET, "--near", "height"), "--near takes NAME=SIZE"),
+        (("profile", UNET, "--opt", "height=x"), "--opt takes NAME=SIZE"),
+        (("inputs", UNET, "-o", UNET), "cannot write"),
+        (("simplify", UNET, "-o", "/nowhere/x", "--keep", "Cnov"), "which is to be kept; did you mean Conv?"),
+        (
+            ("fix", UNET, "-o", "/nowhere/x", "--bind", "batch=1", "--keep", "*up9*"),
+            "'*up9*', which is to be kept",
+        ),
+        (
+            ("free", UNET, "-o", "/nowhere/x", "--dim", "imag[1]=c"),
+            "has no input 'imag'; did you mean image?",
+        ),
+        (
+            ("free", UNET, "-o", "/nowhere/x", "--dim", "logits[1]=c"),
+            "has no input 'logits'; its inputs are image",
+        ),
     ],
 )
 def test_arguments_that_make_no_sense(args: tuple[str, ...], said: str) -> None:

@@ -74,7 +74,7 @@ def test_only_the_command_that_is_asked_for_is_loaded() -> None:
 def test_a_command_that_there_is_not_is_told_with_the_nearest() -> None:
     done = CliRunner().invoke(app, ["chekc"])
     assert done.exit_code == 2
-    assert "No such command 'chekc'" in done.stderr
+    assert done.stderr == "error: no such command 'chekc'; did you mean 'check'? (see shapesolve --help)\n"
 
 
 def test_every_command_is_where_the_list_says() -> None:

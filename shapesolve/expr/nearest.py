@@ -1,0 +1,56 @@
+"""Names that are not known: which ones are like them, for the end of a message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+_MOST_MEANT, _MOST_LISTED = 3, 8
+#: names that are compared, and characters of one
+_MOST_COMPARED, _LONGEST = 20_000, 200
+_ALIKE = 0.75
+_JOINTS = re.compile(r"([/.*?])")
+
+
+def like(name: str, names: Iterable[str]) -> str:
+    """Which ones are like it; nothing where none is."""
+    return did_you_mean(near(name, names))
+
+
+def did_you_mean(names: list[str]) -> str:
+    """The question whether one of these was meant; nothing where there are none."""
+    return f"; did you mean {' or '.join(names)}?" if names else ""
+
+
+def meant(name: str, names: Iterable[str], there_are: str = "there are") -> str:
+    """Which ones are like it, or which there are."""
+    known = sorted(set(names))
+    close = like(name, known)
+    if close or not known:
+        return close or "; there are none"
+    shown = ", ".join(known[:_MOST_LISTED])
+    return f"; {there_are} {shown}" + (" …" if len(known) > _MOST_LISTED else "")
+
+
+def like_pattern(pattern: str, names: Iterable[str]) -> str:
+    """Which names are like a pattern that matches none, or which pattern like it matches some; nothing where none does."""
+    known = list(names)[:_MOST_COMPARED]
+    close = like(pattern.strip("*?"), known)
+    if close:
+        return close
+    parts = _JOINTS.split(pattern[:_LONGEST])
+    words = {part for name in known for part in _JOINTS.split(name)}
+    for i, part in enumerate(parts):
+        for word in () if part in words else near(part, words)[:1]:
+            tried = "".join((*parts[:i], word, *parts[i + 1 :]))
+            if any(fnmatchcase(name, tried) for name in known):
+                return did_you_mean([repr(tried)])
+    return ""
+
+
+def near(name: str, names: Iterable[str]) -> list[str]:
+    """The names that are like it, the nearest first."""
+    from difflib import get_close_matches
+
+    return get_close_matches(name[:_LONGEST], sorted(set(names))[:_MOST_COMPARED], _MOST_MEANT, _ALIKE)
