@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterable
 from enum import StrEnum
 from threading import Event, Thread
@@ -20,8 +19,8 @@ OK, FOUND, UNUSABLE, UNDECIDED = 0, 1, 2, 3
 _LONGEST_ERROR = 2000
 #: how much of an expression is shown on either side of an error in it
 _BEFORE = 40
-#: seconds before progress is shown, and between two drawings of it; the width of its bar
-_PATIENCE, _REDRAWN, _BAR = 1.0, 0.2, 24
+#: seconds before progress is shown, and between two drawings of it
+_PATIENCE, _REDRAWN = 1.0, 0.2
 
 
 class Format(StrEnum):
@@ -105,7 +104,7 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """A line on a terminal's stderr once the work takes over a second, removed at the end.
+    """A bar on a terminal's stderr once the work takes over a second, removed at the end.
 
     It tells how much is done where the work calls it with (done, total), else how long it takes.
     """
@@ -131,19 +130,7 @@ class Progress:
         self._counts = done, total
 
     def _draw(self) -> None:
-        start = time.monotonic()
-        if self._end.wait(_PATIENCE):
-            return
-        while True:
-            text = self._text(time.monotonic() - start)
-            print(f"\r{text}\033[K", end="", file=sys.stderr, flush=True)
-            if self._end.wait(_REDRAWN):
-                break
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
+        if not self._end.wait(_PATIENCE):
+            from .progress import draw
 
-    def _text(self, seconds: float) -> str:
-        if self._counts is None:
-            return f"{self.what} … {seconds:.0f} s"
-        done, total = self._counts
-        full = _BAR * done // max(total, 1)
-        return f"{'━' * full}{'╌' * (_BAR - full)} {done:,} of {total:,} {self.what}"
+            draw(self.what, self._end, _REDRAWN, lambda: self._counts)

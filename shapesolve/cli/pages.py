@@ -28,7 +28,11 @@ def render_pages() -> dict[str, str]:
 
 def _help(name: str) -> str:
     result = CliRunner().invoke(
-        app, [name, "--help"], prog_name="shapesolve", terminal_width=_WIDTH, env={"COLUMNS": "100"}
+        app,
+        [name, "--help"],
+        prog_name="shapesolve",
+        terminal_width=_WIDTH,
+        env={"COLUMNS": "100", "NO_COLOR": "1"},
     )
     return "\n".join(line.rstrip() for line in result.stdout.strip().splitlines())
 

@@ -20,6 +20,7 @@ from click.exceptions import NoArgsIsHelpError
 
 from ..expr.nearest import did_you_mean, like
 from .console import fail
+from .help import Context, coloured
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,15 @@ class Option:
 
 
 class OneLine(click.Command):
-    """What is wrong with the words of a command line is told in one line, as every other error is."""
+    """What is wrong with the words of a command line is told in one line, as every other error is; help has colours."""
+
+    context_class = Context
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Read the words; those that make no sense end the command."""
+        extra.setdefault("color", coloured())
         try:
             return super().make_context(info_name, args, parent, **extra)
         except NoArgsIsHelpError:

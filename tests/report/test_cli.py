@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -403,20 +404,23 @@ class Terminal(io.StringIO):
 
 def drawn(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, wait: float) -> str:
     monkeypatch.setattr(console, "_PATIENCE", wait)
-    monkeypatch.setattr(console, "_REDRAWN", 0.001)
+    monkeypatch.setattr(console, "_REDRAWN", 0.02)
     monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm-256color")
     with console.Progress("models") as progress:
-        time.sleep(0.05)
+        time.sleep(0.4)
         progress(1, 4)
-        time.sleep(0.05)
+        time.sleep(0.2)
     return stream.getvalue()
 
 
 def test_progress_of_long_work_is_shown_on_a_terminal_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     text = drawn(monkeypatch, Terminal(), wait=0)
-    assert "\rmodels … 0 s\x1b[K" in text
-    assert "\r━━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌ 1 of 4 models\x1b[K" in text
-    assert text.endswith("\r\x1b[K")
+    frames = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", frame) for frame in re.split(r"[\r\n]", text)]
+    assert [f for f in frames if re.fullmatch(r"[━╸╺ ]+ models 0:00:00 +", f)]
+    assert [f for f in frames if re.fullmatch(r"━{6}[━╸╺ ]* 1 of 4 models 0:00:0\d .*", f)]
+    assert "\x1b[38" in text or "\x1b[3" in text  # in colours
+    assert text.endswith("\x1b[2K")  # the line is gone
 
 
 def test_progress_is_silent_for_short_work_and_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -469,6 +473,23 @@ def test_help_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert "Usage" in done.stdout
     assert done.stderr.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("env", "coloured"),
+    [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
+)
+def test_help_has_colours_where_they_are_taken(env: dict[str, str], coloured: bool) -> None:
+    base = {"COLUMNS": "80", "FORCE_COLOR": "", "NO_COLOR": ""}
+    plain = CliRunner().invoke(app, ["explain", "--help"], env=base).stdout
+    text = CliRunner().invoke(app, ["explain", "--help"], env=base | env).stdout
+    assert re.sub(r"\x1b\[[0-9;]*m", "", text) == plain
+    for styled in (
+        "\x1b[1mOptions:\x1b[0m",
+        "\x1b[36m--axis N\x1b[0m",
+        "\x1b[36mshapesolve explain model.onnx logits\x1b[0m",
+    ):
+        assert (styled in text) == coloured
 
 
 def test_a_pipe_that_closes_early_is_no_error() -> None:

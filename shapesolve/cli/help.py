@@ -1,0 +1,60 @@
+"""Help in colours, without Rich, which takes longer to load than help to print."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable
+
+import click
+
+_EXAMPLE = re.compile(r"^( +)(shapesolve .*)$", re.MULTILINE)
+
+
+def coloured() -> bool:
+    """Does stdout take colours? NO_COLOR takes them away, FORCE_COLOR gives them to a pipe too."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return terminal or bool(os.environ.get("FORCE_COLOR"))
+
+
+class Formatter(click.HelpFormatter):
+    """Headings are bold, what is typed has a colour."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """The first line."""
+        super().write_usage(_typed(prog), args, f"{_heading(prefix or 'Usage:')} ")
+
+    def write_heading(self, heading: str) -> None:
+        """The line above a section."""
+        self.write(f"{'':>{self.current_indent}}{_heading(f'{heading}:')}\n")
+
+    def write_text(self, text: str) -> None:
+        """What the command does, with its examples."""
+        start = len(self.buffer)
+        super().write_text(text)
+        self.buffer[start:] = [_EXAMPLE.sub(_example, part) for part in self.buffer[start:]]
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Names and what they mean."""
+        super().write_dl([(_typed(name), said) for name, said in rows], col_max, col_spacing)
+
+
+class Context(click.Context):
+    """A command line that is read, whose help has colours."""
+
+    formatter_class = Formatter
+
+
+def _heading(text: str) -> str:
+    return click.style(text, bold=True)
+
+
+def _typed(text: str) -> str:
+    return click.style(text, fg="cyan")
+
+
+def _example(found: re.Match[str]) -> str:
+    return f"{found[1]}{_typed(found[2])}"

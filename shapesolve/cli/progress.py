@@ -1,0 +1,43 @@
+"""How far long work has come, on a terminal's stderr: drawn by Rich, which is loaded once it is worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+_BAR = 24
+
+
+class _Left(TimeRemainingColumn):
+    """The time that is left, where that can be told."""
+
+    def render(self, task: Task) -> Text:
+        """The cell."""
+        if task.time_remaining is None or task.finished:
+            return Text("")
+        return Text.assemble(super().render(task), " left")
+
+
+def draw(what: str, end: Event, every: float, counts: Callable[[], tuple[int, int] | None]) -> None:
+    """Draw until the end, with how many of how many are done where that is counted; then remove it."""
+    columns = (BarColumn(_BAR), TextColumn("{task.description}"), TimeElapsedColumn(), _Left(compact=True))
+    with Progress(
+        *columns,
+        console=Console(stderr=True, highlight=False),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+        refresh_per_second=1 / every,
+    ) as bar:
+        task = bar.add_task(what, total=None)
+        while True:
+            known = counts()
+            if known is not None:
+                done, total = known
+                bar.update(task, completed=done, total=total, description=f"{done:,} of {total:,} {what}")
+            if end.wait(every):
+                return
