@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from .app import app
-from .console import FOUND, fail, say
-from .options import Model, sizes_of
+from .console import fail, refuse, say
+from .options import AsJson, Model, sizes_of
 from .parameters import Option
 from .writing import Out
 
@@ -26,7 +26,9 @@ Explain = Annotated[bool, Option("--explain", help="List every node that went, a
 
 
 @app.command()
-def simplify(model: Model, output: Out, explain: Explain = False, keep: Keep = None) -> None:
+def simplify(
+    model: Model, output: Out, explain: Explain = False, keep: Keep = None, json: AsJson = False
+) -> None:
     """Write a copy with everything folded that is proved of its sizes.
 
     It computes the same outputs, bit for bit, at every size that the model accepts, 0 and 1 among them; its interface stays.
@@ -36,7 +38,7 @@ def simplify(model: Model, output: Out, explain: Explain = False, keep: Keep = N
     """
     from ..change.simplify import simplified
 
-    _change(model, output, explain, lambda read: simplified(read, keep=keep or ()))
+    _change("simplify", model, output, explain, json, lambda read: simplified(read, keep=keep or ()))
 
 
 @app.command()
@@ -53,6 +55,7 @@ def fix(
     ],
     explain: Explain = False,
     keep: Keep = None,
+    json: AsJson = False,
 ) -> None:
     """Write a copy of the model for these sizes only, simplified.
 
@@ -64,10 +67,12 @@ def fix(
     from ..change.fix import fixed
 
     sizes = sizes_of(bind)
-    _change(model, output, explain, lambda read: fixed(read, sizes, keep=keep or ()))
+    _change("fix", model, output, explain, json, lambda read: fixed(read, sizes, keep=keep or ()))
 
 
-def _change(model: Path, output: Path, explain: bool, change: Callable[[Read], Simplified]) -> None:
+def _change(
+    command: str, model: Path, output: Path, explain: bool, json: bool, change: Callable[[Read], Simplified]
+) -> None:
     from ..change.refused import Refused
     from ..model import ModelError, read_model
     from ..report.annotate_file import save_changed
@@ -77,14 +82,22 @@ def _change(model: Path, output: Path, explain: bool, change: Callable[[Read], S
         done = change(read)
         save_changed(read, done.model, output)
     except Refused as e:
-        say(f"refused: {e}")
-        raise SystemExit(FOUND) from None
+        refuse(command, str(e), json)
     except ModelError as e:
         fail(str(e) if str(model) in str(e) else f"{model}: {e}")
     except ValueError as e:
         fail(str(e))
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
+    if json:
+        from dataclasses import asdict
+
+        from ..report.json import envelope
+
+        removed = [asdict(one) for one in done.removed]
+        told = {"output": str(output), "before": done.before, "after": done.after, "removed": removed}
+        say(envelope(command, told))
+        return
     if explain:
         say("\n".join(map(str, done.removed)))
     say(f"wrote {output}: {done.before} nodes became {done.after}")

@@ -103,6 +103,17 @@ def say(text: str) -> None:
     print(text)
 
 
+def refuse(command: str, why: str, json: bool, lead: str = "refused: ") -> NoReturn:
+    """Say why there is nothing else to tell, as text or JSON, with the exit code for that."""
+    if json:
+        from ..report.json import envelope
+
+        say(envelope(command, {"refused": why}))
+    else:
+        say(f"{lead}{why}")
+    raise SystemExit(FOUND)
+
+
 class Progress:
     """A bar on a terminal's stderr once the work takes over a second, removed at the end.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from .app import app
-from .console import FOUND, fail, show
+from .console import fail, refuse, show
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, write_file
 from .parameters import Option
 
@@ -74,8 +74,7 @@ def cost(
         if plot is not None:
             drawn = c.plot(of or _left(c, sizes, "--plot"), sizes)
     except NoSizes as e:
-        show([((("", str(e))),)])
-        raise SystemExit(FOUND) from None
+        refuse("cost", str(e), json, lead="")
     except ValueError as e:
         fail(str(e))
     if plot is not None:

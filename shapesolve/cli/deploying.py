@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from .app import app
-from .console import FOUND, fail, say, show
+from .console import FOUND, fail, refuse, say, show
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, sizes_of
 from .parameters import Option
 
@@ -30,6 +30,7 @@ def inputs(
     ] = "npz",
     edge: Annotated[bool, Option("--edge/--no-edge", help="Border cases too: least sizes, 1, 0.")] = True,
     seed: Annotated[int, Option("--seed", metavar="N", help="Other draws.")] = 0,
+    json: AsJson = False,
     bind: Bind = None,
     assume: Assume = None,
 ) -> None:
@@ -49,8 +50,7 @@ def inputs(
     try:
         made = generate_inputs(a, count, seed, edge, bind=sizes_of(bind))
     except NoSizes as e:
-        say(f"{model}: {e}")
-        raise SystemExit(FOUND) from None
+        refuse("inputs", str(e), json, lead=f"{model}: ")
     except ValueError as e:
         fail(str(e))
     files: list[Path] = []
@@ -59,6 +59,12 @@ def inputs(
             files = made.save(output, form)
         except (OSError, ValueError) as e:
             fail(f"cannot write {output}: {getattr(e, 'strerror', None) or e}")
+    if json:
+        from ..report.json import envelope
+
+        told = {"sizes": made.sizes, "guesses": made.guesses, "files": list(map(str, files))}
+        say(envelope("inputs", told))
+        return
     for k, sizes in enumerate(made.sizes):
         say(f"{k:>4}  {_said(sizes) or 'no free sizes'}")
     for guess in made.guesses:
@@ -126,8 +132,7 @@ def sizes(
         else:
             told, against = _near(a, listed_sizes(near or "", "--near"), sizes_of(bind))
     except NoSizes as e:
-        say(f"{model}: {e}")
-        raise SystemExit(FOUND) from None
+        refuse("sizes", str(e), json, lead=f"{model}: ")
     except ValueError as e:
         fail(str(e))
     except OSError as e:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from .app import app
-from .console import FOUND, OK, fail, say
-from .options import Model
+from .console import fail, refuse, say
+from .options import AsJson, Model
 from .parameters import Option
 from .writing import Out
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import onnx
+
+    from ..change.free_verify import Run
 
 
 @app.command()
@@ -32,6 +34,7 @@ def free(
         bool,
         Option("--verify", help="Run both models with onnxruntime, at the old sizes and at others."),
     ] = False,
+    json: AsJson = False,
 ) -> None:
     """Let a model exported with fixed sizes take others.
 
@@ -48,34 +51,41 @@ def free(
     from ..report.annotate_file import save_changed
 
     dims = dict(_place(text) for text in dim)
+    runs: list[Run] = []
     try:
         original = read_model(model)
         changed = freed(original, dims)
         if verify:
-            _verify(with_weights(original.proto, original), with_weights(changed, original), dims)
+            runs = _verify(with_weights(original.proto, original), with_weights(changed, original), dims)
         save_changed(original, changed, output)
     except Refused as e:
-        say(f"refused: {e}")
-        raise SystemExit(FOUND) from None
+        refuse("free", str(e), json)
     except ModelError as e:
         fail(str(e) if str(model) in str(e) else f"{model}: {e}")
     except (ValueError, RuntimeError) as e:
         fail(str(e))
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
-    say(f"wrote {output}")
-    raise SystemExit(OK)
+    if json:
+        from dataclasses import asdict
 
+        from ..report.json import envelope
 
-def _verify(original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[str, str]) -> None:
-    from ..change.free_verify import verify
-
-    for run in verify(original, changed, dims):
+        say(envelope("free", {"output": str(output), "runs": [asdict(run) for run in runs]}))
+        return
+    for run in runs:
         sizes = ", ".join(f"{name} = {size}" for name, size in run.sizes.items())
         if run.difference is None:
             say(f"{sizes}: runs, with the shapes that are proved")
         else:
             say(f"{sizes}: the same as the original, largest difference {run.difference:.2g}")
+    say(f"wrote {output}")
+
+
+def _verify(original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[str, str]) -> list[Run]:
+    from ..change.free_verify import verify
+
+    return verify(original, changed, dims)
 
 
 def _place(text: str) -> tuple[str, str]:

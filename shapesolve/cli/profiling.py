@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 from .app import app
-from .console import FOUND, fail, say
-from .options import Assume, Bind, Model, find, listed_sizes, load, write_file
+from .console import fail, refuse, say
+from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, write_file
 from .parameters import Option
 
 
@@ -44,6 +44,7 @@ def profile(
     output: Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Where to write.")] = None,
     assume: Assume = None,
     bind: Bind = None,
+    json: AsJson = False,
 ) -> None:
     """Ranges of sizes that a model accepts, for compilers.
 
@@ -55,6 +56,8 @@ def profile(
 
         shapesolve profile gpt2.onnx --opt seq=1,past_seq=128 --max seq=128,past_seq=512 --for ort-trt
     """
+    if json and tool is not Tool.json:
+        fail(f"--json and --for {tool.value} are two forms of one thing: give one of them")
     a = load(model, assume, bind)
     find(a, findings=False)
     from ..deploy import NoSizes, profile_text
@@ -67,10 +70,13 @@ def profile(
         found = profiles_of(a, usual, min=low, max=high, split=split)
         text = profile_text(a, found, tool.value)
     except NoSizes as e:
-        say(f"refused: {e}")
-        raise SystemExit(FOUND) from None
+        refuse("profile", str(e), json)
     except ValueError as e:
         fail(str(e))
+    if tool is Tool.json:
+        from ..report.json import envelope
+
+        text = envelope("profile", {"profiles": [one.to_json() for one in found]})
     for k, one in enumerate(found if tool is not Tool.json else ()):
         if one.conditions:
             where = f"profile {k}: " if len(found) > 1 else ""

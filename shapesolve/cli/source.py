@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from .console import FOUND, OK, Format, fail, say, show
 
 #: loaded by name when asked for: PyTorch is optional
-_COMMAND = "shapesolve.torch.command"
+_COMMAND, _FORMATS = "shapesolve.torch.command", "shapesolve.torch.formats"
 
 
 def check_source(target: str, assume: list[str] | None, broadcast: str, format: Format) -> NoReturn:
@@ -25,10 +25,11 @@ def check_source(target: str, assume: list[str] | None, broadcast: str, format: 
         fail(str(e))
     if format is Format.text:
         show(report.lines())
-    else:
-        text = {Format.json: report.to_json, Format.sarif: report.to_sarif, Format.github: report.to_github}[
-            format
-        ]()
-        if text:
-            say(text)
+    elif format is Format.json:
+        from ..report.json import envelope
+
+        formats: Any = importlib.import_module(_FORMATS)
+        say(envelope("check", formats.report_data(report)))
+    elif text := report.to_sarif() if format is Format.sarif else report.to_github():
+        say(text)
     raise SystemExit(OK if report.ok else FOUND)

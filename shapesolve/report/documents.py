@@ -48,10 +48,9 @@ class ConditionData(TypedDict):
     nodes: list[str]
 
 
-class Analyze(TypedDict):
-    """`shapesolve analyze --json`, and `Analysis.to_json()` without the command."""
+class AnalysisData(TypedDict):
+    """The analysis of a model: `Analysis.to_json()`, which has the version too."""
 
-    command: Literal["analyze"]
     model: str
     nodes: int
     opsets: Sizes
@@ -62,6 +61,12 @@ class Analyze(TypedDict):
     bindings: Sizes
     contract: list[ConditionData]
     findings: list[FindingData]
+
+
+class Analyze(AnalysisData):
+    """`shapesolve analyze --json`."""
+
+    command: Literal["analyze"]
 
 
 class CheckedModel(TypedDict):
@@ -85,6 +90,65 @@ class Check(TypedDict):
     command: Literal["check"]
     models: list[CheckedModel]
     unusable: list[UnusableModel]
+
+
+class LineData(TypedDict):
+    """A line of Python."""
+
+    file: str
+    line: int
+    function: str
+    code: str
+
+
+class OriginData(TypedDict):
+    """What a node comes from: the calls that led to it, outermost first, and the path and class of its module."""
+
+    trace: list[LineData]
+    module: str
+    kind: str
+
+
+class SourceFindingData(FindingData):
+    """A finding on a line of Python; `met` is where it shows, `term` what came out in place of `declared`."""
+
+    place: LineData | None
+    met: LineData | None
+    origin: OriginData
+    declared: str
+    term: str
+    counterexample: Sizes
+    verdict: Literal["module", "graph", "tracer", "export", "unknown"]
+
+
+class DeclaredConditionData(TypedDict):
+    """A condition that a declared size came out with; `verdict`: how that was found."""
+
+    condition: str
+    verdict: str
+    counterexample: Sizes
+
+
+class DeclaredData(TypedDict):
+    """What became of a declared size."""
+
+    name: str
+    declaration: str
+    state: str
+    conditions: list[DeclaredConditionData]
+
+
+class CheckSource(TypedDict):
+    """`shapesolve check --torch --json`; `refusal` are torch.export's words, `corrected` is to be declared instead."""
+
+    command: Literal["check"]
+    module: str
+    ok: bool
+    refusal: str
+    declared: list[DeclaredData]
+    corrected: str
+    findings: list[SourceFindingData]
+    analysis: AnalysisData | None
 
 
 class TermData(TypedDict):
@@ -277,6 +341,86 @@ class SizesBuckets(TypedDict):
     padding: int
     total: int
     proved: bool
+
+
+class Inputs(TypedDict):
+    """`shapesolve inputs --json`: the sizes of each set of inputs, what was guessed of values, and the files written."""
+
+    command: Literal["inputs"]
+    sizes: list[Sizes]
+    guesses: list[str]
+    files: list[str]
+
+
+class RangeData(TypedDict):
+    """The shapes of an input."""
+
+    min: list[int]
+    opt: list[int]
+    max: list[int]
+
+
+class CornersData(TypedDict):
+    """Accepted sizes by name."""
+
+    min: Sizes
+    opt: Sizes
+    max: Sizes
+
+
+class ProfileData(TypedDict):
+    """A profile; sizes between the least and the greatest must keep the `conditions`."""
+
+    sizes: CornersData
+    inputs: dict[str, RangeData]
+    conditions: list[str]
+
+
+class Profile(TypedDict):
+    """`shapesolve profile --json`, which is what it prints when no tool is named."""
+
+    command: Literal["profile"]
+    profiles: list[ProfileData]
+
+
+class RemovedData(TypedDict):
+    """A node that went, and why."""
+
+    node: str
+    op_type: str
+    reason: str
+
+
+class Changed(TypedDict):
+    """`shapesolve simplify --json` and `fix --json`: the file, how many nodes there were and are, those that went."""
+
+    command: Literal["simplify", "fix"]
+    output: str
+    before: int
+    after: int
+    removed: list[RemovedData]
+
+
+class FreedRunData(TypedDict):
+    """A run of both models, or of the freed one alone, where there is no difference to tell."""
+
+    sizes: Sizes
+    difference: float | None
+
+
+class Freed(TypedDict):
+    """`shapesolve free --json`: the file, and the runs of `--verify`."""
+
+    command: Literal["free"]
+    output: str
+    runs: list[FreedRunData]
+
+
+class Refused(TypedDict):
+    """What a command prints where there is nothing else to tell: no sizes are accepted, or no model can be written."""
+
+    command: Literal["inputs", "sizes", "profile", "cost", "simplify", "fix", "free"]
+    refused: str
 
 
 class OutputData(TypedDict):

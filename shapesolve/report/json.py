@@ -22,15 +22,14 @@ def envelope(command: str, data: Mapping[str, Any]) -> str:
 
 def render_json(analysis: Analysis) -> str:
     """The report as JSON text."""
-    return json_text(report_data(analysis))
+    return json_text({"version": VERSION, **report_data(analysis)})
 
 
 def report_data(analysis: Analysis) -> dict[str, Any]:
-    """The report as plain data."""
+    """The report as plain data, without the version of the layout."""
     model = analysis.model
     outputs = [name for name, _ in model.graph.outputs]
     return {
-        "version": VERSION,
         "model": model.path.name if model.path is not None else model.graph.name,
         "nodes": len(model.graph.nodes),
         "opsets": {domain or "ai.onnx": version for domain, version in sorted(model.opsets.items())},

@@ -15,13 +15,10 @@ from .places import Place, shown_path
 if TYPE_CHECKING:
     from .report import Report
 
-VERSION = 1
-
 
 def report_data(report: Report) -> dict[str, Any]:
-    """The report as plain data."""
+    """The report as plain data, without the version of the layout."""
     return {
-        "version": VERSION,
         "module": report.name,
         "ok": report.ok,
         "refusal": report.refusal,

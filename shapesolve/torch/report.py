@@ -8,6 +8,7 @@ from typing import Any
 
 from ..analysis import Analysis
 from ..explain.finding import Finding
+from ..report.json import VERSION
 from ..report.lines import Printed, json_text, line, plain
 from ..report.text import counted, finding_lines
 from .declared import Declaration
@@ -96,7 +97,7 @@ class Report:
         """Everything, as JSON text."""
         from .formats import report_data
 
-        return json_text(report_data(self))
+        return json_text({"version": VERSION, **report_data(self)})
 
     def to_github(self) -> str:
         """GitHub workflow commands: annotations on the Python lines."""

@@ -22,6 +22,7 @@ from torch.export import Dim
 from torch_correct import ViewFromShape
 from torch_mistakes import HardCodedBatch, ShortPositionTable, SqueezeBatch, bench
 
+from shapesolve.report.schema import schema
 from shapesolve.testing import assert_exportable
 from shapesolve.torch import check
 from shapesolve.torch.exporting import export_onnx, quiet
@@ -228,6 +229,16 @@ def test_the_command_finds_and_prints() -> None:
     done = command("--torch", "torch_factories:right")
     assert done.returncode == 0, done.stderr
     assert "free, as declared" in done.stdout
+
+
+@pytest.mark.parametrize("target", ["right", "wrong"])
+def test_the_command_prints_what_the_schema_says(target: str) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    data = json.loads(command("--torch", f"torch_factories:{target}", "--json").stdout)
+    assert list(data)[:2] == ["version", "command"]
+    whole = schema()
+    jsonschema.validate(data, {**whole["$defs"]["CheckSource"], "$defs": whole["$defs"]})
+    jsonschema.validate(data, whole)
 
 
 @pytest.mark.parametrize(
