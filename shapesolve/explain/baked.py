@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _HUGE = 1 << 20
 #: sizes tried below an accepted one, and the largest condition that is looked at
 _MOST_TRIED, LARGEST = 512, 200
+#: nodes that make a number of others, one behind the other
+_DEEPEST = 4
 #: elements of a target that say nothing of a size: -1 is computed, 0 is copied, 1 is there anyway
 _IDLE = frozenset((-1, 0, 1))
 
@@ -70,7 +72,7 @@ class Baked:
                     return Stored(links[-1].tensor, True)
         return None
 
-    def _of_size(self, site: Site) -> Stored | None:
+    def _of_size(self, site: Site, most: int = _DEEPEST) -> Stored | None:
         """What a tensor's size comes from, where that is a number: a stored tensor, or one that a node read as data."""
         size = size_at(site, self.lowered)
         if size is None or size.terms:
@@ -81,10 +83,22 @@ class Baked:
         if last is not None and self.lowered.is_stored(last.tensor):
             return Stored(last.tensor, last.axis is None or last.tensor in read)
         if last is not None and last.kind == "computes":
-            return next((Stored(t, True) for t, _ in self._data_of(last)), None)
+            told = sorted(self._data_of(last), key=lambda of: size.const not in of[1])
+            if told and size.const in told[0][1]:
+                return Stored(told[0][0], True)
+            behind = (self._of_size(s, most - 1) for s in self._made_of(last)) if most else ()
+            return next(filter(None, behind), Stored(told[0][0], True) if told else None)
         if size.const in _IDLE:
             return None
         return next((Stored(t, True) for t, held in read.items() if size.const in held), None)
+
+    def _made_of(self, link: Link) -> Iterator[Site]:
+        """The sizes that a node makes a number of: those of its inputs that no axis of its output has as they are."""
+        kept = {d.const for d in self.lowered.shapes.get(link.tensor) or () if not d.terms}
+        for site in () if link.node is None else input_sites(link.node, link.prefix, self.lowered):
+            for axis, d in enumerate(self.lowered.shapes.get(site.tensor) or ()):
+                if not site.data and not d.terms and d.const not in kept and d.const not in _IDLE:
+                    yield Site(site.tensor, axis)
 
     def _data_of(self, link: Link) -> Iterator[tuple[str, tuple[int, ...]]]:
         """The constants that a node reads as data, and what they hold."""

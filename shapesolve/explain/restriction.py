@@ -7,7 +7,7 @@ one near to it that does not, are judged by what the model accepts before they a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Cond, ge
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .solved import Solved
 
 Sizes = Mapping[str, int]
+#: kinds of terms that may leave a few sizes, and examples that are looked at for the constant behind them
+_MAY_BE_FEW, _SAMPLES = ("equality", "alternative", "other"), 16
 
 
 class _Cause(NamedTuple):
@@ -78,9 +80,7 @@ class _Teller:
 
     def finding(self, term: Term) -> Finding:
         """The finding of one term: a warning where a constant is behind it that nobody meant."""
-        sample = self._sample(term)
-        causes = self._causes(term, sample)
-        cause, constant = self._baked(term, causes, sample)
+        sample, causes, cause, constant = self._best(term)
         code = "SS404" if cause is not None else "SS403"
         if cause is None:
             cause = causes[0] if causes else None
@@ -115,18 +115,35 @@ class _Teller:
     def _entry(self, cause: _Cause) -> Entry:
         return self.analysis.walk.log[cause.number]
 
+    def _best(self, term: Term) -> tuple[_Sample | None, Sequence[_Cause], _Cause | None, Stored | None]:
+        """The sizes that show a term, what breaks there, and what of it is a constant that nobody meant.
+
+        Where few sizes are left, the first that fail may break something else that the term says too: more are looked at.
+        """
+        few = term.kind in _MAY_BE_FEW and self.baked.few_sizes(term.cond)
+        first: tuple[_Sample | None, Sequence[_Cause], None, None] | None = None
+        for sample in islice(self._samples(term), _SAMPLES if few else 1):
+            causes = self._causes(term, sample)
+            cause, constant = self._baked(term, causes, sample, few)
+            if cause is not None:
+                return sample, causes, cause, constant
+            first = first or (sample, causes, None, None)
+        if first is not None:
+            return first
+        causes = self._causes(term, None)
+        return None, causes, *self._baked(term, causes, None, few)
+
     # ------------------------------------------------------------------ sizes that show it
 
-    def _sample(self, term: Term) -> _Sample | None:
-        """An accepted size and the nearest one that is not, both tried; None where none were found."""
+    def _samples(self, term: Term) -> Iterator[_Sample]:
+        """Accepted sizes and the nearest ones that are not, all tried."""
         if term.cond.size > LARGEST or not self.runs or not self._runs(self.runs):
-            return None
+            return
         alone = breaking_sizes(term.cond, [*term.beside, *self.beside], self.runs)
         near = around(self.runs, [n for n in term.symbols if n in self.runs])
         for fails in chain([{**self.runs, **alone}] if alone else [], near):
             if term.cond.evaluate(fails) is False and not self._runs(fails):
-                return _Sample(nearer(self.runs, fails, self._runs), fails)
-        return None
+                yield _Sample(nearer(self.runs, fails, self._runs), fails)
 
     def _runs(self, sizes: Sizes) -> bool:
         return not self.checker.broken(sizes)
@@ -155,10 +172,12 @@ class _Teller:
         return sorted(found, key=far)
 
     def _baked(
-        self, term: Term, causes: Sequence[_Cause], sample: _Sample | None
+        self, term: Term, causes: Sequence[_Cause], sample: _Sample | None, whole: bool
     ) -> tuple[_Cause | None, Stored | None]:
-        """The cause that is a constant which nobody meant, and that constant; (None, None) for natural restrictions."""
-        whole = term.kind in ("equality", "alternative", "other") and self.baked.few_sizes(term.cond)
+        """The cause that is a constant which nobody meant, and that constant; (None, None) for natural restrictions.
+
+        `whole`: the term leaves few sizes.
+        """
         for cause in causes:
             entry = self._entry(cause)
             if (
