@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..analysis import Analysis, analyze
-from ..explain.wording import violation_text
+from ..explain.wording import breaking_text, violation_text
 from ..expr import Shape
 from ..expr.nearest import meant
 from ..model import Model, read_model
@@ -76,11 +76,14 @@ def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
 def _refusal(analysis: Analysis, sizes: Mapping[str, int], broken: Broken) -> Refused:
     """What is broken: the term of the contract that says it, if there is one, and the node that needs it."""
     constraint = broken.constraints[0]
-    why = violation_text(broken.cond, constraint, sizes, analysis.lowered)
     term = next((t for t in analysis.contract if t.cond.evaluate(sizes) is False), None)
     text = str(broken.cond) if term is None else term.text
-    short = "" if term is None else f"the model needs {text}. In detail: "
-    return Refused(f"{_said(sizes)} cannot be: {short}{why}", node=constraint.origin.node, term=text)
+    if term is None:
+        why = violation_text(broken.cond, constraint, sizes, analysis.lowered)
+    else:
+        got = breaking_text(constraint, sizes, analysis.lowered)
+        why = f"the model needs {text}" + (f"; {got}" if got else "")
+    return Refused(f"{_said(sizes)} cannot be: {why}", node=constraint.origin.node, term=text)
 
 
 def _without_rest(free: Analysis, bound: Analysis, sizes: Mapping[str, int]) -> Refused:

@@ -288,11 +288,12 @@ def _short(error: Exception) -> str:
 
 def gate_lines(gate: Gate) -> Iterator[str]:
     """The comparison for a reader."""
-    for o in gate.outputs:
-        name = o.name if o.name == o.other else f"{o.name} ({o.other} in the second)"
+    names = [o.name if o.name == o.other else f"{o.name} ({o.other} in the second)" for o in gate.outputs]
+    width = max(map(len, names), default=0)
+    for o, name in zip(gate.outputs, names, strict=True):
         word = {"same": "proved the same", "differs": "differs", "open": "not decided"}[o.verdict]
         shapes = o.shapes[0] if o.shapes[0] == o.shapes[1] else " against ".join(o.shapes)
-        yield f"output    {name}  {word}  {shapes}" + (f"  ({o.why})" if o.why else "")
+        yield f"output    {name:<{width}}  {word}  {shapes}" + (f"  ({o.why})" if o.why else "")
     for name in gate.unmatched:
         yield f"output    {name}  is in one of the models only"
     c = gate.contract

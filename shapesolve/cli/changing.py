@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from .app import app
-from .console import fail, refuse, say
+from .console import fail, refuse, say, tell
 from .options import AsJson, Model, sizes_of
 from .parameters import Option
 from .writing import Out
@@ -99,5 +99,5 @@ def _change(
         say(envelope(command, told))
         return
     if explain:
-        say("\n".join(map(str, done.removed)))
-    say(f"wrote {output}: {done.before} nodes became {done.after}")
+        tell("\n".join(map(str, done.removed)))
+    tell(f"wrote {output}: {done.before} nodes became {done.after}")

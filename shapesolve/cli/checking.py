@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from .app import app
-from .console import FOUND, OK, UNUSABLE, Format, complain, fail, say, show
+from .console import FOUND, OK, UNUSABLE, Format, complain, fail, say, show, tell
 from .options import AsJson, Assume, Bind, Broadcast, FindingsFormat, find, read_or_say
 from .parameters import Argument, Option
 from .source import check_source
@@ -91,7 +91,7 @@ def check(
     _print(found, broken, style)
     if write_baseline is not None:
         if style is Format.text:
-            say(
+            tell(
                 f"wrote {count} findings to {write_baseline}: with --baseline {write_baseline} they are not shown again"
             )
         raise SystemExit(UNUSABLE if broken else OK)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from .app import app
-from .console import FOUND, OK, UNDECIDED, Progress, fail, say, show
+from .console import FOUND, OK, UNDECIDED, Progress, fail, say, show, tell
 from .options import AsJson, Broadcast, load
 from .parameters import Argument, Option
 
@@ -77,7 +77,7 @@ def _gate(before: Analysis, after: Analysis, count: int, json: bool) -> None:
 
         say(envelope("diff", {"passed": found.passed, **asdict(found)}))
     else:
-        say("\n".join(gate_lines(found)))
+        tell("\n".join(gate_lines(found)))
     raise SystemExit(OK if found.passed else FOUND if found.decided else UNDECIDED)
 
 

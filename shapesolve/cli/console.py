@@ -98,6 +98,14 @@ def show(printed: Iterable[Printed]) -> None:
     print_styled(printed, terminal=sys.stdout.isatty())
 
 
+def tell(text: str, lead: str = "") -> None:
+    """Print sentences, each on a line, which a terminal wraps by words; the first one behind `lead`."""
+    from ..report.lines import line
+
+    first, *rest = text.splitlines() or [""]
+    show([line(("bold", lead), first) if lead else line(first), *map(line, rest)])
+
+
 def say(text: str) -> None:
     """Print text as it is (JSON, SARIF, workflow commands)."""
     print(text)
@@ -110,7 +118,7 @@ def refuse(command: str, why: str, json: bool, lead: str = "refused: ") -> NoRet
 
         say(envelope(command, {"refused": why}))
     else:
-        say(f"{lead}{why}")
+        tell(why, lead)
     raise SystemExit(FOUND)
 
 

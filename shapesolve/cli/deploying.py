@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from .app import app
-from .console import FOUND, fail, refuse, say, show
+from .console import FOUND, fail, refuse, say, show, tell
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, sizes_of
 from .parameters import Option
 
@@ -66,13 +66,13 @@ def inputs(
         say(envelope("inputs", told))
         return
     for k, sizes in enumerate(made.sizes):
-        say(f"{k:>4}  {_said(sizes) or 'no free sizes'}")
+        tell(f"{k:>4}  {_said(sizes) or 'no free sizes'}")
     for guess in made.guesses:
-        say(f"guessed  {guess}")
+        tell(f"guessed  {guess}")
     if made.guesses:
-        say("         shapesolve.generate_inputs(model, values={'NAME': array or function}) gives others")
+        tell("         shapesolve.generate_inputs(model, values={'NAME': array or function}) gives others")
     if output is not None:
-        say(f"wrote {len(made)} sets of inputs to {output} ({len(files)} files)")
+        tell(f"wrote {len(made)} sets of inputs to {output} ({len(files)} files)")
 
 
 @app.command()
@@ -142,13 +142,13 @@ def sizes(
 
         say(envelope("sizes", told))
     elif buckets is not None:
-        say("\n".join(_bucket_lines(told)))
+        tell("\n".join(_bucket_lines(told)))
     elif enumerate is not None:
-        say("\n".join(_said(sizes) or "no free sizes" for sizes in told["sizes"]))
+        tell("\n".join(_said(sizes) or "no free sizes" for sizes in told["sizes"]))
     else:
         if against:
             show(against)
-        say("\n".join(_near_lines(told)))
+        tell("\n".join(_near_lines(told)))
     raise SystemExit(FOUND if against else 0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from .app import app
-from .console import fail, refuse, say
+from .console import fail, refuse, say, tell
 from .options import AsJson, Model
 from .parameters import Option
 from .writing import Out
@@ -76,10 +76,10 @@ def free(
     for run in runs:
         sizes = ", ".join(f"{name} = {size}" for name, size in run.sizes.items())
         if run.difference is None:
-            say(f"{sizes}: runs, with the shapes that are proved")
+            tell(f"{sizes}: runs, with the shapes that are proved")
         else:
-            say(f"{sizes}: the same as the original, largest difference {run.difference:.2g}")
-    say(f"wrote {output}")
+            tell(f"{sizes}: the same as the original, largest difference {run.difference:.2g}")
+    tell(f"wrote {output}")
 
 
 def _verify(original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[str, str]) -> list[Run]:

@@ -1,8 +1,17 @@
-"""The documentation of the commands, written from the commands: ``python -m shapesolve.cli.pages docs/cli``."""
+"""The documentation of the commands, written from the commands: ``python -m shapesolve.cli.pages docs/cli``.
+
+Examples are run in the checkout, and what they print is on the page.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -10,12 +19,107 @@ from click.testing import CliRunner
 from .app import app
 
 _WIDTH = 100
+#: command -> what to say of the example, and its lines; files are written to an empty folder
+EXAMPLES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "analyze": (
+        "A mask that may be as long as one element, or as the cache with what is new.",
+        ("analyze examples/attention.onnx --tensors 'present_*'",),
+    ),
+    "check": (
+        "Heads that were not merged before the projection; the exit code is 1.",
+        ("check examples/broken_matmul.onnx",),
+    ),
+    "contract": (
+        "Three poolings and their skip connections need multiples of 8.",
+        ("contract examples/unet.onnx", "contract examples/unet.onnx --format python -o check_inputs.py"),
+    ),
+    "explain": ("The cache grows by what is new.", ("explain examples/attention.onnx present_key --axis 2",)),
+    "evaluate": (
+        "A height of 20 breaks the contract; the exit code is 1.",
+        ("evaluate examples/unet.onnx --bind batch=1 --bind height=20 --bind width=24",),
+    ),
+    "prove": (
+        "Proved for all sizes that the model accepts, or refuted with some.",
+        (
+            'prove examples/attention.onnx "present_key[2] == past_seq + seq"',
+            'prove examples/unet.onnx "height >= 9"',
+        ),
+    ),
+    "verify": (
+        "Every tensor is compared with a run.",
+        ("verify examples/unet.onnx --bind batch=1 --bind height=8 --bind width=16",),
+    ),
+    "inputs": ("The first are border cases.", ("inputs examples/unet.onnx -n 6 -o feeds",)),
+    "sizes": (
+        "The accepted sizes near to those wanted, and the smallest.",
+        (
+            "sizes examples/unet.onnx --near height=1085,width=1920,batch=1",
+            "sizes examples/unet.onnx --enumerate 3",
+        ),
+    ),
+    "profile": (
+        "Ranges for TensorRT; a corner that the model does not accept is refused.",
+        (
+            "profile examples/unet.onnx --opt batch=1,height=64,width=64 --max batch=8,height=512,width=512 --for trtexec",
+            "profile examples/unet.onnx --opt height=64 --max height=130",
+        ),
+    ),
+    "cost": (
+        "In the input sizes, and at some.",
+        ("cost examples/unet.onnx --at batch=8,width=64 --max-memory 1GB --of height",),
+    ),
+    "diff": (
+        "A simplified copy is proved to be the same.",
+        (
+            "simplify examples/attention.onnx -o simple.onnx",
+            "diff examples/attention.onnx simple.onnx --prove --run 2",
+        ),
+    ),
+    "scan": ("A row for each model.", ("scan examples -j 1",)),
+    "ops": ("One operator.", ("ops HardSwish",)),
+    "rule": ("One code.", ("rule SS502",)),
+    "annotate": (
+        "The copy has every shape and the contract in it; a file that is there stays.",
+        (
+            "annotate examples/attention.onnx -o annotated.onnx",
+            "annotate examples/attention.onnx -o annotated.onnx",
+        ),
+    ),
+    "report": ("One file, to open in a browser.", ("report examples/unet.onnx -o report.html",)),
+    "simplify": (
+        "Shape arithmetic goes; `--explain` lists why.",
+        ("simplify examples/attention.onnx -o simple.onnx",),
+    ),
+    "free": (
+        "A model for images of 64 x 64, one at a time, takes more of them.",
+        (
+            "fix examples/unet.onnx -o fixed.onnx --bind batch=1 --bind height=64 --bind width=64",
+            "free fixed.onnx -o dynamic.onnx --dim image[0]=batch --verify",
+            "analyze dynamic.onnx --tensors mask",
+        ),
+    ),
+    "fix": (
+        "Sizes at which the model does not run are refused.",
+        (
+            "fix examples/unet.onnx -o fixed.onnx --bind height=64 --bind width=48",
+            "fix examples/unet.onnx -o fixed.onnx --bind height=63",
+        ),
+    ),
+}
+#: commands that open a browser, and wait
+SHOWN = {
+    "view": "`shapesolve view examples/unet.onnx` opens the page that [report](report.md) writes.",
+    "serve": "`shapesolve serve` prints the address of a page that takes models, on this machine only, and opens it.",
+}
+#: what is another number on another machine
+_TIME = re.compile(r"(?<=  )( *)\d+\.\d\d(?=  )")
 
 
-def render_pages() -> dict[str, str]:
-    """File name -> Markdown: a page for each command, and an index."""
+def render_pages(root: Path) -> dict[str, str]:
+    """File name -> Markdown: a page for each command, and an index; `root` is the checkout, which has the examples."""
     pages = {
-        f"{name}.md": f"# shapesolve {name}\n\n```text\n{_help(name)}\n```\n" for name in app.list_commands()
+        f"{name}.md": f"# shapesolve {name}\n\n```text\n{_help(name)}\n```\n\n## Example\n\n{_example(name, root)}"
+        for name in app.list_commands()
     }
     rows = "".join(f"| [{name}]({name}.md) | {_summary(name)} |\n" for name in app.list_commands())
     codes = (
@@ -37,6 +141,24 @@ def _help(name: str) -> str:
     return "\n".join(line.rstrip() for line in result.stdout.strip().splitlines())
 
 
+def _example(name: str, root: Path) -> str:
+    """What a command prints, in an empty folder that has the examples."""
+    if name in SHOWN:
+        return f"{SHOWN[name]}\n"
+    text, lines = EXAMPLES[name]
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(root.resolve() / "examples", Path(folder, "examples"))
+        with chdir(folder):
+            printed = "\n".join(piece for words in lines for piece in _printed(words))
+    return f"{text}\n\n```console\n{printed}\n```\n"
+
+
+def _printed(words: str) -> Iterator[str]:
+    yield f"$ shapesolve {words}"
+    done = CliRunner().invoke(app, shlex.split(words), prog_name="shapesolve", env={"NO_COLOR": "1"})
+    yield _TIME.sub(r"\1   ", done.output.rstrip())
+
+
 def _summary(name: str) -> str:
     command = app.get_command(None, name)
     return ((command and command.help) or "").partition("\n\n")[0].replace("\n", " ").strip()
@@ -46,7 +168,7 @@ def write_pages(folder: str) -> None:
     """Write all pages into a folder."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    for name, text in render_pages().items():
+    for name, text in render_pages(Path()).items():
         (target / name).write_text(text, "utf-8")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from .app import app
-from .console import fail, refuse, say
+from .console import fail, refuse, say, tell
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, write_file
 from .parameters import Option
 
@@ -85,4 +85,4 @@ def profile(
         say(text)
         return
     write_file(output, f"{text}\n".encode(), a.model)
-    say(f"wrote {output}")
+    tell(f"wrote {output}")

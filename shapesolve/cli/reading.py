@@ -21,6 +21,7 @@ from .console import (
     fail_at,
     say,
     show,
+    tell,
 )
 from .options import (
     AsJson,
@@ -156,7 +157,7 @@ def contract(
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
     if output is not None:
-        say(f"wrote {output}")
+        tell(f"wrote {output}")
     raise SystemExit(accepts(a))
 
 

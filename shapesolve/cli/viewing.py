@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from .app import app
-from .console import Progress, fail, say
+from .console import Progress, fail, say, tell
 from .options import Assume, Bind, Broadcast, Model, accepts, find, load
 from .parameters import Option
 
@@ -40,7 +40,7 @@ def view(
     except OSError as e:
         fail(f"cannot write a temporary file: {e.strerror or e}")
     opened = webbrowser.open(Path(file.name).as_uri())
-    say(f"wrote {file.name}" if opened else f"wrote {file.name}, but found no browser to open it in")
+    tell(f"wrote {file.name}" if opened else f"wrote {file.name}, but found no browser to open it in")
     raise SystemExit(accepts(a))
 
 
@@ -72,7 +72,7 @@ def serve(
     except OSError as e:
         fail(f"cannot listen on port {port}: {e.strerror or e}")
     with server:
-        say(f"drop models onto {server.url}")
+        tell(f"drop models onto {server.url}")
         if not quiet:
             webbrowser.open(server.url)
         try:

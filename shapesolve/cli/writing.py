@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from .app import app
-from .console import Progress, complain, fail, say
+from .console import Progress, complain, fail, tell
 from .options import Assume, Bind, Broadcast, Model, accepts, find, load, write_file
 from .parameters import Option
 
@@ -49,7 +49,7 @@ def annotate(
         fail(str(e))
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
-    say(f"wrote {output}")
+    tell(f"wrote {output}")
     if a.conflicts:
         told = "a conflict" if len(a.conflicts) == 1 else f"{len(a.conflicts)} conflicts"
         complain(
@@ -79,5 +79,5 @@ def report(
     with Progress("page"):
         text = a.to_html()
     write_file(output, text.encode("utf-8"), a.model)
-    say(f"wrote {output}")
+    tell(f"wrote {output}")
     raise SystemExit(accepts(a))

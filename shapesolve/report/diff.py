@@ -200,9 +200,7 @@ def _dims(before: Analysis, after: Analysis, x: Dim, y: Dim, to: Mapping[str, Di
         sizes = {n: v for n, v in proof.counterexample.items() if n in before.symbols}
         if all(t.cond.subs(to).evaluate(sizes) is not False for t in after.contract):
             at = ", ".join(f"{n} = {sizes[n]}" for n in sorted(x.free | y.free) if n in sizes)
-            return "differs", f"{x} is {x.evaluate(sizes)}, {y} is {y.evaluate(sizes)}" + (
-                f" for {at}" if at else ""
-            )
+            return "differs", f"{f'at {at}: ' if at else ''}{x.evaluate(sizes)} against {y.evaluate(sizes)}"
     return "open", f"{x} == {y} is not decided"
 
 

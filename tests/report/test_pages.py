@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from shapesolve.cli import app
-from shapesolve.cli.pages import render_pages
+from shapesolve.cli.pages import EXAMPLES, SHOWN, render_pages
 from shapesolve.explain.diagnose import CODES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -38,15 +38,21 @@ def test_examples_on_the_pages_are_real_output() -> None:
 
 
 def test_pages_of_commands_are_current() -> None:
-    """`python -m shapesolve.cli.pages docs/cli` writes them again."""
-    pages = render_pages()
+    """`python -m shapesolve.cli.pages docs/cli` writes them again: with what their examples print."""
+    pages = render_pages(DOCS.parent)
     assert {f.name for f in (DOCS / "cli").glob("*.md")} == set(pages)
     for name, text in pages.items():
         assert (DOCS / "cli" / name).read_text("utf-8") == text, name
 
 
 def test_every_command_has_a_page() -> None:
-    assert {f"{n}.md" for n in app.list_commands()} < set(render_pages())
+    assert {f"{n}.md" for n in app.list_commands()} < {f.name for f in (DOCS / "cli").glob("*.md")}
+
+
+def test_every_command_has_an_example_that_is_run() -> None:
+    assert {*EXAMPLES, *SHOWN} == set(app.list_commands())
+    for name, (_, lines) in EXAMPLES.items():
+        assert name in {words.split()[0] for words in lines}
 
 
 def test_links_between_pages_lead_somewhere() -> None:
