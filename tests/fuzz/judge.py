@@ -231,9 +231,34 @@ class Judge:
             self._refused.append(sizes)
         elif broken:
             self.fault("false alarm", f"check_inputs: {broken[0].message}", sizes, "check_inputs")
+        elif self._assumed_of_data(result, bound):
+            self.verdict.refused += 1
+            self._refused.append(sizes)
         else:
             self._sizes(result, bound, sizes)
             self._equal(bound, sizes)
+
+    def _assumed_of_data(self, results: Mapping[str, Data], bound: Mapping[str, int]) -> bool:
+        """Has the run a size that only data decides, and another than broadcast="equal" takes it for?
+
+        That breaks an assumption, which shapes no longer tell of; those of the strict mode, which must be right, do.
+        """
+        if self.broadcast != "equal":
+            return False
+        stated = self.analysis.stated.role("assumption")
+        assumed = [c.cond for c in stated if c.cond.free_symbols - bound.keys()]
+        if not assumed:
+            return False
+        known, strict = dict(bound), shapesolve.analyze(self.drawn.model, broadcast="strict").shapes
+        pairs = [
+            (d, r)
+            for n, real in true_shapes(results).items()
+            for d, r in zip(strict.get(n, ()), real, strict=False)
+        ]
+        for d, real in pairs:
+            known.setdefault(d.name or "", real)
+        right = all(d.evaluate(known) in (None, real) for d, real in pairs)
+        return right and any(cond.evaluate(known) is False for cond in assumed)
 
     def _taken(self, sizes: Mapping[str, int], result: Mapping[str, Data]) -> bool:
         """Are inputs that run accepted where those with defaults are given, too?"""

@@ -105,6 +105,25 @@ def test_a_lie_is_seen(category: str, lies: dict[str, Any]) -> None:
     assert category in _Liar(drawn, **lies).faults()
 
 
+def test_sizes_that_data_decides_may_break_what_a_mode_takes_as_equal() -> None:
+    """The axis to reduce is a size: reduced, the sum has 1 where the other addend has 2, which is no wrong dim."""
+    nodes = [
+        helper.make_node("Shape", ["x1"], ["axis"]),
+        helper.make_node("ReduceSum", ["x0", "axis"], ["sum"]),
+        helper.make_node("Add", ["sum", "x0"], ["t1"]),
+    ]
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in _SUMMED.items()]
+    graph = helper.make_graph(nodes, "g", inputs, [untyped("sum"), untyped("t1")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    judge = Judge(Drawn(model, {"K": 0}, _SUMMED), 0, "equal", claims=())
+    list(judge.run([{"K": 0}, {"K": 1}]))
+    assert judge.verdict.faults == []
+    assert (judge.verdict.ran, judge.verdict.refused) == (2, 2)
+
+
+_SUMMED = {"x0": (2, 3), "x1": ("K",)}
+
+
 def test_a_failure_is_shrunk_and_its_script_runs(tmp_path: Path) -> None:
     drawn = next(d for d in map(drawn_model, range(99)) if len(d.model.graph.node) > 12 and _uses_matmul(d))
     small = shrunk(drawn, _uses_matmul)
