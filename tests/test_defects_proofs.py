@@ -281,6 +281,22 @@ def test_what_the_broadcast_mode_added_is_named_everywhere() -> None:
     assert any("a == b" in f.title for f in a.diagnostics)
 
 
+def test_a_node_that_is_wrong_under_an_assumption_names_it() -> None:
+    nodes = [
+        helper.make_node("Add", ["X", "Y"], ["Z"]),
+        helper.make_node("Shape", ["X"], ["axes"]),
+        helper.make_node("ReduceSum", ["X", "axes"], ["R"]),
+    ]
+    m = model(nodes, [info("X", [1, "a"]), info("Y", [3])], ["Z", "R"])
+    assert run(m, X=z(1, 1), Y=z(3))[1].shape == (1, 1)
+    a = ss.analyze(m, broadcast="equal")
+    (conflict,) = a.conflicts
+    assert "axis 3 is outside" in conflict.message
+    assert [str(c.cond) for c in conflict.stated] == ["a == 3"]
+    assert conflict.finding.notes[-1] == "under the assumption a == 3, no input size makes this model run"
+    assert not ss.analyze(m, broadcast="strict").conflicts
+
+
 def test_what_a_default_decides_is_named() -> None:
     m = model(
         [helper.make_node("Reshape", ["X", "s"], ["Z"])],

@@ -51,13 +51,15 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conflict:
     behind = [n for site in sites for n in (*tracer.labels(site), *tracer.rank_makers(site))]
     nodes = dict.fromkeys([*([label] if label else ()), *tracer.owners(clash.prefix), *behind])
     operands = tuple(operand_row(s.tensor, lowered, s.data) for s in sites[:_MAX_OPERANDS])
-    notes = (*attributes_text(node), _never(lowered)) if node is not None else (_never(lowered),)
+    learned = (lowered.constraints[i] for i in _learned(lowered, sites, tracer))
+    core = tuple(c for c in learned if c.role == "assumption")
+    notes = (*attributes_text(node), _ending(lowered, core))
     code = "SS202" if node is not None else "SS205"
     finding = Finding(code, clash.message, label, op_type, tuple(nodes), operands, notes=notes)
     message = f"{label}: {clash.message}" if label else clash.message
     place = frozenset({(id(node), clash.prefix, clash.message)})
     find = None if finder is None else partial(finder.of_contradiction, place, alone=True)
-    return Conflict((), message, tuple(nodes), finding, find)
+    return Conflict(core, message, tuple(nodes), finding, find)
 
 
 def _contradiction(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conflict:
@@ -98,17 +100,19 @@ def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:
 
     A condition that was read through the facts (``64 == 48``) does not name the symbol any more whose size they told.
     """
-    tracer = SiteTracer(lowered)
+    entries = map(lowered.walk.log.__getitem__, indices)
+    sites = [s for e in entries if not e.cond.free for s in sites_of(e, lowered)]
+    return _learned(lowered, sites, SiteTracer(lowered))
+
+
+def _learned(lowered: Lowered, sites: Iterable[Site], tracer: SiteTracer) -> tuple[int, ...]:
+    """What told the sizes of input symbols that these sites depend on, where they are no symbols any more."""
     names: set[str] = set()
-    for index in indices:
-        entry = lowered.walk.log[index]
-        if entry.cond.free:
-            continue
-        for site in sites_of(entry, lowered):
-            for link in tracer.links(site, to_inputs=True):
-                declared = declared_dim(link, lowered)
-                if declared is not None and declared is not link.dim:
-                    names |= declared.free
+    for site in sites:
+        for link in tracer.links(site, to_inputs=True):
+            declared = declared_dim(link, lowered)
+            if declared is not None and declared is not link.dim:
+                names |= declared.free
     return tuple(sorted(lowered.facts.why(names))) if names else ()
 
 
@@ -126,18 +130,22 @@ def _accused(stated: Sequence[str], core: Sequence[Constraint]) -> str:
 
 def _notes(lowered: Lowered, core: Sequence[Constraint], entry: Entry) -> tuple[str, ...]:
     given = attributes_text(entry.node) if entry.node is not None else ()
-    stated = any(c.role == "user" for c in core)
-    assumed = [str(c.cond) for c in core if c.role == "assumption"]
-    if stated:
+    if any(c.role == "user" for c in core):
         return (*given, "no input size satisfies all of this")
-    if assumed:
-        return (*given, f"under the assumption {' and '.join(assumed)}, {_never(lowered)}")
+    if any(c.role == "assumption" for c in core):
+        return (*given, _ending(lowered, core))
     if not entry.guard.is_true:
         return (
             *given,
             f"no input size lets this node run where it is reached: {guard_text(entry.guard, lowered)}",
         )
     return (*given, _never(lowered))
+
+
+def _ending(lowered: Lowered, core: Iterable[Constraint]) -> str:
+    """That nothing runs, under the assumptions among these constraints."""
+    assumed = [str(c.cond) for c in core if c.role == "assumption"]
+    return f"under the assumption {' and '.join(assumed)}, {_never(lowered)}" if assumed else _never(lowered)
 
 
 def _never(lowered: Lowered) -> str:

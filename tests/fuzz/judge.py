@@ -222,7 +222,9 @@ class Judge:
                 self.verdict.misses.append(Fault("miss", str(result), dict(sizes), _stem(str(result))))
             return
         self.verdict.ran += 1
-        if any(c.role == "assumption" for conflict in a.conflicts for c in conflict.core):
+        if any(
+            c.role == "assumption" for conflict in a.conflicts for c in (*conflict.core, *conflict.stated)
+        ):
             self.verdict.refused += 1
         elif a.conflicts:
             self.fault("false alarm", f"conflict: {a.conflicts[0].message}", sizes, "conflict")

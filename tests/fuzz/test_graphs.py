@@ -88,7 +88,7 @@ def _raises(*_: Any) -> Any:
         ("wrong dim", {"evaluate": lambda bound: {"t1": (99,)}}),
         ("wrong dtype", {"dtypes": {"t1": TensorProto.STRING}}),
         ("false alarm", {"check_inputs": lambda shapes: [SimpleNamespace(message="no", constraint=None)]}),
-        ("false alarm", {"conflicts": [SimpleNamespace(message="no", core=())]}),
+        ("false alarm", {"conflicts": [SimpleNamespace(message="no", core=(), stated=())]}),
         ("views", {"contract": SimpleNamespace(holds=lambda bound: False)}),
         ("traceback", {"evaluate": _raises}),
         ("traceback", {"prove": _raises}),

@@ -144,6 +144,7 @@ SOME, MANY = (1, 2), (1, 3)
 HEADS: list[tuple[tuple[str | None, ...], dict[str, tuple[int, ...]]]] = [
     (("B S 8", "B L 8", "B L 8"), {"B": B, "S": S, "L": S}),
     (("B S D", "B S D", "B S E"), {"B": SOME, "S": MANY, "D": (7, 8), "E": (6, 7)}),
+    (("B S D", "B L D", "B L E"), {"B": B, "S": B, "L": B, "D": (4, 5), "E": (4, 5)}),
     (("B 3 8", "C L D", "E K 6"), {"B": SOME, "C": SOME, "L": MANY, "D": (6, 8), "E": SOME, "K": MANY}),
     (("B S 8", "B L 8", "B L 8", "W"), {"B": (1,), "S": MANY, "L": MANY, "W": (8, 16, 24)}),
     (("B S 8", "B 2 L 4", "C 2 K 4"), {"B": SOME, "S": MANY, "L": MANY, "C": SOME, "K": MANY}),

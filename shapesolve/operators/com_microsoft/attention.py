@@ -219,9 +219,7 @@ def multi_head_attention(op: Op) -> list[Known | None]:
     if len(q) == 5:
         match(op, 0, (None, None, n, 3, None), "packed queries must be [B, S, N, 3, H]")
     hidden = q[2] if len(q) == 3 else q[4].scale(n)
-    op.require(
-        eq(hidden % n, 0), "the hidden size must be a multiple of the number of heads", (0, len(q) - 1)
-    )
+    divided(op, hidden, n, batch * queries, "the hidden size", (0, len(q) - 1))
     head = hidden // n
     found = keys_of(op, batch, queries, hidden, n)
     if found is None:
@@ -246,6 +244,13 @@ def multi_head_attention(op: Op) -> list[Known | None]:
         op.out([batch, n, length, values // n]),
         op.out([batch, n, queries, total]),
     ]
+
+
+def divided(op: Op, hidden: Dim, n: int, rows: Dim, what: str, place: Place) -> None:
+    """Require that a hidden size is divided among the heads; of no rows at all, onnxruntime does not look at it."""
+    op.require(
+        any_of((eq(hidden % n, 0), eq(rows, 0))), f"{what} must be a multiple of the number of heads", place
+    )
 
 
 def unknown_attention(op: Op) -> list[Known | None]:
@@ -275,7 +280,8 @@ def keys_of(op: Op, batch: Dim, queries: Dim, hidden: Dim, n: int) -> tuple[Dim,
     if v is None:
         return None
     match(op, 2, (batch, k[1], None), "keys and values must have the same batch and length")
-    op.require(eq(v[2] % n, 0), "the hidden size of values must be a multiple of the number of heads", (2, 2))
+    divided(op, hidden, n, batch * k[1], "the hidden size", (1, 2))
+    divided(op, v[2], n, batch * k[1], "the hidden size of values", (2, 2))
     return k[1], v[2]
 
 
