@@ -58,3 +58,16 @@ def test_many_symbols_on_one_have_all_their_terms(name: str, terms: int, open_pa
     analysis = shapesolve.analyze(family.make(60))
     assert len(analysis.contract) == terms
     assert len(analysis.ambiguities) == open_pairs
+
+
+@pytest.mark.parametrize("count", [-1, 0, 2, 2**62])
+def test_a_scan_of_more_inputs_than_it_has_is_told(count: int) -> None:
+    row = helper.make_tensor_value_info("row", TensorProto.FLOAT, None)
+    out = helper.make_tensor_value_info("out", TensorProto.FLOAT, None)
+    body = helper.make_graph([helper.make_node("Relu", ["row"], ["out"])], "body", [row], [out])
+    node = helper.make_node("Scan", ["x"], ["y"], body=body, num_scan_inputs=count)
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 4])]
+    graph = helper.make_graph([node], "scan", given, [onnx.ValueInfoProto(name="y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (conflict,) = shapesolve.analyze(model).conflicts
+    assert f"num_scan_inputs {count} does not fit 1 inputs" in conflict.message

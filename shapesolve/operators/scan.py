@@ -18,7 +18,7 @@ _BOOL = 9
 # https://onnx.ai/onnx/operators/onnx__Scan.html
 @lower_bodies("Scan", since=9)
 def scan(op: Op) -> Steps:
-    n_scans = op.int_attr("num_scan_inputs", 0)
+    n_scans = _scanned(op, len(op.node.inputs))
     n = len(op.node.inputs) - n_scans
     axes = op.ints_attr("scan_input_axes") or (0,) * n_scans
     return (yield from _scan(op, n, [op.known(i) for i in range(n)], list(range(n, n + n_scans)), axes))
@@ -29,10 +29,8 @@ def _scan(
 ) -> Steps:
     """Scan with `n` states over the inputs `scans`; `before` is the batch that version 8 has in front."""
     body = op.graph_attr("body")
-    if n < 0 or not scans or len(axes) != len(scans):
-        raise InvalidNode(
-            f"num_scan_inputs {len(scans)} does not fit {len(op.node.inputs)} inputs and {len(axes)} axes"
-        )
+    if len(axes) != len(scans):
+        raise InvalidNode(f"there are {len(axes)} scan_input_axes for {len(scans)} scanned inputs")
     if len(body.inputs) != n + len(scans) or op.n_out < n or len(body.outputs) != op.n_out:
         raise MalformedNode(
             f"the body takes {len(body.inputs)} inputs and gives {len(body.outputs)} outputs: unfit for"
@@ -53,6 +51,14 @@ def _scan(
     if before:
         return [_batched(op, before, known) for known in (*after, *rows)]
     return [*after, *rows]
+
+
+def _scanned(op: Op, n_inputs: int) -> int:
+    """How many of the inputs are scanned."""
+    n = op.int_attr("num_scan_inputs", 0)
+    if not 1 <= n <= n_inputs:
+        raise InvalidNode(f"num_scan_inputs {n} does not fit {n_inputs} inputs")
+    return n
 
 
 def _check_directions(op: Op, n_scans: int, n_rows: int) -> None:
@@ -115,7 +121,7 @@ def _state(
 # https://github.com/onnx/onnx/blob/main/docs/Changelog.md#Scan-8
 @lower_bodies("Scan", until=9)
 def scan_batches(op: Op) -> Steps:
-    n_scans = op.int_attr("num_scan_inputs", 0)
+    n_scans = _scanned(op, len(op.node.inputs) - 1)
     n = len(op.node.inputs) - 1 - n_scans
     batch: Dim | None = None
     for i in range(1, len(op.node.inputs)):
