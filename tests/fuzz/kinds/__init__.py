@@ -1,6 +1,6 @@
 """Kinds of operators that graphs are drawn from, a file for each family."""
 
-from . import contrib, control, elementwise, indexing, layout, neural, sequences, shaping, spatial
+from . import contrib, control, elementwise, exported, indexing, layout, neural, sequences, shaping, spatial
 from .registry import KINDS, Kind, kinds_at
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "contrib",
     "control",
     "elementwise",
+    "exported",
     "indexing",
     "kinds_at",
     "layout",

@@ -38,7 +38,8 @@ def body_of(b: Builder, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence
     return helper.make_graph(b.nodes, b.new("body"), inputs, declared, stored)
 
 
-def _inner(b: Builder) -> Builder:
+def inner(b: Builder) -> Builder:
+    """A builder for a body, unless it would be nested too deep."""
     if b.depth >= _DEEPEST or b.closed:
         raise Unfit
     return b.inner()
@@ -74,7 +75,7 @@ def branch(b: Builder) -> None:
     test = condition(b)
     branches, rank = [], None
     for _ in range(2):
-        body = _inner(b)
+        body = inner(b)
         steps(body, b.random.randrange(4))
         try:
             result = _result(body, b, rank if b.chance(0.8) else None)
@@ -87,7 +88,7 @@ def branch(b: Builder) -> None:
 
 @kind("Loop", weight=2)
 def loop(b: Builder) -> None:
-    body = _inner(b)
+    body = inner(b)
     trip = size(b) if b.chance(0.5) else b.const(b.choice(0, 1, 2, 3))
     stop = b.const(True, bool) if b.chance(0.6) else ""
     state = b.pick((1, 3))
@@ -124,7 +125,7 @@ def loop(b: Builder) -> None:
 
 @kind("Scan", since=11, weight=2)
 def scan(b: Builder) -> None:
-    body = _inner(b)
+    body = inner(b)
     states = [b.pick((0, 2))] if b.chance(0.6) else []
     scanned = [b.pick((1, 4), where=lambda a: a.size > 0)]
     axes = [b.axis(x, negative=False) for x in scanned]
@@ -165,7 +166,7 @@ def sequence_map(b: Builder) -> None:
     items = b.pick_sequence()
     if not b.data[items]:
         raise Unfit
-    body = _inner(b)
+    body = inner(b)
     item = body.new("v")
     body.data[item] = b.data[items][0]
     body.free.append(item)
