@@ -53,7 +53,8 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conflict:
     operands = tuple(operand_row(s.tensor, lowered, s.data) for s in sites[:_MAX_OPERANDS])
     learned = (lowered.constraints[i] for i in _learned(lowered, sites, tracer))
     core = tuple(c for c in learned if c.role == "assumption")
-    notes = (*attributes_text(node), _ending(lowered, core))
+    given = attributes_text(node) if node is not None else ()
+    notes = (*given, _ending(lowered, core))
     code = "SS202" if node is not None else "SS205"
     finding = Finding(code, clash.message, label, op_type, tuple(nodes), operands, notes=notes)
     message = f"{label}: {clash.message}" if label else clash.message

@@ -6,7 +6,9 @@ A tree is a tuple: ``("+", left, right)``, ``("a",)`` for a size, ``(3,)`` for a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import product
+from operator import itemgetter
 from random import Random
 from typing import Any
 
@@ -68,10 +70,19 @@ def text(tree: Tree) -> str:
 
 def value(tree: Tree, sizes: Sizes) -> Any:
     """The number or truth at these sizes; `Undefined` where anything in it divides by zero."""
+    return meaning(tree)(sizes)
+
+
+def meaning(tree: Tree) -> Callable[[Sizes], Any]:
+    """`value` as a function of the sizes, for many of them."""
     head, *rest = tree
     if not rest:
-        return head if isinstance(head, int) else sizes[head]
-    return {**_WAYS, **_TESTS}[head][1](*(value(r, sizes) for r in rest))
+        return (lambda _: head) if isinstance(head, int) else itemgetter(head)
+    way, parts = (_WAYS.get(head) or _TESTS[head])[1], [meaning(r) for r in rest]
+    if len(parts) == 2:
+        left, right = parts
+        return lambda at: way(left(at), right(at))
+    return lambda at: way(*[part(at) for part in parts])
 
 
 def names(tree: Tree) -> set[str]:
@@ -130,6 +141,7 @@ def drawn_test(random: Random, symbols: tuple[str, ...], depth: int, inner: int 
     return (random.choice(("==", "==", "!=", ">=", "<=", "<", ">")), left, right)
 
 
+@cache
 def points(symbols: tuple[str, ...]) -> list[dict[str, int]]:
     """All small sizes."""
     return [dict(zip(symbols, at, strict=True)) for at in product(range(HIGHEST + 1), repeat=len(symbols))]

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper
 import shapesolve
 
 from .builder import untyped
-from .expressions import Tree, Undefined, composed, drawn, drawn_test, names, points, text, value
+from .expressions import Tree, Undefined, composed, drawn, drawn_test, meaning, names, points, text
 from .isolate import Lost, Worker, answers
 from .judge import place_of
 
@@ -66,10 +66,14 @@ def _guarded(answers: Answers, what: str, ask: Callable[..., None], *arguments: 
 
 def table(tree: Tree, symbols: tuple[str, ...]) -> Rows:
     """Its values wherever nothing is divided by zero."""
-    found = []
-    for at in points(symbols):
+    return _rows(tree, points(symbols))
+
+
+def _rows(tree: Tree, sizes: list[dict[str, int]]) -> Rows:
+    found, real = [], meaning(tree)
+    for at in sizes:
         try:
-            found.append((at, value(tree, at)))
+            found.append((at, real(at)))
         except Undefined:
             continue
     return found
@@ -179,7 +183,8 @@ def _model(answers: Answers, random: Random, claims: int) -> Iterator[str]:
     except Exception as error:
         answers.wrong.append(("traceback", f"analyze assuming {known}: {place_of(error)}: {error}"))
         return
-    rows = [at for at in points(symbols) if _all_hold(assumed, at)]
+    stated = [meaning(t) for t in assumed]
+    rows = [at for at in points(symbols) if all(_truth(real, at) for real in stated)]
     if analysis.conflicts:
         answers.note("false conflict", (f"assuming {known}: a conflict, but {at} will do" for at in rows))
         return
@@ -197,37 +202,29 @@ def _model(answers: Answers, random: Random, claims: int) -> Iterator[str]:
         _guarded(answers, f"assuming {known}, {text(tree)}", _measures, analysis, known, tree, rows)
 
 
-def _all_hold(assumed: list[Tree], at: Mapping[str, int]) -> bool:
-    """Does every assumption hold, and none divide by zero?"""
-    try:
-        return all(value(t, at) for t in assumed)
-    except Undefined:
-        return False
-
-
 def _claim(
     answers: Answers, analysis: Any, assumed: list[Tree], claim: Tree, sizes: list[dict[str, int]]
 ) -> None:
     proof = analysis.prove(text(claim))
     kind = type(proof).__name__
-    said = f"assuming {[text(t) for t in assumed]}: {text(claim)}: {proof}"
+    said, real = f"assuming {[text(t) for t in assumed]}: {text(claim)}: {proof}", meaning(claim)
     answers.decided += kind != "Unknown"
     if kind == "Proved" and not proof.assumptions:
-        answers.note("false proof", (f"{said}, but {at}" for at in sizes if _truth(claim, at) is False))
+        answers.note("false proof", (f"{said}, but {at}" for at in sizes if _truth(real, at) is False))
     elif kind == "Refuted":
         at = dict(proof.counterexample)
         missing = set().union(names(claim), *map(names, assumed)) - set(at)
         answers.note("partial refutation", (f"{said} without {n}" for n in sorted(missing)))
-        true = [claim] if not names(claim) - set(at) and _truth(claim, at) is True else []
-        broken = [t for t in assumed if not names(t) - set(at) and _truth(t, at) is False]
+        true = [claim] if not names(claim) - set(at) and _truth(real, at) is True else []
+        broken = [t for t in assumed if not names(t) - set(at) and _truth(meaning(t), at) is False]
         answers.note("false refutation", (f"{said} at {at}, where {text(t)}" for t in true + broken))
     else:
         answers.note("undecided", iter(()))
 
 
-def _truth(claim: Tree, at: Mapping[str, int]) -> bool | None:
+def _truth(real: Callable[[Mapping[str, int]], Any], at: Mapping[str, int]) -> bool | None:
     try:
-        return bool(value(claim, at))
+        return bool(real(at))
     except Undefined:
         return None
 
@@ -236,7 +233,7 @@ def _measures(
     answers: Answers, analysis: Any, known: list[str], tree: Tree, sizes: list[dict[str, int]]
 ) -> None:
     written = text(tree)
-    rows = [row for row in table(tree, tuple(sizes[0])) if row[0] in sizes]
+    rows = _rows(tree, sizes)
     low, high = analysis.bounds(written)
     said = f"assuming {known}: {written}"
     answers.note(
