@@ -27,12 +27,13 @@ from ..expr import (
     implies,
     ite,
     le,
+    maximum,
     ne,
     of_atom,
     product,
 )
 from ..lower.op import InvalidNode, Op, const_dims
-from ..lower.reason import ELEMENTS
+from ..lower.reason import ELEMENTS, EMPTY_RESHAPE
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.work import VIEW
@@ -47,10 +48,11 @@ _MAX_CASES = 8
 
 
 class Outcome(NamedTuple):
-    """The dims of a reshaped tensor and what must hold for them."""
+    """The dims of a reshaped tensor, what must hold for them, and where they are followed."""
 
     dims: list[Dim]
     needs: Cond
+    followed: Cond = TRUE
 
 
 @lower("Reshape", until=5, values=True, fault="cannot give its input this shape", advice="target", work=VIEW)
@@ -95,8 +97,9 @@ def reshaped(op: Op, target: Seq[Dim]) -> Known:
         free = [_entry_alone(op, t, copies) for t in target]
         return op.out(free, value=value and value.loose)
     entries = [_entry(op, x, i, t, copies) for i, t in enumerate(target)]
-    dims, needs = _settle(op, x, target, entries, copies)
+    dims, needs, followed = _settle(op, x, target, entries, copies)
     op.require(needs, ELEMENTS, (0, None), (1, None))
+    op.require(followed, EMPTY_RESHAPE, (0, None), (1, None))
     return op.out(dims, value=same_elements(value, x, dims))
 
 
@@ -139,8 +142,9 @@ def _settle(op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None], copie
         (k,) = open_at
         rest = [e if e is not None else ONE for e in entries]
         if all(held(op, ge(e, 1)) for i, e in enumerate(rest) if i != k):
-            dims, needs = _infer(op, x, rest, k, copies)
-            return Outcome(dims, all_of((needs, _says(op, target[k], dims[k], x, k, copies))))
+            dims, needs, followed = _infer(op, x, rest, k, copies)
+            said = _says(op, target[k], dims[k], x, k, copies)
+            return Outcome(dims, all_of((needs, said)), followed)
     return _split_cases(op, x, target, entries, open_at, inferred) or _give_up(op, x, target, entries)
 
 
@@ -179,7 +183,7 @@ def _split_cases(
     if prod(map(len, meanings)) > _MAX_CASES:
         return None
     found: list[tuple[Cond, list[Dim]]] = []
-    needs = TRUE
+    needs = followed = TRUE
     for chosen in cases_of(*meanings):
         case = all_of(when for _, when in chosen)
         if case.is_false:
@@ -189,14 +193,17 @@ def _split_cases(
         known = dict(s for s in solved if s is not None)
         outcome = _in_case(op, x, target, entries, means, inferred, known, copies)
         needs = all_of((needs, implies(case, outcome.needs)))
+        followed = all_of((followed, implies(case, outcome.followed)))
         if not outcome.needs.is_false:
             found.append((case, outcome.dims))
     if not found:
-        return Outcome([e if e is not None else op.fresh("an impossible reshape") for e in entries], needs)
+        return Outcome(
+            [e if e is not None else op.fresh("an impossible reshape") for e in entries], needs, followed
+        )
     last = found[0][1]
     for case, here in found[1:]:
         last = [ite(case, a, b) for a, b in zip(here, last, strict=True)]
-    return Outcome(last, needs)
+    return Outcome(last, needs, followed)
 
 
 def _in_case(
@@ -266,16 +273,27 @@ def _without_shared(x: Seq[Dim], dims: Seq[Dim]) -> tuple[list[Dim], list[Dim]]:
 def _infer(op: Op, x: Shape, dims: list[Dim], at: int, copies: bool, sure: Seq[Dim] = ()) -> Outcome:
     """The dim at `at` takes what the others leave; `sure` are sizes that are >= 1 in this case.
 
-    onnxruntime fails when the others hold a 0, also when the tensor is empty. Only with allowzero it goes on
-    when the input has that 0 too, and leaves zeros out of the count (with two of them that gives an odd size:
-    the text, which allows no 0 beside a -1, is followed there).
+    onnxruntime fails when the others hold a 0, also when the tensor is empty. Only with allowzero it goes on when the
+    input has a 0 too, and leaves zeros out of the count. That is followed where an entry is known to be 0, else only
+    where no more than one 0 takes part: two of them, one on each side, give a size that needs a formula of its own.
     """
     others = [d for i, d in enumerate(dims) if i != at]
     left, right = _without_shared(x, others)
+    if not copies and any(d.value == 0 for d in others):
+        size, needs = _quotient([maximum(d, ONE) for d in left], [maximum(d, ONE) for d in right])
+        return Outcome([*dims[:at], size, *dims[at + 1 :]], all_of((needs, any_of(eq(d, 0) for d in x))))
     shared = [d for d in others if d not in right]
     filled = [_positive(op, d) for d in (others if copies else right) if d not in sure]
-    if not copies:
-        filled.append(any_of((_all_positive(op, shared), _all_positive(op, left))))
+    size, needs = _quotient(left, right)
+    made = [*dims[:at], size, *dims[at + 1 :]]
+    if copies:
+        return Outcome(made, all_of((*filled, needs)))
+    filled.append(any_of((_all_positive(op, shared), _all_positive(op, left))))
+    return Outcome(made, needs, all_of(filled))
+
+
+def _quotient(left: Iterable[Dim], right: Iterable[Dim]) -> tuple[Dim, Cond]:
+    """The product of the one sizes by that of the others, and that nothing remains."""
     n, open_divisors = product(left), []
     for d in right:
         q = exact_quotient(n, d)
@@ -284,10 +302,7 @@ def _infer(op: Op, x: Shape, dims: list[Dim], at: int, copies: bool, sure: Seq[D
         else:
             n = q
     divisor = product(open_divisors)
-    if divisor.value == 0:
-        return Outcome([*dims[:at], ZERO, *dims[at + 1 :]], FALSE)
-    needs = all_of((*filled, multiple_of(divisor, n)))
-    return Outcome([*dims[:at], floor_div(n, divisor), *dims[at + 1 :]], needs)
+    return (ZERO, FALSE) if divisor.value == 0 else (floor_div(n, divisor), multiple_of(divisor, n))
 
 
 def _all_positive(op: Op, dims: Iterable[Dim]) -> Cond:

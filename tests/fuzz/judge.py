@@ -387,7 +387,7 @@ def _is_told(broken: Any, shapes: Mapping[str, Sequence[int]]) -> bool:
     reason = reason_id(origin.rule)
     if reason == "join":
         return any(0 in shapes.get(site.tensor, ()) for site in origin.sites)
-    return reason == "empty-pool"
+    return reason in ("empty-pool", "empty-reshape")
 
 
 def _number_of(result: Any) -> int:

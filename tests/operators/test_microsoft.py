@@ -111,6 +111,18 @@ def test_small(model: Any, sizes: dict[str, Any]) -> None:
     agrees(model, **sizes)
 
 
+@pytest.mark.parametrize("last", [0, 1])
+def test_a_quantized_global_pool_needs_what_it_averages(last: int) -> None:
+    model = ms(
+        "QLinearGlobalAveragePool",
+        "N A B C",
+        consts=quantized(1, 3),
+        dtypes=UINT8,
+        channels_last=last,
+    )
+    agrees(model, N=(0, 2), A=(0, 2), B=(0, 2), C=(0, 2))
+
+
 @pytest.mark.parametrize("skip", ["C T 4", "T 4"])
 def test_skip_layer_normalization(skip: str) -> None:
     model = ms("SkipLayerNormalization", "B S 4", skip, consts={2: f(4), 3: f(4), 4: f(4)}, n_out=4)

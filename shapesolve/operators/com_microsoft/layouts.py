@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...expr import ge
-from ...lower.op import Op
+from ...expr import ONE, ge
+from ...lower.op import InvalidNode, Op
 from ...lower.registry import lower
 from ...lower.types import Known, Tensor
 from ...lower.work import MOVES, POOLS, reads, slides
@@ -75,8 +75,19 @@ def quantized_average_pool(op: Op) -> list[Known | None]:
 
 
 @ms_function("QLinearGlobalAveragePool", types=(0,), needs="rrrrr", work=reads())
-def quantized_global_average_pool(op: Op) -> list[Known | None]:
-    return lower_channels_last_if(op, "GlobalAveragePool", 1, (0,))
+def quantized_global_average_pool(op: Op) -> Known:
+    """Only what is averaged must not be empty, also where the batch is."""
+    shape = op.shape(0)
+    if shape is None:
+        return op.out(None)
+    if len(shape) < 3:
+        raise InvalidNode(f"{op.name_of(0)} {shape} must have a batch, channels and spatial axes")
+    spatial = slice(1, -1) if op.int_attr("channels_last", 0) else slice(2, None)
+    for axis in range(len(shape))[spatial]:
+        op.require(ge(shape[axis], 1), "an average needs elements", (0, axis))
+    dims = list(shape)
+    dims[spatial] = [ONE] * (len(shape) - 2)
+    return op.out(dims)
 
 
 def lower_channels_last_if(op: Op, op_type: str, version: int, inputs: tuple[int, ...]) -> list[Known | None]:
