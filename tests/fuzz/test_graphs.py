@@ -124,6 +124,25 @@ def test_sizes_that_data_decides_may_break_what_a_mode_takes_as_equal() -> None:
 _SUMMED = {"x0": (2, 3), "x1": ("K",)}
 
 
+def test_what_follows_from_a_term_that_refuses_by_intent_is_no_false_alarm() -> None:
+    """Concat leaves an empty tensor aside, so that its rows need not be those of the other: A == B is refused all the
+    same, and with it what other nodes need of B, which is known of A then.
+    """
+    declared = {"x0": ("A", "K"), "x1": ("B", 4)}
+    nodes = [
+        helper.make_node("Concat", ["x0", "x1"], ["joined"], axis=1),
+        helper.make_node("Reshape", ["x1", "target"], ["t1"]),
+    ]
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in declared.items()]
+    target = helper.make_tensor("target", TensorProto.INT64, [2], [-1, 12])
+    graph = helper.make_graph(nodes, "g", inputs, [untyped("joined"), untyped("t1")], [target])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    judge = Judge(Drawn(model, {}, declared), 0, claims=())
+    list(judge.run([{"A": 1, "B": 3, "K": 0}]))
+    assert len(judge.analysis.check_inputs({"x0": (1, 0), "x1": (3, 4)})) == 2
+    assert (judge.verdict.faults, judge.verdict.refused) == ([], 1)
+
+
 def test_a_failure_is_shrunk_and_its_script_runs(tmp_path: Path) -> None:
     drawn = next(d for d in map(drawn_model, range(99)) if len(d.model.graph.node) > 12 and _uses_matmul(d))
     small = shrunk(drawn, _uses_matmul)
