@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..expr import Dim, IntoDim, as_dim, constant, exact_quotient, floor_div, ge, le, minimum
+from ..expr import Dim, IntoDim, any_of, as_dim, constant, eq, exact_quotient, floor_div, ge, le, minimum
 from ..lower.op import InvalidNode, Op, Place
 from ..lower.registry import lower
 from ..lower.types import Known
@@ -43,13 +43,12 @@ def recurrent(op: Op, gates: int, not_empty: str = "") -> list[Known]:
     _needs(op, 7, "P", directions, 3 * hidden)
     lengths = op.value(4)
     if lengths is not None and lengths.reached:
-        lo, hi = lengths.bounds
+        (lo, hi), nobody = lengths.bounds, eq(batch, 0)
         if lo is not None:
-            op.require(ge(lo, 0), "sequence_lens must not be negative", (4, None))
+            op.require(any_of((ge(lo, 0), nobody)), "sequence_lens must not be negative", (4, None))
         if hi is not None:
-            op.require(
-                le(hi, length), "sequence_lens must not exceed the sequence", (4, None), (0, 1 - batch_first)
-            )
+            fits, places = any_of((le(hi, length), nobody)), ((4, None), (0, 1 - batch_first))
+            op.require(fits, "sequence_lens must not exceed the sequence", *places)
     y = (batch, length, directions, hidden) if batch_first else (length, directions, batch, hidden)
     return [op.out(y), *(op.out(state) for _ in range(1, op.n_out))]
 

@@ -8,7 +8,7 @@ import pytest
 
 import shapesolve
 
-from .conftest import FLOAT, INT32, agrees, broken, one, shapes
+from .conftest import FLOAT, INT32, agrees, broken, one, shapes, text
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 HIDDEN = 4
@@ -93,6 +93,17 @@ def test_known_lengths_must_not_exceed_the_sequence() -> None:
     inputs = ["S 2 3", "1 12 3", "1 12 4", None]
     model = one("GRU", inputs, {"hidden_size": 4}, {4: np.array([3, 5], np.int32)}, n_out=2)
     agrees(model, S=(1, 4, 5, 6))
+
+
+def test_lengths_of_no_sequences_exceed_nothing() -> None:
+    nodes = """s = Shape(x) b = Slice(s, one, two) ends = Expand(one, b) lens = Cast<to=6>(ends)
+        y = RNN<hidden_size=4>(x, w, r, , lens)"""
+    model = text("float[S, B, 3] x, float[1, 4, 3] w, float[1, 4, 4] r", f"{_NUMBERS} {nodes}")
+    analysis = agrees(model, S=(0, 1, 2), B=(0, 1, 2))
+    assert str(analysis.contract) == "B == 0 or S >= 1"
+
+
+_NUMBERS = "one = Constant<value_ints=[1]>() two = Constant<value_ints=[2]>()"
 
 
 def test_hidden_size_comes_from_the_weights_when_the_attribute_is_missing() -> None:
