@@ -95,7 +95,7 @@ def sliced(
     taken: list[slice | None] = [slice(None)] * len(shape)
     for i, axis in enumerate(op.axes(axes, len(shape))):
         d = shape[axis]
-        if starts is None or ends is None or steps is None:
+        if starts is None or ends is None or steps is None or _may_mark(op, ends[i], steps[i]):
             dims[axis], taken[axis] = op.fresh("a sliced dim", 0, d), None
             continue
         first, size = span(op, d, starts[i], ends[i], steps[i])
@@ -120,14 +120,16 @@ def span(op: Op, d: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
         first, stop = _clamped(op, start, d), _clamped(op, end, d)
         return first, ceil_div(pos(stop - first), constant(step))
     last = d - 1
-    whole = op.as_onnxruntime("slice-end")
-    if whole and end.terms and end.lo is None:  # data: of a marker for 'to the start' nothing would be known
-        return op.fresh("the start of a slice", -1, last), op.fresh("a sliced dim", 0, d)
-    if whole and end.value in _MARKERS:
+    if op.as_onnxruntime("slice-end") and end.value in _MARKERS:
         end = constant(-_END)
     first = minimum(_clamped(op, start, d), last)
     stop = _clamped(op, end + 1 if end.value is None or abs(end.const) < _END else end, d, back=True) - 1
     return first, ceil_div(pos(first - stop), constant(-step))
+
+
+def _may_mark(op: Op, end: Dim, step: int) -> bool:
+    """Is an end data that could be a marker for 'to the start', which onnxruntime has where a slice runs down?"""
+    return step < 0 and bool(end.terms) and end.lo is None and op.as_onnxruntime("slice-end")
 
 
 def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:

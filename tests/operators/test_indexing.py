@@ -56,6 +56,13 @@ def test_slice(start: int, end: int, step: int, expected: str | None) -> None:
         agrees(one("Slice", consts={0: data, 1: [start], 2: [end], 3: [0], 4: [step]}))
 
 
+def test_a_slice_that_runs_down_to_an_end_of_data_may_be_of_nothing() -> None:
+    model = one("Slice", ["N", "1"], consts={1: [3], 3: [0], 4: [-1]}, dtypes=[FLOAT, INT64])
+    analysis = agrees(model, {"x2": np.array([0])}, N=(0, 1, 2, 5))
+    assert str(analysis.contract) == "none: every input size runs, as far as the rules know"
+    assert not analysis.prove("N >= 1")
+
+
 @pytest.mark.parametrize(("start", "end"), [("n", "m"), ("n", "k"), ("k", "n"), ("d", "m"), ("zero", "d")])
 @pytest.mark.parametrize("step", [1, 2, -1, -2])
 def test_slice_symbolic(start: str, end: str, step: int) -> None:
