@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..lower.records import Clash, Entry
 from ..propagate.constraint import Constraint, Site
-from .advice import advise
+from .advice import Advice, advise
 from .finding import Conflict, Finding, Step
 from .operands import SiteTracer, input_sites, sites_of
 from .wording import (
@@ -79,6 +79,7 @@ def _contradiction(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conf
     steps, nodes = _story(lowered, indices, meeting)
     stated = [str(c.cond) for c in core if c.role == "user"]
     title = _accused(stated, core) or title_of(entry, lowered)
+    advice = Advice() if stated else advise(entry, sites, lowered)
     finding = Finding(
         "SS203" if stated else "SS201",
         title,
@@ -88,12 +89,12 @@ def _contradiction(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conf
         _operands(lowered, entry, sites),
         steps,
         _notes(lowered, core, entry),
-        "" if stated else advise(entry, sites, lowered),
+        advice.text,
     )
     behind = map(lowered.walk.log.__getitem__, (*indices, *candidates))
     places = frozenset((id(e.node), e.prefix, e.why) for e in behind)
     find = None if finder is None else partial(finder.of_contradiction, places)
-    return Conflict(core, _message(finding, last), nodes, finding, find)
+    return Conflict(core, _message(finding, last), nodes, finding, find, advice.settles)
 
 
 def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from ..expr import Cond, Dim, parse_cond
 from ..model import Node
 from ..propagate.constraint import Constraint
 from .baked import Baked, Stored
-from .finding import CODES, Finding, Severity
+from .finding import CODES, Conflict, Finding, Severity
 from .restriction import help_for, restrictions
 from .wording import guard_text, operand_row
 
@@ -57,7 +57,7 @@ def diagnose(analysis: Solved) -> tuple[Finding, ...]:
         return tuple(c.finding for c in analysis.outside)
     found = dict.fromkeys(
         [
-            *_merged(c.finding for c in analysis.conflicts),
+            *_merged(analysis.conflicts),
             *(finding for finder in FINDERS for finding in finder(analysis)),
         ]
     )
@@ -83,13 +83,23 @@ def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
         yield replace(first, nodes=tuple(nodes), notes=(*first.notes, note))
 
 
-def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Conflicts of one node that say the same of different axes or operands, as one finding."""
+def _merged(conflicts: Iterable[Conflict]) -> Iterator[Finding]:
+    """Conflicts of one node that say the same of different axes or operands, as one finding.
+
+    What a node needs besides is not told where the advice of an earlier finding settles that, too.
+    """
     groups: dict[tuple[str, str, str], Finding] = {}
-    for f in findings:
+    settled: set[str] = set()
+    for conflict in conflicts:
+        f = conflict.finding
         key = (f.code, f.title, f.node)
         first = groups.get(key)
-        groups[key] = f if first is None else _joined(first, f)
+        if first is not None:
+            groups[key] = _joined(first, f)
+        elif f.node not in settled:
+            groups[key] = f
+        if conflict.settled:
+            settled.add(f.node)
     yield from groups.values()
 
 

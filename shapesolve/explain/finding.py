@@ -85,6 +85,8 @@ class Conflict:
     nodes: tuple[str, ...]
     finding: Finding = field(compare=False)
     find: Callable[[], Sequence[Constraint]] | None = field(default=None, compare=False, repr=False)
+    #: was what the finding advises tried, and does its node run then?
+    settled: bool = field(default=False, compare=False, repr=False)
 
     @property
     def core(self) -> tuple[Constraint, ...]:

@@ -96,16 +96,21 @@ class Tracer:
             return Link(kind, tensor, axis, dim), []
         node, prefix = made
         names = [self.lowered.full_name(name, prefix) for name in node.inputs if name]
-        carriers = [c for name in names for c in self._carries(name, axis, dim, tensor)]
+        data = self.lowered.data_inputs(node, prefix)
+        read = {self.lowered.full_name(node.inputs[i], prefix) for i in data if i < len(node.inputs)}
+        carriers = [c for name in names for c in self._carries(name, axis, dim, tensor, name in read)]
         if carriers:
             best = min(carriers, key=lambda c: c[0])
             return Link("passes", tensor, axis, dim, node, prefix), [best[1]]
         return Link("computes", tensor, axis, dim, node, prefix), self._ingredients(names, dim)
 
     def _carries(
-        self, name: str, axis: int | None, dim: Dim, result: str
+        self, name: str, axis: int | None, dim: Dim, result: str, as_data: bool
     ) -> list[tuple[tuple[int, ...], Carrier]]:
-        """Where tensor `name` carries `dim`, ranked: computed before stored, sizes before elements, near axes first."""
+        """Where tensor `name` carries `dim`, ranked: sizes before elements, near axes first, computed before stored.
+
+        How many elements there are comes last where a node reads these (`as_data`).
+        """
         out: list[tuple[tuple[int, ...], Carrier]] = []
         stored = int(name not in self.walk.producers and name not in self.lowered.inputs)
         shape, whole = self._shape(name), self._shape(result)
@@ -114,7 +119,7 @@ class Tracer:
                 far = 0
                 if axis is not None and whole is not None and shape is not None:
                     far = min(abs(i - axis), abs((i - len(shape)) - (axis - len(whole))))
-                out.append(((0, far, stored), (name, i, d)))
+                out.append(((2 if as_data else 0, far, stored), (name, i, d)))
         value = self.lowered.values.get(name)
         if value is not None and value.elems is not None and any(e is dim for e in value.elems):
             out.append(((1, 0, stored), (name, None, dim)))

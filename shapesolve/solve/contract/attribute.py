@@ -13,6 +13,7 @@ from ..search import Contradiction, Model, find_model
 
 _POINTS = 24
 _ELSEWHERE = 2  # the size of symbols that no condition is about
+_ROUNDS = 8  # searches for sizes at which what was found holds, and the term does not
 _NEAR = (1, -1, 2, -2, 3, 5, 7, 8, 16, 32)
 
 
@@ -42,19 +43,38 @@ def needed_by(
         for c in asked:
             if c not in tests:
                 tests[c] = compiler.test(c)
-        near = [(tests[c], needs[c]) for c in asked]
-        hit: set[int] = set()
-        for found_point in _points(term, others):
-            point = {**dict.fromkeys(beside, _ELSEWHERE), **found_point}
-            for test, n in near:
-                try:
-                    if n not in hit and not test(point):
-                        hit.add(n)
-                except (KeyError, ZeroDivisionError):
-                    continue
+        near = {c: tests[c] for c in asked}
+        hit: dict[Cond, None] = {}
+        for point in _points(term, others):
+            hit.update(dict.fromkeys(_broken(near, {**dict.fromkeys(beside, _ELSEWHERE), **point})))
+        for _ in range(_ROUNDS if hit else 0):
+            rest = _model([~term, *others, *hit])
+            more = _broken(near, {**dict.fromkeys(beside, _ELSEWHERE), **rest}) if rest else []
+            if not more:
+                break
+            hit.update(dict.fromkeys(more))
         if hit:
-            found[term] = hit
+            found[term] = {needs[c] for c in hit}
     return found
+
+
+def _broken(tests: Mapping[Cond, Test], point: Model) -> list[Cond]:
+    """The conditions that do not hold there; those that have no value there are left out."""
+    found = []
+    for cond, test in tests.items():
+        try:
+            if not test(point):
+                found.append(cond)
+        except (KeyError, ZeroDivisionError):
+            continue
+    return found
+
+
+def _model(conds: Sequence[Cond]) -> Model | None:
+    try:
+        return find_model(conds)
+    except Contradiction:
+        return None
 
 
 def _points(term: Cond, others: Sequence[Cond]) -> Iterator[Model]:
