@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
 
@@ -100,3 +100,53 @@ def test_a_weight_is_advised_with_those_that_must_fit_beside_it() -> None:
     (found,) = ss.analyze(normed(4)).diagnostics
     assert found.help.startswith("a, b, c and d would fit with shape [6]")
     assert run(normed(6), x=z(2, 6, 3))[0].shape == (2, 6, 3)
+
+
+def test_a_body_that_cannot_run_even_once_is_told() -> None:
+    """The first trip makes a vector of what must have the rank of the carried value; data tells whether there is one."""
+    inside = helper.make_graph(
+        [
+            N("Identity", ["c"], ["co"]),
+            N("ReduceMax", ["x"], ["r"], axes=[1], keepdims=0),
+            N("Concat", ["x", "r"], ["xo"], axis=-1, name="join"),
+        ],
+        "body",
+        [info("i", [], TensorProto.INT64), info("c", [], TensorProto.BOOL), info("x", None)],
+        [info("co", [], TensorProto.BOOL), info("xo", None)],
+    )
+    m = model(
+        [N("Loop", ["n", "", "X"], ["Y"], body=inside, name="loop")],
+        [info("n", [], TensorProto.INT64), info("X", ["a", "b"])],
+        ["Y"],
+    )
+    m.opset_import[0].version = 17
+    assert run(m, n=np.array(0), X=z(2, 3))[0].shape == (2, 3)
+    with pytest.raises(Exception, match="join"):
+        run(m, n=np.array(1), X=z(2, 3))
+    (found,) = ss.analyze(m).diagnostics
+    assert (found.code, found.op_type) == ("SS204", "Concat")
+    assert any("element 0 of n" in note for note in found.notes)
+
+
+def test_a_broadcast_that_an_open_one_settles_is_told_with_it() -> None:
+    nodes = [N("Add", ["x", "y"], ["m"], name="first"), N("Mul", ["m", "z"], ["w"], name="second")]
+    m = model(nodes, [info("x", ["a"]), info("y", ["b"]), info("z", ["a"])], ["w"])
+    (found,) = ss.analyze(m).diagnostics
+    assert found.nodes == ("first", "second")
+    for sizes in ((3, 3), (3, 1), (1, 3)):
+        assert run(m, x=z(sizes[0]), y=z(sizes[1]), z=z(sizes[0]))[0].shape == (3,)
+    (assumed,) = (word for word in found.help.split('"') if "==" in word)
+    assert not ss.analyze(m, assume=[assumed]).diagnostics
+
+
+def test_names_that_follow_from_a_failed_node_are_not_told_of() -> None:
+    nodes = [
+        N("Add", ["x", "w"], ["t"], name="fails"),
+        N("Concat", ["t", "y"], ["c"], axis=1),
+        N("Mul", ["c", "z"], ["o"]),
+        N("Add", ["o", "y"], ["p"]),
+    ]
+    inputs = [info("x", ["n", 4]), info("y", ["b", 3]), info("z", ["b", 1])]
+    m = model(nodes, inputs, ["p"], [weight("w", 5)])
+    (found,) = ss.analyze(m).diagnostics
+    assert found.node == "fails"

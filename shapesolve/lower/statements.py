@@ -11,6 +11,7 @@ from ..model import Node
 from ..propagate.constraint import Role
 from .op import Place
 from .records import Clash, Entry, FactStore, Note, Open, Scope
+from .types import Known
 
 Kind = Literal["size", "value"]
 #: how the symbols that we make are written
@@ -125,6 +126,12 @@ class Statements:
             guard = TRUE  # a new name, or a bound of a symbol of ours by a number, binds nobody else
         self.log.append(Entry(cond, role, node, self.scope.prefix, why, (), guard))
         self.facts.assume(cond if guard.is_true else any_of((~guard, cond)), len(self.log) - 1)
+
+    def taint(self, inputs: Iterable[Known | None], outputs: Iterable[Known | None]) -> None:
+        """New names that a node gives to sizes are as meaningless as those that it makes them of."""
+        before = {name for k in inputs if k is not None for name in k.free}
+        if not self.poisoned.isdisjoint(before):
+            self.poisoned.update(n for k in outputs if k is not None for n in k.free if n not in before)
 
     def note(self, kind: str, message: str, node: Node | None, scope: Scope, subject: str = "") -> None:
         """Keep a remark about a node, or about the tensor `subject`."""

@@ -298,6 +298,8 @@ class Walk(Statements):
         clean = len(self.clashes) == call.clashes
         if not clean and call.fits:
             done = tuple(self._opened(k) for k in done)
+        elif self.poisoned:
+            self.taint(op.inputs, done)
         for known in done:
             if isinstance(known, Tensor) and known.shape is not None:
                 for d in known.shape:
@@ -333,10 +335,7 @@ class Walk(Statements):
                 producers[prefix + name] = (node, prefix)
 
     def _opened(self, known: Known | None) -> Known | None:
-        """What is left of an output of a node that cannot run: its type and rank.
-
-        Its sizes are unknown symbols of which nothing more is required: what depends on a contradiction is not reported again.
-        """
+        """What is left of an output of a node that cannot run: type and rank, and sizes of which nothing more is required."""
         if not isinstance(known, Tensor) or known.shape is None:
             return known if not isinstance(known, Tensor) else self.interner.tensor(known.dtype, None)
         dims = [self.fresh("output of a node that cannot run") for _ in known.shape]

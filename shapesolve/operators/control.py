@@ -81,7 +81,7 @@ def truth_of(op: Op, i: int) -> Cond | None:
 def visible_symbols(op: Op) -> frozenset[str]:
     """Symbols known outside of the nested graphs: in the node's inputs and in what the graphs capture."""
     walk = op.walk
-    known = [*op.inputs, *(walk.read(name, walk.scope) for name in op.node.captures)]
+    known = [walk.read(name, walk.scope) for name in (*op.node.inputs, *op.node.captures)]
     return frozenset(name for k in known for name in symbols_of(k))
 
 

@@ -13,6 +13,8 @@ from ..propagate.residual import Residue
 from .cones import by_symbol, nearby
 from .engine import Engine
 
+#: open pairs that speak of a size, of which one may settle the next
+_MOST_EARLIER = 8
 #: two dims that a node broadcasts against each other, the node's label and its operator
 OpenPair = tuple[Dim, Dim, str, str]
 
@@ -57,7 +59,8 @@ def find_ambiguities(
 ) -> tuple[Ambiguity, ...]:
     """The open pairs that the constraints do not settle, one per distinct pair, in graph order.
 
-    A size against a constant gives the constant either way; it is listed only when `strict`.
+    A size against a constant gives the constant either way; it is listed only when `strict`. A pair that each case of an
+    earlier one settles is not listed: its nodes stand with those of that one.
     """
     residue, engine = Residue(facts, constraints), Engine(rlimit)
     pairs: dict[frozenset[Dim], tuple[Dim, Dim]] = {}
@@ -73,13 +76,31 @@ def find_ambiguities(
         key = seen[known]
         if key is not None:
             sites.setdefault(key, {})[node] = None
-    found = []
+    found: dict[frozenset[Dim], Ambiguity] = {}
     links = by_symbol(residue.conds)
+    about: dict[str, list[frozenset[Dim]]] = {}
     for key, (a, b) in pairs.items():
         cases = _possible_cases(a, b, residue, links, engine)
         if len(cases) > 1:
-            found.append(Ambiguity((a, b), tuple(cases), tuple(sites[key]), str(_suggested(cases, a, b))))
-    return tuple(found)
+            names = a.free | b.free
+            near = dict.fromkeys(k for name in sorted(names) for k in about.get(name, ())[:_MOST_EARLIER])
+            root = next((k for k in near if _settles(found[k], a, b)), None)
+            if root is not None:
+                sites[root].update(sites[key])
+                continue
+            found[key] = Ambiguity((a, b), tuple(cases), (), str(_suggested(cases, a, b)))
+            for name in sorted(names):
+                about.setdefault(name, []).append(key)
+    return tuple(known._replace(sites=tuple(sites[key])) for key, known in found.items())
+
+
+def _settles(earlier: Ambiguity, a: Dim, b: Dim) -> bool:
+    """Does each way in which an open pair may turn out settle this one as well?"""
+    for case in earlier.cases:
+        facts = Facts()
+        if not facts.assume(case.cond, 0) or not _is_settled(facts.dim(a), facts.dim(b), strict=False):
+            return False
+    return True
 
 
 def _is_settled(a: Dim, b: Dim, strict: bool) -> bool:
