@@ -150,3 +150,21 @@ def test_names_that_follow_from_a_failed_node_are_not_told_of() -> None:
     m = model(nodes, inputs, ["p"], [weight("w", 5)])
     (found,) = ss.analyze(m).diagnostics
     assert found.node == "fails"
+
+
+def test_what_comes_of_a_shape_that_cannot_be_made_is_not_told_of() -> None:
+    """The sizes of a Reshape are those of a Concat along an axis that it has not."""
+    nodes = [
+        N("Shape", ["x"], ["s"]),
+        N("Gather", ["s", "zero"], ["b"], axis=0),
+        N("Concat", ["b", "rest"], ["t"], axis=1, name="fails"),
+        N("Reshape", ["x", "t"], ["r"]),
+        N("Transpose", ["r"], ["p"], perm=[0, 2, 1, 3]),
+        N("MatMul", ["p", "k"], ["q"]),
+        N("Add", ["q", "m"], ["u"]),
+        N("Reshape", ["u", "flat"], ["v"]),
+    ]
+    inputs = [info("x", ["n", "s", 8]), info("k", ["n", 2, 4, "s"]), info("m", ["n", 1, "s", "s"])]
+    stored = [ints("zero", [0]), ints("rest", [-1, 2, 4]), ints("flat", [0, 0, -1])]
+    (found,) = ss.analyze(model(nodes, inputs, ["v"], stored)).diagnostics
+    assert (found.code, found.node) == ("SS202", "fails")

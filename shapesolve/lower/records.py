@@ -111,6 +111,16 @@ class Scope:
     refined: set[str] = field(default_factory=set)  # names in `env` that belong to a scope around it
     depth: int = 0
     repeats: bool = False  # lowered once for all trips of a loop
+    meaningless: set[str] = field(default_factory=set)  # what follows from a node that cannot run
+
+    def is_meaningless(self, name: str) -> bool:
+        """Does what is known of a tensor follow from a node that cannot run?"""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.env:
+                return name in scope.meaningless
+            scope = scope.parent
+        return False
 
 
 @dataclass(slots=True, eq=False)

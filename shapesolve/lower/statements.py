@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Seq
 from typing import Literal
 
 from ..expr import TRUE, Cond, Dim, any_of, eq, ge, symbol
@@ -11,7 +12,7 @@ from ..model import Node
 from ..propagate.constraint import Role
 from .op import Place
 from .records import Clash, Entry, FactStore, Note, Open, Scope
-from .types import Known
+from .types import Known, is_settled
 
 Kind = Literal["size", "value"]
 #: how the symbols that we make are written
@@ -32,6 +33,8 @@ class Statements:
         self.usual: dict[Cond, str] = {}
         #: symbols of tensors that a contradiction made meaningless
         self.poisoned: set[str] = set()
+        #: nodes that cannot run, or follow from such
+        self.failed: set[str] = set()
         #: the symbols that we made, and what each stands for
         self.made: dict[str, Dim] = {}
         self.reasons: dict[str, str] = {}
@@ -127,11 +130,37 @@ class Statements:
         self.log.append(Entry(cond, role, node, self.scope.prefix, why, (), guard))
         self.facts.assume(cond if guard.is_true else any_of((~guard, cond)), len(self.log) - 1)
 
-    def taint(self, inputs: Iterable[Known | None], outputs: Iterable[Known | None]) -> None:
-        """New names that a node gives to sizes are as meaningless as those that it makes them of."""
+    def follows_from_failure(self, node: Node, inputs: Seq[Known | None], scope: Scope) -> bool:
+        """Is something that a node reads meaningless, because a node before it cannot run?"""
+        read = [
+            (name, known)
+            for name, known in zip(node.inputs, inputs, strict=True)
+            if scope.is_meaningless(name)
+        ]
+        for _, known in read:  # names that were given to its elements since
+            self.poisoned.update(n for n in (known.free if known is not None else ()) if n not in self._taken)
+        if read or any(scope.is_meaningless(name) for name in node.captures):
+            return True
+        return any(k is not None and not self.poisoned.isdisjoint(k.free) for k in inputs)
+
+    def spread(
+        self, node: Node, inputs: Seq[Known | None], outputs: Iterable[Known | None], scope: Scope
+    ) -> None:
+        """What a node makes of something meaningless is so, too, as far as it is not known all the same."""
+        if self.follows_from_failure(node, inputs, scope):
+            self.spoil(node, inputs, outputs, scope)
+
+    def spoil(
+        self, node: Node, inputs: Iterable[Known | None], outputs: Iterable[Known | None], scope: Scope
+    ) -> None:
+        """The new sizes among the outputs of a node are meaningless, and outputs of which sizes elsewhere may depend."""
+        self.failed.add(f"{scope.prefix}{node.label}")
         before = {name for k in inputs if k is not None for name in k.free}
-        if not self.poisoned.isdisjoint(before):
-            self.poisoned.update(n for k in outputs if k is not None for n in k.free if n not in before)
+        for name, known in zip(node.outputs, outputs, strict=True):
+            if known is not None:
+                self.poisoned.update(n for n in known.free if n not in before and n not in self._taken)
+            if not is_settled(known):
+                scope.meaningless.add(name)
 
     def note(self, kind: str, message: str, node: Node | None, scope: Scope, subject: str = "") -> None:
         """Keep a remark about a node, or about the tensor `subject`."""

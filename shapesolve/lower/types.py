@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..expr import Cond, Dim, Shape, symbol
-from .values import MAX_RANK, Value
+from .values import INT_TYPES, MAX_RANK, Value
 
 #: a size without a name, or that differs between the elements of a sequence: each element gets a symbol of its own for it
 OPEN = symbol("?", made=True)
@@ -92,6 +92,16 @@ class Map:
 
 Known = Tensor | Sequence | Optional | Map
 KINDS = (Tensor, Sequence, Optional, Map)
+
+
+def is_settled(known: Known | None) -> bool:
+    """Is all known of a tensor that decides sizes elsewhere: its rank, and its elements where these are integers?"""
+    if not isinstance(known, Tensor) or known.shape is None:
+        return False
+    if known.dtype not in INT_TYPES or len(known.shape) > 1:
+        return True
+    elems = known.value.elems if known.value is not None else None
+    return elems is not None and all(e is not None for e in elems)
 
 
 class Interner:

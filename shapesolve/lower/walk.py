@@ -16,7 +16,7 @@ from .declared import declared_known
 from .interface import misranked
 from .op import InvalidNode, MalformedNode, Op
 from .operators import Operators
-from .records import Body, Call, Entry, FactStore, LoweredNode, Note, Open, Scope
+from .records import Body, Call, Entry, FactStore, LoweredNode, Open, Scope
 from .registry import Registry
 from .schema import fill_types
 from .semantics import Semantics
@@ -200,7 +200,7 @@ class Walk(Statements):
             self.log.append(Entry(cond, "requirement", node, prefix, why, places, scope.guard))
         for a, b, places in hit.ambiguous:
             self.opens.append(Open(a, b, node, prefix, places))
-        if self.hints or not scope.declared.keys().isdisjoint(node.outputs):
+        if self.hints or self.failed or not scope.declared.keys().isdisjoint(node.outputs):
             self._bind(node, known, scope)
             return None
         made, producers = (node, prefix), self.producers
@@ -263,8 +263,8 @@ class Walk(Statements):
                 self.clash(str(error), node, scope, loads=not isinstance(error, MalformedNode))
             return True
         if isinstance(error, (DimTooLarge, ZeroDivisionError)):
-            told = f"an expression could not be followed: {error}"
-            self.notes.append(Note("open", told, node, scope.prefix))
+            if not (self.failed and self.follows_from_failure(node, call.op.inputs, scope)):
+                self.note("open", f"an expression could not be followed: {error}", node, scope)
             call.op.pure = False
             return True
         if isinstance(error, MemoryError):
@@ -298,8 +298,7 @@ class Walk(Statements):
         clean = len(self.clashes) == call.clashes
         if not clean and call.fits:
             done = tuple(self._opened(k) for k in done)
-        elif self.poisoned:
-            self.taint(op.inputs, done)
+            self.spoil(node, op.inputs, done, scope)
         for known in done:
             if isinstance(known, Tensor) and known.shape is not None:
                 for d in known.shape:
@@ -321,6 +320,8 @@ class Walk(Statements):
 
     def _bind(self, node: Node, outputs: tuple[Known | None, ...], scope: Scope) -> None:
         env, producers, prefix, declared = scope.env, self.producers, scope.prefix, scope.declared
+        if self.failed:
+            self.spread(node, [self.read(name, scope) for name in node.inputs], outputs, scope)
         for name, known in zip(node.outputs, outputs, strict=True):
             if name:
                 if known is None:

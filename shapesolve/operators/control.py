@@ -63,6 +63,8 @@ def lower_inside(
         if known is None or (isinstance(known, Tensor) and not known.dtype):
             known = walk.interner.tensor(dtype, known.shape if known is not None else None)
         scope.env[inner] = known
+    if walk.failed and walk.follows_from_failure(op.node, op.inputs, walk.scope):
+        scope.meaningless.update(scope.env)
     yield walk.body(graph, scope)
     return [walk.read(out, scope) for out, _ in graph.outputs]
 
