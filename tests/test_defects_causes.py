@@ -168,3 +168,25 @@ def test_what_comes_of_a_shape_that_cannot_be_made_is_not_told_of() -> None:
     stored = [ints("zero", [0]), ints("rest", [-1, 2, 4]), ints("flat", [0, 0, -1])]
     (found,) = ss.analyze(model(nodes, inputs, ["v"], stored)).diagnostics
     assert (found.code, found.node) == ("SS202", "fails")
+
+
+def test_conditions_that_contradict_each_other_only_together_are_an_error() -> None:
+    """Quarters of the rows beside all of them, of rows in fours of which there must be one."""
+    nodes = [
+        N("Reshape", ["x", "fours"], ["r"]),
+        N("ReduceMean", ["r"], ["q"], axes=[1], keepdims=0),
+        N("Unsqueeze", ["q", "one"], ["a"]),
+        N("Concat", ["x", "a"], ["y"], axis=1),
+        N("Gather", ["x", "zero"], ["g"], axis=0),
+    ]
+    inputs = [info("x", ["n", 1])]
+    stored = [ints("fours", [-1, 4]), ints("one", [1]), ints("zero", 0)]
+    m = model(nodes, inputs, ["y", "g"], stored)
+    m.opset_import[0].version = 17
+    for n in range(9):
+        with pytest.raises(Exception, match=r"Concat|Reshape|Gather"):
+            run(m, x=z(n, 1))
+    a = ss.analyze(m)
+    assert a.contract.impossible
+    (found,) = a.diagnostics
+    assert (found.severity, found.op_type in ("Concat", "Gather")) == ("error", True)

@@ -41,6 +41,18 @@ def find_conflicts(lowered: Lowered, finder: Cores | None = None) -> tuple[Confl
     return tuple(found.values())
 
 
+def find_contradiction(lowered: Lowered, numbers: Iterable[int]) -> Conflict:
+    """The conflict among conditions of which each alone can hold, and which the walk did not see to contradict each other."""
+    from ..solve.core import minimal_cores
+
+    candidates = sorted(set(numbers))
+    cores = minimal_cores(lowered.constraints, candidates, 1)
+    core = cores[0] if cores else tuple(candidates)
+    entry = lowered.walk.log[core[-1]]
+    clash = Clash(core[-1], entry.why, entry.node, entry.prefix, frozenset(core))
+    return _contradiction(lowered, clash, None)
+
+
 def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conflict:
     """A node that is wrong by itself."""
     node = clash.node

@@ -6,12 +6,14 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim, parse_cond
 from ..model import Node
 from ..propagate.constraint import Constraint
 from .baked import Baked, Stored
+from .conflict import find_contradiction
 from .finding import CODES, Conflict, Finding, Severity
 from .restriction import help_for, restrictions
 from .wording import guard_text, operand_row
@@ -262,7 +264,13 @@ def _fixed_help(cause: Constraint, constant: Stored | None, name: str, to: Dim) 
 )
 def _restricted(analysis: Solved) -> Iterator[Finding]:
     """Dims declared dynamic of which the graph takes some sizes only."""
-    if not analysis.conflicts and not analysis.contract.impossible:
+    if analysis.conflicts:
+        return
+    if analysis.contract.impossible:
+        yield find_contradiction(
+            analysis.lowered, chain.from_iterable(analysis.accepted.conds.values())
+        ).finding
+    else:
         yield from restrictions(analysis)
 
 

@@ -61,6 +61,8 @@ def find_contract(
     if nonempty.impossible:
         return nonempty
     exact = shortened(builder.exactly(nonempty), builder.sure)
+    if any(t.cond.is_false for t in exact):
+        return nothing_runs()
     if not nonempty.assumptions and not (usual and _unreadable(nonempty)):
         return exact
     best = shortened(nonempty, builder.engine)
