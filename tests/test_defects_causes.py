@@ -190,3 +190,12 @@ def test_conditions_that_contradict_each_other_only_together_are_an_error() -> N
     assert a.contract.impossible
     (found,) = a.diagnostics
     assert (found.severity, found.op_type in ("Concat", "Gather")) == ("error", True)
+
+
+def test_a_size_is_followed_through_any_number_of_nodes() -> None:
+    n = 500
+    nodes = [N("Relu", [f"t{i}"], [f"t{i + 1}"], name=f"r{i}") for i in range(n)]
+    nodes += [N("MatMul", [f"t{n}", "w"], ["y"], name="product")]
+    (found,) = ss.analyze(model(nodes, [info("t0", ["b", 6])], ["y"], [weight("w", 7, 3)])).diagnostics
+    assert "input t0 has shape [b, 6]" in found.steps[0].text
+    assert "r0" in found.nodes

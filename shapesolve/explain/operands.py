@@ -97,9 +97,7 @@ class SiteTracer(Tracer):
     def rank_makers(self, site: Site) -> tuple[str, ...]:
         """Nodes that decide the rank of a tensor: those that computed the shape argument of what made it."""
         made = self.walk.producers.get(site.tensor)
-        for _ in range(MAX_LINKS):
-            if made is None:
-                return ()
+        while made is not None:
             node, prefix = made
             data = [s for s in input_sites(node, prefix, self.lowered) if s.data]
             if data:

@@ -17,6 +17,7 @@ from ..model import Node
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
 
+#: links at which a dim is computed that are followed; those that pass it on are not counted
 MAX_LINKS = 400
 #: a tensor that carries a dim, as the size of an axis or (None) as an element
 Carrier: TypeAlias = tuple[str, int | None, Dim]
@@ -47,11 +48,11 @@ class Tracer:
         self.walk = lowered.walk
 
     def chain(
-        self, tensor: str, axis: int | None, *, to_inputs: bool = False, most: int = MAX_LINKS
+        self, tensor: str, axis: int | None, *, to_inputs: bool = False, most: int | None = None
     ) -> list[Link]:
         """Links from a tensor's axis backwards; to the node that computes the dim, or (``to_inputs``) on to the inputs.
 
-        There are no more than `most`.
+        There are no more than `most`; by default those are counted that compute a dim, not those that pass it on.
         """
         shape = self._shape(tensor)
         if shape is None:
@@ -60,17 +61,19 @@ class Tracer:
         starts = [(tensor, a, shape[a]) for a in axes if 0 <= a < len(shape)]
         return self._follow(starts, to_inputs=to_inputs, most=most)
 
-    def _follow(self, starts: Iterable[Carrier], *, to_inputs: bool, most: int = MAX_LINKS) -> list[Link]:
+    def _follow(self, starts: Iterable[Carrier], *, to_inputs: bool, most: int | None = None) -> list[Link]:
         out: dict[Link, None] = {}
         stack = [*starts][::-1]
         seen: set[tuple[str, int]] = set()
-        while stack and len(out) < most:
+        passed = 0
+        while stack and (len(out) - passed < MAX_LINKS if most is None else len(out) < most):
             name, at, dim = stack.pop()
             if (name, id(dim)) in seen:
                 continue
             seen.add((name, id(dim)))
             link, sources = self._step(name, at, dim)
             out[link] = None
+            passed += link.kind == "passes"
             if link.kind == "passes" or (to_inputs and link.kind == "computes"):
                 stack += reversed(sources)
         return list(out)

@@ -48,6 +48,7 @@ def needed_by(
         for point in _points(term, others):
             hit.update(dict.fromkeys(_broken(near, {**dict.fromkeys(beside, _ELSEWHERE), **point})))
         for _ in range(_ROUNDS if hit else 0):
+            work += sum(c.size for c in others)
             rest = _model([~term, *others, *hit])
             more = _broken(near, {**dict.fromkeys(beside, _ELSEWHERE), **rest}) if rest else []
             if not more:
