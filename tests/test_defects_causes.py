@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -199,3 +201,31 @@ def test_a_size_is_followed_through_any_number_of_nodes() -> None:
     (found,) = ss.analyze(model(nodes, [info("t0", ["b", 6])], ["y"], [weight("w", 7, 3)])).diagnostics
     assert "input t0 has shape [b, 6]" in found.steps[0].text
     assert "r0" in found.nodes
+
+
+def test_windows_of_a_padded_image_need_one_line() -> None:
+    """Windows of 7 by 7, put together again: a computed 0 copies an axis, which matters for empty images only."""
+    m = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 17]>
+        g (float[batch, height, width, 4] x) => (y)
+          <int64[1] s = {7}, int64[1] c = {4}, int64[5] z = {0, 0, 0, 0, 0}, int64[1] o = {0}, int64[3] rows = {-1, 49, 4},
+           int64[2] from = {0, 0}, int64[2] axes = {1, 2}> {
+          b = Shape<start = 0, end = 1>(x) h = Shape<start = 1, end = 2>(x) w = Shape<start = 2, end = 3>(x)
+          h1 = Mod(h, s) h2 = Sub(s, h1) ph = Mod(h2, s) w1 = Mod(w, s) w2 = Sub(s, w1) pw = Mod(w2, s)
+          pads = Concat<axis = 0>(z, ph, pw, o) p = Pad(x, pads)
+          H = Shape<start = 1, end = 2>(p) W = Shape<start = 2, end = 3>(p) nh = Div(H, s) nw = Div(W, s)
+          t1 = Concat<axis = 0>(b, nh, s, nw, s, c) v1 = Reshape(p, t1) v2 = Transpose<perm = [0, 1, 3, 2, 4, 5]>(v1)
+          v3 = Reshape(v2, rows) t2 = Concat<axis = 0>(b, nh, nw, s, s, c) v4 = Reshape(v3, t2)
+          v5 = Transpose<perm = [0, 1, 3, 2, 4, 5]>(v4) t3 = Concat<axis = 0>(b, H, W, c) v6 = Reshape(v5, t3)
+          hw = Concat<axis = 0>(h, w) v7 = Slice(v6, from, hw, axes) y = Add(v7, x)
+        }""")
+    a = ss.analyze(m)
+    assert [t.text for t in a.contract] == ["batch == 0 or height >= 1", "batch == 0 or width >= 1"]
+    assert not a.ambiguities
+    for b, h, w in product((0, 1, 2), (0, 1, 7, 9), (0, 3, 14)):
+        accepted = not a.check_inputs({"x": (b, h, w, 4)})
+        assert accepted == (b == 0 or (h > 0 and w > 0))
+        if accepted:
+            assert run(m, x=z(b, h, w, 4))[0].shape == (b, h, w, 4)
+        else:
+            with pytest.raises(Exception, match="Reshape"):
+                run(m, x=z(b, h, w, 4))

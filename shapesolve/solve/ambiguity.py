@@ -11,6 +11,7 @@ from ..propagate.facts import Facts
 from ..propagate.log import Stated
 from ..propagate.residual import Residue
 from .cones import by_symbol, nearby
+from .emptiness import always_equal
 from .engine import Engine
 
 #: open pairs that speak of a size, of which one may settle the next
@@ -81,7 +82,7 @@ def find_ambiguities(
     about: dict[str, list[frozenset[Dim]]] = {}
     for key, (a, b) in pairs.items():
         cases = _possible_cases(a, b, residue, links, engine)
-        if len(cases) > 1:
+        if len(cases) > 1 and not always_equal(a, b):
             names = a.free | b.free
             near = dict.fromkeys(k for name in sorted(names) for k in about.get(name, ())[:_MOST_EARLIER])
             root = next((k for k in near if _settles(found[k], a, b)), None)
