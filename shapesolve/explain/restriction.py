@@ -81,7 +81,8 @@ class _Teller:
     def finding(self, term: Term) -> Finding:
         """The finding of one term: a warning where a constant is behind it that nobody meant."""
         sample, causes, cause, constant = self._best(term)
-        code = "SS404" if cause is not None else "SS403"
+        only = _only_size(term)
+        code = "SS401" if only is not None else "SS404" if cause is not None else "SS403"
         if cause is None:
             cause = causes[0] if causes else None
             constant = self.baked.constant(self._entry(cause)) if cause is not None else None
@@ -107,7 +108,7 @@ class _Teller:
             tuple(dict.fromkeys((*term.nodes, origin.node))),
             operands,
             notes=(f"{origin.rule}{_beside(origin.node, same)}", *notes),
-            help=help_for(constant) if code == "SS404" else "",
+            help=_help(term, constant, only) if code != "SS403" else "",
             runs=runs,
             fails=fails,
         )
@@ -201,6 +202,24 @@ class _Teller:
         return self.baked.ends_early(entry, most) if sample.runs[name] <= most else None
 
 
+def _only_size(term: Term) -> int | None:
+    """The size that a term leaves to its only symbol, where there is but one."""
+    if term.cond.kind != "==" or len(term.symbols) != 1:
+        return None
+    d = term.cond.args[0]
+    rest = d - d.const
+    size = -d.const if rest.name is not None else d.const
+    return size if size > 0 and term.symbols[0] in (rest.name, (-rest).name) else None
+
+
+def _help(term: Term, constant: Stored | None, only: int | None) -> str:
+    told = help_for(constant)
+    if only is None:
+        return told
+    declare = f"declare `{term.symbols[0]}` as {only}"
+    return f"{told}, or {declare}" if told else declare
+
+
 def help_for(constant: Stored | None) -> str:
     """What to do about a constant."""
     if constant is None or not constant.data:
@@ -209,6 +228,8 @@ def help_for(constant: Stored | None) -> str:
 
 
 def _title(code: str, term: Term) -> str:
+    if code == "SS401":
+        return f"`{term.symbols[0]}` is declared dynamic, but {_only_size(term)} is the only size that runs"
     names = ", ".join(f"`{s}`" for s in term.symbols)
     one = len(term.symbols) == 1
     if code == "SS404":

@@ -34,4 +34,5 @@ def runs_with(lowered: Lowered, entry: Entry, shapes: Mapping[str, Shape], *, sw
     known_by_name = {n: k for n, k in zip(node.inputs, given, strict=True) if k is not None}
     needs = tried(walk, node, known_by_name, entry.prefix)
     now = {e.cond for e in walk.log if e.node is node and e.prefix == entry.prefix and not e.cond.is_false}
-    return needs is not None and all(lowered.facts.decide(c) or c in now for c in needs)
+    broken = entry.cond  # what is in conflict with it may have been stated first, so that it counts as true
+    return needs is not None and all(c is not broken and (lowered.facts.decide(c) or c in now) for c in needs)
