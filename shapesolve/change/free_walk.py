@@ -30,6 +30,7 @@ from ..model import Constant, Model, Node
 from ..operators import with_built_in
 from ..propagate.constraint import Site
 from .draft import Draft, DraftNode
+from .free_open import stays, without_common
 from .free_reshape import Piece, pieces_of
 from .free_sizes import Sizes
 from .provenance_walk import Known, Provenance
@@ -356,7 +357,7 @@ class Freeing:
         """A size of which it was open what it follows follows what it meets."""
         is_open = not (a.free | b.free) <= {*self.symbols}
         if is_open and self.is_free(a) and self.old(a) == self.old(b):
-            self.walk.given(eq(a, b))
+            self.walk.given(eq(*without_common(self, a, b)))
 
     def _is_held(self, name: str) -> bool:
         """Has a symbol lost its freedom? Rows may be any number; another size may have a lower bound, and room above."""
@@ -375,7 +376,7 @@ class Freeing:
         ):
             now = facts.dim(symbol(name))
             if now.name is not None and now.name not in self.symbols:
-                if name in self.unsure and name not in self.usual:
+                if name in self.unsure and name not in self.usual and not stays(self, now):
                     what, label = self.unsure[name]
                     like = next(iter(self.seen[self.baked[name]]))
                     raise Refused(

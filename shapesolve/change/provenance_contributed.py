@@ -49,6 +49,16 @@ def batch_first(*operands: int) -> Rule:
     return rule
 
 
+def embedded(view: View) -> Links:
+    """Words, segments, a mask and positions, ``[B, S]`` each; the positions may be one row for all."""
+    found = batch_first(0, 1, 7, 8)(view)
+    inputs = [list(labels or ()) for labels in found.inputs]
+    for i in (0, 1, 7, 8):
+        if view.has(i):
+            inputs[i] = ["B" if i < 8 or view.shape(8)[0] is not ONE else "one", "s"]
+    return Links(inputs, found.outputs)
+
+
 def attention_with_past(view: View) -> Links:
     """The past and present of `Attention` have keys and values first, the batch second."""
     found = batch_first(0, 3)(view)
@@ -83,7 +93,7 @@ _MICROSOFT: dict[str, Rule] = {
     **dict.fromkeys(["BiasGelu", "FastGelu", "Gelu", "QuickGelu", "BiasAdd"], elementwise),
     **dict.fromkeys(["SkipLayerNormalization", "SkipSimplifiedLayerNormalization"], skip_norm),
     **dict.fromkeys(["LayerNormalization", "SimplifiedLayerNormalization"], layer_norm),
-    "EmbedLayerNormalization": batch_first(0, 1, 7, 8),
+    "EmbedLayerNormalization": embedded,
     "GroupQueryAttention": batch_first(0, 1, 2, 3, 4, 5, 9),
     "MultiHeadAttention": mask_of_keys,
     **dict.fromkeys(

@@ -1,0 +1,52 @@
+"""Sizes of which it is open whether they follow a symbol: what they meet decides, or what would break if they did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..expr import Dim, exact_quotient, symbol
+
+if TYPE_CHECKING:
+    from .free_walk import Freeing
+
+
+def without_common(freeing: Freeing, a: Dim, b: Dim) -> tuple[Dim, Dim]:
+    """Both sides of an equation divided by the symbols that are factors of both: none of these is 0."""
+    for name in freeing.symbols:
+        factor = symbol(name)
+        while a.terms and b.terms:
+            p, q = exact_quotient(a, factor), exact_quotient(b, factor)
+            if p is None or q is None:
+                break
+            a, b = p, q
+    return a, b
+
+
+def stays(freeing: Freeing, size: Dim) -> bool:
+    """Would every size that an open one may follow lose its freedom by that? Then it is the number that it was."""
+    was = freeing.old(size)
+    ways = {freeing.facts.dim(d) for d in freeing.seen.get(was or 0, ())}
+    ways = {d for d in ways if d.terms and not (d.name in freeing.baked and d.name not in freeing.symbols)}
+    return all(d.free <= {*freeing.symbols} and _breaks(freeing, size, d) for d in ways)
+
+
+def _breaks(freeing: Freeing, size: Dim, way: Dim) -> bool:
+    """Is a requirement false at all other sizes that are tried, if the open size is `way`?"""
+    assert size.name is not None
+    tries = [
+        {n: scale * was + more if n in way.free else was for n, was in freeing.baked.items()}
+        for scale, more in ((1, 1), (2, 0), (2, 1), (3, 0))
+    ]
+    known = {*freeing.symbols, size.name}
+    for entry in freeing.walk.log:
+        if entry.role != "requirement" or not entry.guard.is_true:
+            continue
+        cond = entry.cond.subs({n: freeing.facts.dim(symbol(n)) for n in entry.cond.free})
+        if size.name not in cond.free or not cond.free <= known:
+            continue
+        if all(cond.subs({**sizes, size.name: way.evaluate(sizes) or 0}).is_false for sizes in tries):
+            return True
+    return False
+
+
+__all__ = ["stays", "without_common"]
