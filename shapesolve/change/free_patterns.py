@@ -118,6 +118,39 @@ def triangle(freeing: Freeing, array: Array, moving: Factors) -> str | None:
     return freeing.insert("Where", [kept, *ends], "mask")
 
 
+# ---------------------------------------------------------------------- factors
+
+
+def by_factors(
+    freeing: Freeing, array: Array, moving: Factors
+) -> tuple[Array, list[Dim], dict[int, Dim]] | None:
+    """The elements with an axis for each factor, the factors, and which of them follow symbols; None where they do not fit."""
+    wide: list[Dim] = []
+    axes: dict[int, Dim] = {}
+    for axis, count in enumerate(array.shape):
+        for factor in moving.get(axis, [constant(count)]):
+            if axis in moving and freeing.is_free(factor):
+                axes[len(wide)] = factor
+            wide.append(factor)
+    counts = [freeing.old(d) for d in wide]
+    if None in counts or int(np.prod([n or 0 for n in counts])) != array.size:
+        return None
+    return array.reshape([n or 0 for n in counts]), wide, axes
+
+
+def joined_again(freeing: Freeing, made: str, wide: Seq[Dim], moving: Factors, rank: int) -> str:
+    """What has an axis for each factor, or one of size 1 along which all is the same, with the axes that it had before."""
+    if len(wide) == rank:
+        return made
+    spread = freeing.insert("Expand", [made, freeing.vector(wide, "grid_shape")], "grid")
+    merged, k = [], 0
+    for axis in range(rank):
+        count = len(moving.get(axis, (ONE,)))
+        merged.append(product(wide[k : k + count]))
+        k += count
+    return freeing.insert("Reshape", [spread, freeing.vector(merged, "places_shape")], "places")
+
+
 # ---------------------------------------------------------------------- even steps
 
 
@@ -127,21 +160,10 @@ def evenly(freeing: Freeing, array: Array, moving: Factors) -> str | None:
 
     The other axes may hold anything: each of their places has a base and steps of its own.
     """
-    wide: list[Dim] = []
-    axes: dict[int, Dim] = {}
-    for axis, count in enumerate(array.shape):
-        for factor in moving.get(axis, [constant(count)]):
-            if axis in moving and freeing.is_free(factor):
-                axes[len(wide)] = factor
-            wide.append(factor)
-    counts = [freeing.old(d) for d in wide]
-    if (
-        array.dtype.kind not in "iuf"
-        or None in counts
-        or int(np.prod([n or 0 for n in counts])) != array.size
-    ):
+    split = by_factors(freeing, array, moving)
+    if array.dtype.kind not in "iuf" or split is None:
         return None
-    apart = array.reshape([n or 0 for n in counts])
+    apart, wide, axes = split
     base = apart[tuple(slice(0, 1) if k in axes else slice(None) for k in range(apart.ndim))]
     total, steps = base, {}
     for k in axes:
@@ -181,15 +203,7 @@ def _stepped(
             )
         made = part if made is None else freeing.insert("Add", [made, part], "places")
     assert made is not None
-    if len(wide) == rank:
-        return made
-    spread = freeing.insert("Expand", [made, freeing.vector(wide, "grid_shape")], "grid")
-    merged, k = [], 0
-    for axis in range(rank):
-        count = len(moving.get(axis, (ONE,)))
-        merged.append(product(wide[k : k + count]))
-        k += count
-    return freeing.insert("Reshape", [spread, freeing.vector(merged, "places_shape")], "places")
+    return joined_again(freeing, made, wide, moving, rank)
 
 
 def _is_finite(array: Array) -> bool:
@@ -226,4 +240,4 @@ def _may_hold_a_size(freeing: Freeing, base: Array, step: Array, count: int) -> 
     return False
 
 
-__all__ = ["enumerated", "evenly", "numbers", "steps_of", "triangle"]
+__all__ = ["by_factors", "enumerated", "evenly", "joined_again", "numbers", "steps_of", "triangle"]

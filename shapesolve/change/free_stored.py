@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..expr import ONE, Dim
 from ..model import Node
-from .free_patterns import evenly, triangle
+from .free_patterns import Factors, by_factors, evenly, joined_again, triangle
 from .free_walk import Freeing
 
 Array: TypeAlias = NDArray[Any]
@@ -64,13 +64,31 @@ def _regrown(freeing: Freeing, name: str, array: Array, sizes: Mapping[int, Seq[
             return None
         made = freeing.new_constant(np.ascontiguousarray(one), f"{name}_row")
     else:
-        found = triangle(freeing, one, moving) or evenly(freeing, one, moving)
+        found = triangle(freeing, one, moving) or _repeated(freeing, name, one, moving)
+        found = found or evenly(freeing, one, moving)
         if found is None:
             return None
         made = found
     if any(d is not ONE for d in target):
         made = freeing.insert("Expand", [made, freeing.vector(target, f"{name}_target")], name)
     return made
+
+
+def _repeated(freeing: Freeing, name: str, array: Array, moving: Factors) -> str | None:
+    """A tensor that is the same along every factor that follows a symbol: a table along the others (a mask per window)."""
+    split = by_factors(freeing, array, moving)
+    if split is None:
+        return None
+    one, wide, axes = split
+    for k in axes:
+        first = np.take(one, [0], axis=k)
+        if not bool((one == first).all()):
+            return None
+        one = first
+    if _tells(freeing, one):
+        return None
+    made = freeing.new_constant(np.ascontiguousarray(one), f"{name}_once")
+    return joined_again(freeing, made, wide, moving, array.ndim)
 
 
 def _tells(freeing: Freeing, array: Array) -> bool:

@@ -212,3 +212,30 @@ def test_a_mask_of_the_lowest_numbers_is_read(low: float) -> None:
     changed = ss.free(model([node("Add", "x mask")], {"mask": mask}, [1, 3, 3]), {"x[0]": "batch"})
     x = np.random.default_rng(9).standard_normal((2, 3, 3)).astype(np.float32)
     np.testing.assert_array_equal(run(changed, x), x + mask)
+
+
+def windowed(mask: np.ndarray, batch: int = 2) -> onnx.ModelProto:
+    """Three windows of each row, with a mask of their own each, as a swin block with all rows' windows in one axis."""
+    return model(
+        [node("Reshape", "x windows", "w"), node("Add", "w mask")],
+        {"windows": ints(3 * batch, 4, 5), "mask": mask},
+        [batch, 12, 5],
+    )
+
+
+WINDOWS = np.random.default_rng(3).standard_normal((3, 4, 5)).astype(np.float32)
+
+
+@pytest.mark.parametrize("batch", [2, 1, 5])
+def test_a_mask_per_window_is_repeated_for_each_row(batch: int) -> None:
+    changed = ss.free(windowed(np.tile(WINDOWS, (2, 1, 1))), {"x[0]": "batch"})
+    x = np.random.default_rng(batch).standard_normal((batch, 12, 5)).astype(np.float32)
+    want = run(windowed(np.tile(WINDOWS, (batch, 1, 1)), batch), x)
+    np.testing.assert_array_equal(run(changed, x), want)
+
+
+def test_a_mask_that_is_not_the_same_for_all_rows_is_refused() -> None:
+    mask = np.tile(WINDOWS, (2, 1, 1))
+    mask[4, 2, 2] += 1
+    with pytest.raises(ss.Refused, match="the constant mask"):
+        ss.free(windowed(mask), {"x[0]": "batch"})
