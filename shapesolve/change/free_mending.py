@@ -11,10 +11,11 @@ import numpy as np
 from ..expr import ONE, Dim, constant, product
 from ..model import Node
 from .free_bodies import looped
+from .free_padding import attribute_padding, pad
 from .free_patterns import enumerated, numbers
 from .free_reshape import placements, target_of
 from .free_stored import LARGEST
-from .free_suspects import check_suspects, joined, pad
+from .free_suspects import check_suspects, joined
 from .free_walk import Freeing
 from .refused import Refused
 
@@ -28,7 +29,7 @@ _ALLOW_ZERO = 14
 
 def mend(freeing: Freeing, node: Node) -> Node:
     """The node as it should read now."""
-    node = check_suspects(freeing, node)
+    node = attribute_padding(freeing, check_suspects(freeing, node))
     mender = _MENDERS.get(node.op_type) if not node.domain else None
     return node if mender is None else mender(freeing, node)
 

@@ -81,12 +81,6 @@ def _check_bodies(freeing: Freeing, node: Node, size: Dim) -> None:
 
 
 def _check_attributes(freeing: Freeing, node: Node, size: Dim) -> None:
-    pads = node.attributes.get("pads") or ()
-    if any(a != b for a, b in zip(pads, pads[len(pads) // 2 :], strict=False)):
-        raise Refused(
-            f"{node.label} ({node.op_type}) pads unevenly, by amounts that may have followed {size}",
-            node=node.label,
-        )
     given = freeing.shape(node.inputs[0]) or ()
     kernel = node.attributes.get("kernel_shape") or ()
     if node.op_type in _POOLS and len(given) == len(kernel) + 2:
@@ -177,22 +171,6 @@ def _followed(freeing: Freeing, node: Node, name: str) -> Dim | None:
     number = int(array.reshape(-1)[0])
     found = {*freeing.strides.get(number, ()), *freeing.seen.get(number, ())}
     return found.pop() if len(found) == 1 else None
-
-
-def pad(freeing: Freeing, node: Node) -> Node:
-    """Amounts that are an input may have been computed from the size: to a multiple of a window, or to that of the output."""
-    shape = freeing.shape(node.inputs[0])
-    if len(node.inputs) < 2 or shape is None or not freeing.is_stored(node.inputs[1]):
-        return node
-    amounts = freeing.numbers(node.inputs[1]) or []
-    rows_first = len(amounts) == 2 * len(shape) > 4 and not amounts[0] and not amounts[len(shape)]
-    follows = [d for k, d in enumerate(shape) if freeing.is_other(d) and (k or not rows_first)]
-    if follows:
-        raise Refused(
-            f"{node.label} (Pad) pads an axis of size {follows[0]} by a stored amount, which may have followed that size",
-            node=node.label,
-        )
-    return node
 
 
 def joined(freeing: Freeing, node: Node) -> Node:

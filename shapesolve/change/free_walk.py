@@ -79,9 +79,10 @@ class Freeing:
         self.usual: dict[str, Dim] = {}  # what a size is of which it stays open what it follows
         self.demands: list[tuple[Dim, int | None]] = []
         self.nodes: list[DraftNode] = []
-        self.own: dict[
-            str, dict[str, int]
-        ] = {}  # attributes of nodes that became another operator, by output
+        #: attributes of nodes that became another operator, and those that replace a node's own, by output
+        self.own: dict[str, dict[str, int]] = {}
+        self.replaced: dict[str, dict[str, Seq[int]]] = {}
+        self.padded_same: dict[str, bool] = {}  # kinds of windows: is their padding shown to follow sizes?
         empty = replace(model, graph=replace(model.graph, nodes=()))
         least = [ge(symbol(name), _LEAST if name in self.rows else 1) for name in self.symbols]
         request = Request(tuple(least), {}, "strict", with_built_in(None))
@@ -250,6 +251,18 @@ class Freeing:
         made.key, made.subgraphs = None, node.subgraphs
         return made
 
+    def with_attribute(self, node: Node, name: str, values: Seq[int]) -> Node:
+        """The node with another attribute."""
+        self.replaced.setdefault(node.outputs[0], {})[name] = values
+        proto = onnx.NodeProto()
+        proto.CopyFrom(node.proto)
+        kept = [a for a in proto.attribute if a.name != name]
+        del proto.attribute[:]
+        proto.attribute.extend([*kept, helper.make_attribute(name, values)])
+        return Node(
+            [proto], node.op_type, node.domain, node.overload, node.name, node.inputs, node.outputs, 0, node._folder
+        )  # fmt: skip
+
     def become(self, node: Node, op_type: str, inputs: Seq[str], **attributes: int) -> Node:
         """A node with another operator and its attributes that makes the same output."""
         self.own[node.outputs[0]] = attributes
@@ -297,6 +310,7 @@ class Freeing:
             if own is not None:
                 name = self.draft.fresh_node(f"{node.name}_free")
                 drafted = DraftNode(mended.op_type, mended.inputs, mended.outputs, name=name, attributes=own)
+            drafted.own.update(self.replaced.get(node.outputs[0], {}))
             drafted.inputs = list(mended.inputs)
             self.nodes.append(drafted)
         self._settle()

@@ -208,7 +208,7 @@ def pad(view: View) -> Links:
     rank = view.rank(0)
     amounts = view.attr("pads", view.attr("paddings"))
     if view.version >= 11:
-        amounts = view.ints(1)
+        amounts = view.dims(1)
     if amounts is None:
         raise Unfollowed
     named = [a % rank for a in (view.ints(3) or ())] if view.has(3) else list(range(rank))
@@ -216,7 +216,8 @@ def pad(view: View) -> Links:
         raise Unfollowed
     before = dict(zip(named, amounts, strict=False))
     after = dict(zip(named, amounts[len(named) :], strict=False))
-    return _resized(view, [not before.get(k, 0) and not after.get(k, 0) for k in range(rank)])
+    kept = [all(at.get(k, 0) in (0, ZERO) for at in (before, after)) for k in range(rank)]
+    return _resized(view, kept)
 
 
 def resize(view: View) -> Links:
