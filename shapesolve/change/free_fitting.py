@@ -38,6 +38,7 @@ def _fit_one(freeing: Freeing, node: Node, links: Links) -> Node | None:
         shape = freeing.shape(node.inputs[i]) if labels and node.inputs[i] else None
         for axis, (label, dim) in enumerate(zip(labels or (), shape or (), strict=False)):
             found.setdefault(label, []).append((i, axis, dim))
+    one_row: tuple[int, int, Dim] | None = None
     for name, at in found.items():
         size = _free_one(freeing, [d for _, _, d in at])
         if size is None or len(at) == 1:
@@ -45,7 +46,8 @@ def _fit_one(freeing: Freeing, node: Node, links: Links) -> Node | None:
         was = freeing.old(size)
         for i, axis, dim in at:
             if dim is ONE and not links.broadcasts:
-                return _spread(freeing, node, i, axis, size)
+                one_row = one_row or (i, axis, size)
+                continue
             if dim.terms or dim.const != was or dim is size:
                 continue
             rows = _rows_of(freeing, links, node, labels_at=name)
@@ -58,6 +60,8 @@ def _fit_one(freeing: Freeing, node: Node, links: Links) -> Node | None:
                 return made
             if not _is_settled(freeing, size, dim):
                 raise Refused(_table(freeing, node, i, axis, size), node=node.label, term=f"{size} == {was}")
+    if one_row is not None:  # after what is stored: that says its own places while it is
+        return _spread(freeing, node, *one_row)
     return _open(freeing, node, links, found)
 
 

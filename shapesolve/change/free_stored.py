@@ -1,9 +1,9 @@
 """Stored tensors that hold a size along an axis, said anew for an axis whose size is free.
 
 What is the same all along needs one place. Otherwise every element has to follow from its place by a rule that the numbers
-show at each of them: whole steps along the axis (positions, the centres of a grid), or a triangle of places that are not later
-than others. A rule whose own numbers may have been computed from the size (the step of `linspace`, a centred grid, a mean's
-1/n) says nothing of other sizes. What remains is a table, and refused by its name.
+show at each of them: whole steps along the axis (positions, the centres of a grid), a triangle of places that are not later
+than others, or sines and cosines of the places. A rule whose own numbers may have been computed from the size (the step of
+`linspace`, a centred grid, a mean's 1/n) says nothing of other sizes. What remains is a table, and refused by its name.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..expr import ONE, Dim
 from ..model import Node
 from .free_patterns import Factors, by_factors, evenly, joined_again, triangle
 from .free_walk import Freeing
+from .free_waves import waves
 
 Array: TypeAlias = NDArray[Any]
 
@@ -65,7 +66,7 @@ def _regrown(freeing: Freeing, name: str, array: Array, sizes: Mapping[int, Seq[
         made = freeing.new_constant(np.ascontiguousarray(one), f"{name}_row")
     else:
         found = triangle(freeing, one, moving) or _repeated(freeing, name, one, moving)
-        found = found or evenly(freeing, one, moving)
+        found = found or evenly(freeing, one, moving) or waves(freeing, name, one, moving)
         if found is None:
             return None
         made = found

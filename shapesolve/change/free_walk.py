@@ -9,7 +9,7 @@ A size of which it is not clear whether it follows a symbol gets a name of its o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Seq
 from contextlib import suppress
 from dataclasses import replace
@@ -126,6 +126,14 @@ class Freeing:
         made = self.producers.get(name)
         value = made.attributes.get("value") if made is not None and made.is_constant else None
         return value if isinstance(value, Constant) else None
+
+    def stored_tensors(self) -> Iterator[tuple[str, Constant]]:
+        """All that the graph stores, by name."""
+        yield from self.model.graph.initializers.items()
+        for node in self.model.graph.nodes:
+            value = node.attributes.get("value") if node.is_constant else None
+            if isinstance(value, Constant):
+                yield node.outputs[0], value
 
     def is_stored(self, name: str) -> bool:
         """Is a tensor stored in the model?"""

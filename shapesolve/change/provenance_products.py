@@ -149,20 +149,31 @@ def recurrent(view: View) -> Links:
     return axes(made)(view)
 
 
-def batched(made: Seq[Dim], at: int = 0) -> list[Items]:
+def batched(made: Seq[Dim] | None, at: int = 0) -> list[Items] | None:
     """Axes of which one is the batch, and nothing is said of the others."""
-    return [["B"] if k == at else [("new", k)] for k in range(len(made))]
+    return None if made is None else [["B"] if k == at else [("new", k)] for k in range(len(made))]
 
 
 def attention(view: View) -> Links:
+    """Queries go along one axis, keys and values along another; a mask has both, unless one row stands for all."""
+    with_past = view.has(4)
     inputs: list[Seq[Label] | None] = []
     for i in range(view.n_in):
         rank = view.rank(i) if view.has(i) else 0
         labels = own(i, rank)
+        if i < 3 and rank > 2:
+            labels[rank - 2 if rank > 3 else 1] = "queries" if i == 0 else "keys"
+        if i == 3 and rank > 1:
+            named: tuple[Label, Label] = ("queries", labels[-1] if with_past else "keys")
+            for k in (-2, -1):
+                if view.shape(3)[k] is not ONE:
+                    labels[k] = named[k]
         inputs.append(["B", *labels[1:]] if rank > 2 and (i != 3 or rank == 4) else labels)
-    outputs = [batched(view.out(i)) if name else None for i, name in enumerate(view.node.outputs)]
+    outputs = [
+        batched(made) if name else None for name, made in zip(view.node.outputs, view.made, strict=True)
+    ]
     if view.has(3) and view.rank(3) == 4 and view.shape(3)[0] is ONE:
-        inputs[3] = own(3, 4)
+        inputs[3] = [(3, 0), *(inputs[3] or ())[1:]]
     if view.has(6):
         inputs[6] = ["B"]
     return Links(inputs, outputs)
@@ -171,10 +182,11 @@ def attention(view: View) -> Links:
 def rotary(view: View) -> Links:
     caches = [own(i, view.rank(i)) for i in (1, 2)]
     if not view.has(3):
-        caches = [["B", *labels[1:]] for labels in caches]
+        caches = [["B", "s", *labels[2:]] for labels in caches]
     positions: list[list[Label]] = [["B", "s"]] if view.has(3) else []
     x: list[Label] = ["B", *own(0, view.rank(0))[1:]]
-    return Links([x, *caches, *positions], [batched(view.out())])
+    x[-2] = "s"
+    return Links([x, *caches, *positions], [batched(view.made[0])])
 
 
 def fourier(view: View) -> Links:

@@ -239,3 +239,19 @@ def test_a_mask_that_is_not_the_same_for_all_rows_is_refused() -> None:
     mask[4, 2, 2] += 1
     with pytest.raises(ss.Refused, match="the constant mask"):
         ss.free(windowed(mask), {"x[0]": "batch"})
+
+
+def masked(batch: int, seq: int, rank: int) -> onnx.ModelProto:
+    """The operator for attention under a stored triangle."""
+    mask = np.tril(np.ones((seq, seq), bool)).reshape([1] * (rank - 2) + [seq, seq])
+    attend = onnx.helper.make_node("Attention", ["x", "x", "x", "mask"], ["y"], "the_Attention")
+    return model([attend], {"mask": mask}, [batch, 2, seq, 8], opset=23)
+
+
+@pytest.mark.parametrize("rank", [2, 4])
+@pytest.mark.parametrize(("batch", "seq"), [(1, 6), (3, 10), (2, 2)])
+def test_a_triangle_that_attention_is_given(rank: int, batch: int, seq: int) -> None:
+    changed = ss.free(masked(1, 6, rank), {"x[0]": "batch", "x[2]": "seq"})
+    x = np.random.default_rng(seq).standard_normal((batch, 2, seq, 8)).astype(np.float32)
+    want = np.concatenate([run(masked(1, seq, rank), x[i : i + 1]) for i in range(batch)])
+    np.testing.assert_allclose(run(changed, x), want, rtol=1e-3, atol=1e-5)

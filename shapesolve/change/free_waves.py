@@ -1,0 +1,133 @@
+"""Stored sines and cosines of places, ``sin(place * frequency)`` with a frequency for each column, for any number of places.
+
+Each column of sines shows its frequency; cosines, which hardly do where it is low, have those of the sines beside them: in the
+same columns of another table of that shape, in the other half of their own, or in its other columns by turns. Every stored
+number is held against the rule, up to the rounding of the angle. Where the highest frequency is one that a size gives (a whole
+number of half turns, or one over it), the numbers say nothing of other sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import helper
+
+from .free_patterns import Factors, numbers
+from .free_walk import Freeing
+
+Array: TypeAlias = NDArray[Any]
+Floats: TypeAlias = NDArray[np.float64]
+
+#: so many places show a frequency, and that it is one
+_SURE = 4
+#: above, the second place no longer shows the frequency
+_HIGHEST = 1.5
+#: what rounding leaves of a number, and of an angle
+_ROUNDING, _OF_ANGLE = 4e-7, 2e-7
+_NEAR = 1e-5
+#: largest table that is looked at beside another, in elements
+_LARGEST = 1 << 22
+
+
+def waves(freeing: Freeing, name: str, array: Array, moving: Factors) -> str | None:
+    """The name of the sines and cosines for the size that is free now; None where the stored ones are none."""
+    if len(moving) != 1 or array.dtype not in (np.float32, np.float64) or array.ndim < 2:
+        return None
+    ((axis, factors),) = moving.items()
+    if len(factors) != 1 or array.shape[axis] < _SURE:
+        return None
+    columns = _columns(array, axis)
+    is_sine = columns[0] == 0
+    if not (is_sine | (columns[0] == 1)).all():
+        return None
+    found = _frequencies(freeing, name, array, axis, columns, is_sine)
+    if found is None or _follows_a_size(freeing, float(np.abs(found).max())):
+        return None
+    shape = [1 if k == axis else n for k, n in enumerate(array.shape)]
+    dtype = helper.np_dtype_to_tensor_dtype(array.dtype)
+    places = numbers(freeing, factors[0], axis, array.ndim, dtype)
+    frequency = freeing.new_constant(found.reshape(shape).astype(array.dtype), f"{name}_frequencies")
+    angle = freeing.insert("Mul", [places, frequency], "angles")
+    made = [freeing.insert(op_type, [angle], name) for op_type in ("Sin", "Cos")]
+    if is_sine.all() or not is_sine.any():
+        return made[0] if is_sine.all() else made[1]
+    which = freeing.new_constant(is_sine.reshape(shape), f"{name}_is_sine")
+    return freeing.insert("Where", [which, *made], name)
+
+
+def _columns(array: Array, axis: int) -> Floats:
+    """One column for each place of the other axes, which stay in order."""
+    return np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1).astype(np.float64)
+
+
+def _frequencies(
+    freeing: Freeing, name: str, array: Array, axis: int, columns: Floats, is_sine: NDArray[np.bool_]
+) -> Floats | None:
+    """The frequency of each column, in the precision of the table; None where there is none, or more than one may be meant."""
+    own = _of_sines(columns, array.dtype)
+    found: list[Floats] = []
+    if is_sine.all():
+        found = [own]
+    elif not is_sine.any():
+        found = [_of_sines(_columns(other, axis), array.dtype) for other in _beside(freeing, name, array)]
+    elif axis != array.ndim - 1 and array.shape[-1] % 2 == 0:
+        places = np.arange(columns.shape[1]).reshape(-1, array.shape[-1])
+        by_half = np.roll(places, array.shape[-1] // 2, axis=1).reshape(-1)
+        by_turns = places.reshape(-1) ^ 1
+        found = [np.where(is_sine, own, own[at]) for at in (by_half, by_turns) if is_sine[at[~is_sine]].all()]
+    fitting = [w for w in found if _fits(columns, w, is_sine)]
+    if not fitting or any(not np.array_equal(w, fitting[0]) for w in fitting):
+        return None
+    return fitting[0]
+
+
+def _of_sines(columns: Floats, dtype: Any) -> Floats:
+    """The frequencies that fit columns of sines best, from what the second place shows."""
+    places = np.arange(len(columns))[:, None]
+    found = np.arcsin(np.clip(columns[1], -1, 1))
+    for _ in range(3):
+        slope = places * np.cos(places * found)
+        found = found + (slope * (columns - np.sin(places * found))).sum(0) / (slope * slope).sum(0)
+    rounded: Floats = found.astype(dtype).astype(np.float64)
+    return rounded
+
+
+def _fits(columns: Floats, frequencies: Floats, is_sine: NDArray[np.bool_]) -> bool:
+    """Is every number the sine or cosine of its place times the frequency of its column?"""
+    if not np.isfinite(frequencies).all() or np.abs(frequencies).max() > _HIGHEST:
+        return False
+    angles = np.arange(len(columns))[:, None] * frequencies
+    want = np.where(is_sine, np.sin(angles), np.cos(angles))
+    return bool((np.abs(columns - want) <= _ROUNDING + _OF_ANGLE * np.abs(angles)).all())
+
+
+def _beside(freeing: Freeing, name: str, array: Array) -> Iterator[Array]:
+    """Other stored tables of the same type and shape, or that are repeated where this one was."""
+    for other, stored in freeing.stored_tensors():
+        if other == name or len(stored.dims) != array.ndim:
+            continue
+        repeated = [k for k, n in enumerate(stored.dims) if n != array.shape[k]]
+        table = stored.array(_LARGEST) if all(array.shape[k] == 1 for k in repeated) else None
+        if table is None or table.dtype != array.dtype or not table.size:
+            continue
+        once = table[tuple(slice(0, 1) if k in repeated else slice(None) for k in range(table.ndim))]
+        if bool((table == once).all()):
+            yield once
+
+
+def _follows_a_size(freeing: Freeing, frequency: float) -> bool:
+    """Is it a whole number of half turns over a size, or one over it?"""
+    for n in (n for n, dims in freeing.seen.items() if any(map(freeing.is_other, dims))):
+        for count in (n - 1, n, n + 1):
+            turns = 2 * count * frequency / np.pi
+            if count > 1 and round(turns) >= 1 and abs(turns - round(turns)) < _NEAR * turns:
+                return True
+            if count > 1 and abs(count * frequency - 1) < _NEAR:
+                return True
+    return False
+
+
+__all__ = ["waves"]
