@@ -23,6 +23,8 @@ Mender: TypeAlias = Callable[[Freeing, Node], Node]
 
 #: opset since which GatherND has batch_dims
 _BATCH_DIMS = 12
+#: first axis behind batch and channels
+_SPATIAL = 2
 #: opset since which an entry of a Reshape's target may be a size of 0
 _ALLOW_ZERO = 14
 
@@ -294,16 +296,18 @@ def filled(freeing: Freeing, node: Node) -> Node:
 
 
 def resize(freeing: Freeing, node: Node) -> Node:
-    """Sizes to resize to: an axis that keeps its size follows it."""
+    """Sizes to resize to: an axis that keeps its size follows it, and those of an input, all of them, follow that input."""
     if len(node.inputs) < 4 or not node.inputs[3] or node.attributes.get("axes") is not None:
         return node
     target, shape = freeing.numbers(node.inputs[3]), freeing.shape(node.inputs[0])
     if target is None or shape is None or len(target) != len(shape):
         return node
-    dims = []
+    dims, image = [], _of_an_input(freeing, shape, target)
     for k, (size, dim) in enumerate(zip(target, shape, strict=True)):
         if dim.terms and freeing.old(dim) == size:
             dims.append(dim)
+        elif freeing.is_free(dim) and image is not None:
+            dims.append(freeing.as_many(image[k], f"entry {k} of the sizes"))
         elif freeing.is_free(dim):
             dims.append(freeing.maybe(size, f"entry {k} of the sizes", node))
         else:
@@ -311,6 +315,21 @@ def resize(freeing: Freeing, node: Node) -> Node:
     if all(not d.terms for d in dims):
         return node
     return freeing.with_input(node, 3, freeing.vector(dims, f"{node.inputs[3]}_free"))
+
+
+def _of_an_input(freeing: Freeing, shape: Seq[Dim], target: Seq[int]) -> Seq[Dim] | None:
+    """The sizes of an input of which the target has all behind batch and channels, each where it follows the same symbols."""
+    places = range(_SPATIAL, len(shape))
+    found: dict[tuple[Dim, ...], Seq[Dim]] = {}
+    for name in freeing.given:
+        image = freeing.shape(name) or ()
+        if len(image) == len(shape) and all(
+            freeing.old(image[k]) == target[k]
+            and (not freeing.is_free(shape[k]) or image[k].free == shape[k].free)
+            for k in places
+        ):
+            found[tuple(image[k] for k in places)] = image
+    return next(iter(found.values())) if len(found) == 1 and len(places) > 1 else None
 
 
 def cut(freeing: Freeing, node: Node) -> Node:

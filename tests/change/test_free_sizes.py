@@ -135,3 +135,31 @@ def test_rows_go_to_the_entry_that_was_open() -> None:
         [node("Transpose", "x", "t", perm=[1, 0]), node("Reshape", "t k")], {"k": ints(-1, 1)}, [1, 1]
     )
     assert ss.analyze(ss.free(fixed, {"x[0]": "n"})).shapes["y"] == ss.Shape(["n", 1])
+
+
+def resized(batch: int, height: int, width: int, to: list[int]) -> onnx.ModelProto:
+    """As the last step of a segmentation: from a quarter of the size to these sizes."""
+    return model(
+        [
+            node("MaxPool", "x", "small", kernel_shape=[4, 4], strides=[4, 4]),
+            node("Resize", "small none none sizes", "large", mode="nearest"),
+            node("Relu", "large"),
+        ],
+        {"none": np.zeros(0, np.float32), "sizes": ints(batch, 3, *to)},
+        [batch, 3, height, width],
+    )
+
+
+@pytest.mark.parametrize(("batch", "height", "width"), [(1, 21, 30), (3, 9, 50), (2, 64, 4)])
+def test_back_to_the_size_of_the_input(batch: int, height: int, width: int) -> None:
+    changed = ss.free(resized(1, 21, 30, [21, 30]), {"x[0]": "batch", "x[2]": "height", "x[3]": "width"})
+    x = np.random.default_rng(width).standard_normal((batch, 3, height, width)).astype(np.float32)
+    single = resized(1, height, width, [height, width])
+    want = np.concatenate([run(single, x[i : i + 1]) for i in range(batch)])
+    np.testing.assert_array_equal(run(changed, x), want)
+
+
+@pytest.mark.parametrize("to", [[21, 21], [30, 21]])
+def test_sizes_that_are_those_of_the_input_in_part_are_refused(to: list[int]) -> None:
+    with pytest.raises(ss.Refused, match="the_Resize_large"):
+        ss.free(resized(1, 21, 30, to), {"x[2]": "height", "x[3]": "width"})
