@@ -83,14 +83,29 @@ def not_running(
         if given is None or sizes in seen:
             continue
         seen.append(sizes)
-        try:
-            session.run(given)
-        except Failed as failed:
-            if not failed.own_limit:
-                count -= 1
-                yield sizes
+        if not runs(session, given):
+            count -= 1
+            yield sizes
         if count <= 0:
             return
+
+
+def runs(session: Session, given: Mapping[str, Data]) -> bool:
+    """Does the model run at these sizes, for these data or, where a truth value chooses a branch, for others?"""
+    flags = [name for name, array in given.items() if isinstance(array, np.ndarray) and array.dtype == bool]
+    for value in (None, True, False) if flags else (None,):
+        feed = {
+            name: np.full_like(array, value) if name in flags and value is not None else array
+            for name, array in given.items()
+        }
+        try:
+            session.run(feed)
+        except Failed as failed:
+            if failed.own_limit:
+                return True
+        else:
+            return True
+    return False
 
 
 def wrong_with(model: onnx.ModelProto, analysis: Analysis, sizes: Mapping[str, int]) -> str:

@@ -226,6 +226,12 @@ def test_group_query_attention_needs_rotary_rows(rows: int) -> None:
     agrees(model, {"x5": lengths}, B=(1,), S=(1, 4), P=(0, 3, 8))
 
 
+def test_group_query_attention_needs_a_key() -> None:
+    """Without new tokens, too."""
+    model = grouped(*GROUPED, total=0)
+    agrees(model, {"x5": lambda at: np.full(at["B"], -1, np.int32)}, B=(1, 2), S=(0, 1), P=(0, 4))
+
+
 def test_cache_of_a_total_length_that_is_data() -> None:
     inputs = ("B S 64", "B S 32", "B S 32", "B 2 P 16", "B 2 P 16", "B", "")
     model = ms("GroupQueryAttention", *inputs, n_out=3, dtypes=[FLOAT] * 5 + [INT32] * 2, **GROUPS)

@@ -80,6 +80,7 @@ def group_query_attention(op: Op) -> list[Known | None]:
     require_rows(op, 8, total)
     match_bias(op, 10, batch, n, queries, total)
     op.require(eq(head % 8, 0), "the head size must be a multiple of 8", (0, 2))
+    op.require(ge(total, 1), "the total length must be positive", (6, None))
     require_steps(op, batch, queries, past, total)
     length = present_length(op, past, total)
     cache = op.out([batch, few, length, held])
