@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Seq
 
 from ..expr import product
-from .provenance import Origin, factors_of
+from .provenance import Factors, Mixing, Origin, factors_of
 from .provenance_notation import View
 
 #: a sequence without tensors: all that are in it have their rows wherever one likes
@@ -26,6 +26,8 @@ def through_sequences(
         return [EMPTY]
     if node.op_type == "ConcatFromSequence":
         return [_concatenated(view, given[0], found[0], symbols)]
+    if node.op_type == "SplitToSequence":
+        return [_split(view, given, found[0], symbols)]
     if node.op_type not in _KEPT:
         return list(found)
     kept, where = _KEPT[node.op_type]
@@ -63,6 +65,29 @@ def _joined(view: View, tensors: Seq[Origin], symbol: str) -> Origin | None:
     if product(layout[at[0]]) is not made[at[0]]:
         return None
     return Origin(tuple(f if k == at[0] else factors_of(made[k]) for k, f in enumerate(layout)), {})
+
+
+def _split(view: View, given: Seq[Origin | None], found: Origin, symbols: Seq[str]) -> Origin:
+    """Parts of a tensor along one axis: each has the rows that are on another where the tensor has them."""
+    whole, *where = given
+    if whole is None or whole.layout is None:
+        return found
+    rank = len(whole.layout)
+    along = int(view.attr("axis", 0)) % rank
+    is_gone = not view.has(1) and not view.attr("keepdims", 1)
+    layout: list[Factors] = [() for k in range(rank) if not (is_gone and k == along)]
+    mixed = dict(found.mixed)
+    for symbol in symbols:
+        at = whole.rows(symbol)
+        if symbol in whole.mixed or at is None or any(o is not None and o.depends(symbol) for o in where):
+            continue
+        if at[0] == along:
+            what = f"takes the rows of {symbol} apart, as many tensors as there are"
+            mixed[symbol] = Mixing(view.node.label, view.node.op_type, what)
+        else:
+            layout[at[0] - (is_gone and along < at[0])] = whole.layout[at[0]]
+            mixed.pop(symbol, None)
+    return Origin(tuple(layout), mixed)
 
 
 def _concatenated(view: View, given: Origin | None, found: Origin, symbols: Seq[str]) -> Origin:

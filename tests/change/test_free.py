@@ -239,3 +239,37 @@ def test_rows_stay_apart_in_a_sequence() -> None:
 def test_a_sequence_with_other_rows_is_refused(second: str) -> None:
     with pytest.raises(ss.Refused):
         ss.free(picked(second), {"x[0]": "batch"})
+
+
+def parts(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f"""
+    <ir_version: 9, opset_import: ["" : 18]>
+    parts (float[1, 6, 4] x) => (float y)
+    <int64 first = {{0}}, int64 last = {{1}}, int64[2] lengths = {{2, 4}}>
+    {{ {text} }}""")
+
+
+COLUMNS = "[split] s = SplitToSequence <axis = 2, keepdims = 0> (x) a = SequenceAt (s, first) b = SequenceAt (s, last) "
+LENGTHS = (
+    "[split] s = SplitToSequence <axis = 1> (x, lengths) a = SequenceAt (s, first) b = SequenceAt (s, last) "
+)
+
+
+@pytest.mark.parametrize("text", [f"{LENGTHS} y = Concat <axis = 1> (b, a)", f"{COLUMNS} y = Sub (a, b)"])
+def test_parts_of_a_tensor_keep_its_rows(text: str) -> None:
+    fixed = parts(text)
+    changed = ss.free(fixed, {"x[0]": "batch"})
+    x = np.random.default_rng(2).standard_normal((4, 6, 4)).astype(np.float32)
+    want = np.concatenate([run(fixed, x[i : i + 1]) for i in range(4)])
+    np.testing.assert_array_equal(run(changed, x), want)
+
+
+def test_parts_of_rows_that_meet_other_rows_are_refused() -> None:
+    with pytest.raises(ss.Refused, match="MatMul"):
+        ss.free(parts(f"{COLUMNS} t = Transpose (b) y = MatMul (a, t)"), {"x[0]": "batch"})
+
+
+def test_a_sequence_of_rows_is_refused() -> None:
+    text = "[split] s = SplitToSequence <axis = 0> (x) y = SequenceAt (s, first)"
+    with pytest.raises(ss.Refused, match="split"):
+        ss.free(parts(text), {"x[0]": "batch"})
