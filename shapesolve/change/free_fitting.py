@@ -55,7 +55,8 @@ def _fit_one(freeing: Freeing, node: Node, links: Links) -> Node | None:
                 return _repeat(freeing, node, i, axis, rows)
             if dim is ONE:
                 continue
-            made = regrown(freeing, node, i, _sizes_of(freeing, node, found, i))
+            sizes = _sizes_of(freeing, node, found, i)
+            made = regrown(freeing, node, i, sizes, broadcasts=links.broadcasts)
             if made is not None:
                 return made
             if not _is_settled(freeing, size, dim):

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..expr import ONE, Dim
+from ..expr import ONE, Dim, product
 from ..model import Node
 from .free_patterns import Factors, by_factors, evenly, joined_again, triangle
 from .free_walk import Freeing
@@ -31,7 +31,9 @@ _FEW = 64
 _TELLING = 4
 
 
-def regrown(freeing: Freeing, node: Node, i: int, sizes: Mapping[int, Seq[Dim]]) -> Node | None:
+def regrown(
+    freeing: Freeing, node: Node, i: int, sizes: Mapping[int, Seq[Dim]], *, broadcasts: bool
+) -> Node | None:
     """The node with a stored operand for other sizes; None where nothing shows what that would be.
 
     Args:
@@ -39,17 +41,20 @@ def regrown(freeing: Freeing, node: Node, i: int, sizes: Mapping[int, Seq[Dim]])
         node: the node.
         i: which operand.
         sizes: for each axis that follows a symbol the factors that its size has now, outermost first.
+        broadcasts: does one place along an axis go with any number of them?
     """
     name = node.inputs[i]
     stored = freeing.stored(name)
     array = None if stored is None else stored.array(LARGEST)
     if array is None or array.dtype == object or not array.size:
         return None
-    made = _regrown(freeing, name, array, sizes)
+    made = _regrown(freeing, name, array, sizes, broadcasts=broadcasts)
     return None if made is None else freeing.with_input(node, i, made)
 
 
-def _regrown(freeing: Freeing, name: str, array: Array, sizes: Mapping[int, Seq[Dim]]) -> str | None:
+def _regrown(
+    freeing: Freeing, name: str, array: Array, sizes: Mapping[int, Seq[Dim]], *, broadcasts: bool
+) -> str | None:
     one = array
     for axis in range(array.ndim):
         if axis in sizes or array.shape[axis] in freeing.seen:
@@ -60,6 +65,8 @@ def _regrown(freeing: Freeing, name: str, array: Array, sizes: Mapping[int, Seq[
     for axis, size in enumerate(array.shape):
         if axis not in sizes and size != one.shape[axis]:
             target[axis] = freeing.maybe(size, f"axis {axis} of {name}")
+        elif axis in sizes and one.shape[axis] == 1 and not broadcasts:
+            target[axis] = product(sizes[axis])
     if not moving:
         if _tells(freeing, one):
             return None

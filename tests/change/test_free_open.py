@@ -77,3 +77,23 @@ def test_numbers_of_places_that_an_embedding_is_given(batch: int, seq: int) -> N
     single = session(embedded(1, seq))
     want = np.concatenate([single.run(None, {"ids": ids[i : i + 1]})[0] for i in range(batch)])
     np.testing.assert_allclose(changed.run(None, {"ids": ids})[0], want, rtol=1e-4, atol=1e-5)
+
+
+def both_ways(batch: int, seq: int) -> onnx.ModelProto:
+    """Two directions with first states that are stored, for as many rows as there are directions."""
+    rng = np.random.default_rng(0)
+    stored = {"w": (2, 12, 4), "r": (2, 12, 3), "b": (2, 24)}
+    arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in stored.items()}
+    arrays["state"] = np.zeros((2, batch, 3), np.float32)
+    lstm = onnx.helper.make_node(
+        "LSTM", ["x", "w", "r", "b", "", "state", "state"], ["y"], "the_LSTM", hidden_size=3, direction="bidirectional"
+    )  # fmt: skip
+    return model([lstm], arrays, [seq, batch, 4])
+
+
+@pytest.mark.parametrize(("batch", "seq"), [(2, 7), (1, 3), (5, 9)])
+def test_first_states_of_as_many_rows_as_directions(batch: int, seq: int) -> None:
+    changed = ss.free(both_ways(2, 7), {"x[0]": "seq", "x[1]": "batch"})
+    x = np.random.default_rng(seq).standard_normal((seq, batch, 4)).astype(np.float32)
+    want = np.concatenate([run(both_ways(1, seq), x[:, i : i + 1]) for i in range(batch)], axis=2)
+    np.testing.assert_allclose(run(changed, x), want, rtol=1e-4, atol=1e-5)
