@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from ..expr import ONE
-from .provenance_layouts import elementwise, layer_norm
-from .provenance_notation import Items, Label, Links, Rule, Unfollowed, View, axes
+from .provenance_layouts import along, elementwise, layer_norm, own
+from .provenance_notation import Items, Label, Links, Rule, Unfollowed, View, axes, mixes
 from .provenance_operators import STANDARD
 from .provenance_products import batched, gather_elements, matmul_of
+
+#: opset since which Softmax goes along one axis
+_ONE_AXIS = 13
 
 # ---------------------------------------------------------------------- onnxruntime
 
@@ -89,6 +92,38 @@ def _first_axis(view: View) -> Links:
     return Links(inputs, [[["N"], *([("new", k)] for k in range(1, len(made)))]])
 
 
+def rotary(view: View) -> Links:
+    """Positions of one row for all are a start: one number."""
+    return batch_first(0, *((1,) if view.rank(1) > 1 else ()))(view)
+
+
+def quantized_softmax(view: View) -> Links:
+    axis = view.axis(-1)
+    acted = [axis] if view.attr("opset", 13) >= _ONE_AXIS else range(axis, view.rank(0))
+    return along(view, acted)
+
+
+def quantized_concat(view: View) -> Links:
+    """Scale and zero point of the output, then three operands for each tensor."""
+    tensors = range(2, view.n_in, 3)
+    rank = view.rank(2)
+    axis = view.axis(0, rank)
+    inputs: list[list[Label]] = [own(i, len(view.shapes[i] or ())) for i in range(view.n_in)]
+    for i in tensors:
+        inputs[i] = [("cut", i) if k == axis else k for k in range(rank)]
+    return Links(inputs, [[["joined" if k == axis else k] for k in range(rank)]])
+
+
+def quantized_gemm(view: View) -> Links:
+    left: list[Label] = ["k", "M"] if view.attr("transA", 0) else ["M", "k"]
+    right: list[Label] = ["N", "k"] if view.attr("transB", 0) else ["k", "N"]
+    inputs: list[list[Label]] = [own(i, len(view.shapes[i] or ())) for i in range(view.n_in)]
+    inputs[0], inputs[3] = left, right
+    if view.has(6) and view.rank(6):
+        inputs[6] = [*inputs[6][:-1], "N"]
+    return Links(inputs, [[["M"], ["N"]]])
+
+
 _MICROSOFT: dict[str, Rule] = {
     **dict.fromkeys(["BiasGelu", "FastGelu", "Gelu", "QuickGelu", "BiasAdd"], elementwise),
     **dict.fromkeys(["SkipLayerNormalization", "SkipSimplifiedLayerNormalization"], skip_norm),
@@ -97,7 +132,15 @@ _MICROSOFT: dict[str, Rule] = {
     "GroupQueryAttention": batch_first(0, 1, 2, 3, 4, 5, 9),
     "MultiHeadAttention": mask_of_keys,
     **dict.fromkeys(
-        ["FusedConv", "NhwcConv", "NhwcFusedConv", "QLinearConv", "QLinearAveragePool", "NhwcMaxPool"],
+        [
+            "FusedConv",
+            "NhwcConv",
+            "NhwcFusedConv",
+            "NhwcMaxPool",
+            "QLinearAveragePool",
+            "QLinearConv",
+            "QLinearGlobalAveragePool",
+        ],
         _first_axis,
     ),
     "Attention": attention_with_past,
@@ -105,7 +148,17 @@ _MICROSOFT: dict[str, Rule] = {
         "t B i, d i g, d h g, d b, B, d B h, d B h, d p, ?, ?, ?, ? -> T d ^B H, d ^B H, d ^B H"
     ),
     "FusedMatMul": fused_matmul,
+    "TransposeMatMul": fused_matmul,
     "FusedGemm": STANDARD["Gemm"],
+    "MatMulIntegerToFloat": lambda view: matmul_of(view, 0, 1),
+    "DynamicQuantizeMatMul": mixes("takes one scale for all rows of {symbol}"),
+    "QGemm": quantized_gemm,
+    **dict.fromkeys(["QLinearAdd", "QLinearMul"], axes("~S, ?, ?, ~S, ?, ?, ?, ? -> ~S")),
+    "QLinearWhere": axes("~S, ~S, ?, ?, ~S, ?, ?, ?, ? -> ~S"),
+    **dict.fromkeys(["QLinearSigmoid", "QLinearLeakyRelu"], axes("*S -> *S")),
+    "QLinearSoftmax": quantized_softmax,
+    "QLinearConcat": quantized_concat,
+    "RotaryEmbedding": rotary,
     "GatherElements": gather_elements,
     "MatMulNBits": axes("*S k -> *S N"),
     "QuantizeLinear": STANDARD["QuantizeLinear"],
