@@ -37,6 +37,9 @@ def _breaks(freeing: Freeing, size: Dim, way: Dim) -> bool:
         {n: scale * was + more if n in way.free else was for n, was in freeing.baked.items()}
         for scale, more in ((1, 1), (2, 0), (2, 1), (3, 0))
     ]
+    worth = [way.evaluate(sizes) for sizes in tries]
+    if not all(worth):  # unknown, or nothing: that says nothing of the size
+        return False
     known = {*freeing.symbols, size.name}
     for entry in freeing.walk.log:
         if entry.role != "requirement" or not entry.guard.is_true:
@@ -44,7 +47,8 @@ def _breaks(freeing: Freeing, size: Dim, way: Dim) -> bool:
         cond = entry.cond.subs({n: freeing.facts.dim(symbol(n)) for n in entry.cond.free})
         if size.name not in cond.free or not cond.free <= known:
             continue
-        if all(cond.subs({**sizes, size.name: way.evaluate(sizes) or 0}).is_false for sizes in tries):
+        given = zip(tries, worth, strict=True)
+        if all(cond.subs({**sizes, size.name: n or 0}).is_false for sizes, n in given):
             return True
     return False
 
