@@ -113,14 +113,15 @@ class Conclusion:
         return Confirmation(self.declaration, self.call.runs, self.graph).of(restriction, others)
 
     def hear_graph(self, proto: onnx.ModelProto) -> None:
-        """Analyze the exported model, for the sizes that torch.export's guards leave and for those they should."""
+        """Analyze the exported model for the declared sizes, those that torch.export's guards leave and those they should."""
         env = shape_env(self.program)
         table = axis_symbols(env, self.program, self.declaration) if env is not None else {}
         model = renamed(proto, table, self.declaration, input_names(self.program))
         # what torch.export asks of the sizes is told as such; the graph is judged for the sizes that remain
         free = {str(r.term.cond) for r, c in self.found if c.verdict == "tracer"}
         terms = [t.cond for t in self.contract or () if str(t.cond) not in free]
-        known = [c for c in terms if c.free <= dim_names(model)]
+        declared = [c for root in self.declaration.roots.values() for c in root.conditions()]
+        known = [c for c in (*terms, *declared) if c.free <= dim_names(model)]
         assume = (*self.settings.assume, *known)
         self.hear(
             analyze(model, assume=assume, broadcast=self.settings.broadcast, rlimit=self.settings.rlimit)

@@ -135,11 +135,14 @@ def excluded_text(restriction: Restriction, declaration: Declaration) -> str:
     out = [v for v in range(low, high + 1) if not holds_at(cond, {name: v})]
     if not out:
         return f"{name} with not {text}"
-    if len(out) <= _MAX_SHOWN:
-        return " and ".join(f"{name} = {v}" for v in out)
-    if out == list(range(out[0], out[-1] + 1)):
+    if len(out) > 2 and out == list(range(out[0], out[-1] + 1)):
         if out[-1] == high:
             return f"{name} >= {out[0]}"
         return f"{name} <= {out[-1]}" if out[0] == low else f"{out[0]} <= {name} <= {out[-1]}"
+    if len(out) <= _MAX_SHOWN:
+        return " and ".join(f"{name} = {v}" for v in out)
+    kept = sorted({*range(low, high + 1)}.difference(out))
+    if 0 < len(kept) <= _MAX_SHOWN:
+        return f"every {name} but {' and '.join(map(str, kept))}"
     shown = ", ".join(map(str, out[:_MAX_SHOWN]))
     return f"every {name} without {text} ({shown}, …)"

@@ -23,7 +23,7 @@ from shapesolve.torch.running import Runs
 
 
 def test_the_bench_is_large_enough() -> None:
-    assert len(CASES) >= 160
+    assert len(CASES) >= 210
     assert len({c.name for c in CASES}) == len(CASES)
 
 
