@@ -24,6 +24,8 @@ from .places import NOWHERE, Origin, Place, is_foreign
 #: beyond this torch.export has guarded on every element of something
 MAX_GUARDS = 2000
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b")
+#: how PyTorch's printer writes a difference: ``H + (-1)*(H % 8)``
+_MINUS = re.compile(r"\+ \(-1\)\*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ def _guard(guard: Any, table: Mapping[str, Dim], sources: Mapping[str, str], wat
         cond = None
     minor = cond is not None and cond.kind == "!=" and not asked
     shown = {n: str(d) if d.name else f"({d})" for n, d in table.items()}
-    return Guard(text, cond, origin, asked, minor, _in_words(text, sources), _in_words(text, shown))
+    own = _MINUS.sub("- ", _in_words(text, shown))
+    return Guard(text, cond, origin, asked, minor, _in_words(text, sources), own)
 
 
 def _in_words(text: str, words: Mapping[str, str]) -> str:

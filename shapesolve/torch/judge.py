@@ -121,7 +121,7 @@ class Judge:
         origin, _, _ = self._origin(restriction, confirmed)
         excluded = excluded_text(restriction, self.declaration)
         at = sizes_text(confirmed.sizes or restriction.counterexample)
-        texts = (g.text for g in guards_behind(restriction.term.nodes, self.guards))
+        texts = (g.shown for g in guards_behind(restriction.term.nodes, self.guards))
         guards = sorted({t for t in texts if len(t) <= _LONGEST_GUARD}, key=len)[:2]
         notes = [f"declared: {self.declaration.quote(n)}" for n in restriction.roots]
         who = "guard" if restriction.guarded else "needed by the graph"

@@ -122,19 +122,19 @@ def holds_at(cond: Cond, sizes: Mapping[str, int]) -> bool:
 
 
 def excluded_text(restriction: Restriction, declaration: Declaration) -> str:
-    """Which declared sizes a condition rules out, exactly: ``seq = 32``, ``seq >= 33``, or the condition's own words."""
-    cond, text = restriction.term.cond, restriction.term.text
+    """Which declared sizes a condition rules out, exactly: ``seq = 32``, ``seq >= 33``, ``every seq with seq % 2 != 0``."""
+    cond = restriction.term.cond
     if len(restriction.roots) != 1:
         some = f", {sizes_text(restriction.counterexample)} for one" if restriction.counterexample else ""
-        return f"the sizes without {text}{some}"
+        return f"the sizes with {~cond}{some}"
     (name,) = restriction.roots
     root = declaration.roots[name]
     low, high = root.low if root.low is not None else 2, root.high
     if high is None or high - low > _MAX_LISTED:
-        return f"every {name} without {text}"
+        return f"every {name} with {~cond}"
     out = [v for v in range(low, high + 1) if not holds_at(cond, {name: v})]
     if not out:
-        return f"{name} with not {text}"
+        return f"{name} with {~cond}"
     if len(out) > 2 and out == list(range(out[0], out[-1] + 1)):
         if out[-1] == high:
             return f"{name} >= {out[0]}"
@@ -145,4 +145,4 @@ def excluded_text(restriction: Restriction, declaration: Declaration) -> str:
     if 0 < len(kept) <= _MAX_SHOWN:
         return f"every {name} but {' and '.join(map(str, kept))}"
     shown = ", ".join(map(str, out[:_MAX_SHOWN]))
-    return f"every {name} without {text} ({shown}, …)"
+    return f"every {name} with {~cond} ({shown}, …)"

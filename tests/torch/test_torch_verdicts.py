@@ -29,7 +29,7 @@ from shapesolve.torch.verdicts import excluded_text
         ("t <= 30", "t >= 31"),
         ("t == 10", "every t but 10"),
         ("t % 12 == 0", "every t but 12 and 24"),
-        ("t % 2 == 0", "every t without t % 2 == 0 (5, 7, 9, 11, …)"),
+        ("t % 2 == 0", "every t with t % 2 != 0 (5, 7, 9, 11, …)"),
     ],
 )
 def test_what_is_ruled_out_is_said_exactly(cond: str, excluded: str) -> None:
