@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,10 +14,13 @@ import torch
 from ..analysis import DEFAULT_RLIMIT, BroadcastMode, analyze
 from ..expr import Cond
 from .concluding import Call, Conclusion, Settings, empty
+from .correction import Correction
 from .declared import Declaration, read_declaration
 from .exporting import Watch, export_program, named, relaxed
 from .findings import SourceFinding
 from .guards import find_guards
+from .outcome import SizeOutcome
+from .pasting import pasted
 from .probing import probed, probes
 from .programs import declared_by_model, declared_by_program
 from .refusal import by_example, is_about_dims, own_words, refused
@@ -174,7 +179,7 @@ def _of_program(known: Conclusion) -> Report:
     try:
         _hear_graph(known)
     except _Unwritable as error:
-        other = _other_names(known, error.cause)
+        other = _other_names(known, error.cause) or _with_a_number(known, error.cause)
         if other is None:
             known.extra = (*known.extra, unwritable(error.cause, known.program, runs=known.runs()))
             return known.report()
@@ -206,7 +211,7 @@ def _hear_graph(known: Conclusion) -> None:
     if found.failed is not None:
         more = rewritten(found.failed, known.program, found.change, found.proto, runs=known.runs())
         known.extra = (*known.extra, more)
-    known.hear_graph(found.proto)
+    known.hear_graph(found.proto, found.program)
 
 
 def _other_names(known: Conclusion, error: Exception) -> Conclusion | None:
@@ -231,6 +236,42 @@ def _other_names(known: Conclusion, error: Exception) -> Conclusion | None:
     except _Unwritable:
         return None
     return other
+
+
+def _with_a_number(known: Conclusion, error: Exception) -> Conclusion | None:
+    """The module with one of its sizes as in the example, where that is written: ONNX has attributes that must be numbers."""
+    call = known.call
+    if call is None:
+        return None
+    for name, refusal in itertools.product(known.declaration.roots, dict.fromkeys((None, known.refusal))):
+        size, correction = call.runs.example[name], Correction(known.declaration, ())
+        correction.fix(name, size)
+        spec = pasted(correction.text())
+        (args, kwargs), watch = call.example(), Watch(call.runs.module)
+        try:
+            program = export_program(
+                call.runs.module,
+                args,
+                kwargs,
+                relaxed(spec) if refusal else spec,
+                strict=call.strict,
+                watch=watch,
+            )
+            declaration = read_declaration(call.runs.module, args, kwargs, spec)
+        except Exception:  # torch.export refuses it with this number
+            continue
+        runs = Runs(call.runs.module, args, kwargs, declaration)
+        change = f"leave `{name}` at a number, {size} here"
+        more = rewritten(error, known.program, change, runs=known.runs(), paste=correction.text())
+        other = Conclusion(
+            known.name, declaration, known.settings, find_guards(program, declaration, watch), program, refusal,
+            replace(call, runs=runs, spec=spec, way=None), (more,),
+            numbers=(SizeOutcome(known.declaration.roots[name], known.declaration.quote(name), "fixed", constant=size),),
+        )  # fmt: skip
+        with contextlib.suppress(_Unwritable):
+            _hear_graph(other)
+            return other
+    return None
 
 
 def _of_onnx_program(

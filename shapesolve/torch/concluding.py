@@ -18,7 +18,7 @@ from .exporting import Watch, export_program
 from .findings import SourceFinding, located
 from .guards import Guard, axis_symbols, fixed_axes, guard_contract, input_names, shape_env
 from .judge import Judge
-from .outcome import Comparison, Restriction, graph_terms, outcomes, sizes_text
+from .outcome import Comparison, Restriction, SizeOutcome, graph_terms, outcomes, sizes_text
 from .pasting import pasted
 from .places import Origin, Origins, read_trace
 from .probing import probed, probes
@@ -79,11 +79,12 @@ class Conclusion:
     found: list[tuple[Restriction, Confirmed]] = field(default_factory=list)
     constants: dict[str, Axis] = field(default_factory=dict)
     ruled_out: dict[str, str] = field(default_factory=dict)
+    numbers: tuple[SizeOutcome, ...] = ()
     contract: Contract | None = None
     analysis: Analysis | None = None
 
     def __post_init__(self) -> None:
-        self.graph = None
+        self.graph: Unguarded | None = None
         if self.call is not None and self.program is not None:
             self.graph = Unguarded(self.program, self.call.runs)
         self.comparison = Comparison(self.declaration, self.settings.rlimit)
@@ -112,8 +113,10 @@ class Conclusion:
         others = [r.term.cond for r in beside if r is not restriction]
         return Confirmation(self.declaration, self.call.runs, self.graph).of(restriction, others)
 
-    def hear_graph(self, proto: onnx.ModelProto) -> None:
+    def hear_graph(self, proto: onnx.ModelProto, written: Any = None) -> None:
         """Analyze the exported model for the declared sizes, those that torch.export's guards leave and those they should."""
+        if written is not None and self.call is not None:
+            self._hold_to(Unguarded(written, self.call.runs, self.graph))
         env = shape_env(self.program)
         table = axis_symbols(env, self.program, self.declaration) if env is not None else {}
         model = renamed(proto, table, self.declaration, input_names(self.program))
@@ -126,6 +129,14 @@ class Conclusion:
         self.hear(
             analyze(model, assume=assume, broadcast=self.settings.broadcast, rlimit=self.settings.rlimit)
         )
+
+    def _hold_to(self, graph: Unguarded) -> None:
+        """The exporter decomposes operators: what it writes may go astray at sizes where torch.export's program does not."""
+        self.graph = graph
+        for i, (restriction, confirmed) in enumerate(self.found):
+            if confirmed.verdict == "tracer":
+                held = Confirmation(self.declaration, graph.runs, graph).of_graph(confirmed.runs)
+                self.found[i] = (restriction, held if held.verdict == "graph" else confirmed)
 
     def hear(self, analysis: Analysis) -> None:
         """Take what the analysis found of the graph."""
@@ -140,9 +151,17 @@ class Conclusion:
         """What keeps the exported graph from following a module that runs."""
         return [(r, c) for r, c in self.found if c.verdict == "graph" and r.guarded is guarded]
 
+    def of_example(self, *, guarded: bool) -> list[tuple[Restriction, Confirmed]]:
+        """What another example may lift: a graph that goes astray, and sizes that the trace made numbers."""
+        astray = self.astray(guarded=guarded)
+        if astray or not guarded:
+            return astray
+        numbers = fixed_axes(self.program, self.declaration).keys()
+        return [(r, c) for r, c in self.found if c.verdict == "tracer" and not numbers.isdisjoint(r.roots)]
+
     def other_ways(self, *, guarded: bool) -> Iterator[Way]:
-        """Exports of another example, where this one's graph goes astray."""
-        bad = self.astray(guarded=guarded)
+        """Exports of another example, where this one's graph does not serve all declared sizes."""
+        bad = self.of_example(guarded=guarded)
         if self.call is None or self.call.way is not None or not bad:
             return
         probed_at = [dict(c.sizes) for _, c in bad]
@@ -154,12 +173,13 @@ class Conclusion:
         assert self.call is not None
         text = f"{way.text(self.call.runs)}; tried: that export gives what the module gives"
         return tuple(
-            replace(judge.ruled_out(r, correction, c), help=text) for r, c in self.astray(guarded=guarded)
+            replace(judge.ruled_out(r, correction, c, of_example=True), help=text)
+            for r, c in self.of_example(guarded=guarded)
         )
 
     def sizes_ruled_out(self, *, guarded: bool) -> dict[str, str]:
         """Per declared size what the example alone keeps out."""
-        bad = self.astray(guarded=guarded)
+        bad = self.of_example(guarded=guarded)
         return {n: excluded_text(r, self.declaration) for r, _ in bad for n in r.roots}
 
     # ------------------------------------------------------------------ the report
@@ -203,7 +223,8 @@ class Conclusion:
             self.name,
             ranked(findings),
             self.declaration,
-            outcomes(
+            self.numbers
+            + outcomes(
                 self.declaration,
                 [r for r, _ in real],
                 constants,

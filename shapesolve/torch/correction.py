@@ -58,6 +58,10 @@ class Correction:
             if fit.fixed is None and fit.equals is None:
                 fit.open, fit.changed, fit.hint = True, True, hint
 
+    def fix(self, name: str, size: int) -> None:
+        """Make a size the number that it is in the example."""
+        self.fits[name].fixed, self.fits[name].changed = size, True
+
     @property
     def changed(self) -> bool:
         """Does it differ from what was declared?"""

@@ -115,9 +115,14 @@ class Judge:
         return f"needed by {shown}" if shown else "needed by the graph"
 
     def ruled_out(
-        self, restriction: Restriction, correction: Correction, confirmed: Confirmed
+        self,
+        restriction: Restriction,
+        correction: Correction,
+        confirmed: Confirmed,
+        *,
+        of_example: bool = False,
     ) -> SourceFinding:
-        """A guard of torch.export's trace, which keeps sizes out at which the module runs."""
+        """A guard of torch.export's trace, which keeps sizes out at which the module runs; `of_example`: of this one alone."""
         origin, _, _ = self._origin(restriction, confirmed)
         excluded = excluded_text(restriction, self.declaration)
         at = sizes_text(confirmed.sizes or restriction.counterexample)
@@ -132,7 +137,8 @@ class Judge:
                 f"tried: at {at} the module runs, and the graph of this example does not give the same"
             )
         elif confirmed.verdict == "tracer":
-            title = f"torch.export's trace rules out {excluded}, where the module runs"
+            which = " of this example" if of_example else ""
+            title = f"torch.export's trace{which} rules out {excluded}, where the module runs"
             notes.append(f"tried: at {at} the module runs, and the exported graph gives the same")
         else:
             title = (

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from .declared import Declaration
 from .findings import SourceFinding
 from .outcome import sizes_text
+from .places import Origin
 from .running import Ran, Runs, Sizes, near
 from .unguarded import Unguarded
 
 _PER_SIZE, _TOGETHER, _MAX_PROBES = 6, 2, 24
+#: sizes at which the exported graph is run too
+_COMPARED = 4
 _MAX_SHOWN = 4
 
 
@@ -59,8 +62,8 @@ def probed(
     lines = dict.fromkeys(r.origin.place for r in failed)
     findings = [_failing(runs, [r for r in failed if r.origin.place == line], ran) for line in lines]
     if not findings and graph is not None and runs.spent <= seconds:
-        differing = [r for r in ran[:_TOGETHER] if graph.agrees(dict(r.sizes)) is False]
-        findings += [_differing(runs, r) for r in differing[:1]]
+        differing = [r for r in ran[:_COMPARED] if graph.agrees(dict(r.sizes)) is False]
+        findings += [_differing(runs, r, graph.strays(dict(r.sizes))) for r in differing[:1]]
     return findings
 
 
@@ -90,16 +93,25 @@ def _failing(runs: Runs, failed: Sequence[Ran], ran: Sequence[Ran]) -> SourceFin
     )
 
 
-def _differing(runs: Runs, ran: Ran) -> SourceFinding:
+def _differing(runs: Runs, ran: Ran, line: Origin) -> SourceFinding:
+    """The graph strays, from `line` on where that was found: there the exporter's decomposition is the reason."""
     changed = _changed(runs, ran)
+    why = (
+        "torch.export's program follows the module; what the exporter makes of this line holds for the example's sizes"
+        if line
+        else "at the example's sizes they agree"
+    )
     return SourceFinding(
         "SS609",
         f"the exported graph does not compute what the module computes at {sizes_text(changed)}",
         notes=(
             *(f"declared: {runs.declaration.quote(n)}" for n, _ in changed),
-            "tried: both were run there on the same data; at the example's sizes they agree",
+            f"tried: both were run there on the same data; {why}",
         ),
-        help="look for a size or a value that the code turns into a number while it is traced",
+        help="write the line with other operators, or leave the size out of dynamic_shapes"
+        if line
+        else "look for a size or a value that the code turns into a number while it is traced",
+        origin=line,
         declared="; ".join(runs.declaration.quote(n) for n, _ in changed),
         counterexample=changed,
         verdict="graph",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .exporting import quiet
+from .places import NOWHERE, Origin, Place, read_trace
 from .running import Ran, Runs
 
 #: what the graph only checks, and what an ONNX file has nothing of
@@ -17,10 +19,13 @@ _CLOSE = {"rtol": 1e-3, "atol": 1e-4}
 
 
 class Unguarded:
-    """Runs an `ExportedProgram`'s graph without its guards and holds what comes out against the module."""
+    """Runs an `ExportedProgram`'s graph without its guards and holds what comes out against the module.
 
-    def __init__(self, program: Any, runs: Runs) -> None:
-        self.program, self.runs = program, runs
+    `source` is the graph that this one was made of, where it is a decomposed one.
+    """
+
+    def __init__(self, program: Any, runs: Runs, source: Unguarded | None = None) -> None:
+        self.program, self.runs, self.source = program, runs, source
         self._trusted: bool | None = None
 
     def agrees(self, sizes: Mapping[str, int]) -> bool | None:
@@ -41,7 +46,23 @@ class Unguarded:
             return False
         return len(found) == len(ran.outputs) and all(_same(a, b) for a, b in zip(found, ran.outputs))
 
-    def _outputs(self, ran: Ran) -> list[Any]:
+    def strays(self, sizes: Mapping[str, int]) -> Origin:
+        """The first line that gives something else here than in the graph this one was made of, which follows the module."""
+        ran = self.runs.at(sizes)
+        if self.source is None or self.source.agrees(sizes) is not True:
+            return NOWHERE
+        right, wrong = self.source._lines(ran), self._lines(ran)
+        return next((Origin(t) for t, v in right.items() if t in wrong and not _same(v, wrong[t])), NOWHERE)
+
+    def _lines(self, ran: Ran) -> dict[tuple[Place, ...], Any]:
+        """Per line of the module the last tensor that is made there, as far as the graph runs."""
+        interpreter = _Interpreter(self.program.graph_module)
+        with contextlib.suppress(Exception):  # the graph does not run at this size
+            self._outputs(ran, interpreter)
+        return interpreter.made
+
+    def _outputs(self, ran: Ran, interpreter: _Interpreter | None = None) -> list[Any]:
+        interpreter = interpreter or _Interpreter(self.program.graph_module)
         given = iter(self.runs.in_order(ran.leaves))
         signature, state = self.program.graph_signature, self.program.state_dict
         values: list[Any] = []
@@ -54,7 +75,7 @@ class Unguarded:
             values.append(value if keep else value.clone())
         with quiet(), torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            out = pytree.tree_leaves(_Interpreter(self.program.graph_module).run(*values))
+            out = pytree.tree_leaves(interpreter.run(*values))
         kept = [o for o, s in zip(out, signature.output_specs) if s.kind.name == "USER_OUTPUT"]
         return kept if len(out) == len(signature.output_specs) else out
 
@@ -63,6 +84,15 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # as above
     def __init__(self, module: Any) -> None:
         super().__init__(module)
         self.extra_traceback = False
+        self.made: dict[tuple[Place, ...], Any] = {}
+
+    def run_node(self, n: Any) -> Any:
+        """Run a node, and keep what it makes for its line."""
+        out = super().run_node(n)
+        trace = read_trace(n.meta.get("stack_trace", "") or "")
+        if trace and isinstance(out, torch.Tensor):
+            self.made[trace] = out
+        return out
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call an operator, unless all it does is to check."""

@@ -81,7 +81,7 @@ class Confirmation:
             return Confirmed("module", tuple(failed[0].items()), failed[1], ran_there)
         if not tried:
             return Confirmed("unknown")
-        return self._of_graph(ran_there)
+        return self.of_graph(ran_there)
 
     def _declared(self, sizes: Mapping[str, int]) -> bool:
         roots = self.declaration.roots
@@ -102,7 +102,8 @@ class Confirmation:
             if others and self.runs.at(others).state == "runs":
                 yield {**sizes, **others}
 
-    def _of_graph(self, sizes: tuple[tuple[tuple[str, int], ...], ...]) -> Confirmed:
+    def of_graph(self, sizes: tuple[tuple[tuple[str, int], ...], ...]) -> Confirmed:
+        """Sizes at which the module runs: does the graph follow it there?"""
         if self.graph is None:
             return Confirmed("unknown", sizes[0], None, sizes)
         said = {s: self.graph.agrees(dict(s)) for s in sizes}

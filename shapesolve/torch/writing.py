@@ -12,21 +12,27 @@ from typing import Any
 import onnx
 import torch
 
+from ..report.lines import clipped
 from .exporting import export_onnx
 from .findings import SourceFinding
 from .places import STACK_TRACE, Origin, Place, read_trace
 from .refusal import RUNS, chain, first_line, origin_of_error, own_words
 
 _LONGEST = 4000
+#: of the errors behind a failure so many are shown, and so much of each
+_MAX_SAID, _LONGEST_LINE = 3, 160
 #: how errors of the exporter name a call: the first two of torch.onnx, the last of onnxscript's optimizer
 _BLAMED = re.compile(r"translating node %(\w+)|%(\w+) :|for node '(?:node_)?(\w+)'")
 
 
 @dataclass(frozen=True)
 class Written:
-    """A model, and where the exporter could not write it as it is: how it failed, and what was changed."""
+    """A model, the program that was written (torch.export's, decomposed), and where it could not be written as it is, how it
+    failed and what was changed.
+    """
 
     proto: onnx.ModelProto
+    program: Any
     failed: Exception | None = None
     change: str = ""
 
@@ -34,30 +40,32 @@ class Written:
 def written(program: Any, opset: int | None) -> Written:
     """The ONNX model of an `ExportedProgram`. Raises what the exporter raised when no other way of writing works either."""
     try:
-        return Written(export_onnx(program, opset).model_proto)
+        return _of(export_onnx(program, opset))
     except Exception as error:
         for change, make in _ways(error, program, opset):
             try:
-                return Written(make(), error, change)
+                return _of(make(), error, change)
             except Exception:  # this way fails too
                 continue
         raise
 
 
-def _ways(
-    error: Exception, program: Any, opset: int | None
-) -> Iterator[tuple[str, Callable[[], onnx.ModelProto]]]:
+def _of(exported: Any, failed: Exception | None = None, change: str = "") -> Written:
+    return Written(exported.model_proto, exported.exported_program, failed, change)
+
+
+def _ways(error: Exception, program: Any, opset: int | None) -> Iterator[tuple[str, Callable[[], Any]]]:
     if any(
         type(e).__name__ == "PassError" for e in chain(error)
     ):  # the optimizer failed, not the translation
         yield (
             "write it without the exporter's optimizer: `torch.onnx.export(..., optimize=False)`",
-            lambda: export_onnx(program, opset, optimize=False).model_proto,
+            lambda: export_onnx(program, opset, optimize=False),
         )
     yield (
         "decompose the exported program first:"
         " `torch.onnx.export(torch.export.export(...).run_decompositions(), dynamo=True)`",
-        lambda: export_onnx(program.run_decompositions(), opset).model_proto,
+        lambda: export_onnx(program.run_decompositions(), opset),
     )
 
 
@@ -92,11 +100,10 @@ def _parts(module: torch.nn.Module) -> Mapping[str, Mapping[str, Any]]:
 
 def unwritable(error: BaseException, program: Any, *, runs: bool = False) -> SourceFinding:
     """The exporter failed after torch.export succeeded; `runs` when the module was seen to run."""
-    words = own_words(error)
     return SourceFinding(
         "SS608",
         f"{'the module runs, and ' if runs else ''}the exporter cannot write {_what(error)}",
-        notes=(words, RUNS) if runs else (words,),
+        notes=(*_said(error), RUNS) if runs else _said(error),
         help="use operators that ONNX has, or pass a custom_translation_table to torch.onnx.export",
         origin=_origin(error, program),
         verdict="export",
@@ -110,20 +117,28 @@ def rewritten(
     proto: onnx.ModelProto | None = None,
     *,
     runs: bool = False,
+    paste: str = "",
 ) -> SourceFinding:
-    """The exporter failed, and did not after a `change` of the call, which made the model `proto`."""
-    words = own_words(error)
+    """The exporter failed, and did not after a `change` of the call, which made the model `proto`; `paste` is the change as
+    Python.
+    """
     origin = _origin(error, program)
     if not origin and proto is not None:
         origin = next((Origin(t) for t in _named(error, proto) if t), origin)
     return SourceFinding(
         "SS611",
         f"the exporter cannot write {_what(error)}",
-        notes=(words, RUNS) if runs else (words,),
-        help=f"{change}; tried: that writes the file which is judged here",
+        notes=(*_said(error), RUNS) if runs else _said(error),
+        help=f"{change}; tried: that writes the file which is judged here" + (f":\n{paste}" if paste else ""),
         origin=origin,
         verdict="export",
     )
+
+
+def _said(error: BaseException) -> tuple[str, ...]:
+    """The errors that led to one another, the first one first, a line of each."""
+    lines = [clipped(f"{type(e).__name__}: {first_line(own_words(e))}", _LONGEST_LINE) for e in chain(error)]
+    return tuple(dict.fromkeys(lines[::-1]))[:_MAX_SAID]
 
 
 def _what(error: BaseException) -> str:

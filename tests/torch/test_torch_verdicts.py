@@ -17,6 +17,7 @@ from shapesolve.solve.proof import Unknown
 from shapesolve.torch import check
 from shapesolve.torch.declared import Declaration, Root
 from shapesolve.torch.outcome import Restriction, classify
+from shapesolve.torch.pasting import pasted
 from shapesolve.torch.verdicts import excluded_text
 
 
@@ -51,3 +52,73 @@ def test_the_graph_is_judged_for_the_declared_sizes() -> None:
     shapes = {"x": {1: Dim("t", min=4, max=64)}}
     report = check(RolledWithinWindows(), (torch.zeros(2, 10, 8),), dynamic_shapes=shapes)
     assert not [f for f in report.findings if f.verdict == "unknown"], str(report)
+
+
+class PooledInTwo(nn.Module):
+    def forward(self, x):
+        y = nn.functional.adaptive_avg_pool1d(x, 2)
+        return x * y.repeat_interleave(3, -1).sum(-1, keepdim=True)
+
+
+class PooledBestHalf(PooledInTwo):
+    def forward(self, x):
+        best = x.topk((x.shape[-1] + 1) // 2, dim=-1).values
+        return super().forward(x).sum(-1) + best.mean(-1)
+
+
+def test_what_the_exporter_decomposes_for_the_example_alone_is_told_on_its_line() -> None:
+    shapes = {"x": {0: Dim("n", min=1, max=16), 2: Dim("t", min=3, max=64)}}
+    report = check(PooledInTwo(), (torch.zeros(2, 4, 10),), dynamic_shapes=shapes)
+    (finding,) = report.errors
+    assert (finding.code, finding.verdict) == ("SS609", "graph")
+    assert finding.place is not None
+    assert "adaptive_avg_pool1d(x, 2)" in finding.place.code
+    assert check(PooledInTwo(), (torch.zeros(2, 4, 10),), dynamic_shapes={"x": {0: Dim("n", max=16)}}).ok
+
+
+def test_a_guard_is_held_against_what_is_written() -> None:
+    shapes = {"x": {2: Dim("t", min=1, max=64)}}
+    report = check(PooledBestHalf(), (torch.zeros(2, 4, 10),), dynamic_shapes=shapes)
+    assert report.errors, str(report)
+    assert {f.verdict for f in report.findings if f.term} == {"graph"}, str(report)
+
+
+class KernelPerSample(nn.Module):
+    def forward(self, x, k):
+        n, c, t = x.shape
+        y = nn.functional.conv1d(x.reshape(1, n * c, t), k.reshape(n * c, 1, 3), groups=n * c)
+        return y.view(n, c, t - 2)
+
+
+def test_a_size_that_must_be_a_number_in_onnx() -> None:
+    n = Dim("n", min=1, max=16)
+    shapes = {"x": {0: n, 2: Dim("t", min=3, max=64)}, "k": {0: n}}
+    report = check(KernelPerSample(), (torch.zeros(2, 4, 10), torch.zeros(2, 4, 3)), dynamic_shapes=shapes)
+    finding, traced = report.findings
+    assert (finding.code, finding.severity, finding.verdict) == ("SS611", "warning", "export"), str(report)
+    assert (traced.code, traced.verdict, traced.counterexample) == ("SS610", "tracer", (("t", 3),)), str(
+        report
+    )
+    assert finding.place is not None
+    assert "groups=n * c" in finding.place.code
+    assert {s.root.name: (s.state, s.constant) for s in report.sizes} == {
+        "n": ("fixed", 2),
+        "t": ("traced", None),
+    }
+    assert pasted(finding.help.partition("\n")[2])["k"] == {}
+
+
+class Truncated(nn.Module):
+    def forward(self, x):
+        return x[:, :16].reshape(x.shape[0], -1).relu()
+
+
+def test_another_example_is_tried_where_the_trace_makes_a_size_a_number() -> None:
+    shapes = {"x": {0: Dim("n", min=1, max=8), 1: Dim("t", min=16, max=64)}}
+    report = check(Truncated(), (torch.zeros(2, 16, 4),), dynamic_shapes=shapes)
+    assert {(f.code, f.verdict) for f in report.findings} == {("SS610", "tracer")}, str(report)
+    assert report.model is not None
+    (length,) = (
+        d.dim_param for d in report.model.graph.input[0].type.tensor_type.shape.dim if d.dim_param == "t"
+    )
+    assert length == "t"

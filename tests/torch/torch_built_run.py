@@ -26,6 +26,7 @@ import torch_built_sequences
 import torch_built_streams
 from torch_built import Built
 
+from shapesolve.expr import parse_cond
 from shapesolve.torch import Report, check
 
 CASES: list[Built] = [
@@ -78,7 +79,9 @@ def _of_correct(case: Built, report: Report) -> str:
     if report.errors:
         told = all(astray(case, report, dict(f.counterexample)) for f in report.errors)
         return "graph astray" if told else "false alarm"
-    tried = list(case.tried())
+    told = () if report.corrected else [parse_cond(f.term) for f in report.findings if f.term]
+    fixed = {s.root.name: s.constant for s in report.sizes if s.constant is not None}
+    tried = [t for t in case.tried() if all(c.evaluate(t) for c in told) and {**t, **fixed} == t]
     return "graph missed" if astray(case, report, *tried[:: len(tried) // 8 + 1]) else _quiet(report)
 
 
