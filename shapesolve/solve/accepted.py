@@ -13,6 +13,7 @@ from itertools import product
 from math import prod
 
 from ..expr import (
+    TRUE,
     Cond,
     Dim,
     DimTooLarge,
@@ -25,6 +26,7 @@ from ..expr import (
     ge,
     solve_for_symbol,
 )
+from ..expr.core import from_terms, make_dim
 from ..expr.traverse import symbols_in
 from ..propagate.facts import Facts
 from ..propagate.log import Stated, all_rows, need
@@ -225,6 +227,7 @@ def _by_bounds(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, N
     ((mono, _),) = x.terms
     lows: list[tuple[Dim, Numbers]] = [] if x.lo is None else [(constant(x.lo), ())]
     highs: list[tuple[Dim, Numbers]] = []
+    found: dict[Cond, Numbers] = {}
     for cond, numbers in conds.items():
         for sign in {">=": (1,), "==": (1, -1)}.get(cond.kind, ()):
             said = cond.args[0].scale(sign)
@@ -235,10 +238,17 @@ def _by_bounds(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, N
                     lows.append((ceil_div(-rest, constant(k)), numbers))
                 else:
                     highs.append((floor_div(rest, constant(-k)), numbers))
-    found: dict[Cond, Numbers] = {}
+            else:
+                _add(found, _at_most(said, name), numbers)
     for (low, below), (high, above) in list(product(lows, highs))[:_MOST_PAIRS]:
         _add(found, ge(high, low), (*below, *above))
     return found
+
+
+def _at_most(said: Dim, name: str) -> Cond:
+    """What ``said >= 0`` needs of the others, by how large the terms can be that have `name` in them."""
+    inside = from_terms({m: c for m, c in said.terms if name in make_dim(((m, 1),), 0).free}, 0)
+    return TRUE if inside.hi is None else ge(said - inside + inside.hi, 0)
 
 
 def _linked(conds: Mapping[Cond, Numbers], inputs: frozenset[str]) -> Iterator[dict[Cond, Numbers]]:

@@ -56,3 +56,28 @@ def test_conditions_on_data_break_when_no_data_satisfy_them(sizes, broken):
     for _ in range(2):
         assert bool(checker.broken(sizes)) == broken
         checker.forget()
+
+
+@pytest.mark.parametrize(
+    ("text", "never"),
+    [
+        ("a == max(_d0//2 + 1, 2)", {0, 1}),
+        ("a <= 3 - _d0//2 - _d1//3", {4, 5}),
+        ("a + _d0 % 3 >= 3", {0}),
+        ("a == 2*max(_d0//2, b)", set()),
+    ],
+)
+def test_sizes_that_no_value_of_data_inside_an_expression_fits_are_refused(text, never):
+    checker = Checker(_requirements(text))
+    refused = {a for a in range(6) if checker.broken({"a": a, "b": 0})}
+    assert refused == never
+    possible = {
+        a
+        for a in range(6)
+        if any(
+            parse_cond(text, OURS).evaluate({"a": a, "b": 0, "_d0": d, "_d1": e})
+            for d in range(20)
+            for e in range(9)
+        )
+    }
+    assert not refused & possible
