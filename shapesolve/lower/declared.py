@@ -67,7 +67,7 @@ def reconcile(walk: Walk, node: Node, scope: Scope, name: str, known: Known, dec
 
     A new name that the author gives to a size of ours replaces ours. Anything else is kept as a declared constraint: a
     disagreement is a finding, and the inferred shape stays. Where nothing was inferred, the declaration counts only if
-    that is for want of knowledge (`_nobody_knows`): else the rank depends on sizes or on data, and what a file says of
+    that is for want of knowledge (`_is_rank_unknowable`): else the rank depends on sizes or on data, and what a file says of
     such a tensor was true of one run.
     """
     if not isinstance(known, Tensor) or not isinstance(declared, Tensor):
@@ -77,7 +77,7 @@ def reconcile(walk: Walk, node: Node, scope: Scope, name: str, known: Known, dec
         kinds = f"{type_name(declared.dtype)}, it is {type_name(known.dtype)}"
         walk.clash(f"{name} is declared as {kinds}", node, scope, loads=False)
     shape = known.shape
-    if shape is None and declared.shape is not None and _nobody_knows(walk, node, scope):
+    if shape is None and declared.shape is not None and _is_rank_unknowable(walk, node, scope):
         shape = _claimed(walk, node, scope, name, declared.shape)
     if shape is not None and declared.shape is not None:
         if len(shape) != len(declared.shape):
@@ -89,8 +89,8 @@ def reconcile(walk: Walk, node: Node, scope: Scope, name: str, known: Known, dec
     return walk.interner.tensor(dtype, shape, known.value)
 
 
-def _nobody_knows(walk: Walk, node: Node, scope: Scope) -> bool:
-    """Do all ranks that miss here stem from operators that nobody knows, or from inputs that are declared without one?"""
+def _is_rank_unknowable(walk: Walk, node: Node, scope: Scope) -> bool:
+    """Is every rank that is missing here missing because of unknown operators or of unranked inputs?"""
     prefix, todo, seen = scope.prefix, [node], {id(node)}
     while todo:
         at = todo.pop()

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Lowering a model with what the user says of it, in rounds: what one learns of the inputs, the next starts with."""
+"""Lowering a model under what the user states, and again until nothing more is learned of its inputs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lower_model(read: Model, request: Request, progress: Callable[[int, int], No
         if learned.keys() <= hints.keys() and walk.author == names:
             break
         hints, names = learned, dict(walk.author)
-    _refuse_strangers(request, _symbols(given, names))
+    _check_names(request, _symbols(given, names))
     return Lowered(read, walk, given, facts)
 
 
@@ -70,7 +70,7 @@ def _walk(
 
 
 def _conditions(request: Request, symbols: Mapping[str, Dim]) -> Iterator[Cond]:
-    """What the user says about these symbols (others may yet get to be known, see `_refuse_strangers`)."""
+    """What the user says about these symbols (others may yet get to be known, see `_check_names`)."""
     for name, size in request.bind.items():
         if name in symbols:
             yield eq(symbols[name], size)
@@ -80,7 +80,7 @@ def _conditions(request: Request, symbols: Mapping[str, Dim]) -> Iterator[Cond]:
             yield cond
 
 
-def _refuse_strangers(request: Request, symbols: Mapping[str, Dim]) -> None:
+def _check_names(request: Request, symbols: Mapping[str, Dim]) -> None:
     """Raise `ValueError` for a name that no input has."""
     for name in request.bind:
         if name not in symbols:

@@ -1,4 +1,4 @@
-"""Lowering a graph on trial, as loops do until they know what their carried values are."""
+"""Speculative lowering: a graph is lowered on trial, as loops do until they know what their carried values are."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Settled:
 
 @contextmanager
 def rehearsal(walk: Walk) -> Iterator[None]:
-    """Lower without saying anything: what is logged, noted, named or learned inside is forgotten."""
+    """Lower speculatively: what is logged, noted, named or learned inside is rolled back."""
     kept = {name: getattr(walk, name) for name in (*_EMPTY, *_COPIED, "facts")}
     for name in _EMPTY:
         setattr(walk, name, type(kept[name])())

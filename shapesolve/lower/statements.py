@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""What a walk says: the names that it makes up, the conditions that it states, contradictions and remarks."""
+"""The log of one lowering: fresh symbols, stated conditions, contradictions and remarks."""
 
 from __future__ import annotations
 

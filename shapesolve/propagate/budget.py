@@ -57,9 +57,9 @@ MAX_CORE_NODES = 64
 MAX_EQUALITY_QUERIES = 48
 #: conditions that a cheap question takes into account, the nearest ones first
 MAX_NEAR = 32
-#: conditions that say something of the very symbols of a question: no more of them are near
+#: at most so many direct neighbours (conditions that share a symbol with it) are taken per step from a question
 MAX_MET = 64
-#: so many are taken as they are; beyond, the nearest ones only
+#: a cheap question takes all the conditions that it is linked to up to this many; above, the nearest ones only
 MAX_CHEAP = 64
 #: relations in all cheap questions of one purpose; beyond, no more are answered
 MAX_CHEAP_WORK = 4000

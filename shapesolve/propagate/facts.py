@@ -308,7 +308,7 @@ class Facts:
         return True
 
     def _may_replace(self, symbol: Atom, to: Dim) -> bool:
-        """The author's names do not give way to symbols that we made, and no name to an expression without measure."""
+        """The author's names do not give way to symbols that we made, and no name to an expression larger than the limit."""
         if to.size > _LARGEST:
             return False
         return symbol.made or not any(atom.made for atom in atoms_of(to))

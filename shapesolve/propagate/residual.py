@@ -1,4 +1,4 @@
-"""What the facts leave: conditions that are not settled, with the constraints that say so.
+"""Residual constraints: those still undecided after propagation, with the numbers of the constraints behind each.
 
 The facts and the residue together say exactly what the constraints say; proofs and ambiguities reason over
 the residue, because it is small.
@@ -6,14 +6,50 @@ the residue, because it is small.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
-from ..expr import Cond, Dim, constant, divides, ge, le
+from ..expr import Cond, Dim, constant, divides, eq, ge, le
 from .facts import Causes, Facts
 from .log import Stated, all_rows, need
 
 #: roles that a proof may rest on; what a model merely declares may be wrong
 TRUSTED = ("definition", "requirement", "user", "assumption")
+
+#: facts of one kind as conditions, each with the numbers of the constraints behind it
+Conditions: TypeAlias = Iterator[tuple[Cond, Causes]]
+
+
+def equalities(facts: Facts, names: Collection[str]) -> Conditions:
+    """For those of the symbols `names` that are replaced: what each is equal to."""
+    for name in names:
+        if name in facts.substitution:
+            size = facts.symbols[name]
+            yield eq(size, unsimplified(size, facts)), facts.why((name,))
+
+
+def intervals(facts: Facts) -> Conditions:
+    """Bounds of symbols, but for those that every symbol of its kind has."""
+    for name, (lo, hi) in sorted(facts.intervals.items()):
+        size, causes = facts.symbols[name], facts.causes.get(name, frozenset())
+        if lo is not None and not ge(size, lo).is_true:
+            yield ge(size, lo), causes
+        if hi is not None:
+            yield le(size, hi), causes
+
+
+def divisors(facts: Facts) -> Conditions:
+    """What is divisible by a known number."""
+    for base, k in sorted(facts.divisors.items(), key=lambda item: item[0].order):
+        yield divides(constant(k), unsimplified(base, facts)), facts.why(base.free)
+
+
+def waiting(facts: Facts) -> Conditions:
+    """Conditions that could not be turned into facts, read through the facts."""
+    for cond, causes in facts.pending().items():
+        now = facts.cond(cond)
+        if not now.is_true:
+            yield now, causes if now is cond else causes | facts.why(cond.free)
 
 
 class Residue:
@@ -23,24 +59,10 @@ class Residue:
         self.facts, self.constraints = facts, all_rows(constraints)
         self._stated: list[Cond] | None = None
         self.conds: dict[Cond, Causes] = {}
-        for cond, causes in self._known():
-            self.conds.setdefault(cond, causes)
-
-    def _known(self) -> Iterable[tuple[Cond, Causes]]:
-        """Conditions that wait; intervals and divisors, which make conditions disappear from these."""
-        facts = self.facts
-        for cond, causes in facts.pending().items():
-            now = facts.cond(cond)
-            if not now.is_true:
-                yield now, causes if now is cond else causes | facts.why(cond.free)
-        for name, (lo, hi) in sorted(facts.intervals.items()):
-            size, causes = facts.symbols[name], facts.causes.get(name, frozenset())
-            if lo is not None and not ge(size, lo).is_true:
-                yield ge(size, lo), causes
-            if hi is not None:
-                yield le(size, hi), causes
-        for base, k in sorted(facts.divisors.items(), key=lambda item: item[0].order):
-            yield divides(constant(k), unsimplified(base, facts)), facts.why(base.free)
+        # intervals and divisors make conditions disappear from those that wait
+        for known in (waiting(facts), intervals(facts), divisors(facts)):
+            for cond, causes in known:
+                self.conds.setdefault(cond, causes)
 
     def certain(self, cond: Cond) -> bool:
         """Does `cond` hold for all inputs, as it was stated or since the facts settle it?"""

@@ -34,8 +34,11 @@ class _Irregular(Exception):
     """The expression does not become linear along remainders, or only for a period that is too long."""
 
 
-class _Tail(NamedTuple):
-    """For sizes ``period*q + r`` from `start` on, the value is ``slope[r]*q + base[r]``, all of them at most `most`."""
+class _EventualValue(NamedTuple):
+    """An eventually linear value: ``slope[r]*q + base[r]`` at sizes ``period*q + r`` from `start` on.
+
+    No slope and no base is larger than `most` in magnitude.
+    """
 
     slope: Any
     base: Any
@@ -43,8 +46,8 @@ class _Tail(NamedTuple):
     most: int
 
 
-class _Fate(NamedTuple):
-    """For sizes from `start` on, the truth of a condition by the remainder of the size."""
+class _EventualTruth(NamedTuple):
+    """An eventually periodic truth value: for sizes from `start` on, by the remainder of the size."""
 
     held: Truth
     start: int
@@ -54,7 +57,7 @@ class Regular:
     """Answers questions about conditions on one symbol; what it learns of their parts is kept."""
 
     def __init__(self) -> None:
-        self.memo: dict[Atom, _Tail] = {}
+        self.memo: dict[Atom, _EventualValue] = {}
 
     def solutions(self, conds: Sequence[Cond], name: str, least: int) -> Solutions | None:
         """The sizes (or values) of at least `least` at which all `conds`, on this symbol alone, hold; None when the
@@ -79,10 +82,10 @@ class Regular:
         much it grows with the size in the end; None when these are of another kind or the table would be too long.
         """
         try:
-            fates = [self.fate(c) for c in conds]
-            tail = self.tail(dim)
-            period = lcm(len(tail.base), *(len(f.held) for f in fates))
-            top = max([tail.start, *(f.start for f in fates)]) + 2 * period
+            truths = [self.truth(c) for c in conds]
+            value = self.value(dim)
+            period = lcm(len(value.base), *(len(f.held) for f in truths))
+            top = max([value.start, *(f.start for f in truths)]) + 2 * period
             if top > budget.MAX_TABLE:
                 return None
             sizes = np.arange(0, max(top, _SHORTEST), dtype=np.int64)
@@ -96,10 +99,10 @@ class Regular:
         values = np.broadcast_to(values, sizes.shape)
         if there is not True and not np.all(np.broadcast_to(there, sizes.shape)[held]):
             return None
-        return sizes[held], values[held], Fraction(int(tail.slope[0]), len(tail.base))
+        return sizes[held], values[held], Fraction(int(value.slope[0]), len(value.base))
 
-    def tail(self, dim: Dim) -> _Tail:
-        """What becomes of an expression as the size grows."""
+    def value(self, dim: Dim) -> _EventualValue:
+        """The eventually linear value of an expression."""
         for atom in atoms_of(dim):
             if atom not in self.memo:
                 self.memo[atom] = self._atom(atom.kind, atom.args)
@@ -110,9 +113,9 @@ class Regular:
     ) -> tuple[Sizes, list[Truth], int] | None:
         """Sizes up to where everything repeats, where each group of conditions holds, and the period."""
         try:
-            fates = [self.fate(c) for group in groups for c in group]
-            period = lcm(*(len(f.held) for f in fates))
-            top = max([least, *(f.start for f in fates)]) + period
+            truths = [self.truth(c) for group in groups for c in group]
+            period = lcm(*(len(f.held) for f in truths))
+            top = max([least, *(f.start for f in truths)]) + period
             if top - least > budget.MAX_TABLE:
                 return None
             sizes = np.arange(least, top, dtype=np.int64)
@@ -127,40 +130,42 @@ class Regular:
             return None
         return sizes, held, period
 
-    def fate(self, cond: Cond) -> _Fate:
-        """What becomes of the truth of a condition as the size grows."""
+    def truth(self, cond: Cond) -> _EventualTruth:
+        """The eventually periodic truth value of a condition."""
         for atom in atoms_of(cond):
             if atom not in self.memo:
                 self.memo[atom] = self._atom(atom.kind, atom.args)
-        return self._fate(cond)
+        return self._truth(cond)
 
-    def _fate(self, cond: Cond) -> _Fate:
+    def _truth(self, cond: Cond) -> _EventualTruth:
         if not cond.args:
-            return _Fate(np.array([cond.is_true]), 0)
+            return _EventualTruth(np.array([cond.is_true]), 0)
         if cond.kind in ("and", "or"):
-            fates = [self._fate(c) for c in cond.args]
-            period = _common(*(len(f.held) for f in fates))
-            each = np.array([np.tile(f.held, period // len(f.held)) for f in fates])
+            truths = [self._truth(c) for c in cond.args]
+            period = _common(*(len(f.held) for f in truths))
+            each = np.array([np.tile(f.held, period // len(f.held)) for f in truths])
             join = np.logical_and if cond.kind == "and" else np.logical_or
-            return _Fate(join.reduce(each), max(f.start for f in fates))
+            return _EventualTruth(join.reduce(each), max(f.start for f in truths))
         return _compared(cond.kind, self._dim(cond.args[0]))
 
-    def _dim(self, dim: Dim) -> _Tail:
+    def _dim(self, dim: Dim) -> _EventualValue:
         result = _constant(dim.const)
         for mono, c in dim.terms:
             term = self.memo[mono[0]]
             for atom in mono[1:]:
                 term = _product(term, self.memo[atom])
-            term = _Tail(term.slope * c, term.base * c, term.start, fit(term.most * abs(c)))
+            term = _EventualValue(term.slope * c, term.base * c, term.start, fit(term.most * abs(c)))
             a, b = _aligned(result, term)
-            result = _Tail(a.slope + b.slope, a.base + b.base, max(a.start, b.start), fit(a.most + b.most))
+            result = _EventualValue(
+                a.slope + b.slope, a.base + b.base, max(a.start, b.start), fit(a.most + b.most)
+            )
         return result
 
-    def _atom(self, kind: str, args: tuple[Any, ...]) -> _Tail:
+    def _atom(self, kind: str, args: tuple[Any, ...]) -> _EventualValue:
         if kind == "sym":
-            return _Tail(np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 0, 1)
+            return _EventualValue(np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 0, 1)
         if kind == "ite":
-            return _chosen(self._fate(args[0]), self._dim(args[1]), self._dim(args[2]))
+            return _chosen(self._truth(args[0]), self._dim(args[1]), self._dim(args[2]))
         dims = [self._dim(a) for a in args]
         if kind == "//":
             return _quotient(dims[0], args[1])
@@ -168,14 +173,14 @@ class Regular:
             return _chosen(_compared(">=", dims[0]), dims[0], _constant(0))
         result = dims[-1]
         for size in dims[:-1][::-1]:
-            other = _Tail(size.slope, size.base - 1, size.start, fit(size.most + 1))
+            other = _EventualValue(size.slope, size.base - 1, size.start, fit(size.most + 1))
             result = _chosen(_compared("!=", other), size, result)
         return result
 
 
-def _constant(value: int) -> _Tail:
+def _constant(value: int) -> _EventualValue:
     most = fit(abs(value))
-    return _Tail(np.zeros(1, dtype=np.int64), np.array([value], dtype=np.int64), 0, most)
+    return _EventualValue(np.zeros(1, dtype=np.int64), np.array([value], dtype=np.int64), 0, most)
 
 
 def _common(*periods: int) -> int:
@@ -185,43 +190,43 @@ def _common(*periods: int) -> int:
     return period
 
 
-def _spread(tail: _Tail, period: int) -> _Tail:
+def _spread(value: _EventualValue, period: int) -> _EventualValue:
     """The same for a multiple of its period."""
-    times = period // len(tail.base)
+    times = period // len(value.base)
     if times == 1:
-        return tail
-    most = fit(tail.most * (times + 1))
-    base = (tail.base + np.arange(times)[:, None] * tail.slope).ravel()
-    return _Tail(np.tile(tail.slope * times, times), base, tail.start, most)
+        return value
+    most = fit(value.most * (times + 1))
+    base = (value.base + np.arange(times)[:, None] * value.slope).ravel()
+    return _EventualValue(np.tile(value.slope * times, times), base, value.start, most)
 
 
-def _aligned(first: _Tail, second: _Tail) -> tuple[_Tail, _Tail]:
+def _aligned(first: _EventualValue, second: _EventualValue) -> tuple[_EventualValue, _EventualValue]:
     if len(first.base) == len(second.base):
         return first, second
     period = _common(len(first.base), len(second.base))
     return _spread(first, period), _spread(second, period)
 
 
-def _product(first: _Tail, second: _Tail) -> _Tail:
+def _product(first: _EventualValue, second: _EventualValue) -> _EventualValue:
     first, second = _aligned(first, second)
     if first.slope.any() and second.slope.any():
         raise _Irregular
     most = fit(2 * first.most * second.most)
     slope = first.slope * second.base + second.slope * first.base
-    return _Tail(slope, first.base * second.base, max(first.start, second.start), most)
+    return _EventualValue(slope, first.base * second.base, max(first.start, second.start), most)
 
 
-def _quotient(n: _Tail, divisor: Dim) -> _Tail:
+def _quotient(n: _EventualValue, divisor: Dim) -> _EventualValue:
     k = divisor.value
     if k is None or k < 1:
         raise _Irregular
     times = k // gcd(k, *map(int, n.slope))
     n = _spread(n, _common(len(n.base) * times))
-    return _Tail(n.slope // k, n.base // k, n.start, n.most // k + 1)
+    return _EventualValue(n.slope // k, n.base // k, n.start, n.most // k + 1)
 
 
-def _compared(kind: str, d: _Tail) -> _Fate:
-    """The relation of `d` with 0, once the steep values have left their constants behind."""
+def _compared(kind: str, d: _EventualValue) -> _EventualTruth:
+    """The relation of `d` with 0, from where the slope dominates the offset."""
     steep = d.slope != 0
     if kind == ">=":
         held = np.where(steep, d.slope > 0, d.base >= 0)
@@ -230,14 +235,16 @@ def _compared(kind: str, d: _Tail) -> _Fate:
         if kind == "!=":
             held = ~held
     if not steep.any():
-        return _Fate(held, d.start)
+        return _EventualTruth(held, d.start)
     turns = np.abs(d.base[steep]) // np.abs(d.slope[steep]) + 1
-    return _Fate(held, max(d.start, int(turns.max()) * len(d.base)))
+    return _EventualTruth(held, max(d.start, int(turns.max()) * len(d.base)))
 
 
-def _chosen(test: _Fate, a: _Tail, b: _Tail) -> _Tail:
+def _chosen(test: _EventualTruth, a: _EventualValue, b: _EventualValue) -> _EventualValue:
     period = _common(len(test.held), len(a.base), len(b.base))
     a, b = _spread(a, period), _spread(b, period)
     held = np.tile(test.held, period // len(test.held))
     start = max(test.start, a.start, b.start)
-    return _Tail(np.where(held, a.slope, b.slope), np.where(held, a.base, b.base), start, max(a.most, b.most))
+    return _EventualValue(
+        np.where(held, a.slope, b.slope), np.where(held, a.base, b.base), start, max(a.most, b.most)
+    )

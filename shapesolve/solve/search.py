@@ -59,7 +59,7 @@ class Search:
         pools = [_pool(name, facts, interesting, conds) for name in free]
         compiler = Compiler((*conds, *shapes.values()))
         holds = _Test(conds, compiler)
-        formulas = [(name, _forgiving(compiler.dim(d), d)) for name, d in shapes.items()]
+        formulas = [(name, _with_fallback(compiler.dim(d), d)) for name, d in shapes.items()]
         for values in _assignments(pools, budget.SEARCH_TRIES):
             base = dict(zip(free, values, strict=True))
             model: Model = {}
@@ -71,7 +71,7 @@ class Search:
             yield model if len(model) == len(names) and holds(model) else None
 
 
-def _forgiving(size: Size, dim: Dim) -> Callable[[Model], int | None]:
+def _with_fallback(size: Size, dim: Dim) -> Callable[[Model], int | None]:
     """`size`, or what `dim` says where that fails."""
 
     def value(sizes: Model) -> int | None:

@@ -31,7 +31,7 @@ class Question:
 
     @cached_property
     def residue(self) -> Residue:
-        """What the facts leave of the conditions."""
+        """The conditions that are still undecided after propagation."""
         return Residue(self.search.facts)
 
 

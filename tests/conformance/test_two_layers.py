@@ -11,12 +11,12 @@ import pytest
 
 import shapesolve
 from shapesolve import Analysis
-from shapesolve.expr import Cond, all_of, any_of, constant, divides, eq, ge, le
+from shapesolve.expr import Cond, all_of, any_of, eq
 from shapesolve.expr.plain import factors_paired
 from shapesolve.expr.traverse import symbols_in
 from shapesolve.lower.types import Tensor
 from shapesolve.propagate.log import Stated, need
-from shapesolve.propagate.residual import TRUSTED
+from shapesolve.propagate.residual import TRUSTED, divisors, intervals
 from shapesolve.solve.cones import cone
 from shapesolve.solve.engine import Engine
 from shapesolve.solve.tables import Table
@@ -52,13 +52,8 @@ def conclusions(a: Analysis) -> Iterator[tuple[str, Cond, tuple[Cond, ...]]]:
     facts = a.facts
     for name, to in facts.substitution.items():
         yield f"{name} := {to}", eq(facts.symbols[name], to), ()
-    for name, (lo, hi) in facts.intervals.items():
-        if lo is not None:
-            yield f"{name} >= {lo}", ge(facts.symbols[name], lo), ()
-        if hi is not None:
-            yield f"{name} <= {hi}", le(facts.symbols[name], hi), ()
-    for base, k in facts.divisors.items():
-        yield f"{k} divides {base}", divides(constant(k), base), ()
+    for cond, _ in (*intervals(facts), *divisors(facts)):
+        yield str(cond), cond, ()
     for name, size in a.bindings.items():
         assumed = a.bindings.why(name).assumption
         given = tuple(shapesolve.parse_cond(t) for t in assumed.split(" and ")) if assumed else ()

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Which requirements a contract term stands for: those that break where only that term is broken."""
+"""Attributes requirements to a contract term: those that break at sizes that break this term alone."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...expr import FALSE, Cond, Dim, all_of, any_of, eq, ge
+from ...expr import FALSE, Cond, Dim, all_of, any_of, eq
 from ...expr.cond import has_value
 from ...expr.plain import (
     KINDS,
@@ -26,6 +26,7 @@ from ...expr.traverse import atoms_of
 from ...propagate import budget
 from ...propagate.facts import Causes, Facts
 from ...propagate.log import ConstraintSet, Stated, all_rows
+from ...propagate.residual import intervals
 from ..accepted import Accepted, find_accepted
 from ..cones import by_symbol, cone, nearby, reached
 from ..engine import Engine
@@ -396,11 +397,8 @@ def plain_parts(cond: Cond) -> tuple[Cond, ...]:
     facts = Facts()
     if not facts.assume(cond, 0) or facts.substitution or facts.divisors:
         return (cond,)
-    found = [ge(facts.symbols[n], lo) for n, (lo, _) in sorted(facts.intervals.items()) if lo]
-    found += [
-        ge(hi - facts.symbols[n], 0) for n, (_, hi) in sorted(facts.intervals.items()) if hi is not None
-    ]
-    return tuple(found) if found and facts.cond(cond).is_true else (cond,)
+    found = tuple(known for known, _ in intervals(facts))
+    return found if found and facts.cond(cond).is_true else (cond,)
 
 
 def _is_legality(cond: Cond, others: Sequence[Cond]) -> bool:

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from itertools import product
 
-from ...expr import Cond, Dim, all_of, any_of, constant, divides, eq, ge, of_atom
+from ...expr import Cond, Dim, all_of, any_of, eq, ge, of_atom
 from ...expr.plain import bounds_on, common_factor, tightest, without
 from ...expr.traverse import symbols_in
 from ...propagate import budget
 from ...propagate.constraint import Role
 from ...propagate.facts import Causes, Facts
 from ...propagate.log import ConstraintSet, need
-from ...propagate.residual import unsimplified
+from ...propagate.residual import divisors, equalities, intervals, waiting
 from ..search import symbol_of
 
 
@@ -103,21 +103,12 @@ class Requirements:
             if not cond.is_true and any(n >= 0 or n < -len(self.inputs) for n in causes):
                 found[cond] = found.get(cond, frozenset()) | causes
 
-        for name in (*self.inputs, *sorted(facts.substitution.keys() - self.known)):
-            if name in facts.substitution:
-                known = facts.symbols[name]
-                add(eq(known, unsimplified(known, facts)), facts.why((name,)))
-        for name, (lo, hi) in sorted(facts.intervals.items()):
-            size, causes = facts.symbols[name], facts.causes.get(name, frozenset())
-            if lo is not None and not (lo == 1 and name in self.granted):
-                add(ge(size, lo), causes)
-            if hi is not None:
-                add(ge(constant(hi) - size, 0), causes)
-        for base, k in sorted(facts.divisors.items(), key=lambda item: item[0].order):
-            add(divides(constant(k), unsimplified(base, facts)), facts.why(base.free))
-        for cond, causes in facts.pending().items():
-            now = facts.cond(cond)
-            add(now, causes if now is cond else causes | facts.why(cond.free))
+        granted = set(self.granted.values())
+        names = (*self.inputs, *sorted(facts.substitution.keys() - self.known))
+        for conditions in (equalities(facts, names), intervals(facts), divisors(facts), waiting(facts)):
+            for cond, causes in conditions:
+                if cond not in granted:
+                    add(cond, causes)
         return found
 
     def _projected(self, raw: dict[Cond, Causes]) -> dict[Cond, Causes]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from ...expr import Cond, Shape, divides, ge, le
+from ...expr import Cond, Shape
 from ...propagate.facts import Facts
+from ...propagate.residual import divisors, intervals
 from ..contract.contract import Contract
 from .cost import is_small
 from .simplifier import Simplifier, is_linear
@@ -21,13 +22,8 @@ def accepted(contract: Contract, facts: Facts, inputs: Collection[str]) -> list[
     Terms that rest on an assumption are left out: a model may accept sizes at which the assumption does not hold.
     """
     found = [t.cond for t in (*contract.terms, *contract.assumed) if not t.assumptions]
-    for name in inputs:
-        low, high = facts.intervals.get(name, (None, None))
-        if low is not None:
-            found.append(ge(facts.symbols[name], low))
-        if high is not None:
-            found.append(le(facts.symbols[name], high))
-    found += [divides(k, base) for base, k in facts.divisors.items() if base.free <= set(inputs)]
+    known = (*intervals(facts), *divisors(facts))
+    found += [cond for cond, _ in known if cond.free <= set(inputs)]
     return [c for c in dict.fromkeys(found) if not c.is_true]
 
 
