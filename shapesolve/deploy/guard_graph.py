@@ -14,7 +14,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from ..expr import Atom, Cond, Dim, all_of, le, symbol
-from ..expr.printing import PRIMARY, Composer, Summands, Text, Writer
+from ..expr.printing import PRIMARY, Summands, Text, Writer
 from ..expr.traverse import atoms_of
 from ..solve.program import Check, Define, Program, Step
 
@@ -252,26 +252,20 @@ class _GraphWriter(Writer):
         is_less = self._is_negative(difference)
         return self._chosen(is_less, *((b, a) if name == "max" else (a, b)))
 
-    def _chosen(self, truth: str, a: Text, b: Text) -> Text:
-        """``b + truth*(a - b)``"""
-        step = self.nodes.add("Mul", self.nodes.indicator(truth), self.nodes.add("Sub", a.text, b.text))
+    def _chosen(self, test: str, a: Text, b: Text) -> Text:
+        """``b + test*(a - b)``"""
+        step = self.nodes.add("Mul", self.nodes.indicator(test), self.nodes.add("Sub", a.text, b.text))
         return Text(self.nodes.add("Add", b.text, step), PRIMARY)
 
     def _absolute(self, x: str, negated: str) -> Text:
         return Text(self.nodes.add("Abs", x), PRIMARY)
 
-    def _broadcast(self, atom: Atom, args: list[str]) -> Text:
-        found = Text(args[-1], PRIMARY)
-        for size in args[-2::-1]:
+    def _first_not_one(self, sizes: tuple[Dim, ...], parts: list[str]) -> Text:
+        found = Text(parts[-1], PRIMARY)
+        for size in parts[-2::-1]:
             is_one = self.nodes.add("Equal", size, self._number(1))
             found = self._chosen(is_one, found, Text(size, PRIMARY))
         return found
-
-    def _choice(self, atom: Atom) -> Composer:
-        cond = yield atom.args[0]
-        a = yield atom.args[1]
-        b = yield atom.args[2]
-        return self._chosen(cond.text, a, b)
 
     def _compared(self, left: Text, relation: str, right: Text) -> str:
         if relation in ("==", "!="):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from . import Atom, Cond, Dim
+from .visit import visit
 
 Sizes = Mapping[str, int]
 Size = Callable[[Sizes], int]
@@ -94,30 +95,34 @@ class Compiler:
     def _atom(self, atom: Atom) -> Size:
         found = self._atoms.get(atom)
         if found is None:
-            found = self._compiled_atom(atom.kind, atom.args)
+            found = visit(atom, self)
             if atom in self._shared:
                 found = _remembered(found)
             self._atoms[atom] = found
         return found
 
-    def _compiled_atom(self, kind: str, args: tuple[Any, ...]) -> Size:
-        if kind == "sym":
-            name = args[0]
-            return lambda sizes: sizes[name]
-        if kind == "ite":
-            test, a, b = self.test(args[0]), self.dim(args[1]), self.dim(args[2])
-            return lambda sizes: a(sizes) if test(sizes) else b(sizes)
-        dims = [self.dim(a) for a in args]
-        if kind == "pos":
-            x = dims[0]
-            return lambda sizes: max(x(sizes), 0)
-        if kind == "//":
-            n, d = dims
-            if not args[1].terms:
-                k = args[1].const
-                return lambda sizes: n(sizes) // k
-            return lambda sizes: n(sizes) // d(sizes)
-        return _broadcast(dims)
+    def _symbol(self, atom: Atom) -> Size:
+        name = atom.args[0]
+        return lambda sizes: sizes[name]
+
+    def _quotient(self, n: Dim, d: Dim) -> Size:
+        numerator = self.dim(n)
+        if not d.terms:
+            k = d.const
+            return lambda sizes: numerator(sizes) // k
+        divisor = self.dim(d)
+        return lambda sizes: numerator(sizes) // divisor(sizes)
+
+    def _positive(self, x: Dim) -> Size:
+        size = self.dim(x)
+        return lambda sizes: max(size(sizes), 0)
+
+    def _broadcast(self, sizes: tuple[Dim, ...]) -> Size:
+        return _first_not_one([self.dim(size) for size in sizes])
+
+    def _choice(self, cond: Cond, a: Dim, b: Dim) -> Size:
+        test, first, second = self.test(cond), self.dim(a), self.dim(b)
+        return lambda sizes: first(sizes) if test(sizes) else second(sizes)
 
 
 def _repeated(conds: Iterable[Cond | Dim]) -> set[Dim | Atom]:
@@ -177,7 +182,7 @@ def _joined(kind: str, tests: list[Test]) -> Test:
     return joined
 
 
-def _broadcast(dims: list[Size]) -> Size:
+def _first_not_one(dims: list[Size]) -> Size:
     if len(dims) == 2:
         a, b = dims
 

@@ -14,7 +14,7 @@ from .atom import Atom
 from .cond import Cond, all_of, any_of, eq, has_value
 from .core import Dim
 from .presentation import Piece
-from .printing import PRIMARY, Composer, Summands, Text, Writer
+from .printing import PRIMARY, Summands, Text, Writer
 
 #: characters from which on a part gets a name, and summands that are written in one line
 _LONG, _MOST_SUMMANDS = 100, 48
@@ -113,17 +113,14 @@ class CodeWriter(Writer):
     def _absolute(self, x: str, negated: str) -> Text:
         return Text(self.syntax.called["abs"].format(x), PRIMARY)
 
-    def _broadcast(self, atom: Atom, args: list[str]) -> Text:
-        return Text(self.syntax.called["broadcast"].format(", ".join(args)), PRIMARY)
+    def _first_not_one(self, sizes: tuple[Dim, ...], parts: list[str]) -> Text:
+        return Text(self.syntax.called["broadcast"].format(", ".join(parts)), PRIMARY)
 
     def _power(self, base: Text, exponent: int) -> list[Text]:
         return super()._power(base, exponent) if self.syntax.plain else [base] * exponent
 
-    def _choice(self, atom: Atom) -> Composer:
-        cond = yield atom.args[0]
-        a = yield atom.args[1]
-        b = yield atom.args[2]
-        return Text(self.syntax.choice.format(cond.text, a.text, b.text), PRIMARY)
+    def _chosen(self, test: str, a: Text, b: Text) -> Text:
+        return Text(self.syntax.choice.format(test, a.text, b.text), PRIMARY)
 
     def _compared(self, left: Text, relation: str, right: Text) -> str:
         return self.syntax.compared[relation].format(left.text, right.text)

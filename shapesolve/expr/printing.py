@@ -12,13 +12,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 from .atom import Atom
 from .cond import Cond
-from .core import Dim, of_atom, symbol
+from .core import Dim, symbol
 from .division import floor_div
 from .grammar import KEYWORDS, MAX_LENGTH, quoted_name
 from .minmax import absolute, minimum, pos
 from .presentation import Piece, pieces_of
-from .substitution import apply, rebuild
+from .rewrite import Rewriter
 from .traverse import atoms_of
+from .visit import visit
 
 # how tightly a text holds together
 PRIMARY, _PRODUCT, _QUOTIENT, _SUM, _JUNCTION = range(5)
@@ -88,18 +89,19 @@ def _is_simpler_when_positive(dim: Dim) -> bool:
 
 def _exact_at_zero(dim: Dim) -> Dim:
     """With ``max(y - 1, 0)`` written as ``y*y//(y + 1)``, which is the same for sizes y, 0 included."""
-    if not any(a.kind == "pos" and a.args[0].lo == -1 for a in atoms_of(dim)):
-        return dim
+    found = any(a.kind == "pos" and a.args[0].lo == -1 for a in atoms_of(dim))
+    return _ExactAtZero().dim(dim) if found else dim
 
-    def replace(atom: Atom) -> Dim:
-        if atom.kind == "sym":
-            return of_atom(atom)
-        if atom.kind == "pos" and atom.args[0].lo == -1:
-            y = _exact_at_zero(atom.args[0] + 1)
-            return floor_div(y * y, y + 1)
-        return apply(atom.kind, tuple(_exact_at_zero(a) if isinstance(a, Dim) else a for a in atom.args))
 
-    return rebuild(dim, replace)
+class _ExactAtZero(Rewriter):
+    def cond(self, cond: Cond) -> Cond:
+        return cond
+
+    def _positive(self, x: Dim) -> Dim:
+        if x.lo != -1:
+            return super()._positive(x)
+        y = self.dim(x + 1)
+        return floor_div(y * y, y + 1)
 
 
 def _is_size(d: Dim) -> bool:
@@ -183,7 +185,7 @@ class Writer:
         for i, atom in enumerate(piece.factors):
             if atom in piece.factors[:i]:
                 continue
-            part = yield from self._atom(atom)
+            part = yield from visit(atom, self)
             parts.extend(self._power(part, piece.factors.count(atom)))
         if piece.head and len(parts) > 1:  # symbols first: batch*min(seq, 5)
             parts.append(parts.pop(0))
@@ -204,25 +206,31 @@ class Writer:
         )
         return self._extremum(piece.head, first[0], second[0])
 
-    def _atom(self, atom: Atom) -> Composer:
-        kind, args = atom.kind, atom.args
-        if kind == "sym":
-            return Text(self._name(args[0]), PRIMARY)
-        if kind == "ite":
-            return (yield from self._choice(atom))
-        if kind == "//":
-            n = yield args[0]
-            d = yield args[1]
-            return self._divided("//", n, d, args[1])
-        if kind == "pos":
-            x = yield args[0]
-            return self._extremum("max", x._replace(extremum=""), Text(self._number(0), PRIMARY))._replace(
-                extremum=""
-            )
-        texts = []
-        for a in args:
-            texts.append((yield a).text)
-        return self._broadcast(atom, texts)
+    def _symbol(self, atom: Atom) -> Composer:
+        yield from ()
+        return Text(self._name(atom.args[0]), PRIMARY)
+
+    def _quotient(self, n: Dim, d: Dim) -> Composer:
+        numerator = yield n
+        divisor = yield d
+        return self._divided("//", numerator, divisor, d)
+
+    def _positive(self, x: Dim) -> Composer:
+        part = yield x
+        zero = Text(self._number(0), PRIMARY)
+        return self._extremum("max", part._replace(extremum=""), zero)._replace(extremum="")
+
+    def _broadcast(self, sizes: tuple[Dim, ...]) -> Composer:
+        parts = []
+        for size in sizes:
+            parts.append((yield size).text)
+        return self._first_not_one(sizes, parts)
+
+    def _choice(self, cond: Cond, a: Dim, b: Dim) -> Composer:
+        test = yield cond
+        first = yield a
+        second = yield b
+        return self._chosen(test.text, first, second)
 
     # ------------------------------------------------------------------ what a dialect may change
 
@@ -257,17 +265,15 @@ class Writer:
     def _power(self, base: Text, exponent: int) -> list[Text]:
         return [base if exponent == 1 else Text(f"{_factor(base)}**{exponent}", PRIMARY)]
 
-    def _broadcast(self, atom: Atom, args: list[str]) -> Text:
-        return Text(f"broadcast({', '.join(args)})", PRIMARY)
+    def _first_not_one(self, sizes: tuple[Dim, ...], parts: list[str]) -> Text:
+        """A call of broadcast on sizes that are written as `parts`."""
+        return Text(f"broadcast({', '.join(parts)})", PRIMARY)
 
     def _absolute(self, x: str, negated: str) -> Text:
         return Text(f"abs({x})", PRIMARY)
 
-    def _choice(self, atom: Atom) -> Composer:
-        cond = yield atom.args[0]
-        a = yield atom.args[1]
-        b = yield atom.args[2]
-        return Text(f"({a.text} if {cond.text} else {b.text})", PRIMARY)
+    def _chosen(self, test: str, a: Text, b: Text) -> Text:
+        return Text(f"({a.text} if {test} else {b.text})", PRIMARY)
 
     def _compared(self, left: Text, relation: str, right: Text) -> str:
         return f"{left.text} {relation} {right.text}"
@@ -364,19 +370,18 @@ class _ParamWriter(Writer):
     def _power(self, base: Text, exponent: int) -> list[Text]:
         return [base] * exponent
 
-    def _broadcast(self, atom: Atom, args: list[str]) -> Text:
+    def _first_not_one(self, sizes: tuple[Dim, ...], parts: list[str]) -> Text:
         """0 when a size is 0, else the largest: sizes that broadcast are equal or 1."""
-        joined = ", ".join(args)
-        if all(a.lo is not None and a.lo >= 1 for a in atom.args):
+        joined = ", ".join(parts)
+        if all(size.lo is not None and size.lo >= 1 for size in sizes):
             return Text(f"max({joined})", PRIMARY)
         return Text(f"max({joined})*min({joined}, 1)", _PRODUCT)
 
     def _absolute(self, x: str, negated: str) -> Text:
         return Text(f"max({x}, {negated})", PRIMARY)
 
-    def _choice(self, atom: Atom) -> Composer:
+    def _choice(self, cond: Cond, a: Dim, b: Dim) -> Composer:
         """``b + (a - b)*c`` where c is 1 or 0."""
-        cond, a, b = atom.args
         if not (_always_defined(cond) and _always_defined(a) and _always_defined(b)):
             raise _NotExpressible  # the branch that is not taken may divide by zero
         difference = yield a - b

@@ -14,48 +14,51 @@ from .core import Dim, constant, symbol
 from .minmax import absolute, ite, sign
 from .ratio import Ratio
 from .traverse import atoms_of
+from .visit import visit
 
 _MAX_EXPONENT = 64
 
 
 def to_sympy(dim: Dim) -> Any:
     """The SymPy expression of `dim`: integer symbols, ``floor``, ``Max`` and ``Piecewise``."""
-    done: dict[Atom, Any] = {}
+    terms = _Terms()
     for atom in atoms_of(dim):
-        done[atom] = _atom(atom, done)
-    return _polynomial(dim, done)
+        terms.done[atom] = visit(atom, terms)
+    return terms.dim(dim)
 
 
-def _polynomial(dim: Dim, done: Mapping[Atom, Any]) -> Any:
-    return sympy.Add(dim.const, *(sympy.Mul(c, *(done[a] for a in mono)) for mono, c in dim.terms))
+class _Terms:
+    """SymPy expressions over those of the atoms, which are `done`."""
 
+    def __init__(self) -> None:
+        self.done: dict[Atom, Any] = {}
 
-def _atom(atom: Atom, done: Mapping[Atom, Any]) -> Any:
-    if atom.kind == "sym":
+    def dim(self, dim: Dim) -> Any:
+        return sympy.Add(dim.const, *(sympy.Mul(c, *(self.done[a] for a in mono)) for mono, c in dim.terms))
+
+    def cond(self, cond: Cond) -> Any:
+        if cond.kind in ("and", "or"):
+            return (sympy.And if cond.kind == "and" else sympy.Or)(*map(self.cond, cond.args))
+        if not cond.args:
+            return sympy.true if cond.is_true else sympy.false
+        return {"==": sympy.Eq, "!=": sympy.Ne, ">=": sympy.Ge}[cond.kind](self.dim(cond.args[0]), 0)
+
+    def _symbol(self, atom: Atom) -> Any:
         name, lo, _ = atom.args
         known = {} if lo is None or lo < 0 else {"positive": True} if lo >= 1 else {"nonnegative": True}
         return sympy.Symbol(name, integer=True, **known)
-    if atom.kind == "ite":
-        cond, a, b = atom.args
-        return sympy.Piecewise((_polynomial(a, done), _condition(cond, done)), (_polynomial(b, done), True))
-    args = [_polynomial(a, done) for a in atom.args]
-    if atom.kind == "//":
-        return sympy.floor(args[0] / args[1])
-    if atom.kind == "pos":
-        return sympy.Max(args[0], 0)
-    return sympy.Piecewise(
-        *((a, sympy.Ne(a, 1)) for a in args), (1, True)
-    )  # broadcast: the first that is not 1
 
+    def _quotient(self, n: Dim, d: Dim) -> Any:
+        return sympy.floor(self.dim(n) / self.dim(d))
 
-def _condition(cond: Cond, done: Mapping[Atom, Any]) -> Any:
-    if cond.kind in ("and", "or"):
-        join = sympy.And if cond.kind == "and" else sympy.Or
-        return join(*(_condition(c, done) for c in cond.args))
-    if not cond.args:
-        return sympy.true if cond.is_true else sympy.false
-    relation = {"==": sympy.Eq, "!=": sympy.Ne, ">=": sympy.Ge}[cond.kind]
-    return relation(_polynomial(cond.args[0], done), 0)
+    def _positive(self, x: Dim) -> Any:
+        return sympy.Max(self.dim(x), 0)
+
+    def _broadcast(self, sizes: tuple[Dim, ...]) -> Any:
+        return sympy.Piecewise(*((a, sympy.Ne(a, 1)) for a in map(self.dim, sizes)), (1, True))
+
+    def _choice(self, cond: Cond, a: Dim, b: Dim) -> Any:
+        return sympy.Piecewise((self.dim(a), self.cond(cond)), (self.dim(b), True))
 
 
 def from_sympy(expr: Any, symbols: Mapping[str, Dim] | None = None) -> Dim:

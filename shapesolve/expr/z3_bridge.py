@@ -18,6 +18,7 @@ from .bounds import atom_bounds
 from .cond import Cond
 from .core import Dim
 from .traverse import atoms_of
+from .visit import visit
 
 
 class Z3Scope:
@@ -52,7 +53,10 @@ class Z3Scope:
     def _define(self, root: Dim | Cond) -> None:
         for atom in atoms_of(root):
             if atom not in self._atoms:
-                self._atoms[atom] = self._encode(atom, len(self._atoms))
+                term = visit(atom, self)
+                if atom.kind not in ("sym", "//"):
+                    self._bound(atom, term)
+                self._atoms[atom] = term
                 self._defined[atom] = self._when_defined(atom)
         if root not in self._asserted:
             self._asserted.add(root)
@@ -60,37 +64,45 @@ class Z3Scope:
             if needed is not None:
                 self.definitions.append(needed)
 
-    def _encode(self, atom: Atom, number: int) -> Any:
-        if atom.kind == "sym":
-            return self._symbol(atom.args[0], atom.args[1])
-        if atom.kind == "//" and self.native and positive_if_defined(atom.args[1]):
-            return self._polynomial(atom.args[0]) / self._polynomial(atom.args[1])
-        v = z3.Int(f"{_LETTER[atom.kind]}!{number}", self.ctx)
-        add = self.definitions.append
-        if atom.kind == "//":
-            add(self._division(atom, v, z3.Int(f"r!{number}", self.ctx)))
-        elif atom.kind == "pos":
-            x = self._polynomial(atom.args[0])
-            add(z3.And(v >= 0, v >= x, z3.Or(v == 0, v == x)))
-        elif atom.kind == "ite":
-            held = self._truth(atom.args[0])
-            add(z3.Implies(held, v == self._polynomial(atom.args[1])))
-            add(z3.Implies(z3.Not(held), v == self._polynomial(atom.args[2])))
-        else:
-            sizes = [self._polynomial(a) for a in atom.args]
-            one = z3.IntVal(1, self.ctx)
-            add(v == reduce(lambda rest, a: z3.If(a != 1, a, rest), reversed(sizes), one))
-        if atom.kind != "//":
-            self._bound(atom, v)
-        return v
+    def _introduced(self, letter: str) -> Any:
+        """A variable of ours, numbered by the atom that is encoded."""
+        return z3.Int(f"{letter}!{len(self._atoms)}", self.ctx)
 
-    def _symbol(self, name: str, lo: int | None) -> Any:
+    def _symbol(self, atom: Atom) -> Any:
+        name, lo, _ = atom.args
         v = self.symbols.get(name)
         if v is None:
             v = self.symbols[name] = z3.Int(_symbol_name(name), self.ctx)
         if lo is not None:
             self.definitions.append(v >= lo)
         return v
+
+    def _quotient(self, n: Dim, d: Dim) -> Any:
+        if self.native and positive_if_defined(d):
+            return self._polynomial(n) / self._polynomial(d)
+        q = self._introduced("q")
+        self.definitions.append(self._division(n, d, q, self._introduced("r")))
+        return q
+
+    def _positive(self, x: Dim) -> Any:
+        v, term = self._introduced("pos"), self._polynomial(x)
+        self.definitions.append(z3.And(v >= 0, v >= term, z3.Or(v == 0, v == term)))
+        return v
+
+    def _broadcast(self, sizes: tuple[Dim, ...]) -> Any:
+        v = self._introduced("broadcast")
+        self.definitions.append(v == self._first_not_one(sizes))
+        return v
+
+    def _choice(self, cond: Cond, a: Dim, b: Dim) -> Any:
+        v, held = self._introduced("ite"), self._truth(cond)
+        self.definitions.append(z3.Implies(held, v == self._polynomial(a)))
+        self.definitions.append(z3.Implies(z3.Not(held), v == self._polynomial(b)))
+        return v
+
+    def _first_not_one(self, sizes: tuple[Dim, ...]) -> Any:
+        one = z3.IntVal(1, self.ctx)
+        return reduce(lambda rest, a: z3.If(a != 1, a, rest), map(self._polynomial, reversed(sizes)), one)
 
     def _bound(self, atom: Atom, v: Any) -> None:
         """Bounds that follow from the form: redundant, but they spare Z3 case splits."""
@@ -100,11 +112,11 @@ class Z3Scope:
         if hi is not None:
             self.definitions.append(v <= hi)
 
-    def _division(self, atom: Atom, q: Any, r: Any) -> Any:
-        n, d = self._polynomial(atom.args[0]), self._polynomial(atom.args[1])
+    def _division(self, numerator: Dim, divisor: Dim, q: Any, r: Any) -> Any:
+        n, d = self._polynomial(numerator), self._polynomial(divisor)
         whole = n == d * q + r
         above = z3.And(whole, r >= 0, r < d)
-        lo = atom.args[1].lo
+        lo = divisor.lo
         if lo is not None and lo >= 1:
             return above
         if lo is not None and lo >= 0:
@@ -170,7 +182,6 @@ class Z3Scope:
         return left >= 0 if cond.kind == ">=" else left == 0 if cond.kind == "==" else left != 0
 
 
-_LETTER = {"//": "q", "pos": "pos", "broadcast": "broadcast", "ite": "ite"}
 _TAKEN = re.compile(r"(q|r|pos|broadcast|ite)![0-9]+|sym!.*", re.DOTALL)
 
 

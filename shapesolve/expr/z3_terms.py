@@ -8,7 +8,6 @@ the only names in it are those of its symbols.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from typing import Any
 
 import z3
@@ -17,6 +16,7 @@ from .atom import Atom
 from .cond import Cond
 from .core import Dim
 from .traverse import atoms_of
+from .visit import visit
 from .z3_bridge import Z3Scope, positive_if_defined
 
 
@@ -41,27 +41,27 @@ class Z3Terms(Z3Scope):
     def _define(self, root: Dim | Cond) -> None:
         for atom in atoms_of(root):
             if atom not in self._atoms:
-                self._atoms[atom] = self._encode(atom, 0)
+                self._atoms[atom] = visit(atom, self)
                 self._defined[atom] = self._when_defined(atom)
 
-    def _encode(self, atom: Atom, number: int) -> Any:
-        kind, args = atom.kind, atom.args
-        if kind == "sym":
-            return self._symbol(args[0], args[1])
-        if kind == "ite":
-            return z3.If(self._truth(args[0]), self._polynomial(args[1]), self._polynomial(args[2]))
-        terms = [self._polynomial(a) for a in args]
-        if kind == "//":
-            n, d = terms
-            if positive_if_defined(args[1]):  # Z3's division is Euclidean: floor for a positive divisor
-                return n / d
-            return z3.If(d > 0, n / d, -n / -d)
-        if kind == "pos":
-            return z3.If(terms[0] >= 0, terms[0], z3.IntVal(0, self.ctx))
-        one = z3.IntVal(1, self.ctx)
-        return reduce(lambda rest, a: z3.If(a != 1, a, rest), reversed(terms), one)
+    def _quotient(self, n: Dim, d: Dim) -> Any:
+        numerator, divisor = self._polynomial(n), self._polynomial(d)
+        if positive_if_defined(d):  # Z3's division is Euclidean: floor for a positive divisor
+            return numerator / divisor
+        return z3.If(divisor > 0, numerator / divisor, -numerator / -divisor)
 
-    def _symbol(self, name: str, lo: int | None) -> Any:
+    def _positive(self, x: Dim) -> Any:
+        term = self._polynomial(x)
+        return z3.If(term >= 0, term, z3.IntVal(0, self.ctx))
+
+    def _broadcast(self, sizes: tuple[Dim, ...]) -> Any:
+        return self._first_not_one(sizes)
+
+    def _choice(self, cond: Cond, a: Dim, b: Dim) -> Any:
+        return z3.If(self._truth(cond), self._polynomial(a), self._polynomial(b))
+
+    def _symbol(self, atom: Atom) -> Any:
+        name, lo, _ = atom.args
         found = self.symbols.get(name)
         if found is None:
             found = self.symbols[name] = z3.Int(name if self._name is None else self._name(name), self.ctx)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..expr import FALSE, TRUE, Atom, Cond, Dim, all_of, any_of, constant, eq, ite, of_atom, rebuild
+from ..expr import FALSE, TRUE, Cond, Dim, all_of, any_of, broadcast, constant, eq, pos
 from ..expr.bounds import Interval
-from ..expr.substitution import apply
+from ..expr.rewrite import Rewriter
 from ..expr.traverse import atoms_of
 
 _KINDS = ("ite", "pos", "broadcast")
@@ -24,7 +24,7 @@ def settled(conds: Sequence[Cond]) -> Sequence[Cond]:
     return [c.map_dims(stated.dim) if c in hard else c for c in conds]
 
 
-class _Stated:
+class _Stated(Rewriter):
     """What relations say of the forms that they are about."""
 
     def __init__(self, relations: Iterable[Cond]) -> None:
@@ -66,29 +66,20 @@ class _Stated:
             return cond
         return TRUE if apart == (cond.kind == "!=") else FALSE
 
-    def dim(self, dim: Dim) -> Dim:
-        """The expression without the choices that are settled."""
-        return rebuild(dim, self._atom)
+    def cond(self, cond: Cond) -> Cond:
+        """The condition, decided where that is settled, without the choices that are."""
+        return self.decided(super().cond(cond))
 
-    def _atom(self, atom: Atom) -> Dim:
-        if atom.kind == "sym":
-            return of_atom(atom)
-        if atom.kind == "ite":
-            test = self.decided(atom.args[0].map_dims(self.dim))
-            if not test.args:  # the other branch may have no value here
-                return self.dim(atom.args[1] if test.is_true else atom.args[2])
-            return ite(test, self.dim(atom.args[1]), self.dim(atom.args[2]))
-        args = tuple(map(self.dim, atom.args))
-        if atom.kind == "pos":
-            low, high = self.bounds(args[0])
-            if low is not None and low >= 0:
-                return args[0]
-            if high is not None and high <= 0:
-                return constant(0)
-        elif atom.kind == "broadcast":
-            args = tuple(a for a in args if not self.decided(eq(a, 1)).is_true) or (constant(1),)
-            if len(args) == 1:
-                return args[0]
-        elif args[1].value == 0:
-            return of_atom(atom)
-        return apply(atom.kind, args)
+    def _quotient(self, n: Dim, d: Dim) -> Dim:
+        divisor = self.dim(d)
+        return n // d if divisor.value == 0 else self.dim(n) // divisor
+
+    def _positive(self, x: Dim) -> Dim:
+        inner = self.dim(x)
+        low, high = self.bounds(inner)
+        if low is not None and low >= 0:
+            return inner
+        return constant(0) if high is not None and high <= 0 else pos(inner)
+
+    def _broadcast(self, sizes: tuple[Dim, ...]) -> Dim:
+        return broadcast(*(a for a in map(self.dim, sizes) if not self.decided(eq(a, 1)).is_true))

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..expr import Atom, Cond, Dim
 from ..expr.traverse import atoms_of
+from ..expr.visit import visit
 from ..propagate import budget
 from .tables import Inexact, Sizes, Table, Truth, fit
 
@@ -103,9 +104,7 @@ class Regular:
 
     def value(self, dim: Dim) -> _EventualValue:
         """The eventually linear value of an expression."""
-        for atom in atoms_of(dim):
-            if atom not in self.memo:
-                self.memo[atom] = self._atom(atom.kind, atom.args)
+        self._learn(dim)
         return self._dim(dim)
 
     def _table(
@@ -132,10 +131,13 @@ class Regular:
 
     def truth(self, cond: Cond) -> _EventualTruth:
         """The eventually periodic truth value of a condition."""
-        for atom in atoms_of(cond):
-            if atom not in self.memo:
-                self.memo[atom] = self._atom(atom.kind, atom.args)
+        self._learn(cond)
         return self._truth(cond)
+
+    def _learn(self, root: Dim | Cond) -> None:
+        for atom in atoms_of(root):
+            if atom not in self.memo:
+                self.memo[atom] = visit(atom, self)
 
     def _truth(self, cond: Cond) -> _EventualTruth:
         if not cond.args:
@@ -161,18 +163,22 @@ class Regular:
             )
         return result
 
-    def _atom(self, kind: str, args: tuple[Any, ...]) -> _EventualValue:
-        if kind == "sym":
-            return _EventualValue(np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 0, 1)
-        if kind == "ite":
-            return _chosen(self._truth(args[0]), self._dim(args[1]), self._dim(args[2]))
-        dims = [self._dim(a) for a in args]
-        if kind == "//":
-            return _quotient(dims[0], args[1])
-        if kind == "pos":
-            return _chosen(_compared(">=", dims[0]), dims[0], _constant(0))
-        result = dims[-1]
-        for size in dims[:-1][::-1]:
+    def _symbol(self, atom: Atom) -> _EventualValue:
+        return _EventualValue(np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 0, 1)
+
+    def _quotient(self, n: Dim, d: Dim) -> _EventualValue:
+        return _quotient(self._dim(n), d)
+
+    def _positive(self, x: Dim) -> _EventualValue:
+        value = self._dim(x)
+        return _chosen(_compared(">=", value), value, _constant(0))
+
+    def _choice(self, cond: Cond, a: Dim, b: Dim) -> _EventualValue:
+        return _chosen(self._truth(cond), self._dim(a), self._dim(b))
+
+    def _broadcast(self, sizes: tuple[Dim, ...]) -> _EventualValue:
+        result = self._dim(sizes[-1])
+        for size in map(self._dim, sizes[-2::-1]):
             other = _EventualValue(size.slope, size.base - 1, size.start, fit(size.most + 1))
             result = _chosen(_compared("!=", other), size, result)
         return result

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..expr import Atom, Cond, Dim
+from ..expr.visit import visit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,31 +76,33 @@ class Table:
         """The same for an atom, remembered."""
         found = self.memo.get(atom)
         if found is None:
-            found = self.memo[atom] = self._atom(atom.kind, atom.args)
+            found = self.memo[atom] = visit(atom, self)
         return found
 
-    def _atom(self, kind: str, args: tuple[Any, ...]) -> tuple[Any, Any]:
-        if kind == "sym":
-            return self.sizes[args[0]], True
-        if kind == "ite":
-            held, fails = self.holds(args[0]), self.holds(~args[0])
-            (a, has_a), (b, has_b) = self.dim(args[1]), self.dim(args[2])
-            defined = np.logical_or(np.logical_and(held, has_a), np.logical_and(fails, has_b))
-            return np.where(held, a, b), defined
-        parts = [self.dim(a) for a in args]
-        exists: Any = True
-        for _, there in parts:
-            exists = _and(exists, there)
-        values = [value for value, _ in parts]
-        if kind == "pos":
-            return np.maximum(values[0], 0), exists
-        if kind == "//":
-            there = values[1] != 0
-            return np.floor_divide(values[0], np.where(there, values[1], 1)), _and(exists, there)
-        result = values[-1]
-        for value in reversed(values[:-1]):
-            result = np.where(value != 1, value, result)
-        return result, exists
+    def _symbol(self, atom: Atom) -> tuple[Any, Any]:
+        return self.sizes[atom.args[0]], True
+
+    def _quotient(self, n: Dim, d: Dim) -> tuple[Any, Any]:
+        (numerator, has_n), (divisor, has_d) = self.dim(n), self.dim(d)
+        there = divisor != 0
+        return np.floor_divide(numerator, np.where(there, divisor, 1)), _and(_and(has_n, has_d), there)
+
+    def _positive(self, x: Dim) -> tuple[Any, Any]:
+        value, defined = self.dim(x)
+        return np.maximum(value, 0), defined
+
+    def _broadcast(self, sizes: tuple[Dim, ...]) -> tuple[Any, Any]:
+        result, defined = self.dim(sizes[-1])
+        for size in sizes[-2::-1]:
+            value, there = self.dim(size)
+            result, defined = np.where(value != 1, value, result), _and(defined, there)
+        return result, defined
+
+    def _choice(self, cond: Cond, a: Dim, b: Dim) -> tuple[Any, Any]:
+        held, fails = self.holds(cond), self.holds(~cond)
+        (first, has_first), (second, has_second) = self.dim(a), self.dim(b)
+        defined = np.logical_or(np.logical_and(held, has_first), np.logical_and(fails, has_second))
+        return np.where(held, first, second), defined
 
 
 def _and(a: Any, b: Any) -> Any:

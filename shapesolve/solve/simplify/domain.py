@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...expr import Atom, Cond, Dim, eq, ge, ite, le, ne, of_atom, rebuild
-from ...expr.substitution import apply
+from ...expr import Cond, Dim, eq, ge, ite, le, ne, of_atom
+from ...expr.rewrite import Rewriter
 from ...expr.traverse import atoms_of
 from ...propagate.facts import Facts
 from ..cones import cone
@@ -184,26 +184,15 @@ def defined_where(node: Dim | Cond) -> list[Cond]:
 
 def plainly(cond: Cond) -> Cond:
     """`cond` with ``broadcast(a, b)`` as ``b if a == 1 else a``: a proof must not take for granted that sizes broadcast."""
-    if not any(a.kind == "broadcast" for a in atoms_of(cond)):
-        return cond
+    return _Plainly().cond(cond) if any(a.kind == "broadcast" for a in atoms_of(cond)) else cond
 
-    def explicit(dim: Dim) -> Dim:
-        return rebuild(dim, spelled)
 
-    def spelled(atom: Atom) -> Dim:
-        if atom.kind == "sym":
-            return of_atom(atom)
-        if atom.kind == "ite":
-            return ite(atom.args[0].map_dims(explicit), explicit(atom.args[1]), explicit(atom.args[2]))
-        args = [explicit(a) for a in atom.args]
-        if atom.kind != "broadcast":
-            return apply(atom.kind, tuple(args))
-        size = args[-1]
-        for other in args[-2::-1]:
-            size = ite(ne(other, 1), other, size)
-        return size
-
-    return cond.map_dims(explicit)
+class _Plainly(Rewriter):
+    def _broadcast(self, sizes: tuple[Dim, ...]) -> Dim:
+        found = self.dim(sizes[-1])
+        for size in map(self.dim, sizes[-2::-1]):
+            found = ite(ne(size, 1), size, found)
+        return found
 
 
 def is_size(node: Dim | Cond, name: str) -> bool:
