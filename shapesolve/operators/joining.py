@@ -100,7 +100,7 @@ def joined_sizes(
     given = op.walk.of_inputs
     firm = [(i, s) for i, s in parts if all(d.free <= given for d in s) or not _excuses(op)]
     solid = [(i, s) for i, s in parts if (i, s) not in firm and _has_elements(op, s)]
-    if any(_has_elements(op, s) for _, s in firm):
+    if solid and any(_has_elements(op, s) for _, s in firm):
         firm, solid = firm + solid, []
     must = firm or solid or parts[:1]
     dims = list(must[0][1])
