@@ -330,7 +330,7 @@ class LocalWalk(Walk):
                     self._entries.setdefault((id(entry.node), entry.prefix), []).append(entry)
         return self._entries.get((id(node), prefix), [])
 
-    def _say_size(self, d: Dim, node: Node) -> None:
+    def say_size(self, d: Dim, node: Node) -> None:
         """Nothing: each variable is a size, which is not negative."""
 
     def _take_log(self) -> None:
