@@ -13,7 +13,7 @@ from typing import Any, SupportsIndex
 
 from .atom import Atom
 from .core import Dim, IntoDim, as_dim, make_dim, of_atom
-from .division import exact_quotient, shared
+from .division import common_factor, exact_quotient
 from .pool import Pool
 from .substitution import Substitution
 
@@ -200,9 +200,7 @@ def _is_product_of_sizes(d: Dim) -> bool:
     """Is it a product of factors >= 0, multiplied out: ``batch*boxes - batch*pos(boxes - 10)``?"""
     if d.const or len(d.terms) < 2:
         return False
-    common = d.terms[0][0]
-    for mono, _ in d.terms[1:]:
-        common = shared(common, mono)
+    common = common_factor(d)
     if not common or any((lo := of_atom(a).lo) is None or lo < 0 for a in common):
         return False
     rest = exact_quotient(d, make_dim(((common, 1),), 0))

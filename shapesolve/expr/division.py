@@ -157,7 +157,7 @@ def _by_monomial(n: Dim, d: Dim) -> Dim:
     rest: dict[Monomial, int] = {}
     const = 0
     for mono, c in n.terms:
-        left = _without(mono, dm)
+        left = quotient_of(mono, dm)
         q, r = divmod(c, dc) if left is not None else (0, c)
         if left is not None and q:
             if left:
@@ -193,13 +193,9 @@ def _cancel(n: Dim, d: Dim) -> tuple[Dim, Dim]:
     """Both divided by their common content and monomial factor."""
     g = gcd(d.const, n.const, *(c for _, c in n.terms), *(c for _, c in d.terms))
     if not n.const and not d.const and n.terms:
-        common = n.terms[0][0]
-        for mono, _ in (*n.terms[1:], *d.terms):
-            common = shared(common, mono)
-            if not common:
-                break
+        common = common_factor(n, d)
         if common:
-            n, d = _strip(n, common), _strip(d, common)
+            n, d = without(n, common), without(d, common)
     if g > 1:
         n, d = _shrink(n, g), _shrink(d, g)
     return n, d
@@ -209,11 +205,23 @@ def _shrink(p: Dim, g: int) -> Dim:
     return make_dim(tuple((m, c // g) for m, c in p.terms), p.const // g)
 
 
-def _strip(p: Dim, common: Monomial) -> Dim:
+def common_factor(*dims: Dim) -> Monomial:
+    """The factors that every term of some dims has, with repetition; their constants do not count."""
+    common: Monomial | None = None
+    for dim in dims:
+        for mono, _ in dim.terms:
+            common = mono if common is None else shared(common, mono)
+            if not common:
+                return ()
+    return common or ()
+
+
+def without(p: Dim, common: Monomial) -> Dim:
+    """`p` divided by factors that every term has; its constant does not count."""
     table: dict[Monomial, int] = {}
     const = 0
     for mono, c in p.terms:
-        left = _without(mono, common)
+        left = quotient_of(mono, common)
         if left:
             table[left] = c
         else:
@@ -232,7 +240,7 @@ def shared(a: Monomial, b: Monomial) -> Monomial:
     return tuple(out)
 
 
-def _without(mono: Monomial, factor: Monomial) -> Monomial | None:
+def quotient_of(mono: Monomial, factor: Monomial) -> Monomial | None:
     """``mono / factor`` when it divides, else None."""
     pool = list(mono)
     for atom in factor:
@@ -259,7 +267,7 @@ def exact_quotient(n: Dim, d: Dim) -> Dim | None:
         if not left.terms:
             return from_terms(table, const) if not left.const else None
         mono, c = left.terms[0]
-        part = _without(mono, lead)
+        part = quotient_of(mono, lead)
         if part is None or c % lc:
             return None
         if part:

@@ -9,7 +9,7 @@ from itertools import permutations
 from math import prod
 from typing import Literal
 
-from . import Atom, Cond, Dim, constant, eq, ge, of_atom, product, total
+from . import Atom, Cond, Dim, constant, eq, ge, of_atom
 from .core import make_dim
 
 Kind = Literal["equality", "range", "divisibility", "alternative", "other", "nonempty"]
@@ -77,31 +77,6 @@ def sides_of(difference: Dim) -> tuple[Dim, Dim]:
     left = make_dim(tuple(t for t in difference.terms if t[1] > 0), max(difference.const, 0))
     right = make_dim(tuple((m, -c) for m, c in difference.terms if c < 0), max(-difference.const, 0))
     return left, right
-
-
-def common_factor(d: Dim) -> list[Atom]:
-    """Atoms that every term has as a factor, with repetition."""
-    common = list(d.terms[0][0])
-    for mono, _ in d.terms[1:]:
-        pool = list(mono)
-        kept = []
-        for atom in common:
-            if atom in pool:
-                pool.remove(atom)
-                kept.append(atom)
-        common = kept
-    return common
-
-
-def without(d: Dim, factors: Sequence[Atom]) -> Dim:
-    """`d` divided by some factors that every term has."""
-    parts = []
-    for mono, c in d.terms:
-        left = list(mono)
-        for atom in factors:
-            left.remove(atom)
-        parts.append(product(of_atom(a) for a in left).scale(c))
-    return total(parts)
 
 
 Bound = tuple[Dim, frozenset[int]]

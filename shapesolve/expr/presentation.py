@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .atom import Atom, make_atom
 from .core import ONE, ZERO, Dim, Monomial, constant, from_terms, make_dim, of_atom
-from .division import floor_div
+from .division import floor_div, quotient_of
 
 #: a larger polynomial is written as it is stored
 _LARGEST = 256
@@ -81,16 +81,6 @@ def _factored(dim: Dim) -> tuple[Piece, int] | None:
     return Piece(g, (), "*", (u, from_terms({m: c // g for m, c in v.terms}, v.const // g))), rest.const
 
 
-def _drop(mono: Monomial, part: Monomial) -> Monomial | None:
-    """``mono / part``, or None when `part` does not divide it."""
-    left = list(mono)
-    for atom in part:
-        if atom not in left:
-            return None
-        left.remove(atom)
-    return tuple(left)
-
-
 def _times(dim: Dim, mono: Monomial, factor: int) -> Dim:
     return dim * make_dim(((mono, factor),), 0) if mono else dim.scale(factor)
 
@@ -120,7 +110,7 @@ def _without_remainders(dim: Dim, pieces: list[Piece]) -> Dim:
     for _, atom, mono, c in found:
         if present.get(mono) != c:
             continue
-        for piece, value in _remainders(atom, _drop(mono, (atom,)) or (), c):
+        for piece, value in _remainders(atom, quotient_of(mono, (atom,)) or (), c):
             shared = sum(m in present for m, _ in value.terms) + (value.const != 0 and dim.const != 0)
             if shared < 2:  # nothing but the quotient itself
                 continue
@@ -139,13 +129,13 @@ def _remainders(atom: Atom, rest: Monomial, c: int) -> Iterator[tuple[Piece, Dim
     n, k = atom.args
     q = make_dim((((atom,), 1),), 0)
     lead, lead_c = k.terms[0] if k.terms else ((), k.const)
-    factors = _drop(rest, lead)
+    factors = quotient_of(rest, lead)
     if factors is not None and c % lead_c == 0:
         yield Piece(-c // lead_c, factors, "%", (n, k)), _times(n - k * q, factors, -c // lead_c)
     if len(k.terms) > 1 or (k.terms and k.const):
         return
     shared = tuple(a for a in lead if a in rest)  # x//(a*b) also ends (x//a) % b
-    common, left, factors = gcd(c, lead_c), _drop(lead, shared), _drop(rest, shared)
+    common, left, factors = gcd(c, lead_c), quotient_of(lead, shared), quotient_of(rest, shared)
     if (common, shared) not in ((1, ()), (lead_c, lead)) and left is not None and factors is not None:
         n = floor_div(n, _times(ONE, left, lead_c // common))
         b = _times(ONE, shared, common)
@@ -165,7 +155,7 @@ def _without_maxima(dim: Dim, pieces: list[Piece]) -> Dim:
 
 def _best_extremum(dim: Dim, atom: Atom, mono: Monomial, c: int) -> tuple[Piece, Dim]:
     """The shortest way to write ``c*mono`` with other terms of `dim`, and what is left of `dim`."""
-    factors = _drop(mono, (atom,)) or ()
+    factors = quotient_of(mono, (atom,)) or ()
     others = dim - make_dim(((mono, c),), 0)
     found: list[tuple[int, Piece, Dim]] = []
     for base, x, factor in _bases(atom.args[0], others, factors, c):
@@ -189,7 +179,7 @@ def _bases(x: Dim, others: Dim, factors: Monomial, c: int) -> Iterator[tuple[Dim
     inside: dict[Monomial, int] = {}
     const = 0
     for mono, k in others.terms:
-        left = _drop(mono, factors)
+        left = quotient_of(mono, factors)
         if left:
             inside[left] = k
         elif left is not None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapesolve.expr import Dim, Shape, parse_cond, parse_dim, symbol
+from shapesolve.expr.traverse import symbols_in
 from shapesolve.solve.simplify import Domain, Simplifier, cost
 from shapesolve.solve.simplify.rules import RULES
 
@@ -23,9 +24,9 @@ conditions = st.lists(st.sampled_from(CONDITIONS), max_size=3, unique=True)
 
 def same_where(under, before, after, names, tops):
     """Compare at all sizes up to `tops` at which the conditions hold; sizes at which `before` has no value do not count."""
-    for sizes in product(
-        *(range(-4 if n.startswith("_v") else 0, top) for n, top in zip(names, tops, strict=True))
-    ):
+    known = symbols_in(before, after, *under)
+    least = {n: -4 if n in known and known[n].lo is None else 0 for n in names}
+    for sizes in product(*(range(least[n], top) for n, top in zip(names, tops, strict=True))):
         at = dict(zip(names, sizes, strict=True))
         if all(c.evaluate(at) for c in under):
             expected = before.evaluate(at)

@@ -7,7 +7,8 @@ from functools import cached_property
 from itertools import product
 
 from ...expr import Cond, Dim, all_of, any_of, eq, ge, of_atom
-from ...expr.plain import bounds_on, common_factor, tightest, without
+from ...expr.division import common_factor, without
+from ...expr.plain import bounds_on, tightest
 from ...expr.traverse import symbols_in
 from ...propagate import budget
 from ...propagate.constraint import Role
@@ -193,8 +194,8 @@ def stripped(cond: Cond, facts: Facts) -> tuple[Cond, Causes]:
     if not cond.args or cond.args[0].const or not cond.args[0].terms:
         return cond, frozenset()
     d: Dim = cond.args[0]
-    common = common_factor(d)
-    positive = [a for a in common if a.kind == "sym" and (facts.bounds(of_atom(a))[0] or 0) >= 1]
+    symbols = [a for a in common_factor(d) if a.kind == "sym"]
+    positive = tuple(a for a in symbols if (facts.bounds(of_atom(a))[0] or 0) >= 1)
     if not positive:
         return cond, frozenset()
     names = {a.args[0] for a in positive}

@@ -26,7 +26,8 @@ from ...expr import (
     of_atom,
     rebuild,
 )
-from ...expr.plain import common_factor, is_plain, kind_of, without
+from ...expr.division import common_factor, without
+from ...expr.plain import is_plain, kind_of
 from ...expr.traverse import atoms_of
 from ...propagate import budget
 from ..cones import by_symbol, nearby
@@ -203,7 +204,7 @@ class _Shortener:
         d = cond.args[0]
         if d.const or not d.terms:
             return
-        positive = [a for a in common_factor(d) if self.domain.holds(ge(of_atom(a), 1))]
+        positive = tuple(a for a in common_factor(d) if self.domain.holds(ge(of_atom(a), 1)))
         if positive:
             yield _related(cond.kind, without(d, positive))
 
