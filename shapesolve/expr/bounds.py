@@ -42,7 +42,7 @@ class Memo(dict[Any, Any]):
                 self.pop(key, None)
 
 
-class Known(dict[str, Interval]):
+class KnownIntervals(dict[str, Interval]):
     """Intervals of symbols by name, with a memo of what follows from them; `forget` after a change."""
 
     def __init__(self, intervals: Mapping[str, Interval] = {}) -> None:
@@ -57,11 +57,11 @@ class Known(dict[str, Interval]):
 #: a linear form over monomials with integer coefficients, over a common denominator; () is the constant
 Form = dict[Monomial, int]
 
-_NOTHING = Known()
+_NOTHING = KnownIntervals()
 _BRANCHINGS = 3  # atoms relaxed per bound; each doubles the work
 
 
-def bounds(dim: Dim, known: Known = _NOTHING) -> Interval:
+def bounds(dim: Dim, known: KnownIntervals = _NOTHING) -> Interval:
     """``(lo, hi)`` of `dim`, None where unbounded."""
     if not dim.terms:
         return dim.const, dim.const
@@ -76,7 +76,7 @@ def bounds(dim: Dim, known: Known = _NOTHING) -> Interval:
     return found
 
 
-def _bounds(dim: Dim, known: Known) -> Interval:
+def _bounds(dim: Dim, known: KnownIntervals) -> Interval:
     terms, const = dim.terms, dim.const
     if len(terms) == 1:
         mono, c = terms[0]
@@ -100,7 +100,7 @@ def _max(a: int | None, b: int | None) -> int | None:
     return b if a is None else a if b is None else max(a, b)
 
 
-def _lowest(form: Form, known: Known) -> int | None:
+def _lowest(form: Form, known: KnownIntervals) -> int | None:
     """Lower bound of a form, term by term."""
     total = 0
     for mono, c in form.items():
@@ -115,7 +115,7 @@ def _lowest(form: Form, known: Known) -> int | None:
     return total
 
 
-def _lower(form: Form, den: int, atoms: list[Atom], known: Known) -> int | None:
+def _lower(form: Form, den: int, atoms: list[Atom], known: KnownIntervals) -> int | None:
     """Best lower bound, rounded up, of ``form / den`` over relaxations of `atoms` (rounding keeps the order of bounds)."""
     if not atoms:
         low = _lowest(form, known)
@@ -150,7 +150,7 @@ def _replace(form: Form, atom: Atom, c: int, by: Dim | None, factor: int) -> For
     return out
 
 
-def _monomial(mono: Monomial, known: Known) -> Interval:
+def _monomial(mono: Monomial, known: KnownIntervals) -> Interval:
     if len(mono) == 1:
         return atom_bounds(mono[0], known)
     lo, hi = atom_bounds(mono[0], known)
@@ -175,7 +175,7 @@ def _times(x: Interval, y: Interval) -> Interval:
     return min(corners), max(corners)
 
 
-def atom_bounds(atom: Atom, known: Known = _NOTHING) -> Interval:
+def atom_bounds(atom: Atom, known: KnownIntervals = _NOTHING) -> Interval:
     """Bounds of one atom."""
     if atom.kind == "sym":
         lo = atom.args[1]

@@ -28,7 +28,7 @@ from .grammar import (
 )
 from .limits import DimTooLarge
 from .minmax import absolute, broadcast, ite, maximum, minimum, sign
-from .ratio import Ratio
+from .quotient import Quotient
 
 #: bounds on what a text may build
 _MAX_DEGREE = 64
@@ -60,7 +60,7 @@ class _Sum:
         self.const += dim.const * factor
 
 
-_Operand: TypeAlias = Dim | _Sum | Ratio | Cond | _Junction
+_Operand: TypeAlias = Dim | _Sum | Quotient | Cond | _Junction
 
 
 class _Value(NamedTuple):
@@ -251,7 +251,7 @@ class Reader:
             raise self._error("division by zero", p.at) from None
         except DimTooLarge as e:
             raise self._error(f"too large ({e})", p.at) from None
-        for dim in (operand.num, operand.den) if isinstance(operand, Ratio) else (operand,):
+        for dim in (operand.num, operand.den) if isinstance(operand, Quotient) else (operand,):
             if isinstance(dim, Dim):
                 self._bounded(dim, p.at)
         self._values.append(_Value(operand, depth))
@@ -283,7 +283,7 @@ class Reader:
         x, y = self._number(left, at), self._number(right, at)
         if op == "/" and p.exact:
             return _ratio(x) / _ratio(y)
-        if op in ("+", "-", "*", "//", "%") and (isinstance(x, Ratio) or isinstance(y, Ratio)):
+        if op in ("+", "-", "*", "//", "%") and (isinstance(x, Quotient) or isinstance(y, Quotient)):
             return _rational(op, _ratio(x), _ratio(y))
         a, b = self._dim(x, at), self._dim(y, at)
         if op in ("+", "-"):
@@ -317,7 +317,7 @@ class Reader:
             ratio = _ratio(numbers[0])
             return ratio.floor() if function == "floor" else ratio.ceil()
         name = function.lower()
-        if any(isinstance(n, Ratio) for n in numbers):
+        if any(isinstance(n, Quotient) for n in numbers):
             found = _rational_call(name, [_ratio(n) for n in numbers])
             if found is not None:
                 return found
@@ -335,7 +335,7 @@ class Reader:
             return operand
         raise self._error("a size stands where a condition is needed", at)
 
-    def _number(self, operand: _Operand, at: int) -> Dim | Ratio:
+    def _number(self, operand: _Operand, at: int) -> Dim | Quotient:
         if isinstance(operand, (Cond, _Junction)):
             raise self._error("a condition stands where a size is needed", at)
         if isinstance(operand, _Sum):
@@ -385,11 +385,11 @@ def _within_bounds(dim: Dim) -> bool:
     )
 
 
-def _ratio(number: Dim | Ratio) -> Ratio:
-    return Ratio(number) if isinstance(number, Dim) else number
+def _ratio(number: Dim | Quotient) -> Quotient:
+    return Quotient(number) if isinstance(number, Dim) else number
 
 
-def _rational(op: str, x: Ratio, y: Ratio) -> Ratio | Dim:
+def _rational(op: str, x: Quotient, y: Quotient) -> Quotient | Dim:
     if op == "//":
         return (x / y).floor()
     if op == "%":
@@ -397,13 +397,13 @@ def _rational(op: str, x: Ratio, y: Ratio) -> Ratio | Dim:
     return x + y if op == "+" else x - y if op == "-" else x * y
 
 
-def _rational_call(name: str, args: list[Ratio]) -> Ratio | None:
+def _rational_call(name: str, args: list[Quotient]) -> Quotient | None:
     """What is exact on fractions: max, min, mod; None: not this one, or the order is not known."""
     if name == "mod":
         return args[0] % args[1]
     if name not in ("max", "min"):
         return None
-    result: Ratio | None = args[0]
+    result: Quotient | None = args[0]
     for a in args[1:]:
         if result is not None:
             result = result.maximum(a) if name == "max" else result.minimum(a)

@@ -91,11 +91,16 @@ class Shape(tuple[Dim, ...]):
         return f"Shape({self!s})"
 
 
+def compatible(a: Dim, b: Dim) -> Cond:
+    """Do two sizes broadcast: are they equal, or is one of them 1?"""
+    return any_of((eq(a, b), eq(a, 1), eq(b, 1)))
+
+
 def broadcast_dim(a: Dim, b: Dim) -> tuple[Dim, Cond]:
     """The broadcast size of two dims and the condition under which they broadcast (equal, or one is 1)."""
     if a is b:
         return a, eq(ZERO, 0)
-    return broadcast(a, b), any_of((eq(a, b), eq(a, 1), eq(b, 1)))
+    return broadcast(a, b), compatible(a, b)
 
 
 def broadcast_shapes(*shapes: Shape | None) -> Shape | None:

@@ -12,7 +12,7 @@ from .atom import Atom
 from .cond import FALSE, TRUE, Cond, eq, ge, gt, le, lt, ne
 from .core import Dim, constant, symbol
 from .minmax import absolute, ite, sign
-from .ratio import Ratio
+from .quotient import Quotient
 from .traverse import atoms_of
 from .visit import visit
 
@@ -68,7 +68,7 @@ def from_sympy(expr: Any, symbols: Mapping[str, Dim] | None = None) -> Dim:
     unknown sign. Rational coefficients are accepted inside ``floor`` and ``ceiling``. Raises `ValueError` for
     anything else.
     """
-    done: dict[Any, Ratio | Cond] = {}
+    done: dict[Any, Quotient | Cond] = {}
     stack = [(sympy.sympify(expr), False)]
     while stack:
         node, entered = stack.pop()
@@ -85,9 +85,9 @@ def from_sympy(expr: Any, symbols: Mapping[str, Dim] | None = None) -> Dim:
 def _read(node: Any, args: list[Any], symbols: Mapping[str, Dim]) -> Any:
     if node.is_Symbol:
         found = symbols.get(node.name)
-        return Ratio(_symbol(node) if found is None else found)
+        return Quotient(_symbol(node) if found is None else found)
     if node.is_Rational:
-        return Ratio(constant(int(node.p)), constant(int(node.q)))
+        return Quotient(constant(int(node.p)), constant(int(node.q)))
     if node in (sympy.true, sympy.false):
         return TRUE if node == sympy.true else FALSE
     if isinstance(node, sympy.functions.elementary.piecewise.ExprCondPair):
@@ -104,7 +104,7 @@ def _read(node: Any, args: list[Any], symbols: Mapping[str, Dim]) -> Any:
     if node.func is sympy.Not:
         return ~args[0]
     if node.func in _ROUND:
-        return Ratio(_ROUND[node.func](args[0]))
+        return Quotient(_ROUND[node.func](args[0]))
     raise ValueError(f"{node.func.__name__} has no meaning for sizes, in {node}")
 
 
@@ -114,32 +114,32 @@ def _symbol(node: Any) -> Dim:
 
 
 def _integer(value: Any, where: Any) -> Dim:
-    exact = value.integer() if isinstance(value, Ratio) else None
+    exact = value.integer() if isinstance(value, Quotient) else None
     if exact is None:
         raise ValueError(f"not an integer expression: {where}")
     return exact
 
 
-def _power(node: Any, base: Ratio) -> Ratio:
+def _power(node: Any, base: Quotient) -> Quotient:
     n = node.exp
     if not n.is_Integer or abs(int(n)) > _MAX_EXPONENT:
         raise ValueError(f"an exponent that is not a small integer, in {node}")
-    power = reduce(Ratio.__mul__, [base] * abs(int(n)), Ratio(constant(1)))
-    return power if n >= 0 else Ratio(constant(1)) / power
+    power = reduce(Quotient.__mul__, [base] * abs(int(n)), Quotient(constant(1)))
+    return power if n >= 0 else Quotient(constant(1)) / power
 
 
-def _piecewise(node: Any, pairs: list[list[Any]]) -> Ratio:
+def _piecewise(node: Any, pairs: list[list[Any]]) -> Quotient:
     if pairs[-1][1] is not TRUE:
         raise ValueError(f"a choice without a default, in {node}")
     result = _integer(pairs[-1][0], node)
     for value, cond in reversed(pairs[:-1]):
         result = ite(cond, _integer(value, node), result)
-    return Ratio(result)
+    return Quotient(result)
 
 
 def _extremum(positive: Any) -> Any:
-    def choose(a: Ratio, b: Ratio) -> Ratio:
-        chosen: Ratio | None = positive(a, b)
+    def choose(a: Quotient, b: Quotient) -> Quotient:
+        chosen: Quotient | None = positive(a, b)
         if chosen is None:
             raise ValueError("the sign of a denominator inside Max or Min is not known")
         return chosen
@@ -148,18 +148,18 @@ def _extremum(positive: Any) -> Any:
 
 
 _JOINS: dict[Any, Any] = {
-    sympy.Add: Ratio.__add__,
-    sympy.Mul: Ratio.__mul__,
-    sympy.Mod: Ratio.__mod__,
-    sympy.Max: _extremum(Ratio.maximum),
-    sympy.Min: _extremum(Ratio.minimum),
+    sympy.Add: Quotient.__add__,
+    sympy.Mul: Quotient.__mul__,
+    sympy.Mod: Quotient.__mod__,
+    sympy.Max: _extremum(Quotient.maximum),
+    sympy.Min: _extremum(Quotient.minimum),
     sympy.And: Cond.__and__,
     sympy.Or: Cond.__or__,
 }
-_ROUND: dict[Any, Any] = {sympy.floor: Ratio.floor, sympy.ceiling: Ratio.ceil}
+_ROUND: dict[Any, Any] = {sympy.floor: Quotient.floor, sympy.ceiling: Quotient.ceil}
 _INTEGER: dict[Any, Any] = {
-    sympy.Abs: lambda x: Ratio(absolute(x)),
-    sympy.sign: lambda x: Ratio(sign(x)),
+    sympy.Abs: lambda x: Quotient(absolute(x)),
+    sympy.sign: lambda x: Quotient(sign(x)),
     sympy.Eq: eq,
     sympy.Ne: ne,
     sympy.Ge: ge,

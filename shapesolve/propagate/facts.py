@@ -27,7 +27,7 @@ from ..expr import (
     rebuild,
     solve_for_symbol,
 )
-from ..expr.bounds import Interval, Known, Memo, bounds
+from ..expr.bounds import Interval, KnownIntervals, Memo, bounds
 from ..expr.division import multiple_in
 from ..expr.substitution import apply
 from ..expr.traverse import atoms_of
@@ -53,7 +53,7 @@ class Facts:
         self.symbols: dict[str, Dim] = {}
         self.substitution: dict[str, Dim] = {}
         self._values: dict[str, Dim] = {}  # what was last found for each replaced symbol
-        self.intervals = Known()
+        self.intervals = KnownIntervals()
         self.divisors: dict[Dim, int] = {}
         self.causes: dict[str, Causes] = {}
         self.rank: dict[str, int] = {}

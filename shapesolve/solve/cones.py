@@ -7,7 +7,8 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
-from ..expr import Cond, Dim, any_of, eq
+from ..expr import Cond
+from ..expr.shape import compatible
 from ..expr.traverse import atoms_of
 from ..propagate import budget
 
@@ -88,9 +89,8 @@ def legal_broadcasts(conds: Iterable[Cond]) -> list[Cond]:
     return [_legal(a, b) for a, b in dict.fromkeys(pairs)]
 
 
-@lru_cache(maxsize=1024)  # every question about the same sizes asks it again
-def _legal(a: Dim, b: Dim) -> Cond:
-    return any_of((eq(a, b), eq(a, 1), eq(b, 1)))
+#: every question about the same sizes asks it again
+_legal = lru_cache(maxsize=1024)(compatible)
 
 
 def order_of(c: Cond) -> Any:

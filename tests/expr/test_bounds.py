@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapesolve.expr import Dim, parse_dim
-from shapesolve.expr.bounds import Known, bounds
+from shapesolve.expr.bounds import KnownIntervals, bounds
 
 from .trees import INTEGERS, SIZES, SYMBOLS, bindings, build, trees
 
@@ -44,7 +44,7 @@ def test_known_intervals_give_sound_bounds(tree, case, data):
     dim = build(tree)
     if not isinstance(dim, Dim):
         return
-    known = Known()
+    known = KnownIntervals()
     for name in (*SIZES, *INTEGERS):
         below, above = data.draw(st.integers(0, 5)), data.draw(st.integers(0, 5))
         known[name] = (

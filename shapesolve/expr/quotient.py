@@ -1,4 +1,4 @@
-"""`Ratio`: an exact quotient of two dims, for texts that divide inside ``floor(..)`` and ``ceiling(..)``."""
+"""`Quotient`: an exact quotient of two dims, for texts that divide inside ``floor(..)`` and ``ceiling(..)``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .minmax import maximum, minimum
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class Quotient:
     """``num / den``, never rounded; undefined where `den` is 0."""
 
     num: Dim
@@ -21,24 +21,24 @@ class Ratio:
         if self.den.value == 0:
             raise ZeroDivisionError(f"({self.num}) / 0")
 
-    def __add__(self, other: Ratio) -> Ratio:
+    def __add__(self, other: Quotient) -> Quotient:
         left, right, den = self._aligned(other)
-        return Ratio(left + right, den)
+        return Quotient(left + right, den)
 
-    def __sub__(self, other: Ratio) -> Ratio:
+    def __sub__(self, other: Quotient) -> Quotient:
         return self + -other
 
-    def __neg__(self) -> Ratio:
-        return Ratio(-self.num, self.den)
+    def __neg__(self) -> Quotient:
+        return Quotient(-self.num, self.den)
 
-    def __mul__(self, other: Ratio) -> Ratio:
-        return Ratio(self.num * other.num, self.den * other.den)
+    def __mul__(self, other: Quotient) -> Quotient:
+        return Quotient(self.num * other.num, self.den * other.den)
 
-    def __truediv__(self, other: Ratio) -> Ratio:
-        return Ratio(self.num * other.den, self.den * other.num)
+    def __truediv__(self, other: Quotient) -> Quotient:
+        return Quotient(self.num * other.den, self.den * other.num)
 
-    def __mod__(self, other: Ratio) -> Ratio:
-        return self - other * Ratio((self / other).floor())
+    def __mod__(self, other: Quotient) -> Quotient:
+        return self - other * Quotient((self / other).floor())
 
     def floor(self) -> Dim:
         """Rounded down."""
@@ -52,17 +52,17 @@ class Ratio:
         """The dim it is equal to, when the division leaves no remainder whatever the sizes are."""
         return exact_quotient(self.num, self.den)
 
-    def maximum(self, other: Ratio) -> Ratio | None:
+    def maximum(self, other: Quotient) -> Quotient | None:
         """The larger one; None when the sign of a denominator is not known."""
         left, right, den = self._aligned(other)
-        return Ratio(maximum(left, right), den) if den.value is not None and den.const > 0 else None
+        return Quotient(maximum(left, right), den) if den.value is not None and den.const > 0 else None
 
-    def minimum(self, other: Ratio) -> Ratio | None:
+    def minimum(self, other: Quotient) -> Quotient | None:
         """The smaller one; None when the sign of a denominator is not known."""
         left, right, den = self._aligned(other)
-        return Ratio(minimum(left, right), den) if den.value is not None and den.const > 0 else None
+        return Quotient(minimum(left, right), den) if den.value is not None and den.const > 0 else None
 
-    def _aligned(self, other: Ratio) -> tuple[Dim, Dim, Dim]:
+    def _aligned(self, other: Quotient) -> tuple[Dim, Dim, Dim]:
         """Both numerators over one denominator."""
         if self.den is other.den:
             return self.num, other.num, self.den
