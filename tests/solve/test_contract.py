@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from itertools import product
 
 import pytest
@@ -315,3 +316,15 @@ def test_many_terms_on_one_symbol_end_in_bounded_work():
     assert len(found) == 149
     assert found.holds(dict.fromkeys(names, 5))
     assert found.holds({**dict.fromkeys(names, 5), "s149": 6}) is False
+
+
+def test_a_condition_that_many_nodes_state_takes_memory_by_their_number():
+    peaks = []
+    for count in (500, 4000):
+        s = system(*["a == b or a == 1 or b == 1"] * count, inputs="a b")
+        tracemalloc.start()
+        found = find_contract(s.constraints, s.facts, map(symbol, "ab"))
+        assert len(found[0].constraints) == count
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 20 * peaks[0]  # eight times as many

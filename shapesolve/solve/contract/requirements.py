@@ -169,9 +169,9 @@ class Requirements:
         """By the number of a constraint, those that state the same condition."""
         found: dict[int, tuple[int, ...]] = {}
         for table in (self.stated, self.declared):
-            for same in table.values():
+            for same in map(tuple, table.values()):
                 for n in same:
-                    found[n] = (*found.get(n, ()), *same)
+                    found[n] = (*found[n], *same) if n in found else same
         return found
 
 
