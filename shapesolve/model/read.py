@@ -140,7 +140,7 @@ def _read_function(
         nodes = settle_all(scope)
     except ModelError as error:
         problem = f"in {owner}: {error}"
-    if problem is not None:  # not raised above: what a ModelError comes from is nobody's business
+    if problem is not None:  # raised outside the handler, so that it is not chained
         raise ModelError(problem)
     imported = {**opsets, **_read_opsets(proto.opset_import, owner, reading)}
     if others is not None:

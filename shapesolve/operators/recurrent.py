@@ -92,21 +92,10 @@ def recurrent_work(op: Op, outputs: Outputs, gates: int, cell: int) -> Operation
 
 
 # onnxruntime's kernels abort on these empty inputs
-lower(
-    "LSTM",
-    elements=(4,),
-    fault="has weights that do not fit together",
-    work=Work(partial(recurrent_work, gates=4, cell=5)),
-)(partial(recurrent, gates=4, not_empty="B"))
-lower(
-    "GRU",
-    elements=(4,),
-    fault="has weights that do not fit together",
-    work=Work(partial(recurrent_work, gates=3, cell=5)),
-)(partial(recurrent, gates=3, not_empty="SBI"))
-lower(
-    "RNN",
-    elements=(4,),
-    fault="has weights that do not fit together",
-    work=Work(partial(recurrent_work, gates=1, cell=0)),
-)(partial(recurrent, gates=1))
+for name, gates, cell, not_empty in (("LSTM", 4, 5, "B"), ("GRU", 3, 5, "SBI"), ("RNN", 1, 0, "")):
+    lower(
+        name,
+        elements=(4,),
+        fault="has weights that do not fit together",
+        work=Work(partial(recurrent_work, gates=gates, cell=cell)),
+    )(partial(recurrent, gates=gates, not_empty=not_empty))

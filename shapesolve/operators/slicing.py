@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -153,19 +154,13 @@ def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:
 
 # ---------------------------------------------------------------------- Split
 # https://onnx.ai/onnx/operators/onnx__Split.html
+_split = partial(
+    lower, "Split", values=True, data=(1,), vectors=(1,), ranks="first",
+    fault="cannot split its input into these parts", advice="parts", work=MOVES,
+)  # fmt: skip
 
 
-@lower(
-    "Split",
-    until=13,
-    values=True,
-    data=(1,),
-    vectors=(1,),
-    ranks="first",
-    fault="cannot split its input into these parts",
-    advice="parts",
-    work=MOVES,
-)
+@_split(until=13)
 def split_by_attribute(op: Op) -> list[Known]:
     sizes = op.ints_attr("split")
     given = const_dims(sizes) if sizes is not None else op.ints(1) if op.has(1) else None
@@ -174,17 +169,7 @@ def split_by_attribute(op: Op) -> list[Known]:
     return split_into(op, given, uneven=False)
 
 
-@lower(
-    "Split",
-    since=13,
-    values=True,
-    data=(1,),
-    vectors=(1,),
-    ranks="first",
-    fault="cannot split its input into these parts",
-    advice="parts",
-    work=MOVES,
-)
+@_split(since=13)
 def split_by_input(op: Op) -> list[Known]:
     if op.has(1):
         if op.attr("num_outputs") is not None:

@@ -112,7 +112,8 @@ class _Tables:
         scoped: list[Scoped] = []
         makers: dict[str, int] = {}
         of_sizes: set[str] = set()
-        for node, prefix in calls:
+        for call in calls:
+            node, prefix = call
             reads = [self._source(name, prefix) if name else "" for name in node.inputs]
             made = [prefix + name if name else "" for name in node.outputs]
             constant = (
@@ -129,7 +130,7 @@ class _Tables:
             sizes = (
                 not (constant or node.subgraphs)
                 and outputs.keys().isdisjoint(made)
-                and (self._are_sizes(made) or self._are_of_sizes(node, reads, made, fixed, of_sizes))
+                and (self._are_sizes(made) or self._are_of_sizes(call, reads, made, fixed, of_sizes))
             )
             if sizes:
                 of_sizes.update(made)
@@ -162,14 +163,13 @@ class _Tables:
         return bool(found) and all(v is not None and v.elems is not None for v in found)
 
     def _are_of_sizes(
-        self, node: Node, reads: list[str], made: list[str], fixed: set[str], of_sizes: set[str]
+        self, call: tuple[Node, str], reads: list[str], made: list[str], fixed: set[str], of_sizes: set[str]
     ) -> bool:
         """Do these tensors of integers or truth values depend on no data of the inputs? Positions and masks do so."""
         whole = all(self.analysis.dtypes.get(name) in _WHOLE for name in made if name)
-        read = set(filter(None, reads))
-        return whole and (
-            node.op_type in ("Shape", "Size") or (not read.isdisjoint(of_sizes) and read <= of_sizes | fixed)
-        )
+        read, rule = set(filter(None, reads)), self.analysis.lowered.rule(*call)
+        reads_sizes = rule is not None and rule.sizes
+        return whole and (reads_sizes or (not read.isdisjoint(of_sizes) and read <= of_sizes | fixed))
 
     def _box_sizes(self, rows: list[list[Any]]) -> None:
         """Arithmetic on sizes goes into one more scope in each scope, which is not shown at first."""

@@ -288,11 +288,16 @@ class Engine:
 # ---------------------------------------------------------------------- Z3
 
 
-def _solver(z3: Any, ctx: Any, limit: int) -> Any:
-    solver = z3.Solver(ctx=ctx)
-    solver.set("random_seed", 0)
+def limited(solver: Any, limit: int) -> Any:
+    """The solver, which ends without an answer after so many resources, counted as in `budget.RLIMIT`."""
     solver.set("rlimit", max(limit, 1))
     solver.set("timeout", budget.TIMEOUT_MS)
+    return solver
+
+
+def _solver(z3: Any, ctx: Any, limit: int) -> Any:
+    solver = limited(z3.Solver(ctx=ctx), limit)
+    solver.set("random_seed", 0)
     return solver
 
 

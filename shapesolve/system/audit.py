@@ -15,11 +15,9 @@ from typing import Any
 from ..expr import Dim, Shape, ge
 from ..lower.local import Definition
 from ..solve.contract.contract import Contract
-from ..solve.engine import Engine
+from ..solve.engine import Engine, limited
 from .constraints import ConstraintSystem
 
-#: milliseconds after which a question is given up even when Z3 does not count its work; a safety net only
-_TIMEOUT_MS = 20_000
 #: questions of one kind without an answer after which no more are asked
 _PATIENCE = 5
 _TACTICS = ("simplify", "propagate-values", "solve-eqs", "simplify", "smt")
@@ -176,8 +174,7 @@ class Auditor:
 
         ctx = self.terms.ctx
         solver = z3.Then(*[z3.Tactic(t, ctx) for t in tactics]).solver() if tactics else z3.Solver(ctx=ctx)
-        solver.set("rlimit", self.rlimit)
-        solver.set("timeout", _TIMEOUT_MS)
+        solver = limited(solver, self.rlimit)
         solver.add(more)
         solver.add(self.formulas)
         return solver

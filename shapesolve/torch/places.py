@@ -160,11 +160,6 @@ class Origins:
             return own
         return next((o for o in map(origin_of, self._near(node)) if o.trace), own)
 
-    def of_tensor(self, name: str) -> Origin:
-        """The origin of the node that makes a tensor."""
-        made = self._makers.get(name)
-        return NOWHERE if made is None else origin_of(made)
-
     def _near(self, node: Node) -> Iterator[Node]:
         for name in node.outputs:
             yield from self._readers.get(name, ())
