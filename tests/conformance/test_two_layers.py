@@ -56,7 +56,7 @@ def conclusions(a: Analysis) -> Iterator[tuple[str, Cond, tuple[Cond, ...]]]:
         yield str(cond), cond, ()
     for name, size in a.bindings.items():
         assumed = a.bindings.why(name).assumption
-        given = tuple(shapesolve.parse_cond(t) for t in assumed.split(" and ")) if assumed else ()
+        given = tuple(shapesolve.parse_cond(t, a.symbols) for t in assumed.split(" and ")) if assumed else ()
         yield f"binding {name} = {size}", eq(a.symbols[name], size), given
     for equality in a.equalities:
         first = equality.members[0]
