@@ -24,6 +24,9 @@ _MOST_COLUMNS = 6
 _MOST_RELATIONS = 240
 _MOST_JOINED = 40
 _LARGEST = 2**40
+#: integers below it are exact as 32-bit floating point
+_EXACT = 2**24
+_COMPARED = {"==": np.equal, ">=": np.greater_equal, "<=": np.less_equal}
 
 
 def statements(cond: Cond, domain: Domain, most: int) -> Iterator[Cond]:
@@ -52,6 +55,8 @@ def statements(cond: Cond, domain: Domain, most: int) -> Iterator[Cond]:
         prices = _prices(rows, columns)
         rows, prices = rows[prices <= most], prices[prices <= most]
         if len(rows):
+            order = np.argsort(~held, kind="stable")  # first where it holds, so that both parts are views
+            held, matrix = held[order], matrix[:, order]
             yield from _joined(*_relations(rows, prices, matrix, held), held, columns, most)
 
 
@@ -108,13 +113,22 @@ def _prices(rows: Sizes, columns: list[Dim]) -> Sizes:
 
 
 class Relation(NamedTuple):
-    """A linear form of columns compared with a number, what it takes in operators at least, and where it holds."""
+    """A linear form of columns compared with a number, and what it takes in operators at least.
+
+    `values` are those of the form; `same`: does it hold where the condition does, and nowhere else?
+    """
 
     row: Sizes
     price: int
     kind: str
     bound: int
-    truth: Any
+    values: Any
+    same: bool
+
+    @property
+    def truth(self) -> Truth:
+        """Where it holds."""
+        return _COMPARED[self.kind](self.values, self.bound)
 
     def cond(self, columns: list[Dim]) -> Cond:
         """The condition."""
@@ -131,28 +145,40 @@ class Relation(NamedTuple):
 def _relations(
     rows: Sizes, prices: Sizes, matrix: Sizes, held: Truth
 ) -> tuple[list[Relation], list[Relation]]:
-    """Relations that hold only where the condition does, and relations that hold wherever it does."""
-    values = rows.astype(np.float64) @ matrix.astype(
-        np.float64
-    )  # exact: the numbers are small, and much faster
-    inside, outside = values[:, held], values[:, ~held]
-    low, high = inside.min(axis=1), inside.max(axis=1)
-    least, most = outside.min(axis=1), outside.max(axis=1)
+    """Relations that hold only where the condition does, and relations that hold wherever it does.
+
+    The sizes at which it holds come first.
+    """
+    # not by ``@``: BLAS would start threads, which cost more than the sums
+    matrix = matrix.astype(np.float32 if 4 * int(np.abs(matrix).max()) < _EXACT else np.float64)
+    values = np.zeros((len(rows), len(held)), dtype=matrix.dtype)
+    for row, v in zip(rows.tolist(), values, strict=True):
+        for c, column in zip(row, matrix, strict=True):
+            if c:
+                v += c * column
+    count = int(held.sum())
+    inside, outside = values[:, :count], values[:, count:]
+    edges = (
+        part.astype(np.int64).tolist()
+        for side in (inside, outside)
+        for part in (side.min(axis=1), side.max(axis=1))
+    )
     within, around = [], []
-    for row, price, v, lo, hi, a, b in zip(rows, prices, values, low, high, least, most, strict=True):
+    for row, price, v, lo, hi, a, b in zip(rows, prices, values, *edges, strict=True):
         if b < hi:
-            within.append(Relation(row, price, ">=", int(b) + 1, v > b))
+            within.append(Relation(row, price, ">=", b + 1, v, b < lo))
         if a > lo:
-            within.append(Relation(row, price, "<=", int(a) - 1, v < a))
+            within.append(Relation(row, price, "<=", a - 1, v, hi < a))
         if a < lo:
-            around.append(Relation(row, price, ">=", int(lo), v >= lo))
+            around.append(Relation(row, price, ">=", lo, v, b < lo))
         if b > hi:
-            around.append(Relation(row, price, "<=", int(hi), v <= hi))
+            around.append(Relation(row, price, "<=", hi, v, hi < a))
         if lo == hi:
-            around.append(Relation(row, price, "==", int(lo), v == lo))
+            around.append(Relation(row, price, "==", lo, v, lo not in v[count:]))
     for number in (0, 1, -1):
         for i in np.flatnonzero((inside == number).any(axis=1) & ~(outside == number).any(axis=1)):
-            within.append(Relation(rows[i], prices[i], "==", number, values[i] == number))
+            same = bool((inside[i] == number).all())
+            within.append(Relation(rows[i], prices[i], "==", number, values[i], same))
     return within, around
 
 
@@ -161,7 +187,7 @@ def _joined(
 ) -> Iterator[Cond]:
     """One relation, or two or three joined, with the truth that is wanted."""
     for relation in (*within, *around):
-        if np.array_equal(relation.truth, held):
+        if relation.same:
             yield relation.cond(columns)
     for every, join in ((within, any_of), (around, all_of)):
         some = [r for r in every if r.price + 2 <= most]  # two of them take a junction
