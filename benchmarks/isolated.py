@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import onnx
 from onnx import TensorProto, helper
@@ -150,12 +151,35 @@ def import_seconds(statement: str, rounds: int = 7) -> float:
     return statistics.median(float(run("-P", "-c", code, env=_INSTALLED)) for _ in range(rounds))
 
 
+class Usage(NamedTuple):
+    """CPU seconds and MB of peak memory of a fresh interpreter from start to end; did it end well?"""
+
+    seconds: float
+    mb: float
+    ended_well: bool
+
+
+#: a small process that starts another one: what a process holds before it becomes another counts as the other's peak
+_LAUNCH = """
+import json, os, sys
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ,
+    file_actions=[(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)])
+_, status, used = os.wait4(pid, 0)
+print(json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, status == 0]))
+"""
+
+
+def usage(*arguments: str) -> Usage:
+    """What a fresh interpreter with these arguments takes."""
+    return Usage(*json.loads(run("-S", "-E", "-c", _LAUNCH, sys.executable, *arguments, env=_INSTALLED)))
+
+
 def command_seconds(file: Path, rounds: int = 5) -> tuple[float, float]:
-    """Median wall and CPU seconds of ``shapesolve analyze FILE``, from start to end."""
+    """Median wall and CPU seconds of ``shapesolve check FILE``, from start to end."""
     wall, cpu = [], []
     for _ in range(rounds):
         before, start = os.times(), time.perf_counter()
-        run("-P", "-m", "shapesolve", "analyze", str(file), env=_INSTALLED)
+        run("-P", "-m", "shapesolve", "check", str(file), env=_INSTALLED)
         wall.append(time.perf_counter() - start)
         after = os.times()
         cpu.append(

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from . import isolated
 from .checks import measure_checks
-from .contract import contract_table, measure_costs
+from .contract import MIN_NODES, contract_table, measure_costs
 from .corpus import model_files, read_case
 from .engines import ENGINES, OURS
 from .families import FAMILIES
+from .from_file import Pair, from_paths, large_files, small_models
 from .growth import grow
 from .guard import BASELINE
 from .latency import measure_latency
@@ -30,6 +31,12 @@ from .readability import (
 from .table import cells, header, render_markdown, totals, verdicts
 
 _LIMIT = 120.0
+#: contracts that are shown
+_SHOWN_RATIO, _SHOWN_NODES = 0.5, 1000
+#: weights in a file, in quarters of a GiB: what protobuf reads, and what it does not
+_QUARTERS = (6, 12)
+#: how many times as fast as `infer_shapes_path` it is to be
+_PATH_RATIO = 5
 _MEMORY = ("llama_large32_past__ts", "swin__ts", "bert_large24__ts", "wheel_light_densenet121", "mixtral__ts")
 
 
@@ -62,13 +69,54 @@ def peers_text(rows: Sequence[Row], rounds: int) -> str:
 
 
 def contract(corpus: Path, rounds: int) -> str:
-    """Shapes alone, and with contract and ambiguities."""
-    costs = list(measure_costs(corpus, rounds))
+    """Shapes alone, and what the contract and the ambiguities take beyond them."""
+    costs = sorted(measure_costs(corpus, rounds), key=lambda c: -c.ratio)
     met = sum(c.ratio <= 2 for c in costs)
+    shown = [c for c in costs if c.ratio > _SHOWN_RATIO or c.nodes > _SHOWN_NODES]
     return (
-        f"Target: at most twice the time of the shapes alone on models over 1,000 nodes; met on {met} of {len(costs)}.\n\n"
-        + _table(contract_table(costs))
+        f"Target: the contract at most twice the time of the shapes on models over {MIN_NODES} nodes; met on {met} of "
+        f"{len(costs)}. Shown are models over {_SHOWN_NODES:,} nodes, and those where it takes more than half the time of the "
+        "shapes.\n\n" + _table(contract_table(shown))
     )
+
+
+def from_file(corpus: Path, rounds: int) -> str:
+    """From a path, and from files of gigabytes."""
+    rows = [["weights in the file", "tool", "CPU s", "peak MB", ""]]
+    for quarters in _QUARTERS:
+        for tool, used in large_files(quarters):
+            told = "" if used.ended_well else "cannot read it"
+            rows.append([f"{quarters / 4:g} GiB", tool, f"{used.seconds:.2f}", f"{used.mb:.0f}", told])
+    found = sorted(from_paths(corpus, rounds), key=lambda pair: pair.ratio)
+    met = sum(pair.ratio >= _PATH_RATIO for pair in found)
+    theirs, ours = sum(pair.theirs for pair in found), sum(pair.ours for pair in found)
+    return (
+        "Targets: 1.5 GiB of inline weights in less than 0.15 s beyond the start of the command, and 100 MB; from a path, "
+        f"{_PATH_RATIO} times as fast as `infer_shapes_path` on models over 100 nodes.\n\n{_table(rows)}\n\n"
+        f"From a path, models of the corpus, whose weights were taken out: of {len(found)} models over 100 nodes, {met} meet "
+        "it; in all, "
+        f"`infer_shapes_path` takes {theirs:.0f} ms and shapesolve {ours:.0f} ms. The ends of the table:\n\n"
+        + _table(_pairs([*found[:5], *found[-5:]]))
+    )
+
+
+def small(corpus: Path, rounds: int) -> str:
+    """Models of one or two nodes."""
+    rows = [["model", "nodes", "µs onnx", "µs ours", "µs onnx, cold", "µs ours, cold"]]
+    for again, cold in small_models(corpus, rounds):
+        figures = (again.theirs, again.ours, cold.theirs, cold.ours)
+        rows.append([again.model, str(again.nodes), *(f"{1000 * ms:.0f}" for ms in figures)])
+    return (
+        "One call after the other, and each call after a pass of the garbage collector over all that the process holds, which"
+        f" drives everything else out of the processor's caches (cold).\n\n{_table(rows)}"
+    )
+
+
+def _pairs(found: Sequence[Pair]) -> list[list[str]]:
+    rows = [["model", "nodes", "ms onnx", "ms ours", "times as fast"]]
+    return rows + [
+        [p.model, str(p.nodes), f"{p.theirs:.2f}", f"{p.ours:.2f}", f"{p.ratio:.2f}"] for p in found
+    ]
 
 
 def growth(_corpus: Path, rounds: int) -> str:
@@ -122,8 +170,8 @@ def start_up(corpus: Path, rounds: int) -> str:
     wall, cpu = isolated.command_seconds(file, rounds)
     nodes = read_case(file).nodes
     return (
-        "Targets: importing at most 1.5 times `import onnx, networkx`; `shapesolve analyze` on 300 nodes under 1 s.\n\n"
-        f"{_table(rows)}\n\n`shapesolve analyze` on {file.parent.name} ({nodes} nodes), start to end: "
+        "Targets: importing at most 1.5 times `import onnx, networkx`; `shapesolve check` on 300 nodes under 0.25 s.\n\n"
+        f"{_table(rows)}\n\n`shapesolve check` on {file.parent.name} ({nodes} nodes), start to end: "
         f"{cpu:.2f} s CPU, {wall:.2f} s wall."
     )
 
@@ -196,6 +244,8 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 SECTIONS: dict[str, tuple[str, Callable[[Path, int], str]]] = {
     "peers": ("Beside the peers", peers),
     "contract": ("Contract and ambiguities", contract),
+    "from-file": ("From a file", from_file),
+    "small": ("Small models", small),
     "growth": ("Growth", growth),
     "memory": ("Memory", memory),
     "start-up": ("Start-up", start_up),

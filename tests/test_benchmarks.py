@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
+
+import shapesolve
+from benchmarks.from_file import write_inline
 from benchmarks.package import ROOT, differences, installed
 
 
@@ -36,3 +40,12 @@ def test_an_old_install_is_told_by_its_files(tmp_path: Path) -> None:
     (other / "new.py").touch()
     assert differences(one, other) == ["dims/changed.py", "new.py"]
     assert differences(one, one) == []
+
+
+def test_a_large_file_is_a_model_with_inline_weights(tmp_path: Path) -> None:
+    write_inline(tmp_path / "model.onnx", 1)
+    model = onnx.load_model(tmp_path / "model.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    (weight,) = model.graph.initializer
+    assert len(weight.raw_data) == 1 << 28
+    assert list(map(str, shapesolve.analyze(tmp_path / "model.onnx").shapes["x1"])) == ["batch", "8192"]

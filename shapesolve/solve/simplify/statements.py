@@ -128,7 +128,8 @@ class Relation(NamedTuple):
     @property
     def truth(self) -> Truth:
         """Where it holds."""
-        return _COMPARED[self.kind](self.values, self.bound)
+        found: Truth = _COMPARED[self.kind](self.values, self.bound)
+        return found
 
     def cond(self, columns: list[Dim]) -> Cond:
         """The condition."""

@@ -1,0 +1,155 @@
+"""What a user waits for who has a file: shapes from a path beside onnx's `infer_shapes_path`, small models, and files of
+gigabytes.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import onnx
+from onnx import TensorProto, helper
+
+from . import isolated
+from .corpus import model_files, read_case
+
+#: smaller models are small models: see `small_models`
+MIN_NODES = 100
+_SMALL_NODES = 2
+_SIDE = 1 << 13  # 8192 x 8192 floats are a quarter of a GiB
+
+
+class Pair(NamedTuple):
+    """Milliseconds of CPU for one model: onnx's and ours."""
+
+    model: str
+    nodes: int
+    theirs: float
+    ours: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast ours is."""
+        return self.theirs / self.ours
+
+
+def _analyze(source: Any) -> object:
+    analysis = importlib.import_module("shapesolve").analyze(source)
+    len(analysis.shapes), len(analysis.stated), len(analysis.bindings)  # what is worked out at first use
+    return analysis
+
+
+def _in_turns(
+    theirs: Callable[[], object], ours: Callable[[], object], rounds: int, *, cold: bool
+) -> list[float]:
+    """Median CPU milliseconds of both. `cold`: after a pass of the garbage collector, which leaves nothing in the caches."""
+    seconds: tuple[list[float], list[float]] = ([], [])
+    for round_ in range(rounds + 1):
+        for run, took in zip((theirs, ours), seconds, strict=True):
+            if cold:
+                gc.collect()
+            start = time.process_time()
+            run()
+            if round_:  # the first one prepares what is prepared once
+                took.append(time.process_time() - start)
+    return [1000 * statistics.median(took) for took in seconds]
+
+
+def from_paths(corpus: Path, rounds: int) -> Iterator[Pair]:
+    """Both from the path of every model over 100 nodes; onnx's writes a file, ours leaves an analysis."""
+    with tempfile.TemporaryDirectory(prefix="shapesolve-path-") as folder:
+        written = Path(folder, "out.onnx")
+        for file in model_files(corpus, ""):
+            nodes = read_case(file).nodes
+            if nodes <= MIN_NODES:
+                continue
+
+            def theirs(file: Path = file) -> None:
+                onnx.shape_inference.infer_shapes_path(file, written, data_prop=True)
+
+            def ours(file: Path = file) -> None:
+                _analyze(file)
+
+            yield Pair(file.parent.name, nodes, *_in_turns(theirs, ours, rounds, cold=True))
+
+
+def small_models(corpus: Path, rounds: int) -> Iterator[tuple[Pair, Pair]]:
+    """Models of one or two nodes in memory: called again and again, and each time after a pass of the garbage collector."""
+    for file in model_files(corpus, ""):
+        case = read_case(file)
+        if case.nodes > _SMALL_NODES or any(
+            a.HasField("g") for n in case.model.graph.node for a in n.attribute
+        ):
+            continue
+
+        def theirs(model: onnx.ModelProto = case.model) -> None:
+            onnx.shape_inference.infer_shapes(model, data_prop=True)
+
+        def ours(model: onnx.ModelProto = case.model) -> None:
+            _analyze(model)
+
+        again, cold = (_in_turns(theirs, ours, 10 * rounds, cold=cold) for cold in (False, True))
+        yield Pair(case.name, case.nodes, *again), Pair(case.name, case.nodes, *cold)
+
+
+# ---------------------------------------------------------------------- gigabytes
+
+
+def write_inline(file: Path, quarters: int) -> None:
+    """A chain of MatMuls with so many quarters of a GiB of inline weights, as a sparse file: no disk is used."""
+    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"]) for i in range(quarters)]
+    given = [helper.make_tensor_value_info("x0", TensorProto.FLOAT, ["batch", _SIDE])]
+    made = [helper.make_tensor_value_info(f"x{quarters}", TensorProto.FLOAT, ["batch", _SIDE])]
+    graph = helper.make_graph(nodes, "large", given, made).SerializeToString()
+    length, heads = 4 * _SIDE * _SIDE, []
+    for i in range(quarters):
+        told = TensorProto(name=f"w{i}", data_type=TensorProto.FLOAT, dims=[_SIDE, _SIDE]).SerializeToString()
+        told += _tag(TensorProto, "raw_data") + _varint(length)
+        heads.append(_tag(onnx.GraphProto, "initializer") + _varint(len(told) + length) + told)
+    size = len(graph) + sum(map(len, heads)) + quarters * length
+    model = onnx.ModelProto(ir_version=9, opset_import=[helper.make_opsetid("", 17)]).SerializeToString()
+    with file.open("wb") as stream:
+        stream.write(model + _tag(onnx.ModelProto, "graph") + _varint(size) + graph)
+        for head in heads:
+            stream.write(head)
+            stream.seek(length, 1)
+        stream.truncate(stream.tell())
+
+
+def _tag(message: Any, field: str) -> bytes:
+    return _varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | 2)
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes((*out, value))
+
+
+#: what is asked for a file of gigabytes: arguments of a fresh interpreter, the file comes last
+TOOLS = {
+    "shapesolve check": ("-P", "-m", "shapesolve", "check"),
+    "onnx.load": ("-P", "-c", "import onnx, sys; onnx.load(sys.argv[1], load_external_data=False)"),
+    "onnx infer_shapes_path": (
+        "-P",
+        "-c",
+        "import onnx, sys; onnx.shape_inference.infer_shapes_path(sys.argv[1], sys.argv[1] + '.out')",
+    ),
+}
+
+
+def large_files(quarters: int) -> Iterator[tuple[str, isolated.Usage]]:
+    """Every tool on a file with so many quarters of a GiB of weights."""
+    with tempfile.TemporaryDirectory(prefix="shapesolve-large-") as folder:
+        file = Path(folder, "model.onnx")
+        write_inline(file, quarters)
+        for tool, arguments in TOOLS.items():
+            yield tool, isolated.usage(*arguments, str(file))
