@@ -57,6 +57,5 @@ def matching(dim: Dim, domain: Domain) -> Iterator[Dim]:
     for lines, join in ((below, maximum), (above, minimum)):
         touched = np.array([hit for _, hit in lines])
         for i in np.argsort(-touched.sum(axis=1), kind="stable")[:16]:
-            rest = ~touched[i]
-            for j in np.flatnonzero(touched[:, rest].all(axis=1)):
+            for j in np.flatnonzero((touched | touched[i]).all(axis=1)):
                 yield join(lines[i][0], lines[j][0])
