@@ -105,7 +105,7 @@ class Tracer:
         if carriers:
             best = min(carriers, key=lambda c: c[0])
             return Link("passes", tensor, axis, dim, node, prefix), [best[1]]
-        return Link("computes", tensor, axis, dim, node, prefix), self._ingredients(names, dim)
+        return Link("computes", tensor, axis, dim, node, prefix), self._ingredients(names, read, dim)
 
     def _carries(
         self, name: str, axis: int | None, dim: Dim, result: str, as_data: bool
@@ -128,13 +128,16 @@ class Tracer:
             out.append(((1, 0, stored), (name, None, dim)))
         return out
 
-    def _ingredients(self, names: list[str], dim: Dim) -> list[Carrier]:
-        """Dims of the inputs that a computed dim may be made of: those that share a symbol, else all changed sizes."""
+    def _ingredients(self, names: list[str], read: set[str], dim: Dim) -> list[Carrier]:
+        """Dims of the inputs that a computed dim may be made of: those that share a symbol, else all changed sizes.
+
+        Of those that are `read` as data, the elements.
+        """
         out: list[Carrier] = []
         for name in names:
             if name not in self.walk.producers and name not in self.lowered.inputs:
                 continue
-            for i, d in enumerate(self._shape(name) or ()):
+            for i, d in enumerate(() if name in read else self._shape(name) or ()):
                 if not d.free.isdisjoint(dim.free) or (not dim.free and not d.free):
                     out.append((name, i, d))
             value = self.lowered.values.get(name)
