@@ -234,6 +234,18 @@ class Op(Attributes):
         if cond.args and self.walk.scope.guard.is_true:
             self.walk.usual.setdefault(cond, what)
 
+    @property
+    def needed_rank(self) -> int | None:
+        """The rank of the output that a later node needs, where one does."""
+        shape = self.walk.hints.get(self.walk.scope.prefix + self.node.outputs[0])
+        return None if shape is None else len(shape)
+
+    def counted(self, i: int, n: int, why: str) -> None:
+        """Require that input `i`, a vector, has `n` elements."""
+        shape = self.shape(i)
+        if shape is not None and len(shape) == 1:
+            self.require(eq(shape[0], n), why, (i, None))
+
     def same(self, a: IntoDim, b: IntoDim, why: str, *places: Place) -> Dim:
         """Require ``a == b``; returns the simpler of the two."""
         a, b = as_dim(a), as_dim(b)

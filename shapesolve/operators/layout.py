@@ -21,11 +21,13 @@ from ..expr import (
     any_of,
     eq,
     ge,
+    ite,
     le,
     maximum,
     minimum,
     ne,
     product,
+    total,
 )
 from ..lower.op import InvalidNode, Op
 from ..lower.registry import lower, signature
@@ -140,7 +142,10 @@ def squeeze(op: Op) -> Known:
     n = listed.numel.value if listed is not None else None
     if shape is None or not n:
         return op.out(None)
-    return op.out(op.fresh_shape(len(shape) - n, "a dim that Squeeze leaves") if n <= len(shape) else None)
+    op.require(any_of(eq(d, 1) for d in shape), "Squeeze removes axes of size 1", (0, None))
+    if n > 1 or not shape:  # one axis may be named twice
+        return op.out(None)
+    return op.out(op.fresh_shape(len(shape) - 1, "a dim that Squeeze leaves"))
 
 
 def squeezed(op: Op, axes: Seq[int]) -> Known:
@@ -156,7 +161,14 @@ def squeezed(op: Op, axes: Seq[int]) -> Known:
     else:
         gone = {i for i, d in enumerate(shape) if held(op, eq(d, 1))}
         if not all(held(op, ne(d, 1)) for i, d in enumerate(shape) if i not in gone):
-            return op.out(None)
+            rank, why = op.needed_rank, "Squeeze must leave as many axes as later nodes need"
+            if rank is not None and rank != len(shape) - len(gone):
+                left = total(ite(eq(d, 1), ZERO, ONE) for d in shape)
+                op.require(eq(left, rank), why, (0, None))
+            if rank != len(shape) - len(gone):
+                return op.out(None)
+            for i in sorted(set(range(len(shape))) - gone):
+                op.require(ne(shape[i], 1), why, (0, i))
     dims = [d for i, d in enumerate(shape) if i not in gone]
     return op.out(dims, value=same_elements(value, shape, dims))
 
@@ -277,6 +289,7 @@ def hull(values: Iterable[Value | None], reached: bool = False) -> Value | None:
     "Expand",
     values=True,
     data=(1,),
+    vectors=(1,),
     fault="cannot expand its input to this shape",
     advice="target",
     work=MOVES,
@@ -337,6 +350,8 @@ def tile(op: Op) -> Known:
         shape = op.shape(0, len(repeats))
     value = op.value(0)
     if shape is None or repeats is None:
+        if shape is not None:
+            op.counted(1, len(shape), "Tile needs a repeat count for each axis")
         dims = None if shape is None else op.fresh_shape(len(shape), "a tiled dim")
         return op.out(dims, value=value and Value.between(*value.bounds, reached=value.reached))
     if len(repeats) != len(shape):

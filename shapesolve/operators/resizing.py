@@ -206,6 +206,9 @@ def _resize_by_scales(op: Op, i: int, least: float | None = None) -> Known:
     scales = _scales(op, i)
     found = _axes(op, None if scales is None else len(scales))
     if scales is None or found is None:
+        shape = op.shape(0)
+        if shape is not None and op.attr("axes") is None:
+            op.counted(i, len(shape), "there must be a scale for each axis")
         return _open(op)
     return _by_scales(op, *found, scales, i, least)
 

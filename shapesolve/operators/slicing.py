@@ -190,6 +190,7 @@ def _must_be_counted(op: Op) -> bool:
 
 
 def _open_split(op: Op) -> list[Known]:
+    op.counted(1, op.n_out, "Split needs a size for each output")
     shape, value = op.shape(0), op.value(0)
     if shape is None:
         return [op.out(None)] * op.n_out
@@ -260,6 +261,8 @@ def pad(op: Op) -> Known:
     axes = op.const_ints(3) if op.has(3) else None
     pads = op.ints(1)
     if pads is None or (op.has(3) and axes is None):
+        if shape is not None and not op.has(3):
+            op.counted(1, 2 * len(shape), "Pad needs two numbers for each axis")
         return op.out(None if shape is None else op.fresh_shape(len(shape), "a padded dim"))
     return padded(op, pads, axes, op.value(2) if op.has(2) else Value.scalar(zero_of(op.dtype(0))))
 
