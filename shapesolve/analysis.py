@@ -9,6 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from .arguments import checked
 from .collection import CollectionPaused
 from .explain.finding import Conflict, Finding, Severity, Violation
 from .explain.solved import Solved, item_size
@@ -46,6 +47,7 @@ RENDERERS = {
 }
 
 
+@checked
 def analyze(
     model: Any,
     *,
@@ -154,6 +156,7 @@ class Analysis(Solved):
 
         return diagnose(self)
 
+    @checked
     def prove(self, claim: str | Cond) -> Proof:
         """Is the claim true for every input that the model accepts, whatever its data?
 
@@ -167,18 +170,21 @@ class Analysis(Solved):
 
         return judge(self, claim)
 
+    @checked
     def equal(self, a: str | Dim, b: str | Dim) -> Proof:
         """Are two dims equal for every input that the model accepts? Answers and raises as `prove` does."""
         from .explain.judge import judge
 
         return judge(self, (self.dim(a), self.dim(b)))
 
+    @checked
     def dim(self, text: str | Dim) -> Dim:
         """A dim from text over dim names and dims of tensors (``"Z[1] + seq"``)."""
         from .explain.claim import read_dim
 
         return read_dim(text, self.lowered)
 
+    @checked
     def bounds(self, text: str | Dim) -> Bounds:
         """Lower and upper bound of a dim for all accepted inputs (None: unbounded), a pair.
 
@@ -188,12 +194,14 @@ class Analysis(Solved):
 
         return bounds_of(self, text)
 
+    @checked
     def divisor(self, text: str | Dim) -> Divisor:
         """The largest number that divides a dim for all accepted inputs (0 when the dim is always 0), with `assumptions`."""
         from .explain.judge import divisor_of
 
         return divisor_of(self, text)
 
+    @checked
     def size_in_bytes(self, tensor: str) -> Dim:
         """The bytes that a tensor's elements take, as a dim: for `bounds`, `divisor`, `equal` and conditions.
 
@@ -207,6 +215,7 @@ class Analysis(Solved):
 
     # ------------------------------------------------------------------ readable forms
 
+    @checked
     def shape(self, tensor: str, form: Literal["exact", "simple"] = "exact") -> Shape:
         """The shape of a tensor: ``exact`` as in `shapes`, or ``simple``.
 
@@ -228,6 +237,7 @@ class Analysis(Solved):
 
     # ------------------------------------------------------------------ sizes
 
+    @checked
     def evaluate(self, bindings: Mapping[str, int]) -> Sizes:
         """Sizes of every tensor whose shape depends on the bound symbols only.
 
@@ -242,10 +252,12 @@ class Analysis(Solved):
             raise ValueError(no_dim(name, self.lowered))
         return Sizes(self.sizes_at(sizes), self.violations_at(sizes))
 
+    @checked
     def violations_at(self, sizes: Mapping[str, int]) -> list[Violation]:
         """Requirements that these sizes of dim names break, whatever the other sizes are."""
         return self._checker.at(sizes)
 
+    @checked
     def sizes_at(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Sizes of tensors as their expressions have them, whether or not the model accepts these sizes."""
         known = {**self.fixed_sizes, **sizes}
@@ -264,6 +276,7 @@ class Analysis(Solved):
                 out[name] = tuple(found)
         return out
 
+    @checked
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
         """Requirements that these concrete input shapes break, with the nodes that need them; empty when they run.
 
@@ -273,6 +286,7 @@ class Analysis(Solved):
         given = frozenset(self.defaults).intersection(shapes)
         return (self._with_own(given) if given else self)._checker.check(shapes)
 
+    @checked
     def verify(self, inputs: Mapping[str, Any]) -> Any:
         """Run the model on real inputs (with onnxruntime) and compare every tensor's shape with the prediction."""
         from .runtime import verify
@@ -289,6 +303,7 @@ class Analysis(Solved):
 
     # ------------------------------------------------------------------ people and other tools
 
+    @checked
     def explain(self, tensor: str, axis: int | None = None, depth: int | None = None) -> Derivation:
         """The derivation of a tensor's shape: of one `axis`, or of all; `depth`: only so many nodes, the last ones."""
         from .explain.derivation import explain
@@ -300,6 +315,7 @@ class Analysis(Solved):
         """The model's graph for NetworkX."""
         return self.model.graph.to_networkx()
 
+    @checked
     def annotate(self, policy: str = "refine") -> onnx.ModelProto:
         """A copy of the model with shapes written as value_info; policy is skip, override, refine or strict."""
         model: onnx.ModelProto = self._render("annotated", policy)

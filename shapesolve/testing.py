@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .analysis import Analysis, analyze
+from .arguments import checked
 from .expr import DimSyntaxError, ge, parse_cond, parse_dim
 from .report.text import findings_text
 from .solve.engine import Engine
@@ -27,6 +28,7 @@ def assert_ok(model: Any, **options: Any) -> Analysis:
     return a
 
 
+@checked
 def assert_shapes(model: Any, expected: Mapping[str, Sequence[int | str | None]], **options: Any) -> Analysis:
     """Every tensor named has the shape given, for every input that the model accepts.
 
@@ -43,6 +45,7 @@ def assert_shapes(model: Any, expected: Mapping[str, Sequence[int | str | None]]
     return a
 
 
+@checked
 def assert_contract(model: Any, expected: Iterable[str], *, exact: bool = True, **options: Any) -> Analysis:
     """The model needs each of the conditions `expected`, and (`exact`) nothing else of its input sizes.
 

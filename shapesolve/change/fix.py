@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..analysis import Analysis, analyze
+from ..arguments import checked
 from ..explain.wording import breaking_text, violation_text
 from ..expr import Shape
 from ..expr.nearest import meant
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import onnx
 
 
+@checked
 def fix(model: Any, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> onnx.ModelProto:
     """The model for these sizes only: ``fix(model, {"batch": 1, "seq": 64})``, simplified.
 

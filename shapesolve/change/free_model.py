@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..analysis import Analysis, analyze
+from ..arguments import checked
 from ..expr import Dim, parse_dim
 from ..expr.nearest import meant
 from ..model import Model, ModelError, read_model
@@ -46,6 +47,7 @@ class Request:
     rows: tuple[str, ...]
 
 
+@checked
 def free(model: Any, dims: Mapping[str, str]) -> onnx.ModelProto:
     """A copy of a model in which sizes that were fixed when it was exported are free.
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..analysis import Analysis, analyze
+from ..arguments import checked
 from ..expr.nearest import like_pattern
 from ..model import Model, read_model
 from ..model.saving import with_weights
@@ -60,6 +61,7 @@ class Simplified:
     after: int
 
 
+@checked
 def simplify(model: Any, *, keep: Iterable[str] = ()) -> onnx.ModelProto:
     """The model with everything folded that is proved for all sizes that it accepts.
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis import Analysis, analyze
+from ..arguments import checked
 from ..expr import Cond, ge, le
 from ..expr.closures import Compiler
 from ..solve.cones import cone
@@ -76,6 +77,7 @@ class Buckets(Sequence[Bucket]):
         }  # fmt: skip
 
 
+@checked
 def buckets(
     model: Any,
     seen: Mapping[int, int] | Iterable[int],

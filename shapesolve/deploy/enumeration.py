@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..analysis import Analysis, analyze
+from ..arguments import checked
 from ..expr import Cond
 from ..expr.closures import Compiler, Test
 from .sizes import NoSizes, Sizes
@@ -16,6 +17,7 @@ _MOST_TRIALS = 1_000_000
 _LARGEST = 1 << 20
 
 
+@checked
 def enumerate_sizes(
     model: Any, count: int = 10, *, least: int = 1, bind: Mapping[str, int] | None = None
 ) -> list[dict[str, int]]:

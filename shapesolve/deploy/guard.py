@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import onnx
 
 from ..analysis import Analysis, analyze
+from ..arguments import checked
 from ..lower.types import Tensor
 from ..model.saving import with_weights
 from ..solve.program import Program, shapes_program
@@ -24,6 +25,7 @@ _ROOMS: Mapping[Language, str] = {
 }  # fmt: skip
 
 
+@checked
 def guard(
     model: Any,
     language: Language = "python",
@@ -57,6 +59,7 @@ def guard(
     return written.source(program_of(_analysis(model, assume, bind)))
 
 
+@checked
 def guarded(
     model: Any, *, assume: Iterable[str | Cond] = (), bind: Mapping[str, int] | None = None
 ) -> onnx.ModelProto:

@@ -13,6 +13,7 @@ import onnx
 from onnx import numpy_helper
 
 from ..analysis import Analysis, analyze
+from ..arguments import checked
 from ..expr import Dim
 from ..expr.nearest import meant
 from .sizes import Sizes
@@ -82,6 +83,7 @@ class GeneratedInputs(Sequence["dict[str, NDArray[Any]]"]):
         return made
 
 
+@checked
 def generate_inputs(
     model: Any,
     count: int = 20,

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from onnx import TensorProto
 
+from ..analysis import Analysis
+from ..arguments import checked
 from ..lower.types import Tensor
 from .profiles import Profile
-
-if TYPE_CHECKING:
-    from ..analysis import Analysis
 
 Target = Literal["trtexec", "ort-trt", "polygraphy", "openvino", "coreml", "triton", "json"]
 Corner = Literal["min", "opt", "max"]
 _CORNERS: tuple[Corner, ...] = ("min", "opt", "max")
 
 
+@checked
 def profile_text(analysis: Analysis, profiles: Sequence[Profile], target: Target) -> str:
     """Profiles for a tool. Inputs of fixed shape are left out, except where the tool wants all.
 

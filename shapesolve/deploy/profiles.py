@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..analysis import Analysis, analyze
+from ..arguments import checked
 from ..expr import Cond, ge, le
 from ..lower.types import Tensor
 from ..solve.engine import Engine
@@ -74,6 +75,7 @@ class Profile:
         return {"sizes": sizes, "inputs": shapes, "conditions": list(self.conditions)}
 
 
+@checked
 def profile(
     model: Any,
     opt: SizesByName,

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
+from ..arguments import checked
 from .cond import Cond
 from .core import Dim, symbol
 from .grammar import KEYWORDS, DimSyntaxError, is_word
@@ -30,6 +31,7 @@ _JOINTS = "_xyzXYZ"
 __all__ = ["DimSyntaxError", "dim_from_param", "parse_cond", "parse_dim"]
 
 
+@checked
 def parse_dim(text: str, symbols: Mapping[str, Dim] | None = None) -> Dim:
     """The dim that `text` says; names are looked up in `symbols`, others become sizes (integers >= 0).
 
@@ -47,6 +49,7 @@ def parse_dim(text: str, symbols: Mapping[str, Dim] | None = None) -> Dim:
     return value
 
 
+@checked
 def parse_cond(text: str, symbols: Mapping[str, Dim] | None = None) -> Cond:
     """The condition that `text` says, e.g. ``"193 <= H <= 224 and W % 32 == 0"``; raises `DimSyntaxError`."""
     value = Reader(*_spelled(text, symbols)).read()

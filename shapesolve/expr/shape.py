@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, SupportsIndex, overload
 
+from ..arguments import checked, checked_where_it_fails
 from .cond import Cond, any_of, eq
 from .core import ZERO, Dim, IntoDim, as_dims, product
 from .minmax import broadcast, never_one
@@ -38,16 +39,19 @@ class Shape(tuple[Dim, ...]):
         """Number of elements."""
         return product(self)
 
+    @checked_where_it_fails
     def evaluate(self, bindings: Mapping[str, SupportsIndex]) -> list[int] | None:
         """The sizes as ints; None when a symbol is not bound (see `partial` for what is known)."""
         sizes = [d.evaluate(bindings) for d in self]
         known = [s for s in sizes if s is not None]
         return known if len(known) == len(sizes) else None
 
+    @checked
     def subs(self, bindings: Mapping[str, IntoDim]) -> Shape:
         """The shape with symbols replaced by dims or ints."""
         return Shape(d.subs(bindings) for d in self)
 
+    @checked
     def simplify(self, under: Under = ()) -> Shape:
         """Every dim in the equal form that is cheapest to read, at all sizes that satisfy `under` (see `Dim.simplify`)."""
         from .simplification import simplified
@@ -64,6 +68,7 @@ class Shape(tuple[Dim, ...]):
         """Are all sizes known?"""
         return not any(d.terms for d in self)
 
+    @checked
     def with_dim(self, axis: int, dim: IntoDim) -> Shape:
         """The shape with one dim replaced."""
         dims: list[IntoDim | str] = list(self)

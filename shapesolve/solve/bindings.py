@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ..arguments import checked
 from ..expr import Cond, Dim
 from ..propagate.constraint import Constraint
 from ..propagate.facts import Facts
@@ -140,6 +141,7 @@ class Bindings(Mapping[str, int]):
     def __len__(self) -> int:
         return len(self._sizes)
 
+    @checked
     def why(self, name: str) -> Reason:
         """The assumption (or None) and the constraints that bind `name`. Raises `KeyError` for an unbound
         symbol.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
+from ...arguments import checked
 from ...expr import Cond, Dim
 from ...expr.plain import Kind, sides_of
 from ...propagate.constraint import Constraint, Role
@@ -195,6 +196,7 @@ class Contract(Sequence[Term]):
             names.update(dict.fromkeys(sorted(dim.free)))
         return tuple(n for n in names if n not in dict(self.derived))
 
+    @checked
     def holds(self, sizes: Mapping[str, int]) -> bool | None:
         """Are these sizes accepted? None when that depends on a symbol without a size."""
         sizes = dict(sizes)

@@ -1,0 +1,102 @@
+"""Arguments of a wrong type get a sentence that says what is taken, from everything public."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shapesolve as ss
+from shapesolve import testing
+
+MODEL = str(Path(__file__).resolve().parents[1] / "examples/unet.onnx")
+UNET = ss.analyze(MODEL)
+MASK, PROFILES = UNET.shapes["mask"], ss.profile(UNET, {"height": 8})
+
+#: what takes a mapping, a list, a text and a number -> (the function, the parameter)
+MAPPINGS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "analyze": (lambda v: ss.analyze(MODEL, bind=v), "bind"),
+    "fix": (lambda v: ss.fix(MODEL, v), "sizes"),
+    "free": (lambda v: ss.free(MODEL, v), "dims"),
+    "profile": (lambda v: ss.profile(UNET, v), "opt"),
+    "buckets": (lambda v: ss.buckets(UNET, [8], "height", bind=v), "bind"),
+    "enumerate_sizes": (lambda v: ss.enumerate_sizes(UNET, 2, bind=v), "bind"),
+    "generate_inputs": (lambda v: ss.generate_inputs(UNET, 1, values=v), "values"),
+    "guard": (lambda v: ss.guard(MODEL, bind=v), "bind"),
+    "guarded": (lambda v: ss.guarded(MODEL, bind=v), "bind"),
+    "evaluate": (UNET.evaluate, "bindings"),
+    "check_inputs": (UNET.check_inputs, "shapes"),
+    "violations_at": (UNET.violations_at, "sizes"),
+    "sizes_at": (UNET.sizes_at, "sizes"),
+    "verify": (UNET.verify, "inputs"),
+    "holds": (UNET.contract.holds, "sizes"),
+    "subs": (MASK.subs, "bindings"),
+    "assert_shapes": (lambda v: testing.assert_shapes(MODEL, v), "expected"),
+}
+LISTS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "analyze": (lambda v: ss.analyze(MODEL, assume=v), "assume"),
+    "simplify": (lambda v: ss.simplify(MODEL, keep=v), "keep"),
+    "fix": (lambda v: ss.fix(MODEL, {"height": 8}, keep=v), "keep"),
+    "guard": (lambda v: ss.guard(MODEL, assume=v), "assume"),
+    "profile_text": (lambda v: ss.profile_text(UNET, v, "trtexec"), "profiles"),
+    "assert_contract": (lambda v: testing.assert_contract(MODEL, v), "expected"),
+}
+TEXTS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "prove": (UNET.prove, "claim"),
+    "equal": (lambda v: UNET.equal(v, v), "a"),
+    "dim": (UNET.dim, "text"),
+    "bounds": (UNET.bounds, "text"),
+    "explain": (UNET.explain, "tensor"),
+    "shape": (UNET.shape, "tensor"),
+    "why": (UNET.bindings.why, "name"),
+    "parse_dim": (ss.parse_dim, "text"),
+    "parse_cond": (ss.parse_cond, "text"),
+    "annotate": (UNET.annotate, "policy"),
+    "buckets": (lambda v: ss.buckets(UNET, [8], v), "symbol"),
+}
+NUMBERS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "analyze": (lambda v: ss.analyze(MODEL, opset=v), "opset"),
+    "enumerate_sizes": (lambda v: ss.enumerate_sizes(UNET, v), "count"),
+    "generate_inputs": (lambda v: ss.generate_inputs(UNET, v), "count"),
+    "buckets": (lambda v: ss.buckets(UNET, [8], "height", v), "k"),
+    "explain": (lambda v: UNET.explain("mask", v), "axis"),
+}
+CALLS = [
+    (name, call, parameter, wrong)
+    for table, values in (
+        (MAPPINGS, (3, "height", [8])),
+        (LISTS, (3, "Conv", object())),
+        (TEXTS, (3.5, ["mask"], {})),
+        (NUMBERS, ("8", [8], 2.5)),
+    )
+    for name, (call, parameter) in table.items()
+    for wrong in values
+]
+
+
+@pytest.mark.parametrize(("name", "call", "parameter", "wrong"), CALLS)
+def test_a_wrong_type_gets_a_sentence(
+    name: str, call: Callable[[Any], Any], parameter: str, wrong: object
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        call(wrong)
+    taken, _, given = str(caught.value).partition(", not ")
+    assert taken.startswith(f"{name} takes {parameter} as a")
+    assert given == repr(wrong)
+
+
+def test_what_is_like_the_right_type_is_taken() -> None:
+    assert len(ss.enumerate_sizes(UNET, np.int64(2), bind={"batch": np.int32(1)})) == 2
+    assert UNET.explain("mask", axis=np.int8(1)).tensor == "mask"
+    assert ss.analyze(MODEL, assume=iter(("height == 8",)), bind=None).symbols
+
+
+def test_a_wrong_content_is_told_where_the_call_fails() -> None:
+    with pytest.raises(
+        TypeError, match=re.escape("holds takes sizes as a mapping of str to int, not {'height': '8'}")
+    ):
+        UNET.contract.holds({"height": "8"})  # type: ignore[dict-item]
