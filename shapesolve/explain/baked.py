@@ -112,7 +112,7 @@ class Baked:
                 and value.elems is not None
                 and self.lowered.is_stored(site.tensor)
             ):
-                held = tuple(e.const for e in value.elems if isinstance(e, Dim) and not e.terms)
+                held = tuple([n for n in map(_whole, value.elems) if n is not None])
                 if held:
                     yield site.tensor, held
 
@@ -209,6 +209,13 @@ class Baked:
                     if most in held:
                         return Stored(tensor, True)
         return None
+
+
+def _whole(element: object) -> int | None:
+    """The integer that an element is, of floats too: exporters write limits of Range so."""
+    if isinstance(element, Dim):
+        return None if element.terms else element.const
+    return int(element) if isinstance(element, float) and element.is_integer() else None
 
 
 def _is_number(cond: Cond) -> bool:

@@ -129,6 +129,16 @@ BAKED: dict[str, tuple[onnx.ModelProto, str]] = {
         ),
         "end",
     ),
+    "range_of_floats": (
+        model(
+            """g (float[batch, seq, 8] x) => (float[a, b, c] y) {
+            r = Range(zero, end, one) axes = Constant<value_ints = [0, 2]>() p = Unsqueeze(r, axes) y = Add(x, p) }""",
+            zero=np.array(0, "f4"),
+            end=np.array(9, "f4"),
+            one=np.array(1, "f4"),
+        ),
+        "end",
+    ),
     "grid_of_positions": (
         model(
             """g (float[batch, 3, height, width] x) => (float[a, b, c] y) {
