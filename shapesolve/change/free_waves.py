@@ -28,6 +28,8 @@ _HIGHEST = 1.5
 #: what rounding leaves of a number, and of an angle
 _ROUNDING, _OF_ANGLE = 4e-7, 2e-7
 _NEAR = 1e-5
+#: what has not gone so far, as an angle, may be a straight line
+_BENT = 1.0
 #: largest table that is looked at beside another, in elements
 _LARGEST = 1 << 22
 
@@ -44,7 +46,8 @@ def waves(freeing: Freeing, name: str, array: Array, moving: Factors) -> str | N
     if not (is_sine | (columns[0] == 1)).all():
         return None
     found = _frequencies(freeing, name, array, axis, columns, is_sine)
-    if found is None or _follows_a_size(freeing, float(np.abs(found).max())):
+    highest = 0.0 if found is None else float(np.abs(found).max())
+    if found is None or highest * (len(columns) - 1) < _BENT or _follows_a_size(freeing, highest):
         return None
     shape = [1 if k == axis else n for k, n in enumerate(array.shape)]
     dtype = helper.np_dtype_to_tensor_dtype(array.dtype)

@@ -79,6 +79,7 @@ SINGLE = {
     "a wave of that length": np.sin(2 * np.pi * PLACES / 7),
     "as a part of all": np.sin(PLACES / 7),
     "one number off": np.sin(angles(7))[None] + np.eye(7, HALF)[None] * 1e-5,
+    "a line that a slow wave would fit": PLACES * -0.0009,
     "fast waves": np.sin(2.5 * PLACES),
 }
 
