@@ -110,10 +110,10 @@ def _show_json(cost: Cost, numbers: Numbers | None, fit: Fit | None) -> None:
 def _show_text(
     cost: Cost, sizes: dict[str, int], numbers: Numbers | None, fit: Fit | None, by: str, depth: int
 ) -> None:
-    from ..deploy.cost_text import as_text, fit_text, table
-    from ..report.lines import line
+    from ..deploy.cost_text import columns, fit_text, left_out, table
+    from ..report.lines import line, row
 
-    lines = as_text(cost, numbers).splitlines()
+    lines = left_out(cost)
     if sizes and numbers is None:
         lines.append(f"numbers need more sizes: {cost.missing(sizes)}")
     if by != "total":
@@ -121,4 +121,4 @@ def _show_text(
         lines += ["", *table(cost.nodes if by == "node" else cost.scopes(depth), known)]
     if fit is not None:
         lines += ["", *fit_text(fit)]
-    show(line(text) for text in lines)
+    show([*(row(*cells) for cells in columns(cost, numbers)), *map(line, lines)])

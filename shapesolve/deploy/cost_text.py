@@ -60,11 +60,15 @@ def totals(cost: Cost, numbers: Numbers | None) -> list[tuple[str, str, str]]:
 
 def as_text(cost: Cost, numbers: Numbers | None = None) -> str:
     """Totals, one a line, with numbers beside them where these are given; then what they leave out."""
+    return "\n".join([*map("  ".join, columns(cost, numbers)), *left_out(cost)])
+
+
+def columns(cost: Cost, numbers: Numbers | None = None) -> list[tuple[str, str, str]]:
+    """The totals in the columns of a text: name, number, expression."""
     rows = totals(cost, numbers)
     if numbers is not None:
         rows.append(("memory", "parameters + peak", human(numbers.memory)))
-    lines = [f"{name:<12} {value:>10}  {text}" for name, text, value in rows]
-    return "\n".join([*lines, *left_out(cost)])
+    return [(f"{name:<11}", f"{value:>10}", text) for name, text, value in rows]
 
 
 def fit_text(fit: Fit) -> list[str]:
