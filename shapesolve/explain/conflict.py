@@ -88,9 +88,9 @@ def _contradiction(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conf
     meeting = clash.entry if clash.entry in indices else indices[-1]
     last, entry = constraints[meeting], lowered.walk.log[meeting]
     sites = sites_of(entry, lowered)
-    steps, nodes = _story(lowered, indices, meeting)
+    steps, nodes = _steps_and_nodes(lowered, indices, meeting)
     stated = [str(c.cond) for c in core if c.role == "user"]
-    title = _accused(stated, core) or title_of(entry, lowered)
+    title = _assumptions_title(stated, core) or title_of(entry, lowered)
     advice = Advice() if stated else advise(entry, sites, lowered)
     finding = Finding(
         "SS203" if stated else "SS201",
@@ -130,7 +130,7 @@ def _learned(lowered: Lowered, sites: Iterable[Site], tracer: SiteTracer) -> tup
     return tuple(sorted(lowered.facts.why(names))) if names else ()
 
 
-def _accused(stated: Sequence[str], core: Sequence[Constraint]) -> str:
+def _assumptions_title(stated: Sequence[str], core: Sequence[Constraint]) -> str:
     """The title when the user's own assumptions take part."""
     if not stated:
         return ""
@@ -176,7 +176,7 @@ def _operands(lowered: Lowered, entry: Entry, sites: Sequence[Site]) -> tuple[tu
     return tuple(operand_row(name, lowered, data) for name, data in list(rows.items())[:_MAX_OPERANDS])
 
 
-def _story(
+def _steps_and_nodes(
     lowered: Lowered, indices: Iterable[int], meeting: int
 ) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     """In order: where each side's size comes from, what the other constraints say, where they meet."""

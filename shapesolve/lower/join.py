@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from ..expr import (
     Cond,
@@ -20,32 +20,10 @@ from ..expr import (
 from .op import Op
 from .statements import Kind
 from .types import OPEN, Known, Map, Optional, Sequence, Tensor
-from .values import Elem, Ratio, Value
+from .values import Elem, Value
 
 #: a choice larger than this is given a name
 _MAX_CHOICE = 60
-
-
-def symbols_of(known: Known | None) -> Iterator[str]:
-    """Names of all symbols in what is known."""
-    if isinstance(known, Tensor):
-        for d in known.shape or ():
-            yield from d.free
-        if known.value is not None:
-            for e in known.value.elems if known.value.elems is not None else known.value.bounds:
-                if isinstance(e, Ratio):
-                    yield from e.num.free
-                elif isinstance(e, (Dim, Cond)):
-                    yield from e.free
-    elif isinstance(known, Sequence):
-        if known.length is not None:
-            yield from known.length.free
-        for item in (known.elem, *(known.items or ())):
-            yield from symbols_of(item)
-    elif isinstance(known, Optional):
-        if known.present is not None:
-            yield from known.present.free
-        yield from symbols_of(known.elem)
 
 
 def same_known(a: Known | None, b: Known | None) -> bool:
@@ -83,7 +61,7 @@ def change_sizes(op: Op, known: Known | None, dim: Callable[[Dim], Dim]) -> Know
 
 def element(op: Op, elem: Known | None) -> Known | None:
     """One element of a sequence: sizes that differ between elements become symbols."""
-    if OPEN.free.isdisjoint(symbols_of(elem)):
+    if elem is None or OPEN.free.isdisjoint(elem.free):
         return elem
     return change_sizes(
         op, elem, lambda d: op.fresh("a size of an element of a sequence") if d is OPEN else d
@@ -92,7 +70,7 @@ def element(op: Op, elem: Known | None) -> Known | None:
 
 def closed(op: Op, elem: Known | None, visible: frozenset[str]) -> Known | None:
     """An element made in one trip, as it is known in all: sizes of symbols that are not `visible` differ."""
-    if visible.issuperset(symbols_of(elem)):
+    if elem is None or visible.issuperset(elem.free):
         return elem
     return change_sizes(op, elem, lambda d: d if d.free <= visible else OPEN)
 

@@ -25,7 +25,7 @@ from ..expr import (
     minimum,
 )
 from ..expr.minmax import pos
-from ..lower.join import Choice, symbols_of
+from ..lower.join import Choice
 from ..lower.op import MalformedNode, Op
 from ..lower.records import Body, Scope
 from ..lower.registry import Steps, lower_bodies
@@ -84,7 +84,7 @@ def visible_symbols(op: Op) -> frozenset[str]:
     """Symbols known outside of the nested graphs: in the node's inputs and in what the graphs capture."""
     walk = op.walk
     known = [walk.read(name, walk.scope) for name in (*op.node.inputs, *op.node.captures)]
-    return frozenset(name for k in known for name in symbols_of(k))
+    return frozenset().union(*[k.free for k in known if k is not None])
 
 
 # https://onnx.ai/onnx/operators/onnx__If.html
@@ -198,7 +198,7 @@ def _unrolled(
     while made < limit.const:
         outs = yield from _tried_trip(op, constant(made), carried, TRUE, visible)
         carried, made, goes_on = outs[1 : len(first) + 1], made + 1, _condition_of(outs[0])
-        if not visible.issuperset(name for known in carried for name in symbols_of(known)):
+        if any(known is not None and not known.free <= visible for known in carried):
             return None
         if goes_on is None or goes_on.args:
             if made < limit.const:

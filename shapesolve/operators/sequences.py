@@ -24,7 +24,7 @@ from ..expr import (
     total,
 )
 from ..lower.declared import declared_known
-from ..lower.join import closed, common, element, symbols_of
+from ..lower.join import closed, common, element
 from ..lower.op import InvalidNode, Op
 from ..lower.records import Body
 from ..lower.registry import Steps, lower, lower_bodies
@@ -301,7 +301,7 @@ def _mapped_one_by_one(op: Op, length: Dim) -> Generator[Body, None, list[list[K
 
 def _kept(op: Op, out: Known | None, visible: frozenset[str]) -> Known | None:
     """One element as it is known outside of the body: sizes that only the body knows get a name here."""
-    return out if visible.issuperset(symbols_of(out)) else element(op, closed(op, out, visible))
+    return out if out is None or out.free <= visible else element(op, closed(op, out, visible))
 
 
 # ---------------------------------------------------------------------- optionals
