@@ -305,3 +305,13 @@ def test_an_axis_may_be_squeezed_twice() -> None:
     )
     assert run(m, x=z(1, 3, 4), t=np.array([0, 0]))[0].shape == (3, 4)
     assert "y" not in ss.analyze(m).shapes
+
+
+def test_what_is_assumed_of_a_name_that_is_no_word_can_be_read_back() -> None:
+    m = model([N("Add", ["x", "y"], ["z"])], [info("x", ["batch-size"]), info("y", [5])], ["z"])
+    assert run(m, x=z(1), y=z(5))[0].shape == (5,)
+    a = ss.analyze(m)
+    (told,) = a.prove("`batch-size` == 5").assumptions
+    assert told == a.bindings.why("batch-size").assumption
+    assert ss.parse_cond(told).free == {"batch-size"}
+    assert ss.analyze(m, assume=[told]).prove("`batch-size` == 5")

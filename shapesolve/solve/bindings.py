@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..arguments import checked
-from ..expr import Cond, Dim
+from ..expr import Cond, Dim, ne, symbol
 from ..propagate.constraint import Constraint
 from ..propagate.facts import Facts
 from ..propagate.log import Stated
@@ -111,7 +111,7 @@ class Bindings(Mapping[str, int]):
             if mode == "strict" or name in self._made:
                 return False
             left.remove(1)
-            texts[f"{name} != 1"] = None
+            texts[str(ne(symbol(name), 1))] = None
         if len(left) != 1:
             return False
         self._bind(name, left[0], numbers, tuple(texts))

@@ -34,9 +34,9 @@ class Assumption:
 def usual_assumptions(symbols: Iterable[Dim], *, not_one: bool = True) -> tuple[Assumption, ...]:
     """For each input symbol: it is not empty; and if the author named it, it is not 1 (with `not_one`)."""
     ordered = sorted(symbols, key=lambda d: d.name or "")
-    found = [Assumption(f"{d.name} >= 1", ge(d, 1)) for d in ordered]
+    found = [Assumption(str(c), c) for c in (ge(d, 1) for d in ordered)]
     if not_one:
-        found += [Assumption(f"{d.name} != 1", ne(d, 1)) for d in ordered if not d.is_made]
+        found += [Assumption(str(c), c) for c in (ne(d, 1) for d in ordered if not d.is_made)]
     return tuple(found)
 
 
