@@ -230,7 +230,7 @@ class Conclusion:
                 constants,
                 known=not unclear,
                 ruled_out={**self.ruled_out, **out},
-                failing={n: sizes_text(f.counterexample) for f in failing for n, _ in f.counterexample},
+                failing={n: _failing_text(f) for f in failing for n, _ in f.counterexample},
             ),
             correction.text() if correction.changed and not correction.refused else "",
             own_words(self.refusal) if self.refusal is not None else "",
@@ -309,6 +309,11 @@ class Conclusion:
         if self.call is None or self.program is None:
             return False
         return follows(self.program, self.call.runs, list(probes(self.declaration, self.call.runs))[:4])
+
+
+def _failing_text(finding: SourceFinding) -> str:
+    who = "the exported graph does not follow" if finding.verdict == "graph" else "the module fails"
+    return f"{who} at {sizes_text(finding.counterexample)}"
 
 
 def _constant(axis: Axis) -> Term:

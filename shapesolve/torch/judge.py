@@ -145,9 +145,8 @@ class Judge:
                 f"torch.export's trace rules out {excluded}; whether the module runs there was not found out"
             )
         if correction.refused:
-            help_ = (
-                "rewrite the line so that it does not depend on this size; no other declaration was accepted"
-            )
+            stays = ", and in the file it is a number" if restriction.kind == "fixed" else ""
+            help_ = f"rewrite the line so that it does not depend on this size: no other declaration was accepted{stays}"
         else:
             help_ = f"to export all the same, leave it to torch.export (tried):\n{correction.text()}"
         return SourceFinding(

@@ -61,7 +61,7 @@ class SizeOutcome:
     ruled_out: str = ""
     """What torch.export's trace refuses although the module runs there."""
     failing: str = ""
-    """Sizes at which the module was seen to fail, where no condition says why."""
+    """What was seen to fail at which sizes, where no condition says why."""
 
     def __str__(self) -> str:
         came = ", ".join(r.term.text for r in self.restrictions)
@@ -69,7 +69,7 @@ class SizeOutcome:
             came = f"the constant {self.constant}"
         free = "free, as declared" if self.state == "free" else "not known: torch.export gives up before"
         if self.failing and not came:
-            free = f"the module does not run as declared, or its graph does not follow, at {self.failing}"
+            free = self.failing
         elif self.ruled_out and not came:
             free = f"the module runs as declared; torch.export's trace rules out {self.ruled_out}"
         return f"{self.declared}: {came or free}"

@@ -138,3 +138,99 @@ class T5(nn.Module):
 
     def forward(self, ids, mask, decoder_ids):
         return self.model(ids, attention_mask=mask, decoder_input_ids=decoder_ids, use_cache=False).logits
+
+
+@bench.add(
+    lambda: (tokens(2, 9), tokens(2, 9) + 1, torch.zeros(3, 3, 30, 30)),
+    {"ids": {0: batch, 1: Dim("words", min=1, max=20)}, "mask": {0: batch, 1: Dim("words", min=1, max=20)},
+     "pixels": {0: Dim("images", min=1, max=64)}},
+)  # fmt: skip
+class Clip(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        text = {
+            "vocab_size": 99, "hidden_size": 32, "intermediate_size": 37, "num_hidden_layers": 2, "eos_token_id": 2,
+            "num_attention_heads": 4, "max_position_embeddings": 20,
+        }  # fmt: skip
+        vision = {
+            "hidden_size": 32, "intermediate_size": 37, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "image_size": 30, "patch_size": 6,
+        }  # fmt: skip
+        config = hf.CLIPConfig(text_config=text, vision_config=vision, projection_dim=16)
+        self.model = made(hf.CLIPModel, config)
+
+    def forward(self, ids, mask, pixels):
+        out = self.model(input_ids=ids, attention_mask=mask, pixel_values=pixels)
+        return out.logits_per_image, out.text_embeds
+
+
+@bench.add(lambda: (torch.zeros(2, 3, 64, 64),), {"pixels": {0: batch}})
+class MobileVit(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        config = hf.MobileViTConfig(
+            image_size=64,
+            hidden_sizes=[16, 20, 24],
+            neck_hidden_sizes=[8, 8, 12, 16, 16, 16, 32],
+            num_attention_heads=2,
+        )
+        self.model = made(hf.MobileViTModel, config)
+
+    def forward(self, pixels):
+        return self.model(pixels).last_hidden_state
+
+
+@bench.add(lambda: (torch.zeros(2, 3, 32, 32),), {"pixels": {0: batch}})
+class Swin(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        config = hf.SwinConfig(
+            image_size=32, patch_size=2, embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4
+        )
+        self.model = made(hf.SwinModel, config)
+
+    def forward(self, pixels):
+        return self.model(pixels).last_hidden_state
+
+
+@bench.add(
+    lambda: (tokens(2, 10), tokens(2, 10) + 1), {"ids": {0: batch, 1: seq}, "mask": {0: batch, 1: seq}}
+)
+class Deberta(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        config = hf.DebertaV2Config(
+            vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=37,
+            max_position_embeddings=128, relative_attention=True, position_buckets=16, pos_att_type=["p2c", "c2p"],
+        )  # fmt: skip
+        self.model = made(hf.DebertaV2Model, config)
+
+    def forward(self, ids, mask):
+        return self.model(ids, attention_mask=mask).last_hidden_state
+
+
+@bench.add(lambda: (tokens(2, 10),), {"ids": {0: batch}})
+class Mamba(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        config = hf.MambaConfig(vocab_size=99, hidden_size=32, state_size=8, num_hidden_layers=2)
+        self.model = made(hf.MambaModel, config)
+
+    def forward(self, ids):
+        return self.model(ids, use_cache=False).last_hidden_state
+
+
+@bench.add(lambda: (torch.zeros(2, 3, 64, 96),), {"pixels": {0: batch}})
+class Segformer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        config = hf.SegformerConfig(
+            hidden_sizes=[8, 16, 16, 32],
+            depths=[1, 1, 1, 1],
+            num_attention_heads=[1, 2, 2, 4],
+            decoder_hidden_size=16,
+        )
+        self.model = made(hf.SegformerForSemanticSegmentation, config)
+
+    def forward(self, pixels):
+        return self.model(pixels).logits
