@@ -96,20 +96,35 @@ def test_counts_follow_the_sizes() -> None:
     assert one.at({"t": 9}).state == "runs"
 
 
+class MarksPlaces(nn.Module):
+    """ONNX gives no mark to a place beyond the last; PyTorch refuses it, and no guard says so."""
+
+    def forward(self, x):
+        return x + nn.functional.one_hot(torch.arange(x.shape[0]), 5)
+
+
+def test_a_failure_that_only_running_shows() -> None:
+    shapes = {"x": {0: Dim("n", min=2, max=8)}}
+    (finding,) = check(MarksPlaces(), (torch.zeros(3, 5),), dynamic_shapes=shapes).errors
+    assert finding.code == "SS609"
+    assert finding.counterexample == (("n", 8),)
+    assert finding.place is not None
+    assert "one_hot(" in finding.place.code
+    assert check(MarksPlaces(), (torch.zeros(3, 5),), dynamic_shapes=shapes, confirm=False).ok
+
+
 class Squeezed(nn.Module):
     def forward(self, x):
         y = x.squeeze()
         return y.transpose(0, 1)
 
 
-def test_a_failure_that_only_running_shows() -> None:
+def test_a_failure_that_the_graph_tells_has_the_line_that_raises() -> None:
     shapes = {"x": {0: Dim("n", min=1, max=8)}}
     (finding,) = check(Squeezed(), (torch.zeros(3, 5),), dynamic_shapes=shapes).errors
-    assert finding.code == "SS609"
-    assert finding.counterexample == (("n", 1),)
+    assert (finding.code, finding.verdict, finding.counterexample) == ("SS604", "module", (("n", 1),))
     assert finding.place is not None
     assert "transpose(0, 1)" in finding.place.code
-    assert check(Squeezed(), (torch.zeros(3, 5),), dynamic_shapes=shapes, confirm=False).ok
 
 
 @pytest.mark.parametrize(
