@@ -57,6 +57,8 @@ class _Tables:
         self.by_label: dict[str, list[int]] = {}
         self.scopes: list[tuple[int, str]] = []
         self.attributes: dict[int, list[tuple[str, str]]] = {}
+        self.as_data: dict[int, list[str]] = {}
+        self.data_read: dict[int, list[int]] = {}
         self.contents: dict[int, str] = {}
         self.simple: dict[Dim, Dim] = {}
 
@@ -88,6 +90,7 @@ class _Tables:
             "values": self.values,
             "contents": self.contents,
             "attributes": self.attributes,
+            "data": self.data_read,
             "scopes": self.scopes,
             "nodes": self.nodes,
             "contract": contract,
@@ -136,6 +139,9 @@ class _Tables:
                 of_sizes.update(made)
             scoped.append(Scoped(label, node.op_type, weights, constant or sizes, sources))
             self.by_label.setdefault(label, []).append(len(rows))
+            data = [reads[k] for k in analysis.lowered.data_inputs(node, prefix) if k < len(reads)]
+            if data := list(filter(None, data)):
+                self.as_data[len(rows)] = data
             if texts := attribute_texts(node):
                 self.attributes[len(rows)] = texts
             kind = FOLDED if constant else SHAPES if sizes else OPERATOR
@@ -156,6 +162,7 @@ class _Tables:
                 if t >= 0:
                     self.tensors[t][3:] = [INPUT if row[5] == GRAPH_INPUT else COMPUTED, i]
         self.nodes = rows
+        self.data_read = {i: [self._tensor(name) for name in names] for i, names in self.as_data.items()}
 
     def _are_sizes(self, made: list[str]) -> bool:
         """Are these tensors known element by element, as sizes are?"""

@@ -70,6 +70,7 @@ export interface Data {
   values: Record<string, number[]>;
   contents: Record<string, string>; // elements of stored tensors that have few
   attributes: Record<string, [string, string][]>; // of nodes
+  data: Record<string, number[]>; // of nodes: the tensors of which they read the elements
   scopes: [number, string][];
   nodes: [string, number, number, number[], number[], number, number[]?][]; // label, op, scope, reads, makes, kind, results of bodies
   contract: { impossible: boolean; assuming: string[]; terms: TermEntry[] };

@@ -2,6 +2,7 @@
 
 import { TensorKind, type Tables } from "./data";
 
+/** Places at which a dim is computed that are followed; those that pass it on are not counted. */
 const MAX_LINKS = 400;
 
 export interface Derivation {
@@ -22,28 +23,31 @@ export function derivation(tables: Tables, tensor: number): Derivation {
   const steps = new Map<number, number>();
   const stack: Place[] = shape.map((dim, axis) => ({ tensor, axis, dim })).reverse();
   const seen = new Set<string>();
-  const links = new Set<string>();
-  while (stack.length && links.size < MAX_LINKS) {
+  let computed = 0;
+  while (stack.length && computed < MAX_LINKS) {
     const place = stack.pop()!;
     const key = `${place.tensor}:${place.dim}`;
     if (seen.has(key)) continue;
     seen.add(key);
-    links.add(`${place.tensor}:${place.axis}:${place.dim}`);
     const node = tables.producer(place.tensor);
     if (node < 0 || tables.kind(place.tensor) !== TensorKind.Computed) {
+      computed++;
       sources.add(place.tensor);
       continue;
     }
     if (!steps.has(node)) steps.set(node, place.tensor);
-    stack.push(...before(tables, node, place).reverse());
+    const passed = nearest(tables, node, place);
+    if (!passed) computed++;
+    stack.push(...(passed ? [passed] : ingredients(tables, node, place.dim).reverse()));
   }
   const ordered = [...steps].map(([node, t]) => ({ node, tensor: t })).sort((a, b) => a.node - b.node);
   return { sources: [...sources], steps: ordered };
 }
 
-/** The places that a node takes a dim from: where it passes it on, the nearest; else what it is computed from. */
-function before(tables: Tables, node: number, place: Place): Place[] {
+/** Where a node that passes a dim on takes it from: sizes before elements, and how many elements it reads comes last. */
+function nearest(tables: Tables, node: number, place: Place): Place | null {
   const reads = tables.data.nodes[node][3].filter((t) => t >= 0);
+  const asData = tables.data.data[node] ?? [];
   let best: Place | null = null;
   let bestRank: [number, number, number] = [0, 0, 0];
   const consider = (rank: [number, number, number], candidate: Place): void => {
@@ -58,20 +62,22 @@ function before(tables: Tables, node: number, place: Place): Place[] {
       const far = place.axis === null || !whole
         ? 0
         : Math.min(Math.abs(i - place.axis), Math.abs(i - shape.length - (place.axis - whole.length)));
-      consider([0, far, stored], { tensor: t, axis: i, dim });
+      consider([asData.includes(t) ? 2 : 0, far, stored], { tensor: t, axis: i, dim });
     });
     if (tables.data.values[t]?.includes(place.dim)) consider([1, 0, stored], { tensor: t, axis: null, dim: place.dim });
   }
-  return best ? [best] : ingredients(tables, reads, place.dim);
+  return best;
 }
 
-function ingredients(tables: Tables, reads: number[], dim: number): Place[] {
+/** What a dim is computed from: sizes, and elements of what is read as data. */
+function ingredients(tables: Tables, node: number, dim: number): Place[] {
   const out: Place[] = [];
+  const asData = tables.data.data[node] ?? [];
   const free = tables.free(dim);
   const shares = (other: number): boolean => [...tables.free(other)].some((s) => free.has(s));
-  for (const t of reads) {
-    if (tables.kind(t) === TensorKind.Stored) continue;
-    (tables.shape(t) ?? []).forEach((d, i) => {
+  for (const t of tables.data.nodes[node][3]) {
+    if (t < 0 || tables.kind(t) === TensorKind.Stored) continue;
+    (asData.includes(t) ? [] : tables.shape(t) ?? []).forEach((d, i) => {
       if (shares(d) || (!free.size && !tables.free(d).size)) out.push({ tensor: t, axis: i, dim: d });
     });
     for (const e of tables.data.values[t] ?? []) if (shares(e)) out.push({ tensor: t, axis: null, dim: e });
