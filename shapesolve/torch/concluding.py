@@ -15,7 +15,7 @@ from ..solve.contract.contract import Contract, Term
 from .correction import Correction
 from .declared import Axis, Declaration
 from .exporting import Watch, export_program
-from .findings import SourceFinding, located
+from .findings import TRIED, SourceFinding, located
 from .guards import Guard, axis_symbols, fixed_axes, guard_contract, input_names, shape_env
 from .judge import Judge
 from .outcome import Comparison, Restriction, SizeOutcome, graph_terms, outcomes, sizes_text
@@ -171,7 +171,7 @@ class Conclusion:
         """What the example alone keeps out."""
         judge, correction = self._judge(), Correction(self.declaration, ())
         assert self.call is not None
-        text = f"{way.text(self.call.runs)}; tried: that export gives what the module gives"
+        text = f"{way.text(self.call.runs)}; {TRIED}"
         return tuple(
             replace(judge.ruled_out(r, correction, c, of_example=True), help=text)
             for r, c in self.of_example(guarded=guarded)

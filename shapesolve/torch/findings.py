@@ -13,6 +13,10 @@ from .places import NOWHERE, Origin, Place
 Verdict = Literal["module", "graph", "tracer", "export", "unknown"]
 
 
+#: what is said of another way to export: PyTorch ran that graph; what a runtime makes of the file was not asked
+TRIED = "tried: the graph that torch.export makes then gives what the module gives"
+
+
 @dataclass(frozen=True, slots=True)
 class SourceFinding(Finding):
     """A finding with the Python code it belongs to.

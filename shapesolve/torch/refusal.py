@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .exporting import quiet
-from .findings import SourceFinding
+from .findings import TRIED, SourceFinding
 from .guards import Guard
 from .places import NOWHERE, Origin, Place, own_frames, read_trace
 
@@ -60,7 +60,7 @@ def by_example(error: BaseException, way: str) -> SourceFinding:
         "SS610",
         f"torch.export refuses this example: {first_line(own_words(error))}",
         notes=(own_words(error),),
-        help=f"{way}; tried: that export gives what the module gives",
+        help=f"{way}; {TRIED}",
         origin=origin_of_error(error),
         verdict="tracer",
     )
