@@ -16,8 +16,8 @@ from typing import Any
 
 #: CPU seconds for one phase of work, and bytes beyond those in use at the start
 SECONDS, BYTES = 5, 1 << 30
-#: seconds of waiting after which even a process that uses no CPU has hung
-_PATIENCE = 90
+#: seconds of waiting after which even a process that uses no CPU has hung, and not only waited for a core of a busy machine
+_PATIENCE = 600
 #: the exit code of a copy that asked for more memory than it may have
 _OUT_OF_MEMORY = 3
 

@@ -232,7 +232,9 @@ def smaller_sizes(drawn: Drawn) -> Iterator[Drawn]:
     """Each size smaller."""
     for name, size in drawn.sizes.items():
         for less in range(min(size, 4)):
-            yield replace(drawn, sizes={**drawn.sizes, name: less})
+            sizes = {**drawn.sizes, name: less}
+            if all(n >= 0 for shape in drawn.shapes(sizes).values() for n in shape):
+                yield replace(drawn, sizes=sizes)
 
 
 PASSES: tuple[Pass, ...] = (
