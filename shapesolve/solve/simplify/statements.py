@@ -6,6 +6,7 @@ accepted sizes at once; what has the truth of the condition there is handed on t
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import combinations, islice, product
@@ -26,7 +27,8 @@ _MOST_JOINED = 40
 _LARGEST = 2**40
 #: integers below it are exact as 32-bit floating point
 _EXACT = 2**24
-_COMPARED = {"==": np.equal, ">=": np.greater_equal, "<=": np.less_equal}
+#: of arrays too; those of numpy would load it with this module
+_COMPARED = {"==": operator.eq, ">=": operator.ge, "<=": operator.le}
 
 
 def statements(cond: Cond, domain: Domain, most: int) -> Iterator[Cond]:
