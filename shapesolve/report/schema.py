@@ -1,4 +1,4 @@
-"""The JSON schema of what commands print with ``--json``, and its page, from the types of `documents`.
+"""The JSON schema of what commands print with ``--json``, and its page, from the types of `documents` and `documents_of_use`.
 
 `python -m shapesolve.report.schema docs` writes both.
 """
@@ -12,28 +12,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from .documents import (
-    Analyze,
+from .documents import Analyze, Check, CheckSource, Contract, Evaluate, Explain, Ops, Prove, Scan, Verify
+from .documents_of_use import (
     Changed,
-    Check,
-    CheckSource,
-    Contract,
     Cost,
     Diff,
     DiffProved,
-    Evaluate,
-    Explain,
     Freed,
     Inputs,
-    Ops,
     Profile,
-    Prove,
     Refused,
-    Scan,
     SizesBuckets,
     SizesFirst,
     SizesNear,
-    Verify,
 )
 from .json import VERSION
 

@@ -442,9 +442,7 @@ def main(corpus: Path) -> None:
         right += not said
         for text in said:
             sys.stdout.write(f"{file.parent.name}: {text}\n")
-    sys.stdout.write(
-        f"{right} of {len(folders)} models exact in memory and operations at every measured run\n"
-    )
+    sys.stdout.write(f"{right} of {len(folders)} models exact in memory and operations at each run\n")
 
 
 if __name__ == "__main__":

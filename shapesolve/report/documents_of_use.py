@@ -1,0 +1,222 @@
+"""Types of what commands print with ``--json`` that choose sizes for a model, change it or compare two (see `documents`)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+from .documents import Sizes
+
+
+class BucketData(TypedDict):
+    """A size to pad to, with accepted sizes of the other names, how many sizes it holds and what is added to them."""
+
+    size: int
+    sizes: Sizes
+    count: int
+    padding: int
+
+
+class SizesNear(TypedDict):
+    """`shapesolve sizes --near --json`; `sizes` where they are accepted, a side is null where no accepted sizes were found."""
+
+    command: Literal["sizes"]
+    accepted: bool
+    broken: list[str]
+    sizes: NotRequired[Sizes]
+    above: NotRequired[Sizes | None]
+    below: NotRequired[Sizes | None]
+    both: NotRequired[Sizes | None]
+
+
+class SizesFirst(TypedDict):
+    """`shapesolve sizes --enumerate --json`."""
+
+    command: Literal["sizes"]
+    sizes: list[Sizes]
+
+
+class SizesBuckets(TypedDict):
+    """`shapesolve sizes --buckets --json`; `proved`: no other choice pads less."""
+
+    command: Literal["sizes"]
+    symbol: str
+    buckets: list[BucketData]
+    padding: int
+    total: int
+    proved: bool
+
+
+class Inputs(TypedDict):
+    """`shapesolve inputs --json`: the sizes of each set of inputs, what was guessed of values, and the files written."""
+
+    command: Literal["inputs"]
+    sizes: list[Sizes]
+    guesses: list[str]
+    files: list[str]
+
+
+class RangeData(TypedDict):
+    """The shapes of an input."""
+
+    min: list[int]
+    opt: list[int]
+    max: list[int]
+
+
+class CornersData(TypedDict):
+    """Accepted sizes by name."""
+
+    min: Sizes
+    opt: Sizes
+    max: Sizes
+
+
+class ProfileData(TypedDict):
+    """A profile; sizes between the least and the greatest must keep the `conditions`."""
+
+    sizes: CornersData
+    inputs: dict[str, RangeData]
+    conditions: list[str]
+
+
+class Profile(TypedDict):
+    """`shapesolve profile --json`, which is what it prints when no tool is named."""
+
+    command: Literal["profile"]
+    profiles: list[ProfileData]
+
+
+class RemovedData(TypedDict):
+    """A node that went, and why."""
+
+    node: str
+    op_type: str
+    reason: str
+
+
+class Changed(TypedDict):
+    """`shapesolve simplify --json` and `fix --json`: the file, how many nodes there were and are, those that went."""
+
+    command: Literal["simplify", "fix"]
+    output: str
+    before: int
+    after: int
+    removed: list[RemovedData]
+
+
+class FreedRunData(TypedDict):
+    """A run of both models, or of the freed one alone, where there is no difference to tell."""
+
+    sizes: Sizes
+    difference: float | None
+
+
+class Freed(TypedDict):
+    """`shapesolve free --json`: the file, and the runs of `--verify`."""
+
+    command: Literal["free"]
+    output: str
+    runs: list[FreedRunData]
+
+
+class Refused(TypedDict):
+    """What a command prints where there is nothing else to tell: no sizes are accepted, or no model can be written."""
+
+    command: Literal["inputs", "sizes", "profile", "cost", "simplify", "fix", "free"]
+    refused: str
+
+
+class OutputData(TypedDict):
+    """An output of both models."""
+
+    name: str
+    verdict: Literal["same", "differs", "open"]
+    before: str
+    after: str
+    why: str
+
+
+class ChangeData(TypedDict):
+    """A tensor of both models whose type or shape reads differently."""
+
+    name: str
+    before: str
+    after: str
+
+
+class Diff(TypedDict):
+    """`shapesolve diff --json`; `conflicts` counts those before and after."""
+
+    command: Literal["diff"]
+    same: bool
+    before: str
+    after: str
+    outputs: list[OutputData]
+    changed: list[ChangeData]
+    shared: int
+    removed: list[str]
+    added: list[str]
+    contract_removed: list[str]
+    contract_added: list[str]
+    needs_removed: list[str]
+    needs_added: list[str]
+    conflicts: list[int]
+    renamed: dict[str, str]
+
+
+class OutputProofData(TypedDict):
+    """An output of both models, and the names that it has."""
+
+    name: str
+    other: str
+    verdict: Literal["same", "differs", "open"]
+    shapes: list[str]
+    why: str
+
+
+class ContractProofData(TypedDict):
+    """The accepted sizes of two models as sets, with sizes that only one accepts."""
+
+    relation: Literal["equal", "wider", "narrower", "neither", "open"]
+    only_first: Sizes | None
+    only_second: Sizes | None
+    left_out: int
+
+
+class RunsData(TypedDict):
+    """What runs of both models showed."""
+
+    count: int
+    largest: float
+    faults: list[str]
+
+
+class DiffProved(TypedDict):
+    """`shapesolve diff --prove --json`."""
+
+    command: Literal["diff"]
+    passed: bool
+    outputs: list[OutputProofData]
+    unmatched: list[str]
+    contract: ContractProofData
+    runs: RunsData | None
+
+
+class Cost(TypedDict):
+    """`shapesolve cost --json`: expressions as texts; rows by scope and by node."""
+
+    command: Literal["cost"]
+    parameters: int
+    parameter_bytes: int
+    macs: str | None
+    flops: str | None
+    activation_bytes: str
+    peak: list[str]
+    peak_reused: list[str]
+    uncounted: Sizes
+    unmeasured: list[str]
+    remarks: list[str]
+    scopes: list[dict[str, Any]]
+    nodes: list[dict[str, Any]]
+    at: NotRequired[Sizes]
+    fit: NotRequired[dict[str, Any]]
