@@ -131,7 +131,7 @@ class Tracer:
     def _ingredients(self, names: list[str], read: set[str], dim: Dim) -> list[Carrier]:
         """Dims of the inputs that a computed dim may be made of: those that share a symbol, else all changed sizes.
 
-        Of those that are `read` as data, the elements.
+        Of inputs that are `read` as data, it is the elements that count, and not how many there are.
         """
         out: list[Carrier] = []
         for name in names:
@@ -142,6 +142,8 @@ class Tracer:
                     out.append((name, i, d))
             value = self.lowered.values.get(name)
             for e in (value.elems or ()) if value is not None else ():
-                if isinstance(e, Dim) and not e.free.isdisjoint(dim.free):
+                if not isinstance(e, Dim):
+                    continue
+                if not e.free.isdisjoint(dim.free) or (name in read and not dim.free and not e.free):
                     out.append((name, None, e))
         return out

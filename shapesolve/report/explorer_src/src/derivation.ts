@@ -80,7 +80,8 @@ function ingredients(tables: Tables, node: number, dim: number): Place[] {
     (asData.includes(t) ? [] : tables.shape(t) ?? []).forEach((d, i) => {
       if (shares(d) || (!free.size && !tables.free(d).size)) out.push({ tensor: t, axis: i, dim: d });
     });
-    for (const e of tables.data.values[t] ?? []) if (shares(e)) out.push({ tensor: t, axis: null, dim: e });
+    const fixed = (e: number): boolean => asData.includes(t) && !free.size && !tables.free(e).size;
+    for (const e of tables.data.values[t] ?? []) if (shares(e) || fixed(e)) out.push({ tensor: t, axis: null, dim: e });
   }
   return out;
 }
