@@ -22,26 +22,13 @@ from onnx import helper
 
 from shapesolve import Analysis, Refused, analyze, fix, parse_cond, parse_dim
 from shapesolve.deploy.sizes import NoSizes, Sizes
+from tests.change.running import weighted
 from tests.fuzz.runtime import Data, Failed, Session
 
 SMALL = (0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 16, 17, 31, 33, 48, 63)
 #: the most elements of an input that is run
 LIMIT = 1 << 18
 TRIES = 60
-
-
-def weighted(path: Path) -> onnx.ModelProto:
-    """The model with drawn weights where the corpus has left them out."""
-    model = onnx.load(path, load_external_data=False)
-    rng = np.random.default_rng(0)
-    for tensor in model.graph.initializer:
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            kind = helper.tensor_dtype_to_np_dtype(tensor.data_type)
-            drawn = (
-                rng.standard_normal(tuple(tensor.dims)) * 0.05 if kind.kind == "f" else np.zeros(tensor.dims)
-            )
-            tensor.CopyFrom(onnx.numpy_helper.from_array(drawn.astype(kind), tensor.name))
-    return model
 
 
 def feeds(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, Data] | None:

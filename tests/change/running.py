@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -60,3 +61,17 @@ def assert_same(model: onnx.ModelProto, changed: onnx.ModelProto, sizes: Mapping
         a, b = want[name], got[name]
         assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes()), f"{name} at {sizes}"
     return True
+
+
+def weighted(path: Path) -> onnx.ModelProto:
+    """The model with drawn weights where the corpus has left them out."""
+    model = onnx.load(path, load_external_data=False)
+    rng = np.random.default_rng(0)
+    for tensor in model.graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            kind = helper.tensor_dtype_to_np_dtype(tensor.data_type)
+            drawn = (
+                rng.standard_normal(tuple(tensor.dims)) * 0.05 if kind.kind == "f" else np.zeros(tensor.dims)
+            )
+            tensor.CopyFrom(onnx.numpy_helper.from_array(drawn.astype(kind), tensor.name))
+    return model

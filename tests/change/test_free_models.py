@@ -14,6 +14,8 @@ from onnx import helper
 import shapesolve as ss
 from shapesolve.change.free_verify import verify
 
+from .running import weighted
+
 MODELS = Path(__file__).resolve().parents[1] / "models"
 ROWS = ("batch", "batch_size")
 #: name -> sizes that are freed, alone and together
@@ -53,22 +55,6 @@ def fixed(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> onnx.ModelPro
     with tempfile.TemporaryDirectory() as folder:
         session(copy, "ORT_ENABLE_BASIC", f"{folder}/fixed.onnx")
         return onnx.load(f"{folder}/fixed.onnx")
-
-
-def weighted(path: Path) -> onnx.ModelProto:
-    """The model with drawn weights where the corpus has left them out."""
-    model = onnx.load(path, load_external_data=False)
-    rng = np.random.default_rng(0)
-    for tensor in model.graph.initializer:
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            kind = helper.tensor_dtype_to_np_dtype(tensor.data_type)
-            array = (
-                rng.standard_normal(tuple(tensor.dims)) * 0.05
-                if kind.kind == "f"
-                else np.zeros(tuple(tensor.dims))
-            )
-            tensor.CopyFrom(onnx.numpy_helper.from_array(array.astype(kind), tensor.name))
-    return model
 
 
 def feeds(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> dict[str, np.ndarray]:
