@@ -11,7 +11,8 @@ from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, writ
 from .parameters import Option
 
 if TYPE_CHECKING:
-    from ..deploy.cost import Cost, Numbers
+    from ..deploy.cost import Cost
+    from ..deploy.cost_figures import Numbers
     from ..deploy.cost_limit import Fit
 
 

@@ -5,63 +5,15 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..expr import Dim
-from .cost_memory import Largest, largest
-from .cost_trace import NodeCost, Tracer, summed
-
-if TYPE_CHECKING:
-    from ..analysis import Analysis
-    from .cost_limit import Fit
-
-#: share of nodes whose names must have scopes for names to be trusted; else those of the weights tell
-_SCOPED = 0.3
-#: parts of a weight's name: a number stays with the word before it
-_WORDS = re.compile(r"\.(?!\d)")
+from .cost_figures import Figures
+from .cost_limit import Fit, find_fit
+from .cost_text import as_data, as_text
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """What a run costs at given sizes: operations, and bytes."""
-
-    macs: int
-    flops: int
-    activation_bytes: int
-    peak: int
-    peak_reused: int
-    parameter_bytes: int
-
-    @property
-    def memory(self) -> int:
-        """Bytes of the weights and, at the peak, of the tensors."""
-        return self.parameter_bytes + self.peak
-
-    @property
-    def memory_reused(self) -> int:
-        """The same where tensors share memory."""
-        return self.parameter_bytes + self.peak_reused
-
-
-@dataclass(frozen=True, slots=True)
-class ScopeCost:
-    """The sum over the nodes of a scope; `live` is the most that is held while one of them runs."""
-
-    name: str
-    nodes: int
-    macs: Dim
-    flops: Dim
-    parameters: int
-    parameter_bytes: int
-    bytes: Dim
-    live: Largest
-
-
-class Cost:
+class Cost(Figures):
     """What a run costs. Dims are in the symbols of the inputs, and in names such as ``_d3`` where the data decides.
 
     They hold at all sizes that the model accepts; elsewhere there is nothing to run.
@@ -78,105 +30,6 @@ class Cost:
         remarks: what else the figures leave out or take for granted.
     """
 
-    def __init__(self, analysis: Analysis) -> None:
-        self.analysis = analysis
-        graph = analysis.model.graph
-        tracer = Tracer(analysis)
-        body = tracer.graph(graph, "", None, own_inputs=True)
-        assert body.work is not None
-        self.nodes: tuple[NodeCost, ...] = tuple(tracer.rows)
-        self.parameters = sum(n for n, _ in tracer.weights.values())
-        self.parameter_bytes = sum(n for _, n in tracer.weights.values())
-        self._strides = tracer.strides
-        self.macs, self.flops = map(self._strides.shown, (body.work.macs, body.work.flops))
-        self.activation_bytes = self._strides.shown(summed([row.bytes for row in self.nodes]))
-        self.peak, self.peak_reused = tracer.shown(body.plain), tracer.shown(body.reused)
-        self.uncounted: Mapping[str, int] = Counter(tracer.uncounted.values())
-        self.unmeasured: tuple[str, ...] = tuple(tracer.unmeasured)
-        self.remarks: tuple[str, ...] = tuple(tracer.remarks)
-
-    @property
-    def free(self) -> frozenset[str]:
-        """Names on which anything depends."""
-        dims = (self.macs, self.flops, self.activation_bytes)
-        return frozenset().union(self.peak.free, self.peak_reused.free, *(d.free for d in dims))
-
-    def at(self, sizes: Mapping[str, int]) -> Numbers:
-        """The numbers at these sizes.
-
-        Raises `ValueError` where the model does not accept them, and for a name that is missing or that it does not have.
-        """
-        self.check(sizes)
-        found = self.numbers(sizes)
-        if found is None:
-            raise ValueError(f"sizes are missing: {self.missing(sizes)}")
-        return found
-
-    def check(self, sizes: Mapping[str, int]) -> None:
-        """Raises `ValueError` for names that the model does not have, and for sizes that it does not accept."""
-        broken = self.analysis.evaluate(sizes).violations
-        if broken:
-            raise ValueError(f"the model does not accept these sizes: {broken[0]}")
-
-    def missing(self, sizes: Mapping[str, int]) -> str:
-        """The names that have no size yet, with what the data decides explained."""
-        reasons = self.analysis.walk.reasons
-        left = sorted(self.free - self.known(sizes).keys())
-        return ", ".join(f"{n} ({reasons[n]})" if n in reasons else n for n in left)
-
-    def numbers(self, sizes: Mapping[str, int]) -> Numbers | None:
-        """The numbers at sizes, accepted or not; None where a size is missing."""
-        known = self.known(sizes)
-        dims = (self.macs, self.flops, self.activation_bytes, self.peak, self.peak_reused)
-        found = [d.evaluate(known) for d in dims]
-        macs, flops, made, peak, reused = (-1 if n is None else n for n in found)
-        return None if None in found else Numbers(macs, flops, made, peak, reused, self.parameter_bytes)
-
-    def known(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """These sizes, and those of names that the analysis introduced and that follow from them."""
-        known = {**self.analysis.fixed_sizes, **sizes}
-        for name, dim in self.analysis.contract.derived:
-            value = dim.evaluate(known)
-            if value is not None:
-                known.setdefault(name, value)
-        return known
-
-    # ------------------------------------------------------------------ scopes
-
-    def scopes(self, depth: int = 3) -> tuple[ScopeCost, ...]:
-        """Sums per scope, in order of appearance: the first `depth` parts of node names before the last ``/``.
-
-        Where fewer than 30 % of the nodes have such names, those of the weights that they read tell, by their dots; a node
-        without a weight belongs to the scope of the one before it.
-        """
-        members: dict[str, list[NodeCost]] = {}
-        by_name = [[p for p in row.name.split("/")[:-1] if p] for row in self.nodes]
-        named = sum(map(bool, by_name)) >= _SCOPED * len(by_name)
-        scope = ""
-        for row, parts in zip(self.nodes, by_name, strict=True):
-            if named:
-                scope = "/".join(parts[:depth])
-            elif row.weight:
-                scope = ".".join(_WORDS.split(row.weight)[:-1][:depth])
-            members.setdefault(scope, []).append(row)
-        return tuple(self._joined(name, rows) for name, rows in members.items())
-
-    def _joined(self, name: str, rows: list[NodeCost]) -> ScopeCost:
-        shown = self._strides.shown
-        live = largest(self._strides.inward(d) for r in rows for d in r.live.of)
-        return ScopeCost(
-            name,
-            len(rows),
-            shown(summed([r.macs for r in rows if r.macs is not None])),
-            shown(summed([r.flops for r in rows if r.flops is not None])),
-            sum(r.parameters for r in rows),
-            sum(r.parameter_bytes for r in rows),
-            shown(summed([r.bytes for r in rows])),
-            Largest(tuple(map(shown, live.of))),
-        )
-
-    # ------------------------------------------------------------------ questions
-
     def fit(
         self, memory: int, symbol: str, sizes: Mapping[str, int] | None = None, *, reuse: bool = False
     ) -> Fit:
@@ -192,8 +45,6 @@ class Cost:
             NoSizes: nothing fits, or no size is accepted.
             ValueError: a name is missing or none of the model's.
         """
-        from .cost_limit import find_fit
-
         return find_fit(self, memory, symbol, sizes or {}, reuse)
 
     def plot(self, symbol: str, sizes: Mapping[str, int] | None = None, *, upto: int | None = None) -> str:
@@ -207,13 +58,9 @@ class Cost:
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain data: expressions are texts, numbers are numbers."""
-        from .cost_text import as_data
-
         return as_data(self)
 
     def __str__(self) -> str:
-        from .cost_text import as_text
-
         return as_text(self)
 
     def __repr__(self) -> str:

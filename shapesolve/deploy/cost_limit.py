@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .sizes import NoSizes, Sizes
 
 if TYPE_CHECKING:
-    from .cost import Cost
+    from .cost_figures import Figures
 
 #: how far the next accepted size is looked for, and how large a size may get
 _REACH, _LARGEST = 4096, 1 << 40
@@ -43,7 +43,7 @@ class Line:
     Raises `ValueError` for names that the model does not have, and where memory depends on others that have no size.
     """
 
-    def __init__(self, cost: Cost, symbol: str, sizes: Mapping[str, int], *, reuse: bool = False) -> None:
+    def __init__(self, cost: Figures, symbol: str, sizes: Mapping[str, int], *, reuse: bool = False) -> None:
         self.cost, self.symbol, self.analysis = cost, symbol, cost.analysis
         self.peak = cost.peak_reused if reuse else cost.peak
         names = self.analysis.symbols
@@ -96,7 +96,7 @@ class Line:
         return found
 
 
-def find_fit(cost: Cost, memory: int, symbol: str, sizes: Mapping[str, int], reuse: bool) -> Fit:
+def find_fit(cost: Figures, memory: int, symbol: str, sizes: Mapping[str, int], reuse: bool) -> Fit:
     """See `Cost.fit`."""
     line = Line(cost, symbol, sizes, reuse=reuse)
     if symbol not in line.peak.free:

@@ -10,7 +10,7 @@ from .cost_limit import Line
 from .cost_text import human
 
 if TYPE_CHECKING:
-    from .cost import Cost
+    from .cost_figures import Figures
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 640, 360, 84, 44, 44, 20
 #: sizes that are drawn, and the greatest when none is asked for
@@ -18,7 +18,7 @@ _POINTS, _UPTO = 64, 256
 _COLOURS = {"each tensor by itself": "#c2410c", "memory shared": "#1d4ed8", "weights": "#64748b"}
 
 
-def plot(cost: Cost, symbol: str, sizes: Mapping[str, int], upto: int | None) -> str:
+def plot(cost: Figures, symbol: str, sizes: Mapping[str, int], upto: int | None) -> str:
     """See `Cost.plot`."""
     line, shared = Line(cost, symbol, sizes), Line(cost, symbol, sizes, reuse=True)
     at = _accepted_sizes(line, upto)

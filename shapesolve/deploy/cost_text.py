@@ -10,7 +10,7 @@ from .cost_memory import Largest
 from .cost_trace import NodeCost
 
 if TYPE_CHECKING:
-    from .cost import Cost, Numbers, ScopeCost
+    from .cost_figures import Figures, Numbers, ScopeCost
     from .cost_limit import Fit
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
@@ -42,7 +42,7 @@ def bytes_in(text: str) -> int:
     return int(found)
 
 
-def totals(cost: Cost, numbers: Numbers | None) -> list[tuple[str, str, str]]:
+def totals(cost: Figures, numbers: Numbers | None) -> list[tuple[str, str, str]]:
     """What each total is called, as an expression, and as a number where sizes are given."""
 
     def told(name: str, unit: str = "B") -> str:
@@ -58,12 +58,12 @@ def totals(cost: Cost, numbers: Numbers | None) -> list[tuple[str, str, str]]:
     ]
 
 
-def as_text(cost: Cost, numbers: Numbers | None = None) -> str:
+def as_text(cost: Figures, numbers: Numbers | None = None) -> str:
     """Totals, one a line, with numbers beside them where these are given; then what they leave out."""
     return "\n".join([*map("  ".join, columns(cost, numbers)), *left_out(cost)])
 
 
-def columns(cost: Cost, numbers: Numbers | None = None) -> list[tuple[str, str, str]]:
+def columns(cost: Figures, numbers: Numbers | None = None) -> list[tuple[str, str, str]]:
     """The totals in the columns of a text: name, number, expression."""
     rows = totals(cost, numbers)
     if numbers is not None:
@@ -85,7 +85,7 @@ def fit_text(fit: Fit) -> list[str]:
     ]
 
 
-def left_out(cost: Cost) -> list[str]:
+def left_out(cost: Figures) -> list[str]:
     """What the figures do not hold."""
     lines = []
     if cost.uncounted:
@@ -122,7 +122,7 @@ def _name(row: NodeCost | ScopeCost) -> str:
     return f"{row.name or '(no scope)'}  {row.nodes} nodes"
 
 
-def as_data(cost: Cost) -> dict[str, Any]:
+def as_data(cost: Figures) -> dict[str, Any]:
     """See `Cost.to_json`."""
     return {
         "parameters": cost.parameters,

@@ -12,7 +12,8 @@ from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..lower.types import Tensor
 from ..model.saving import with_weights
-from ..solve.program import Program, shapes_program
+from ..solve.export import shapes_program
+from ..solve.program import Program
 
 if TYPE_CHECKING:
     from ..expr import Cond

@@ -6,17 +6,11 @@ Sizes get names one after the other, and conditions over them are tested; each b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from ..expr import Cond, Dim, all_of, any_of, constant, eq, floor_div, ge, of_atom, symbol
-from ..expr.code import CodeWriter, Syntax, unless_undefined
-from ..expr.grammar import quoted_name
-
-if TYPE_CHECKING:
-    from ..expr import Shape
-    from .contract.contract import Contract
+from ..expr import Cond, Dim
+from ..expr.code import CodeWriter, Syntax
 
 #: an input's size on an axis
 Place = tuple[str, int]
@@ -58,109 +52,6 @@ class Program:
     ranks: Mapping[str, int]
     others: tuple[str, ...]
     steps: tuple[Step, ...]
-
-
-def sizes_program(contract: Contract) -> Program:
-    """The checker that is given a size for each symbol of a contract."""
-    return Program(contract.symbols, {}, {}, (), tuple(_needed(_terms(contract))))
-
-
-def shapes_program(contract: Contract, declared: Mapping[str, Shape], others: Iterable[str] = ()) -> Program:
-    """The checker that is given shapes of inputs, which are declared so.
-
-    Raises `ValueError` where these do not determine the size of a symbol that the contract or a declaration speaks of.
-    """
-    reading = _Reading(declared)
-    steps = [*reading.steps(), *_terms(contract)]
-    missing = sorted(set(contract.symbols) - reading.known.keys())
-    if missing:
-        raise ValueError(f"the shapes of the inputs do not determine the size {quoted_name(missing[0])}")
-    ranks = {name: len(shape) for name, shape in declared.items()}
-    return Program((), reading.places, ranks, tuple(others), tuple(_needed(steps)))
-
-
-def _terms(contract: Contract) -> Iterator[Step]:
-    undefined: dict[str, Cond] = {}
-    for name, dim in contract.derived:
-        yield Define(name, dim)
-        valued = unless_undefined(eq(dim, symbol(name)), undefined)
-        if valued is not eq(dim, symbol(name)):
-            undefined[name] = all_of([valued, unless_undefined(~eq(dim, symbol(name)), undefined)])
-    if contract.impossible:
-        yield Check(any_of([]), "no input sizes are accepted")
-    for term in (*contract.terms, *contract.assumed):
-        yield Check(unless_undefined(term.cond, undefined), term.text)
-
-
-def _needed(steps: Sequence[Step] | Iterable[Step]) -> list[Step]:
-    """Without sizes that nothing speaks of."""
-    kept: list[Step] = []
-    used: set[str] = set()
-    for step in reversed(list(steps)):
-        if isinstance(step, Check) or step.name in used:
-            kept.append(step)
-            used |= step.cond.free if isinstance(step, Check) else step.dim.free
-    return kept[::-1]
-
-
-class _Reading:
-    """How the shapes of inputs give symbols their sizes, as `check_inputs` has it."""
-
-    def __init__(self, declared: Mapping[str, Shape]) -> None:
-        names = {n for shape in declared.values() for d in shape for n in d.free}
-        self.declared: list[tuple[Dim, Dim, str]] = []
-        self.places: dict[str, Place] = {}
-        for name, shape in declared.items():
-            for axis, d in enumerate(shape):
-                said = f"{quoted_name(name)}[{axis}]"
-                place = said
-                while place in names:
-                    place += "'"
-                names.add(place)
-                self.places[place] = name, axis
-                self.declared.append((symbol(place, None), d, said))
-        self.known: dict[str, int] = {}
-
-    def steps(self) -> Iterator[Step]:
-        """Names first, where they stand alone; then those of which an expression is linear in one that is left."""
-        first: dict[int, None] = {}
-        for i, (place, d, _) in enumerate(self.declared):
-            if d.name is not None and d.name not in self.known:
-                self.known[d.name] = i
-                first[i] = None
-                yield Define(d.name, place)
-        while found := self._solvable():
-            i, name, size, conds = found
-            place, d, said = self.declared[i]
-            first[i] = None
-            self.known[name] = i
-            yield Define(name, size)
-            yield Check(all_of([*conds, unless_defined(eq(place, d))]), f"{said} == {d}")
-        for i, (place, d, said) in enumerate(self.declared):
-            if i in first:
-                continue
-            if not d.free <= self.known.keys():
-                name = min(d.free - self.known.keys())
-                raise ValueError(f"the shapes of the inputs do not determine the size {quoted_name(name)}")
-            yield Check(unless_defined(eq(place, d)), f"{said} == {d}")
-
-    def _solvable(self) -> tuple[int, str, Dim, list[Cond]] | None:
-        for i, (place, d, _) in enumerate(self.declared):
-            left = d.free - self.known.keys()
-            if len(left) != 1:
-                continue
-            (name,) = left
-            found = [(mono, c) for mono, c in d.terms if any(name in a.free for a in mono)]
-            if len(found) == 1 and len(found[0][0]) == 1 and found[0][0][0].kind == "sym":
-                x, c = of_atom(found[0][0][0]), found[0][1]
-                over = (place - (d - x.scale(c))).scale(1 if c > 0 else -1)
-                return i, name, floor_div(over, constant(abs(c))), [ge(over, 0)]
-        return None
-
-
-def unless_defined(cond: Cond) -> Cond:
-    """The condition, which is false where it has no value: a declared size must be one."""
-    return ~unless_undefined(~cond)
 
 
 class Identifiers:
