@@ -11,7 +11,7 @@ from ..expr import ZERO, Dim, maximum
 from ..expr.atom import Atom
 from ..expr.bounds import atom_bounds
 from ..expr.core import Monomial
-from ..lower.work import Memory
+from ..lower.rule import Memory
 from ..model import Node
 
 #: sizes of symbols at which dims are compared before one is shown never to exceed another

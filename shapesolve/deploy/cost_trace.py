@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from ..expr import ZERO, Dim, Shape, ceil_div, constant, maximum
 from ..lower.fallback import call_attributes
 from ..lower.op import InvalidNode, Op
+from ..lower.rule import Memory, Operations
 from ..lower.types import Interner, Known, Tensor
-from ..lower.work import Memory, Operations
 from ..model import Graph, Node
 from ..model.constant import element_bits
 from .cost_memory import NOTHING, Held, Largest, largest

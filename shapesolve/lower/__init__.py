@@ -1,7 +1,8 @@
 """Lowering: every node, by the rule of its operator, becomes shapes and constraints."""
 
 from .op import InvalidNode, Op
-from .registry import DEFAULT, Registry, Rule, lower, signature
+from .registry import DEFAULT, Registry, lower, signature
+from .rule import Rule
 from .types import Known, Map, Optional, Sequence, Tensor
 from .values import Ratio, Value
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx
 from onnx import helper
@@ -25,13 +25,10 @@ from ..model import (
 )
 from .declared import declared_known
 from .op import InvalidNode, MalformedNode, Op
-from .records import Body, Scope
-from .registry import Steps
+from .records import Body, Scope, Steps
 from .schema import find_schema
+from .state import State
 from .types import Known, Sequence, Tensor
-
-if TYPE_CHECKING:
-    from .walk import Walk
 
 #: nodes of function bodies lowered in one walk: functions that call the one before twice would double them each
 _MAX_EXPANDED = 100_000
@@ -70,7 +67,7 @@ def lower_unregistered(op: Op, scope: Scope) -> Steps:
     return [None] * op.n_out
 
 
-def _model_function(walk: Walk, node: Node) -> Function | None:
+def _model_function(walk: State, node: Node) -> Function | None:
     functions = walk.model.functions
     if not functions:
         return None

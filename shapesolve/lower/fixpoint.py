@@ -14,8 +14,8 @@ from ..propagate.facts import Facts
 from . import Known
 from .declared import declared_known, unnamed_dim
 from .lowered import Lowered, symbols_of
-from .registry import Ranks
 from .request import Request
+from .rule import Ranks
 from .types import Tensor
 from .walk import MAX_ROUNDS, Walk
 

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import onnx
 from onnx import AttributeProto
 
 from ..model import Node
 from ..model.types import type_name
+from .attributes import Attributes
+from .rule import Rule, Runtime
 from .schema import dtype_of, find_schema
 from .types import Known, Map, Optional, Sequence, Tensor
-
-if TYPE_CHECKING:
-    from .op import Op
-    from .registry import Rule, Runtime
 
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 #: how the schemas call what is no tensor
@@ -116,15 +113,15 @@ def _life(op_type: str, version: int) -> tuple[int, int]:
     raise onnx.defs.SchemaError(f"{op_type} is not of the standard")
 
 
-def unchosen(op: Op) -> str | None:
+def unchosen(node: Node, given: Attributes, rule: Rule | None) -> str | None:
     """Which attribute has none of the values that its declaration allows, in a sentence."""
-    if op.rule is None or op.rule.choices is None:
+    if rule is None or rule.choices is None:
         return None
-    for name, allowed in op.rule.choices.items():
-        value = op.attr(name)
+    for name, allowed in rule.choices.items():
+        value = given.attr(name)
         if value is not None and value not in allowed:
             few = f"one of {', '.join(map(str, allowed))}" if len(allowed) > 1 else str(allowed[0])
-            return f"attribute {name} of {op.node.op_type} must be {few}, it is {value!r}"
+            return f"attribute {name} of {node.op_type} must be {few}, it is {value!r}"
     return None
 
 

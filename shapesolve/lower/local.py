@@ -16,11 +16,11 @@ from ..expr import FALSE, TRUE, Cond, Dim, Shape, Substitution, all_of, eq, symb
 from ..model import Graph, Model, Node
 from ..propagate.constraint import Role
 from ..propagate.facts import Facts
-from .records import Body, Call, Entry, Scope
+from .records import Body, Entry, Scope
 from .speculate import Settled
 from .types import Known, Tensor
 from .values import INT_TYPES, Value
-from .walk import Walk
+from .walk import Call, Walk
 
 _BOOL = 9
 #: elements of these types may be sizes, axes or conditions: rules read them one by one

@@ -11,7 +11,7 @@ from ..model import Model, Node
 from ..propagate.constraint import Constraint, Origin, Site
 from ..propagate.facts import Facts
 from ..propagate.log import ConstraintSet
-from .registry import Rule
+from .rule import Rule
 from .types import Known, Optional, Sequence, Tensor
 from .values import Value
 from .walk import Walk

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Sequence as Seq
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..expr import (
     ONE,
@@ -27,26 +27,21 @@ from ..expr import (
     ge,
     le,
 )
-from ..model import Constant, Node
+from ..model import Node
 from .attributes import Attributes
 from .attributes import InvalidNode as InvalidNode
 from .attributes import MalformedNode as MalformedNode
 from .precision import tried
 from .reason import BROADCAST
-from .schema import output_dtype
+from .records import Place, Requirement
+from .rule import Rule
+from .schema import dtype_of, output_types
 from .semantics import DIFFERENCES
+from .state import State
 from .types import Known, Sequence, Tensor
 from .values import MAX_RANK, Value
 
-if TYPE_CHECKING:
-    from .registry import Rule
-    from .walk import Walk
-
 INT64_MAX = 2**63 - 1
-#: (input index, axis or None)
-Place = tuple[int, "int | None"]
-#: a condition that the node needs, its rule in words, the places in its interface that it speaks of
-Requirement = tuple[Cond, str, tuple[Place, ...]]
 #: elements of an unknown integer input that are worth a symbol each
 _MAX_UNKNOWN = 16
 #: different sizes on one axis that a broadcast compares; what more of them make is not followed
@@ -65,7 +60,7 @@ class Op(Attributes):
 
     def __init__(
         self,
-        walk: Walk,
+        walk: State,
         node: Node,
         inputs: tuple[Known | None, ...],
         version: int,
@@ -406,8 +401,29 @@ class Op(Attributes):
             if value is not None and value.shape is not None and len(value.shape) != len(shape):
                 value = None
         if not dtype and self.n_out == 1:
-            dtype = output_dtype(self, 0)
+            dtype = self.output_dtype(0)
         return self.walk.interner.tensor(dtype, shape, value)
+
+    def output_dtype(self, i: int) -> int:
+        """The element type of output `i` that the rule declares or the operator's schema says, 0 when neither does."""
+        rule, node = self.rule, self.node
+        if rule is not None and rule.types is not None:
+            source = rule.types[min(i, len(rule.types) - 1)]
+            if isinstance(source, str):
+                return dtype_of(source)
+            # what an absent input would hold has the type of the first
+            return self.dtype(source if self.has(source) else 0)
+        spec = output_types(node.domain, node.op_type, self.version)
+        if not spec:
+            return self.dtype(0) if rule is not None and rule.domain == "com.microsoft" else 0
+        entry = spec[min(i, len(spec) - 1)]
+        if isinstance(entry, int):
+            return entry
+        for j in entry:
+            dtype = self.dtype(j)
+            if dtype:
+                return dtype
+        return 0
 
     def named(self, d: Dim) -> Dim:
         """`d`, or a new name for it when it has outgrown the cap (its definition is kept as a constraint)."""
@@ -428,21 +444,3 @@ class Op(Attributes):
 def const_dims(values: Iterable[int]) -> tuple[Dim, ...]:
     """Ints as dims."""
     return tuple(constant(v) for v in values)
-
-
-def stored_value(value: Any) -> Value | None:
-    """The value of a tensor attribute or initializer."""
-    return Value.stored(value) if isinstance(value, Constant) else None
-
-
-__all__ = [
-    "INT64_MAX",
-    "TRUE",
-    "InvalidNode",
-    "MalformedNode",
-    "Op",
-    "Place",
-    "Requirement",
-    "const_dims",
-    "stored_value",
-]

@@ -4,21 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..model import Model, Node
-from .interface import misfit, mistyped, unchosen
-from .registry import Registry, Rule
+from .interface import misfit
+from .rule import Rule, Rules
 from .semantics import Semantics
-
-if TYPE_CHECKING:
-    from .op import Op
 
 
 class Operators:
     """The operators of one model: those of a registry, and the functions that the model defines."""
 
-    def __init__(self, model: Model, registry: Registry, semantics: Semantics) -> None:
+    def __init__(self, model: Model, registry: Rules, semantics: Semantics) -> None:
         self.functions, self.registry, self.semantics = model.functions, registry, semantics
         self._rules: dict[tuple[int, str, str], Rule | None] = {}
         self._fitting: set[Any] = set()  # nodes that fit their operator, by key
@@ -45,15 +42,15 @@ class Operators:
         functions = self.functions
         return bool(functions) and any(k[0] == node.domain and k[1] == node.op_type for k in functions)
 
-    def misfit(self, op: Op) -> str | None:
-        """Why the node does not fit its operator, in a sentence; None where it does."""
-        node = op.node
-        if op.rule is None and self.is_local(node):
+    def misfit(self, node: Node, names: tuple[str, ...], version: int, rule: Rule | None) -> str | None:
+        """Why the node does not fit its operator's numbers of inputs and outputs and its attributes, in a sentence.
+
+        `names` are its inputs, without those that the caller of the function around it left out.
+        """
+        key = (node.key, version) if names is node.inputs and node.key is not None else None
+        if key in self._fitting:
             return None
-        key = (node.key, op.version) if op.names is node.inputs and node.key is not None else None
-        wrong = None
-        if key not in self._fitting:
-            wrong = misfit(node, op.names, op.version, op.rule, lenient=self.semantics == "onnxruntime")
-            if wrong is None and key is not None:
-                self._fitting.add(key)
-        return wrong or mistyped(node, op.inputs, op.version) or unchosen(op)
+        wrong = misfit(node, names, version, rule, lenient=self.semantics == "onnxruntime")
+        if wrong is None and key is not None:
+            self._fitting.add(key)
+        return wrong

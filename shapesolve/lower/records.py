@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..expr import TRUE, Cond, Dim
 from ..model import Node
 from ..propagate.constraint import Role
-from .op import Place, Requirement
 from .types import Known
 
-if TYPE_CHECKING:
-    from .op import Op
-    from .registry import Steps
+#: (input index, axis or None)
+Place = tuple[int, "int | None"]
+#: a condition that the node needs, its rule in words, the places in its interface that it speaks of
+Requirement = tuple[Cond, str, tuple[Place, ...]]
+#: sizes of a tensor as numbers, None where one is not
+Sizes = tuple["int | None", ...]
+#: what a rule gives: what is known of its outputs, in order
+Outputs = Known | Seq[Known | None] | None
 
 
 class FactStore(Protocol):
@@ -132,14 +136,5 @@ class Body:
     at: int = 0  # nodes lowered so far
 
 
-@dataclass(slots=True, eq=False)
-class Call:
-    """A rule at work on a node, and how things stood before; with `steps` it runs bodies, one after the other."""
-
-    op: Op
-    scope: Scope
-    key: Any  # what the result is remembered by, or None
-    version: int  # of the facts
-    clashes: int
-    fits: bool
-    steps: Steps | None = None
+#: the rule of an operator that runs graphs at work: it yields each body that is to be lowered, and goes on when that is done
+Steps = Generator[Body, None, Outputs]

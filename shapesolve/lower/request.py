@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..expr import Cond
-from .registry import Registry
+from .rule import Rules
 from .semantics import Semantics
 
 #: Z3 work per query (see `propagate.budget`); deterministic, unlike seconds
@@ -26,7 +26,7 @@ class Request:
     assume: tuple[str | Cond, ...]
     bind: Mapping[str, int]
     broadcast: str
-    rules: Registry
+    rules: Rules
     rlimit: int = DEFAULT_RLIMIT
     untaken: frozenset[str] = frozenset()
     granted: bool = True

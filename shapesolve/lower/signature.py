@@ -41,9 +41,10 @@ from ..expr import (
     parse_dim,
     symbol,
 )
-from .op import InvalidNode, Op, Place
+from .op import InvalidNode, Op
 from .reason import formula
-from .registry import Ranks
+from .records import Place
+from .rule import Ranks
 from .types import Known
 
 

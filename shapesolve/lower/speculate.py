@@ -12,6 +12,7 @@ from .records import Scope
 
 if TYPE_CHECKING:
     from .records import FactStore
+    from .state import State
     from .types import Known
     from .walk import Walk
 
@@ -47,7 +48,7 @@ class Settled:
 
 
 @contextmanager
-def rehearsal(walk: Walk) -> Iterator[None]:
+def rehearsal(walk: State) -> Iterator[None]:
     """Lower speculatively: what is logged, noted, named or learned inside is rolled back."""
     kept = {name: getattr(walk, name) for name in (*_EMPTY, *_COPIED, "facts")}
     for name in _EMPTY:

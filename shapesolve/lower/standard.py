@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import prod
-from typing import TYPE_CHECKING
 
 import onnx
 
 from ..model import Model
+from .op import Op
+from .records import Sizes
+from .state import State
 
-if TYPE_CHECKING:
-    from .op import Op
-    from .walk import Walk
-
-Sizes = tuple["int | None", ...]
 #: elements of an initializer that inference may read; larger ones count by their type and dims only
 _READ = 1024
 
@@ -41,7 +38,7 @@ def standard_ranked(op: Op, i: int) -> bool:
     return bool(op.walk.scope.prefix) or not op.wants(i) or op.node.outputs[i] in _asked_once(op.walk)
 
 
-def _asked_once(walk: Walk) -> Mapping[str, Sizes]:
+def _asked_once(walk: State) -> Mapping[str, Sizes]:
     if walk.standard is None:
         walk.standard = standard_sizes(walk.model)
     return walk.standard

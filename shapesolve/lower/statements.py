@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""The log of one lowering: fresh symbols, stated conditions, contradictions and remarks."""
+"""The log of one lowering: fresh symbols and tensors, stated conditions, contradictions and remarks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Literal
 from ..expr import TRUE, Cond, Dim, any_of, eq, ge, symbol
 from ..model import Node
 from ..propagate.constraint import Role
-from .op import Place
-from .records import Clash, Entry, FactStore, Note, Open, Scope
-from .types import Known, is_settled
+from .records import Clash, Entry, FactStore, Note, Open, Place, Scope
+from .types import Interner, Known, is_settled
 
 Kind = Literal["size", "value"]
 #: how the symbols that we make are written
@@ -25,6 +24,7 @@ class Statements:
     def __init__(self, facts: FactStore, scope: Scope, *, equal: bool = False) -> None:
         self.facts, self.scope, self.equal = facts, scope, equal
         self.granted = True  # may names of tensors that are only declared be believed?
+        self.interner = Interner()
         self.log: list[Entry] = []
         self.clashes: list[Clash] = []
         self.opens: list[Open] = []

@@ -8,68 +8,54 @@ same outputs, which makes the repeated layers of a model cost a lookup each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from ..expr import TRUE, Cond, Dim, DimTooLarge, Shape, all_of, eq, le
-from ..model import Graph, Model, Node
-from .declared import declared_known
-from .interface import misranked
+from ..expr import DimTooLarge, Shape
+from ..model import Model, Node
+from .fallback import lower_unregistered
+from .interface import misranked, mistyped, unchosen
 from .op import InvalidNode, MalformedNode, Op
-from .operators import Operators
-from .records import Body, Call, Entry, FactStore, LoweredNode, Open, Scope
-from .registry import Registry
-from .schema import fill_types
+from .reconcile import reconcile
+from .records import Body, Entry, FactStore, LoweredNode, Open, Scope, Steps
+from .rule import Rules
 from .semantics import Semantics
-from .standard import Sizes
-from .statements import Statements
-from .types import KINDS, Interner, Known, Tensor
-from .values import INT_TYPES, Value
+from .state import State
+from .types import KINDS, Known, Tensor
 
 #: walks over the graph: a node whose rank became known by a later one is lowered again
 MAX_ROUNDS = 3
-#: subgraphs and function bodies inside each other
-MAX_DEPTH = 256
 
 
-class Walk(Statements):
+@dataclass(slots=True, eq=False)
+class Call:
+    """A rule at work on a node, and how things stood before; with `steps` it runs bodies, one after the other."""
+
+    op: Op
+    scope: Scope
+    key: Any  # what the result is remembered by, or None
+    version: int  # of the facts
+    clashes: int
+    fits: bool
+    steps: Steps | None = None
+
+
+class Walk(State):
     """Lowers a model. After `run`: `tensors`, `log`, `clashes`, `opens`, `notes`, `producers`."""
 
     def __init__(
         self,
         model: Model,
-        registry: Registry,
+        registry: Rules,
         facts: FactStore,
         *,
         equal: bool = False,
         semantics: Semantics = "onnxruntime",
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        super().__init__(facts, Scope("", model.opsets), equal=equal)
-        self.model, self.registry, self.progress = model, registry, progress
-        self.semantics = semantics
-        self.operators = Operators(model, registry, semantics)
-        self.standard: Mapping[str, Sizes] | None = (
-            None  # what onnx's own inference knows, once somebody asked
-        )
-        self.interner = Interner()
-        self.tensors: dict[str, Known] = {}
-        self.producers: dict[str, tuple[Node, str]] = {}
-        self.opsets: dict[str, Mapping[str, int]] = {}  # versions of operators, by prefix
-        self.aliases: dict[str, tuple[str, str]] = {}  # formal input of a body -> (name, prefix) outside
-        self.hints: dict[str, Shape] = {}
-        self.chosen: dict[Dim, Dim] = {}  # names of choices that depend on data
-        self.named: dict[tuple[Dim, Cond], Dim] = {}  # names of expressions too large to carry, by guard
-        self.trips: dict[str, Dim] = {}  # how often the body of a loop runs, by the full name of its node
-        self.rehearsing = 0
-        self.overwritten: list[tuple[dict[str, Known], str, Known]] = []  # by the trial that is under way
-        self.expanded = 0  # nodes of function bodies lowered so far
-        self.undeclared: set[str] = set()  # symbols of inputs that are declared without a rank
-        self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
-        self.varying: set[str] = set()  # tensors whose rank is not the same in every run
+        super().__init__(model, registry, facts, equal=equal, semantics=semantics)
+        self.progress = progress
         self._memo: dict[Any, LoweredNode] = {}
-        self._others: dict[
-            Known, tuple[int, Known]
-        ] = {}  # what is no tensor, read through the facts of a version
 
     # ------------------------------------------------------------------ walking
 
@@ -85,28 +71,6 @@ class Walk(Statements):
     def lower(self, node: Node) -> None:
         """Lower one more node of the main graph, after `run`."""
         self._lower_body(Body((node,), self.scope))
-
-    def body(self, graph: Graph, scope: Scope) -> Body:
-        """The nodes of `graph`, to be lowered in `scope` (its inputs are bound already)."""
-        declared_inputs = dict(graph.inputs) if graph.overridable else {}
-        for name, stored in graph.initializers.items():
-            if name not in scope.env:
-                value = Value.stored(stored)
-                if name in graph.overridable:
-                    known = declared_known(self, declared_inputs[name])
-                    fixed = isinstance(known, Tensor) and known.shape is not None and not known.free
-                    if not fixed or (value is not None and stored.dtype in INT_TYPES):
-                        told = "value" if fixed else "value and shape"
-                        said = f"input {name} has a default value, which is taken for its {told}"
-                        self.note("default", said, None, scope, name)
-                scope.env[name] = self.interner.stored(stored.dtype, stored.dims, value)
-        for name, declared in (*graph.value_info.items(), *graph.outputs):
-            known = declared_known(self, declared)
-            if scope.repeats and isinstance(known, Tensor):  # a name cannot stand for a size that changes
-                known = self.interner.tensor(known.dtype, None)
-            if known is not None:
-                scope.declared[name] = known
-        return Body(graph.nodes, scope)
 
     def _lower_body(self, body: Body) -> None:
         """Lower a body, and those that its nodes run, however deep inside each other: Python's stack is the host's."""
@@ -231,7 +195,10 @@ class Walk(Statements):
         rule = self.operators.rule(node, scope.opsets)
         op = Op(self, node, inputs, version, scope.attrs, rule)
         clashes = len(self.clashes)
-        unfit = self.operators.misfit(op)
+        unfit = None
+        if rule is not None or not self.operators.is_local(node):
+            unfit = self.operators.misfit(node, op.names, version, rule)
+            unfit = unfit or mistyped(node, inputs, version) or unchosen(node, op, rule)
         if unfit is not None:  # it is refused, but its shapes are still worth knowing
             self.clash(unfit, node, scope, loads=False)
         call = Call(op, scope, key, self.facts.version, clashes, unfit is None)
@@ -241,8 +208,6 @@ class Walk(Statements):
             if wrong is not None:
                 raise InvalidNode(wrong)
             if rule is None:
-                from .fallback import lower_unregistered
-
                 call.steps = lower_unregistered(op, scope)
                 return call
             outputs = rule.lower(op)
@@ -294,7 +259,7 @@ class Walk(Statements):
             self.require(cond, why, places, node, scope)
         for a, b, places in op.ambiguous:
             self.opens.append(Open(a, b, node, scope.prefix, places))
-        done = fill_types(op, done)
+        done = self._typed(op, done)
         clean = len(self.clashes) == call.clashes
         if not clean and call.fits:
             done = tuple(self._opened(k) for k in done)
@@ -318,6 +283,24 @@ class Walk(Statements):
             outputs = (outputs,)
         return (*outputs[:n], *(None,) * (n - len(outputs)))
 
+    def _typed(self, op: Op, outputs: tuple[Known | None, ...]) -> tuple[Known | None, ...]:
+        """Outputs with the element types that the rule left open, or that nothing else is known of."""
+        for known in outputs:
+            if known is None or (type(known) is Tensor and not known.dtype):
+                break
+        else:
+            return outputs
+        done: list[Known | None] = []
+        for i, known in enumerate(outputs):
+            if known is None:
+                dtype = op.output_dtype(i)
+                known = self.interner.tensor(dtype, None) if dtype else None
+            elif isinstance(known, Tensor) and not known.dtype:
+                dtype = op.output_dtype(i)
+                known = self.interner.tensor(dtype, known.shape, known.value) if dtype else known
+            done.append(known)
+        return tuple(done)
+
     def _bind(self, node: Node, outputs: tuple[Known | None, ...], scope: Scope) -> None:
         env, producers, prefix, declared = scope.env, self.producers, scope.prefix, scope.declared
         if self.failed:
@@ -329,8 +312,6 @@ class Walk(Statements):
                 elif prefix + name in self.hints and isinstance(known, Tensor) and known.shape is None:
                     known = self.interner.tensor(known.dtype, self.hints[prefix + name], known.value)
                 if declared and name in declared:
-                    from .declared import reconcile
-
                     known = reconcile(self, node, scope, name, known, declared[name])
                 env[name] = known
                 producers[prefix + name] = (node, prefix)
@@ -342,108 +323,3 @@ class Walk(Statements):
         dims = [self.fresh("output of a node that cannot run") for _ in known.shape]
         self.poisoned.update(*(d.free for d in dims))
         return self.interner.tensor(known.dtype, Shape(dims))
-
-    # ------------------------------------------------------------------ what rules use
-
-    def read(self, name: str, scope: Scope) -> Known | None:
-        """What is known of a tensor now, read through the facts; None for an absent input."""
-        if not name:
-            return None
-        s: Scope | None = scope
-        while s is not None:
-            known = s.env.get(name)
-            if known is not None:
-                return self.current(known)
-            s = s.parent
-        return None
-
-    def current(self, known: Known) -> Known:
-        """`known` read through the facts as they are now."""
-        changed, version = self.facts.changed, self.facts.version
-        if not isinstance(known, Tensor):
-            if changed.keys().isdisjoint(known.free):
-                return known
-            made, found = self._others.get(known, (-1, known))
-            if made != version:
-                found = self.interner.resolve(known, self.facts.dim)
-                self._others[known] = version, found
-            return found
-        now = known.now
-        if known.as_of != version:
-            for name in known.free if now is None else known.free | now.free:
-                if changed.get(name, 0) > known.as_of:
-                    resolved = self.interner.resolve(known, self.facts.dim)
-                    assert isinstance(resolved, Tensor)
-                    known.now = now = None if resolved is known else resolved
-                    break
-            known.as_of = version
-        return now or known
-
-    def refine(self, name: str, shape: Shape) -> None:
-        """A tensor of unknown rank has this shape (a node needs its rank)."""
-        scope = self._owner(name)
-        if scope is None:
-            return
-        known = scope.env[name]
-        if not isinstance(known, Tensor):
-            return
-        here = self.scope
-        if scope is not here and (self.rehearsing or scope.guard is not here.guard):
-            here.refined.add(name)  # true where this branch is taken
-            scope = here
-        elif not self.rehearsing:
-            self.hints[scope.prefix + name] = shape
-        scope.env[name] = self.interner.tensor(known.dtype, shape, known.value)
-
-    def unknown_values(self, name: str, tensor: Tensor, n: int) -> tuple[Dim, ...]:
-        """Symbols for the unknown elements of a small integer tensor, the same at every use."""
-        known = tensor.value.elems if tensor.value is not None else None
-        elems = tuple(
-            e if isinstance(e, Dim) else self.fresh(f"element {i} of {name}", "value")
-            for i, e in enumerate(known or (None,) * n)
-        )
-        shape = tuple(int(d) for d in tensor.shape or ())
-        scope = self._owner(name)
-        if scope is not None:
-            self._learn(scope, name, self.interner.tensor(tensor.dtype, tensor.shape, Value(shape, elems)))
-        return elems
-
-    def unknown_truth(self, name: str, tensor: Tensor | None) -> Cond:
-        """The truth of an unknown boolean scalar as a condition on a 0/1 symbol, the same at every use."""
-        bit = self.fresh(f"truth of {name}")
-        self.define(le(bit, 1), f"{name} is true or false", None)
-        scope, cond = self._owner(name), eq(bit, 1)
-        if scope is not None and tensor is not None and tensor.shape is not None and len(tensor.shape) < 2:
-            value = Value((1,) * len(tensor.shape), (cond,))
-            self._learn(scope, name, self.interner.tensor(tensor.dtype, tensor.shape, value))
-        return cond
-
-    def _learn(self, scope: Scope, name: str, known: Known) -> None:
-        """More is known of a tensor, for the time of a trial or for good."""
-        if self.rehearsing:
-            self.overwritten.append((scope.env, name, scope.env[name]))
-        scope.env[name] = known
-
-    def _owner(self, name: str) -> Scope | None:
-        s: Scope | None = self.scope
-        while s is not None and name not in s.env:
-            s = s.parent
-        return s
-
-    def full_name(self, name: str, prefix: str) -> str:
-        """The tensor that `name` means inside the scope of `prefix`, as `tensors` has it."""
-        while True:
-            full = prefix + name
-            if full in self.tensors or not prefix:
-                return full
-            prefix = prefix.rstrip("/").rpartition("/")[0]
-            prefix = f"{prefix}/" if prefix else ""
-
-    def under(self, scope: Scope, prefix: str, guard: Cond = TRUE) -> Scope:
-        """A scope inside `scope`."""
-        if scope.depth >= MAX_DEPTH:
-            raise InvalidNode(f"subgraphs are nested more than {MAX_DEPTH} deep")
-        inner = Scope(prefix, scope.opsets, parent=scope, attrs=scope.attrs)
-        inner.guard = all_of((scope.guard, guard))
-        inner.depth, inner.repeats = scope.depth + 1, scope.repeats
-        return inner

@@ -9,42 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ..expr import ZERO, Dim, IntoDim, Shape, as_dim, constant, product
+from ..expr import Dim, IntoDim, Shape, as_dim, constant, product
+from .op import Op
+from .rule import Operations as Operations
+from .rule import Work as Work
 
-if TYPE_CHECKING:
-    from .op import Op
-
-#: an output shares the memory of input 0 (`view`), may be written over an input of its size (`over`), or needs its own
-Memory = Literal["", "view", "over"]
 #: shapes of a node's outputs, None where the rank is not known
 Outputs = Seq["Shape | None"]
-
-
-class Operations(NamedTuple):
-    """Multiply-accumulates, and operations besides."""
-
-    macs: Dim = ZERO
-    other: Dim = ZERO
-
-    @property
-    def flops(self) -> Dim:
-        """Floating point operations: a MAC is two."""
-        return self.macs.scale(2) + self.other
-
-
-#: reads attributes and shapes; None where a shape that it needs is not known
-Count = Callable[["Op", Outputs], "Operations | None"]
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """`count` gives the operations of a node; `memory` says where its first output may lie."""
-
-    count: Count
-    memory: Memory = ""
 
 
 def _nothing(op: Op, outputs: Outputs) -> Operations:

@@ -3,6 +3,7 @@
 from importlib import import_module
 
 from ..lower.registry import DEFAULT, Registry
+from ..lower.rule import Rules
 
 #: modules that hold the declarations, loaded when the first model is analyzed
 FAMILIES = (
@@ -25,8 +26,8 @@ def default_registry() -> Registry:
     return DEFAULT
 
 
-def with_built_in(registry: Registry | None) -> Registry:
-    """The user's registry over the built-in rules."""
+def with_built_in(registry: Rules | None) -> Rules:
+    """The user's rules over the built-in rules."""
     built_in = default_registry()
     return built_in if registry is None else registry.over(built_in)
 

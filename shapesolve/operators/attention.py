@@ -16,7 +16,8 @@ from ..expr import (
     ge,
     le,
 )
-from ..lower.op import InvalidNode, MalformedNode, Op, Place
+from ..lower.op import InvalidNode, MalformedNode, Op
+from ..lower.records import Place
 from ..lower.registry import lower
 from ..lower.signature import Signature
 from ..lower.types import Known

@@ -27,8 +27,8 @@ from ..expr import (
 from ..expr.minmax import pos
 from ..lower.join import Choice
 from ..lower.op import MalformedNode, Op
-from ..lower.records import Body, Scope
-from ..lower.registry import Steps, lower_bodies
+from ..lower.records import Body, Scope, Steps
+from ..lower.registry import lower_bodies
 from ..lower.speculate import rehearsal
 from ..lower.standard import standard_ranked
 from ..lower.types import Known, Tensor

@@ -6,13 +6,14 @@ https://onnx.ai/onnx/operators/onnx__Constant.html and others
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
 from ..expr import ONE, ZERO, Dim, ceil_div, constant, eq, ge, maximum, minimum, ne, pos
 from ..lower import arith
-from ..lower.op import InvalidNode, MalformedNode, Op, const_dims, stored_value
+from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
 from ..lower.precision import INT_LIMITS, exact, fit, rounded
 from ..lower.registry import lower
 from ..lower.types import Known
@@ -33,11 +34,15 @@ def constant_of(op: Op) -> Known:
         )
     name, value = given[0], op.attr(given[0])
     if isinstance(value, Constant | SparseConstant):
-        return op.out(const_dims(value.dims), value.dtype, stored_value(value))
+        return op.out(const_dims(value.dims), value.dtype, _stored_value(value))
     dtype = _FORMS[name]
     if not name.endswith("s"):
         return op.out((), dtype, Value.scalar(_element(value, dtype)))
     return op.out([len(value)], dtype, Value.vector(_element(v, dtype) for v in value))
+
+
+def _stored_value(value: Any) -> Value | None:
+    return Value.stored(value) if isinstance(value, Constant) else None
 
 
 _FORMS = {
@@ -74,7 +79,7 @@ def constant_of_shape(op: Op) -> Known:
         )
     for i, d in enumerate(dims):
         op.require(ge(d, 0), "a size must not be negative", (0, i))
-    stored = stored_value(fill) if fill is not None else Value.scalar(0.0)
+    stored = _stored_value(fill) if fill is not None else Value.scalar(0.0)
     elem = stored.elems[0] if stored is not None and stored.elems else None
     return op.out(dims, dtype, _filled(dims, elem))
 

@@ -14,9 +14,10 @@ from functools import partial
 import numpy as np
 
 from ..expr import Dim, Shape, all_of, any_of, eq, ge, maximum, total
-from ..lower.declared import rank_follows_inputs
-from ..lower.op import InvalidNode, Op, Place
+from ..lower.op import InvalidNode, Op
 from ..lower.reason import JOIN
+from ..lower.reconcile import rank_follows_inputs
+from ..lower.records import Place
 from ..lower.registry import lower
 from ..lower.standard import standard_size
 from ..lower.types import Known

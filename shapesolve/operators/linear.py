@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..expr import ONE, Dim, Shape, any_of, eq, product
-from ..lower.op import InvalidNode, Op, Place
+from ..lower.op import InvalidNode, Op
 from ..lower.reason import ADDED
+from ..lower.records import Place
 from ..lower.registry import lower, signature
 from ..lower.types import Known
 from ..lower.work import Operations, Outputs, Work, last_of, product_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from ..expr import ONE, Shape, any_of, constant, divides, eq, ge
-from ..lower.op import InvalidNode, MalformedNode, Op, Place
+from ..lower.op import InvalidNode, MalformedNode, Op
+from ..lower.records import Place
 from ..lower.registry import lower, signature
 from ..lower.types import Known
 from ..lower.work import Operations, Outputs, Work, each, per

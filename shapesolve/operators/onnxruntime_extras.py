@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ..expr import ge
 from ..lower.op import InvalidNode, Op
-from ..lower.registry import Outputs, lower, signature
+from ..lower.records import Outputs
+from ..lower.registry import lower, signature
 from ..lower.types import Known
 from ..lower.work import MOVES, each
 from .com_microsoft.contrib import MICROSOFT, opaque

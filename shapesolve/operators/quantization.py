@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..expr import Shape, any_of, ceil_div, constant, eq, ge
-from ..lower.op import InvalidNode, MalformedNode, Op, Place
+from ..lower.op import InvalidNode, MalformedNode, Op
+from ..lower.records import Place
 from ..lower.registry import lower, signature
 from ..lower.types import Known
 from ..lower.work import makes, reads

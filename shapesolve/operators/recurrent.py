@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from ..expr import Dim, IntoDim, any_of, as_dim, constant, eq, exact_quotient, floor_div, ge, le, minimum
-from ..lower.op import InvalidNode, Op, Place
+from ..lower.op import InvalidNode, Op
+from ..lower.records import Place
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.work import Operations, Outputs, Work

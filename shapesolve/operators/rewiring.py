@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence as Seq
 
 from ..expr import Shape
-from ..lower.op import InvalidNode, Op, Place
-from ..lower.registry import Outputs
-from ..lower.schema import output_dtype
+from ..lower.op import InvalidNode, Op
+from ..lower.records import Outputs, Place
 from ..lower.types import Known, Map, Optional, Sequence, Tensor
 
 #: the axes of an operand in a new order, by its position among the inputs
@@ -55,7 +54,7 @@ def _retyped(op: Op, i: int, known: Known | None) -> Known | None:
     """An output with the element type that the operator's own declaration gives it."""
     if not isinstance(known, Tensor):
         return known
-    return op.walk.interner.tensor(output_dtype(op, i), known.shape, known.value)
+    return op.walk.interner.tensor(op.output_dtype(i), known.shape, known.value)
 
 
 def lower_channels_last(

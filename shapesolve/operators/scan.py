@@ -6,8 +6,9 @@ from collections.abc import Sequence as Seq
 
 from ..expr import FALSE, ZERO, Dim, any_of, eq, ge, lt
 from ..lower.join import change_sizes
-from ..lower.op import InvalidNode, MalformedNode, Op, Place
-from ..lower.registry import Steps, lower_bodies
+from ..lower.op import InvalidNode, MalformedNode, Op
+from ..lower.records import Place, Steps
+from ..lower.registry import lower_bodies
 from ..lower.types import Known, Tensor
 from ..lower.values import Value
 from .control import Trips, lower_inside, rows_of, visible_symbols

@@ -26,8 +26,8 @@ from ..expr import (
 from ..lower.declared import declared_known
 from ..lower.join import closed, common, element
 from ..lower.op import InvalidNode, Op
-from ..lower.records import Body
-from ..lower.registry import Steps, lower, lower_bodies
+from ..lower.records import Body, Steps
+from ..lower.registry import lower, lower_bodies
 from ..lower.speculate import rehearsal
 from ..lower.types import OPEN, Known, Optional, Sequence, Tensor
 from ..lower.values import MAX_ELEMENTS, Value

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 import shapesolve
 from benchmarks.package import kind
 from shapesolve.lower.op import Op
-from shapesolve.lower.registry import Rule
+from shapesolve.lower.rule import Rule
 from shapesolve.operators import default_registry
 
 pytestmark = pytest.mark.skipif(kind() == "compiled", reason="words of a compiled class cannot be replaced")

@@ -8,7 +8,8 @@ B batch, S queries, L keys, P past keys, T all keys, N heads, H head size, D hid
 from __future__ import annotations
 
 from ...expr import ONE, ZERO, Cond, Dim, Shape, all_of, any_of, as_dim, constant, eq, ge, le
-from ...lower.op import InvalidNode, Op, Place
+from ...lower.op import InvalidNode, Op
+from ...lower.records import Place
 from ...lower.types import Known
 from ...lower.work import MOVES, Operations, Outputs, Work, attend
 from ..attention import rotary_work

@@ -1,0 +1,107 @@
+"""What the model declares of its tensors (value_info and outputs), held against what was inferred."""
+
+from __future__ import annotations
+
+from ..expr import Shape, eq
+from ..model import Node
+from ..model.types import type_name
+from .records import Scope
+from .state import State
+from .types import OPEN, Known, Tensor
+
+
+def reconcile(walk: State, node: Node, scope: Scope, name: str, known: Known, declared: Known) -> Known:
+    """What is known of a tensor after hearing the model's own declaration of it.
+
+    A new name that the author gives to a size of ours replaces ours. Anything else is kept as a declared constraint: a
+    disagreement is a finding, and the inferred shape stays. Where nothing was inferred, the declaration counts only if
+    that is for want of knowledge (`_is_rank_unknowable`): else the rank depends on sizes or on data, and what a file says of
+    such a tensor was true of one run.
+    """
+    if not isinstance(known, Tensor) or not isinstance(declared, Tensor):
+        return known
+    dtype = known.dtype or declared.dtype
+    if known.dtype and declared.dtype and known.dtype != declared.dtype:
+        kinds = f"{type_name(declared.dtype)}, it is {type_name(known.dtype)}"
+        walk.clash(f"{name} is declared as {kinds}", node, scope, loads=False)
+    shape = known.shape
+    if shape is None and declared.shape is not None and _is_rank_unknowable(walk, node, scope):
+        shape = _claimed(walk, node, scope, name, declared.shape)
+    if shape is not None and declared.shape is not None:
+        if len(shape) != len(declared.shape):
+            walk.note("declared", f"{name} is declared as {declared.shape}, it is {shape}", node, scope)
+        else:
+            for i, (d, said) in enumerate(zip(shape, declared.shape, strict=True)):
+                if d is not said and said is not OPEN:
+                    walk.declare(d, said, f"{name}[{i}]", node, scope)
+    return walk.interner.tensor(dtype, shape, known.value)
+
+
+def _is_rank_unknowable(walk: State, node: Node, scope: Scope) -> bool:
+    """Is every rank that is missing here missing because of unknown operators or of unranked inputs?"""
+    prefix, todo, seen = scope.prefix, [node], {id(node)}
+    while todo:
+        at = todo.pop()
+        if walk.operators.is_unknown(at, scope.opsets):
+            continue
+        missing = [name for name in at.inputs if name and _has_no_rank(walk.read(name, scope))]
+        sources = [walk.producers.get(prefix + name) for name in missing]
+        lost = any(
+            s is None and name not in walk.named_inputs for name, s in zip(missing, sources, strict=True)
+        )
+        if not missing or lost or not walk.varying.isdisjoint(prefix + name for name in missing):
+            walk.varying.update(prefix + name for name in node.outputs if name)
+            return False
+        for source in sources:
+            if source is not None and id(source[0]) not in seen:
+                seen.add(id(source[0]))
+                todo.append(source[0])
+    return True
+
+
+def _has_no_rank(known: Known | None) -> bool:
+    return not isinstance(known, Tensor) or known.shape is None
+
+
+def rank_follows_inputs(walk: State, name: str, rank: int) -> bool:
+    """If a tensor must be of `rank`: does that give all ranks that miss before it, which inputs declare none of?"""
+    todo, seen = [name], {name}
+    while todo:
+        at = todo.pop()
+        source = walk.producers.get(walk.scope.prefix + at)
+        if source is None:
+            if at not in walk.named_inputs:
+                return False
+            continue
+        node, rule = source[0], walk.operators.rule(source[0], walk.scope.opsets)
+        relation = "" if rule is None else rule.rank_relation
+        read = [n for n in node.inputs[: 1 if relation == "first" else None] if n]
+        missing = [n for n in dict.fromkeys(read) if _has_no_rank(walk.read(n, walk.scope))]
+        if not relation or not missing or (relation == "broadcast" and len(missing) > 1):
+            return False
+        if relation == "broadcast" and any(_rank_of(walk, n) >= rank for n in read if n not in missing):
+            return False
+        todo += [n for n in missing if n not in seen]
+        seen.update(missing)
+    return True
+
+
+def _rank_of(walk: State, name: str) -> int:
+    known = walk.read(name, walk.scope)
+    return len(known.shape) if isinstance(known, Tensor) and known.shape is not None else 0
+
+
+def _claimed(walk: State, node: Node, scope: Scope, name: str, said: Shape) -> Shape:
+    """The declared rank with sizes of our own.
+
+    Names are the author's word, and taken as an assumption where they stand for something else too; numbers may have been
+    those of one traced run.
+    """
+    walk.note(
+        "open", f"of {name} only a declaration is known, {said}: its rank and names are believed", node, scope
+    )
+    shape = Shape(walk.fresh(f"dim {i} of {name}, which is only declared") for i in range(len(said)))
+    for i, (d, size) in enumerate(zip(shape, said, strict=True)):
+        if walk.granted and size.free and size is not OPEN and walk.is_taken(size):
+            walk.define(eq(d, size), f"{name}[{i}] is declared as {size}", node, "assumption")
+    return Shape(walk.facts.dim(d) for d in shape)

@@ -1,0 +1,165 @@
+# compiled: see CONTRIBUTING.md
+"""What is declared of an operator, and the rules of a model by operator and opset version.
+
+Whatever lowers a node reads these records, so that they know nothing of what does: a rule's function is kept and not called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from ..expr import ZERO, Dim, Shape
+
+#: an output shares the memory of input 0 (`view`), may be written over an input of its size (`over`), or needs its own
+Memory = Literal["", "view", "over"]
+Form = Literal["signature", "function", "body", "schema"]
+#: versions as in the seeds: None every version, int this one and later, range exactly these
+Versions = int | range | None
+#: how the rank of the first output follows from those of the inputs: it is that of the first one, that of all of them,
+#: or the largest (they broadcast); empty where it does not
+Ranks = Literal["", "first", "all", "broadcast"]
+#: what may be put right where the sizes of a node do not fit (see `explain.advice`)
+Advice = Literal["", "convolution", "product", "gemm", "join", "parts", "target", "ends"]
+#: what onnxruntime does beside the standard: it has a kernel on the CPU of its own, or (where a kernel is the rule, see
+#: `Rule.has_kernel`) none; it knew an operator early, before it came into the standard; it kept one that is withdrawn; it
+#: holds attributes against no declaration
+Runtime = Literal["kernel", "no kernel", "early", "kept", "any attribute"]
+#: element types of outputs: an int copies that input's, a name is a TensorProto type
+TypeSpec = int | str
+#: per attribute the values that it may have
+Choices = Mapping[str, Seq[int | str]]
+
+#: domains whose operators have kernels, as a rule
+_STANDARD = ("", "ai.onnx.ml")
+
+
+class Operations(NamedTuple):
+    """Multiply-accumulates, and operations besides."""
+
+    macs: Dim = ZERO
+    other: Dim = ZERO
+
+    @property
+    def flops(self) -> Dim:
+        """Floating point operations: a MAC is two."""
+        return self.macs.scale(2) + self.other
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a node computes, and where its first output may lie (`memory`).
+
+    `count` takes an `Op` and the shapes of its outputs, None where the rank is not known; it gives None where a shape that
+    it needs is not known.
+    """
+
+    count: Callable[[Any, Seq[Shape | None]], Operations | None]
+    memory: Memory = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is declared of one operator from opset version `since` up to the next rule's (or below `until`).
+
+    Attributes:
+        lower: gives the outputs; a `Lower`, with `bodies` a `LowerBodies`.
+        types: element types of the outputs, where no schema tells them.
+        values: does it follow partial data?
+        choices: values of attributes with which a runtime loads the node; attributes not named there are free.
+        data: inputs of which it reads the elements, not the sizes: a target shape, axes, indices.
+        elements: inputs of which it reads both: lengths of sequences, which it holds against sizes.
+        vectors: of these, the ones that must have rank 1; `flat` those that must have rank 0 or 1.
+        ranks: see `Ranks`; a signature tells it by itself.
+        needs: for operators without a schema, the inputs in order (``r`` is required, ``.`` may be absent, what follows the
+            last required one is left out), then the required attributes: ``"r.r num_heads"``.
+        fault: what a node does whose sizes do not fit, after the operator's name: ``cannot join these shapes``.
+        advice: what may be put right then.
+        sizes: does the output hold sizes of the input, of which no element is read?
+        draws: does it give something else each time that it runs?
+        runtime: see `Runtime`.
+        work: what it computes, and whether its output needs memory of its own; None where that is not counted.
+    """
+
+    domain: str
+    op_type: str
+    since: int
+    lower: Callable[[Any], Any]
+    form: Form = "function"
+    until: int | None = None
+    types: tuple[TypeSpec, ...] | None = None
+    values: bool = False
+    bodies: bool = False
+    choices: Choices | None = None
+    data: tuple[int, ...] = ()
+    elements: tuple[int, ...] = ()
+    vectors: tuple[int, ...] = ()
+    flat: tuple[int, ...] = ()
+    ranks: Ranks = ""
+    needs: str | None = None
+    fault: str = ""
+    advice: Advice = ""
+    sizes: bool = False
+    draws: bool = False
+    runtime: tuple[Runtime, ...] = ()
+    work: Work | None = None
+
+    @property
+    def has_kernel(self) -> bool:
+        """Does onnxruntime run the operator by a kernel on the CPU, whatever functions of that name a model defines?
+
+        https://github.com/microsoft/onnxruntime/blob/main/docs/OperatorKernels.md
+        """
+        return "kernel" in self.runtime or (self.domain in _STANDARD and "no kernel" not in self.runtime)
+
+    @property
+    def rank_relation(self) -> Ranks:
+        """What is declared of the ranks, or what the signature tells."""
+        told: Ranks = getattr(self.lower, "ranks", "") if self.form == "signature" else self.ranks
+        return told
+
+    def covers(self, version: int) -> bool:
+        """Does the rule speak of this opset version?"""
+        return self.since <= version and (self.until is None or version < self.until)
+
+
+@dataclass(slots=True)
+class Rules:
+    """Rules by domain and operator, over those of a parent."""
+
+    parent: Rules | None = None
+    _rules: dict[tuple[str, str], list[Rule]] = field(default_factory=dict)
+
+    def add(self, rule: Rule) -> None:
+        """Add one rule; among rules that cover a version the highest `since` wins, then the latest added."""
+        self._rules.setdefault((rule.domain, rule.op_type), []).append(rule)
+
+    def lookup(self, domain: str, op_type: str, version: int) -> Rule | None:
+        """The rule for an operator at an opset version: exact ranges first, then the highest `since`; None if there is none."""
+        found = self._rules.get((canonical(domain), op_type), ())
+        best = max([rule for rule in reversed(found) if rule.covers(version)], key=_rank, default=None)
+        return best or (self.parent.lookup(domain, op_type, version) if self.parent else None)
+
+    def over(self, base: Rules) -> Rules:
+        """Rules among which `base` is below all of this one; this one stays as it is."""
+        if self is base:
+            return self
+        below = base if self.parent is None else self.parent.over(base)
+        return self if below is self.parent else Rules(below, self._rules)
+
+    def __iter__(self) -> Iterator[Rule]:
+        if self.parent:
+            yield from self.parent
+        for rules in self._rules.values():
+            yield from rules
+
+
+def _rank(rule: Rule) -> tuple[bool, int]:
+    return rule.until is not None, rule.since
+
+
+def canonical(domain: str) -> str:
+    """The domain of a node as rules have it."""
+    return "" if domain == "ai.onnx" else domain
