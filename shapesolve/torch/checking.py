@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +22,7 @@ from .outcome import SizeOutcome
 from .pasting import pasted
 from .probing import probed, probes
 from .programs import declared_by_model, declared_by_program
-from .refusal import by_example, is_about_dims, own_words, refused
+from .refusal import at_numbers, by_example, is_about_dims, own_words, refused
 from .report import Report
 from .running import Runs
 from .ways import Way, other_examples
@@ -146,6 +145,9 @@ def _refused(
     if way is not None:
         return _of_program(_another_way(known, way, (by_example(error, way.text(call.runs)),)))
     failing = probed(declaration, call.runs, None, lambda _: False, seconds=2.0)
+    numbers = None if failing else _with_numbers(known, partial(at_numbers, error))
+    if numbers is not None:
+        return numbers.report()
     finding = refused(error, module, *given, runs=not failing)
     return empty(known.name, declaration, [*failing, finding], words)
 
@@ -179,7 +181,9 @@ def _of_program(known: Conclusion) -> Report:
     try:
         _hear_graph(known)
     except _Unwritable as error:
-        other = _other_names(known, error.cause) or _with_a_number(known, error.cause)
+        other = _other_names(known, error.cause) or _with_numbers(
+            known, partial(rewritten, error.cause, known.program, runs=known.runs())
+        )
         if other is None:
             known.extra = (*known.extra, unwritable(error.cause, known.program, runs=known.runs()))
             return known.report()
@@ -238,40 +242,65 @@ def _other_names(known: Conclusion, error: Exception) -> Conclusion | None:
     return other
 
 
-def _with_a_number(known: Conclusion, error: Exception) -> Conclusion | None:
-    """The module with one of its sizes as in the example, where that is written: ONNX has attributes that must be numbers."""
-    call = known.call
-    if call is None:
+def _with_numbers(known: Conclusion, told: Callable[..., SourceFinding]) -> Conclusion | None:
+    """The module with some of its sizes as in the example, where that is written: ONNX has attributes that must be numbers.
+
+    As few as will do: all of them first, then one after the other is given back. `told` makes the finding of what changes.
+    """
+    if known.call is None:
         return None
-    for name, refusal in itertools.product(known.declaration.roots, dict.fromkeys((None, known.refusal))):
-        size, correction = call.runs.example[name], Correction(known.declaration, ())
+    refusals = dict.fromkeys((None, known.refusal))
+
+    def tried(names: Sequence[str]) -> Conclusion | None:
+        return next(filter(None, (_at_numbers(known, told, names, r) for r in refusals)), None)
+
+    numbers = list(known.declaration.roots)
+    best = tried(numbers)
+    for name in tuple(numbers) if best is not None else ():
+        fewer = [n for n in numbers if n != name]
+        freed = tried(fewer) if fewer else None
+        if freed is not None:
+            best, numbers = freed, fewer
+    return best
+
+
+def _at_numbers(
+    known: Conclusion, told: Callable[..., SourceFinding], names: Sequence[str], refusal: Exception | None
+) -> Conclusion | None:
+    """The module with these sizes at the example's numbers; with a `refusal`, the others are left to torch.export."""
+    call = known.call
+    assert call is not None
+    correction = Correction(known.declaration, ())
+    sizes = {n: call.runs.example[n] for n in names}
+    for name, size in sizes.items():
         correction.fix(name, size)
-        spec = pasted(correction.text())
-        (args, kwargs), watch = call.example(), Watch(call.runs.module)
-        try:
-            program = export_program(
-                call.runs.module,
-                args,
-                kwargs,
-                relaxed(spec) if refusal else spec,
-                strict=call.strict,
-                watch=watch,
-            )
-            declaration = read_declaration(call.runs.module, args, kwargs, spec)
-        except Exception:  # torch.export refuses it with this number
-            continue
-        runs = Runs(call.runs.module, args, kwargs, declaration)
-        change = f"leave `{name}` at a number, {size} here"
-        more = rewritten(error, known.program, change, runs=known.runs(), paste=correction.text())
-        other = Conclusion(
-            known.name, declaration, known.settings, find_guards(program, declaration, watch), program, refusal,
-            replace(call, runs=runs, spec=spec, way=None), (more,),
-            numbers=(SizeOutcome(known.declaration.roots[name], known.declaration.quote(name), "fixed", constant=size),),
-        )  # fmt: skip
-        with contextlib.suppress(_Unwritable):
-            _hear_graph(other)
-            return other
-    return None
+    spec = pasted(correction.text())
+    (args, kwargs), watch = call.example(), Watch(call.runs.module)
+    try:
+        declared = relaxed(spec) if refusal else spec
+        program = export_program(call.runs.module, args, kwargs, declared, strict=call.strict, watch=watch)
+        declaration = read_declaration(call.runs.module, args, kwargs, spec)
+    except Exception:  # torch.export refuses it with these numbers
+        return None
+    runs = Runs(call.runs.module, args, kwargs, declaration)
+    change = f"leave {_listed([f'`{n}`' for n in sizes])} at {_listed(sizes.values())}, as in the example"
+    more = told(change=change, paste=correction.text())
+    roots, quote = known.declaration.roots, known.declaration.quote
+    other = Conclusion(
+        known.name, declaration, known.settings, find_guards(program, declaration, watch), program, refusal,
+        replace(call, runs=runs, spec=spec, way=None), (more,),
+        numbers=tuple(SizeOutcome(roots[n], quote(n), "fixed", constant=v) for n, v in sizes.items()),
+    )  # fmt: skip
+    try:
+        _hear_graph(other)
+    except _Unwritable:
+        return None
+    return other
+
+
+def _listed(words: Iterable[object]) -> str:
+    *first, last = map(str, words)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _of_onnx_program(

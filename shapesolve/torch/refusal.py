@@ -66,6 +66,19 @@ def by_example(error: BaseException, way: str) -> SourceFinding:
     )
 
 
+def at_numbers(error: BaseException, change: str, paste: str) -> SourceFinding:
+    """A refusal that is none when some sizes are numbers: `change` says which, `paste` as Python."""
+    title, _ = _translated(error, own_words(error))
+    return SourceFinding(
+        "SS610",
+        f"the module runs, and {title}",
+        notes=(own_words(error), RUNS),
+        help=f"{change}; tried: torch.export takes that, and what it makes of it is judged here:\n{paste}",
+        origin=origin_of_error(error),
+        verdict="tracer",
+    )
+
+
 def refused(
     error: BaseException, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, runs: bool = False
 ) -> SourceFinding:

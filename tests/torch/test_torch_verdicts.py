@@ -108,6 +108,20 @@ def test_a_size_that_must_be_a_number_in_onnx() -> None:
     assert pasted(finding.help.partition("\n")[2])["k"] == {}
 
 
+class BothScaled(nn.Module):
+    def forward(self, x):
+        return nn.functional.conv_transpose2d(x, torch.ones(4, 4, 3, 3), dilation=(x.shape[2], x.shape[3]))
+
+
+def test_sizes_that_must_be_numbers_together() -> None:
+    shapes = {"x": {i: Dim(n, min=2, max=64) for i, n in ((0, "n"), (2, "h"), (3, "w"))}}
+    report = check(BothScaled(), (torch.randn(2, 4, 5, 6),), dynamic_shapes=shapes)
+    assert report.ok, str(report)
+    (told,) = [f for f in report.findings if f.code == "SS611"]
+    assert {s.root.name: s.constant for s in report.sizes} == {"n": None, "h": 5, "w": 6}
+    assert pasted(told.help.partition("\n")[2])["x"].keys() == {0}
+
+
 class Truncated(nn.Module):
     def forward(self, x):
         return x[:, :16].reshape(x.shape[0], -1).relu()
