@@ -15,7 +15,6 @@ from .wording import (
     attributes_text,
     chain_step,
     declared_dim,
-    guard_text,
     need_text,
     operand_row,
     title_of,
@@ -151,7 +150,7 @@ def _notes(lowered: Lowered, core: Sequence[Constraint], entry: Entry) -> tuple[
     if not entry.guard.is_true:
         return (
             *given,
-            f"no input size lets this node run where it is reached: {guard_text(entry.guard, lowered)}",
+            f"no input size lets this node run where it is reached: {lowered.walk.told(entry.guard)}",
         )
     return (*given, _never(lowered))
 

@@ -15,8 +15,9 @@ from ..propagate.constraint import Constraint
 from .baked import Baked, Stored
 from .conflict import find_contradiction
 from .finding import CODES, Conflict, Finding, Severity
+from .operands import SiteTracer
 from .restriction import help_for, restrictions
-from .wording import guard_text, operand_row
+from .wording import operand_row
 
 if TYPE_CHECKING:
     from .solved import Solved
@@ -32,6 +33,11 @@ _NOTE_CODES = {
 }
 _DECLARED_HELP = "the inferred size is used; correct the declaration, or remove it"
 _MAX_REASONS = 4
+#: how a node is not reached, by what is around it
+_WAYS_ROUND = {
+    "If": "the branch around it must not be taken",
+    "Loop": "the loop around it must not make a trip",
+}
 #: what a shell leaves alone between double quotes
 _HARMLESS = re.compile(r"[^$`\"\\!]*")
 
@@ -116,17 +122,20 @@ def _joined(a: Finding, b: Finding) -> Finding:
     )
 
 
-@finds(SS204=("warning", "a branch cannot run whatever the sizes are"))
+@finds(SS204=("warning", "a branch or a loop cannot run whatever the sizes are"))
 def _dead_branches(analysis: Solved) -> Iterator[Finding]:
-    """Nodes inside a branch that cannot run: the model runs only where the branch is not taken."""
+    """Nodes inside a branch or a loop that cannot run: the model runs only where they are not reached."""
+    tracer = SiteTracer(analysis.lowered)
     told = {node for conflict in analysis.conflicts for node in conflict.nodes}
     for number, entry in enumerate(analysis.walk.log):
         if entry.guard.is_true or not entry.cond.is_false:
             continue
         origin = analysis.stated[number].origin
         if origin.node not in told:
-            title = f"{origin.op_type} cannot run, so the branch around it must not be taken"
-            notes = (origin.rule, f"it is reached where {guard_text(entry.guard, analysis.lowered)}")
+            around = {kind for kind in tracer.around(entry.prefix) if kind in _WAYS_ROUND}
+            way = _WAYS_ROUND[around.pop()] if len(around) == 1 else "it must not be reached"
+            title = f"{origin.op_type} cannot run, so {way}"
+            notes = (origin.rule, f"it is reached where {analysis.walk.told(entry.guard)}")
             yield Finding("SS204", title, origin.node, origin.op_type, (origin.node,), notes=notes)
 
 
@@ -146,6 +155,23 @@ def _notes(analysis: Solved) -> Iterator[Finding]:
         help_ = _registration(note.node) if code == "SS101" and note.node else ""
         help_ = _DECLARED_HELP if code == "SS102" else help_
         yield Finding(code, note.message, label, op_type, (label,) if label else (), help=help_)
+
+
+@finds()
+def _unranked(analysis: Solved) -> Iterator[Finding]:
+    """Tensors of which not even the rank is known, where that begins and no remark says why."""
+    walk = analysis.walk
+    told = {f"{note.prefix}{note.node.label}" for note in walk.notes if note.node is not None} | walk.failed
+    told.update(label for conflict in analysis.conflicts for label in conflict.nodes)
+    for name in (n for n, begins in analysis.lowered.unranked.items() if begins):
+        node, prefix = walk.producers.get(name, (None, ""))
+        if node is None:
+            if name in analysis.inputs:
+                yield Finding("SS103", f"input {name} declares no shape, and no node tells its rank")
+        elif f"{prefix}{node.label}" not in told:
+            label = f"{prefix}{node.label}"
+            title = f"the rank of {name} is not known: data decides it, or a part that is not followed"
+            yield Finding("SS103", title, label, node.op_type, (label,))
 
 
 def _registration(node: Node) -> str:

@@ -120,6 +120,11 @@ class SiteTracer(Tracer):
                     break
         return tuple(found)
 
+    def around(self, prefix: str) -> list[str]:
+        """The operators whose subgraphs or bodies a scope is in, the inner one first."""
+        nodes = {f"{at}{node.label}": node for node, at in self.walk.producers.values()}
+        return [nodes[label].op_type for label in self.owners(prefix)]
+
     @cached_property
     def scopes(self) -> dict[str, str]:
         """Label of every node -> the scope that it is in."""

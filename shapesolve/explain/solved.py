@@ -129,8 +129,8 @@ class Solved:
         if self.stuck:
             return nothing_runs
         parts = (self.stated, self.facts, self.symbols.values(), self.rlimit, self.walk.usual, self.accepted)
-        made, cores = partial(find_contract, *parts), self.cores
-        return cache(lambda: made().with_cores(cores.of_term))
+        made, cores, unjudged = partial(find_contract, *parts), self.cores, self.lowered.unjudged
+        return cache(lambda: replace(made().with_cores(cores.of_term), unjudged=unjudged))
 
     @cached_property
     def conflicts(self) -> Sequence[Conflict]:

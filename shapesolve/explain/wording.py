@@ -141,20 +141,13 @@ def need_text(constraint: Constraint, entry: Entry, lowered: Lowered) -> str:
         return f"{constraint.cond} is assumed: {origin.rule}"
     if not origin.node:
         return f"{constraint.cond}: {origin.rule}"
-    where = "" if entry.guard.is_true else f" where {guard_text(entry.guard, lowered)}"
+    where = "" if entry.guard.is_true else f" where {lowered.walk.told(entry.guard)}"
     if constraint.cond.is_false:
         facts = [t for s in sites_of(entry, lowered) if (t := _fact(s, entry, lowered))]
         told = f"{origin.rule} must hold" if reason_id(origin.rule) == "formula" else origin.rule
         return f"{origin.node}{where}: {told}" + (f", but {_joined(facts)}" if facts else "")
     needs = "needs" if constraint.role == "requirement" else "gives"
     return f"{origin.node} {needs} {constraint.cond}{where}: {origin.rule}"
-
-
-def guard_text(guard: Cond, lowered: Lowered) -> str:
-    """A path condition, with what its generated names stand for."""
-    reasons = lowered.walk.reasons
-    named = [f"{n}: {reasons[n]}" for n in sorted(guard.free) if n in reasons]
-    return f"{guard} ({', '.join(named)})" if named else str(guard)
 
 
 def _fact(site: Site, entry: Entry, lowered: Lowered) -> str:

@@ -123,6 +123,31 @@ def _hull(a: Value | None, b: Value | None) -> Value | None:
     return Value.between(lo, hi)
 
 
+def by_rank(op: Op, i: int, cond: Cond, a: Tensor, b: Tensor) -> Tensor:
+    """Output `i`, which is `a` where `cond` holds, else `b`, of another rank: the one whose rank a later node needs.
+
+    The node that reads it fails on the other one, so what leads to it is required. Without such a node neither is known.
+    """
+    needed, name = op.needed_rank(i), op.node.outputs[i] if op.wants(i) else ""
+    fits = [needed is None or t.shape is None or len(t.shape) == needed for t in (a, b)]
+    if fits[0] is not fits[1]:
+        op.require(cond if fits[0] else ~cond, f"later nodes need {name} with {_axes(needed)}")
+        return a if fits[0] else b
+    if name and a.shape is not None and b.shape is not None:
+        ranks = f"{_axes(len(a.shape))} where {op.walk.told(cond)}, else {_axes(len(b.shape))}"
+        op.walk.note("open", f"{name} has {ranks}: its shape is not followed", op.node, op.walk.scope)
+    op.pure = False
+    return op.out(None, a.dtype or b.dtype)
+
+
+def _rank(tensor: Tensor) -> int | None:
+    return None if tensor.shape is None else len(tensor.shape)
+
+
+def _axes(n: int | None) -> str:
+    return "one axis" if n == 1 else f"{n} axes"
+
+
 class Choice:
     """``a if cond else b`` for known things.
 
@@ -156,6 +181,12 @@ class Choice:
         if isinstance(a, Optional) and isinstance(b, Optional):
             return self.optional(a, b)
         return None
+
+    def output(self, i: int, a: Known | None, b: Known | None) -> Known | None:
+        """Output `i` of the node: one or the other."""
+        if isinstance(a, Tensor) and isinstance(b, Tensor) and self.cond.args and _rank(a) != _rank(b):
+            return by_rank(self.op, i, self.cond, a, b)
+        return self.known(a, b)
 
     def optional(self, a: Optional, b: Optional) -> Optional:
         """One or the other optional; an empty one says nothing of what it would hold."""

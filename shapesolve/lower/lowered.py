@@ -53,6 +53,29 @@ class Lowered:
         """The dim names of the model's inputs, in order of appearance."""
         return {n: d for known in self.inputs.values() for n, d in symbols_of(known).items()}
 
+    @cached_property
+    def unranked(self) -> Mapping[str, bool]:
+        """Tensors of which not even the rank is known, in graph order: does that begin with them?"""
+        tensors, walk = self.walk.tensors, self.walk
+        missing = {n for n, k in tensors.items() if isinstance(k, Tensor) and n not in self.shapes}
+        found = {}
+        for name in missing and filter(missing.__contains__, tensors):
+            node, prefix = walk.producers.get(name, (None, ""))
+            read = () if node is None else (*node.inputs, *node.captures)
+            found[name] = missing.isdisjoint(self.full_name(n, prefix) for n in read if n)
+        return found
+
+    @cached_property
+    def unjudged(self) -> tuple[str, ...]:
+        """The tensors of unknown rank that nodes read: whether these run on them is not known."""
+        if not self.unranked:
+            return ()
+        made = {(id(node), prefix): (node, prefix) for node, prefix in self.walk.producers.values()}
+        read = {
+            self.full_name(n, p) for node, p in made.values() for n in (*node.inputs, *node.captures) if n
+        }
+        return tuple(filter(read.__contains__, self.unranked))
+
     def full_name(self, name: str, prefix: str) -> str:
         """The tensor that `name` means inside the scope of `prefix`."""
         return self.walk.full_name(name, prefix)

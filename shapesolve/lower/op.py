@@ -229,10 +229,9 @@ class Op(Attributes):
         if cond.args and self.walk.scope.guard.is_true:
             self.walk.usual.setdefault(cond, what)
 
-    @property
-    def needed_rank(self) -> int | None:
-        """The rank of the output that a later node needs, where one does."""
-        shape = self.walk.hints.get(self.walk.scope.prefix + self.node.outputs[0])
+    def needed_rank(self, i: int = 0) -> int | None:
+        """The rank of output `i` that a later node needs, where one does."""
+        shape = self.walk.hints.get(self.walk.scope.prefix + self.node.outputs[i]) if self.wants(i) else None
         return None if shape is None else len(shape)
 
     def counted(self, i: int, n: int, why: str) -> None:

@@ -74,6 +74,11 @@ class Statements:
         made = self.made[name] = symbol(name, 0 if kind == "size" else None, made=True)
         return made
 
+    def told(self, cond: Cond) -> str:
+        """A condition as text, with what the names of ours in it stand for."""
+        named = [f"{n}: {self.reasons[n]}" for n in sorted(cond.free) if n in self.reasons]
+        return f"{cond} ({', '.join(named)})" if named else str(cond)
+
     # ------------------------------------------------------------------ conditions
 
     def given(self, cond: Cond) -> None:

@@ -25,7 +25,7 @@ from ..expr import (
     minimum,
 )
 from ..expr.minmax import pos
-from ..lower.join import Choice
+from ..lower.join import Choice, by_rank
 from ..lower.op import MalformedNode, Op
 from ..lower.records import Body, Scope, Steps
 from ..lower.registry import lower_bodies
@@ -107,7 +107,7 @@ def either_branch(op: Op) -> Steps:
     then = yield from lower_inside(op, "then_branch", [], cond)
     other = yield from lower_inside(op, "else_branch", [], ~cond)
     choice = Choice(op, op.walk.facts.cond(cond))  # a branch that cannot run has settled it
-    return [choice.known(a, b) for a, b in zip(then, other, strict=False)]
+    return [choice.output(i, a, b) for i, (a, b) in enumerate(zip(then, other, strict=False))]
 
 
 # ---------------------------------------------------------------------- loops
@@ -293,7 +293,8 @@ def _at_most_once(op: Op, first: Seq[Known | None], allowed: bool, starts: Cond 
         outs = yield from lower_inside(op, "body", _given(op, ZERO, first), starts)
     choice = Choice(op, op.walk.facts.cond(starts))
     n = len(first)
-    carried = [choice.known(out, start) for out, start in zip(outs[1 : n + 1], first, strict=True)]
+    pairs = zip(outs[1 : n + 1], first, strict=True)
+    carried = [choice.output(i, out, start) for i, (out, start) in enumerate(pairs)]
     return [*carried, *_scan_outputs(op, n, outs, ZERO, trips)]
 
 
@@ -325,18 +326,17 @@ def _none(op: Op, trips: Trips) -> Cond:
 def _scan_outputs(op: Op, n: int, outs: Seq[Known | None], trip: Dim, trips: Trips) -> list[Known | None]:
     """What a Loop with `n` carried values stacks, from what its body gives on a trip."""
     rows = []
+    none = _none(op, trips)
     for i, (out, (_, kind)) in enumerate(
         zip(outs[n + 1 :], op.graph_attr("body").outputs[n + 1 :], strict=True), n
     ):
         ranked = isinstance(kind, TensorType) and kind.dims is not None
-        if (
-            isinstance(out, Tensor)
-            and not ranked
-            and not _none(op, trips).is_false
-            and not standard_ranked(op, i)
-        ):
-            out = op.out(None, out.dtype)  # without trips it gets the shape [0] then
-        rows.append(rows_of(op, out, trip, trips, 0, kind))
+        made = rows_of(op, out, trip, trips, 0, kind)
+        if isinstance(made, Tensor) and not ranked and not none.is_false and not standard_ranked(op, i):
+            empty = op.out((0,), made.dtype)  # what it is without trips then
+            if made.shape is None or len(made.shape) > 1:
+                made = by_rank(op, i, ~none, made, empty)
+        rows.append(made)
     return rows
 
 

@@ -171,6 +171,8 @@ class Carried:
 
     def after(self, trips: Dim, ran: Cond) -> list[Known | None]:
         """What the values are after that many trips; `ran` says that there was one."""
+        if self.op.walk.facts.cond(ran).is_false:  # the body itself may have settled that
+            return self.first
         return [self._after(f, g, trips, ran) for f, g in zip(self.first, self.guess, strict=True)]
 
     def _after(self, first: Known | None, guess: Known | None, trips: Dim, ran: Cond) -> Known | None:

@@ -148,6 +148,8 @@ def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterat
         count = len(contract.internal)
         what = "conditions" if count > 1 else "condition"
         yield line(_INDENT, ("dim", f"and {count} {what} on data that input sizes do not decide"))
+    if contract and contract.limits:
+        yield line(_INDENT, ("dim", contract.limits))
         if limit is None:
             yield from _terms(list(contract.internal), limit)
 

@@ -301,6 +301,66 @@ def test_rows_of_no_rank_of_a_loop_without_trips() -> None:
         agrees(model, **sizes)
 
 
+#: rows of which onnxruntime knows no rank beforehand: the body declares no shapes
+ROWS = "co = Identity(ci) o = Add(v, w) s = Identity(o)"
+
+
+@pytest.mark.parametrize(
+    ("reader", "needed"),
+    [
+        ("q = Transpose<perm=[1, 0, 2]>(z)", "N >= 1"),
+        ("q = Transpose<perm=[0]>(z)", "N == 0"),
+        ("a = Relu(z) q = Neg(a)", None),
+        ("q = Transpose<perm=[1, 0]>(y)", None),
+    ],
+)
+def test_rows_whose_rank_later_nodes_need(reader: str, needed: str | None) -> None:
+    """Without a trip the rows have one axis: a node that needs another rank needs a trip."""
+    loop = looped(ROWS, ", v", ", o, s", "w").replace("{}", "y, z")
+    analysis = agrees(text("float[N, 3] x, float[1, 2] w", f"{loop} {reader}", "y, q"), N=(0, 1, 3))
+    assert (needed in str(analysis.contract)) if needed else "N" not in str(analysis.contract)
+    told = [f.title for f in analysis.diagnostics if f.code == "SS103"]
+    assert bool(told) == (needed is None)
+    assert all("z has 3 axes" in title for title in told)
+
+
+def test_rows_of_one_axis_without_trips() -> None:
+    loop = looped(f"{KEEP} o = Identity(v) s = ReduceSum<keepdims=0>(v)", ", v", ", o, s", "x")
+    model = text("float[N, 3] x", loop.replace("{}", "y, z"), "z")
+    assert shapes(model) == ["[N]"]
+    agrees(model, N=(0, 1, 2))
+
+
+RANKS = BRANCHES.format("ax = Constant<value_ints=[0]>() a = Unsqueeze(x, ax)", "b = Relu(x)")
+
+
+@pytest.mark.parametrize(
+    ("reader", "contract", "judged"),
+    [
+        ("z = Transpose<perm=[1, 0, 2]>(y)", "N >= 3", True),
+        ("z = Transpose<perm=[1, 0]>(y)", "N <= 2", True),
+        ("z = Relu(y)", "none that is known: the rank of y is not known", False),
+    ],
+)
+def test_branches_of_different_ranks(reader: str, contract: str, judged: bool) -> None:
+    """A node that needs the rank of one branch needs the sizes that lead there; else what is not known is told."""
+    analysis = agrees(text("float[N, 3] x", f"{SIZE_IS_BIG} y = If(c) {RANKS} {reader}", "z"), N=range(5))
+    assert str(analysis.contract).startswith(contract)
+    assert ([f.code for f in analysis.diagnostics] == ["SS103"]) is not judged
+    by_data = text("float[N, 3] x, bool c", f"y = If(c) {RANKS} {reader}", "z")
+    assert ("z" in shapesolve.analyze(by_data).shapes) is judged
+
+
+def test_what_is_said_of_tensors_without_a_rank() -> None:
+    """Where the ranks end that are known is a finding, and the contract says what it does not judge."""
+    nodes = "a = Relu(x) b = Reshape(a, s) c = Neg(b) y = Add(c, c)"
+    analysis = shapesolve.analyze(text("float[N, 3] x, int64[K] s", nodes))
+    (found,) = analysis.diagnostics
+    assert (found.code, found.op_type) == ("SS103", "Reshape")
+    assert analysis.contract.unjudged == ("b", "c")
+    assert "b and 1 more tensor" in str(analysis.contract)
+
+
 def test_loop_without_trips_needs_nothing() -> None:
     bad = "k = Constant<value=float[7] {1, 2, 3, 4, 5, 6, 7}>() o = Add(v, k)"
     loop = looped(f"{KEEP} {bad}", ", float[A, B] v", ", o", "x").replace("{}", "y")

@@ -119,7 +119,8 @@ class Contract(Sequence[Term]):
 
     Kept apart: `internal` conditions on data (they exclude no input size), `assumed` ones that the user or the
     ``broadcast`` mode gave, `declared` ones that the model states about itself and that nothing needs. `impossible`: no
-    sizes satisfy the requirements. `derived` are sizes that terms have a name for, by inputs and those before.
+    sizes satisfy the requirements. `derived` are sizes that terms have a name for, by inputs and those before. What nodes
+    need of the tensors `unjudged`, of which not even the rank is known, is not in it.
     """
 
     terms: Terms
@@ -129,6 +130,7 @@ class Contract(Sequence[Term]):
     impossible: bool = False
     usual: Contract | None = None
     derived: tuple[tuple[str, Dim], ...] = ()
+    unjudged: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         conds = [*self.terms.cond, *self.assumed.cond]
@@ -185,7 +187,20 @@ class Contract(Sequence[Term]):
             return "no input sizes"
         if self.assumed:
             return f"none beyond what is assumed: {self.assumed}"
+        if self.unjudged:
+            return f"none that is known: {self.limits}"
         return "none: every input size runs, as far as the rules know"
+
+    @property
+    def limits(self) -> str:
+        """What is not known of it, in words; empty where all is."""
+        if not self.unjudged:
+            return ""
+        more = len(self.unjudged) - 1
+        others = f" and {more} more {'tensors' if more > 1 else 'tensor'}" if more else ""
+        return (
+            f"the rank of {self.unjudged[0]}{others} is not known, so what nodes need of that is not judged"
+        )
 
     @property
     def symbols(self) -> tuple[str, ...]:
