@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -159,6 +159,63 @@ def test_the_table_is_enforced(module: str, source: str, allowed: bool) -> None:
 def test_a_relative_import_of_a_package_starts_at_itself() -> None:
     assert not violations("from .expr import Dim", "shapesolve.expr", is_package=True)
     assert violations("from ..model import Node", "shapesolve.expr", is_package=True)
+
+
+#: files that import each other round and round: at most so many, of one room
+MOST_IN_A_CIRCLE = 3
+#: a dim is written, read and handed to Z3 and SymPy by its own methods: what does that stands on dims
+LARGER = {"expr": 19}
+
+
+def imports_between(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """By module, the modules of ours that it imports, wherever that stands, for types only too; those of `sources` alone."""
+    return {
+        module: {
+            target
+            for _, path in imports_of(source, f"shapesolve.{module}", is_package=False)
+            for target in (path, path.rpartition(".")[0])
+            if target in sources and target != module
+        }
+        for module, source in sources.items()
+    }
+
+
+def circles(arrows: Mapping[str, set[str]]) -> set[frozenset[str]]:
+    """The largest groups of modules that all reach each other."""
+    reached: dict[str, set[str]] = {}
+    for module in arrows:
+        seen, todo = set[str](), [module]
+        while todo:
+            new = arrows[todo.pop()] - seen
+            seen |= new
+            todo += new
+        reached[module] = seen
+    found = {frozenset(m for m in seen if module in reached[m]) for module, seen in reached.items()}
+    return {circle for circle in found if circle}
+
+
+def test_no_circle_of_imports_leaves_a_room_or_has_many_files() -> None:
+    sources = {
+        ".".join(file.relative_to(PACKAGE).with_suffix("").parts): file.read_text("utf-8")
+        for file in PACKAGE.rglob("*.py")
+        if file.stem != "__init__"
+    }
+    for circle in circles(imports_between(sources)):
+        rooms = {module.partition(".")[0] for module in circle}
+        assert len(rooms) == 1, sorted(circle)
+        assert len(circle) <= LARGER.get(*rooms, MOST_IN_A_CIRCLE), sorted(circle)
+
+
+def test_circles_are_found() -> None:
+    sources = {
+        "a.x": "from .y import f",
+        "a.y": "if TYPE_CHECKING:\n    from .z import T",
+        "a.z": "def f():\n    from . import x",
+        "a.top": "from .x import f",
+    }
+    arrows = imports_between(sources)
+    assert arrows == {"a.x": {"a.y"}, "a.y": {"a.z"}, "a.z": {"a.x"}, "a.top": {"a.x"}}
+    assert circles(arrows) == {frozenset({"a.x", "a.y", "a.z"})}
 
 
 def test_importing_the_package_is_light() -> None:

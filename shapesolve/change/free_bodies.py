@@ -10,8 +10,8 @@ import numpy as np
 
 from ..expr import ONE, Dim, symbol
 from ..model import Constant, Graph, Node
+from .free_state import Freeing
 from .free_stored import LARGEST
-from .free_walk import Freeing
 from .refused import Refused
 
 #: operands that are sizes, places or amounts

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..expr import Dim, Shape
 from ..lower.types import Tensor
 from ..model import Graph, Node, TensorType
 from .draft import DraftNode
-from .free_walk import Freeing
+from .free_state import Freeing
 from .refused import Refused
 
 
-def branched(freeing: Freeing, node: Node, drafted: DraftNode) -> None:
-    """Free the sizes in the branches of an If; what it gives is known afterwards.
+def branched(freeing: Freeing, node: Node, drafted: DraftNode, run: Callable[[Freeing], None]) -> None:
+    """Free the sizes in the branches of an If by `run`; what it gives is known afterwards.
 
     Raises:
         Refused: a branch holds on to a baked size.
@@ -21,7 +22,7 @@ def branched(freeing: Freeing, node: Node, drafted: DraftNode) -> None:
     made: list[list[tuple[int, Shape | None]]] = []
     for attribute, graph in node.subgraphs:
         inner = _inside(freeing, graph)
-        inner.run()
+        run(inner)
         _check_undecided(freeing, inner, node)
         freeing.options.update(inner.options)
         freeing.draft.taken |= inner.draft.taken

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from ..expr import ONE, Dim, eq, product
 from ..model import Node
+from .free_state import Freeing
 from .free_stored import opened, regrown
-from .free_walk import Freeing
 from .provenance_notation import Links
 from .refused import Refused
 

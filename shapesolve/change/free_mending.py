@@ -14,9 +14,9 @@ from .free_bodies import looped
 from .free_padding import attribute_padding, pad
 from .free_patterns import enumerated, numbers
 from .free_reshape import placements, target_of
+from .free_state import Freeing
 from .free_stored import LARGEST
 from .free_suspects import check_suspects, joined
-from .free_walk import Freeing
 from .refused import Refused
 
 Mender: TypeAlias = Callable[[Freeing, Node], Node]

@@ -21,7 +21,8 @@ from ..expr.nearest import meant
 from ..model import Model, ModelError, read_model
 from ..model.saving import with_weights
 from ..propagate.constraint import Site
-from .free_walk import Freeing
+from .free_state import Freeing
+from .free_walk import run
 from .provenance_walk import trace
 from .refused import Refused
 
@@ -193,7 +194,7 @@ def _attempt(model: Model, request: Request) -> onnx.ModelProto:
     for _ in range(_MAX_ATTEMPTS):
         freeing = Freeing(model, request.baked, request.sites, request.rows, choices)
         try:
-            freeing.run()
+            run(freeing)
             changed = freeing.draft.to_proto()
             _prove(changed, request)
         except Refused as refused:

@@ -1,25 +1,9 @@
-"""Sizes of which it is open whether they follow a symbol: what they meet decides, or what would break if they did."""
+"""Sizes of which it stays open whether they follow a symbol: what would break if they did decides."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..expr import Dim, exact_quotient, symbol
-
-if TYPE_CHECKING:
-    from .free_walk import Freeing
-
-
-def without_common(freeing: Freeing, a: Dim, b: Dim) -> tuple[Dim, Dim]:
-    """Both sides of an equation divided by the symbols that are factors of both: none of these is 0."""
-    for name in freeing.symbols:
-        factor = symbol(name)
-        while a.terms and b.terms:
-            p, q = exact_quotient(a, factor), exact_quotient(b, factor)
-            if p is None or q is None:
-                break
-            a, b = p, q
-    return a, b
+from ..expr import Dim, symbol
+from .free_state import Freeing
 
 
 def stays(freeing: Freeing, size: Dim) -> bool:
@@ -51,6 +35,3 @@ def _breaks(freeing: Freeing, size: Dim, way: Dim) -> bool:
         if all(cond.subs({**sizes, size.name: n or 0}).is_false for sizes, n in given):
             return True
     return False
-
-
-__all__ = ["stays", "without_common"]

@@ -18,7 +18,7 @@ from ..lower.request import Request
 from ..lower.types import Tensor
 from ..model import Node, TensorType
 from ..operators import with_built_in
-from .free_walk import Freeing
+from .free_state import Freeing
 from .refused import Refused
 
 _WINDOWS = frozenset(("AveragePool", "Conv", "LpPool", "MaxPool"))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from ..expr import ONE, ZERO, Dim, constant, product
-from .free_walk import Freeing
+from .free_state import Freeing
 
 Array: TypeAlias = NDArray[Any]
 #: the factors of each axis that follows a symbol, outermost first

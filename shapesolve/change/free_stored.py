@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..expr import ONE, Dim, product
 from ..model import Node
 from .free_patterns import Factors, by_factors, evenly, joined_again, triangle
-from .free_walk import Freeing
+from .free_state import Freeing
 from .free_waves import waves
 
 Array: TypeAlias = NDArray[Any]

@@ -8,7 +8,7 @@ from ..expr import Dim
 from ..model import Node
 from .free_bodies import Stored, holds, inner_nodes
 from .free_patterns import steps_of
-from .free_walk import Freeing
+from .free_state import Freeing
 from .refused import Refused
 
 #: numbers below are more often something else

@@ -1,441 +1,86 @@
 """Going through a model whose sizes are free again, node by node: what was baked in is found where it stands in the way.
 
-Each node is lowered with the sizes as symbols. Before that, what it was given as numbers is compared with what the symbols
-were when they were baked in (`free_mending`), and operands that are too narrow for a batch are spread over it. After it, no
-symbol may have lost its freedom; where one has, the node is the one that a baked size is in.
+Before a node is lowered, what it was given as numbers is compared with what the symbols were when they were baked in
+(`free_mending`), and operands that are too narrow for a batch are spread over it.
 
 A size of which it is not clear whether it follows a symbol gets a name of its own; what later nodes need decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from collections.abc import Sequence as Seq
-from contextlib import suppress
-from dataclasses import replace
-from typing import Any, TypeAlias
-
-import numpy as np
-import onnx
-from numpy.typing import NDArray
-from onnx import TensorProto, helper
-
-from ..expr import ONE, Dim, DimTooLarge, Shape, constant, eq, ge, symbol
-from ..lower.fixpoint import lower_model
-from ..lower.records import Entry
-from ..lower.request import Request
-from ..lower.types import Tensor
-from ..lower.values import MAX_ELEMENTS, Value
-from ..model import Constant, Model, Node
-from ..operators import with_built_in
-from ..propagate.constraint import Site
-from .draft import Draft, DraftNode
-from .free_open import stays, without_common
-from .free_reshape import Piece, pieces_of
-from .free_sizes import Sizes
-from .provenance_walk import Known, Provenance
+from ..expr import eq, symbol
+from .draft import DraftNode
+from .free_branches import branched
+from .free_fitting import fit
+from .free_mending import mend
+from .free_open import stays
+from .free_state import Freeing
 from .refused import Refused
 
-Array: TypeAlias = NDArray[Any]
-#: a number of rows is at least this: a size of 1 is what baking leaves no trace of, and it broadcasts
-_LEAST = 2
-#: a size that a table bounds may become this many times as large as it was
-_ROOM = 2
 
+def run(freeing: Freeing) -> None:
+    """Go through all nodes.
 
-class Freeing:
-    """One attempt at a model.
-
-    Args:
-        model: the model with its inputs relabelled.
-        baked: the size of each symbol that was baked in.
-        sites: the axis of an input where each symbol is read.
-        rows: symbols whose rows are followed.
-        choices: which candidate to take at a node, by label.
+    Raises:
+        Refused: a node holds on to a baked size.
     """
+    originals = {
+        node.index: drafted
+        for node, drafted in zip(freeing.model.graph.nodes, freeing.draft.graph.nodes, strict=True)
+    }
+    for node in freeing.model.graph.nodes:
+        drafted = originals[node.index]
+        if node.op_type == "If" and not node.domain:
+            branched(freeing, node, drafted, run)
+            freeing.made(node)
+            freeing.nodes.append(drafted)
+            continue
+        mended = fit(freeing, mend(freeing, node))
+        freeing.lower(mended, node)
+        own = freeing.own.get(node.outputs[0])
+        if own is not None:
+            name = freeing.draft.fresh_node(f"{node.name}_free")
+            drafted = DraftNode(mended.op_type, mended.inputs, mended.outputs, name=name, attributes=own)
+        drafted.own.update(freeing.replaced.get(node.outputs[0], {}))
+        drafted.inputs = list(mended.inputs)
+        freeing.nodes.append(drafted)
+    _settle(freeing)
 
-    def __init__(
-        self,
-        model: Model,
-        baked: Mapping[str, int],
-        sites: Mapping[str, Site],
-        rows: Seq[str],
-        choices: Mapping[str, int],
-    ) -> None:
-        self.model, self.rows, self.choices = model, tuple(rows), choices
-        self.draft = Draft(model)
-        self.sizes = Sizes(self.draft, sites)
-        self.baked = dict(baked)
-        self.given = frozenset(name for name, _ in model.graph.inputs)
-        self.symbols = tuple(baked)
-        self.options: dict[str, int] = {}  # how many candidates there were, by label of the node
-        self.pending: dict[str, tuple[tuple[Dim, ...], bool]] = {}
-        self.seen: dict[int, dict[Dim, None]] = {}
-        self.strides: dict[int, dict[Dim, None]] = {}
-        self.unsure: dict[str, tuple[str, str]] = {}  # what has to be decided, and its node
-        self.reverts: dict[
-            str, tuple[str, Seq[Dim]]
-        ] = {}  # what stays as it was if these sizes turn out to be numbers
-        self.usual: dict[str, Dim] = {}  # what a size is of which it stays open what it follows
-        self.demands: list[tuple[Dim, int | None]] = []
-        self.nodes: list[DraftNode] = []
-        #: attributes of nodes that became another operator, and those that replace a node's own, by output
-        self.own: dict[str, dict[str, int]] = {}
-        self.replaced: dict[str, dict[str, Seq[int]]] = {}
-        self.padded_same: dict[str, bool] = {}  # kinds of windows: is their padding shown to follow sizes?
-        empty = replace(model, graph=replace(model.graph, nodes=()))
-        least = [ge(symbol(name), _LEAST if name in self.rows else 1) for name in self.symbols]
-        request = Request(tuple(least), {}, "strict", with_built_in(None))
-        lowered = lower_model(empty, request)
-        self.walk, self.facts = lowered.walk, lowered.facts
-        self.scope = self.walk.scope
-        self.provenance = Provenance(self.rows, model.opsets, self.look, self.is_told)
-        for name in lowered.inputs:
-            self.notice(name)
 
-    # ------------------------------------------------------------------ what is known
-
-    def look(self, name: str) -> Known:
-        """Sizes and exactly known elements of a tensor."""
-        known = self.walk.read(name, self.scope)
-        if not isinstance(known, Tensor):
-            return None, None
-        return known.shape, known.value.elems if known.value is not None else None
-
-    def is_told(self, element: Any) -> bool:
-        """Is an element known as an expression of the sizes that are freed?"""
-        return getattr(element, "free", frozenset(("",))) <= self.baked.keys()
-
-    def shape(self, name: str) -> Shape | None:
-        """Sizes of a tensor."""
-        known = self.walk.read(name, self.scope)
-        return known.shape if isinstance(known, Tensor) else None
-
-    def numbers(self, name: str) -> list[int] | None:
-        """Elements of an integer tensor, when all are known numbers."""
-        _, elems = self.look(name)
-        if elems is None or not all(isinstance(e, Dim) and not e.terms for e in elems):
-            return None
-        return [int(e) for e in elems]
-
-    def stored(self, name: str) -> Constant | None:
-        """The constant of this name."""
-        found = self.model.graph.initializers.get(name)
-        if found is not None:
-            return found
-        made = self.producers.get(name)
-        value = made.attributes.get("value") if made is not None and made.is_constant else None
-        return value if isinstance(value, Constant) else None
-
-    def stored_tensors(self) -> Iterator[tuple[str, Constant]]:
-        """All that the graph stores, by name."""
-        yield from self.model.graph.initializers.items()
-        for node in self.model.graph.nodes:
-            value = node.attributes.get("value") if node.is_constant else None
-            if isinstance(value, Constant):
-                yield node.outputs[0], value
-
-    def is_stored(self, name: str) -> bool:
-        """Is a tensor stored in the model?"""
-        return self.stored(name) is not None
-
-    @property
-    def producers(self) -> Mapping[str, Node]:
-        """The node that makes each tensor, so far."""
-        return {name: node for name, (node, _) in self.walk.producers.items()}
-
-    def is_other(self, dim: Dim) -> bool:
-        """Does it follow a symbol that is no number of rows?"""
-        return any(name in self.baked and name not in self.rows for name in dim.free)
-
-    def old(self, dim: Dim) -> int | None:
-        """The size that was baked in."""
-        return dim.evaluate(self.baked) if dim.terms else dim.const
-
-    def is_free(self, dim: Dim) -> bool:
-        """Does it follow a symbol?"""
-        return not dim.free.isdisjoint(self.baked)
-
-    def notice(self, name: str) -> None:
-        """Remember the sizes of a tensor that follow symbols, by what they were, and its strides."""
-        stride = ONE
-        for dim in reversed(self.shape(name) or ()):
-            with suppress(DimTooLarge):
-                stride = stride * dim
-            for size, found in ((dim, self.seen), (stride, self.strides)):
-                was = self.old(size) if self.is_other(size) else None
-                if was is not None:
-                    found.setdefault(was, {}).setdefault(size)
-            if self.is_free(dim) and not self.is_other(dim):
-                self.seen.setdefault(self.old(dim) or 0, {}).setdefault(dim)
-
-    def pieces(self, name: str) -> list[Piece] | None:
-        """The factors of a tensor with their baked sizes."""
-        found = self.provenance.of(name).layout
-        if found is None:
-            return None
-        layout = [[self.facts.dim(f) for f in factors] for factors in found]
-        baked = [[self.old(f) for f in factors] for factors in layout]
-        if any(size is None for sizes in baked for size in sizes):
-            return None
-        return list(pieces_of(layout, [[int(size or 0) for size in sizes] for sizes in baked]))
-
-    # ------------------------------------------------------------------ what is changed
-
-    def maybe(self, size: int, what: str, node: Node | None = None) -> Dim:
-        """A baked size: a number, or a name of its own when some size that follows a symbol was the same.
-
-        Where later nodes do not decide what it is, it stays the number; with `node` that is refused.
-        """
-        if size < _LEAST or size not in self.seen:
-            return constant(size)
-        name = self.walk.fresh(what)
-        assert name.name is not None
-        if node is not None:
-            self.unsure[name.name] = f"{what} of {node.label} ({node.op_type})", node.label
-        self.baked[name.name] = size
-        self.walk.given(ge(name, 1))
-        return name
-
-    def as_many(self, size: Dim, what: str) -> Dim:
-        """A count that was a size: that size, unless later nodes need another one that was the same."""
-        was = self.old(size)
-        if was is None or was < _LEAST or not self.is_other(size):
-            return size
-        name = self.maybe(was, what)
-        assert name.name is not None
-        self.usual[name.name] = size
-        return name
-
-    def vector(self, dims: Seq[Dim], hint: str) -> str:
-        """The name of a tensor with these sizes, to be computed when all is known."""
-        if all(not d.terms for d in dims):
-            return self.number_vector([int(d) for d in dims], hint)
-        name = self.draft.fresh(hint)
-        self.pending[name] = tuple(dims), False
-        self._bind(name, (len(dims),), dims)
-        return name
-
-    def scalar(self, dim: Dim, hint: str) -> str:
-        """The name of a scalar with this size."""
-        name = self.draft.fresh(hint)
-        self.pending[name] = (dim,), True
-        self._bind(name, (), (dim,))
-        return name
-
-    def number_vector(self, numbers: Seq[int], hint: str) -> str:
-        """The name of a constant vector."""
-        name = self.draft.graph.constant(np.array(numbers, np.int64), hint)
-        self._bind(name, (len(numbers),), [constant(n) for n in numbers])
-        return name
-
-    def bind(self, name: str, dtype: int, shape: Shape | None) -> None:
-        """Say what a tensor is."""
-        self.scope.env[name] = self.walk.interner.tensor(dtype, shape)
-
-    def _bind(self, name: str, shape: tuple[int, ...], elems: Seq[Dim]) -> None:
-        value = Value(shape, tuple(elems))
-        self.scope.env[name] = self.walk.interner.tensor(TensorProto.INT64, Shape(shape), value)
-
-    def choose(self, node: Node, count: int) -> int:
-        """Which of some candidates to take at a node."""
-        self.options[node.label] = max(count, self.options.get(node.label, 0))
-        return min(self.choices.get(node.label, 0), count - 1)
-
-    def insert(self, op_type: str, inputs: Seq[str], hint: str, **attributes: int) -> str:
-        """A new node before the one that is looked at; the name of its output."""
-        made = self.draft.graph.new_node(op_type, inputs, hint, **attributes)
-        self.nodes.append(made)
-        node = _new_node(op_type, made.inputs, made.outputs, made.name, attributes)
-        self.lower(node, node)
-        return made.outputs[0]
-
-    def with_input(self, node: Node, i: int, name: str) -> Node:
-        """The node with another operand."""
-        made = Node(
-            node._protos, node.op_type, node.domain, node.overload, node.name,
-            (*node.inputs[:i], name, *node.inputs[i + 1 :]), node.outputs, node.index, node._folder,
-        )  # fmt: skip
-        made.key, made.subgraphs = None, node.subgraphs
-        return made
-
-    def with_attribute(self, node: Node, name: str, values: Seq[int]) -> Node:
-        """The node with another attribute."""
-        self.replaced.setdefault(node.outputs[0], {})[name] = values
-        proto = onnx.NodeProto()
-        proto.CopyFrom(node.proto)
-        kept = [a for a in proto.attribute if a.name != name]
-        del proto.attribute[:]
-        proto.attribute.extend([*kept, helper.make_attribute(name, values)])
-        return Node(
-            [proto], node.op_type, node.domain, node.overload, node.name, node.inputs, node.outputs, 0, node._folder
-        )  # fmt: skip
-
-    def become(self, node: Node, op_type: str, inputs: Seq[str], **attributes: int) -> Node:
-        """A node with another operator and its attributes that makes the same output."""
-        self.own[node.outputs[0]] = attributes
-        return _new_node(op_type, inputs, node.outputs, node.name, attributes)
-
-    def new_constant(self, array: Array, hint: str) -> str:
-        """The name of a constant of any type."""
-        name = self.draft.graph.constant(array, hint)
-        if name not in self.scope.env:
-            whole = array.dtype == np.int64 and array.size <= MAX_ELEMENTS
-            value = Value(array.shape, tuple(map(constant, array.reshape(-1).tolist()))) if whole else None
-            self.scope.env[name] = self.walk.interner.tensor(_type_of(array), Shape(array.shape), value)
-        return name
-
-    def demand(self, dim: Dim, exactly: int | None) -> None:
-        """At the end a difference of sizes has to be a number, or (None) never negative."""
-        self.demands.append((dim, exactly))
-
-    # ------------------------------------------------------------------ the walk
-
-    def run(self) -> None:
-        """Go through all nodes.
-
-        Raises:
-            Refused: a node holds on to a baked size.
-        """
-        from .free_branches import branched
-        from .free_fitting import fit
-        from .free_mending import mend
-
-        originals = {
-            node.index: drafted
-            for node, drafted in zip(self.model.graph.nodes, self.draft.graph.nodes, strict=True)
-        }
-        for node in self.model.graph.nodes:
-            drafted = originals[node.index]
-            if node.op_type == "If" and not node.domain:
-                branched(self, node, drafted)
-                self._made(node)
-                self.nodes.append(drafted)
-                continue
-            mended = fit(self, mend(self, node))
-            self.lower(mended, node)
-            own = self.own.get(node.outputs[0])
-            if own is not None:
-                name = self.draft.fresh_node(f"{node.name}_free")
-                drafted = DraftNode(mended.op_type, mended.inputs, mended.outputs, name=name, attributes=own)
-            drafted.own.update(self.replaced.get(node.outputs[0], {}))
-            drafted.inputs = list(mended.inputs)
-            self.nodes.append(drafted)
-        self._settle()
-
-    def lower(self, node: Node, original: Node) -> None:
-        """Lower a node, and see what it asks of the symbols."""
-        walk, facts = self.walk, self.facts
-        clashes, log, opens = len(walk.clashes), len(walk.log), len(walk.opens)
-        walk.lower(node)
-        for pair in walk.opens[opens:]:
-            self._unify(facts.dim(pair.a), facts.dim(pair.b))
-        if len(walk.clashes) > clashes:
+def _settle(freeing: Freeing) -> None:
+    """What is still open is what it usually is, or stays what it was; then the sizes are computed at the start."""
+    facts = freeing.facts
+    for name in sorted(
+        (n for n in freeing.baked if n not in freeing.symbols), key=lambda n: n not in freeing.usual
+    ):
+        now = facts.dim(symbol(name))
+        if now.name is not None and now.name not in freeing.symbols:
+            if name in freeing.unsure and name not in freeing.usual and not stays(freeing, now):
+                what, label = freeing.unsure[name]
+                like = next(iter(freeing.seen[freeing.baked[name]]))
+                raise Refused(
+                    f"{what} is {freeing.baked[name]}, as {like} was: nothing shows whether it follows that",
+                    node=label,
+                )
+            freeing.walk.given(eq(now, freeing.usual.get(name, freeing.baked[name])))
+    for dim, exactly in freeing.demands:
+        now = facts.dim(dim)
+        lo = facts.bounds(now)[0]
+        if now.value != exactly if exactly is not None else lo is None or lo < 0:
             raise Refused(
-                f"{original.label} ({original.op_type}) cannot run at other sizes: {walk.clashes[-1].message}. "
-                "A size that it depends on was baked in, and nothing says how it follows",
-                node=original.label,
+                f"a triangle of places compares two axes of which one is {now} longer than the other"
             )
-        for name in self.symbols:
-            if self._is_held(name):
-                now = facts.dim(symbol(name))
-                why = next(
-                    (e.why for e in reversed(walk.log[log:]) if e.role == "requirement"), "a size is fixed"
-                )
-                raise Refused(
-                    f"{original.label} ({original.op_type}) needs {name} = {now if not now.terms else self.baked[name]}: {why}",
-                    node=original.label,
-                    term=f"{name} == {self.baked[name]}",
-                )
-        for entry in walk.log[log:]:
-            held = self._held_inside(entry)
-            if held is not None:
-                raise Refused(
-                    f"{original.label} ({original.op_type}) needs {held} = {self.baked[held]} wherever its body runs: "
-                    f"{entry.why}",
-                    node=original.label,
-                    term=f"{held} == {self.baked[held]}",
-                )
-        self._made(node)
-
-    def _held_inside(self, entry: Entry) -> str | None:
-        """The symbol that a requirement holds where data decides whether it is asked for: facts say nothing of that."""
-        if entry.role != "requirement" or entry.guard.is_true:
-            return None
-        for name in self.symbols:
-            was = self.baked[name]
-            others = {n: self.baked[n] for n in self.symbols if n != name}
-            if all(entry.cond.subs({**others, name: n}).is_false for n in (was + 1, 2 * was, 2 * was + 1)):
-                return name
-        return None
-
-    def _made(self, node: Node) -> None:
-        self.provenance.visit(node)
-        for name in node.outputs:
-            if name:
-                self.notice(name)
-
-    def _unify(self, a: Dim, b: Dim) -> None:
-        """A size of which it was open what it follows follows what it meets."""
-        is_open = not (a.free | b.free) <= {*self.symbols}
-        if is_open and self.is_free(a) and self.old(a) == self.old(b):
-            self.walk.given(eq(*without_common(self, a, b)))
-
-    def _is_held(self, name: str) -> bool:
-        """Has a symbol lost its freedom? Rows may be any number; another size may have a lower bound, and room above."""
-        own = symbol(name)
-        now = self.facts.dim(own)
-        lo, hi = self.facts.bounds(now)
-        if name in self.rows:
-            return now is not own or hi is not None or (lo is not None and lo > _LEAST)
-        return not now.terms or (hi is not None and hi < _ROOM * self.baked[name])
-
-    def _settle(self) -> None:
-        """What is still open is what it usually is, or stays what it was; then the sizes are computed at the start."""
-        facts = self.facts
-        for name in sorted(
-            (n for n in self.baked if n not in self.symbols), key=lambda n: n not in self.usual
-        ):
-            now = facts.dim(symbol(name))
-            if now.name is not None and now.name not in self.symbols:
-                if name in self.unsure and name not in self.usual and not stays(self, now):
-                    what, label = self.unsure[name]
-                    like = next(iter(self.seen[self.baked[name]]))
-                    raise Refused(
-                        f"{what} is {self.baked[name]}, as {like} was: nothing shows whether it follows that",
-                        node=label,
-                    )
-                self.walk.given(eq(now, self.usual.get(name, self.baked[name])))
-        for dim, exactly in self.demands:
-            now = facts.dim(dim)
-            lo = facts.bounds(now)[0]
-            if now.value != exactly if exactly is not None else lo is None or lo < 0:
-                raise Refused(
-                    f"a triangle of places compares two axes of which one is {now} longer than the other"
-                )
-        made: dict[str, str] = {}
-        for name, (dims, is_scalar) in self.pending.items():
-            settled = [facts.dim(d) for d in dims]
-            if is_scalar:
-                made[name] = self.sizes.scalar(settled[0], name)
-            else:
-                made[name] = self.sizes.vector(settled, name)
-        for name, (before, open_dims) in self.reverts.items():
-            if not any(facts.dim(d).terms for d in open_dims):
-                made[name] = before
-        for node in self.nodes:
-            node.inputs = [made.get(name, name) for name in node.inputs]
-        self.draft.graph.nodes = [*self.sizes.nodes, *self.nodes]
-        self.draft.drop_dead(lambda node: node.origin is not None)
-
-
-def _new_node(
-    op_type: str, inputs: Seq[str], outputs: Seq[str], name: str, attributes: Mapping[str, int]
-) -> Node:
-    proto = onnx.NodeProto(op_type=op_type, name=name, input=inputs, output=outputs)
-    proto.attribute.extend([helper.make_attribute(key, value) for key, value in attributes.items()])
-    return Node([proto], op_type, "", "", name, tuple(inputs), tuple(outputs), 0, None)
-
-
-def _type_of(array: Array) -> int:
-    return int(helper.np_dtype_to_tensor_dtype(array.dtype))
+    made: dict[str, str] = {}
+    for name, (dims, is_scalar) in freeing.pending.items():
+        settled = [facts.dim(d) for d in dims]
+        if is_scalar:
+            made[name] = freeing.sizes.scalar(settled[0], name)
+        else:
+            made[name] = freeing.sizes.vector(settled, name)
+    for name, (before, open_dims) in freeing.reverts.items():
+        if not any(facts.dim(d).terms for d in open_dims):
+            made[name] = before
+    for node in freeing.nodes:
+        node.inputs = [made.get(name, name) for name in node.inputs]
+    freeing.draft.graph.nodes = [*freeing.sizes.nodes, *freeing.nodes]
+    freeing.draft.drop_dead(lambda node: node.origin is not None)

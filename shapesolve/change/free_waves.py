@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from .free_patterns import Factors, numbers
-from .free_walk import Freeing
+from .free_state import Freeing
 
 Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float64]
