@@ -81,9 +81,9 @@ def _refusal(analysis: Analysis, sizes: Mapping[str, int], broken: Broken) -> Re
     term = next((t for t in analysis.contract if t.cond.evaluate(sizes) is False), None)
     text = str(broken.cond) if term is None else term.text
     if term is None:
-        why = violation_text(broken.cond, constraint, sizes, analysis.lowered)
+        why = violation_text(broken.cond, constraint, sizes, analysis.given)
     else:
-        got = breaking_text(constraint, sizes, analysis.lowered)
+        got = breaking_text(constraint, sizes, analysis.given)
         why = f"the model needs {text}" + (f"; {got}" if got else "")
     return Refused(f"{_said(sizes)} cannot be: {why}", node=constraint.origin.node, term=text)
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..solve.simplify import Readable
     from ..system.constraints import ConstraintSystem
     from ..system.cores import Cores
+    from .given import GivenSizes
     from .violation import InputChecker
 
 
@@ -198,10 +199,17 @@ class Solved:
         return {n: d.const for n, d in self.facts.substitution.items() if not d.terms}
 
     @cached_property
+    def given(self) -> GivenSizes:
+        """The sizes that tensors have at given sizes of the inputs, whether these are accepted or not."""
+        from .given import GivenSizes
+
+        return GivenSizes(self.lowered, self.constraints)
+
+    @cached_property
     def _checker(self) -> InputChecker:
         from .violation import InputChecker
 
-        return InputChecker(self.lowered, self.accepted, self.outside, self.rlimit)
+        return InputChecker(self.lowered, self.accepted, self.outside, self.rlimit, self.given)
 
     def _with_own(self, names: frozenset[str]) -> Self:
         """The analysis in which these inputs are given, and not left at their defaults."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..lower.lowered import Lowered
     from ..solve.accepted import Accepted
     from .finding import Conflict
+    from .given import GivenSizes
 
 #: a size for a symbol that no condition is about
 _ANY = 2
@@ -38,9 +39,14 @@ class InputChecker:
     """Prepared once per analysis; each check costs microseconds."""
 
     def __init__(
-        self, lowered: Lowered, accepted: Accepted, outside: tuple[Conflict, ...], rlimit: int
+        self,
+        lowered: Lowered,
+        accepted: Accepted,
+        outside: tuple[Conflict, ...],
+        rlimit: int,
+        given: GivenSizes,
     ) -> None:
-        self.lowered, self.outside, self.engine = lowered, outside, Engine(rlimit)
+        self.lowered, self.outside, self.engine, self.given = lowered, outside, Engine(rlimit), given
         self.declared: list[tuple[str, tuple[tuple[str | None, int | None, Dim], ...]]] = []
         alike: dict[tuple[Dim, ...], tuple[tuple[str | None, int | None, Dim], ...]] = {}
         for name, known in lowered.inputs.items():
@@ -162,8 +168,8 @@ class InputChecker:
                     dict.fromkeys(tracer.nodes(tracer.chain(site.tensor, site.axis, to_inputs=True)))
                 )
         cond = constraint.cond if need(constraint) is broken.cond else broken.cond
-        text = violation_text(cond, constraint, sizes, self.lowered)
-        place = breaking_text(constraint, sizes, self.lowered)
+        text = violation_text(cond, constraint, sizes, self.given)
+        place = breaking_text(constraint, sizes, self.given)
         return Violation(str(cond), text, tuple(nodes), constraint, place)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from .trace import Link
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
+    from .given import GivenSizes
 
 _MAX_ATTRIBUTES = 6
 _MAX_ELEMENTS_SHOWN = 6
@@ -171,35 +172,23 @@ def _joined(facts: Sequence[str]) -> str:
     return f"{', '.join(facts[:-1])} and {facts[-1]}" if len(facts) > 1 else facts[0]
 
 
-def violation_text(cond: Cond, constraint: Constraint, sizes: Mapping[str, int], lowered: Lowered) -> str:
+def violation_text(cond: Cond, constraint: Constraint, sizes: Mapping[str, int], given: GivenSizes) -> str:
     """A condition that concrete sizes break: what it needs, what it gets, and (from `constraint`) who needs it."""
     origin = constraint.origin
     used = ", ".join(f"{n} = {sizes[n]}" for n in sorted(cond.free) if n in sizes)
     what = str(cond) if not cond.is_false else "this branch cannot run"
     text = f"{what} does not hold for {used}" if used else f"{what} does not hold"
     if origin.node:
-        text += f"; {breaking_text(constraint, sizes, lowered)}"
+        text += f"; {breaking_text(constraint, sizes, given)}"
     elif constraint.role == "user":
         text += " (stated as an assumption)"
     return text
 
 
-def breaking_text(constraint: Constraint, sizes: Mapping[str, int], lowered: Lowered) -> str:
+def breaking_text(constraint: Constraint, sizes: Mapping[str, int], given: GivenSizes) -> str:
     """What the node that states a condition would get at these sizes; empty where no node states it."""
     origin = constraint.origin
     if not origin.node:
         return ""
-    seen = [_at_sizes(s, sizes, lowered) for s in _tensors(origin.sites)]
+    seen = [given.text(tensor, sizes) for tensor in dict.fromkeys(s.tensor for s in origin.sites)]
     return f"{origin.node} ({origin.rule})" + (f" would get {' and '.join(seen)}" if seen else "")
-
-
-def _tensors(sites: Iterable[Site]) -> list[str]:
-    return list(dict.fromkeys(s.tensor for s in sites))
-
-
-def _at_sizes(tensor: str, sizes: Mapping[str, int], lowered: Lowered) -> str:
-    shape = lowered.shapes.get(tensor)
-    if shape is None:
-        return tensor
-    dims: list[tuple[int | None, Dim]] = [(d.evaluate(sizes), d) for d in shape]
-    return f"{tensor} [{', '.join(str(s) if s is not None else str(d) for s, d in dims)}]"

@@ -1,0 +1,82 @@
+"""Sizes that messages quote are those that nodes get: held against onnxruntime on drawn models and shapes."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from onnx.utils import Extractor
+
+import shapesolve
+
+from .operators.conftest import ort, text
+
+#: graphs that learn sizes from requirements, which later nodes and their messages see
+GRAPHS = {
+    "Concat": "q = Concat<axis=1>(a, b, c)",
+    "Concat of Concat": "r = Concat<axis=1>(a, b) s = Relu(c) q = Concat<axis=1>(r, s)",
+    "MatMul": "r = Neg(a) s = Relu(b) t = MatMul(r, s) q = MatMul(t, c)",
+    "Gemm": "r = Relu(a) s = Neg(b) q = Gemm<transB=1>(r, s, c)",
+    "broadcast": "r = Add(a, b) s = Relu(c) t = Mul(r, s) q = MatMul(t, a)",
+    "sizes through data": "h = Shape(b) r = Expand(a, h) s = Concat<axis=0>(r, c) q = Add(s, b)",
+    "one requirement after another": "r = Add(a, w) s = MatMul(r, b) t = Concat<axis=0>(s, c) q = MatMul(t, w)",
+}
+WEIGHT = "w = Constant<value = float[2,3] {1,2,3,4,5,6}>()"
+
+
+def cases() -> Iterator[tuple[str, str, dict[str, tuple[int, ...]]]]:
+    draw = random.Random(5)
+    for name, nodes in GRAPHS.items():
+        for _ in range(12):
+            yield name, nodes, {n: (draw.choice((0, 1, 2, 3)), draw.choice((1, 2, 3))) for n in "abc"}
+
+
+def made(
+    model: onnx.ModelProto, tensor: str, shapes: dict[str, tuple[int, ...]], failing: set[str]
+) -> tuple[int, ...] | None:
+    """The shape that a tensor has in onnxruntime; None where it is not made, or only behind a node that is told to fail."""
+    part = Extractor(model).extract_model(list(shapes), [tensor]) if tensor not in shapes else None
+    if part is None:
+        return shapes[tensor]
+    if not failing.isdisjoint(f"{node.op_type}({node.output[0]})" for node in part.graph.node):
+        return None
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        session = ort.InferenceSession(part.SerializeToString(), options)
+        used = {i.name for i in session.get_inputs()}
+        (found,) = session.run(None, {n: np.zeros(s, np.float32) for n, s in shapes.items() if n in used})
+    except Exception:
+        return None
+    return tuple(found.shape)
+
+
+def test_quoted_sizes_are_those_given() -> None:
+    quoted = 0
+    for name, nodes, shapes in cases():
+        model = text("float[A, K] a, float[B, L] b, float[C, M] c", f"{WEIGHT} {nodes}", "q")
+        for info in model.graph.node:
+            model.graph.value_info.append(helper.make_tensor_value_info(info.output[0], 1, None))
+        violations = shapesolve.analyze(model).check_inputs(shapes)
+        failing = {v.constraint.origin.node for v in violations if v.constraint is not None}
+        for violation in violations:
+            for tensor, sizes in re.findall(
+                r"(\w+) \[([\d, ]*)\]", violation.place.partition("would get")[2]
+            ):
+                real = made(model, tensor, shapes, failing)
+                if real is not None:
+                    assert [int(s) for s in sizes.split(",")] == list(real), (name, shapes, violation.message)
+                    quoted += 1
+    assert quoted > 100
+
+
+@pytest.mark.parametrize("empty", [0, 2])
+def test_a_size_that_takes_the_place_of_another_is_not_quoted_for_it(empty: int) -> None:
+    model = text("float[A, 2, 6] z, float[B, 2, 6] y", "q = Concat<axis=1>(z, y)", "q")
+    (violation,) = shapesolve.analyze(model).check_inputs({"z": (empty, 2, 6), "y": (1, 2, 6)})
+    assert violation.message.endswith(f"would get z [{empty}, 2, 6] and y [1, 2, 6]")
