@@ -16,6 +16,7 @@ from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..expr import Dim
 from ..expr.nearest import meant
+from .computed import ComputedIndices
 from .sizes import Sizes
 from .values import Use, uses_of_inputs
 
@@ -97,7 +98,8 @@ def generate_inputs(
 
     Sizes are drawn near usual ones and moved to the nearest that the contract allows; with `edge`, the least sizes, sizes of 1
     and 0 where they are accepted, and the least and greatest of each symbol come first. Integers that are read as indices,
-    lengths, axes or sizes lie in the range in which they are read; masks are ones.
+    lengths, axes or sizes lie in the range in which they are read; masks are ones. Sizes at which the model itself computes an
+    index that lies outside of its table, such as more positions than are stored, are passed over.
 
     Args:
         model: what `analyze` takes, or an `Analysis`.
@@ -119,29 +121,50 @@ def generate_inputs(
             f"the model has no input {unknown[0]!r}{meant(unknown[0], a.inputs, 'its inputs are')}"
         )
     sizes = Sizes(a, bind)
-    rng = random.Random(seed)
-    drawn = list(_drawn(sizes, rng, count, edge))
     filler = _Filler(a, dict(values or {}))
-    feeds = tuple(filler.feed(sizes, at, np.random.default_rng((seed, k)), k) for k, at in enumerate(drawn))
-    return GeneratedInputs(feeds, tuple(drawn), tuple(filler.guesses))
-
-
-def _drawn(sizes: Sizes, rng: random.Random, count: int, edge: bool) -> Iterator[dict[str, int]]:
-    """A third of border cases at most, then usual sizes; the same sizes again when there are no others."""
-    seen: list[dict[str, int]] = []
+    draws = _Draws(sizes, filler, seed)
     if edge:
-        for found in sizes.edges(rng):
-            if len(seen) >= max(1, count // 3):
-                break
-            seen.append(found)
-            yield found
+        draws.take(sizes.edges(draws.rng), max(1, count // 3))
+    draws.take(_usual(sizes, draws), count)
+    return GeneratedInputs(tuple(draws.feeds), tuple(draws.sizes), tuple(filler.guesses))
+
+
+class _Draws:
+    """Sizes that were drawn, with what fills them."""
+
+    def __init__(self, sizes: Sizes, filler: _Filler, seed: int) -> None:
+        self.sizes_of, self.filler, self.seed = sizes, filler, seed
+        self.rng = random.Random(seed)
+        self.sizes: list[dict[str, int]] = []
+        self.feeds: list[dict[str, NDArray[Any]]] = []
+
+    def take(self, found: Iterator[dict[str, int]], count: int) -> None:
+        """Draws until there are `count`. At sizes that take an index of the model's out of its table, others follow; where
+        that does not end, they are kept: the runtime says more than no inputs do."""
+        patience = _REPEATS + count
+        for at in found:
+            if len(self.sizes) >= count:
+                return
+            k = len(self.sizes)
+            feed = self.filler.feed(self.sizes_of, at, np.random.default_rng((self.seed, k)), k)
+            outside = self.filler.computed.outside(feed, at)
+            if outside is not None and patience > 0:
+                patience -= 1
+                continue
+            if outside is not None:
+                self.filler.tell_outside(outside)
+            self.sizes.append(at)
+            self.feeds.append(feed)
+
+
+def _usual(sizes: Sizes, draws: _Draws) -> Iterator[dict[str, int]]:
+    """Usual sizes without end; the same again when there are no others."""
     repeats = 0
-    for _ in range(count - len(seen)):
-        found = sizes.usual(rng)
-        while found in seen and repeats < _REPEATS:
+    while True:
+        found = sizes.usual(draws.rng)
+        while found in draws.sizes and repeats < _REPEATS:
             repeats += 1
-            found = sizes.usual(rng)
-        seen.append(found)
+            found = sizes.usual(draws.rng)
         yield found
 
 
@@ -151,6 +174,7 @@ class _Filler:
     def __init__(self, analysis: Analysis, values: Mapping[str, Fill]) -> None:
         self.analysis, self.values = analysis, values
         self.uses = uses_of_inputs(analysis)
+        self.computed = ComputedIndices(analysis)
         self.guesses: dict[str, None] = {}
 
     def feed(
@@ -217,6 +241,10 @@ class _Filler:
         if high is not None:
             high = min(high, _TOKENS) if high < 2**31 - 1 else high
         return low, high, told
+
+    def tell_outside(self, use: Use) -> None:
+        """Say that an index lies outside at sizes that are given all the same."""
+        self.guesses[f"{use.node}: an index that the model computes may lie outside of its table"] = None
 
     def _guess(self, name: str, what: str) -> None:
         self.guesses[f"{name}: {what}"] = None

@@ -15,6 +15,8 @@ from ..model import Graph, Node
 if TYPE_CHECKING:
     from ..analysis import Analysis
 
+#: what a read of places in a table is for
+INDICES = "indices"
 #: steps forward from one input
 _MAX_STEPS = 5_000
 #: of the inputs of a node
@@ -92,14 +94,14 @@ def _exactly(value: int) -> Callable[[Node, Shapes], tuple[int, Dim] | None]:
 
 #: how an operator reads an input as data: (operator, position) -> least value and greatest, and what it is for
 _READS: Mapping[tuple[str, int], tuple[Callable[[Node, Shapes], tuple[int, Dim] | None], str]] = {
-    ("Gather", 1): (_table(_attr("axis", 0)), "indices"),
-    ("GatherElements", 1): (_table(_attr("axis", 0)), "indices"),
-    ("ScatterElements", 1): (_table(_attr("axis", 0)), "indices"),
-    ("GatherND", 1): (_table(_attr("batch_dims", 0)), "indices"),
-    ("ScatterND", 1): (_table(lambda _n, _s: 0), "indices"),
-    ("ArrayFeatureExtractor", 1): (_table(lambda _n, _s: -1), "indices"),
-    ("EmbedLayerNormalization", 0): (_rows(2), "indices"),
-    ("EmbedLayerNormalization", 1): (_rows(4), "indices"),
+    ("Gather", 1): (_table(_attr("axis", 0)), INDICES),
+    ("GatherElements", 1): (_table(_attr("axis", 0)), INDICES),
+    ("ScatterElements", 1): (_table(_attr("axis", 0)), INDICES),
+    ("GatherND", 1): (_table(_attr("batch_dims", 0)), INDICES),
+    ("ScatterND", 1): (_table(lambda _n, _s: 0), INDICES),
+    ("ArrayFeatureExtractor", 1): (_table(lambda _n, _s: -1), INDICES),
+    ("EmbedLayerNormalization", 0): (_rows(2), INDICES),
+    ("EmbedLayerNormalization", 1): (_rows(4), INDICES),
     ("LSTM", 4): (_size(0, 0, 1), "lengths of sequences"),
     ("GRU", 4): (_size(0, 0, 1), "lengths of sequences"),
     ("RNN", 4): (_size(0, 0, 1), "lengths of sequences"),
@@ -131,6 +133,21 @@ def uses_of_inputs(analysis: Analysis) -> dict[str, list[Use]]:
     return {name: list(readers.uses(name)) for name in analysis.inputs}
 
 
+def uses_of_computed(analysis: Analysis) -> Iterator[tuple[str, Use]]:
+    """What the main graph reads as indices though it is computed: not stored, and not an input that was passed on."""
+    readers = _Readers(analysis)
+    graph = analysis.model.graph
+    constants = {node.outputs[0] for node in graph.nodes if node.is_constant}
+    passed = {name for given in analysis.inputs for name in readers.passed_on(given)}
+    for node in graph.nodes:
+        for position, name in enumerate(node.inputs):
+            if name in passed or name in constants or name in graph.initializers or name in analysis.inputs:
+                continue
+            use = readers.use(node, position, "") if name else None
+            if use is not None and use.what == INDICES:
+                yield name, use
+
+
 class _Readers:
     """Nodes by the tensors that they read, those of subgraphs included."""
 
@@ -146,14 +163,20 @@ class _Readers:
 
     def uses(self, tensor: str) -> Iterator[Use]:
         """Reads of a tensor's elements, directly or after they were passed on."""
+        for name in self.passed_on(tensor):
+            for node, position, prefix in self.by_tensor.get(name, ()):
+                use = self.use(node, position, prefix)
+                if use is not None:
+                    yield use
+
+    def passed_on(self, tensor: str) -> Iterator[str]:
+        """A tensor and those that hold elements of it, with the prefixes of their scopes."""
         waiting, seen = [tensor], {tensor}
         for _ in range(_MAX_STEPS):
             if not waiting:
                 return
-            for node, position, prefix in self.by_tensor.get(waiting.pop(), ()):
-                use = self._use(node, position, prefix)
-                if use is not None:
-                    yield use
+            yield (reached := waiting.pop())
+            for node, position, prefix in self.by_tensor.get(reached, ()):
                 if position in _PASS.get(node.op_type, ()) and node.outputs:
                     passed = [o for o in node.outputs if o] if node.op_type == "Split" else [node.outputs[0]]
                     for name in passed:
@@ -161,7 +184,8 @@ class _Readers:
                             seen.add(prefix + name)
                             waiting.append(prefix + name)
 
-    def _use(self, node: Node, position: int, prefix: str) -> Use | None:
+    def use(self, node: Node, position: int, prefix: str) -> Use | None:
+        """How a node reads the integers of one of its inputs; None when it does not."""
         read = _READS.get((node.op_type, position))
         if read is None:
             return None

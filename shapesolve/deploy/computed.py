@@ -1,0 +1,174 @@
+"""Indices that a model computes from its integers, such as positions counted along a mask: do they stay within their tables?
+
+How far they go depends on sizes and data together, so no size alone decides it. What leads to them is small, and is computed
+for the drawn inputs by ONNX's reference evaluator; where it is not small, or starts at what the model computes with floats of
+its own, nothing is said. https://onnx.ai/onnx/api/reference.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from ..model import Constant, Node
+from .values import Use, uses_of_computed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..analysis import Analysis
+
+    Arrays = Mapping[str, NDArray[Any]]
+
+#: what leads to one index: so many nodes, and elements of a tensor
+_MAX_NODES = 100
+_MAX_ELEMENTS = 1 << 18
+#: operators that read only the shape of their input
+_OF_SHAPES = frozenset(("Shape", "Size"))
+_RANDOM = frozenset(
+    ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """The nodes that lead to an index, what they read of inputs, and of which tensors they read the shape alone."""
+
+    index: str
+    use: Use
+    nodes: tuple[Node, ...]
+    inputs: tuple[str, ...]
+    shapes: tuple[str, ...]
+
+
+class ComputedIndices:
+    """Indices that one model computes from its inputs."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+
+    def outside(self, feed: Arrays, at: Mapping[str, int]) -> Use | None:
+        """The first read for which the inputs give an index outside of the table; None when none is known."""
+        known = {**self.analysis.bindings, **at}
+        for path in self._paths:
+            lo, hi = path.use.low.evaluate(known), path.use.high.evaluate(known)
+            found = None if lo is None or hi is None else self._computed(path, feed, known)
+            if found is None or not found.size or hi is None:
+                continue
+            least, most = int(found.min()), int(found.max())
+            # An index may count from the end, unless there is nothing to count.
+            if most > hi or least < -hi - 1:
+                return path.use
+        return None
+
+    @cached_property
+    def _paths(self) -> tuple[_Path, ...]:
+        graph = self.analysis.model.graph
+        producers = {name: node for node in graph.nodes for name in node.outputs if name}
+        found = (self._path(name, use, producers) for name, use in uses_of_computed(self.analysis))
+        return tuple(path for path in found if path is not None)
+
+    def _path(self, index: str, use: Use, producers: Mapping[str, Node]) -> _Path | None:
+        nodes: dict[int, Node] = {}
+        inputs: set[str] = set()
+        shapes: set[str] = set()
+        waiting = [index]
+        while waiting:
+            name = waiting.pop()
+            node = producers.get(name)
+            if node is None:
+                if self._constant(name) is None:
+                    if name not in self.analysis.inputs or not self._is_whole(name):
+                        return None
+                    inputs.add(name)
+            elif not node.is_constant and node.index not in nodes:
+                if node.domain or node.subgraphs or node.op_type in _RANDOM or len(nodes) >= _MAX_NODES:
+                    return None
+                nodes[node.index] = node
+                if node.op_type in _OF_SHAPES:
+                    shapes.add(node.inputs[0])
+                else:
+                    waiting += [n for n in node.inputs if n]
+        if not inputs:
+            return None
+        made = {name for node in nodes.values() for name in node.outputs}
+        return _Path(
+            index, use, tuple(nodes[k] for k in sorted(nodes)), tuple(sorted(inputs)), tuple(sorted(shapes - made - inputs))
+        )  # fmt: skip
+
+    def _is_whole(self, name: str) -> bool:
+        """Does an input hold integers or truth values?"""
+        return helper.tensor_dtype_to_np_dtype(self.analysis.dtypes[name]).kind in "iub"
+
+    def _constant(self, name: str) -> NDArray[Any] | None:
+        graph = self.analysis.model.graph
+        stored = graph.initializers.get(name)
+        return stored.array(_MAX_ELEMENTS) if isinstance(stored, Constant) else None
+
+    def _computed(self, path: _Path, feed: Arrays, known: Mapping[str, int]) -> NDArray[Any] | None:
+        """The index for these inputs; None where it cannot be had."""
+        from onnx.reference import ReferenceEvaluator
+
+        given = {name: feed[name] for name in path.inputs}
+        for name in path.shapes:
+            sizes = self._sizes(name, known)
+            if sizes is None:
+                return None
+            given[name] = np.broadcast_to(np.float32(0), sizes)  # one element, however many it stands for
+        if not self._is_small(path, known):
+            return None
+        model = self._model(path, given)
+        if model is None:
+            return None
+        try:
+            (found,) = ReferenceEvaluator(model).run([path.index], dict(given))
+        except Exception:  # what the evaluator lacks or refuses is not known, and the runtime will say so
+            return None
+        return np.asarray(found)
+
+    def _sizes(self, name: str, known: Mapping[str, int]) -> tuple[int, ...] | None:
+        shape = self.analysis.shapes.get(name)
+        sizes = [None] if shape is None else [d.evaluate(known) for d in shape]
+        return None if any(n is None or n < 0 for n in sizes) else tuple(n or 0 for n in sizes)
+
+    def _is_small(self, path: _Path, known: Mapping[str, int]) -> bool:
+        names: Iterable[str] = (name for node in path.nodes for name in node.outputs if name)
+        shapes = (self._sizes(name, known) for name in names)
+        return all(sizes is not None and prod(sizes) <= _MAX_ELEMENTS for sizes in shapes)
+
+    def _model(self, path: _Path, given: Arrays) -> Any:
+        stored = dict(self._stored(path, given))
+        if any(array is None for array in stored.values()):
+            return None
+        graph = helper.make_graph(
+            [node.proto for node in path.nodes],
+            "indices",
+            [
+                helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+                for name, array in given.items()
+            ],
+            [helper.make_tensor_value_info(path.index, TensorProto.INT64, None)],
+            [
+                numpy_helper.from_array(np.array(array), name)
+                for name, array in stored.items()
+                if array is not None
+            ],
+        )
+        opset = self.analysis.model.opsets.get("", 1)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+    def _stored(self, path: _Path, given: Arrays) -> Iterator[tuple[str, NDArray[Any] | None]]:
+        made = {name for node in path.nodes for name in node.outputs}
+        constants = {n.outputs[0]: n for n in self.analysis.model.graph.nodes if n.is_constant}
+        for name in {name for node in path.nodes for name in node.inputs if name} - made - given.keys():
+            if name in constants:
+                value = constants[name].attributes.get("value")
+                yield name, value.array(_MAX_ELEMENTS) if isinstance(value, Constant) else None
+            else:
+                yield name, self._constant(name)
