@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .analysis import Analysis, Conflict, Finding, analyze
-    from .change import Refused, fix, simplify
+    from .change.fix import fix
     from .change.free_model import free
+    from .change.refused import Refused
+    from .change.simplify import simplify
     from .deploy import (
         NoProfile,
         NoSizes,
@@ -57,7 +59,9 @@ _ROOMS = {
     **dict.fromkeys(("InvalidNode", "Op", "Registry", "Rule"), "lower"),
     "Constraint": "propagate.constraint",
     "ModelError": "model",
-    **dict.fromkeys(("Refused", "fix", "simplify"), "change"),
+    "fix": "change.fix",
+    "Refused": "change.refused",
+    "simplify": "change.simplify",
     **dict.fromkeys(
         (
             "NoProfile",
@@ -79,7 +83,8 @@ _ROOMS = {
 
 def __getattr__(name: str) -> Any:
     if name in ("register", "signature"):
-        value = getattr(import_module(".lower", __name__).DEFAULT, name)
+        # after all that is built in, so that it comes before that where both speak of a version
+        value = getattr(import_module(".operators", __name__).default_registry(), name)
     elif name in _ROOMS:
         value = getattr(import_module(f".{_ROOMS[name]}", __name__), name)
     else:

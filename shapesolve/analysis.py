@@ -85,9 +85,9 @@ def analyze(
         raise ValueError(f'broadcast is "strict", "named" or "equal", not {broadcast!r}')
     if semantics not in SEMANTICS:
         raise ValueError(f'semantics is "onnxruntime" or "onnx", not {semantics!r}')
-    rules = with_built_in(registry)
-    request = Request(tuple(assume), sizes_of(bind or {}), broadcast, rules, rlimit, semantics=semantics)
     with CollectionPaused():
+        rules = with_built_in(registry)
+        request = Request(tuple(assume), sizes_of(bind or {}), broadcast, rules, rlimit, semantics=semantics)
         read = read_model(model)
         if opset is not None:
             read = replace(read, opsets=MappingProxyType({**read.opsets, "": int(opset)}))

@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "runtime": {"explain.solved"},
     "analysis": CORE | {"arguments", "explain", "collection", "runtime", "system"},
     "report": CORE | {"explain", "analysis", "runtime", "deploy"},
-    "change": CORE | {"arguments", "explain", "analysis"},
+    "change": CORE | {"arguments", "explain", "analysis", "collection"},
     "deploy": CORE | {"arguments", "analysis"},
     "compat": EVERYTHING,
     "cli": EVERYTHING | {""},

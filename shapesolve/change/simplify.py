@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis import Analysis, analyze
 from ..arguments import checked
+from ..collection import CollectionPaused
 from ..expr.nearest import like_pattern
 from ..model import Model, read_model
 from ..model.saving import with_weights
@@ -78,8 +79,9 @@ def simplify(model: Any, *, keep: Iterable[str] = ()) -> onnx.ModelProto:
         ModelError: the model cannot be read.
         ValueError: a pattern matches nothing.
     """
-    read = read_model(model)
-    return with_weights(simplified(read, keep=keep).model, read)
+    with CollectionPaused():
+        read = read_model(model)
+        return with_weights(simplified(read, keep=keep).model, read)
 
 
 def simplified(read: Model, *, keep: Iterable[str] = ()) -> Simplified:

@@ -131,6 +131,8 @@ class Rules:
 
     parent: Rules | None = None
     _rules: dict[tuple[str, str], list[Rule]] = field(default_factory=dict)
+    #: called with a domain and an operator before it is looked up: adds what is known of it and not here yet
+    supply: Callable[[str, str], None] | None = None
 
     def add(self, rule: Rule) -> None:
         """Add one rule; among rules that cover a version the highest `since` wins, then the latest added."""
@@ -138,6 +140,8 @@ class Rules:
 
     def lookup(self, domain: str, op_type: str, version: int) -> Rule | None:
         """The rule for an operator at an opset version: exact ranges first, then the highest `since`; None if there is none."""
+        if self.supply is not None:
+            self.supply(domain, op_type)
         found = self._rules.get((canonical(domain), op_type), ())
         best = max([rule for rule in reversed(found) if rule.covers(version)], key=_rank, default=None)
         return best or (self.parent.lookup(domain, op_type, version) if self.parent else None)
@@ -163,3 +167,8 @@ def _rank(rule: Rule) -> tuple[bool, int]:
 def canonical(domain: str) -> str:
     """The domain of a node as rules have it."""
     return "" if domain == "ai.onnx" else domain
+
+
+def in_standard(domain: str) -> bool:
+    """Is it a domain of the ONNX standard?"""
+    return not domain or domain == "ai.onnx" or domain.startswith("ai.onnx.")

@@ -3,33 +3,73 @@
 from importlib import import_module
 
 from ..lower.registry import DEFAULT, Registry
-from ..lower.rule import Rules
+from ..lower.rule import Rules, in_standard
 
-#: modules that hold the declarations, loaded when the first model is analyzed
-FAMILIES = (
-    "elementwise", "reduction", "layout", "joining", "reshaping", "slicing", "indexing", "selecting", "generators",
-    "linear", "convolution", "resizing", "normalization", "recurrent", "attention", "vision", "signal", "quantization",
-    "text", "control", "scan", "sequences", "ml", "training",
-    "com_microsoft.contrib", "com_microsoft.attention", "com_microsoft.cache", "com_microsoft.states",
-    "com_microsoft.delta", "com_microsoft.quantized", "com_microsoft.packed", "com_microsoft.layouts",
-    "com_microsoft.generation", "onnxruntime_extras",
+#: modules that hold the declarations of what most models are made of, loaded when the first model is analyzed
+_COMMON = (
+    "elementwise", "reduction", "layout", "joining", "reshaping", "slicing", "indexing", "generators", "linear",
+    "normalization",
 )  # fmt: skip
-_loaded: list[str] = []
+#: those of the rest of the standard, loaded for the first model that has one of these operators; what a family is built
+#: on stands before it
+_SELDOM = {
+    "selecting": "TopK NonZero Unique Compress",
+    "convolution": "Conv ConvInteger QLinearConv ConvTranspose DeformConv AveragePool LpPool MaxPool MaxUnpool "
+    "GlobalAveragePool GlobalMaxPool GlobalLpPool",
+    "resizing": "Resize Upsample",
+    "recurrent": "LSTM GRU RNN",
+    "attention": "Attention FlexAttention LinearAttention CausalConvWithState RotaryEmbedding",
+    "vision": "GridSample AffineGrid Col2Im RoiAlign MaxRoiPool NonMaxSuppression ImageDecoder",
+    "signal": "DFT STFT MelWeightMatrix",
+    "quantization": "QuantizeLinear DequantizeLinear DynamicQuantizeLinear",
+    "text": "StringConcat StringSplit StringNormalizer RegexFullMatch TfIdfVectorizer",
+    "control": "If Loop",
+    "scan": "Scan",
+    "sequences": "SequenceConstruct SequenceEmpty SequenceInsert SequenceErase SequenceAt SequenceLength SequenceMap "
+    "SplitToSequence ConcatFromSequence Optional OptionalHasElement OptionalGetElement",
+    "ml": "ArrayFeatureExtractor Binarizer CastMap CategoryMapper DictVectorizer FeatureVectorizer Imputer LabelEncoder "
+    "LinearClassifier LinearRegressor Normalizer OneHotEncoder Scaler SVMClassifier SVMRegressor TreeEnsemble "
+    "TreeEnsembleClassifier TreeEnsembleRegressor ZipMap",
+    "training": "Adagrad Adam Gradient Momentum NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
+    "onnxruntime_extras": "Affine AllReduce ATen Crop DynamicSlice GivenTensorFill GRUUnit ImageScaler LayerNormalization "
+    "MemcpyFromHost MemcpyToHost ParametricSoftplus PythonOp PythonOpGrad Scale ScaledTanh SimplifiedLayerNormalization",
+}
+#: loaded for the first model that has an operator outside the standard
+_BEYOND = (
+    "com_microsoft.contrib", "com_microsoft.attention", "com_microsoft.cache", "com_microsoft.states", "com_microsoft.delta",
+    "com_microsoft.quantized", "com_microsoft.packed", "com_microsoft.layouts", "com_microsoft.generation",
+)  # fmt: skip
+
+_FAMILY_OF = {op_type: family for family, op_types in _SELDOM.items() for op_type in op_types.split()}
+_loaded: set[str] = set()
+
+
+def _load(*families: str) -> None:
+    for name in families:
+        if name not in _loaded:
+            import_module(f".{name}", __name__)
+            _loaded.add(name)
+
+
+def _supply(domain: str, op_type: str) -> None:
+    """Have the built-in rules of an operator in the registry."""
+    if not in_standard(domain):
+        _load(*_BEYOND)
+    if op_type in _FAMILY_OF:
+        _load(_FAMILY_OF[op_type])
 
 
 def default_registry() -> Registry:
     """The registry of all operators that we declare."""
-    if not _loaded:
-        for name in FAMILIES:
-            import_module(f".{name}", __name__)
-        _loaded.extend(FAMILIES)
+    _load(*_COMMON, *_SELDOM, *_BEYOND)
     return DEFAULT
 
 
 def with_built_in(registry: Rules | None) -> Rules:
-    """The user's rules over the built-in rules."""
-    built_in = default_registry()
-    return built_in if registry is None else registry.over(built_in)
+    """The user's rules over the built-in ones, which are there when they are looked up."""
+    _load(*_COMMON)
+    DEFAULT.supply = _supply
+    return DEFAULT if registry is None else registry.over(DEFAULT)
 
 
-__all__ = ["FAMILIES", "default_registry", "with_built_in"]
+__all__ = ["default_registry", "with_built_in"]
