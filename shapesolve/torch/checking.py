@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -175,9 +175,11 @@ def _another_way(
 
 
 def _of_program(known: Conclusion) -> Report:
-    way = next(known.other_ways(guarded=True), None)
+    first, ways = known, known.other_ways(guarded=True)
+    way = next(ways, None)
     if way is not None:
-        known = _another_way(known, way, guarded=True)
+        known = _another_way(first, way, guarded=True)
+    told = bool(known.astray(guarded=True))
     try:
         _hear_graph(known)
     except _Unwritable as error:
@@ -188,13 +190,23 @@ def _of_program(known: Conclusion) -> Report:
             known.extra = (*known.extra, unwritable(error.cause, known.program, runs=known.runs()))
             return known.report()
         known = other
-    for way in known.other_ways(guarded=False):
-        other = _another_way(known, way, guarded=False)
+    if way is not None:
+        more = ((first, True, w) for w in ways)
+    else:  # the file may go astray where torch.export's program does not
+        kinds = [False] if told else [False, True]
+        more = ((known, g, w) for g in kinds if known.astray(guarded=g) for w in known.other_ways(guarded=g))
+    return _right_one(known, more) if known.strays() else known.report()
+
+
+def _right_one(known: Conclusion, ways: Iterator[tuple[Conclusion, bool, Way]]) -> Report:
+    """What another example gives, if its file follows the module; each comes with what it is the other way of."""
+    for base, guarded, way in ways:
+        other = _another_way(base, way, guarded=guarded)
         try:
             _hear_graph(other)
         except _Unwritable:  # this way ends at the exporter
             continue
-        if not any(other.astray(guarded=g) for g in (True, False)):
+        if not other.strays():
             return other.report()
     return known.report()
 

@@ -15,6 +15,7 @@ from ..solve.contract.contract import Contract, Term
 from .correction import Correction
 from .declared import Axis, Declaration
 from .exporting import Watch, export_program
+from .filed import InRuntime
 from .findings import TRIED, SourceFinding, located
 from .guards import Guard, axis_symbols, fixed_axes, guard_contract, input_names, shape_env
 from .judge import Judge
@@ -59,9 +60,14 @@ class Call:
     started: float
     way: Way | None = None
 
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes that were exported, where they are not those of the given example."""
+        return dict(self.way.sizes) if self.way is not None else {}
+
     def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments that were exported."""
-        return self.runs.inputs(dict(self.way.sizes) if self.way is not None else {})
+        return self.runs.inputs(self.sizes)
 
 
 @dataclass
@@ -86,7 +92,7 @@ class Conclusion:
     def __post_init__(self) -> None:
         self.graph: Unguarded | None = None
         if self.call is not None and self.program is not None:
-            self.graph = Unguarded(self.program, self.call.runs)
+            self.graph = Unguarded(self.program, self.call.runs, example=self.call.sizes)
         self.comparison = Comparison(self.declaration, self.settings.rlimit)
         if self.program is not None:
             self._hear_guards()
@@ -116,7 +122,9 @@ class Conclusion:
     def hear_graph(self, proto: onnx.ModelProto, written: Any = None) -> None:
         """Analyze the exported model for the declared sizes, those that torch.export's guards leave and those they should."""
         if written is not None and self.call is not None:
-            self._hold_to(Unguarded(written, self.call.runs, self.graph))
+            runs, example = self.call.runs, self.call.sizes
+            file = InRuntime(proto, input_names(written), runs, example)
+            self._hold_to(Unguarded(written, runs, self.graph, file, example))
         env = shape_env(self.program)
         table = axis_symbols(env, self.program, self.declaration) if env is not None else {}
         model = renamed(proto, table, self.declaration, input_names(self.program))
@@ -150,6 +158,10 @@ class Conclusion:
     def astray(self, *, guarded: bool) -> list[tuple[Restriction, Confirmed]]:
         """What keeps the exported graph from following a module that runs."""
         return [(r, c) for r, c in self.found if c.verdict == "graph" and r.guarded is guarded]
+
+    def strays(self) -> bool:
+        """Does the exported graph, or the file, not follow the module at some declared size?"""
+        return any(self.astray(guarded=g) for g in (True, False))
 
     def of_example(self, *, guarded: bool) -> list[tuple[Restriction, Confirmed]]:
         """What another example may lift: a graph that goes astray, and sizes that the trace made numbers."""
@@ -204,7 +216,10 @@ class Conclusion:
         correction = self._correction([r for r, _ in real], traced)
         findings = [*self.extra, *(self._placed(judge.finding(r, correction, c)) for r, c in real)]
         findings += [judge.ruled_out(r, correction, c) for r, c in traced]
-        failing = self._probed()
+        failing = [
+            replace(f, origin=judge.origins.of(f.node)) if f.node and f.place is None else f
+            for f in self._probed()
+        ]
         findings += failing
         unclear = self.refusal is not None and not findings
         if unclear and self.refusal is not None:

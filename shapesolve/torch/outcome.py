@@ -179,8 +179,10 @@ def outcomes(
 
 
 def graph_terms(analysis: Analysis) -> Sequence[Term]:
-    """The contract of the graph; empty when the model contradicts itself."""
-    return () if analysis.conflicts or analysis.contract.impossible else tuple(analysis.contract.readable)
+    """What nodes of the graph need, and not what was taken for granted; empty when the model contradicts itself."""
+    if analysis.conflicts or analysis.contract.impossible:
+        return ()
+    return tuple(t for t in analysis.contract.readable if t.nodes)
 
 
 def sizes_text(sizes: Iterable[tuple[str, int]] | Mapping[str, int]) -> str:

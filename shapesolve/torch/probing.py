@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from .declared import Declaration
 from .findings import SourceFinding
 from .outcome import sizes_text
-from .places import Origin
 from .running import Ran, Runs, Sizes, near
 from .unguarded import Unguarded
 
@@ -63,7 +62,7 @@ def probed(
     findings = [_failing(runs, [r for r in failed if r.origin.place == line], ran) for line in lines]
     if not findings and graph is not None and runs.spent <= seconds:
         differing = [r for r in ran[:_COMPARED] if graph.agrees(dict(r.sizes)) is False]
-        findings += [_differing(runs, r, graph.strays(dict(r.sizes))) for r in differing[:1]]
+        findings += [_differing(runs, r, graph) for r in differing[:1]]
     return findings
 
 
@@ -93,9 +92,12 @@ def _failing(runs: Runs, failed: Sequence[Ran], ran: Sequence[Ran]) -> SourceFin
     )
 
 
-def _differing(runs: Runs, ran: Ran, line: Origin) -> SourceFinding:
-    """The graph strays, from `line` on where that was found: there the exporter's decomposition is the reason."""
+def _differing(runs: Runs, ran: Ran, graph: Unguarded) -> SourceFinding:
+    """The graph strays, from a line on where that is found: there the exporter's decomposition is the reason."""
     changed = _changed(runs, ran)
+    if graph.in_file(dict(ran.sizes)) and graph.file is not None:
+        return _differing_file(runs, ran, graph.file.failing_node(ran))
+    line = graph.strays(dict(ran.sizes))
     why = (
         "torch.export's program follows the module; what the exporter makes of this line holds for the example's sizes"
         if line
@@ -112,6 +114,25 @@ def _differing(runs: Runs, ran: Ran, line: Origin) -> SourceFinding:
         if line
         else "look for a size or a value that the code turns into a number while it is traced",
         origin=line,
+        declared="; ".join(runs.declaration.quote(n) for n, _ in changed),
+        counterexample=changed,
+        verdict="graph",
+    )
+
+
+def _differing_file(runs: Runs, ran: Ran, node: str) -> SourceFinding:
+    """The graph follows the module, and the file that was written of it does not; `node` is where onnxruntime gives up."""
+    changed = _changed(runs, ran)
+    what = f"{node} fails in onnxruntime" if node else "onnxruntime computes something else"
+    return SourceFinding(
+        "SS609",
+        f"the exported file does not compute what the module computes at {sizes_text(changed)}",
+        node,
+        notes=(
+            *(f"declared: {runs.declaration.quote(n)}" for n, _ in changed),
+            f"tried: torch.export's program follows the module there; in the file that is written of it, {what}",
+        ),
+        help="write the line with other operators, or leave the size out of dynamic_shapes",
         declared="; ".join(runs.declaration.quote(n) for n, _ in changed),
         counterexample=changed,
         verdict="graph",

@@ -32,6 +32,9 @@ _SMALL = 1 << 22
 _MAX_KEPT = 1 << 20
 _MAX_RUNS = 400
 _MAX_SCANNED = 4096
+#: sizes that are tried of one condition, and operators that all these runs may call
+_LEAST_TRIES, _MOST_TRIES, _CALLS = 10, 32, 1000
+_CLOSE = {"rtol": 1e-3, "atol": 1e-4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +58,13 @@ class _Limits(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not instal
 
     def __init__(self) -> None:
         super().__init__()
-        self.made, self.until = 0, time.monotonic() + _MAX_SECONDS
+        self.calls, self.made, self.until = 0, 0, time.monotonic() + _MAX_SECONDS
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        self.calls += 1
         if _possible((args, kwargs)) > _SMALL and self.made + _foreseen(func, args, kwargs) > _MAX_ELEMENTS:
             raise _Beyond
         out = func(*args, **kwargs)
@@ -112,6 +116,7 @@ class Runs:
         self._known: dict[tuple[tuple[str, int], ...], Ran] = {}
         self.spent = 0.0
         """Seconds that the runs took so far."""
+        self._longest = 1
 
     def _example(self, name: str) -> int | None:
         for axis in self.declaration.axes_of(name):
@@ -124,6 +129,11 @@ class Runs:
     def usable(self) -> bool:
         """Are all declared sizes known by the example, and does the module run on it?"""
         return len(self.example) == len(self.declaration.roots) and self.at({}).state == "runs"
+
+    @property
+    def tries(self) -> int:
+        """At how many sizes a condition is tried: at more of them where a run calls few operators."""
+        return min(_MOST_TRIES, max(_LEAST_TRIES, _CALLS // self._longest))
 
     def complete(self, sizes: Sizes) -> dict[str, int]:
         """These sizes, and for all others those of the example."""
@@ -165,9 +175,10 @@ class Runs:
             return Ran(key, "unknown")
         args, kwargs = self._call([_own(x) for x in leaves])
         try:
-            with quiet(), torch.no_grad(), torch.random.fork_rng(devices=[]), _Limits():
+            with quiet(), torch.no_grad(), torch.random.fork_rng(devices=[]), _Limits() as limits:
                 torch.manual_seed(0)
                 out = module(*args, **kwargs)
+            self._longest = max(self._longest, limits.calls)
         except (_Beyond, MemoryError):
             return Ran(key, "unknown")
         except Exception as error:  # whatever the module raises is what we want to know
@@ -285,6 +296,17 @@ def _origin(traceback: TracebackType | None, module: Any) -> Origin:
     return Origin(tuple(trace), path, kind) if trace else NOWHERE
 
 
+def same(a: Any, b: Any) -> bool:
+    """Are two outputs equal, up to rounding?"""
+    if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
+        return isinstance(a, torch.Tensor) is isinstance(b, torch.Tensor) and bool(a == b)
+    if a.shape != b.shape:
+        return False
+    if a.is_floating_point() and b.is_floating_point():
+        return bool(torch.allclose(a, b.to(a.dtype), equal_nan=True, **_CLOSE))
+    return bool((a == b).all())
+
+
 # ---------------------------------------------------------------------- sizes to try
 
 
@@ -293,7 +315,22 @@ def near(low: int | None, high: int | None, example: int) -> list[int]:
     least, most = low if low is not None else min(2, example), high if high is not None else 4 * example + 1
     wanted = (
         *(example + 1, example - 1, example + 2, least, 2 * example + 1, 2 * example, least + 1, least + 2),
-        *(example + 5, 1, 2, 3, 7, 16, 33, 64, most, most - 1),
+        *(
+            example + 5,
+            example + 3,
+            example - 2,
+            example + 4,
+            example - 3,
+            1,
+            2,
+            3,
+            7,
+            16,
+            33,
+            64,
+            most,
+            most - 1,
+        ),
     )
     return [v for v in dict.fromkeys(wanted) if least <= v <= most and v != example and v >= 1]
 

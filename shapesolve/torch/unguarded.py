@@ -10,32 +10,42 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .exporting import quiet
+from .filed import InRuntime
 from .places import NOWHERE, Origin, Place, read_trace
-from .running import Ran, Runs
+from .running import Ran, Runs, Sizes, same
 
 #: what the graph only checks, and what an ONNX file has nothing of
 _CHECKS = ("_assert", "sym_constrain_range", "_assert_scalar", "_assert_async", "_assert_tensor_metadata")
-_CLOSE = {"rtol": 1e-3, "atol": 1e-4}
 
 
 class Unguarded:
     """Runs an `ExportedProgram`'s graph without its guards and holds what comes out against the module.
 
-    `source` is the graph that this one was made of, where it is a decomposed one.
+    `source` is the graph that this one was made of, where it is a decomposed one; `file` is what was written of it.
+    At the sizes of its `example` it has to give what the module gives, or nothing is said of other sizes.
     """
 
-    def __init__(self, program: Any, runs: Runs, source: Unguarded | None = None) -> None:
-        self.program, self.runs, self.source = program, runs, source
+    def __init__(
+        self,
+        program: Any,
+        runs: Runs,
+        source: Unguarded | None = None,
+        file: InRuntime | None = None,
+        example: Sizes | None = None,
+    ) -> None:
+        self.program, self.runs, self.source, self.file = program, runs, source, file
+        self.example = example or {}
         self._trusted: bool | None = None
 
     def agrees(self, sizes: Mapping[str, int]) -> bool | None:
-        """Does the graph give at these sizes what the module gives? None when it cannot be said."""
+        """Do the graph and its file give at these sizes what the module gives? None when it cannot be said."""
         ran = self.runs.at(sizes)
         if ran.state != "runs" or ran.outputs is None:
             return None
         if self._trusted is None:
-            self._trusted = self._agrees(self.runs.at({})) is True
-        return self._agrees(ran) if self._trusted else None
+            self._trusted = self._agrees(self.runs.at(self.example)) is True
+        said = self._agrees(ran) if self._trusted else None
+        return said and not (self.file is not None and self.file.agrees(ran) is False)
 
     def _agrees(self, ran: Ran) -> bool | None:
         if ran.outputs is None:
@@ -44,15 +54,19 @@ class Unguarded:
             found = self._outputs(ran)
         except Exception:  # the graph does not run at this size
             return False
-        return len(found) == len(ran.outputs) and all(_same(a, b) for a, b in zip(found, ran.outputs))
+        return len(found) == len(ran.outputs) and all(same(a, b) for a, b in zip(found, ran.outputs))
+
+    def in_file(self, sizes: Mapping[str, int]) -> bool:
+        """Does the graph follow the module here, and the file that was written of it does not?"""
+        return self.agrees(sizes) is False and self._agrees(self.runs.at(sizes)) is True
 
     def strays(self, sizes: Mapping[str, int]) -> Origin:
         """The first line that gives something else here than in the graph this one was made of, which follows the module."""
         ran = self.runs.at(sizes)
-        if self.source is None or self.source.agrees(sizes) is not True:
+        if self.in_file(sizes) or self.source is None or self.source.agrees(sizes) is not True:
             return NOWHERE
         right, wrong = self.source._lines(ran), self._lines(ran)
-        return next((Origin(t) for t, v in right.items() if t in wrong and not _same(v, wrong[t])), NOWHERE)
+        return next((Origin(t) for t, v in right.items() if t in wrong and not same(v, wrong[t])), NOWHERE)
 
     def _lines(self, ran: Ran) -> dict[tuple[Place, ...], Any]:
         """Per line of the module the last tensor that is made there, as far as the graph runs."""
@@ -100,13 +114,3 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # as above
         if name.rpartition("::")[2].startswith(_CHECKS):
             return None
         return super().call_function(target, args, kwargs)
-
-
-def _same(a: Any, b: Any) -> bool:
-    if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
-        return isinstance(a, torch.Tensor) is isinstance(b, torch.Tensor) and bool(a == b)
-    if a.shape != b.shape:
-        return False
-    if a.is_floating_point() and b.is_floating_point():
-        return bool(torch.allclose(a, b.to(a.dtype), equal_nan=True, **_CLOSE))
-    return bool((a == b).all())

@@ -12,7 +12,7 @@ from .outcome import Restriction, sizes_text
 from .running import Ran, Runs, near, violating
 from .unguarded import Unguarded
 
-_MAX_TRIED = 10
+_MAX_COMPARED = 10
 _MAX_LISTED = 20_000
 _MAX_SHOWN = 4
 
@@ -67,7 +67,7 @@ class Confirmation:
         for sizes in self._beside([*map(dict, given), *own], roots):
             whole = self.runs.complete(sizes)
             fits = not holds_at(cond, whole) and all(holds_at(c, whole) for c in others)
-            if fits and len(tried) < _MAX_TRIED and all(sizes != s for s, _ in tried):
+            if fits and len(tried) < self.runs.tries and all(sizes != s for s, _ in tried):
                 ran = self.runs.at(sizes)
                 if ran.state != "unknown":
                     tried.append((sizes, ran))
@@ -106,7 +106,7 @@ class Confirmation:
         """Sizes at which the module runs: does the graph follow it there?"""
         if self.graph is None:
             return Confirmed("unknown", sizes[0], None, sizes)
-        said = {s: self.graph.agrees(dict(s)) for s in sizes}
+        said = {s: self.graph.agrees(dict(s)) for s in sizes[:_MAX_COMPARED]}
         wrong = next((s for s, agrees in said.items() if agrees is False), None)
         right = tuple(s for s, agrees in said.items() if agrees)
         if wrong is not None:

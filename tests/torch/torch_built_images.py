@@ -387,7 +387,7 @@ class CostVolumeUnpadded(nn.Module):
         for d in (2, 4, 8):
             left, right = a[..., d:], b[..., : b.shape[3] - d]
             planes.append((left * right).mean(1))
-        planes = [F.pad(p, (16 - p.shape[2], 0)) for p in planes]
+        planes = [F.pad(p, (16 - p.shape[2], 0)) for p in planes]  # origin
         return torch.stack(planes, 1) + a.mean(1, keepdim=True)
 
 

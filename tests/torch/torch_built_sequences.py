@@ -159,7 +159,7 @@ class ShiftedDifferencesUneven(nn.Module):
     def forward(self, x):
         a = x[:, 2:] - x[:, :-2]
         b = x[:, 1:] - x[:, :-1]
-        a = F.pad(a, (0, 0, 0, 12 - a.shape[1]))
+        a = F.pad(a, (0, 0, 0, 12 - a.shape[1]))  # origin
         return x + a + F.pad(b, (0, 0, 1, 0))
 
 
