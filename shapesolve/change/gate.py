@@ -286,6 +286,10 @@ def _short(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
+#: characters before what a line of a comparison says
+GATE_LABEL = 10
+
+
 def gate_lines(gate: Gate) -> Iterator[str]:
     """The comparison for a reader."""
     names = [o.name if o.name == o.other else f"{o.name} ({o.other} in the second)" for o in gate.outputs]

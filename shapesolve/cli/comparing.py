@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from .app import app
-from .console import FOUND, OK, UNDECIDED, Progress, fail, say, show, tell
+from .console import FOUND, OK, UNDECIDED, Progress, fail, say, show
 from .options import AsJson, Broadcast, load
 from .parameters import Argument, Option
 
@@ -65,7 +65,8 @@ def diff(
 def _gate(before: Analysis, after: Analysis, count: int, json: bool) -> None:
     from dataclasses import asdict, replace
 
-    from ..change.gate import gate_lines, hold
+    from ..change.gate import GATE_LABEL, gate_lines, hold
+    from ..report.lines import line
 
     with Progress("proofs"):
         found = hold(before, after)
@@ -77,7 +78,7 @@ def _gate(before: Analysis, after: Analysis, count: int, json: bool) -> None:
 
         say(envelope("diff", {"passed": found.passed, **asdict(found)}))
     else:
-        tell("\n".join(gate_lines(found)))
+        show(line(text[:GATE_LABEL], text[GATE_LABEL:]) for text in gate_lines(found))
     raise SystemExit(OK if found.passed else FOUND if found.decided else UNDECIDED)
 
 

@@ -54,12 +54,17 @@ class ContractFormat(StrEnum):
 
 def complain(message: str) -> None:
     """One clear error on stderr."""
-    from ..report.lines import visible
+    from ..report.lines import line, visible
 
     text = visible(" ".join(message.split("\n")))
     if len(text) > _LONGEST_ERROR:
         text = f"{text[:_LONGEST_ERROR]} … ({len(text):,} characters)"
-    print(f"error: {text}", file=sys.stderr)
+    if not sys.stderr.isatty():
+        print(f"error: {text}", file=sys.stderr)
+        return
+    from .layout import print_styled
+
+    print_styled([line(("error", "error: "), text)], terminal=True, stderr=True)
 
 
 def fail(message: str) -> NoReturn:

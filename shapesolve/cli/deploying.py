@@ -87,7 +87,9 @@ def sizes(
     ] = None,
     least: Annotated[
         int,
-        Option("--least", metavar="SIZE", min=0, help="With --enumerate: 0 lists empty inputs, too."),
+        Option(
+            "--least", metavar="SIZE", min=0, help="With --near and --enumerate: 0 takes empty inputs, too."
+        ),
     ] = 1,
     buckets: Annotated[
         Path | None,
@@ -130,7 +132,7 @@ def sizes(
         elif buckets is not None:
             told = _buckets(a, buckets, symbol or "", k, sizes_of(bind))
         else:
-            told, against = _near(a, listed_sizes(near or "", "--near"), sizes_of(bind))
+            told, against = _near(a, listed_sizes(near or "", "--near"), sizes_of(bind), least)
     except NoSizes as e:
         refuse("sizes", str(e), json, lead=f"{model}: ")
     except ValueError as e:
@@ -178,13 +180,15 @@ def _bucket_lines(told: dict[str, Any]) -> Iterator[str]:
 _SIDES: tuple[Literal["above", "below", "both"], ...] = ("above", "below", "both")
 
 
-def _near(a: Analysis, wanted: dict[str, int], bind: dict[str, int]) -> tuple[dict[str, Any], list[Printed]]:
+def _near(
+    a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int
+) -> tuple[dict[str, Any], list[Printed]]:
     """What is near to the wanted sizes, and what stands against these; nothing where they are accepted."""
     from ..deploy import NoSizes, Sizes
     from ..report.evaluation import broken_lines, broken_terms
     from ..report.lines import line
 
-    question = Sizes(a, bind)
+    question = Sizes(a, bind, least=least)
     question.known(wanted)
     sizes = question.completed(wanted)
     if sizes is not None:

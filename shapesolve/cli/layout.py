@@ -11,10 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ..report.lines import GAP, Line, Printed, Row, clipped, tables
+from .wrapping import wrapped
 
 _STYLES = {
     "bold": "bold", "dim": "dim", "error": "bold red", "warning": "bold yellow", "info": "bold cyan",
-    "good": "green", "shape": "cyan", "name": "", "code": "magenta", "": "",
+    "good": "green", "shape": "cyan", "name": "", "code": "magenta", "prose": "", "": "",
 }  # fmt: skip
 #: what a pipe gets is not wrapped
 _UNLIMITED = 1_000_000
@@ -25,9 +26,10 @@ _MARK = 16
 _DEEPER = 2
 
 
-def print_styled(printed: Iterable[Printed], *, terminal: bool) -> None:
-    """Print to stdout, in the width of the terminal; a pipe (``terminal=False``) gets lines as long as they are."""
-    console = Console(highlight=False, width=None if terminal else _UNLIMITED, soft_wrap=False)
+def print_styled(printed: Iterable[Printed], *, terminal: bool, stderr: bool = False) -> None:
+    """Print in the width of the terminal; a pipe (``terminal=False``) gets lines as long as they are."""
+    width = None if terminal else _UNLIMITED
+    console = Console(highlight=False, width=width, soft_wrap=False, stderr=stderr)
     for part in tables(printed):
         if not isinstance(part, list):
             console.print(_line(part, console.width))
@@ -37,11 +39,18 @@ def print_styled(printed: Iterable[Printed], *, terminal: bool) -> None:
             console.print(made)
 
 
-def _text(pieces: Line) -> Text:
-    parts = ((clipped(text, _LONGEST), _STYLES[style]) for style, text in pieces)
+def _text(pieces: Line, width: int = _UNLIMITED) -> Text:
+    """The text with its styles, in lines of this width."""
+    parts = ((text if style == "prose" else _short(text), _STYLES[style]) for style, text in pieces)
     made = Text.assemble(*parts, overflow="fold")
     made.rstrip()
+    made.plain = wrapped(made.plain, width)  # as long as it was: each style stays where it is
     return made
+
+
+def _short(text: str) -> str:
+    """The text, or its beginning up to the end of a word."""
+    return text if len(text) <= _LONGEST else clipped(text, len(text[:_LONGEST].rpartition(" ")[0]) + 2)
 
 
 def _line(pieces: Line, width: int) -> RenderableType:
@@ -54,12 +63,13 @@ def _line(pieces: Line, width: int) -> RenderableType:
         grid = Table.grid()
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")
-        grid.add_row(Text(first, _STYLES[pieces[0][0]]), _text(pieces[1:]))
+        grid.add_row(Text(first, _STYLES[pieces[0][0]]), _text(pieces[1:], width - cell_len(first)))
         return grid
     indent = len(text.plain) - len(text.plain.lstrip())
     if not indent:
-        return text
+        return _text(pieces, width)
     text = text[indent:]
+    text.plain = wrapped(text.plain, width - indent)
     return Padding(text, (0, 0, 0, indent))
 
 
@@ -78,7 +88,7 @@ def _table(rows: list[Row], width: int) -> Table | None:
     for has in (first, *widths):
         grid.add_column(width=has, overflow="fold")
     for r in rows:
-        grid.add_row(*(_cell(c, i) for i, c in enumerate(r.cells)))
+        grid.add_row(*map(_cell, r.cells, (None, *widths)))
     return grid
 
 
@@ -89,8 +99,9 @@ def _as_line(r: Row, width: int) -> RenderableType:
     return _line((("dim", f"{mark}{' ' * GAP}"), *rest), width)
 
 
-def _cell(pieces: Line, column: int) -> Text:
-    if column or len(pieces) != 1:
-        return _text(pieces)
+def _cell(pieces: Line, width: int | None) -> Text:
+    """A cell in lines of this width; the first of a row (None) stays as it is."""
+    if width is not None or len(pieces) != 1:
+        return _text(pieces, width or _UNLIMITED)
     (style, text) = pieces[0]
     return Text(text, _STYLES[style], overflow="fold")  # with the blanks that indent it

@@ -165,9 +165,9 @@ def rule(
     from difflib import get_close_matches
 
     from ..explain.diagnose import CODES
-    from ..report.rules import rule_page
+    from ..report.rules import rule_lines
 
     if code.upper() not in CODES:
         near = get_close_matches(code.upper(), CODES, 3, 0.5) or [f"one of {min(CODES)} to {max(CODES)}"]
         fail(f"no finding has the code {code!r}; did you mean {' or '.join(near)}?")
-    say(rule_page(code.upper()).rstrip())
+    show(rule_lines(code.upper()))

@@ -159,7 +159,7 @@ class _Corners:
     ) -> dict[str, int]:
         """Accepted sizes near `start`, within these bounds, with the sizes that were asked for."""
         asked = self.asked[corner]
-        question = Sizes(self.analysis, asked)
+        question = Sizes(self.analysis, asked, least=1)
         wanted = {**start, **question.fixed}
         for side in _SIDES:
             try:

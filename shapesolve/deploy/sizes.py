@@ -47,14 +47,15 @@ class Sizes:
     Args:
         analysis: of the model.
         fixed: sizes that stay as they are.
+        least: what is near to sizes is none below this, unless the sizes themselves are.
 
     Raises:
         NoSizes: an input is no tensor, or its rank is not known.
         ValueError: a fixed name is none of the model's.
     """
 
-    def __init__(self, analysis: Analysis, fixed: Mapping[str, int] | None = None) -> None:
-        self.analysis = analysis
+    def __init__(self, analysis: Analysis, fixed: Mapping[str, int] | None = None, *, least: int = 0) -> None:
+        self.analysis, self.least = analysis, least
         self.names = tuple(analysis.symbols)
         self.fixed = {**analysis.bindings, **(fixed or {})}
         self.known(fixed or {})
@@ -182,11 +183,18 @@ class Sizes:
                     continue
                 trial = {**start, **{n: start[n] + m for n, m in zip(movers, moves)}}
                 total = sum(map(abs, moves))
-                if min(trial.values()) >= 0 and (best is None or total < best[0]) and self.accepted(trial):
+                if (
+                    self._may_be_near(trial, start)
+                    and (best is None or total < best[0])
+                    and self.accepted(trial)
+                ):
                     best = total, trial
             if best is not None:
                 return best[1]
         return None
+
+    def _may_be_near(self, sizes: Mapping[str, int], start: Mapping[str, int]) -> bool:
+        return all(size >= min(self.least, start[n]) for n, size in sizes.items())
 
     def _movers(self, start: Mapping[str, int]) -> list[str]:
         """The names that broken conditions speak of."""
@@ -211,7 +219,11 @@ class Sizes:
         for reach in range(1, _REACH + 1):
             for move in (reach, -reach):
                 size = start[name] + move
-                if size < 0 or (side == "above" and move < 0) or (side == "below" and move > 0):
+                if (
+                    size < min(self.least, start[name])
+                    or (side == "above" and move < 0)
+                    or (side == "below" and move > 0)
+                ):
                     continue
                 trial = {**start, name: size}
                 if self.accepted(trial):
@@ -272,7 +284,7 @@ class Sizes:
 
     def _within(self, name: str, size: int, reach: int, side: Side) -> Iterator[Cond]:
         symbol = self.analysis.symbols[name]
-        yield ge(symbol, max(0, size - (0 if side == "above" else reach)))
+        yield ge(symbol, max(min(self.least, size), size - (0 if side == "above" else reach)))
         yield le(symbol, size + (0 if side == "below" else reach))
 
     # ------------------------------------------------------------------ draws

@@ -34,7 +34,7 @@ def derivation_lines(
 
 
 def _axis_rows(axis: AxisDerivation, analysis: Analysis) -> Iterator[Printed]:
-    told = [*(["…"] if axis.cut else []), *_told(axis.steps, analysis)]
+    told = [*(["after steps that --depth leaves out"] if axis.cut else []), *_told(axis.steps, analysis)]
     for i, text in enumerate(told or ["it is as the model has it"]):
         yield row(("dim", f"[{axis.axis}]" if not i else ""), ("shape", str(axis.dim) if not i else ""), text)
 

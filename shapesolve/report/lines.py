@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-#: (style, text); styles: "" plain, "bold", "dim", "error", "warning", "info", "good", "shape", "name", "code"
+#: (style, text); styles: "" plain, "bold", "dim", "error", "warning", "info", "good", "shape", "name", "code",
+#: "prose" (never cut)
 Piece = tuple[str, str]
 Line = tuple[Piece, ...]
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
 from ..explain.diagnose import CODES
+from .lines import Line, line
 
 _FOLDERS = (Path(__file__).parent / "findings", Path(__file__).parents[2] / "docs/findings")
+
+
+def rule_lines(code: str) -> Iterator[Line]:
+    """The page line by line, headings marked."""
+    for text in rule_page(code).splitlines():
+        yield line(("bold" if text.startswith("#") else "prose", text))
 
 
 @lru_cache(maxsize=len(CODES))

@@ -19,6 +19,7 @@ import shapesolve as ss
 from shapesolve.cli import app
 from shapesolve.deploy.profile_formats import Target
 from shapesolve.deploy.profiles import Profile
+from shapesolve.deploy.sizes import Sizes
 
 from .profile_runs import run_at, within
 from .test_inputs import session
@@ -99,6 +100,21 @@ def test_ranges_that_are_not_accepted_together_are_split(condition: str, accepts
         assert one.holds(one.opt)
         between = product(*(range(one.min[n], one.max[n] + 1) for n in "mn"))
         assert (one.conditions == ()) == all(accepts(*sizes) for sizes in between)
+
+
+def test_what_nobody_asked_to_be_empty_is_not() -> None:
+    """Nearer to 1 is 0, at which nothing is computed: as a corner of a range, and as the nearest size."""
+    nine = [helper.make_node("Reshape", ["x", "to"], ["y"])]
+    to = helper.make_tensor("to", TensorProto.INT64, [2], [9, -1])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["seq", "batch"])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    a = ss.analyze(helper.make_model(helper.make_graph(nine, "g", [x], [y], [to])))
+    (found,) = ss.profile(a, {"batch": 1})
+    assert (found.min, found.opt) == ({"seq": 9, "batch": 1},) * 2
+    (found,) = ss.profile(a, {"batch": 1}, min={"seq": 0})
+    assert found.min["seq"] == 0
+    assert Sizes(a, {"batch": 1}, least=1).nearest({"seq": 2}) == {"seq": 9, "batch": 1}
+    assert Sizes(a, {"batch": 1}).nearest({"seq": 2}) == {"seq": 0, "batch": 1}
 
 
 def test_a_corner_that_is_refused_is_named_with_its_term() -> None:

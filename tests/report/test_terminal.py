@@ -11,10 +11,12 @@ from click.testing import CliRunner
 
 import shapesolve as ss
 from shapesolve.cli import app, console, layout
+from shapesolve.explain.diagnose import CODES
 from shapesolve.report.derivation import derivation_lines
 from shapesolve.report.diff import compare, diff_lines
 from shapesolve.report.evaluation import evaluation_lines
 from shapesolve.report.lines import Printed, line, plain, row
+from shapesolve.report.rules import rule_lines, rule_page
 from shapesolve.report.text import report_lines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,6 +84,37 @@ def test_what_is_wrapped_goes_on_behind_its_mark(monkeypatch: pytest.MonkeyPatch
     assert first.startswith("help: one")
     assert rest
     assert all(r.startswith("      ") and r.strip() for r in rest)
+
+
+def test_an_expression_goes_on_outside_of_its_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
+    term = "16*batch*((height + 3)//4)*((width + 3)//4)"
+    text = shown([line(" + ".join([term] * 5))], 60, monkeypatch)
+    assert text.splitlines() == [f"{term} +"] * 4 + [term]
+    text = shown([line("`height` is declared dynamic, but only 193 <= height <= 224 runs")], 56, monkeypatch)
+    assert text.splitlines()[1] == "193 <= height <= 224 runs"
+    peak = row("peak  ", ("shape", f"max({', '.join([term] * 40)})"))
+    *_, last, mark = _STYLE.sub("", shown([peak], 80, monkeypatch)).split()
+    assert mark == "…"
+    assert last in plain([peak]).split()  # it ends behind a word
+
+
+def test_the_page_of_a_rule_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    for code in CODES:
+        text = _STYLE.sub("", shown([*rule_lines(code)], 60, monkeypatch))
+        assert max(map(len, text.splitlines())) <= 60
+        assert "".join(text.split()) == "".join(rule_page(code).split())
+
+
+def test_an_error_is_wrapped_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("COLUMNS", "40")
+    console.complain("no finding has the code 'SS40'; did you mean SS405 or SS404?")
+    lines = _STYLE.sub("", stream.getvalue()).splitlines()
+    assert [text.rstrip() for text in lines] == [
+        "error: no finding has the code 'SS40';",
+        "       did you mean SS405 or SS404?",
+    ]
 
 
 def test_a_pipe_gets_whole_lines_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
