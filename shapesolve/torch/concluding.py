@@ -19,6 +19,7 @@ from .filed import InRuntime
 from .findings import TRIED, SourceFinding, located
 from .guards import Guard, axis_symbols, fixed_axes, guard_contract, input_names, shape_env
 from .judge import Judge
+from .narrowing import way_out
 from .outcome import Comparison, Restriction, SizeOutcome, graph_terms, outcomes, sizes_text
 from .pasting import pasted
 from .places import Origin, Origins, read_trace
@@ -216,10 +217,7 @@ class Conclusion:
         correction = self._correction([r for r, _ in real], traced)
         findings = [*self.extra, *(self._placed(judge.finding(r, correction, c)) for r, c in real)]
         findings += [judge.ruled_out(r, correction, c) for r, c in traced]
-        failing = [
-            replace(f, origin=judge.origins.of(f.node)) if f.node and f.place is None else f
-            for f in self._probed()
-        ]
+        failing = [self._helped(f, judge.origins) for f in self._probed()]
         findings += failing
         unclear = self.refusal is not None and not findings
         if unclear and self.refusal is not None:
@@ -253,6 +251,14 @@ class Conclusion:
             self.program,
             self.analysis.model.proto if self.analysis is not None else None,
         )
+
+    def _helped(self, finding: SourceFinding, origins: Origins) -> SourceFinding:
+        """A failure that running showed, with the line of its node, and a declaration without it that was tried."""
+        if finding.node and finding.place is None:
+            finding = replace(finding, origin=origins.of(finding.node))
+        if self.call is None:
+            return finding
+        return replace(finding, help=way_out(finding, self.call.runs, strict=self.call.strict))
 
     def _placed(self, finding: SourceFinding) -> SourceFinding:
         """A finding without a line takes the one that the refusal tells of."""

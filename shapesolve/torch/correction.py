@@ -62,6 +62,11 @@ class Correction:
         """Make a size the number that it is in the example."""
         self.fits[name].fixed, self.fits[name].changed = size, True
 
+    def limit(self, name: str, size: int, *, upper: bool) -> None:
+        """Make a size an end of the range."""
+        fit = self.fits[name]
+        fit.low, fit.high, fit.changed = (fit.low, size, True) if upper else (size, fit.high, True)
+
     @property
     def changed(self) -> bool:
         """Does it differ from what was declared?"""

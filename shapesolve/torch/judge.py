@@ -146,7 +146,7 @@ class Judge:
             )
         if correction.refused:
             stays = ", and in the file it is a number" if restriction.kind == "fixed" else ""
-            help_ = f"rewrite the line so that it does not depend on this size: no other declaration was accepted{stays}"
+            help_ = f"tried: torch.export accepts no other declaration of it{stays}"
         else:
             help_ = f"to export all the same, leave it to torch.export (tried):\n{correction.text()}"
         return SourceFinding(

@@ -84,7 +84,6 @@ def _failing(runs: Runs, failed: Sequence[Ran], ran: Sequence[Ran]) -> SourceFin
         "SS609",
         f"the module fails at {sizes_text(changed)}, which is declared",
         notes=tuple(notes),
-        help="mend the line, or declare only sizes that run",
         origin=first.origin,
         declared="; ".join(runs.declaration.quote(n) for n in names),
         counterexample=changed,
@@ -101,7 +100,7 @@ def _differing(runs: Runs, ran: Ran, graph: Unguarded) -> SourceFinding:
     why = (
         "torch.export's program follows the module; what the exporter makes of this line holds for the example's sizes"
         if line
-        else "at the example's sizes they agree"
+        else "at the example's sizes they agree: a size or a value became a number while the module was traced"
     )
     return SourceFinding(
         "SS609",
@@ -110,9 +109,6 @@ def _differing(runs: Runs, ran: Ran, graph: Unguarded) -> SourceFinding:
             *(f"declared: {runs.declaration.quote(n)}" for n, _ in changed),
             f"tried: both were run there on the same data; {why}",
         ),
-        help="write the line with other operators, or leave the size out of dynamic_shapes"
-        if line
-        else "look for a size or a value that the code turns into a number while it is traced",
         origin=line,
         declared="; ".join(runs.declaration.quote(n) for n, _ in changed),
         counterexample=changed,
@@ -132,7 +128,6 @@ def _differing_file(runs: Runs, ran: Ran, node: str) -> SourceFinding:
             *(f"declared: {runs.declaration.quote(n)}" for n, _ in changed),
             f"tried: torch.export's program follows the module there; in the file that is written of it, {what}",
         ),
-        help="write the line with other operators, or leave the size out of dynamic_shapes",
         declared="; ".join(runs.declaration.quote(n) for n, _ in changed),
         counterexample=changed,
         verdict="graph",

@@ -68,7 +68,7 @@ def by_example(error: BaseException, way: str) -> SourceFinding:
 
 def at_numbers(error: BaseException, change: str, paste: str) -> SourceFinding:
     """A refusal that is none when some sizes are numbers: `change` says which, `paste` as Python."""
-    title, _ = _translated(error, own_words(error))
+    title = _translated(error, own_words(error))
     return SourceFinding(
         "SS610",
         f"the module runs, and {title}",
@@ -90,16 +90,13 @@ def refused(
             "SS607",
             f"the module fails on the example arguments, before any export: {first_line(own_words(eager))}",
             notes=(own_words(eager),),
-            help="call the module with the example arguments and make that run first",
             origin=origin_of_error(eager),
             verdict="module",
         )
-    title, help_ = _translated(error, words)
+    title = _translated(error, words)
     title = f"the module runs, and {title}" if runs else title
     notes = (words, RUNS) if runs else (words,)
-    return SourceFinding(
-        "SS607", title, notes=notes, help=help_, origin=origin_of_error(error), verdict="export"
-    )
+    return SourceFinding("SS607", title, notes=notes, origin=origin_of_error(error), verdict="export")
 
 
 def untold(refusal: Exception, follows: bool, unseen: Sequence[Guard] = ()) -> SourceFinding:
@@ -129,18 +126,15 @@ def untold(refusal: Exception, follows: bool, unseen: Sequence[Guard] = ()) -> S
     )
 
 
-def _translated(error: BaseException, words: str) -> tuple[str, str]:
+def _translated(error: BaseException, words: str) -> str:
     kind = type(error).__name__
     depends = re.search(r"data-dependent expression ([^\n]*?)(?: \(unhinted|\.|$)", words)
     if kind == "GuardOnDataDependentSymNode" or depends:
         what = f" `{depends[1].strip()}`" if depends else ""
-        return (
-            f"torch.export cannot decide{what}: it depends on the data, not on sizes",
-            "keep the decision in tensors (torch.where, masks), or state what holds with torch._check(...)",
-        )
+        return f"torch.export cannot decide{what}: it depends on the data, not on sizes"
     if "dynamic_shapes" in words or kind == "UserError":
-        return f"torch.export refuses the declaration: {first_line(words)}", ""
-    return f"torch.export refuses the module: {kind}: {first_line(words)}", ""
+        return f"torch.export refuses the declaration: {first_line(words)}"
+    return f"torch.export refuses the module: {kind}: {first_line(words)}"
 
 
 def _eager_failure(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:

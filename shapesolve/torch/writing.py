@@ -104,7 +104,6 @@ def unwritable(error: BaseException, program: Any, *, runs: bool = False) -> Sou
         "SS608",
         f"{'the module runs, and ' if runs else ''}the exporter cannot write {_what(error)}",
         notes=(*_said(error), RUNS) if runs else _said(error),
-        help="use operators that ONNX has, or pass a custom_translation_table to torch.onnx.export",
         origin=_origin(error, program),
         verdict="export",
     )

@@ -110,6 +110,10 @@ def test_a_failure_that_only_running_shows() -> None:
     assert finding.counterexample == (("n", 8),)
     assert finding.place is not None
     assert "one_hot(" in finding.place.code
+    narrower = pasted(finding.help.partition("\n")[2])
+    assert (narrower["x"][0].min, narrower["x"][0].max) == (2, 5)
+    again = check(MarksPlaces(), (torch.zeros(3, 5),), dynamic_shapes=narrower)
+    assert not again.findings, str(again)
     assert check(MarksPlaces(), (torch.zeros(3, 5),), dynamic_shapes=shapes, confirm=False).ok
 
 

@@ -73,6 +73,8 @@ def test_what_the_exporter_decomposes_for_the_example_alone_is_told_on_its_line(
     assert (finding.code, finding.verdict) == ("SS609", "graph")
     assert finding.place is not None
     assert "adaptive_avg_pool1d(x, 2)" in finding.place.code
+    fixed = pasted(finding.help.partition("\n")[2])
+    assert check(PooledInTwo(), (torch.zeros(2, 4, 10),), dynamic_shapes=fixed).ok
     assert check(PooledInTwo(), (torch.zeros(2, 4, 10),), dynamic_shapes={"x": {0: Dim("n", max=16)}}).ok
 
 

@@ -1,0 +1,89 @@
+"""Declarations that leave out sizes at which running shows a failure: each is exported and run before it is told of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+from .correction import Correction
+from .declared import Declaration, read_declaration
+from .exporting import Watch, export_program
+from .findings import TRIED, SourceFinding
+from .pasting import pasted
+from .probing import probed, probes
+from .running import Runs
+from .ways import follows
+
+#: a failure on either side of the example, and one more
+_ROUNDS, _COMPARED, _SECONDS = 3, 4, 1.0
+
+
+def way_out(finding: SourceFinding, runs: Runs, *, strict: bool) -> str:
+    """What to declare instead of a size that fails, with the proof; empty where nothing that was tried works."""
+    sizes = dict(finding.counterexample)
+    if finding.verdict == "module":
+        text = _narrower(runs, sizes, strict=strict) if len(sizes) == 1 else ""
+        return f"mend the line, or declare only sizes that run; {TRIED}:\n{text}" if text else ""
+    numbers = {n: runs.example[n] for n in sizes}
+    correction = Correction(runs.declaration, ())
+    for name, value in numbers.items():
+        correction.fix(name, value)
+    text = correction.text()
+    if not _exported(text, runs, (), strict=strict):
+        return ""
+    return (
+        f"leave {', '.join(f'`{n}` at {v}' for n, v in numbers.items())}, as in the example; {TRIED}:\n{text}"
+    )
+
+
+def _narrower(runs: Runs, failing: Mapping[str, int], *, strict: bool) -> str:
+    """The largest range around the example within which no run fails."""
+    ((name, value),) = failing.items()
+    correction = Correction(runs.declaration, ())
+    for _ in range(_ROUNDS):
+        last = _last_that_runs(runs, name, value)
+        if last is None:
+            return ""
+        correction.limit(name, last, upper=value > last)
+        text = correction.text()
+        other = _called(text, runs)
+        more = probed(other.declaration, other, None, lambda _: False, _SECONDS)
+        found = next((v for f in more for n, v in f.counterexample if n == name), None)
+        if found is None:
+            return text if _exported(text, runs, (name,), strict=strict) else ""
+        value = found
+    return ""
+
+
+def _last_that_runs(runs: Runs, name: str, fails: int) -> int | None:
+    """Between the example and a size that fails: the last size before the failures begin."""
+    good = runs.example[name]
+    while abs(fails - good) > 1:
+        middle = (good + fails) // 2
+        state = runs.at({name: middle}).state
+        if state == "unknown":
+            return None
+        good, fails = (middle, fails) if state == "runs" else (good, middle)
+    return good
+
+
+def _called(text: str, runs: Runs) -> Runs:
+    """The same call under another declaration."""
+    args, kwargs = runs.inputs({})
+    declared: Declaration = read_declaration(runs.module, args, kwargs, pasted(text))
+    return Runs(runs.module, args, kwargs, declared)
+
+
+def _exported(text: str, runs: Runs, dynamic: tuple[str, ...], *, strict: bool) -> bool:
+    """Does torch.export take a declaration, keep these dims dynamic, and make a graph that follows the module?"""
+    other, spec = _called(text, runs), pasted(text)
+    args, kwargs = other.inputs({})
+    try:
+        program: Any = export_program(
+            other.module, args, kwargs, spec, strict=strict, watch=Watch(other.module)
+        )
+    except Exception:  # refused
+        return False
+    kept = all(n in other.declaration.roots for n in dynamic)
+    return kept and follows(program, other, [{}, *islice(probes(other.declaration, other), _COMPARED)])
