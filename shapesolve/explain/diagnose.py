@@ -20,6 +20,7 @@ from .restriction import help_for, restrictions
 from .wording import operand_row
 
 if TYPE_CHECKING:
+    from ..solve.contract.contract import Term
     from .solved import Solved
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
@@ -200,6 +201,40 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
             help=f"--assume {_quoted(a.suggestion)} settles it"
             if _may_be_assumed(a.suggestion, analysis)
             else "",
+        )
+
+
+@finds(SS302=("info", "what a node needs is not decided by the sizes of the inputs"))
+def _undecided(analysis: Solved) -> Iterator[Finding]:
+    """Conditions on data: no size of an input is excluded, and yet the model may fail."""
+    if analysis.conflicts or analysis.contract.impossible:
+        return
+    told = {  # with a finding of their own
+        (node, left.free | right.free)
+        for a in analysis.ambiguities
+        for left, right in (a.pair,)
+        for node in a.sites
+    }
+    groups: dict[tuple[str, str, str], list[Term]] = {}
+    for term in analysis.contract.internal:
+        needs = [c for c in term.constraints if c.role == "requirement"]
+        own = next((c for c in needs if c.cond is term.cond), needs[-1] if needs else None)
+        if own is None or own.cond.is_false:  # of what never runs, another finding tells
+            continue
+        if (own.node, term.cond.free) not in told:
+            groups.setdefault((own.node, own.op_type, own.rule), []).append(term)
+    reasons = analysis.walk.reasons
+    for (node, op_type, rule), terms in groups.items():
+        needed = ", ".join(f"`{term.text}`" for term in terms)
+        verb = "is" if len(terms) == 1 else "are"
+        named = dict.fromkeys(f"{n}: {reasons[n]}" for t in terms for n in t.symbols if n in reasons)
+        yield Finding(
+            "SS302",
+            f"{needed} {verb} needed, which the sizes of the inputs do not decide",
+            node,
+            op_type,
+            tuple(dict.fromkeys((node, *(n for term in terms for n in term.nodes)))),
+            notes=(rule, *named)[:_MAX_REASONS],
         )
 
 

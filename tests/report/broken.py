@@ -269,6 +269,10 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         model("g (float[batch, 5] x) => (v, i) { [best] v, i = TopK(x, k) }", k=ints(10)),
         (),
     ),
+    "topk_by_data": (
+        model("g (float[batch, 5] x, int64[1] k) => (v, i) { [best] v, i = TopK(x, k) }"),
+        (),
+    ),
     "depth_to_space": (
         model("g (float[batch, 10, h, w] x) => (y) { [shuffle] y = DepthToSpace<blocksize: int = 2>(x) }"),
         (),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -10,6 +12,7 @@ import pytest
 import shapesolve as ss
 from shapesolve.explain.finding import Finding
 
+from ..operators.conftest import RunFailed, run, text
 from .broken import ints, model
 
 #: what a size of the example leaves behind in an export: name -> (model, what holds the size)
@@ -250,3 +253,41 @@ def test_every_term_beyond_not_empty_has_its_finding() -> None:
         a = ss.analyze(m)
         told = {name for f in _limits(m) for name in a.symbols if f"`{name}`" in f.title}
         assert told == {s for t in a.contract.readable if t.kind != "nonempty" for s in t.symbols}
+
+
+@pytest.mark.parametrize(
+    ("given", "nodes", "node", "holds", "feeds", "fails"),
+    [
+        ("int64[1] k", "v, i = TopK(x, k)", "TopK", "`0 <= _v0 <= 3`", {"k": [3]}, {"k": [4]}),
+        (
+            "int64[2] s",
+            "r = ConstantOfShape(s) v = MatMul(r, x)",
+            "MatMul",
+            "`N == _v1`",
+            {"s": [1, 2]},
+            {"s": [2, 1]},
+        ),
+        ("int64[1] s", "v = Reshape(x, s)", "Reshape", "`_v0 >= -1`", {"s": [6]}, {"s": [-2]}),
+        (
+            "bool c",
+            "y = If(c) <then_branch = a () => (p) { ax = Constant<value_ints=[0]>() p = Unsqueeze(x, ax) },"
+            " else_branch = e () => (q) { q = Relu(x) }> v = Transpose<perm=[1, 0, 2]>(y)",
+            "If",
+            "`_d0 == 1`",
+            {"c": True},
+            {"c": False},
+        ),
+    ],
+)
+def test_what_only_data_decides_is_told(
+    given: str, nodes: str, node: str, holds: str, feeds: dict[str, Any], fails: dict[str, Any]
+) -> None:
+    """onnxruntime runs on some data and not on other, of the same shapes."""
+    model = text(f"float[N, 3] x, {given}", nodes, "v")
+    dtype = bool if given.startswith("bool") else np.int64
+    run(model, {n: np.array(v, dtype) for n, v in feeds.items()}, {"N": 2})
+    with pytest.raises(RunFailed):
+        run(model, {n: np.array(v, dtype) for n, v in fails.items()}, {"N": 2})
+    found = [f for f in ss.analyze(model).diagnostics if f.code == "SS302"]
+    assert [f.op_type for f in found if holds in f.title] == [node]
+    assert any("element" in note or "truth" in note for f in found for note in f.notes)
