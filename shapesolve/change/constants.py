@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,16 @@ def known_beforehand(site: Site) -> Change | None:
 
 def folded_float(site: Site) -> Change | None:
     """A float operation on constants."""
+    given: list[Array] = []
+    for name in site.node.inputs:
+        array = site.known.array(name)
+        if array is None or array.size > MAX_INTS:
+            return None
+        given.append(array)
     out = site.out
     shape = None if out is None else numbers(out)
     dtype = site.known.dtype(site.node.outputs[0])
-    if shape is None or dtype not in _FLOAT_TYPES or int(np.prod(shape)) > MAX_FLOATS:
-        return None
-    arrays = [site.known.array(name) for name in site.node.inputs]
-    given = [a for a in arrays if a is not None]
-    if len(given) != len(arrays) or any(a.size > MAX_INTS for a in given):
+    if shape is None or dtype not in _FLOAT_TYPES or prod(shape) > MAX_FLOATS:
         return None
     made = helper.tensor_dtype_to_np_dtype(dtype)
     with np.errstate(all="ignore"):

@@ -65,11 +65,12 @@ class DraftNode:
         """Is it one of these standard operators?"""
         return not self.domain and self.op_type in op_types
 
-    def reads(self) -> Iterator[str]:
+    def reads(self) -> list[str]:
         """Names that it takes from its graph, those that its own graphs capture among them; maybe repeated."""
-        yield from filter(None, self.inputs)
+        read = [name for name in self.inputs if name]
         for graph in self.graphs.values():
-            yield from graph.captures()
+            read += graph.captures()
+        return read
 
     def __repr__(self) -> str:
         return f"DraftNode({self.op_type}: {self.inputs} -> {self.outputs})"

@@ -54,6 +54,7 @@ class Knowledge:
         self._told: dict[str, tuple[int, Dims | None]] = {}
         self._arrays: dict[str, NDArray[Any] | None] = {}
         self._joint: dict[Dims, Dim] = {}
+        self._drawing: dict[tuple[str, str], bool] = {}
 
     # ------------------------------------------------------------------ asking
 
@@ -149,8 +150,11 @@ class Knowledge:
 
     def draws(self, node: DraftNode) -> bool:
         """Does a node give something else each time, as its operator is declared?"""
-        rule = self.analysis.request.rules.lookup(node.domain, node.op_type, self.opset)
-        return rule is not None and rule.draws
+        key = node.domain, node.op_type
+        if key not in self._drawing:
+            rule = self.analysis.request.rules.lookup(*key, self.opset)
+            self._drawing[key] = rule is not None and rule.draws
+        return self._drawing[key]
 
     # ------------------------------------------------------------------ finding
 

@@ -40,24 +40,42 @@ class Way(NamedTuple):
     reach: int
 
 
+class Place(NamedTuple):
+    """Where sizes are read.
+
+    Attributes:
+        at: the position of the node.
+        node: the node.
+        i: which of its inputs they are.
+        choices: what would do there, best first.
+    """
+
+    at: int
+    node: DraftNode
+    i: int
+    choices: list[Dims]
+
+
 _WAYS = tuple(Way(*way) for way in product((False, True), (False, True), (1, 4)))
 
 
 def compute_sizes_once(known: Knowledge, stays: Callable[[DraftNode], bool]) -> bool:
     """Compute the vectors of sizes of a graph anew where that makes it smaller. Was anything changed?"""
-    graph = known.graph
-    nodes, inputs = graph.nodes, {id(node): node.inputs for node in graph.nodes}
+    graph, wanted = known.graph, [*_wanted(known, stays)]
+    if not wanted:
+        return False
+    nodes, before = graph.nodes, [(place.node, place.node.inputs) for place in wanted]
     least, best = _cost(graph, stays), None
     most = least[1]
     for way in _WAYS:
-        if _rebuild(known, stays, way):
+        if _rebuild(known, wanted, way):
             cost = _cost(graph, stays)
             if cost < least and cost[1] <= most:
                 least, best = cost, way
         graph.nodes = nodes
-        for node in nodes:
-            node.inputs = inputs[id(node)]
-    return best is not None and _rebuild(known, stays, best)
+        for node, inputs in before:
+            node.inputs = inputs
+    return best is not None and _rebuild(known, wanted, best)
 
 
 def _cost(graph: DraftGraph, stays: Callable[[DraftNode], bool]) -> tuple[int, int]:
@@ -71,10 +89,10 @@ def _cost(graph: DraftGraph, stays: Callable[[DraftNode], bool]) -> tuple[int, i
     return live + _SHAPE_COST * shapes, live
 
 
-def _rebuild(known: Knowledge, stays: Callable[[DraftNode], bool], way: Way) -> bool:
+def _rebuild(known: Knowledge, wanted: Iterable[Place], way: Way) -> bool:
     builder = _Builder(known, way)
     changed = False
-    for at, node, i, choices in _wanted(known, stays):
+    for at, node, i, choices in wanted:
         name = node.inputs[i]
         rank, dtype = len(known.shape(name) or ()), known.dtype(name)
         found = next((v for c in choices if (v := builder.vector(c, rank, dtype, at)) is not None), None)
@@ -85,10 +103,8 @@ def _rebuild(known: Knowledge, stays: Callable[[DraftNode], bool], way: Way) -> 
     return changed
 
 
-def _wanted(
-    known: Knowledge, stays: Callable[[DraftNode], bool]
-) -> Iterator[tuple[int, DraftNode, int, list[Dims]]]:
-    """Where a node that is no shape arithmetic reads sizes: its position, the input, and what would do there, best first."""
+def _wanted(known: Knowledge, stays: Callable[[DraftNode], bool]) -> Iterator[Place]:
+    """Where nodes that are no shape arithmetic read sizes."""
     made = {name for node in known.graph.nodes for name in node.outputs}
     for at, node in enumerate(known.graph.nodes):
         if stays(node) or all(known.sizes(name) is not None for name in node.outputs if name):
@@ -100,7 +116,7 @@ def _wanted(
             if sizes is not None and len(sizes) <= _LONGEST:
                 less = _sufficient(known, node, i)
                 if any(d.terms for d in sizes):
-                    yield at, node, i, [sizes] if less is None else [less, sizes]
+                    yield Place(at, node, i, [sizes] if less is None else [less, sizes])
 
 
 def _sufficient(known: Knowledge, node: DraftNode, i: int) -> Dims | None:

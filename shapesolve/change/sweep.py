@@ -286,11 +286,14 @@ def _key(node: DraftNode) -> Any:
     origin = node.origin
     if origin is not None and origin.key is None:
         return None
-    own = tuple(sorted((k, v) for k, v in node.own.items() if v is not None))
-    if any(isinstance(v, (Constant, list)) for _, v in own):
-        return None
+    own: tuple[tuple[str, Any], ...] = ()
+    left_out: tuple[str, ...] = ()
+    if node.own:
+        own = tuple(sorted((k, v) for k, v in node.own.items() if v is not None))
+        if any(isinstance(v, (Constant, list)) for _, v in own):
+            return None
+        left_out = tuple(sorted(k for k, v in node.own.items() if v is None))
     kind = None if origin is None else origin.key
-    left_out = tuple(sorted(k for k, v in node.own.items() if v is None))
     return (
         node.op_type,
         node.domain,
