@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 from ..expr import Atom, Dim, of_atom
-from ..expr.core import Monomial
+from ..expr.structure import Monomial
 
 #: opset since which Max takes integers
 _MAX_INTS = 12

@@ -10,7 +10,7 @@ from operator import le
 from ..expr import ZERO, Dim, maximum
 from ..expr.atom import Atom
 from ..expr.bounds import atom_bounds
-from ..expr.core import Monomial
+from ..expr.structure import Monomial
 from ..lower.rule import Memory
 from ..model import Node
 

@@ -1,6 +1,19 @@
 """Canonical integer expressions, conditions and shapes. Depends on nothing of ours."""
 
+from . import surface
 from .atom import Atom
+from .canonical import (
+    absolute,
+    always_fits,
+    broadcast,
+    ceil_div,
+    exact_quotient,
+    floor_div,
+    maximum,
+    minimum,
+    never_one,
+    pos,
+)
 from .cond import (
     FALSE,
     TRUE,
@@ -12,10 +25,13 @@ from .cond import (
     ge,
     gt,
     implies,
+    ite,
     le,
     lt,
     ne,
+    sign,
     solve_for_symbol,
+    trunc_div,
     truth,
 )
 from .core import (
@@ -23,19 +39,21 @@ from .core import (
     ZERO,
     Dim,
     IntoDim,
+    Substitution,
     as_dim,
     constant,
     of_atom,
     product,
+    rebuild,
     symbol,
     total,
 )
-from .division import ceil_div, exact_quotient, floor_div, trunc_div
 from .limits import DimTooLarge
-from .minmax import absolute, always_fits, broadcast, ite, maximum, minimum, never_one, pos, sign
+from .offer import Offered
 from .parse import DimSyntaxError, parse_cond, parse_dim
 from .shape import Shape, broadcast_dim, broadcast_shapes
-from .substitution import Substitution, rebuild
+
+surface.offered = Offered()
 
 __all__ = [
     "FALSE",

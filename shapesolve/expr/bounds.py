@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .atom import Atom
-from .core import Dim, Monomial
+from .structure import Monomial, Polynomial
 
 Interval = tuple[int | None, int | None]
 
@@ -61,7 +61,7 @@ _NOTHING = KnownIntervals()
 _BRANCHINGS = 3  # atoms relaxed per bound; each doubles the work
 
 
-def bounds(dim: Dim, known: KnownIntervals = _NOTHING) -> Interval:
+def bounds(dim: Polynomial, known: KnownIntervals = _NOTHING) -> Interval:
     """``(lo, hi)`` of `dim`, None where unbounded."""
     if not dim.terms:
         return dim.const, dim.const
@@ -76,7 +76,7 @@ def bounds(dim: Dim, known: KnownIntervals = _NOTHING) -> Interval:
     return found
 
 
-def _bounds(dim: Dim, known: KnownIntervals) -> Interval:
+def _bounds(dim: Polynomial, known: KnownIntervals) -> Interval:
     terms, const = dim.terms, dim.const
     if len(terms) == 1:
         mono, c = terms[0]
@@ -136,17 +136,17 @@ def _lower(form: Form, den: int, atoms: list[Atom], known: KnownIntervals) -> in
     if d.terms or d.const < 1:
         return best
     k = d.const  # (n - k + 1)/k <= n//k <= n/k
-    return _max(best, _lower(_replace(form, atom, c, n - (k - 1) if c > 0 else n, k), den * k, rest, known))
+    return _max(best, _lower(_replace(form, atom, c, n, k, k - 1 if c > 0 else 0), den * k, rest, known))
 
 
-def _replace(form: Form, atom: Atom, c: int, by: Dim | None, factor: int) -> Form:
-    """``factor * form`` where the term of `atom` is replaced by ``c * by``."""
+def _replace(form: Form, atom: Atom, c: int, by: Polynomial | None, factor: int, less: int = 0) -> Form:
+    """``factor * form`` where the term of `atom` is replaced by ``c * (by - less)``."""
     out = dict(form) if factor == 1 else {m: k * factor for m, k in form.items()}
     del out[(atom,)]
     if by is not None:
         for mono, k in by.terms:
             out[mono] = out.get(mono, 0) + c * k
-        out[()] += c * by.const
+        out[()] += c * (by.const - less)
     return out
 
 
@@ -191,11 +191,11 @@ def atom_bounds(atom: Atom, known: KnownIntervals = _NOTHING) -> Interval:
             known.memo.keep(atom, found, atom.free)
         return found
     if atom.bounds_memo is None:
-        atom.bounds_memo = _compound(atom, Dim.bounds)
+        atom.bounds_memo = _compound(atom, bounds)
     return atom.bounds_memo
 
 
-def _compound(atom: Atom, of: Callable[[Dim], Interval]) -> Interval:
+def _compound(atom: Atom, of: Callable[[Polynomial], Interval]) -> Interval:
     kind = atom.kind
     if kind == "pos":
         lo, hi = of(atom.args[0])

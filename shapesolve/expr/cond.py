@@ -9,52 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from math import gcd
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeAlias
 
-from .atom import Atom
-from .core import Dim, IntoDim, as_dim, make_dim, of_atom
-from .division import common_factor, exact_quotient
+from . import canonical, surface
+from .atom import Atom, make_atom
+from .core import ONE, ZERO, Dim, IntoDim, Substitution, as_dim, constant, make_dim, of_atom
 from .pool import Pool
-from .substitution import Substitution
+from .structure import Statement
+from .traverse import atoms_of
+
+#: conditions: one or several, as text or as they are
+Under: TypeAlias = "str | Cond | Iterable[str | Cond]"
 
 
-class Cond:
+class Cond(Statement):
     """A condition on sizes; made by `eq`, `ne`, `ge`, `le`, `gt`, `lt`, `divides`, `all_of`, `any_of`.
 
     ``kind`` is one of ``true false == != >= and or``; relations compare ``args[0]`` with zero.
     Equal canonical forms are the same object.
     """
 
-    __slots__ = ("_order", "_text", "args", "free", "kind", "size")
-
-    kind: str
-    args: tuple[Any, ...]
-    free: frozenset[str]
-    size: int
-    _order: tuple[Any, ...] | None
-    _text: str | None
-
-    @property
-    def order(self) -> tuple[Any, ...]:
-        """Sort key, the same in every process."""
-        if self._order is None:
-            self._order = (self.size, self.kind, *[a.order for a in self.args])
-        return self._order
-
-    @property
-    def is_true(self) -> bool:
-        """Does it hold whatever the sizes are?"""
-        return self.kind == "true"
-
-    @property
-    def is_false(self) -> bool:
-        """Does it fail whatever the sizes are?"""
-        return self.kind == "false"
-
-    @property
-    def free_symbols(self) -> frozenset[str]:
-        """Names of the symbols it depends on."""
-        return self.free
+    __slots__ = ()
 
     def __invert__(self) -> Cond:
         kind, args = self.kind, self.args
@@ -109,9 +84,7 @@ class Cond:
 
         It is false where the condition has no value (a divisor is 0); it does not say that sizes are at least 0.
         """
-        from .z3_terms import z3_formula
-
-        return z3_formula(self, ctx)
+        return surface.offered.z3(self, ctx)
 
     def solved(self) -> tuple[str, Dim] | None:
         """``(symbol, expression)`` when an equality (or its negation) is solved for a symbol."""
@@ -123,9 +96,7 @@ class Cond:
 
     def __str__(self) -> str:
         if self._text is None:
-            from .printing import cond_text
-
-            self._text = cond_text(self)
+            self._text = surface.offered.text(self)
         return self._text
 
     def __repr__(self) -> str:
@@ -200,10 +171,10 @@ def _is_product_of_sizes(d: Dim) -> bool:
     """Is it a product of factors >= 0, multiplied out: ``batch*boxes - batch*pos(boxes - 10)``?"""
     if d.const or len(d.terms) < 2:
         return False
-    common = common_factor(d)
+    common = canonical.common_factor(d)
     if not common or any((lo := of_atom(a).lo) is None or lo < 0 for a in common):
         return False
-    rest = exact_quotient(d, make_dim(((common, 1),), 0))
+    rest = canonical.exact_quotient(d, make_dim(((common, 1),), 0))
     return rest is not None and rest.lo is not None and rest.lo >= 0
 
 
@@ -321,8 +292,6 @@ def _join(kind: str, conds: Iterable[Cond], neutral: Cond, absorbing: Cond) -> C
 
 def has_value(c: Cond) -> bool:
     """Is it true or false at all sizes? Not when it divides by something that may be 0."""
-    from .traverse import atoms_of
-
     divisors = (a.args[1] for a in atoms_of(c) if a.kind == "//")
     return all(d.value != 0 if not d.terms else (d.lo or 0) > 0 for d in divisors)
 
@@ -357,3 +326,47 @@ def solve_for_symbol(d: Dim, prefer: Callable[[Atom], Any] | None = None) -> tup
         if mono[0].args[0] not in rest.free:
             return mono[0], rest.scale(-c)
     return None
+
+
+def ite(cond: Cond, a: Dim, b: Dim) -> Dim:
+    """``a if cond else b``."""
+    if cond.is_true or a is b:
+        return a
+    if cond.is_false:
+        return b
+    solved = cond.solved()
+    if solved is not None:  # where the condition fixes a symbol, `a` may be the same as `b` there
+        fixed = dict([solved])
+        try:
+            same = b.subs(fixed) is a.subs(fixed)
+        except ZeroDivisionError:  # ite(d == 0, a, n // d)
+            same = False
+        if same:
+            return b if cond.kind == "==" else a
+    return of_atom(make_atom("ite", cond, a, b))
+
+
+def sign(x: Dim) -> Dim:
+    """-1, 0 or 1."""
+    if x.lo is not None and x.lo >= 1:
+        return ONE
+    if x.hi is not None and x.hi <= -1:
+        return constant(-1)
+    return ite(ge(x, 1), ONE, ite(eq(x, 0), ZERO, constant(-1)))
+
+
+def trunc_div(n: Dim, d: Dim) -> Dim:
+    """``n / d`` rounded toward zero, as C and ONNX's integer Div do."""
+    if d.hi is not None and d.hi < 0:
+        return -trunc_div(n, -d)
+    if d.lo is not None and d.lo >= 0:
+        if n.lo is not None and n.lo >= 0:
+            return canonical.floor_div(n, d)
+        return canonical.floor_div(canonical.pos(n), d) - canonical.floor_div(canonical.pos(-n), d)
+    size = canonical.floor_div(canonical.pos(n) + canonical.pos(-n), canonical.pos(d) + canonical.pos(-d))
+    return size * sign(n) * sign(d)
+
+
+def symbols_in(*roots: Dim | Cond) -> dict[str, Dim]:
+    """The symbols that `roots` depend on, by name."""
+    return {atom.args[0]: of_atom(atom) for atom in atoms_of(*roots) if atom.kind == "sym"}

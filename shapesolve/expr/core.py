@@ -12,32 +12,25 @@ Dims and atoms are hash-consed: equal canonical forms are the same object, so eq
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex, Union
 
+from . import surface
 from .atom import Atom, evaluate_atom, make_atom
+from .bounds import bounds
 from .limits import MAX_TERMS, DimTooLarge
 from .pool import Pool
-from .surface import UNFILLED, Surface, attach
+from .structure import Monomial, Polynomial, Terms, monomial_order
+from .surface import UNFILLED, attach
 
 if TYPE_CHECKING:
-    from .cond import Cond
-    from .simplification import Under
+    from .cond import Cond, Under
 
-#: a product of atoms, sorted, with repetition; never empty
-Monomial = tuple[Atom, ...]
-#: the non-constant part of a polynomial: sorted, no zero coefficients
-Terms = tuple[tuple[Monomial, int], ...]
 IntoDim = Union["Dim", SupportsIndex]
 
 #: coefficients beyond it count for the size of an expression, by their length
 _WIDE = 2**64
-
-
-def _monomial_order(term: tuple[Monomial, int]) -> tuple[Any, ...]:
-    mono = term[0]
-    return (-len(mono), [a.order for a in mono])
 
 
 def _new(terms: Terms, const: int) -> Dim:
@@ -76,7 +69,7 @@ def from_terms(terms: Mapping[Monomial, int], const: int) -> Dim:
     if len(kept) > 1:
         if len(kept) > MAX_TERMS:
             raise DimTooLarge(f"an expression of {len(kept)} terms")
-        kept.sort(key=_monomial_order)
+        kept.sort(key=monomial_order)
     return make_dim(tuple(kept), const)
 
 
@@ -102,7 +95,7 @@ def constant(value: int) -> Dim:
     return dim if dim is not None else make_dim((), value)
 
 
-class Dim(Surface):
+class Dim(Polynomial):
     """An integer expression over named sizes, in canonical form; immutable and interned.
 
     >>> batch, seq = Dim("batch"), Dim("seq")
@@ -116,16 +109,7 @@ class Dim(Surface):
     equal, different does *not* mean provably different: ask `Analysis.equal` or build a condition by `eq`.
     """
 
-    __slots__ = ("_hash", "_order", "_text", "bounds_memo", "const", "free", "size", "terms")
-
-    terms: Terms
-    const: int
-    size: int
-    free: frozenset[str]
-    bounds_memo: tuple[int | None, int | None] | None
-    _hash: int
-    _order: tuple[Any, ...] | None
-    _text: str | None
+    __slots__ = ()
 
     # ------------------------------------------------------------------ identity
 
@@ -142,53 +126,16 @@ class Dim(Surface):
     def __reduce__(self) -> tuple[Any, ...]:
         return make_dim, (self.terms, self.const)
 
+    @staticmethod
+    def _made_of(value: IntoDim | str) -> Dim:
+        """What ``Dim(value)`` is."""
+        return as_dim(value)
+
     def __copy__(self) -> Dim:
         return self
 
     def __deepcopy__(self, memo: object) -> Dim:
         return self
-
-    @property
-    def value(self) -> int | None:
-        """The size when it is known, else None."""
-        return None if self.terms else self.const
-
-    def __int__(self) -> int:
-        if self.terms:
-            raise TypeError(f"the dim {self} is symbolic: it has no integer value")
-        return self.const
-
-    @property
-    def name(self) -> str | None:
-        """The symbol's name when the dim is one plain symbol, else None."""
-        atom = self.atom
-        return atom.args[0] if atom is not None and atom.kind == "sym" else None
-
-    @property
-    def atom(self) -> Atom | None:
-        """The atom when the dim is exactly one atom, else None."""
-        if self.const == 0 and len(self.terms) == 1:
-            mono, coefficient = self.terms[0]
-            if coefficient == 1 and len(mono) == 1:
-                return mono[0]
-        return None
-
-    @property
-    def is_made(self) -> bool:
-        """Is it one plain symbol that an analysis made up (``_d0``), not a name of the author's?"""
-        return self.atom is not None and self.atom.made
-
-    @property
-    def free_symbols(self) -> frozenset[str]:
-        """Names of the symbols it depends on."""
-        return self.free
-
-    @property
-    def order(self) -> tuple[Any, ...]:
-        """Sort key, the same in every process."""
-        if self._order is None:
-            self._order = (self.size, [(_monomial_order(t), t[1]) for t in self.terms], self.const)
-        return self._order
 
     # ------------------------------------------------------------------ arithmetic
 
@@ -265,7 +212,7 @@ class Dim(Surface):
     def __floordiv__(self, other: Dim | int) -> Dim:
         if not isinstance(other, (int, Dim)):
             return NotImplemented
-        return division.floor_div(self, other if isinstance(other, Dim) else constant(other))
+        return canonical.floor_div(self, other if isinstance(other, Dim) else constant(other))
 
     def __rfloordiv__(self, other: int) -> Dim:
         return constant(other) // self
@@ -294,13 +241,11 @@ class Dim(Surface):
         """The expression with symbols replaced by dims or ints (all at once)."""
         if self.free.isdisjoint(bindings):
             return self
-        from .substitution import Substitution
-
         return Substitution(bindings)(self)
 
     def bounds(self) -> tuple[int | None, int | None]:
         """Lower and upper bound that hold whatever the sizes are (None: unbounded)."""
-        return intervals.bounds(self) if self.bounds_memo is None else self.bounds_memo
+        return bounds(self) if self.bounds_memo is None else self.bounds_memo
 
     @property
     def lo(self) -> int | None:
@@ -320,43 +265,32 @@ class Dim(Surface):
 
         `under` is a condition or several, as text or `Cond`. A dim for which nothing cheaper is proved is returned as it is.
         """
-        from .simplification import simplified
-
-        return simplified([self], under)[0]
+        found: Dim = surface.offered.simplified([self], under)[0]
+        return found
 
     def z3(self, ctx: Any = None) -> Any:
         """The expression as a Z3 integer term over one ``z3.Int`` per symbol, in the context `ctx` (default: Z3's main one).
 
         The term says neither that sizes are at least 0, nor that divisors are not 0.
         """
-        from .z3_terms import z3_term
-
-        return z3_term(self, ctx)
+        return surface.offered.z3(self, ctx)
 
     @property
     def sympy(self) -> Any:
         """The SymPy expression (imports SymPy on first use)."""
-        from .sympy_bridge import to_sympy
-
-        return to_sympy(self)
+        return surface.offered.sympy(self)
 
     def eq(self, other: IntoDim) -> Cond:
         """The condition ``self == other``."""
-        from .cond import eq
-
-        return eq(self, other)
+        return conditions.eq(self, other)
 
     def ge(self, other: IntoDim) -> Cond:
         """The condition ``self >= other``."""
-        from .cond import ge
-
-        return ge(self, other)
+        return conditions.ge(self, other)
 
     def __str__(self) -> str:
         if self._text is None:
-            from .printing import python_text
-
-            self._text = python_text(self)
+            self._text = surface.offered.text(self)
         return self._text
 
     def __repr__(self) -> str:
@@ -364,6 +298,67 @@ class Dim(Surface):
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
+
+
+class Substitution:
+    """Replaces symbols in dims and conditions, with a memo for its lifetime."""
+
+    def __init__(self, bindings: Mapping[str, IntoDim]) -> None:
+        self.bindings = {k: as_dim(v) for k, v in bindings.items()}
+        self._memo: dict[Any, Any] = {}
+
+    def __call__(self, dim: Dim) -> Dim:
+        """`dim` with its symbols replaced."""
+        if dim.free.isdisjoint(self.bindings):
+            return dim
+        found: Dim | None = self._memo.get(dim)
+        if found is None:
+            found = self._memo[dim] = rebuild(dim, self.atom)
+        return found
+
+    def atom(self, atom: Atom) -> Dim:
+        """The dim that replaces `atom`."""
+        if atom.kind == "sym":
+            return self.bindings.get(atom.args[0]) or of_atom(atom)
+        if atom.free.isdisjoint(self.bindings):
+            return of_atom(atom)
+        if atom.kind == "ite":
+            cond, a, b = atom.args
+            cond = cond.map_dims(self)
+            if not cond.args:  # the other branch may have no value here
+                return self(a if cond.is_true else b)
+            return apply("ite", (cond, self(a), self(b)))
+        return apply(atom.kind, tuple(self(a) for a in atom.args))
+
+
+def rebuild(dim: Dim, replace: Callable[[Atom], Dim]) -> Dim:
+    """`dim` with each atom replaced, in canonical form again."""
+    table: dict[Monomial, int] = {}
+    const, changed = dim.const, False
+    for mono, c in dim.terms:
+        new = [replace(atom) for atom in mono]
+        if all(to.atom is atom for to, atom in zip(new, mono, strict=True)):
+            table[mono] = table.get(mono, 0) + c
+            continue
+        changed = True
+        product = constant(c)
+        for to in new:
+            product = product * to
+        const += product.const
+        for other, k in product.terms:
+            table[other] = table.get(other, 0) + k
+    return from_terms(table, const) if changed else dim
+
+
+def apply(kind: str, args: tuple[Any, ...]) -> Dim:
+    """The canonical dim of a non-polynomial term applied to `args`."""
+    if kind == "//":
+        return canonical.floor_div(*args)
+    if kind == "pos":
+        return canonical.pos(args[0])
+    if kind == "broadcast":
+        return canonical.broadcast(*args)
+    return conditions.ite(*args)
 
 
 def _atom_order(atom: Atom) -> tuple[Any, ...]:
@@ -375,9 +370,8 @@ def as_dim(value: IntoDim | str) -> Dim:
     if isinstance(value, Dim):
         return value
     if isinstance(value, str):
-        from .parse import parse_dim
-
-        return parse_dim(value)
+        parsed: Dim = surface.offered.parsed(value)
+        return parsed
     if str(getattr(value, "dtype", "")) == "bool":  # numpy's, which is no integer to Python
         return constant(int(value))
     return constant(index(value))
@@ -408,5 +402,5 @@ attach(Dim)
 _SMALL.update({i: make_dim((), i) for i in range(-64, 4097)})
 ZERO, ONE = constant(0), constant(1)
 
-from . import bounds as intervals  # noqa: E402, these build on what stands above
-from . import division  # noqa: E402
+from . import canonical  # noqa: E402, these build on what stands above
+from . import cond as conditions  # noqa: E402

@@ -12,8 +12,9 @@ from math import gcd
 from typing import NamedTuple
 
 from .atom import Atom, make_atom
-from .core import ONE, ZERO, Dim, Monomial, constant, from_terms, make_dim, of_atom
-from .division import floor_div, quotient_of
+from .canonical import floor_div, quotient_of
+from .core import ONE, ZERO, Dim, constant, from_terms, make_dim, of_atom
+from .structure import Monomial
 
 #: a larger polynomial is written as it is stored
 _LARGEST = 256

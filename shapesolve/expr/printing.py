@@ -11,11 +11,10 @@ from collections.abc import Generator
 from typing import Any, NamedTuple, TypeAlias
 
 from .atom import Atom
+from .canonical import absolute, floor_div, minimum, pos
 from .cond import Cond
 from .core import Dim, symbol
-from .division import floor_div
 from .grammar import KEYWORDS, MAX_LENGTH, quoted_name
-from .minmax import absolute, minimum, pos
 from .presentation import Piece, pieces_of
 from .rewrite import Rewriter
 from .traverse import atoms_of

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import lcm
 
+from .canonical import ceil_div, exact_quotient, floor_div, maximum, minimum
 from .core import ONE, Dim
-from .division import ceil_div, exact_quotient, floor_div
-from .minmax import maximum, minimum
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
-from .cond import FALSE, TRUE, Cond, all_of, any_of, divides, eq, ge, gt, le, lt, ne
-from .core import ONE, Dim, Monomial, constant, from_terms, symbol
-from .division import ceil_div, floor_div, trunc_div
+from .canonical import absolute, broadcast, ceil_div, floor_div, maximum, minimum
+from .cond import FALSE, TRUE, Cond, all_of, any_of, divides, eq, ge, gt, ite, le, lt, ne, sign, trunc_div
+from .core import ONE, Dim, constant, from_terms, symbol
 from .grammar import (
     BINARY,
     CHOICE,
@@ -27,8 +27,8 @@ from .grammar import (
     unquoted_name,
 )
 from .limits import DimTooLarge
-from .minmax import absolute, broadcast, ite, maximum, minimum, sign
 from .quotient import Quotient
+from .structure import Monomial
 
 #: bounds on what a text may build
 _MAX_DEGREE = 64

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from .atom import Atom
-from .cond import Cond
-from .core import Dim, of_atom
-from .division import floor_div
-from .minmax import broadcast, ite, pos
-from .substitution import rebuild
+from .canonical import broadcast, floor_div, pos
+from .cond import Cond, ite
+from .core import Dim, of_atom, rebuild
 from .visit import visit
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, SupportsIndex, overload
 
 from ..arguments import checked, checked_where_it_fails
+from .canonical import broadcast, never_one
 from .cond import Cond, any_of, eq
 from .core import ZERO, Dim, IntoDim, as_dims, product
-from .minmax import broadcast, never_one
 
 if TYPE_CHECKING:
-    from .simplification import Under
+    from .cond import Under
 
 
 class Shape(tuple[Dim, ...]):

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeAlias
 
-from .cond import Cond
+from .cond import Cond, Under
+from .core import Dim
 from .parse import parse_cond
-
-if TYPE_CHECKING:
-    from .core import Dim
-
-#: conditions: one or several, as text or as they are
-Under: TypeAlias = "str | Cond | Iterable[str | Cond]"
 
 #: the class whose `dim` gives the form of a dim that is cheapest to read under some conditions
 _SIMPLIFIER = "shapesolve.solve.simplify:Simplifier"

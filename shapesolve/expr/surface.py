@@ -1,18 +1,19 @@
-"""What Python sees of a dim: how one is made, and that it stands where an integer is asked for.
+"""What Python sees of a dim: how one is made, that it stands where an integer is asked for, and what it offers beside.
 
 Not compiled: a compiled class can neither return an object that exists already nor say that it is an integer.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self, SupportsIndex, SupportsInt
+from collections.abc import Iterable
+from typing import Any, Protocol, Self, SupportsIndex, SupportsInt
 
 #: instead of a value: an object that `make_dim` then fills
 UNFILLED: Any = object()
 
 
 class Surface:
-    """The base of `Dim`."""
+    """The base of what dims are made of."""
 
     __slots__ = ()
 
@@ -20,10 +21,13 @@ class Surface:
         """The dim of a text, a number or a dim."""
         if value is UNFILLED:
             return object.__new__(cls)
-        from .core import as_dim
-
-        made: Any = as_dim(value)
+        made: Any = cls._made_of(value)
         return made  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _made_of(value: Any) -> Any:
+        """What a value stands for; dims say it."""
+        raise NotImplementedError
 
     def __index__(self) -> int:
         value: SupportsInt = self  # type: ignore[assignment]  # `Dim` says which
@@ -33,3 +37,26 @@ class Surface:
 def attach(cls: Any) -> None:
     """Let calls of the class go through `Surface.__new__`, which a compiled class does not inherit."""
     cls.__new__ = staticmethod(Surface.__new__)
+
+
+class Offer(Protocol):
+    """What dims and conditions offer by their methods and what is made of them: see `offer.Offered`, the only one."""
+
+    def parsed(self, text: str) -> Any:
+        """The dim that a text says."""
+
+    def text(self, said: Any) -> str:
+        """A dim or a condition in Python's syntax."""
+
+    def simplified(self, dims: Iterable[Any], under: Any) -> list[Any]:
+        """The dims in the form that is cheapest to read."""
+
+    def z3(self, said: Any, ctx: Any) -> Any:
+        """A dim or a condition as a term of Z3."""
+
+    def sympy(self, dim: Any) -> Any:
+        """A dim as an expression of SymPy."""
+
+
+#: set once, when the room is imported
+offered: Offer

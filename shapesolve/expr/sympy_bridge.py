@@ -9,9 +9,9 @@ from typing import Any
 import sympy
 
 from .atom import Atom
-from .cond import FALSE, TRUE, Cond, eq, ge, gt, le, lt, ne
+from .canonical import absolute
+from .cond import FALSE, TRUE, Cond, eq, ge, gt, ite, le, lt, ne, sign
 from .core import Dim, constant, symbol
-from .minmax import absolute, ite, sign
 from .quotient import Quotient
 from .traverse import atoms_of
 from .visit import visit

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from .atom import Atom
-from .cond import Cond
-from .core import Dim, of_atom
+from .structure import Polynomial, Statement
 
 
-def atoms_of(*roots: Dim | Cond) -> list[Atom]:
+def atoms_of(*roots: Polynomial | Statement) -> list[Atom]:
     """All atoms below `roots`, each once, arguments before the atoms that use them."""
     found: dict[Atom, None] = {}
-    stack: list[Dim | Cond | Atom | None] = [*roots[::-1]]
+    stack: list[Polynomial | Statement | Atom | None] = [*roots[::-1]]
     while stack:
         node = stack.pop()
         if node is None:  # all below the atom that comes next have been found
@@ -23,14 +22,9 @@ def atoms_of(*roots: Dim | Cond) -> list[Atom]:
                 found[node] = None
             elif node not in found:
                 stack += (node, None, *node.args[::-1])
-        elif isinstance(node, Cond):
+        elif isinstance(node, Statement):
             stack += node.args[::-1]
         else:
             for mono, _ in node.terms[::-1]:
                 stack += mono[::-1]
     return list(found)
-
-
-def symbols_in(*roots: Dim | Cond) -> dict[str, Dim]:
-    """The symbols that `roots` depend on, by name."""
-    return {atom.args[0]: of_atom(atom) for atom in atoms_of(*roots) if atom.kind == "sym"}

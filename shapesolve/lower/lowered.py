@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property, partial
 
 from ..expr import Dim, Shape
-from ..expr.traverse import symbols_in
+from ..expr.cond import symbols_in
 from ..model import Model, Node
 from ..propagate.constraint import Constraint, Origin, Site
 from ..propagate.facts import Facts

@@ -24,7 +24,7 @@ from ..expr import (
     lt,
     minimum,
 )
-from ..expr.minmax import pos
+from ..expr.canonical import pos
 from ..lower.join import Choice, by_rank
 from ..lower.op import MalformedNode, Op
 from ..lower.records import Body, Scope, Steps

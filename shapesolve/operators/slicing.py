@@ -26,7 +26,7 @@ from ..expr import (
     minimum,
     total,
 )
-from ..expr.minmax import pos
+from ..expr.canonical import pos
 from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
 from ..lower.reason import CROP
 from ..lower.registry import lower

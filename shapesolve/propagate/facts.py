@@ -28,8 +28,8 @@ from ..expr import (
     solve_for_symbol,
 )
 from ..expr.bounds import Interval, KnownIntervals, Memo, bounds
-from ..expr.division import multiple_in
-from ..expr.substitution import apply
+from ..expr.canonical import multiple_in
+from ..expr.core import apply
 from ..expr.traverse import atoms_of
 
 Causes = frozenset[int]

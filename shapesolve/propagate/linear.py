@@ -12,7 +12,8 @@ from math import gcd
 
 from ..expr import Cond, Dim
 from ..expr.bounds import Interval
-from ..expr.core import Monomial, make_dim
+from ..expr.core import make_dim
+from ..expr.structure import Monomial
 from . import budget
 
 #: a sum of monomials with coefficients, sorted; with a constant it is known to be at least 0

@@ -26,8 +26,8 @@ from ..expr import (
     ge,
     solve_for_symbol,
 )
+from ..expr.cond import symbols_in
 from ..expr.core import from_terms, make_dim
-from ..expr.traverse import symbols_in
 from ..propagate.facts import Facts
 from ..propagate.log import Stated, all_rows, need
 from .emptiness import by_emptiness

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..expr import Cond
 from ..expr.closures import Compiler, Test
-from ..expr.traverse import symbols_in
+from ..expr.cond import symbols_in
 from ..propagate.constraint import Constraint
 from ..propagate.facts import Facts
 from ..propagate.log import Stated, all_rows

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from ..expr import FALSE, TRUE, Cond, Dim, all_of, any_of, eq, ge
-from ..expr.traverse import atoms_of, symbols_in
+from ..expr.cond import symbols_in
+from ..expr.traverse import atoms_of
 from ..propagate.facts import Facts
 
 #: names of which all choices are tried, and the sizes of conditions for which that is worth it

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from ..expr import Cond, Dim, IntoDim, as_dim, constant, divides, eq, ge, ne
+from ..expr.cond import symbols_in
 from ..expr.plain import sides_of
-from ..expr.traverse import symbols_in
 from ..propagate import budget
 from ..propagate.constraint import Constraint
 from ..propagate.facts import Facts

@@ -14,7 +14,8 @@ from random import Random
 
 from ..expr import Cond, Dim, symbol
 from ..expr.closures import Compiler, Size
-from ..expr.traverse import atoms_of, symbols_in
+from ..expr.cond import symbols_in
+from ..expr.traverse import atoms_of
 from ..propagate import budget
 from ..propagate.facts import Facts
 from ..propagate.linear import infeasible

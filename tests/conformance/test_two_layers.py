@@ -12,8 +12,8 @@ import pytest
 import shapesolve
 from shapesolve import Analysis
 from shapesolve.expr import Cond, all_of, any_of, eq
+from shapesolve.expr.cond import symbols_in
 from shapesolve.expr.plain import factors_paired
-from shapesolve.expr.traverse import symbols_in
 from shapesolve.lower.types import Tensor
 from shapesolve.propagate.log import Stated, need
 from shapesolve.propagate.residual import TRUSTED, divisors, intervals

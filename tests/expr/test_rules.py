@@ -23,8 +23,7 @@ from shapesolve.expr import (
     solve_for_symbol,
     symbol,
 )
-from shapesolve.expr.core import of_atom
-from shapesolve.expr.substitution import apply
+from shapesolve.expr.core import apply, of_atom
 
 from .trees import (
     Undefined,

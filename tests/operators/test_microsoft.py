@@ -9,7 +9,7 @@ import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 import shapesolve
-from shapesolve.expr.traverse import symbols_in
+from shapesolve.expr.cond import symbols_in
 from shapesolve.operators import default_registry
 
 from .conftest import FLOAT, INT32, INT64, agrees, one, shapes

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapesolve.expr import Dim, Shape, parse_cond, parse_dim, symbol
-from shapesolve.expr.traverse import symbols_in
+from shapesolve.expr.cond import symbols_in
 from shapesolve.solve.simplify import Domain, Simplifier, cost
 from shapesolve.solve.simplify.rules import RULES
 

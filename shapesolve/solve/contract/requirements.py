@@ -7,9 +7,9 @@ from functools import cached_property
 from itertools import product
 
 from ...expr import Cond, Dim, all_of, any_of, eq, ge, of_atom
-from ...expr.division import common_factor, without
+from ...expr.canonical import common_factor, without
+from ...expr.cond import symbols_in
 from ...expr.plain import bounds_on, tightest
-from ...expr.traverse import symbols_in
 from ...propagate import budget
 from ...propagate.constraint import Role
 from ...propagate.facts import Causes, Facts

@@ -26,7 +26,7 @@ from ...expr import (
     of_atom,
     rebuild,
 )
-from ...expr.division import common_factor, without
+from ...expr.canonical import common_factor, without
 from ...expr.plain import is_plain, kind_of
 from ...expr.traverse import atoms_of
 from ...propagate import budget

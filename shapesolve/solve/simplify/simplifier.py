@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from math import gcd
 
 from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, constant, exact_quotient, ge, of_atom, rebuild
-from ...expr.core import Monomial, from_terms
-from ...expr.substitution import apply
+from ...expr.core import apply, from_terms
+from ...expr.structure import Monomial
 from ...expr.traverse import atoms_of
 from .cost import MORE, cost, is_small
 from .domain import Domain, is_size

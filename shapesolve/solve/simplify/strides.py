@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import prod
 
 from ...expr import Atom, Dim, of_atom
-from ...expr.core import Monomial, constant, from_terms
+from ...expr.core import constant, from_terms
+from ...expr.structure import Monomial
 from ...expr.traverse import atoms_of
 from ...propagate.facts import Facts
 

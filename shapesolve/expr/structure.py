@@ -1,0 +1,112 @@
+# compiled: see CONTRIBUTING.md
+"""What dims and conditions consist of: all that bounding, ordering and walking them needs. There is no arithmetic yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .atom import Atom
+from .surface import Surface
+
+#: a product of atoms, sorted, with repetition; never empty
+Monomial = tuple[Atom, ...]
+#: the non-constant part of a polynomial: sorted, no zero coefficients
+Terms = tuple[tuple[Monomial, int], ...]
+
+
+def monomial_order(term: tuple[Monomial, int]) -> tuple[Any, ...]:
+    """Sort key of a term: higher degrees first."""
+    mono = term[0]
+    return (-len(mono), [a.order for a in mono])
+
+
+class Polynomial(Surface):
+    """The content of a dim: coefficients of products of atoms, and a constant."""
+
+    __slots__ = ("_hash", "_order", "_text", "bounds_memo", "const", "free", "size", "terms")
+
+    terms: Terms
+    const: int
+    size: int
+    free: frozenset[str]
+    bounds_memo: tuple[int | None, int | None] | None
+    _hash: int
+    _order: tuple[Any, ...] | None
+    _text: str | None
+
+    @property
+    def value(self) -> int | None:
+        """The size when it is known, else None."""
+        return None if self.terms else self.const
+
+    def __int__(self) -> int:
+        if self.terms:
+            raise TypeError(f"the dim {self} is symbolic: it has no integer value")
+        return self.const
+
+    @property
+    def name(self) -> str | None:
+        """The symbol's name when the dim is one plain symbol, else None."""
+        atom = self.atom
+        return atom.args[0] if atom is not None and atom.kind == "sym" else None
+
+    @property
+    def atom(self) -> Atom | None:
+        """The atom when the dim is exactly one atom, else None."""
+        if self.const == 0 and len(self.terms) == 1:
+            mono, coefficient = self.terms[0]
+            if coefficient == 1 and len(mono) == 1:
+                return mono[0]
+        return None
+
+    @property
+    def is_made(self) -> bool:
+        """Is it one plain symbol that an analysis made up (``_d0``), not a name of the author's?"""
+        return self.atom is not None and self.atom.made
+
+    @property
+    def free_symbols(self) -> frozenset[str]:
+        """Names of the symbols it depends on."""
+        return self.free
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Sort key, the same in every process."""
+        if self._order is None:
+            self._order = (self.size, [(monomial_order(t), t[1]) for t in self.terms], self.const)
+        return self._order
+
+
+class Statement:
+    """The content of a condition: its kind, and the dims or conditions that it is made of."""
+
+    __slots__ = ("_order", "_text", "args", "free", "kind", "size")
+
+    kind: str
+    args: tuple[Any, ...]
+    free: frozenset[str]
+    size: int
+    _order: tuple[Any, ...] | None
+    _text: str | None
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Sort key, the same in every process."""
+        if self._order is None:
+            self._order = (self.size, self.kind, *[a.order for a in self.args])
+        return self._order
+
+    @property
+    def is_true(self) -> bool:
+        """Does it hold whatever the sizes are?"""
+        return self.kind == "true"
+
+    @property
+    def is_false(self) -> bool:
+        """Does it fail whatever the sizes are?"""
+        return self.kind == "false"
+
+    @property
+    def free_symbols(self) -> frozenset[str]:
+        """Names of the symbols it depends on."""
+        return self.free
