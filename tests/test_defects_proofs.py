@@ -297,6 +297,30 @@ def test_a_node_that_is_wrong_under_an_assumption_names_it() -> None:
     assert not ss.analyze(m, broadcast="strict").conflicts
 
 
+def test_sizes_that_only_an_assumption_refuses_name_it() -> None:
+    """The axes are an input with a default: given others, the mode takes a reduced size for 4, which 3 does not fit."""
+    nodes = [
+        helper.make_node("ReduceMax", ["X", "axes"], ["R"]),
+        helper.make_node("Expand", ["R", "target"], ["E"]),
+        helper.make_node("Mul", ["Y", "R"], ["Z"]),
+    ]
+    stored = [ints("axes", [0, 1]), ints("target", [3, 4])]
+    m = model(
+        nodes,
+        [info("X", [3, "a"]), info("axes", [2], TensorProto.INT64), info("Y", [1, 3])],
+        ["E", "Z"],
+        stored,
+    )
+    assert run(m, X=z(3, 4), Y=z(1, 3), axes=np.array([-1, -2]))[1].shape == (1, 3)
+    shapes = {"X": (3, 4), "Y": (1, 3), "axes": (2,)}
+    assert not ss.analyze(m, broadcast="strict").check_inputs(shapes)
+    (broken,) = ss.analyze(m, broadcast="equal").check_inputs(shapes)
+    assert broken.constraint is not None
+    assert (broken.text, broken.constraint.role) == ("_d1 == 4", "assumption")
+    assert broken.message.startswith("under the assumption _d1 == 4 (broadcast")
+    assert "no size makes this run; Mul" in broken.message
+
+
 def test_what_a_default_decides_is_named() -> None:
     m = model(
         [helper.make_node("Reshape", ["X", "s"], ["Z"])],

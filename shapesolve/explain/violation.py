@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..expr import Dim, eq, symbol
@@ -18,6 +19,7 @@ from .finding import Violation
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
+    from ..propagate.constraint import Constraint
     from ..solve.accepted import Accepted
     from .finding import Conflict
     from .given import GivenSizes
@@ -149,12 +151,20 @@ class InputChecker:
         broken = self.checker.broken(sizes)
         if broken:
             return [self._violation(b, sizes) for b in broken]
-        conflicts = self.outside
-        if not conflicts and self.lowered.walk.clashes:
-            from .conflict import find_conflicts
+        return [Violation(c.finding.title, c.message, c.nodes) for c in self._conflicts]
 
-            conflicts = find_conflicts(self.lowered)
-        return [Violation(c.finding.title, c.message, c.nodes) for c in conflicts]
+    @cached_property
+    def _conflicts(self) -> tuple[Conflict, ...]:
+        if self.outside or not self.lowered.walk.clashes:
+            return self.outside
+        from .conflict import find_conflicts
+
+        return find_conflicts(self.lowered)
+
+    def _assumption(self, constraint: Constraint) -> Constraint | None:
+        """What was assumed, where nothing can hold because of that; None where nothing can in any case."""
+        behind = next((c.stated for c in self._conflicts if constraint in c.stated), ())
+        return next((c for c in behind if c.role == "assumption"), None)
 
     def _violation(self, broken: Broken, sizes: Mapping[str, int]) -> Violation:
         from .trace import Tracer
@@ -170,6 +180,10 @@ class InputChecker:
         cond = constraint.cond if need(constraint) is broken.cond else broken.cond
         text = violation_text(cond, constraint, sizes, self.given)
         place = breaking_text(constraint, sizes, self.given)
+        assumed = self._assumption(constraint) if cond.is_false else None
+        if assumed is not None:
+            text = f"under the assumption {assumed.cond} ({assumed.origin.rule}), {text}"
+            cond, constraint = assumed.cond, assumed
         return Violation(str(cond), text, tuple(nodes), constraint, place)
 
 

@@ -176,8 +176,9 @@ def violation_text(cond: Cond, constraint: Constraint, sizes: Mapping[str, int],
     """A condition that concrete sizes break: what it needs, what it gets, and (from `constraint`) who needs it."""
     origin = constraint.origin
     used = ", ".join(f"{n} = {sizes[n]}" for n in sorted(cond.free) if n in sizes)
-    what = str(cond) if not cond.is_false else "this branch cannot run"
-    text = f"{what} does not hold for {used}" if used else f"{what} does not hold"
+    text = "no size makes this run" if cond.is_false else f"{cond} does not hold"
+    if used:
+        text += f" for {used}"
     if origin.node:
         text += f"; {breaking_text(constraint, sizes, given)}"
     elif constraint.role == "user":

@@ -12,7 +12,7 @@ import numpy as np
 from ..expr import ONE, ZERO, Dim, maximum, minimum, trunc_div
 from .arith import Function
 from .op import Op
-from .precision import INT_LIMITS, exact
+from .precision import INT_LIMITS, exact, has_room
 from .values import MAX_ELEMENTS, Array, Elem, Ratio, Value
 
 #: bounds of integer elements, None where there is none
@@ -117,8 +117,10 @@ def within(bounds: Interval, dtype: int, reached: bool = False) -> Value | None:
     limits = INT_LIMITS.get(dtype)
     if limits is None or (lo is None and hi is None):
         return None
-    if limits[0] == 0 and not _at_least(lo, 0):
+    if any(d is not None and not has_room(d, limits[1]) for d in bounds):
         return None  # it may wrap
+    if limits[0] == 0 and not _at_least(lo, 0):
+        return None
     if limits[1] < _WIDE and not (_at_least(lo, limits[0]) and hi is not None and _at_least(-hi, -limits[1])):
         return None
     return Value.between(_small(lo), _small(hi), reached=reached)
@@ -158,6 +160,8 @@ def mul(a: Interval, b: Interval) -> Interval:
     for x, y in ((a, b), (b, a)):
         k = y[0].value if y[0] is not None and y[0] is y[1] else None
         if k is not None:
+            if abs(k) > _WIDE and None in x:
+                break  # it may wrap
             lo, hi = x if k >= 0 else (x[1], x[0])
             return (None if lo is None else lo * k), (None if hi is None else hi * k)
     if a[0] is None or b[0] is None or not (_at_least(a[0], 0) and _at_least(b[0], 0)):

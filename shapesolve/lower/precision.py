@@ -62,14 +62,25 @@ def _fit_int(d: Dim, dtype: int) -> Dim | None:
         return constant((d.const - lo) % (hi - lo + 1) + lo)
     if d.size > MAX_ELEM_SIZE:
         return None
-    if abs(d.const) > hi // 2:
-        return None  # such as a size plus INT64_MAX, which wraps
+    if not has_room(d, hi):
+        return None
     if lo < 0 and hi >= _WIDE:
         return d
     least, most = d.bounds()
     if least is None or least < lo:
         return None
     return d if hi >= _WIDE or (most is not None and most <= hi) else None
+
+
+def has_room(d: Dim, hi: int) -> bool:
+    """Does a type up to `hi` hold it? A size plus INT64_MAX wraps, and a size times that.
+
+    Half of the digits of a factor's type are left to what it is multiplied by.
+    """
+    if not d.terms:
+        return abs(d.const) <= hi + 1
+    largest = 1 << ((hi.bit_length() + 1) // 2)
+    return abs(d.const) <= hi // 2 and (hi < _WIDE or all(abs(c) <= largest for _, c in d.terms))
 
 
 @cache

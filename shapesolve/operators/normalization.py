@@ -6,6 +6,7 @@ from functools import partial
 
 from ..expr import ONE, Shape, any_of, constant, divides, eq, ge
 from ..lower.op import InvalidNode, MalformedNode, Op
+from ..lower.reason import EMPTY_GROUPS
 from ..lower.records import Place
 from ..lower.registry import lower, signature
 from ..lower.types import Known
@@ -96,7 +97,7 @@ def group_normalization(op: Op, per_channel: bool) -> Known:
         raise InvalidNode(f"num_groups must be at least 1, it is {groups}")
     op.require(divides(groups, shape[1]), f"the channels must split into {groups} groups", (0, 1))
     for k, d in enumerate(shape):
-        op.require(ge(d, 1), "groups cannot be formed in an empty tensor", (0, k))
+        op.require(ge(d, 1), EMPTY_GROUPS, (0, k))
     size = shape[1] if per_channel else constant(groups)
     for i in (1, 2):
         given = op.shape(i, 1)

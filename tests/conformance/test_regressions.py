@@ -93,6 +93,15 @@ def test_a_size_plus_the_largest_integer_wraps() -> None:
     agrees(text("float[N, 3] x", nodes), N=(0, 1, 4))
 
 
+@pytest.mark.parametrize("factor", [-(2**63), 2**62 + 3, 2**33, -(2**40)])
+@pytest.mark.parametrize("to", [TensorProto.INT64, TensorProto.INT32])
+def test_a_size_times_a_large_number_wraps(factor: int, to: int) -> None:
+    nodes = f"s = Shape(x)  i = Cast<to={to}>(s)  f = Constant<value_ints=[{factor}]>()  k = Cast<to={to}>(f)"
+    products = f"{nodes}  once = Mul(i, k)  y = Mul(once, k)"
+    agrees(text("float[N, 2] x", products), N=(0, 1, 4, 5))
+    agrees(text("int64[3] x", f"k = Constant<value_int={factor}>()  a = Abs(x)  y = Mul(a, k)"))
+
+
 def test_pad_that_crops_its_own_padding() -> None:
     nodes = "p = Constant<value_ints=[2, -1]>()  e = Shape<start=1>(x)  y = Pad(e, p)"
     analysis = agrees(text("float[3] x", nodes))

@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 
 import shapesolve
+from shapesolve.expr import Dim
 from shapesolve.lower.reason import reason_id
 
 from ..operators.conftest import check_value
@@ -241,7 +242,7 @@ class Judge:
             self._equal(bound, sizes)
 
     def _assumed_of_data(self, results: Mapping[str, Data], bound: Mapping[str, int]) -> bool:
-        """Has the run a size that only data decides, and another than broadcast="equal" takes it for?
+        """Has the run a size or a number that only data decides, and another than broadcast="equal" takes it for?
 
         That breaks an assumption, which shapes no longer tell of; those of the strict mode, which must be right, do.
         """
@@ -251,12 +252,8 @@ class Judge:
         assumed = [c.cond for c in stated if c.cond.free_symbols - bound.keys()]
         if not assumed:
             return False
-        known, strict = dict(bound), shapesolve.analyze(self.drawn.model, broadcast="strict").shapes
-        pairs = [
-            (d, r)
-            for n, real in true_shapes(results).items()
-            for d, r in zip(strict.get(n, ()), real, strict=False)
-        ]
+        known, strict = dict(bound), shapesolve.analyze(self.drawn.model, broadcast="strict")
+        pairs = list(_measured(strict, results))
         for d, real in pairs:
             known.setdefault(d.name or "", real)
         right = all(d.evaluate(known) in (None, real) for d, real in pairs)
@@ -387,7 +384,18 @@ def _is_told(broken: Any, shapes: Mapping[str, Sequence[int]]) -> bool:
     reason = reason_id(origin.rule)
     if reason == "join":
         return any(0 in shapes.get(site.tensor, ()) for site in origin.sites)
-    return reason in ("empty-pool", "empty-reshape")
+    return reason in ("empty-groups", "empty-pool", "empty-reshape")
+
+
+def _measured(analysis: Any, results: Mapping[str, Data]) -> Iterator[tuple[Any, int]]:
+    """Sizes and numbers of an analysis, each with what it was in a run."""
+    for name, result in results.items():
+        if isinstance(result, np.ndarray):
+            yield from zip(analysis.shapes.get(name) or (), result.shape, strict=False)
+            value = analysis.values.get(name)
+            if value is not None and value.elems is not None and result.dtype.kind in "iu":
+                told = zip(value.elems, result.reshape(-1).tolist(), strict=False)
+                yield from ((e, real) for e, real in told if isinstance(e, Dim))
 
 
 def _number_of(result: Any) -> int:

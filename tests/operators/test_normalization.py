@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
 
-from .conftest import agrees, one, shapes
+import shapesolve
+
+from .conftest import RunFailed, agrees, one, run, shapes
 
 BATCH = "BatchNormalization"
 PER_CHANNEL = [*["C"] * 4]
@@ -52,6 +55,23 @@ def test_instance_normalization() -> None:
 def test_group_normalization(opset: int) -> None:
     model = one("GroupNormalization", ["N C L", "D", "E"], {"num_groups": 2}, opset=opset)
     agrees(model, N=(0, 1, 2), C=(0, 2, 4, 5), L=(0, 3), D=(1, 2, 4), E=(2, 4))
+
+
+@pytest.mark.parametrize("opset", [18, 21])
+def test_groups_of_no_channels_run_in_onnxruntime_and_are_not_accepted(opset: int) -> None:
+    """The result has channels that the input has not; of the other empty tensors, none runs."""
+    model = one("GroupNormalization", ["N C H W", "D", "D"], {"num_groups": 2}, opset=opset)
+    analysis = shapesolve.analyze(model)
+    ran = []
+    for sizes in product((0, 1, 2), (0, 2), (0, 3), (0, 1)):
+        at = dict(zip("NCHWD", (*sizes, 2), strict=True))
+        try:
+            (result,) = run(model, {}, at)
+        except RunFailed:
+            continue
+        ran += [(sizes, result.shape)] if 0 in sizes else []
+        assert analysis.contract.holds(at) == (0 not in sizes)
+    assert ran == [((n, 0, 0, 1), (n, 2, 0, 1)) for n in (1, 2)]
 
 
 @pytest.mark.parametrize(
