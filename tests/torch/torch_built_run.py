@@ -21,8 +21,10 @@ import torch
 import torch_built_attention
 import torch_built_blocks
 import torch_built_images
+import torch_built_parts
 import torch_built_places
 import torch_built_sequences
+import torch_built_signals
 import torch_built_streams
 from torch_built import Built
 
@@ -35,7 +37,9 @@ CASES: list[Built] = [
         torch_built_images,
         torch_built_places,
         torch_built_sequences,
+        torch_built_signals,
         torch_built_attention,
+        torch_built_parts,
         torch_built_blocks,
         torch_built_streams,
     )
