@@ -29,7 +29,7 @@ from ..propagate.constraint import Site
 from .draft import Draft, DraftNode
 from .free_reshape import Piece, pieces_of
 from .free_sizes import Sizes
-from .provenance_walk import Known, Provenance
+from .provenance_walk import Contents, Provenance
 from .refused import Refused
 
 Array: TypeAlias = NDArray[Any]
@@ -91,7 +91,7 @@ class Freeing:
 
     # ------------------------------------------------------------------ what is known
 
-    def look(self, name: str) -> Known:
+    def look(self, name: str) -> Contents:
         """Sizes and exactly known elements of a tensor."""
         known = self.walk.read(name, self.scope)
         if not isinstance(known, Tensor):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..analysis import Analysis
 
 #: what is known of a tensor: its sizes, and its elements
-Known = tuple["Seq[Dim] | None", "Seq[Any] | None"]
+Contents = tuple["Seq[Dim] | None", "Seq[Any] | None"]
 
 
 class Provenance:
@@ -37,7 +37,7 @@ class Provenance:
         self,
         symbols: Seq[str],
         opsets: Mapping[str, int],
-        look: Callable[[str], Known],
+        look: Callable[[str], Contents],
         is_told: Callable[[Any], bool],
         prefix: str = "",
         own: Collection[str] = (),
@@ -107,7 +107,7 @@ class Provenance:
             child.visit(inner)
         return [child.of(name) for name, _ in graph.outputs]
 
-    def known(self, name: str) -> Known:
+    def known(self, name: str) -> Contents:
         """What is known of a tensor that is seen from here."""
         if self.around is not None and name not in self.own:
             return self.around.known(name)
@@ -145,7 +145,7 @@ def trace(analysis: Analysis, symbols: Seq[str]) -> Provenance:
     """The provenance of every tensor of the main graph of an analyzed model."""
     names = frozenset(analysis.symbols)
 
-    def look(name: str) -> Known:
+    def look(name: str) -> Contents:
         value = analysis.values.get(name)
         return analysis.shapes.get(name), None if value is None else value.elems
 

@@ -55,7 +55,7 @@ class KnownIntervals(dict[str, Interval]):
 
 
 #: a linear form over monomials with integer coefficients, over a common denominator; () is the constant
-Form = dict[Monomial, int]
+LinearForm = dict[Monomial, int]
 
 _NOTHING = KnownIntervals()
 _BRANCHINGS = 3  # atoms relaxed per bound; each doubles the work
@@ -84,7 +84,7 @@ def _bounds(dim: Polynomial, known: KnownIntervals) -> Interval:
         if c < 0:
             lo, hi = hi, lo
         return (None if lo is None else lo * c + const), (None if hi is None else hi * c + const)
-    form: Form = dict(terms)
+    form: LinearForm = dict(terms)
     form[()] = const
     opposite = {m: -c for m, c in form.items()}
     down, up = _lowest(form, known), _lowest(opposite, known)
@@ -100,7 +100,7 @@ def _max(a: int | None, b: int | None) -> int | None:
     return b if a is None else a if b is None else max(a, b)
 
 
-def _lowest(form: Form, known: KnownIntervals) -> int | None:
+def _lowest(form: LinearForm, known: KnownIntervals) -> int | None:
     """Lower bound of a form, term by term."""
     total = 0
     for mono, c in form.items():
@@ -115,7 +115,7 @@ def _lowest(form: Form, known: KnownIntervals) -> int | None:
     return total
 
 
-def _lower(form: Form, den: int, atoms: list[Atom], known: KnownIntervals) -> int | None:
+def _lower(form: LinearForm, den: int, atoms: list[Atom], known: KnownIntervals) -> int | None:
     """Best lower bound, rounded up, of ``form / den`` over relaxations of `atoms` (rounding keeps the order of bounds)."""
     if not atoms:
         low = _lowest(form, known)
@@ -139,7 +139,9 @@ def _lower(form: Form, den: int, atoms: list[Atom], known: KnownIntervals) -> in
     return _max(best, _lower(_replace(form, atom, c, n, k, k - 1 if c > 0 else 0), den * k, rest, known))
 
 
-def _replace(form: Form, atom: Atom, c: int, by: Polynomial | None, factor: int, less: int = 0) -> Form:
+def _replace(
+    form: LinearForm, atom: Atom, c: int, by: Polynomial | None, factor: int, less: int = 0
+) -> LinearForm:
     """``factor * form`` where the term of `atom` is replaced by ``c * (by - less)``."""
     out = dict(form) if factor == 1 else {m: k * factor for m, k in form.items()}
     del out[(atom,)]

@@ -16,15 +16,15 @@ from .precision import INT_LIMITS, exact, has_room
 from .values import MAX_ELEMENTS, Array, Elem, Ratio, Value
 
 #: bounds of integer elements, None where there is none
-Interval = tuple[Dim | None, Dim | None]
+DimRange = tuple[Dim | None, Dim | None]
 #: bounds of the result from the bounds of the operands
-OnIntervals = Callable[..., Interval]
+OnRanges = Callable[..., DimRange]
 
 _WIDE = 2**31 - 1
 
 
 def apply(
-    op: Op, function: Function, indices: Seq[int], dtype: int, intervals: OnIntervals | None = None
+    op: Op, function: Function, indices: Seq[int], dtype: int, intervals: OnRanges | None = None
 ) -> Value | None:
     """The value of an elementwise operator over these inputs, whose results have element type `dtype`."""
     values = [op.value(i) for i in indices]
@@ -106,12 +106,12 @@ def _broadcast_arrays(function: Callable[..., Elem], arrays: Seq[Array | None]) 
     return Value.of(result.reshape(shape))
 
 
-def interval(value: Value | None) -> Interval:
-    """Bounds of a value's elements."""
+def interval(value: Value | None) -> DimRange:
+    """DimRange of a value's elements."""
     return value.bounds if value is not None else (None, None)
 
 
-def within(bounds: Interval, dtype: int, reached: bool = False) -> Value | None:
+def within(bounds: DimRange, dtype: int, reached: bool = False) -> Value | None:
     """A value known by bounds (`reached`: both are taken), as far as the integer type `dtype` holds it."""
     lo, hi = bounds
     limits = INT_LIMITS.get(dtype)
@@ -137,26 +137,26 @@ def _small(d: Dim | None) -> Dim | None:
 # ---------------------------------------------------------------------- bounds of results
 
 
-def add(a: Interval, b: Interval) -> Interval:
-    """Bounds of a sum."""
+def add(a: DimRange, b: DimRange) -> DimRange:
+    """DimRange of a sum."""
     return (
         None if a[0] is None or b[0] is None else a[0] + b[0],
         None if a[1] is None or b[1] is None else a[1] + b[1],
     )
 
 
-def negative(a: Interval) -> Interval:
-    """Bounds of ``-a``."""
+def negative(a: DimRange) -> DimRange:
+    """DimRange of ``-a``."""
     return (None if a[1] is None else -a[1]), (None if a[0] is None else -a[0])
 
 
-def sub(a: Interval, b: Interval) -> Interval:
-    """Bounds of a difference."""
+def sub(a: DimRange, b: DimRange) -> DimRange:
+    """DimRange of a difference."""
     return add(a, negative(b))
 
 
-def mul(a: Interval, b: Interval) -> Interval:
-    """Bounds of a product by a number, or of factors >= 0."""
+def mul(a: DimRange, b: DimRange) -> DimRange:
+    """DimRange of a product by a number, or of factors >= 0."""
     for x, y in ((a, b), (b, a)):
         k = y[0].value if y[0] is not None and y[0] is y[1] else None
         if k is not None:
@@ -169,57 +169,57 @@ def mul(a: Interval, b: Interval) -> Interval:
     return a[0] * b[0], (None if a[1] is None or b[1] is None else a[1] * b[1])
 
 
-def div(a: Interval, b: Interval) -> Interval:
-    """Bounds of a quotient by a number >= 1 (truncated division is monotone)."""
+def div(a: DimRange, b: DimRange) -> DimRange:
+    """DimRange of a quotient by a number >= 1 (truncated division is monotone)."""
     k = b[0]
     if k is None or k is not b[1] or k.value is None or k.const < 1:
         return None, None
     return (None if a[0] is None else trunc_div(a[0], k)), (None if a[1] is None else trunc_div(a[1], k))
 
 
-def mod(a: Interval, b: Interval) -> Interval:
-    """Bounds of a remainder by divisors >= 1."""
+def mod(a: DimRange, b: DimRange) -> DimRange:
+    """DimRange of a remainder by divisors >= 1."""
     return (ZERO, None if b[1] is None else b[1] - 1) if _at_least(b[0], 1) else (None, None)
 
 
-def fmod(a: Interval, b: Interval) -> Interval:
-    """Bounds of a remainder with the dividend's sign."""
+def fmod(a: DimRange, b: DimRange) -> DimRange:
+    """DimRange of a remainder with the dividend's sign."""
     return mod(a, b) if _at_least(a[0], 0) else (None, None)
 
 
-def lower_of(a: Interval, b: Interval) -> Interval:
-    """Bounds of a minimum: one known upper bound is enough."""
+def lower_of(a: DimRange, b: DimRange) -> DimRange:
+    """DimRange of a minimum: one known upper bound is enough."""
     highs = [x for x in (a[1], b[1]) if x is not None]
     lo = None if a[0] is None or b[0] is None else minimum(a[0], b[0])
     return lo, (minimum(*highs) if highs else None)
 
 
-def higher_of(a: Interval, b: Interval) -> Interval:
-    """Bounds of a maximum: one known lower bound is enough."""
+def higher_of(a: DimRange, b: DimRange) -> DimRange:
+    """DimRange of a maximum: one known lower bound is enough."""
     return negative(lower_of(negative(a), negative(b)))
 
 
-def hull(a: Interval, b: Interval) -> Interval:
-    """Bounds of elements that come from either side."""
+def hull(a: DimRange, b: DimRange) -> DimRange:
+    """DimRange of elements that come from either side."""
     return (
         None if a[0] is None or b[0] is None else minimum(a[0], b[0]),
         None if a[1] is None or b[1] is None else maximum(a[1], b[1]),
     )
 
 
-def magnitude(a: Interval) -> Interval:
-    """Bounds of ``abs(a)``."""
+def magnitude(a: DimRange) -> DimRange:
+    """DimRange of ``abs(a)``."""
     if _at_least(a[0], 0):
         return a
     both = None if a[0] is None or a[1] is None else maximum(a[1], -a[0])
     return ZERO, both
 
 
-def relu(a: Interval) -> Interval:
-    """Bounds of ``max(a, 0)``."""
+def relu(a: DimRange) -> DimRange:
+    """DimRange of ``max(a, 0)``."""
     return higher_of(a, (ZERO, ZERO))
 
 
-def one_sign(a: Interval) -> Interval:
-    """Bounds of a sign."""
+def one_sign(a: DimRange) -> DimRange:
+    """DimRange of a sign."""
     return (ZERO if _at_least(a[0], 0) else -ONE), ONE

@@ -13,7 +13,7 @@ from .external import DataFolder
 from .graph import Function, FunctionKey, Model
 from .node import Node, read_attributes, read_metadata
 from .order import find_cycle, render_cycle
-from .scope import Reading, Scope, read_value_info, settle_all
+from .scope import Reading, ScopeReader, read_value_info, settle_all
 from .source import load_proto
 
 
@@ -42,7 +42,7 @@ def read_model(source: Any) -> Model:
         opsets = {"": 1}  # https://onnx.ai/onnx/repo-docs/IR.html: opset_import came with IR version 3
     bodies = _function_protos(proto)
 
-    root = Scope(reading, proto.graph, "the graph")
+    root = ScopeReader(reading, proto.graph, "the graph")
     settle_all(root)
     assert root.graph is not None
     functions = {key: _read_function(body, opsets, reading, bodies) for key, body in bodies.items()}
@@ -86,7 +86,7 @@ def _read_opsets(imports: Iterable[onnx.OperatorSetIdProto], owner: str, reading
     return opsets
 
 
-def _add_domains(scope: Scope, opsets: dict[str, int], functions: Collection[FunctionKey]) -> None:
+def _add_domains(scope: ScopeReader, opsets: dict[str, int], functions: Collection[FunctionKey]) -> None:
     """Versions of the domains that onnxruntime knows without being told: its newest."""
     used = {
         domain
@@ -132,7 +132,7 @@ def _read_function(
     """The function in `proto`; with `others`, the functions of its model, the domains that it uses are checked."""
     key = (_standard(proto.domain), proto.name, proto.overload)
     owner = f"function {_function_name(key)}"
-    scope = Scope(reading, proto, "its body")
+    scope = ScopeReader(reading, proto, "its body")
     problem = None
     try:
         scope.give(proto.input, "input")
@@ -187,7 +187,7 @@ def _all_nodes(nodes: Iterable[Node]) -> Iterable[Node]:
 
 
 def _check_domains(
-    scope: Scope, nodes: Iterable[Node], opsets: Mapping[str, int], functions: Collection[FunctionKey]
+    scope: ScopeReader, nodes: Iterable[Node], opsets: Mapping[str, int], functions: Collection[FunctionKey]
 ) -> None:
     """Every operator must be of an imported opset or a function of the model, as onnx.checker asks."""
     for op_type, domain, overload, _, _ in scope.kinds:

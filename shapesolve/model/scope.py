@@ -54,7 +54,7 @@ class Reading:
         """As `Model.remarks` and `Model.faults`."""
 
 
-class Scope:
+class ScopeReader:
     """A graph or function body that is being read."""
 
     __slots__ = (
@@ -78,7 +78,7 @@ class Scope:
         reading: Reading,
         proto: onnx.GraphProto | onnx.FunctionProto,
         owner: str,
-        around: Scope | None = None,
+        around: ScopeReader | None = None,
     ) -> None:
         """A scope to be collected. `owner` is what an error calls it, `around` the scope that it is in."""
         self.reading = reading
@@ -92,7 +92,7 @@ class Scope:
         self.given: dict[str, str] = {}
         """Names that are there before any node has run, and what gives them."""
         self.outputs: tuple[str, ...] = ()
-        self.children: list[tuple[Node, str, Scope]] = []
+        self.children: list[tuple[Node, str, ScopeReader]] = []
         self.captures: dict[str, str] = {}
         """Names from the scope around, and what uses each first."""
         self.graph: Graph | None = None
@@ -278,7 +278,7 @@ class Scope:
         if self.depth >= DEEPEST_NESTING:
             raise ModelError(f"node {quoted(node.label)} is nested in more than {DEEPEST_NESTING} subgraphs")
         owner = f"subgraph {quoted(f'{node.label}.{name}')}"
-        self.children.append((node, name, Scope(self.reading, proto, owner, self)))
+        self.children.append((node, name, ScopeReader(self.reading, proto, owner, self)))
 
     def _check_single_producers(self) -> None:
         producers: dict[str, Node] = {}
@@ -310,7 +310,7 @@ def _same_constants(first: Node, second: Node) -> bool:
     return len(stored) == 2 and stored[0] == stored[1]
 
 
-def settle_all(root: Scope) -> tuple[Node, ...]:
+def settle_all(root: ScopeReader) -> tuple[Node, ...]:
     """Collect and settle a scope with everything inside it. Returns the nodes of `root` in order.
 
     Raises:
@@ -334,7 +334,7 @@ def settle_all(root: Scope) -> tuple[Node, ...]:
     return nodes
 
 
-def _declare(scope: Scope, proto: onnx.GraphProto) -> None:
+def _declare(scope: ScopeReader, proto: onnx.GraphProto) -> None:
     scope.give([info.name for info in proto.input], "input")
     inputs = set(scope.given)
     stored = [t.name for t in proto.initializer] + [t.values.name for t in proto.sparse_initializer]
@@ -346,7 +346,7 @@ def _declare(scope: Scope, proto: onnx.GraphProto) -> None:
     scope.outputs = tuple(outputs)
 
 
-def _last_of_each(scope: Scope, proto: onnx.GraphProto, stored: list[str]) -> list[str]:
+def _last_of_each(scope: ScopeReader, proto: onnx.GraphProto, stored: list[str]) -> list[str]:
     """Names of initializers, of which the last one counts where two of one name have one type and shape."""
     kinds: dict[str, tuple[int, tuple[int, ...]]] = {}
     for tensor in proto.initializer:
@@ -364,7 +364,7 @@ def _last_of_each(scope: Scope, proto: onnx.GraphProto, stored: list[str]) -> li
     return stored
 
 
-def _make_graph(scope: Scope, proto: onnx.GraphProto, nodes: tuple[Node, ...]) -> Graph:
+def _make_graph(scope: ScopeReader, proto: onnx.GraphProto, nodes: tuple[Node, ...]) -> Graph:
     reading = scope.reading
     check_text([proto.name], scope.owner)
     inputs = reading.types.read_values(proto.input)
@@ -386,7 +386,7 @@ def _make_graph(scope: Scope, proto: onnx.GraphProto, nodes: tuple[Node, ...]) -
     )
 
 
-def _check_default(scope: Scope, name: str, declared: ValueType | None, stored: Constant) -> None:
+def _check_default(scope: ScopeReader, name: str, declared: ValueType | None, stored: Constant) -> None:
     """An initializer has the type and the shape with which it is declared as an input."""
     if not isinstance(declared, TensorType):
         return

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from ..expr import ONE, ZERO, Dim, Shape, any_of, eq, ne
 from ..lower import arith, elements
 from ..lower.arith import Function
-from ..lower.elements import OnIntervals
+from ..lower.elements import OnRanges
 from ..lower.op import InvalidNode, Op
 from ..lower.precision import INT_LIMITS
 from ..lower.registry import lower, signature
@@ -41,14 +41,14 @@ def same_shape(op: Op) -> Known:
     return op.like(0)
 
 
-def _unary(function: Function, intervals: OnIntervals | None) -> Callable[[Op], Known]:
+def _unary(function: Function, intervals: OnRanges | None) -> Callable[[Op], Known]:
     def rule(op: Op) -> Known:
         return op.out(op.shape(0), value=elements.apply(op, function, (0,), op.dtype(0), intervals))
 
     return rule
 
 
-_UNARY: tuple[tuple[str, Function, OnIntervals | None], ...] = (
+_UNARY: tuple[tuple[str, Function, OnRanges | None], ...] = (
     ("Abs", arith.magnitude, elements.magnitude),
     ("BitwiseNot", arith.invert, None),
     ("Ceil", arith.ceil, None),
@@ -98,7 +98,7 @@ _LEGACY = {
 }  # fmt: skip
 
 
-def _binary(function: Function, intervals: OnIntervals | None = None) -> Callable[[Op], Known]:
+def _binary(function: Function, intervals: OnRanges | None = None) -> Callable[[Op], Known]:
     def rule(op: Op) -> Known:
         return op.out(op.broadcast((0, 1)), value=elements.apply(op, function, (0, 1), _type(op), intervals))
 
@@ -109,7 +109,7 @@ def _type(op: Op) -> int:
     return op.dtype(0) or op.dtype(1)
 
 
-_BINARY: tuple[tuple[str, Function, OnIntervals | None], ...] = (
+_BINARY: tuple[tuple[str, Function, OnRanges | None], ...] = (
     ("Add", arith.add, elements.add),
     ("Sub", arith.sub, elements.sub),
     ("Mul", arith.mul, elements.mul),
@@ -223,16 +223,16 @@ signature("SwiGLU", "*S, *S -> *S", runtime=("no kernel",), work=each(3))
 # ---------------------------------------------------------------------- any number of inputs
 
 
-def _variadic(function: Function, intervals: OnIntervals, op: Op) -> Known:
+def _variadic(function: Function, intervals: OnRanges, op: Op) -> Known:
     return op.out(op.broadcast(), value=_folded(op, function, intervals))
 
 
-def _variadic_same(function: Function, intervals: OnIntervals, op: Op) -> Known:
+def _variadic_same(function: Function, intervals: OnRanges, op: Op) -> Known:
     shape = op.same_shapes(range(op.n_in), "all inputs must have the same shape")
     return op.out(shape, value=_folded(op, function, intervals))
 
 
-def _folded(op: Op, function: Function, intervals: OnIntervals) -> Value | None:
+def _folded(op: Op, function: Function, intervals: OnRanges) -> Value | None:
     def together(*elems: Elem) -> Elem:
         return arith.fold(function, elems, op.dtype(0), None)
 

@@ -26,7 +26,7 @@ from ..expr import (
 )
 from ..lower import arith, elements
 from ..lower.arith import Function
-from ..lower.elements import Interval
+from ..lower.elements import DimRange
 from ..lower.op import InvalidNode, Op
 from ..lower.registry import lower
 from ..lower.types import Known
@@ -36,7 +36,7 @@ from ..lower.work import each, reads
 #: axes to reduce; None where they are not known
 Axes = tuple[int, ...] | None
 #: bounds of the reduced value, from those of the elements and their number
-OnBounds = Callable[[Interval, Dim], Interval]
+OnBounds = Callable[[DimRange, Dim], DimRange]
 
 
 def _square(a: Elem, dtype: int) -> Elem:
@@ -62,12 +62,12 @@ class _Reducer:
         return arith.fold(self.join, done, dtype, start)
 
 
-def _bounds_of_one(bounds: Interval, count: Dim) -> Interval:
+def _bounds_of_one(bounds: DimRange, count: Dim) -> DimRange:
     """The result is one of the elements, when there is one."""
     return bounds if count.lo is not None and count.lo >= 1 else (None, None)
 
 
-def _bounds_of_sum(bounds: Interval, count: Dim) -> Interval:
+def _bounds_of_sum(bounds: DimRange, count: Dim) -> DimRange:
     lo, hi = bounds
     return (None if lo is None else lo * count), (None if hi is None else hi * count)
 
@@ -252,7 +252,7 @@ def _running_row(
     return sums[::-1] if backwards else sums
 
 
-def _running_bounds(bounds: Interval, size: Dim, exclusive: bool) -> Interval:
+def _running_bounds(bounds: DimRange, size: Dim, exclusive: bool) -> DimRange:
     """Between no terms (or one) and all of them."""
     lo, hi = bounds
     first: tuple[IntoDim | None, IntoDim | None] = (0, 0) if exclusive else bounds

@@ -13,16 +13,13 @@ from math import gcd
 from ..expr import Cond, Dim
 from ..expr.bounds import Interval
 from ..expr.core import make_dim
-from ..expr.structure import Monomial
+from ..expr.structure import Monomial, Terms
 from . import budget
-
-#: a sum of monomials with coefficients, sorted; with a constant it is known to be at least 0
-Form = tuple[tuple[Monomial, int], ...]
 
 
 def infeasible(conds: Iterable[Cond], bounds: Callable[[Dim], Interval]) -> bool:
     """Do the linear relations among `conds` contradict each other, where monomials lie in these `bounds`?"""
-    rows: dict[Form, int] = {}
+    rows: dict[Terms, int] = {}  # sums that are at least 0 with these constants
     excluded: set[Dim] = set()
     stated: list[Dim] = []
     for c in conds:
@@ -48,7 +45,7 @@ def infeasible(conds: Iterable[Cond], bounds: Callable[[Dim], Interval]) -> bool
     return _eliminated(rows)
 
 
-def _eliminated(rows: dict[Form, int]) -> bool:
+def _eliminated(rows: dict[Terms, int]) -> bool:
     """Does elimination of one monomial after the other, the cheapest first, end in a contradiction?"""
     while rows:
         signs: dict[Monomial, list[int]] = {}
@@ -58,7 +55,7 @@ def _eliminated(rows: dict[Form, int]) -> bool:
         mono = min(signs, key=lambda m: (signs[m][0] * signs[m][1] - sum(signs[m]), _order(m)))
         below: list[tuple[dict[Monomial, int], int, int]] = []
         above: list[tuple[dict[Monomial, int], int, int]] = []
-        left: dict[Form, int] = {}
+        left: dict[Terms, int] = {}
         for form, const in rows.items():
             table = dict(form)
             c = table.pop(mono, 0)
@@ -77,7 +74,7 @@ def _eliminated(rows: dict[Form, int]) -> bool:
     return False
 
 
-def _add(rows: dict[Form, int], table: dict[Monomial, int], const: int) -> bool:
+def _add(rows: dict[Terms, int], table: dict[Monomial, int], const: int) -> bool:
     """Note that the sum is at least 0, tightened to integers; False when it cannot be."""
     table = {m: c for m, c in table.items() if c}
     if not table:
@@ -90,11 +87,11 @@ def _add(rows: dict[Form, int], table: dict[Monomial, int], const: int) -> bool:
     return opposite is None or const + opposite >= 0
 
 
-def _is_zero(d: Dim, rows: dict[Form, int]) -> bool:
+def _is_zero(d: Dim, rows: dict[Terms, int]) -> bool:
     """Do two rows say that `d` is 0?"""
     ends = []
     for signed in (d, -d):
-        row: dict[Form, int] = {}
+        row: dict[Terms, int] = {}
         _add(row, dict(signed.terms), signed.const)
         ((form, const),) = row.items()
         ends.append(form in rows and rows[form] <= const)
