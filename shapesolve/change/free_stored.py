@@ -57,9 +57,8 @@ def _regrown(
 ) -> str | None:
     one = array
     for axis in range(array.ndim):
-        if axis in sizes or array.shape[axis] in freeing.seen:
-            first = np.take(one, [0], axis=axis)
-            one = first if bool((one == first).all()) else one
+        first = np.take(one, [0], axis=axis)
+        one = first if bool((one == first).all()) else one
     moving = {axis: factors for axis, factors in sizes.items() if one.shape[axis] > 1}
     target = [ONE] * array.ndim
     for axis, size in enumerate(array.shape):

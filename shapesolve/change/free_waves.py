@@ -108,17 +108,20 @@ def _fits(columns: Floats, frequencies: Floats, is_sine: NDArray[np.bool_]) -> b
 
 
 def _beside(freeing: Freeing, name: str, array: Array) -> Iterator[Array]:
-    """Other stored tables of the same type and shape, or that are repeated where this one was."""
+    """Other stored tables of the same type, and of the same shape but for axes along which they are the same."""
+    wanted = [n for n in array.shape if n > 1]
     for other, stored in freeing.stored_tensors():
-        if other == name or len(stored.dims) != array.ndim:
+        sizes = iter(stored.dims)
+        if other == name or stored.numel > _LARGEST or not all(n in sizes for n in wanted):
             continue
-        repeated = [k for k, n in enumerate(stored.dims) if n != array.shape[k]]
-        table = stored.array(_LARGEST) if all(array.shape[k] == 1 for k in repeated) else None
+        table = stored.array(_LARGEST)
         if table is None or table.dtype != array.dtype or not table.size:
             continue
-        once = table[tuple(slice(0, 1) if k in repeated else slice(None) for k in range(table.ndim))]
-        if bool((table == once).all()):
-            yield once
+        for axis in range(table.ndim):
+            first = np.take(table, [0], axis=axis)
+            table = first if bool((table == first).all()) else table
+        if [n for n in table.shape if n > 1] == wanted:
+            yield table.reshape(array.shape)
 
 
 def _follows_a_size(freeing: Freeing, frequency: float) -> bool:
