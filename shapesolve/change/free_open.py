@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from ..expr import Dim, symbol
+from collections.abc import Iterator
+
+from ..expr import Cond, Dim, symbol
 from .free_state import Freeing
+
+#: of padding, from nothing on, so many are tried at least
+_AMOUNTS = 16
 
 
 def stays(freeing: Freeing, size: Dim) -> bool:
@@ -14,24 +19,48 @@ def stays(freeing: Freeing, size: Dim) -> bool:
     return all(d.free <= {*freeing.symbols} and _breaks(freeing, size, d) for d in ways)
 
 
+def is_needed(freeing: Freeing, name: str) -> bool:
+    """Is an open amount the one that it was at all other sizes that are tried, as with any other a requirement is false?"""
+    now = freeing.facts.dim(symbol(name))
+    was = freeing.baked[name]
+    if now.name != name:
+        return now.value == was
+    tries = _tries(freeing, frozenset(freeing.symbols))
+    conds = list(_requirements(freeing, name))
+    others = [n for n in range(max((_AMOUNTS, *tries[-1].values()))) if n != was]
+    return bool(conds) and all(
+        any(cond.subs({**sizes, name: n}).is_false for cond in conds) for sizes in tries for n in others
+    )
+
+
 def _breaks(freeing: Freeing, size: Dim, way: Dim) -> bool:
     """Is a requirement false at all other sizes that are tried, if the open size is `way`?"""
     assert size.name is not None
-    tries = [
-        {n: scale * was + more if n in way.free else was for n, was in freeing.baked.items()}
-        for scale, more in ((1, 1), (2, 0), (2, 1), (3, 0))
-    ]
+    tries = _tries(freeing, way.free)
     worth = [way.evaluate(sizes) for sizes in tries]
     if not all(worth):  # unknown, or nothing: that says nothing of the size
         return False
-    known = {*freeing.symbols, size.name}
-    for entry in freeing.walk.log:
-        if entry.role != "requirement" or not entry.guard.is_true:
-            continue
-        cond = entry.cond.subs({n: freeing.facts.dim(symbol(n)) for n in entry.cond.free})
-        if size.name not in cond.free or not cond.free <= known:
-            continue
+    for cond in _requirements(freeing, size.name):
         given = zip(tries, worth, strict=True)
         if all(cond.subs({**sizes, size.name: n or 0}).is_false for sizes, n in given):
             return True
     return False
+
+
+def _tries(freeing: Freeing, names: frozenset[str]) -> list[dict[str, int]]:
+    """Other sizes of these symbols, the largest last."""
+    return [
+        {n: scale * was + more if n in names else was for n, was in freeing.baked.items()}
+        for scale, more in ((1, 1), (2, 0), (2, 1), (3, 0))
+    ]
+
+
+def _requirements(freeing: Freeing, name: str) -> Iterator[Cond]:
+    """What nodes ask of an open size, beside symbols alone."""
+    known = {*freeing.symbols, name}
+    for entry in freeing.walk.log:
+        if entry.role != "requirement" or not entry.guard.is_true:
+            continue
+        cond = entry.cond.subs({n: freeing.facts.dim(symbol(n)) for n in entry.cond.free})
+        if name in cond.free and cond.free <= known:
+            yield cond

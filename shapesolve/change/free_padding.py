@@ -2,8 +2,8 @@
 
 Padding before a window of stride 1 that gives as many places as there were has nothing to do with how many there are. Before
 larger strides, padding to a multiple of the stride (`SAME`) depends on it: that is shown where windows of one kind are padded
-by different amounts, each the one that its own size gives, and no window of that kind contradicts. What nothing shows is
-refused.
+by different amounts, each the one that its own size gives, and no window of that kind contradicts. Other padding stays where
+what it joins needs so much at every size, as after a shift by one place. What nothing shows is refused.
 """
 
 from __future__ import annotations
@@ -117,12 +117,15 @@ def pad(freeing: Freeing, node: Node) -> Node:
         window = None if windows is None or axis < _BEFORE else windows[axis - _BEFORE]
         if window is not None and window.keeps_size:
             continue
-        if window is None or window.stride == 1 or not _is_shown(freeing, window.kind):
-            raise Refused(
-                f"{node.label} (Pad) pads an axis of size {size} by a stored amount, which may have followed that size",
-                node=node.label,
-            )
-        dims[axis], dims[rank + axis] = window.amounts(size)
+        if window is not None and window.stride > 1 and _is_shown(freeing, window.kind):
+            dims[axis], dims[rank + axis] = window.amounts(size)
+            continue
+        why = f"{node.label} (Pad) pads an axis of size {size} by a stored amount, which may have followed that size"
+        if not is_whole:
+            raise Refused(why, node=node.label)
+        before = amounts[axis]
+        total = freeing.staying_amount(before + amounts[rank + axis], why, node)
+        dims[rank + axis] = total - before
     if all(not d.terms for d in dims):
         return node
     return freeing.with_input(node, 1, freeing.vector(dims, f"{node.inputs[1]}_free"))

@@ -72,6 +72,9 @@ class Freeing:
         self.reverts: dict[
             str, tuple[str, Seq[Dim]]
         ] = {}  # what stays as it was if these sizes turn out to be numbers
+        self.staying: dict[
+            str, tuple[str, str]
+        ] = {}  # amounts that must be what they were; why not, and where
         self.usual: dict[str, Dim] = {}  # what a size is of which it stays open what it follows
         self.demands: list[tuple[Dim, int | None]] = []
         self.nodes: list[DraftNode] = []
@@ -191,6 +194,17 @@ class Freeing:
             self.unsure[name.name] = f"{what} of {node.label} ({node.op_type})", node.label
         self.baked[name.name] = size
         self.walk.given(ge(name, 1))
+        return name
+
+    def staying_amount(self, amount: int, why: str, node: Node) -> Dim:
+        """An amount with a name of its own, until later nodes show that only the number that it was will do.
+
+        Where they do not, the model is refused, with `why`.
+        """
+        name = self.walk.fresh(f"an amount of {node.label}")
+        assert name.name is not None
+        self.baked[name.name] = amount
+        self.staying[name.name] = why, node.label
         return name
 
     def as_many(self, size: Dim, what: str) -> Dim:

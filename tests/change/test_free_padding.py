@@ -97,3 +97,25 @@ def test_uneven_padding_along_another_axis_is_no_reason_to_refuse() -> None:
     np.testing.assert_allclose(run(changed, x), run(fixed, whole)[..., :4], rtol=1e-5)
     with pytest.raises(ss.Refused, match="by 0 and 1, along an axis of size height"):
         ss.free(fixed, {"x[2]": "height"})
+
+
+def shifted(length: int, *, joined: bool) -> onnx.ModelProto:
+    """The places after this one, and nothing behind the last, beside what is here (as in MobileBERT's embeddings)."""
+    nodes = [node("Slice", "x one many axis", "rest"), node("Pad", "rest p", "later" if joined else "y")]
+    if joined:
+        nodes.append(node("Concat", "later x", axis=1))
+    stored = {"one": ints(1), "many": ints(2**62), "axis": ints(2), "p": ints(0, 0, 0, 0, 0, 1)}
+    return model(nodes, stored, [1, 2, length])
+
+
+@pytest.mark.parametrize("length", [9, 1, 20])
+def test_padding_that_a_join_needs_at_every_size_stays(length: int) -> None:
+    changed = ss.free(shifted(9, joined=True), {"x[0]": "batch", "x[2]": "length"})
+    x = np.random.default_rng(length).standard_normal((2, 2, length)).astype(np.float32)
+    want = np.concatenate([np.pad(x[:, :, 1:], [(0, 0), (0, 0), (0, 1)]), x], axis=1)
+    np.testing.assert_array_equal(run(changed, x), want)
+
+
+def test_padding_that_nothing_needs_is_refused() -> None:
+    with pytest.raises(ss.Refused, match="may have followed"):
+        ss.free(shifted(9, joined=False), {"x[2]": "length"})

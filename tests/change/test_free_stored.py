@@ -255,3 +255,26 @@ def test_a_triangle_that_attention_is_given(rank: int, batch: int, seq: int) -> 
     x = np.random.default_rng(seq).standard_normal((batch, 2, seq, 8)).astype(np.float32)
     want = np.concatenate([run(masked(1, seq, rank), x[i : i + 1]) for i in range(batch)])
     np.testing.assert_allclose(run(changed, x), want, rtol=1e-3, atol=1e-5)
+
+
+def mask_over_rows(batch: int, seq: int) -> onnx.ModelProto:
+    """A causal mask that was spread over a batch which stays: exporters fold that into one stored tensor."""
+    triangle = np.where(np.tri(seq, dtype=bool), np.float32(0), np.float32(-1e9))
+    return model(
+        [
+            node("Transpose", "x", "keys", perm=[0, 1, 3, 2]),
+            node("MatMul", "x keys", "scores"),
+            node("Add", "scores mask", "kept"),
+            node("Softmax", "kept", "weights", axis=-1),
+            node("MatMul", "weights x"),
+        ],
+        {"mask": np.broadcast_to(triangle, (batch, 1, seq, seq))},
+        [batch, 2, seq, 4],
+    )
+
+
+@pytest.mark.parametrize("seq", [5, 1, 12])
+def test_a_causal_mask_that_is_repeated_over_a_batch_that_stays(seq: int) -> None:
+    changed = ss.free(mask_over_rows(2, 5), {"x[2]": "seq"})
+    x = np.random.default_rng(seq).standard_normal((2, 2, seq, 4)).astype(np.float32)
+    np.testing.assert_allclose(run(changed, x), run(mask_over_rows(2, seq), x), rtol=1e-4, atol=1e-5)

@@ -39,6 +39,29 @@ def rotated(batch: int, seq: int, spread: int = 1) -> onnx.ModelProto:
     )  # fmt: skip
 
 
+def apart(seq: int) -> onnx.ModelProto:
+    """Sines and cosines stored for axes in another order, as exporters fold them for queries and keys."""
+    both = np.concatenate([angles(seq)] * 2, axis=-1)
+    return model(
+        [
+            node("Mul", "x cos", "straight"),
+            node("Transpose", "x", "late", perm=[0, 2, 1, 3]),
+            node("Mul", "late sin", "across"),
+            node("Transpose", "across", "back", perm=[0, 2, 1, 3]),
+            node("Add", "straight back"),
+        ],
+        {"cos": np.cos(both)[None, None], "sin": np.sin(both)[None, :, None]},
+        [1, 2, seq, 2 * HALF],
+    )
+
+
+@pytest.mark.parametrize("seq", [7, 1, 300])
+def test_sines_and_cosines_along_different_axes(seq: int) -> None:
+    changed = ss.free(apart(7), {"x[2]": "seq"})
+    x = np.random.default_rng(seq).standard_normal((1, 2, seq, 2 * HALF)).astype(np.float32)
+    np.testing.assert_allclose(run(changed, x), run(apart(seq), x), rtol=1e-3, atol=5e-4)
+
+
 @pytest.mark.parametrize(("batch", "seq"), [(1, 7), (3, 2), (2, 900)])
 def test_rotary_positions(batch: int, seq: int) -> None:
     changed = ss.free(rotated(1, 7), {"x[0]": "batch", "x[2]": "seq"})
