@@ -9,6 +9,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import onnx
+
 from .builder import DOMAIN
 from .isolate import Lost, Worker, answers
 from .judge import FAILURES, Claim, Fault, Judge, Verdict
@@ -16,6 +18,7 @@ from .model import Drawn, drawn_model
 from .script import script_text
 from .shrink import shrunk
 
+_EMPTY = Drawn(onnx.ModelProto(), {}, {})
 _MODES = ("named", "named", "named", "strict", "named", "equal", "named", "strict")
 
 
@@ -38,6 +41,15 @@ def judged_again(drawn: Drawn, broadcast: str, claims: tuple[Claim, ...]) -> Ite
 def work(*arguments: Any) -> Iterator[str]:
     """What the other process does: a seed, or a model at hand."""
     return judged(*arguments) if isinstance(arguments[0], int) else judged_again(*arguments)
+
+
+def asked(drawn: Drawn, seed: int) -> Iterator[str]:
+    """What a judge asks of an analysis, in a process in which onnxruntime ran nothing; no answer is judged."""
+    judge = Judge(drawn, seed, mode_of(seed))
+    yield "analysis"
+    judge.analyze()
+    judge.ask(drawn.bindings(Random(seed)))
+    return judge.verdict
 
 
 def mode_of(seed: int) -> str:
@@ -100,16 +112,27 @@ class Campaign:
         self, out: Path | None = None, say: Callable[[str], None] = lambda _: None, misses: bool = False
     ) -> None:
         self.totals, self._out, self._say, self._misses = Totals(), out, say, misses
-        self._worker = Worker(work, (0,))
+        self._worker, self._unharmed = Worker(work, (0,)), Worker(asked, (_EMPTY, 0))
         self._written: set[str] = set()
 
     def run(self, seeds: range, seconds: float | None = None) -> Totals:
         """All seeds, or as many as there is time for."""
         for seed, answer in answers(self._worker, seeds, seconds):
+            if isinstance(answer, Lost) and answer.phase == "analysis" and answer.cause.startswith("crash"):
+                answer = self._crashed(seed, answer)
             self.totals.counts["lost"] += isinstance(answer, Lost) and answer.phase != "analysis"
             self._take(seed, told(answer))
         self._worker.close()
+        self._unharmed.close()
         return self.totals
+
+    def _crashed(self, seed: int, lost: Lost) -> Lost:
+        """Whose crash is it? onnxruntime may have damaged the memory of the process that analyzes."""
+        try:
+            self._unharmed.ask(drawn_model(seed), seed)
+        except Lost as again:
+            return again
+        return Lost("runtime", lost.cause)
 
     def _take(self, seed: int, verdict: Verdict) -> None:
         self.totals.add(seed, verdict)

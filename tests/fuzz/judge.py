@@ -5,6 +5,7 @@ Little but the public interface is used, and nothing is expected that does not c
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -170,6 +171,22 @@ class Judge:
             self.fault("traceback", f"{type(error).__name__}: {error}", kind=place_of(error))
             self.analysis = None
 
+    def ask(self, bindings: Sequence[Mapping[str, int]]) -> None:
+        """Everything that is asked of an analysis, whatever the answers are."""
+        if self.analysis is None:
+            return
+        a = self.analysis
+        with contextlib.suppress(Exception):
+            for sizes in bindings:
+                a.check_inputs(self.drawn.shapes(sizes))
+                a.evaluate({n: v for n, v in sizes.items() if n in a.symbols})
+            for claim in self._claims():
+                a.prove(str(claim))
+
+    def _claims(self) -> Sequence[Claim]:
+        shapes = {n: s for n, s in self.analysis.shapes.items() if s is not None and not n.startswith("c")}
+        return drawn_claims(shapes, self.random, 2) if self.claims is None else self.claims
+
     def run(self, bindings: Sequence[Mapping[str, int]]) -> Iterator[str]:
         """Runs and compares; yields what it is about to do, so that the one who waits knows where it hangs."""
         yield "runtime"
@@ -321,8 +338,7 @@ class Judge:
         self, session: Session | None, results: Sequence[tuple[Mapping[str, int], Any]]
     ) -> Iterator[str]:
         a = self.analysis
-        shapes = {n: s for n, s in a.shapes.items() if s is not None and not n.startswith("c")}
-        for claim in drawn_claims(shapes, self.random, 2) if self.claims is None else self.claims:
+        for claim in self._claims():
             yield "analysis"
             try:
                 proof = a.prove(str(claim))

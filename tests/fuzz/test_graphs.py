@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +16,8 @@ from onnx import TensorProto, helper
 
 from .builder import untyped
 from .graphs import Campaign, culprit, judged
-from .judge import Claim, Judge
+from .isolate import Worker
+from .judge import Claim, Judge, Verdict
 from .kinds import KINDS
 from .model import Drawn, drawn_model
 from .runtime import Failed, Session
@@ -162,3 +166,23 @@ def _uses_matmul(drawn: Drawn) -> bool:
 
 def test_a_seed_is_judged_in_named_phases() -> None:
     assert {"draw", "runtime", "analysis"} == set(judged(3))
+
+
+def _crashing(*arguments: object) -> Iterator[str]:
+    yield "analysis"
+    if arguments:  # the first work of a process has none
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return Verdict()
+
+
+@pytest.mark.parametrize("harmless", [True, False])
+def test_a_crash_counts_where_onnxruntime_ran_nothing(harmless: bool) -> None:
+    campaign = Campaign()
+    campaign._worker = Worker(_crashing, ())
+    if not harmless:
+        campaign._unharmed = Worker(_crashing, ())
+    totals = campaign.run(range(2))
+    assert totals.counts["lost"] == 2 * harmless
+    assert [(s, f.text) for s, f in totals.faults] == [
+        (s, "crash -11 during the analysis") for s in range(2) if not harmless
+    ]
