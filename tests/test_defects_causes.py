@@ -300,6 +300,29 @@ def test_how_many_numbers_a_node_reads_is_required(text: str) -> None:
             assert accepted
 
 
+@pytest.mark.parametrize("needed", [None, 1, 2])
+def test_several_axes_that_data_names_are_squeezed(needed: int | None) -> None:
+    """Sizes are excluded at which no axes do: held against onnxruntime on all pairs of them."""
+    nodes = [N("Squeeze", ["x", "axes"], ["s"], name="squeeze")]
+    if needed:
+        nodes.append(N("Transpose", ["s"], ["y"], perm=list(range(needed))))
+    m = model(
+        nodes,
+        [info("x", ["a", "b", "c"]), info("axes", [2], TensorProto.INT64)],
+        [nodes[-1].output[0]],
+    )
+    analysis = ss.analyze(m)
+    for shape in product((1, 2), repeat=3):
+        runs = False
+        for axes in product(range(3), repeat=2):
+            try:
+                run(m, x=z(*shape), axes=np.array(axes))
+            except Exception:
+                continue
+            runs = True
+        assert runs is (not analysis.check_inputs({"x": shape, "axes": (2,)})), shape
+
+
 def test_an_axis_may_be_squeezed_twice() -> None:
     m = model(
         [N("Squeeze", ["x", "t"], ["y"])], [info("x", [1, 3, 4]), info("t", [2], TensorProto.INT64)], ["y"]

@@ -13,6 +13,7 @@ from onnx import TensorProto
 from ..expr import (
     FALSE,
     ONE,
+    TRUE,
     ZERO,
     Cond,
     Dim,
@@ -139,13 +140,19 @@ def squeeze(op: Op) -> Known:
     if axes is not None:
         return squeezed(op, axes)
     shape, listed = op.shape(0), op.shape(1)
-    n = listed.numel.value if listed is not None else None
-    if shape is None or not n:
+    if shape is None or listed is None:
         return op.out(None)
-    op.require(any_of(eq(d, 1) for d in shape), "Squeeze removes axes of size 1", (0, None))
-    if n > 1 or not shape:  # one axis may be named twice
-        return op.out(None)
-    return op.out(op.fresh_shape(len(shape) - 1, "a dim that Squeeze leaves"))
+    named, rank = listed.numel, op.needed_rank()
+    if named.value == 1 and shape:
+        rank = len(shape) - 1
+    gone = 1 if rank is None else len(shape) - rank  # one axis may be named twice
+    of_size_1 = [eq(d, 1) for d in shape]
+    ones = total(ite(one, ONE, ZERO) for one in of_size_1)
+    enough = any_of(of_size_1) if gone == 1 else ge(ones, gone) if gone > 1 else FALSE
+    all_go = TRUE if rank is None else eq(ones, gone)  # where none is named
+    fits = any_of((all_of((eq(named, 0), all_go)), all_of((ge(named, gone), enough))))
+    op.require(fits, "Squeeze removes axes of size 1", (0, None))
+    return op.out(None if rank is None else op.fresh_shape(rank, "a dim that Squeeze leaves"))
 
 
 def squeezed(op: Op, axes: Seq[int]) -> Known:

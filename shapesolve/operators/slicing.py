@@ -67,10 +67,31 @@ def slice_by_attributes(op: Op) -> Known:
 )
 def slice_by_inputs(op: Op) -> Known:
     starts, ends = op.ints(1), op.ints(2)
+    _require_lists(op)
     n = next((len(v) for v in (starts, ends) if v is not None), None)
     axes = op.const_ints(3) if op.has(3) else None if n is None else tuple(range(n))
     steps = op.const_ints(4) if op.has(4) else None if n is None else (1,) * n
     return sliced(op, starts, ends, axes, steps)
+
+
+def _require_lists(op: Op) -> None:
+    """Lists whose length is a size must be of one length, and name no more axes than there are (each of them once)."""
+    data, lists = (
+        op.shape(0),
+        [(i, s) for i in range(1, op.n_in) if op.has(i) and (s := op.shape(i)) is not None],
+    )
+    if not lists or all(not s[0].terms for _, s in lists):
+        return
+    (first, shape), *others = lists
+    for i, other in others:
+        op.require(
+            eq(shape[0], other[0]),
+            "Slice needs as many starts, ends and steps as axes",
+            (first, None),
+            (i, None),
+        )
+    if data is not None:
+        op.require(le(shape[0], len(data)), "Slice names each axis once", (first, None), (0, None))
 
 
 def sliced(

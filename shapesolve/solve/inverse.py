@@ -12,7 +12,7 @@ from math import gcd
 
 import numpy as np
 
-from ..expr import Cond, Dim, all_of, any_of, constant, eq, ge, le, of_atom, symbol
+from ..expr import FALSE, Cond, Dim, all_of, any_of, constant, eq, ge, le, of_atom, symbol
 from ..expr.traverse import atoms_of
 from ..propagate import budget
 from .engine import Engine
@@ -44,6 +44,9 @@ def separate(conds: Sequence[Cond], floor: Mapping[str, Cond], engine: Engine) -
     guesses = []
     for name in names:
         guess = suggested_form(name, model, conds)
+        if guess is None and len(names) == 1 and not granted:  # no size of the table does: 0 may, or none
+            few = (eq(_symbol_in(name, conds), 0), FALSE)
+            guess = next((c for c in few if engine.equivalent([c], conds, name, 0)), None)
         if guess is None:
             return None
         guesses.append(guess)

@@ -74,6 +74,23 @@ def test_slice_symbolic(start: str, end: str, step: int) -> None:
     agrees(model, N=(0, 1, 2, 3, 7), M=(0, 1, 2, 4, 5))
 
 
+@pytest.mark.parametrize(
+    ("more", "names"), [("", ""), (", int64[k] a", ", a"), (", int64[k] a, int64[l] p", ", a, p")]
+)
+def test_slice_by_lists_of_any_length(more: str, names: str) -> None:
+    """As many starts, ends, axes and steps as each other, for each axis at most one."""
+    model = text(f"float[N, 3] x, int64[n] s, int64[m] e{more}", f"y = Slice(x, s, e{names})")
+    lists = {
+        "s": lambda at: np.zeros(at["n"], np.int64),
+        "e": lambda at: np.ones(at["m"], np.int64),
+        "a": lambda at: np.arange(at["k"]),
+        "p": lambda at: np.ones(at["l"], np.int64),
+    }
+    used = {name: make for name, make in lists.items() if name in ("s", "e") or name in names}
+    sizes = dict.fromkeys(("n", "m") + ("k",) * ("a" in names) + ("l",) * ("p" in names), (0, 1, 2, 3))
+    agrees(model, used, N=(2,), **sizes)
+
+
 def test_slice_past_to_total() -> None:
     nodes = """p = Shape<start=0, end=1>(x)  s = Shape<start=0, end=1>(w)  t = Add(p, s)
                z = Concat<axis=0>(x, w)  y = Slice(z, p, t)"""

@@ -328,3 +328,20 @@ def test_a_condition_that_many_nodes_state_takes_memory_by_their_number():
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 20 * peaks[0]  # eight times as many
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        (("n % 64 == 0", "n <= 63"), "n == 0"),
+        (("n % 64 == 0", "n <= 64"), "n == 64 or n == 0"),
+        (("n % 4 == 2", "n <= 5"), "n == 2"),
+        (("n % 64 == 0", "n <= 63", "n >= 1"), "no input sizes"),
+    ],
+)
+def test_a_range_without_multiples_but_nothing(texts, told):
+    found = exact("n", *texts)
+    assert str(found) == told
+    conds = [parse_cond(t) for t in texts]
+    for n in range(300):
+        assert found.holds({"n": n}) is all(c.evaluate({"n": n}) for c in conds)

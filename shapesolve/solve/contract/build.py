@@ -169,7 +169,8 @@ class _Builder:
         """Conditions on one size replaced by ranges and remainders, where these say the same at every size."""
         for name in self.needs.inputs:
             group = [c for c in kept if c.free == {name}]
-            if all(is_plain(c) and c.kind not in ("or", "!=") for c in group):
+            ranges = all(is_plain(c) and c.kind not in ("or", "!=") for c in group)
+            if ranges and not (len(group) > 1 and any(c.kind == "==" for c in group)):
                 continue
             plain = separate(group, {}, self.sure)
             if plain is not None and set(plain) != set(group) and self._same(plain, group):
