@@ -13,8 +13,10 @@ from onnx import helper
 from onnx.utils import Extractor
 
 import shapesolve
+from shapesolve.report.text import contract_lines
 
 from .operators.conftest import ort, text
+from .report.broken import CASES
 
 #: graphs that learn sizes from requirements, which later nodes and their messages see
 GRAPHS = {
@@ -80,3 +82,20 @@ def test_a_size_that_takes_the_place_of_another_is_not_quoted_for_it(empty: int)
     model = text("float[A, 2, 6] z, float[B, 2, 6] y", "q = Concat<axis=1>(z, y)", "q")
     (violation,) = shapesolve.analyze(model).check_inputs({"z": (empty, 2, 6), "y": (1, 2, 6)})
     assert violation.message.endswith(f"would get z [{empty}, 2, 6] and y [1, 2, 6]")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("matmul_inner", ("MatMul cannot multiply these shapes", "fc")),
+        ("topk_by_data", ("0 <= _v0 <= 5", "best")),
+    ],
+)
+def test_the_contract_names_nodes_of_conflicts_and_of_conditions_on_data(
+    name: str, told: tuple[str, ...]
+) -> None:
+    """`contract` lists everything, a report of all things only counts what it tells elsewhere."""
+    analysis = shapesolve.analyze(CASES[name][0])
+    everything = str(list(contract_lines(analysis, limit=None)))
+    assert all(part in everything for part in told)
+    assert told[0] not in str(list(contract_lines(analysis)))

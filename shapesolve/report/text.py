@@ -133,6 +133,8 @@ def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterat
         yield line(
             ("dim", "contract".ljust(_LABEL)), ("error", "no input sizes run: the model contradicts itself")
         )
+        for conflict in analysis.conflicts if limit is None else ():  # else the findings tell
+            yield row(" " * _WIDTH, conflict.finding.title, ("dim", conflict.finding.node), most=_TERM_WIDTH)
         return
     contract = analysis.contract
     if contract.impossible:
@@ -148,10 +150,10 @@ def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterat
         count = len(contract.internal)
         what = "conditions" if count > 1 else "condition"
         yield line(_INDENT, ("dim", f"and {count} {what} on data that input sizes do not decide"))
-    if contract and contract.limits:
-        yield line(_INDENT, ("dim", contract.limits))
         if limit is None:
             yield from _terms(list(contract.internal), limit)
+    if contract and contract.limits:
+        yield line(_INDENT, ("dim", contract.limits))
 
 
 def _terms(terms: list[Term], limit: int | None) -> Iterator[Printed]:
