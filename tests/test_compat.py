@@ -13,6 +13,8 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
+from benchmarks.corpus import model_files
+from benchmarks.quantized import measure
 from shapesolve import compat
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -164,3 +166,10 @@ def test_the_command(tmp_path: Path) -> None:
     done = subprocess.run([*line[:4], tmp_path / "none.onnx"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "there is no file" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["loop_scan_outputs", "yolo_nms_postprocess"])
+def test_what_onnxruntime_alone_cannot_prepare_is_quantized_and_runs(name: str) -> None:
+    files = model_files(ROOT / "tests" / "models", f"^{name}$")
+    assert measure(files, install=False)[name][0] == "preprocess"
+    assert measure(files, install=True)[name] == ("", "")

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """A model that is being changed: graphs as lists of nodes to edit, over an original that stays as it is.
 
     draft = Draft(read_model("model.onnx"))
@@ -90,7 +91,7 @@ class DraftGraph:
     def __init__(self, draft: Draft, origin: Graph | Function, parent: DraftGraph | None = None) -> None:
         self.draft, self.origin, self.parent = draft, origin, parent
         if isinstance(origin, Graph):
-            self.given = frozenset(name for name, _ in origin.inputs) | origin.initializers.keys()
+            self.given = frozenset([*(name for name, _ in origin.inputs), *origin.initializers])
             self.outputs = tuple([name for name, _ in origin.outputs])
         else:
             self.given = frozenset(origin.inputs)

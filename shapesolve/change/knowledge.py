@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """What an analysis knows of the tensors of a draft, scope by scope, and what the changes add to that.
 
 The graph inside a node is one scope of the analysis. The body of a function is as many as there are calls, and a change

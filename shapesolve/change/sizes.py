@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """What is left of shape arithmetic, computed once: each size from one Shape of an axis, each vector from sizes.
 
 A vector of sizes is *wanted* where a node reads it that is no shape arithmetic itself (the target of a Reshape, the limit

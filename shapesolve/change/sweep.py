@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Applying the rules: sweeps over the graphs of a draft until nothing changes."""
 
 from __future__ import annotations
