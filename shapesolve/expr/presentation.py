@@ -38,7 +38,7 @@ def pieces_of(dim: Dim) -> tuple[list[Piece], int]:
     """Pieces and a constant that add up to `dim`."""
     pieces: list[Piece] = []
     if 3 <= len(dim.terms) <= _LARGEST:
-        product = _factored(dim)
+        product = _factored(dim) or _factored_behind(dim)
         if product is not None:
             return [product[0]], product[1]
     if len(dim.terms) <= _LARGEST:
@@ -79,7 +79,22 @@ def _factored(dim: Dim) -> tuple[Piece, int] | None:
     if rest.terms or not u.const or not v.const or u.size + v.size >= dim.size:
         return None
     g = gcd(v.const, *(c for _, c in v.terms))
-    return Piece(g, (), "*", (u, from_terms({m: c // g for m, c in v.terms}, v.const // g))), rest.const
+    v = from_terms({m: c // g for m, c in v.terms}, v.const // g)
+    if u.const < 0 and all(c < 0 for _, c in u.terms):
+        u, g = -u, -g
+    return Piece(g, (), "*", (u, v)), rest.const
+
+
+def _factored_behind(dim: Dim) -> tuple[Piece, int] | None:
+    """``b*h*w + b*h + b*w + b`` as ``b*(h + 1)*(w + 1)``: a product behind what all terms share."""
+    shared = dim.terms[0][0]
+    for mono, _ in dim.terms[1:]:
+        shared = tuple(a for a in shared if shared.count(a) <= mono.count(a))
+    if dim.const or not shared:
+        return None
+    terms = {quotient_of(mono, shared) or (): c for mono, c in dim.terms}
+    found = _factored(from_terms({m: c for m, c in terms.items() if m}, terms.get((), 0)))
+    return None if found is None or found[1] else (found[0]._replace(factors=shared), 0)
 
 
 def _times(dim: Dim, mono: Monomial, factor: int) -> Dim:

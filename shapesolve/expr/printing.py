@@ -179,15 +179,16 @@ class Writer:
     def _piece(self, piece: Piece) -> Composer:
         """The piece without its sign."""
         parts: list[Text] = []
-        if piece.head:
-            parts.append((yield from self._head(piece)))
         for i, atom in enumerate(piece.factors):
             if atom in piece.factors[:i]:
                 continue
             part = yield from visit(atom, self)
             parts.extend(self._power(part, piece.factors.count(atom)))
-        if piece.head and len(parts) > 1:  # symbols first: batch*min(seq, 5)
-            parts.append(parts.pop(0))
+        if piece.head == "*":  # symbols first: batch*min(seq, 5), batch*(h + 1)*(w + 1)
+            parts.append((yield piece.args[0]))
+            parts.append((yield piece.args[1]))
+        elif piece.head:
+            parts.append((yield from self._head(piece)))
         return self._product(abs(piece.coefficient), parts)
 
     def _head(self, piece: Piece) -> Composer:
@@ -195,8 +196,6 @@ class Writer:
         if piece.head == "abs":
             return self._absolute(a.text, (yield -piece.args[0]).text)
         b = yield piece.args[1]
-        if piece.head == "*":
-            return self._product(1, [a, b])
         if piece.head == "%":
             return self._divided("%", a, b, piece.args[1])
         first, second = sorted(
