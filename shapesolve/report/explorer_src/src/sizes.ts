@@ -113,7 +113,7 @@ export function contractPanel(state: State): HTMLElement {
       fill(body, h("p", { class: "bad" }, "✗ No input sizes run: the model contradicts itself."));
       return;
     }
-    if (!contract.terms.length) fill(body, h("p", { class: "muted" }, "None: every input size runs, as far as the rules know."));
+    if (!contract.terms.length) fill(body, h("p", { class: "muted" }, contract.nothing));
     else fill(body, headings.flatMap(([kind, heading]) => {
       const terms = contract.terms.filter((t) => t.kind === kind);
       return terms.length ? [h("p", { class: "muted" }, heading), h("ul", { class: "terms" }, terms.map((t) => termItem(state, t)))] : [];
