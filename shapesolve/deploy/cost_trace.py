@@ -164,9 +164,10 @@ class Tracer:
             except InvalidNode:
                 return Body(None)
             return self.body(function.nodes, inner, attrs, (), function.outputs)
-        if node.op_type not in ("If", "Loop", "Scan") or node.domain or not self._first(inner):
+        runs = "" if op.rule is None else op.rule.bodies
+        if runs not in ("one", "trips") or not self._first(inner):
             return Body(None)
-        if node.op_type == "If":
+        if runs == "one":
             return self._branches(op, inner)
         (name, graph), *_ = node.subgraphs
         body = self.graph(graph, f"{inner}{name}/", op.attrs, own_inputs=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from .op import Op
 from .records import Outputs, Steps
-from .rule import Advice, Choices, Form, Ranks, Rule, Rules, Runtime, TypeSpec, Versions, canonical
+from .rule import Advice, Bodies, Choices, Form, Ranks, Rule, Rules, Runtime, TypeSpec, Versions, canonical
 from .signature import Signature
 from .work import Work
 
@@ -107,12 +107,14 @@ def lower(
 ) -> Callable[[Lower], Lower]:
     """Register a function for operators of the default registry; what else is told of them is in `Rule`."""
 
+    no_bodies: Bodies = ""
+
     def decorate(function: Lower) -> Lower:
         told = (
             until,
             types,
             values,
-            False,
+            no_bodies,
             choices,
             data,
             elements,
@@ -136,6 +138,7 @@ def lower(
 
 def lower_bodies(
     *op_types: str,
+    bodies: Bodies,
     since: int = 0,
     until: int | None = None,
     data: tuple[int, ...] = (),
@@ -145,7 +148,7 @@ def lower_bodies(
 
     def decorate(function: LowerBodies) -> LowerBodies:
         for name in op_types:
-            rule = Rule("", name, since, function, until=until, values=True, bodies=True, data=data)
+            rule = Rule("", name, since, function, until=until, values=True, bodies=bodies, data=data)
             DEFAULT.add(replace(rule, runtime=runtime))
         return function
 

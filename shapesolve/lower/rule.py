@@ -27,6 +27,8 @@ Advice = Literal["", "convolution", "product", "gemm", "join", "parts", "target"
 #: `Rule.has_kernel`) none; it knew an operator early, before it came into the standard; it kept one that is withdrawn; it
 #: holds attributes against no declaration
 Runtime = Literal["kernel", "no kernel", "early", "kept", "any attribute"]
+#: a node runs one of its graphs, runs its graph once a trip, or once for each element of a sequence; empty: it runs none
+Bodies = Literal["", "one", "trips", "elements"]
 #: element types of outputs: an int copies that input's, a name is a TensorProto type
 TypeSpec = int | str
 #: per attribute the values that it may have
@@ -66,6 +68,7 @@ class Rule:
 
     Attributes:
         lower: gives the outputs; a `Lower`, with `bodies` a `LowerBodies`.
+        bodies: which of the graphs that it holds it runs, and how often (see `Bodies`).
         types: element types of the outputs, where no schema tells them.
         values: does it follow partial data?
         choices: values of attributes with which a runtime loads the node; attributes not named there are free.
@@ -91,7 +94,7 @@ class Rule:
     until: int | None = None
     types: tuple[TypeSpec, ...] | None = None
     values: bool = False
-    bodies: bool = False
+    bodies: Bodies = ""
     choices: Choices | None = None
     data: tuple[int, ...] = ()
     elements: tuple[int, ...] = ()

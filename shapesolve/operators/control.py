@@ -88,7 +88,7 @@ def visible_symbols(op: Op) -> frozenset[str]:
 
 
 # https://onnx.ai/onnx/operators/onnx__If.html
-@lower_bodies("If", data=(0,))
+@lower_bodies("If", bodies="one", data=(0,))
 def either_branch(op: Op) -> Steps:
     for name in ("then_branch", "else_branch"):
         graph = op.graph_attr(name)
@@ -127,7 +127,7 @@ class Trips:
 
 
 # https://onnx.ai/onnx/operators/onnx__Loop.html
-@lower_bodies("Loop", data=(0, 1))
+@lower_bodies("Loop", bodies="trips", data=(0, 1))
 def loop(op: Op) -> Steps:
     body = op.graph_attr("body")
     first = [op.known(i) for i in range(2, len(op.node.inputs))]

@@ -17,7 +17,7 @@ _BOOL = 9
 
 
 # https://onnx.ai/onnx/operators/onnx__Scan.html
-@lower_bodies("Scan", since=9)
+@lower_bodies("Scan", bodies="trips", since=9)
 def scan(op: Op) -> Steps:
     n_scans = _scanned(op, len(op.node.inputs))
     n = len(op.node.inputs) - n_scans
@@ -120,7 +120,7 @@ def _state(
 
 
 # https://github.com/onnx/onnx/blob/main/docs/Changelog.md#Scan-8
-@lower_bodies("Scan", until=9)
+@lower_bodies("Scan", bodies="trips", until=9)
 def scan_batches(op: Op) -> Steps:
     n_scans = _scanned(op, len(op.node.inputs) - 1)
     n = len(op.node.inputs) - 1 - n_scans

@@ -246,7 +246,7 @@ def _joined_value(items: tuple[Known, ...], axis: int, stacks: bool) -> Value | 
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceMap.html
-@lower_bodies("SequenceMap", runtime=("no kernel",))
+@lower_bodies("SequenceMap", bodies="elements", runtime=("no kernel",))
 def sequence_map(op: Op) -> Steps:
     body = op.graph_attr("body")
     if len(body.inputs) != op.n_in or len(body.outputs) < op.n_out:
