@@ -118,13 +118,17 @@ def checked_where_it_fails(function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
+def wrong(taken: str, given: object) -> TypeError:
+    """The error for an argument, to be raised by functions that `checked` does not fit, compiled ones above all."""
+    said = repr(given)
+    return TypeError(f"{taken}, not {said if len(said) <= _LONGEST else f'{said[:_LONGEST]}…'}")
+
+
 def _check(function: Any, kinds: Mapping[str, _Kind], given: Mapping[str, Any], *, inside: bool) -> None:
     for name, value in given.items():
         kind = kinds.get(name, _ANY)
         if not kind.fits(value, inside):
-            said = repr(value)
-            said = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
-            raise TypeError(f"{function.__name__} takes {name} as {kind.said()}, not {said}")
+            raise wrong(f"{function.__name__} takes {name} as {kind.said()}", value)
 
 
 def _kinds(function: Any) -> dict[str, _Kind]:

@@ -12,7 +12,9 @@ import pytest
 
 import shapesolve as ss
 from shapesolve import testing
+from shapesolve.lower import registry
 
+COMPILED = not (registry.__file__ or "").endswith(".py")
 MODEL = str(Path(__file__).resolve().parents[1] / "examples/unet.onnx")
 UNET = ss.analyze(MODEL)
 MASK, PROFILES = UNET.shapes["mask"], ss.profile(UNET, {"height": 8})
@@ -93,6 +95,65 @@ def test_what_is_like_the_right_type_is_taken() -> None:
     assert len(ss.enumerate_sizes(UNET, np.int64(2), bind={"batch": np.int32(1)})) == 2
     assert UNET.explain("mask", axis=np.int8(1)).tensor == "mask"
     assert ss.analyze(MODEL, assume=iter(("height == 8",)), bind=None).symbols
+
+
+N, AT_LEAST, ANALYSIS = ss.Dim("4*n + m"), ss.parse_cond("n >= m"), "Cost takes an Analysis"
+BINDINGS, SIZE, LIST = (
+    "takes bindings as a mapping",
+    "a size is an int, a Dim or a text",
+    "a shape is a list of",
+)
+REGISTRY = ss.Registry()
+#: what `checked` does not fit: compiled classes, and what is called too often
+OTHERS: list[tuple[Callable[[Any], Any], str, tuple[Any, ...]]] = [
+    (N.evaluate, BINDINGS, (3.5, "n", None, [1])),
+    (N.subs, BINDINGS, (3.5, "n", None, [1])),
+    (AT_LEAST.evaluate, BINDINGS, (3.5, "n", None, [1])),
+    (AT_LEAST.subs, BINDINGS, (3.5, "n", None, [1])),
+    (N.simplify, "takes under as a condition", (3.5, None, object)),
+    (MASK.simplify, "takes under as a condition", (3.5, None, object)),
+    (N.z3, "takes ctx as a z3.Context", (3.5, "main")),
+    (AT_LEAST.z3, "takes ctx as a z3.Context", (3.5, "main")),
+    (N.eq, SIZE, (3.5, None, [1], {}, object)),
+    (N.ge, SIZE, (3.5, None, [1], {}, object)),
+    (ss.Dim, SIZE, (3.5, None, [1], {}, object)),
+    (lambda v: ss.Shape([v]), SIZE, (3.5, None, [1], {}, object)),
+    (ss.Shape, LIST, (3.5, None, "batch", b"x", {"n": 1})),
+    (ss.broadcast_shapes, LIST, (3.5, "batch", b"x", {"n": 1})),
+    (ss.Cost, ANALYSIS, (3.5, None, "model.onnx")),
+    (lambda v: REGISTRY.register("my", "Op")(v), "register takes a function", (3.5, "rule")),
+]
+#: where a compiled class says it in the compiler's words
+REGISTERED: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda v: REGISTRY.register(v, "Op"), "register takes domain as a text"),
+    (lambda v: REGISTRY.register("my", v), "register takes op_type as a text"),
+    (lambda v: REGISTRY.register("my", "Op", v), "register takes versions as an int, a range or None"),
+    (lambda v: REGISTRY.signature(v, "N -> N"), "signature takes op_type as a text"),
+    (lambda v: REGISTRY.signature("Op", v), "signature takes dims as a text"),
+    (lambda v: REGISTRY.signature("Op", "N -> N", domain=v), "signature takes domain as a text"),
+    (lambda v: REGISTRY.signature("Op", "N -> N", where=v), "signature takes where as a text"),
+    (lambda v: REGISTRY.signature("Op", "N -> N", since=v), "signature takes since as an int"),
+]
+
+
+@pytest.mark.parametrize(("call", "taken", "given"), [(c, t, v) for c, t, values in OTHERS for v in values])
+def test_dims_shapes_and_conditions_say_what_they_take(
+    call: Callable[[Any], Any], taken: str, given: object
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        call(given)
+    said = str(caught.value)
+    assert taken in said
+    assert said.endswith(f", not {given!r}")
+
+
+@pytest.mark.parametrize(("call", "taken"), REGISTERED)
+def test_what_registers_operators_says_what_it_takes(call: Callable[[Any], Any], taken: str) -> None:
+    wrong = object()
+    with pytest.raises(TypeError) as caught:
+        call(wrong)
+    said = str(caught.value)
+    assert said in (f"{taken}, not {wrong!r}", said if COMPILED and "expected; got object" in said else "")
 
 
 def test_a_wrong_content_is_told_where_the_call_fails() -> None:

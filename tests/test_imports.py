@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "expr": {"arguments"},
     "model": {"expr"},
     "propagate": {"expr"},
-    "lower": {"expr", "model", "propagate"},
+    "lower": {"arguments", "expr", "model", "propagate"},
     "operators": {"expr", "model", "propagate", "lower"},
     "solve": {"arguments", "expr", "propagate"},
     "system": {"expr", "model", "propagate", "lower", "solve", "collection", "report.lines"},

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..arguments import wrong
 from ..expr import Dim
 from .cost_memory import Largest, largest
 from .cost_trace import NodeCost, Tracer, summed
@@ -75,6 +76,8 @@ class Figures:
     """
 
     def __init__(self, analysis: Analysis) -> None:
+        if not hasattr(analysis, "model"):
+            raise wrong("Cost takes an Analysis (cost takes a model)", analysis)
         self.analysis = analysis
         graph = analysis.model.graph
         tracer = Tracer(analysis)

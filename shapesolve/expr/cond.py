@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import gcd
 from typing import Any, SupportsIndex, TypeAlias
 
+from ..arguments import wrong
 from . import canonical, surface
 from .atom import Atom, make_atom
 from .core import ONE, ZERO, Dim, IntoDim, Substitution, as_dim, constant, make_dim, of_atom
@@ -77,6 +78,8 @@ class Cond(Statement):
 
     def subs(self, bindings: Mapping[str, IntoDim]) -> Cond:
         """The condition with symbols replaced by dims or ints."""
+        if not isinstance(bindings, Mapping):
+            raise wrong("subs takes bindings as a mapping of str to int or Dim", bindings)
         return self if self.free.isdisjoint(bindings) else self.map_dims(Substitution(bindings))
 
     def z3(self, ctx: Any = None) -> Any:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex, Union
 
+from ..arguments import wrong
 from . import surface
 from .atom import Atom, evaluate_atom, make_atom
 from .bounds import bounds
@@ -228,17 +229,24 @@ class Dim(Polynomial):
     def evaluate(self, bindings: Mapping[str, SupportsIndex]) -> int | None:
         """The integer at these sizes; None when a symbol is not bound or a divisor is zero."""
         total = self.const
-        for mono, c in self.terms:
-            for atom in mono:
-                v = evaluate_atom(atom, bindings)
-                if v is None:
-                    return None
-                c *= v
-            total += c
+        try:
+            for mono, c in self.terms:
+                for atom in mono:
+                    v = evaluate_atom(atom, bindings)
+                    if v is None:
+                        return None
+                    c *= v
+                total += c
+        except AttributeError:  # looked at here only: sizes are asked for very often
+            if isinstance(bindings, Mapping):
+                raise
+            raise wrong("evaluate takes bindings as a mapping of str to int", bindings)  # noqa: B904
         return total
 
     def subs(self, bindings: Mapping[str, IntoDim]) -> Dim:
         """The expression with symbols replaced by dims or ints (all at once)."""
+        if not isinstance(bindings, Mapping):
+            raise wrong("subs takes bindings as a mapping of str to int or Dim", bindings)
         if self.free.isdisjoint(bindings):
             return self
         return Substitution(bindings)(self)
@@ -374,6 +382,8 @@ def as_dim(value: IntoDim | str) -> Dim:
         return parsed
     if str(getattr(value, "dtype", "")) == "bool":  # numpy's, which is no integer to Python
         return constant(int(value))
+    if not hasattr(value, "__index__"):
+        raise wrong("a size is an int, a Dim or a text", value)
     return constant(index(value))
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, SupportsIndex, overload
 
-from ..arguments import checked, checked_where_it_fails
+from ..arguments import checked, checked_where_it_fails, wrong
 from .canonical import broadcast, never_one
 from .cond import Cond, any_of, eq
 from .core import ZERO, Dim, IntoDim, as_dims, product
 
 if TYPE_CHECKING:
     from .cond import Under
+
+
+#: what Python takes apart where a list is expected
+_NO_SHAPES = (str, bytes, Mapping)
 
 
 class Shape(tuple[Dim, ...]):
@@ -27,6 +31,8 @@ class Shape(tuple[Dim, ...]):
 
     def __new__(cls, dims: Iterable[IntoDim | str] = ()) -> Shape:
         """The shape of these sizes."""
+        if isinstance(dims, _NO_SHAPES) or not hasattr(dims, "__iter__"):
+            raise wrong("a shape is a list of sizes", dims)
         return tuple.__new__(cls, as_dims(dims))
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 
+from ..arguments import wrong
 from .cond import Cond, Under
 from .core import Dim
 from .parse import parse_cond
@@ -15,8 +16,13 @@ _SIMPLIFIER = "shapesolve.solve.simplify:Simplifier"
 
 def conditions(under: Under) -> list[Cond]:
     """The conditions that `under` names. Raises `DimSyntaxError` for a text that is none."""
-    given = [under] if isinstance(under, (str, Cond)) else list(under)
-    return [parse_cond(c) if isinstance(c, str) else c for c in given]
+    given: object = under
+    found: list[Cond] = []
+    for cond in given if isinstance(given, Iterable) and not isinstance(given, (str, Cond)) else [given]:
+        if not isinstance(cond, (str, Cond)):
+            raise wrong("simplify takes under as a condition or a list of them, each a text or Cond", cond)
+        found.append(parse_cond(cond) if isinstance(cond, str) else cond)
+    return found
 
 
 def simplified(dims: Iterable[Dim], under: Under) -> list[Dim]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import z3
 
+from ..arguments import wrong
 from .atom import Atom
 from .cond import Cond
 from .core import Dim
@@ -72,9 +73,15 @@ class Z3Terms(Z3Scope):
 
 def z3_term(dim: Dim, ctx: Any = None) -> Any:
     """See `Dim.z3`."""
-    return Z3Terms(ctx).term(dim)
+    return Z3Terms(_context(ctx)).term(dim)
 
 
 def z3_formula(cond: Cond, ctx: Any = None) -> Any:
     """See `Cond.z3`."""
-    return Z3Terms(ctx).formula(cond)
+    return Z3Terms(_context(ctx)).formula(cond)
+
+
+def _context(given: Any) -> Any:
+    if given is None or isinstance(given, z3.Context):
+        return given
+    raise wrong("z3 takes ctx as a z3.Context or None", given)

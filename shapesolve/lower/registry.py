@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import replace
 
+from ..arguments import wrong
 from .op import Op
 from .records import Outputs, Steps
 from .rule import Advice, Bodies, Choices, Form, Ranks, Rule, Rules, Runtime, TypeSpec, Versions, canonical
@@ -44,6 +45,9 @@ class Registry(Rules):
         work: Work | None = None,
     ) -> Callable[[Lower], Lower]:
         """Decorator that registers a lowering function (see `Op`) for an operator; what it tells of it is in `Rule`."""
+        _check("register", domain, op_type)
+        if not isinstance(versions, int | range | None):
+            raise wrong("register takes versions as an int, a range or None", versions)
         since, until = 0, None
         if isinstance(versions, range):
             since, until = versions.start, versions.stop
@@ -51,6 +55,8 @@ class Registry(Rules):
             since = versions
 
         def decorate(lower: Lower) -> Lower:
+            if not callable(lower):
+                raise wrong("register takes a function", lower)
             rule = Rule(canonical(domain), op_type, since, lower, form, until, types, values)
             self.add(replace(rule, data=data, ranks=ranks, work=work))
             return lower
@@ -75,10 +81,27 @@ class Registry(Rules):
         **names: str | int,
     ) -> None:
         """Register an operator by its signature (notation: see `shapesolve.lower.signature`)."""
+        _check("signature", domain, op_type)
+        for given, name in ((dims, "dims"), *((text, "where") for text in _texts(where))):
+            if not isinstance(given, str):
+                raise wrong(f"signature takes {name} as a text", given)
+        if not isinstance(since, int):
+            raise wrong("signature takes since as an int", since)
         rule = Signature(dims, (where,) if isinstance(where, str) else tuple(where), names)
         form: Form = "signature"
         made = Rule(canonical(domain), op_type, since, rule, form, until, types, choices=choices)
         self.add(replace(made, needs=needs, fault=fault, runtime=runtime, work=work))
+
+
+def _check(function: str, domain: object, op_type: object) -> None:
+    for name, given in (("domain", domain), ("op_type", op_type)):
+        if not isinstance(given, str):
+            raise wrong(f"{function} takes {name} as a text", given)
+
+
+def _texts(given: object) -> Seq[object]:
+    """What a list holds; what is none stands for itself."""
+    return given if isinstance(given, list | tuple) else (given,)
 
 
 DEFAULT = Registry()

@@ -151,7 +151,8 @@ def test_the_explorer_is_green_where_sizes_are_accepted(name: str) -> None:
     a = ss.analyze(ROOT / "examples" / f"{name}.onnx")
     data = explorer_data(a)
     contract = data["contract"]
-    assert contract.keys() == {"impossible", "assuming", "terms"}
+    assert contract.keys() == {"impossible", "nothing", "assuming", "terms"}
+    assert contract["nothing"].lower() == f"{a.contract.nothing}.".lower()
     needed = [t["row"] for t in contract["terms"] if t["kind"] in ("", "assumed")]
     for n in (0, 1, 2, 3, 8, 16, 24, 30):
         for m in (1, 8, 16):

@@ -20,6 +20,7 @@ import onnxruntime as ort
 import torch
 import torch_built_attention
 import torch_built_blocks
+import torch_built_idioms
 import torch_built_images
 import torch_built_parts
 import torch_built_places
@@ -42,6 +43,7 @@ CASES: list[Built] = [
         torch_built_parts,
         torch_built_blocks,
         torch_built_streams,
+        torch_built_idioms,
     )
     for case in module.cases
 ]
