@@ -139,6 +139,23 @@ def test_other_producers_are_refused(nodes: list[onnx.NodeProto]) -> None:
         shapesolve.analyze(proto)
 
 
+def _stored_sparsely(attribute: str) -> onnx.NodeProto:
+    values = numpy_helper.from_array(np.ones(1, np.float32), "v")
+    stored = helper.make_sparse_tensor(values, numpy_helper.from_array(np.array([1]), "i"), [3])
+    made = node("Constant", [], ["k"])
+    made.attribute.append(helper.make_attribute(attribute, stored))
+    return made
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [constant([1, 1, 1], alpha=1.0), _stored_sparsely("value"), _stored_sparsely("sparse_value")],
+    ids=["an attribute too many", "sparse under another name", "sparse"],
+)
+def test_what_a_constant_holds(stored: onnx.NodeProto) -> None:
+    agrees(model([stored, ADD]))
+
+
 def test_two_initializers_of_one_name() -> None:
     other = numpy_helper.from_array(np.full(3, 2, np.float32), "w")
     analysis = agrees(model([node("Add", ["x", "w"], ["y"])], stored=[ROWS, other]))

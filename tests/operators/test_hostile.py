@@ -64,12 +64,49 @@ def test_vectors_of_axes_and_sizes(op_type: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("inputs", "nodes", "rank"),
+    [
+        ("float[N] x, int64[{n}] t", "z = SplitToSequence(x, t) y = ConcatFromSequence<axis=0>(z)", 1),
+        ("float[N] x, float[{n}] t", "y = Resize(x, , t)", 1),
+        ("int64[N, 2, 3] x, int64[{n}] t", "y = CenterCropPad(x, t)", 3),
+        ("float[N, 2, 3] x, int64[{n}] t", "y = Col2Im(x, t, t)", None),
+        ("float[N, 2, 3] x, int64[{n}] t", "y = AffineGrid(x, t)", None),
+        (
+            "float[N, 1, 2, 3] x, int64[N, 1, 2, 3] i, int64[{n}] t",
+            "y = MaxUnpool<kernel_shape=[2, 2]>(x, i, t)",
+            4,
+        ),
+        ("float[N] x, int64[3, {n}] t, float[3] u", "y = ScatterND(x, t, u)", None),
+        ("int64[1] s", "t = ConstantOfShape<value = int64[1] {3}>(s) y = ReduceProd(t)", None),
+        ("int64 a, int64 b, int64 c", "t = Range(a, b, c) y = CumSum(t, a)", 1),
+        ("int64 a, int64 b, int64 c", "t = Range(a, b, c) y = Gather(t, a)", 0),
+    ],
+)
+def test_long_vectors_that_say_what_to_do(inputs: str, nodes: str, rank: int | None) -> None:
+    text = f"({inputs.replace('{n}', str(MANY))}) => (y) {{ {nodes} }}"
+    stored = {"int64[1] s": [("s", [MANY])], "int64 a, int64 b, int64 c": [("a", 0), ("b", MANY), ("c", 1)]}
+    proto = parsed(text, 20)
+    proto.graph.initializer.extend(
+        numpy_helper.from_array(np.array(v), name) for name, v in stored.get(inputs, ())
+    )
+    for name, _ in stored.get(inputs, ()):
+        proto.graph.input.remove(next(i for i in proto.graph.input if i.name == name))
+    shape = shapesolve.analyze(proto).shapes.get("y")
+    assert shape is None or rank is None or len(shape) == rank
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "(float[N] x) => (y) <int64[1] one = {1}, int64[3] s = {2097152, 2097152, 2199023255552}>"
         " { y = Expand(one, s) }",
         "(float[N] x) => (y) <int64[1,1] o = {1}, int64[2] s = {4611686018427387904, 4611686018427387904}>"
         " { y = Tile(o, s) }",
+        "(int64[N] x) => (y) <int64[1,1] o = {1}, int64[2] s = {4611686018427387904, 4611686018427387904}>"
+        " { t = ConstantOfShape(s) y = Add(t, o) }",
+        "(bool[4611686018427387904, 1] c, int64[1, 4611686018427387904] d) => (y) <int64[1,1] o = {1}>"
+        " { y = Where(c, o, d) }",
+        "(int64[4611686018427387904, 4] c) => (y) <int64[1] o = {1}> { y = Gather(o, c) }",
     ],
 )
 def test_sizes_beyond_what_arrays_hold(text: str) -> None:

@@ -117,6 +117,25 @@ def test_a_target_entry_that_may_be_minus_one(entry: str, allowzero: int) -> Non
     agrees(model, N=(*empty, 1, 2, 3, 4), M=(0, 1, 2, 3, 4, 5, 6, 12))
 
 
+@pytest.mark.parametrize("entry", ["m", "Where(e, m, m)", "Sub(z, o)"])
+def test_a_computed_target_of_two_minus_ones_never_runs(entry: str) -> None:
+    nodes = f"""m = Constant<value_ints=[-1]>() z = Constant<value_ints=[0]>() o = Constant<value_ints=[1]>()
+        e = Equal(z, o) k = {entry if "(" in entry else f"Identity({entry})"} t = Concat<axis=0>(m, k)
+        y = Reshape(x, t)"""
+    analysis = agrees(text("float[N] x", nodes), N=(1, 2, 4))
+    assert analysis.contract.impossible
+    assert str(analysis.prove("N == 4")) == "Unknown(no input size is accepted)"
+
+
+@pytest.mark.parametrize("axes", [(1, 0), (0, 1)])
+def test_lengths_of_an_empty_batch(axes: tuple[int, int]) -> None:
+    batch, time = axes
+    nodes = f"""k = Constant<value_ints=[{batch}]>() one = Constant<value_ints=[1]>()
+        s = Shape(x) n = Gather(s, k) l = Expand(one, n)
+        y = ReverseSequence<batch_axis={batch}, time_axis={time}>(x, l)"""
+    agrees(text("float[N, N] x", nodes), N=(0, 1, 2))
+
+
 def test_reshape_run_time_target() -> None:
     model = one("Reshape", ["N 6", "3"], dtypes=[1, INT64])
     analysis = agrees(model, {"x1": np.array([2, -1, 3])}, N=(0, 1, 2, 3))

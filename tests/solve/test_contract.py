@@ -184,6 +184,23 @@ def test_empty_inputs_are_stated_exactly(inputs, stated, terms):
     assert sorted(map(str, exact(inputs, *stated))) == sorted(terms)
 
 
+@pytest.mark.parametrize(
+    ("inputs", "stated"),
+    [
+        ("H M", ["H + M >= 5"]),
+        ("H M", ["H + M >= 5", "M % 4 == 0"]),
+        ("H M", ["H + M >= 5", "1 > M % 4", "4*H != 2"]),
+        ("N H", ["N - H + 3 > 1 - 2*H", "H != 0", "N >= 0 and N <= N + 1"]),
+        ("H N", ["min(H, H) != 2", "H*H > ceildiv(H, -3)"]),
+    ],
+)
+def test_terms_that_say_nothing_of_usual_sizes_are_kept_where_they_do(inputs, stated):
+    c, needs = exact(inputs, *stated), [parse_cond(t) for t in stated]
+    for sizes in product(range(12), repeat=2):
+        point = dict(zip(inputs.split(), sizes, strict=True))
+        assert c.holds(point) is all(n.evaluate(point) for n in needs), point
+
+
 @pytest.mark.parametrize("seed", range(420, 480))
 def test_terms_without_assumptions_hold_for_empty_sizes_too(seed):
     s = random_system(seed, "ab")
