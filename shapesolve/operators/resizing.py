@@ -104,23 +104,22 @@ def _scales(op: Op, i: int) -> tuple[Elem, ...] | None:
 
 # ---------------------------------------------------------------------- sizes
 
+_POSITIVE = "a size can only be resized to a positive size, and nothing only to nothing"
+
 
 def _by_sizes(op: Op, shape: Shape, axes: Seq[int], sizes: Seq[Dim]) -> Known:
     if len(sizes) != len(axes):
         raise InvalidNode(f"there are {len(sizes)} sizes for {len(axes)} axes of {op.name_of(0)} {shape}")
     out = list(shape)
     policy = op.text_attr("keep_aspect_ratio_policy", "stretch")
+    positive = {a: any_of((eq(shape[a], 0), ge(size, 1))) for a, size in zip(axes, sizes, strict=True)}
     for axis, size in zip(axes, sizes, strict=True):
-        d = shape[axis]
-        op.require(
-            any_of(
-                (all_of((ge(d, 1), ge(size, int(policy != "not_smaller")))), all_of((eq(d, 0), eq(size, 0))))
-            ),
-            "a size can only be resized to a positive size, and nothing only to nothing",
-            (0, axis),
-            (3, None),
-        )
+        legal = any_of((ge(shape[axis], 1), eq(size, 0)))
+        legal = legal if policy == "not_smaller" else all_of((legal, positive[axis]))
+        op.require(legal, _POSITIVE, (0, axis), (3, None))
         out[axis] = size
+    if policy == "not_smaller" and axes:  # the largest factor is that of all axes
+        op.require(any_of(positive.values()), "one of the sizes must be positive", (0, None), (3, None))
     if policy == "stretch":
         pairs = [(a, shape[a], s) for a, s in zip(axes, sizes, strict=True)]
         keeps, grows = {a: eq(s, d) for a, d, s in pairs}, {a: ge(s, d) for a, d, s in pairs}

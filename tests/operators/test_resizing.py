@@ -64,7 +64,7 @@ def test_scales_that_cannot_be(bad: Any) -> None:
 
 
 @pytest.mark.parametrize("policy", ["stretch", "not_larger", "not_smaller"])
-@pytest.mark.parametrize("sizes", [(7, 13), (3, 3), (0, 4)])
+@pytest.mark.parametrize("sizes", [(7, 13), (3, 3), (0, 4), (-1, 4), (1, -5), (0, 0), (-1, -2)])
 def test_sizes(policy: str, sizes: tuple[int, int]) -> None:
     attrs = {"keep_aspect_ratio_policy": policy}
     given = {3: np.array(sizes)}
