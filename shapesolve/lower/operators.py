@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..model import Model, Node
@@ -32,6 +32,23 @@ class Operators:
             rule = rule if runs and self.semantics == "onnxruntime" else None
         self._rules[key] = rule
         return rule
+
+    def read_as_data(self, nodes: Iterable[Node], opsets: Mapping[str, int]) -> set[str]:
+        """The tensors whose elements sizes may depend on: rules read them, or make of them what is read (`nodes` in order).
+
+        What runs graphs or has a body may read all that it gets.
+        """
+        read: set[str] = set()
+        for node in reversed(tuple(nodes)):
+            rule = self.rule(node, opsets)
+            names = node.inputs
+            if rule is None or rule.bodies or rule.form in ("body", "schema"):
+                read.update(names, node.captures)
+            elif rule.values and not read.isdisjoint(node.outputs):
+                read.update(names)
+            else:
+                read.update([names[i] for i in (*rule.data, *rule.elements) if i < len(names)])
+        return read
 
     def is_unknown(self, node: Node, opsets: Mapping[str, int]) -> bool:
         """Is the operator neither registered nor defined by the model?"""

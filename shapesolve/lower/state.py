@@ -15,7 +15,7 @@ from .rule import Rules
 from .semantics import Semantics
 from .statements import Statements
 from .types import Known, Tensor
-from .values import INT_TYPES, Value
+from .values import FLOAT_TYPES, Value
 
 #: subgraphs and function bodies inside each other
 MAX_DEPTH = 256
@@ -166,13 +166,16 @@ class State(Statements):
     def body(self, graph: Graph, scope: Scope) -> Body:
         """The nodes of `graph`, to be lowered in `scope` (its inputs are bound already)."""
         declared_inputs = dict(graph.inputs) if graph.overridable else {}
+        read = self.operators.read_as_data(graph.nodes, scope.opsets) if graph.overridable else set()
         for name, stored in graph.initializers.items():
             if name not in scope.env:
                 value = Value.stored(stored)
                 if name in graph.overridable:
                     known = declared_known(self, declared_inputs[name])
                     fixed = isinstance(known, Tensor) and known.shape is not None and not known.free
-                    if not fixed or (value is not None and stored.dtype in INT_TYPES):
+                    # small numbers of other types than float are there to decide something, floats mostly to be computed with
+                    decides = stored.dtype not in FLOAT_TYPES or name in read
+                    if not fixed or (value is not None and decides):
                         told = "value" if fixed else "value and shape"
                         said = f"input {name} has a default value, which is taken for its {told}"
                         self.note("default", said, None, scope, name)

@@ -87,7 +87,7 @@ def _largest_of_known(
 
 
 # https://onnx.ai/onnx/operators/onnx__NonZero.html
-@lower("NonZero", values=True, work=MOVES)
+@lower("NonZero", values=True, elements=(0,), work=MOVES)
 def non_zero(op: Op) -> Known:
     """The text gives a scalar 0 rows, onnxruntime gives it 1: that stays open."""
     shape, value = op.shape(0), op.value(0)
