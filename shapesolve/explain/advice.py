@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Dim, Shape
 from ..lower.reason import ADDED, BROADCAST, reason_id
-from ..lower.records import Entry
+from ..lower.records import Clash, Entry
 from ..propagate.constraint import Site
 from .operands import sites_of, size_at
-from .trial import runs_with
+from .trial import Change, Trials, runs_with
+from .wording import title_of
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
 
+_MOST_SWAPS = 4
+
+
+class Remedy(NamedTuple):
+    """A change with which the node in conflict runs, in words; `leaves` tells what fails then elsewhere, None: not tried."""
+
+    text: str
+    change: Change
+    leaves: str | None = None
+
+    def __str__(self) -> str:
+        if self.leaves is None:
+            return f"{self.text} (tried on this node alone)"
+        return (
+            f"{self.text}{'' if self.text.endswith('?') else '.'} {self.leaves}" if self.leaves else self.text
+        )
+
 
 class Advice(NamedTuple):
-    """A fix in words, or nothing; with `settles` it was tried, and the node runs then."""
+    """A fix in words, or nothing; with `remedies` it was tried, and the node runs with any of them."""
 
     text: str = ""
-    settles: bool = False
+    remedies: tuple[Remedy, ...] = ()
 
 
-def advise(entry: Entry, sites: Sequence[Site], lowered: Lowered) -> Advice:
-    """What to do about a condition that cannot hold."""
+def advise(entry: Entry, sites: Sequence[Site], lowered: Lowered, trials: Trials | None) -> Advice:
+    """What to do about a condition that cannot hold; changes are tried on the whole model where `trials` allow it."""
     if entry.node is None:
         return Advice()
     rule = lowered.rule(entry.node, entry.prefix)
@@ -38,20 +56,73 @@ def advise(entry: Entry, sites: Sequence[Site], lowered: Lowered) -> Advice:
     if len(sizes) < 2:
         return Advice()
     a, b = sizes[:2]
-    told = ""
+    broadcasts = reason_id(entry.why) == BROADCAST.id and a.tensor != b.tensor
+    groups: list[Iterable[Remedy]] = [_weight(entry, a, b, lowered)]
+    otherwise = ""
     if kind == "convolution":
-        other = _convolution(entry, a, b, lowered)
-        if other is not None:
-            return other
+        otherwise = _misfit(entry, a, b, lowered)
+        weight = [] if otherwise else groups
+        groups = [_grouped(entry, a, b, lowered), _channels(entry, a, b, lowered), *weight]
     elif kind in ("product", "gemm") and reason_id(entry.why) != ADDED.id:
-        told = (_gemm if kind == "gemm" else _product)(entry, a, b, lowered)
+        groups.insert(0, (_gemm if kind == "gemm" else _product)(entry, a, b, lowered))
     elif kind == "join":
-        return Advice(_join(entry, lowered))
-    elif reason_id(entry.why) == BROADCAST.id and a.tensor != b.tensor:
-        told = _broadcast(entry, a, b, lowered) or _weight(entry, a, b, lowered)
-        return Advice(told, True) if told else Advice(_projection(a, b, lowered))
-    told = told or _weight(entry, a, b, lowered)
-    return Advice(told, bool(told))
+        groups = [_join(entry, lowered)]
+    elif broadcasts:
+        groups.insert(0, _broadcast(entry, a, b, lowered))
+        otherwise = _projection(a, b, lowered)
+    return _tried(groups, entry, trials) or Advice(otherwise)
+
+
+def _tried(groups: Iterable[Iterable[Remedy]], entry: Entry, trials: Trials | None) -> Advice | None:
+    """The first group with a change that leaves nothing broken, and such changes only; else the first with what they leave."""
+    first: list[Remedy] = []
+    for group in groups:
+        tried = [r for remedy in group if (r := _on_the_model(remedy, entry, trials)) is not None]
+        whole = [r for r in tried if not r.leaves]
+        if whole:
+            return _advice([r for r in whole if r.leaves is not None] or whole)
+        first = first or tried
+    return _advice(first) if first else None
+
+
+def _advice(remedies: Sequence[Remedy]) -> Advice:
+    """The first of each kind: axes in another order, an axis more."""
+    first: dict[bool, Remedy] = {}
+    for remedy in remedies:
+        first.setdefault(bool(remedy.change.widened), remedy)
+    told = tuple(first.values())
+    *others, last = map(str, told)
+    text = "".join(f"{other}{'' if other.endswith('?') else '.'} Or: " for other in others)
+    return Advice(text + last, told)
+
+
+def _on_the_model(remedy: Remedy, entry: Entry, trials: Trials | None) -> Remedy | None:
+    """The remedy with what it leaves broken; None where the node itself cannot run with it."""
+    assert entry.node is not None
+    found = None if trials is None or entry.prefix else trials.broken_after(entry.node, remedy.change)
+    if found is None:
+        return remedy
+    after, clashes = found
+    if any(c.node is not None and not c.prefix and c.node.label == entry.node.label for c in clashes):
+        return None
+    return remedy._replace(leaves=_left(after, clashes))
+
+
+def _left(after: Lowered, clashes: Sequence[Clash]) -> str:
+    """What cannot run once a change is made, in a sentence."""
+    if not clashes:
+        return ""
+    clash, nodes = clashes[0], {f"{c.prefix}{c.node.label}" for c in clashes if c.node is not None}
+    where = f"{clash.prefix}{clash.node.label} fails" if clash.node is not None else "the model fails"
+    told = clash.message
+    if clash.entry is not None:
+        stated = after.walk.log[clash.entry]
+        told = title_of(stated, after)
+        named = dict.fromkeys(s.tensor for s in sites_of(stated, after))
+        shapes = [str(after.shapes[n]) for n in named if n in after.shapes]
+        told += f", {' and '.join(shapes)}" if shapes else ""
+    more = f", and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+    return f"Then {where}: {told}{more}"
 
 
 def _shapes(a: Site, b: Site, lowered: Lowered) -> tuple[Shape, Shape]:
@@ -82,97 +153,113 @@ def _parts(sites: Sequence[Site], lowered: Lowered) -> str:
     return f"the parts add up to {sum(sizes)}, the axis has {axis}" if len(sizes) == len(parts.elems) else ""
 
 
-def _convolution(entry: Entry, a: Site, b: Site, lowered: Lowered) -> Advice | None:
-    """What group or layout fits; None where only a weight of another shape may."""
+def _misfit(entry: Entry, a: Site, b: Site, lowered: Lowered) -> str:
+    """What the input of a convolution in groups would have to be."""
+    assert entry.node is not None
+    x, w = _shapes(a, b, lowered)
+    group = entry.node.attributes.get("group", 1)
+    have, share = x[a.axis or 0], w[b.axis or 0]
+    if have.terms or share.terms or not share.const or not isinstance(group, int) or group == 1:
+        return ""
+    return f"with group = {group}, {a.tensor} needs {group} * {share} = {group * share.const} channels"
+
+
+def _grouped(entry: Entry, a: Site, b: Site, lowered: Lowered) -> Iterator[Remedy]:
+    """The number of groups that fits the weight."""
     assert entry.node is not None
     x, w = _shapes(a, b, lowered)
     group = entry.node.attributes.get("group", 1)
     have, share, out = x[a.axis or 0], w[b.axis or 0], w[0]
-    if have.terms or share.terms or out.terms or not share.const or not isinstance(group, int):
-        return Advice()
     if (
-        have.const
-        and have.const % share.const == 0
-        and group != have.const // share.const
-        and out.const % (have.const // share.const) == 0
+        have.terms
+        or share.terms
+        or out.terms
+        or not have.const
+        or not share.const
+        or have.const % share.const
     ):
-        fitting = have.const // share.const
-        if group != 1 or share.const == 1:
-            return Advice(f"{b.tensor} {w} fits {have} channels with group = {fitting}, not {group}")
-    last = Shape((x[0], x[-1], *x[1:-1]))
-    if len(x) == len(w) == 4 and group == 1 and runs_with(lowered, entry, {a.tensor: last}):
-        told = f"the last axis of {a.tensor} has {share}: is it channels-last, with a Transpose missing?"
-        return Advice(told, True)
-    if group == 1:
-        return None
-    return Advice(
-        f"with group = {group}, {a.tensor} needs {group} * {share} = {group * share.const} channels"
-    )
+        return
+    fitting = have.const // share.const
+    if group != fitting and out.const % fitting == 0 and (group != 1 or share.const == 1):
+        text = f"{b.tensor} {w} fits {have} channels with group = {fitting}, not {group}"
+        yield Remedy(text, Change(attributes={"group": fitting}))
 
 
-def _gemm(entry: Entry, a: Site, b: Site, lowered: Lowered) -> str:
+def _channels(entry: Entry, a: Site, b: Site, lowered: Lowered) -> Iterator[Remedy]:
+    """Channels that are the last axis of an image."""
+    assert entry.node is not None
+    x, w = _shapes(a, b, lowered)
+    if len(x) == len(w) == 4 and entry.node.attributes.get("group", 1) == 1:
+        change = Change(permuted={a.tensor: (0, 3, 1, 2)})
+        if runs_with(lowered, entry, change):
+            share = w[b.axis or 0]
+            text = f"the last axis of {a.tensor} has {share}: is it channels-last, with a Transpose missing?"
+            yield Remedy(text, change)
+
+
+def _gemm(entry: Entry, a: Site, b: Site, lowered: Lowered) -> Iterator[Remedy]:
     left, right = _shapes(a, b, lowered)
     fits = len(left) >= 2 and b.axis == len(right) - 2 >= 0 and left[a.axis or 0] is right[-1]
-    fits = fits and runs_with(lowered, entry, {b.tensor: _swapped(right, 0, 1)})
-    return f"{b.tensor} {right} fits with transB = 1" if fits else ""
+    if fits and runs_with(lowered, entry, Change(permuted={b.tensor: (1, 0)})):
+        yield Remedy(f"{b.tensor} {right} fits with transB = 1", Change(attributes={"transB": 1}))
 
 
-def _product(entry: Entry, a: Site, b: Site, lowered: Lowered) -> str:
+def _product(entry: Entry, a: Site, b: Site, lowered: Lowered) -> Iterator[Remedy]:
     left, right = _shapes(a, b, lowered)
     if len(left) < 2 or len(right) < 2:
-        return ""
-    if left[-1] is right[-1] and runs_with(lowered, entry, {b.tensor: _swapped(right, -2, -1)}):
-        return f"{b.tensor} {right} fits when its last two axes are swapped: is a Transpose missing?"
-    if right[-1] is left[-2] and runs_with(lowered, entry, {}, swapped=True):
-        return f"the operands fit the other way round: {b.tensor} times {a.tensor}"
-    if left[-2] is right[-2] and runs_with(lowered, entry, {a.tensor: _swapped(left, -2, -1)}):
-        return f"{a.tensor} {left} fits when its last two axes are swapped: is a Transpose missing?"
-    return ""
+        return
+    ways = [
+        (left[-1] is right[-1], _swap(b, right, -2, -1), ""),
+        (right[-1] is left[-2], Change(exchanged=True), f"{b.tensor} times {a.tensor}"),
+        (left[-2] is right[-2], _swap(a, left, -2, -1), ""),
+    ]
+    for agrees, change, other_way in ways:
+        if agrees and runs_with(lowered, entry, change):
+            text = f"the operands fit the other way round: {other_way}"
+            for tensor in change.permuted:
+                own = lowered.shapes[tensor]
+                text = f"{tensor} {own} fits when its last two axes are swapped: is a Transpose missing?"
+            yield Remedy(text, change)
+            return
 
 
-def _join(entry: Entry, lowered: Lowered) -> str:
+def _join(entry: Entry, lowered: Lowered) -> Iterator[Remedy]:
     assert entry.node is not None
     names = [lowered.full_name(name, entry.prefix) for name in entry.node.inputs]
     first, *others = (lowered.shapes.get(name) for name in names)
     if first is None or any(s is None or len(s) != len(first) for s in others):
-        return ""
+        return
     for axis in range(len(first)):
         if all(s is not None and first[k] is s[k] for s in others for k in range(len(first)) if k != axis):
-            return f"the shapes join along axis {axis}"
-    return ""
+            yield Remedy(f"the shapes join along axis {axis}", Change(attributes={"axis": axis}))
+            return
 
 
-def _broadcast(entry: Entry, a: Site, b: Site, lowered: Lowered) -> str:
-    """One swap of axes, or one axis more, that makes the operands fit."""
+def _broadcast(entry: Entry, a: Site, b: Site, lowered: Lowered) -> Iterator[Remedy]:
+    """A swap of axes, or one axis more, that makes the operands fit."""
     x, y = _shapes(a, b, lowered)
-    found = []
     for site, own in ((a, x), (b, y)):
-        if _stored(site.tensor, lowered):
-            continue
-        pairs = combinations(range(len(own)), 2)
-        swap = next((p for p in pairs if runs_with(lowered, entry, {site.tensor: _swapped(own, *p)})), None)
-        if swap is not None:
-            told = f"{site.tensor} {own} fits when axes {swap[0]} and {swap[1]} are swapped"
-            found.append(f"{told}: is a Transpose missing, or one too many?")
-            break
+        if not _stored(site.tensor, lowered):
+            fitting = ((p, _swap(site, own, *p)) for p in combinations(range(len(own)), 2))
+            found = ((p, c) for p, c in fitting if runs_with(lowered, entry, c))
+            for (i, j), change in islice(found, _MOST_SWAPS):
+                told = f"{site.tensor} {own} fits when axes {i} and {j} are swapped"
+                yield Remedy(f"{told}: is a Transpose missing, or one too many?", change)
     for site, own, other in ((a, x, y), (b, y, x)):
         if len(own) < len(other):
-            shapes = (_widened(own, k) for k in range(1, len(own) + 1))
-            wider = next((w for w in shapes if runs_with(lowered, entry, {site.tensor: w})), None)
-            if wider is not None:
-                found.append(f"{site.tensor} {own} fits as {wider}: is an Unsqueeze missing?")
-    return " Or: ".join(found)
+            wider = (Change(widened={site.tensor: axis}) for axis in range(1, len(own) + 1))
+            for change in islice((c for c in wider if runs_with(lowered, entry, c)), 1):
+                shape = change.shapes(lowered)[site.tensor]
+                yield Remedy(f"{site.tensor} {own} fits as {shape}: is an Unsqueeze missing?", change)
 
 
-def _swapped(shape: Shape, i: int, j: int) -> Shape:
-    return shape.with_dim(i, shape[j]).with_dim(j, shape[i])
+def _swap(site: Site, shape: Shape, i: int, j: int) -> Change:
+    order = list(range(len(shape)))
+    order[i], order[j] = order[j], order[i]
+    return Change(permuted={site.tensor: tuple(order)})
 
 
-def _widened(shape: Shape, axis: int) -> Shape:
-    return Shape((*shape[:axis], Dim(1), *shape[axis:]))
-
-
-def _weight(entry: Entry, a: Site, b: Site, lowered: Lowered) -> str:
+def _weight(entry: Entry, a: Site, b: Site, lowered: Lowered) -> Iterator[Remedy]:
     """Stored tensors that another shape would make fit; of two, the one of lower rank (a bias, a scale)."""
     x, y = _shapes(a, b, lowered)
     for site, own, other in sorted(((b, y, a), (a, x, b)), key=lambda side: len(side[1])):
@@ -184,9 +271,11 @@ def _weight(entry: Entry, a: Site, b: Site, lowered: Lowered) -> str:
         for beside in _beside(entry, other, lowered):
             if lowered.shapes[beside.tensor] is own and beside.axis == site.axis:
                 shapes[beside.tensor] = fitting
-        if runs_with(lowered, entry, shapes):
-            return f"{_listed(list(shapes))} would fit with shape {fitting}, or {other} is not meant to be {wanted}"
-    return ""
+        change = Change(stored=shapes)
+        if runs_with(lowered, entry, change):
+            told = f"{_listed(list(shapes))} would fit with shape {fitting}"
+            yield Remedy(f"{told}, or {other} is not meant to be {wanted}", change)
+            return
 
 
 def _beside(entry: Entry, other: Site, lowered: Lowered) -> Iterator[Site]:

@@ -11,6 +11,7 @@ from ..propagate.constraint import Constraint, Site
 from .advice import Advice, advise
 from .finding import Conflict, Finding, Step
 from .operands import SiteTracer, input_sites, sites_of
+from .trial import Trials
 from .wording import (
     attributes_text,
     chain_step,
@@ -22,6 +23,7 @@ from .wording import (
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
+    from ..lower.request import Request
     from ..system.cores import Cores
 
 MAX_CONFLICTS = 100
@@ -30,12 +32,20 @@ _MAX_OPERANDS = 5
 _NEVER, _NOT_SO = "no input size makes this model run", "the sizes that are stated do not make this model run"
 
 
-def find_conflicts(lowered: Lowered, finder: Cores | None = None) -> tuple[Conflict, ...]:
-    """Every independent conflict of the model, in graph order, each distinct contradiction once; `finder` finds their cores."""
+def find_conflicts(
+    lowered: Lowered, finder: Cores | None = None, request: Request | None = None
+) -> tuple[Conflict, ...]:
+    """Every independent conflict of the model, in graph order, each distinct contradiction once; `finder` finds their cores.
+
+    With the `request` that the model was lowered for, advice is tried on the whole model.
+    """
+    trials = None if request is None else Trials(lowered, request)
     found: dict[tuple[Constraint, ...] | str, Conflict] = {}
     for clash in lowered.walk.clashes[:MAX_CONFLICTS]:
-        explain = _invalid if clash.entry is None else _contradiction
-        conflict = explain(lowered, clash, finder)
+        invalid = clash.entry is None
+        conflict = (
+            _invalid(lowered, clash, finder) if invalid else _contradiction(lowered, clash, finder, trials)
+        )
         found.setdefault(conflict.stated or conflict.message, conflict)
     return tuple(found.values())
 
@@ -74,7 +84,9 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conflict:
     return Conflict(core, message, tuple(nodes), finding, find)
 
 
-def _contradiction(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conflict:
+def _contradiction(
+    lowered: Lowered, clash: Clash, finder: Cores | None, trials: Trials | None = None
+) -> Conflict:
     from ..solve.core import minimal_cores
 
     assert clash.entry is not None
@@ -90,7 +102,7 @@ def _contradiction(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conf
     steps, nodes = _steps_and_nodes(lowered, indices, meeting)
     stated = [str(c.cond) for c in core if c.role == "user"]
     title = _assumptions_title(stated, core) or title_of(entry, lowered)
-    advice = Advice() if stated else advise(entry, sites, lowered)
+    advice = Advice() if stated else advise(entry, sites, lowered, trials)
     finding = Finding(
         "SS203" if stated else "SS201",
         title,
@@ -105,7 +117,7 @@ def _contradiction(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conf
     behind = map(lowered.walk.log.__getitem__, (*indices, *candidates))
     places = frozenset((id(e.node), e.prefix, e.why) for e in behind)
     find = None if finder is None else partial(finder.of_contradiction, places)
-    return Conflict(core, _message(finding, last), nodes, finding, find, advice.settles)
+    return Conflict(core, _message(finding, last), nodes, finding, find, advice.remedies)
 
 
 def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:

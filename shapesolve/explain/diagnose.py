@@ -107,7 +107,7 @@ def _merged(conflicts: Iterable[Conflict]) -> Iterator[Finding]:
             groups[key] = _joined(first, f)
         elif f.node not in settled:
             groups[key] = f
-        if conflict.settled:
+        if conflict.remedies:
             settled.add(f.node)
     yield from groups.values()
 

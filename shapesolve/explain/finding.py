@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..propagate.constraint import Constraint
+
+if TYPE_CHECKING:
+    from .advice import Remedy
 
 Severity = Literal["error", "warning", "info"]
 
@@ -85,8 +88,8 @@ class Conflict:
     nodes: tuple[str, ...]
     finding: Finding = field(compare=False)
     find: Callable[[], Sequence[Constraint]] | None = field(default=None, compare=False, repr=False)
-    #: was what the finding advises tried, and does its node run then?
-    settled: bool = field(default=False, compare=False, repr=False)
+    #: the changes that the finding advises; its node runs with any of them
+    remedies: tuple[Remedy, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def core(self) -> tuple[Constraint, ...]:

@@ -140,7 +140,7 @@ class Solved:
             return self.outside
         from .conflict import find_conflicts
 
-        return find_conflicts(self.lowered, self.cores)
+        return find_conflicts(self.lowered, self.cores, self.request)
 
     @cached_property
     def ambiguities(self) -> Sequence[Ambiguity]:

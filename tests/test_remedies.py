@@ -1,0 +1,153 @@
+"""What conflicts advise is carried out on the model, and run: onnxruntime runs it, or fails where the advice says so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import shapesolve as ss
+from shapesolve.explain.trial import changed_model
+from shapesolve.model import Model
+
+from .report.broken import CASES
+from .test_defects_advice import files
+from .test_defects_proofs import info, model
+
+ort.set_default_logger_severity(4)
+N = helper.make_node
+CORPUS = Path(os.environ.get("SHAPESOLVE_CORPUS") or "nowhere")
+
+
+def tensors(graph: onnx.GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            if attribute.HasField("g"):
+                yield from tensors(attribute.g)
+
+
+def zeros(tensor: TensorProto, dims: Any) -> TensorProto:
+    kind = helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    return numpy_helper.from_array(np.zeros(tuple(dims), kind), tensor.name)
+
+
+def written(changed: Model, original: onnx.ModelProto) -> onnx.ModelProto:
+    """The changed model as a file: weights that are elsewhere or have another shape now are zeros."""
+    proto = onnx.ModelProto()
+    proto.CopyFrom(original)
+    del proto.graph.node[:]
+    proto.graph.node.extend(node.proto for node in changed.graph.nodes)
+    del proto.graph.value_info[:]
+    for tensor in tensors(proto.graph):
+        if tensor.data_location == TensorProto.EXTERNAL:
+            tensor.CopyFrom(zeros(tensor, tensor.dims))
+    for tensor in proto.graph.initializer:
+        dims = changed.graph.initializers[tensor.name].dims
+        if dims != tuple(tensor.dims):
+            tensor.CopyFrom(zeros(tensor, dims))
+    return proto
+
+
+def refusal(proto: onnx.ModelProto, sizes: Mapping[str, tuple[int, ...]]) -> str:
+    """What onnxruntime says on zeros of these shapes; empty when it runs."""
+    kinds = {i.name: i.type.tensor_type.elem_type for i in proto.graph.input}
+    feeds = {n: np.zeros(s, helper.tensor_dtype_to_np_dtype(kinds[n])) for n, s in sizes.items()}
+    try:
+        ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
+    except Exception as e:  # onnxruntime raises a dozen classes of its own
+        return str(e)
+    return ""
+
+
+def carried_out(source: Any, original: onnx.ModelProto, given: tuple[str, ...] = ()) -> int:
+    """Remedies that were carried out; each does what is said of it."""
+    a = ss.analyze(source, assume=given)
+    tried = 0
+    for conflict in a.conflicts:
+        entries = [c for c in a.walk.clashes if c.node is not None and c.node.label == conflict.finding.node]
+        for remedy in conflict.remedies:
+            assert str(remedy) in conflict.finding.help
+            if remedy.leaves is None or len({c.finding.node for c in a.conflicts}) > 1:
+                continue
+            changed = changed_model(a.model, entries[0].node, remedy.change)
+            assert changed is not None
+            after = ss.analyze(changed, assume=given)
+            assert after.ok is not bool(remedy.leaves)
+            sizes = after.completed({}) or dict.fromkeys(after.symbols, 2)
+            said = refusal(
+                written(changed, original),
+                {n: tuple(d.evaluate(sizes) for d in k.shape) for n, k in after.inputs.items()},
+            )
+            assert bool(said) is bool(remedy.leaves), (remedy, said)
+            if remedy.leaves:
+                assert after.conflicts[0].finding.node in said
+            tried += 1
+    return tried
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_remedies_of_small_models_run(name: str) -> None:
+    proto, given = CASES[name]
+    carried_out(proto, proto, tuple(given))
+
+
+def test_small_models_have_remedies() -> None:
+    found = {name for name, (m, given) in CASES.items() if carried_out(m, m, tuple(given))}
+    assert found >= {"conv_channels", "conv_group", "concat_wrong_axis", "gemm_trans", "wrong_permute"}
+    assert found >= {"matmul_missing_transpose", "gemm_bias", "batchnorm_scale"}
+
+
+@pytest.mark.parametrize("path", [p for p in files() if "broken" in str(p)], ids=lambda p: p.parent.name)
+def test_remedies_of_models_run(path: Path) -> None:
+    carried_out(path, onnx.load(path, load_external_data=False))
+
+
+def _table(last: list[Any]) -> onnx.ModelProto:
+    """Rows are added to a table as axes stand; what follows needs the axes as they were."""
+    table = numpy_helper.from_array(np.zeros((7, 4), np.float32), "table")
+    nodes = [
+        N("Add", ["x", "table"], ["placed"], name="place"),
+        N("Add", ["placed", "z"], ["y"], name="join"),
+    ]
+    return model(nodes, [info("x", ["b", 7, 5, 4]), info("z", last)], ["y"], [table])
+
+
+@pytest.mark.parametrize(
+    ("last", "advice"),
+    [
+        (
+            ["b", 5, 7, 4],
+            "x [b, 7, 5, 4] fits when axes 1 and 2 are swapped: is a Transpose missing, or one too many?",
+        ),
+        (["b", 7, 5, 4], "table [7, 4] fits as [7, 1, 4]: is an Unsqueeze missing?"),
+        (
+            ["b", 9, 9, 4],
+            "x [b, 7, 5, 4] fits when axes 1 and 2 are swapped: is a Transpose missing, or one too many?"
+            " Then join fails: Add cannot broadcast these shapes, [b, 5, 7, 4] and [b, 9, 9, 4]."
+            " Or: table [7, 4] fits as [7, 1, 4]: is an Unsqueeze missing?"
+            " Then join fails: Add cannot broadcast these shapes, [b, 7, 5, 4] and [b, 9, 9, 4]",
+        ),
+    ],
+    ids=["swap", "widen", "neither"],
+)
+def test_of_several_changes_that_is_told_which_mends_the_model(last: list[Any], advice: str) -> None:
+    m = _table(last)
+    (finding,) = ss.analyze(m).diagnostics
+    assert finding.help == advice
+    assert carried_out(m, m) == (2 if " Or: " in advice else 1)
+
+
+def test_what_was_not_tried_on_the_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shapesolve.explain.trial.MOST_LOWERED", 1)
+    (finding,) = ss.analyze(_table(["b", 5, 7, 4])).diagnostics
+    assert finding.help.count("(tried on this node alone)") == 2
