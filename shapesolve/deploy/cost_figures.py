@@ -59,21 +59,7 @@ class ScopeCost:
 
 
 class Figures:
-    """What a run costs. Dims are in the symbols of the inputs, and in names such as ``_d3`` where the data decides.
-
-    They hold at all sizes that the model accepts; elsewhere there is nothing to run.
-
-    Attributes:
-        nodes: in the order in which they run; nodes that only hold a constant are left out.
-        parameters, parameter_bytes: stored elements of all kinds, and their bytes.
-        macs, flops: multiply-accumulates, and operations in all (two for each of those).
-        activation_bytes: of all tensors that nodes of the main graph make.
-        peak: most bytes of tensors held at once (inputs and outputs of the model among them), each in memory of its own.
-        peak_reused: the same where views share memory and outputs are written over inputs that are not read again.
-        uncounted: operators that are not counted, with the number of nodes.
-        unmeasured: tensors whose bytes are not known; they count nothing.
-        remarks: what else the figures leave out or take for granted.
-    """
+    """The attributes of `Cost`, which tells what they mean."""
 
     def __init__(self, analysis: Analysis) -> None:
         if not hasattr(analysis, "model"):

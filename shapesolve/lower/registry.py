@@ -3,14 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import replace
 
 from ..arguments import wrong
 from .op import Op
 from .records import Outputs, Steps
-from .rule import Advice, Bodies, Choices, Form, Ranks, Rule, Rules, Runtime, TypeSpec, Versions, canonical
+from .rule import (
+    Advice,
+    Bodies,
+    Choices,
+    Form,
+    Ranks,
+    Reading,
+    Rule,
+    Rules,
+    Runtime,
+    TypeSpec,
+    Versions,
+    canonical,
+)
 from .signature import Signature
 from .work import Work
 
@@ -127,6 +140,8 @@ def lower(
     draws: bool = False,
     runtime: tuple[Runtime, ...] = (),
     work: Work | None = None,
+    reads: Mapping[int, Reading] | None = None,
+    passes: Container[int] = (),
 ) -> Callable[[Lower], Lower]:
     """Register a function for operators of the default registry; what else is told of them is in `Rule`."""
 
@@ -151,6 +166,8 @@ def lower(
             draws,
             runtime,
             work,
+            reads,
+            passes,
         )
         for name in op_types:
             DEFAULT.add(Rule(domain, name, since, function, "function", *told))
@@ -166,13 +183,14 @@ def lower_bodies(
     until: int | None = None,
     data: tuple[int, ...] = (),
     runtime: tuple[Runtime, ...] = (),
+    reads: Mapping[int, Reading] | None = None,
 ) -> Callable[[LowerBodies], LowerBodies]:
     """Register a function for standard operators that run graphs."""
 
     def decorate(function: LowerBodies) -> LowerBodies:
         for name in op_types:
             rule = Rule("", name, since, function, until=until, values=True, bodies=bodies, data=data)
-            DEFAULT.add(replace(rule, runtime=runtime))
+            DEFAULT.add(replace(rule, runtime=runtime, reads=reads))
         return function
 
     return decorate

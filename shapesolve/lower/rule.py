@@ -6,7 +6,7 @@ Whatever lowers a node reads these records, so that they know nothing of what do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -63,6 +63,17 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """How a node reads the integers of an input: what for, and the least and greatest ones that it takes.
+
+    `limits` takes the attributes and the shapes of the inputs; it gives None where a shape that it needs is not known.
+    """
+
+    what: str
+    limits: Callable[[Mapping[str, Any], Seq[Shape | None]], tuple[int, Dim] | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """What is declared of one operator from opset version `since` up to the next rule's (or below `until`).
 
@@ -83,6 +94,8 @@ class Rule:
         sizes: does the output hold sizes of the input, of which no element is read?
         draws: does it give something else each time that it runs?
         runtime: see `Runtime`.
+        reads: by input, what the integers there are for and may be.
+        passes: inputs whose elements the outputs hold, in whatever order.
         work: what it computes, and whether its output needs memory of its own; None where that is not counted.
     """
 
@@ -108,6 +121,8 @@ class Rule:
     draws: bool = False
     runtime: tuple[Runtime, ...] = ()
     work: Work | None = None
+    reads: Mapping[int, Reading] | None = None
+    passes: Container[int] = ()
 
     @property
     def has_kernel(self) -> bool:

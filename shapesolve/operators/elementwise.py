@@ -65,7 +65,7 @@ for _name, _function, _intervals in _UNARY:
     lower(_name, values=True, ranks="first", work=each())(_unary(_function, _intervals))
 
 
-@lower("Identity", values=True, ranks="first", work=VIEW)
+@lower("Identity", passes=(0,), values=True, ranks="first", work=VIEW)
 def identity(op: Op) -> Known | None:
     return op.known(0)
 
@@ -314,7 +314,7 @@ def _need_single(op: Op, i: int, why: str) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Where.html
-@lower("Where", values=True, ranks="broadcast", work=each(0))
+@lower("Where", passes=(1, 2), values=True, ranks="broadcast", work=each(0))
 def where(op: Op) -> Known:
     shape, dtype = op.broadcast((0, 1, 2)), op.dtype(1) or op.dtype(2)
     cond, a, b = op.value(0), op.value(1), op.value(2)
@@ -348,12 +348,12 @@ def _elements_or_none(op: Op, i: int) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Cast.html
-@lower("Cast", values=True, ranks="first", work=each(0))
+@lower("Cast", passes=(0,), values=True, ranks="first", work=each(0))
 def cast(op: Op) -> Known:
     return _cast(op, op.int_attr("to", 0))
 
 
-@lower("Cast", until=6, values=True, ranks="first", work=each(0))
+@lower("Cast", until=6, passes=(0,), values=True, ranks="first", work=each(0))
 def cast_1(op: Op) -> Known:
     name = op.text_attr("to", "")
     if name not in TensorProto.DataType.keys():  # noqa: SIM118  (a protobuf enum, not a dict)
@@ -399,7 +399,7 @@ def _width(dtype: int) -> int:
 
 
 # https://onnx.ai/onnx/operators/onnx__Dropout.html
-@lower("Dropout", values=True, draws=True, ranks="first", work=each(0))
+@lower("Dropout", passes=(0,), values=True, draws=True, ranks="first", work=each(0))
 def dropout(op: Op) -> list[Known]:
     return [op.out(op.shape(0), value=op.value(0)), op.like(0)]
 
@@ -414,7 +414,9 @@ def _trains(op: Op) -> bool:
     return op.has(2) and not (training is not None and training.concrete == [False])
 
 
-@lower("Dropout", since=12, values=True, draws=True, ranks="first", work=Work(_dropout_work, "over"))
+@lower(
+    "Dropout", since=12, passes=(0,), values=True, draws=True, ranks="first", work=Work(_dropout_work, "over")
+)
 def dropout_12(op: Op) -> list[Known]:
     for i, what in ((1, "ratio"), (2, "training_mode")):
         if op.has(i) and op.rank(i):

@@ -15,6 +15,7 @@ from ..expr import ONE, ZERO, Dim, ceil_div, constant, eq, ge, maximum, minimum,
 from ..lower import arith
 from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
 from ..lower.precision import INT_LIMITS, exact, fit, rounded
+from ..lower.reads import exactly
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, Elem, Ratio, Value
@@ -63,7 +64,7 @@ def _element(value: object, dtype: int) -> Elem:
 
 
 # https://onnx.ai/onnx/operators/onnx__ConstantOfShape.html
-@lower("ConstantOfShape", values=True, data=(0,), work=MOVES)
+@lower("ConstantOfShape", reads={0: exactly(2, "a shape")}, values=True, data=(0,), work=MOVES)
 def constant_of_shape(op: Op) -> Known:
     fill = op.attr("value")
     if isinstance(fill, Constant) and fill.dims != (1,):
@@ -147,7 +148,7 @@ def multinomial(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__OneHot.html
-@lower("OneHot", values=True, data=(0, 1), work=MOVES)
+@lower("OneHot", reads={1: exactly(4, "a depth")}, values=True, data=(0, 1), work=MOVES)
 def one_hot(op: Op) -> Known:
     shape, depth = op.shape(0), _depth(op)
     values = op.shape(2, 1)
@@ -211,7 +212,13 @@ def window(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Range.html
-@lower("Range", values=True, data=(0, 1, 2), work=MOVES)
+@lower(
+    "Range",
+    reads={0: exactly(0, "a start"), 1: exactly(4, "a limit"), 2: exactly(1, "a step")},
+    values=True,
+    data=(0, 1, 2),
+    work=MOVES,
+)
 def range_of(op: Op) -> Known:
     for i, what in enumerate(("start", "limit", "delta")):
         shape = op.shape(i)

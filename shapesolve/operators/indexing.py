@@ -9,6 +9,7 @@ import numpy as np
 
 from ..expr import Dim, Shape, all_of, any_of, divides, eq, ge, le, ne
 from ..lower.op import InvalidNode, Op
+from ..lower.reads import along
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Array, Value
@@ -21,7 +22,15 @@ _IN_RANGE = "indices must lie within the axis they index"
 
 
 # https://onnx.ai/onnx/operators/onnx__Gather.html
-@lower("Gather", values=True, data=(1,), fault="reads outside of its table", work=MOVES)
+@lower(
+    "Gather",
+    passes=(0,),
+    reads={1: along("axis")},
+    values=True,
+    data=(1,),
+    fault="reads outside of its table",
+    work=MOVES,
+)
 def gather(op: Op) -> Known:
     data, indices = op.shape(0), op.shape(1)
     value, index = op.value(0), op.value(1)
@@ -67,7 +76,15 @@ def _inside(index: Any, size: int) -> bool:
 
 
 # https://onnx.ai/onnx/operators/onnx__GatherElements.html
-@lower("GatherElements", values=True, data=(1,), fault="reads outside of its table", work=MOVES)
+@lower(
+    "GatherElements",
+    passes=(0,),
+    reads={1: along("axis")},
+    values=True,
+    data=(1,),
+    fault="reads outside of its table",
+    work=MOVES,
+)
 def gather_elements(op: Op) -> Known:
     data, indices = _same_rank(op, 0, 1)
     value, index = op.value(0), op.value(1)
@@ -104,7 +121,15 @@ def _within(op: Op, data: Shape, indices: Shape, axis: int, name: str) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx__GatherND.html
-@lower("GatherND", values=True, data=(1,), fault="reads outside of its table", work=MOVES)
+@lower(
+    "GatherND",
+    passes=(0,),
+    reads={1: along("batch_dims")},
+    values=True,
+    data=(1,),
+    fault="reads outside of its table",
+    work=MOVES,
+)
 def gather_nd(op: Op) -> Known:
     data, indices = op.shape(0), op.shape(1)
     value = op.value(0)
@@ -186,7 +211,13 @@ SCATTERS = Work(_added)
 
 # https://onnx.ai/onnx/operators/onnx__Scatter.html https://onnx.ai/onnx/operators/onnx__ScatterElements.html
 @lower(
-    "Scatter", "ScatterElements", values=True, data=(1,), fault="reads outside of its table", work=SCATTERS
+    "Scatter",
+    "ScatterElements",
+    reads={1: along("axis")},
+    values=True,
+    data=(1,),
+    fault="reads outside of its table",
+    work=SCATTERS,
 )
 def scatter_elements(op: Op) -> Known:
     data, indices, _ = _same_rank(op, 0, 1, 2)
@@ -226,7 +257,14 @@ def _scattered_bounds(op: Op) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__ScatterND.html
-@lower("ScatterND", values=True, data=(1,), fault="reads outside of its table", work=SCATTERS)
+@lower(
+    "ScatterND",
+    reads={1: along(0)},
+    values=True,
+    data=(1,),
+    fault="reads outside of its table",
+    work=SCATTERS,
+)
 def scatter_nd(op: Op) -> Known:
     data, indices, updates = op.shape(0), op.shape(1), op.shape(2)
     k = indices[-1].value if indices else None

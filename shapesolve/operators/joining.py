@@ -15,6 +15,7 @@ import numpy as np
 
 from ..expr import Dim, Shape, all_of, any_of, eq, ge, maximum, total
 from ..lower.op import InvalidNode, Op
+from ..lower.reads import EVERY
 from ..lower.reason import JOIN
 from ..lower.reconcile import rank_follows_inputs
 from ..lower.records import Place
@@ -27,7 +28,14 @@ from .layout import held, hull, is_empty
 
 # https://onnx.ai/onnx/operators/onnx__Concat.html
 _concat = partial(
-    lower, "Concat", values=True, ranks="all", fault="cannot join these shapes", advice="join", work=MOVES
+    lower,
+    "Concat",
+    passes=EVERY,
+    values=True,
+    ranks="all",
+    fault="cannot join these shapes",
+    advice="join",
+    work=MOVES,
 )
 
 

@@ -31,6 +31,7 @@ from ..expr import (
     total,
 )
 from ..lower.op import InvalidNode, Op
+from ..lower.reads import AXES, LENGTHS, exactly
 from ..lower.registry import lower, signature
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, Array, Value
@@ -58,7 +59,7 @@ def is_empty(shape: Iterable[Dim]) -> Cond:
 
 
 # https://onnx.ai/onnx/operators/onnx__Transpose.html
-@lower("Transpose", values=True, ranks="first", work=MOVES)
+@lower("Transpose", passes=(0,), values=True, ranks="first", work=MOVES)
 def transpose(op: Op) -> Known:
     shape = op.shape(0)
     perm = op.ints_attr("perm")
@@ -106,7 +107,7 @@ def same_elements(value: Value | None, x: Seq[Dim], dims: Seq[Dim]) -> Value | N
 
 
 # https://onnx.ai/onnx/operators/onnx__Flatten.html (negative axes from version 11)
-@lower("Flatten", values=True, work=VIEW)
+@lower("Flatten", passes=(0,), values=True, work=VIEW)
 def flatten(op: Op) -> Known:
     shape = op.shape(0)
     axis = op.int_attr("axis", 1)
@@ -121,7 +122,14 @@ def flatten(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Squeeze.html
-@lower("Squeeze", until=13, values=True, fault="cannot remove an axis whose size is not 1", work=VIEW)
+@lower(
+    "Squeeze",
+    until=13,
+    passes=(0,),
+    values=True,
+    fault="cannot remove an axis whose size is not 1",
+    work=VIEW,
+)
 def squeeze_by_attribute(op: Op) -> Known:
     return squeezed(op, op.ints_attr("axes") or ())
 
@@ -129,6 +137,8 @@ def squeeze_by_attribute(op: Op) -> Known:
 @lower(
     "Squeeze",
     since=13,
+    passes=(0,),
+    reads={1: AXES},
     values=True,
     data=(1,),
     vectors=(1,),
@@ -181,12 +191,12 @@ def squeezed(op: Op, axes: Seq[int]) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Unsqueeze.html
-@lower("Unsqueeze", until=13, values=True, work=VIEW)
+@lower("Unsqueeze", until=13, passes=(0,), values=True, work=VIEW)
 def unsqueeze_by_attribute(op: Op) -> Known:
     return unsqueezed(op, op.ints_attr("axes") or ())
 
 
-@lower("Unsqueeze", since=13, values=True, data=(1,), flat=(1,), work=VIEW)
+@lower("Unsqueeze", since=13, passes=(0,), reads={1: AXES}, values=True, data=(1,), flat=(1,), work=VIEW)
 def unsqueeze(op: Op) -> Known:
     axes = op.const_ints(1)
     if axes is not None:
@@ -233,7 +243,7 @@ signature(
 
 
 # https://onnx.ai/onnx/operators/onnx__ReverseSequence.html
-@lower("ReverseSequence", elements=(1,), ranks="first", work=MOVES)
+@lower("ReverseSequence", passes=(0,), reads={1: LENGTHS}, elements=(1,), ranks="first", work=MOVES)
 def reverse_sequence(op: Op) -> Known:
     shape = op.shape(0)
     lengths = op.shape(1, 1)
@@ -255,7 +265,9 @@ def reverse_sequence(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Trilu.html
-@lower("Trilu", values=True, data=(1,), flat=(1,), ranks="first", work=MOVES)
+@lower(
+    "Trilu", reads={1: exactly(0, "a diagonal")}, values=True, data=(1,), flat=(1,), ranks="first", work=MOVES
+)
 def trilu(op: Op) -> Known:
     shape = op.shape(0)
     if shape is not None and len(shape) < 2:
@@ -294,6 +306,8 @@ def hull(values: Iterable[Value | None], reached: bool = False) -> Value | None:
 # https://onnx.ai/onnx/operators/onnx__Expand.html (a two-way broadcast with the target)
 @lower(
     "Expand",
+    passes=(0,),
+    reads={1: exactly(1, "a target shape")},
     values=True,
     data=(1,),
     vectors=(1,),
@@ -335,7 +349,15 @@ def spread(
 
 
 # https://onnx.ai/onnx/operators/onnx__Tile.html (version 1: one repeat count for one axis)
-_tile = partial(lower, "Tile", ranks="first", fault="cannot repeat this input", work=MOVES)
+_tile = partial(
+    lower,
+    "Tile",
+    passes=(0,),
+    reads={1: exactly(1, "repeats")},
+    ranks="first",
+    fault="cannot repeat this input",
+    work=MOVES,
+)
 
 
 @_tile(until=6, data=(1, 2))

@@ -10,6 +10,7 @@ from functools import partial
 
 from ..expr import ONE, Cond, Dim, Shape, constant, eq, ge, le, product
 from ..lower.op import InvalidNode, MalformedNode, Op
+from ..lower.reads import along
 from ..lower.registry import lower, signature
 from ..lower.types import Known, Map, Sequence, Tensor
 from ..lower.values import Value
@@ -87,7 +88,7 @@ def scaler(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_ArrayFeatureExtractor.html
-@ml("ArrayFeatureExtractor", types=(0,), values=True, elements=(1,), work=MOVES)
+@ml("ArrayFeatureExtractor", reads={1: along(-1)}, types=(0,), values=True, elements=(1,), work=MOVES)
 def array_feature_extractor(op: Op) -> Known:
     shape, indices = op.shape(0), op.shape(1)
     if shape is not None and not shape:

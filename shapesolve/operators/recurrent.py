@@ -6,6 +6,7 @@ from functools import partial
 
 from ..expr import Dim, IntoDim, any_of, as_dim, constant, eq, exact_quotient, floor_div, ge, le, minimum
 from ..lower.op import InvalidNode, Op
+from ..lower.reads import LENGTHS
 from ..lower.records import Place
 from ..lower.registry import lower
 from ..lower.types import Known
@@ -96,6 +97,7 @@ def recurrent_work(op: Op, outputs: Outputs, gates: int, cell: int) -> Operation
 for name, gates, cell, not_empty in (("LSTM", 4, 5, "B"), ("GRU", 3, 5, "SBI"), ("RNN", 1, 0, "")):
     lower(
         name,
+        reads={4: LENGTHS},
         elements=(4,),
         fault="has weights that do not fit together",
         work=Work(partial(recurrent_work, gates=gates, cell=cell)),

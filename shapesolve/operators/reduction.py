@@ -28,6 +28,7 @@ from ..lower import arith, elements
 from ..lower.arith import Function
 from ..lower.elements import DimRange
 from ..lower.op import InvalidNode, Op
+from ..lower.reads import exactly
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Array, Elem, Value
@@ -183,14 +184,15 @@ def _reduced_array(reducer: _Reducer, array: Array, axes: Seq[int], keep: bool, 
 
 
 for _name, _reducer in _REDUCERS.items():
-    lower(_name, values=True, work=reads(2 if _name in _TWO_STEPS else 1))(partial(_by_attribute, _reducer))
-    lower(
+    _declared = partial(
+        lower,
         _name,
-        since=13 if _name == "ReduceSum" else 18,
         values=True,
-        data=(1,),
         work=reads(2 if _name in _TWO_STEPS else 1),
-    )(partial(_by_input, _reducer))
+        passes=(0,) if _reducer is not None and _reducer.bounds is _bounds_of_one else (),
+    )
+    _declared()(partial(_by_attribute, _reducer))
+    _declared(since=13 if _name == "ReduceSum" else 18, data=(1,))(partial(_by_input, _reducer))
 
 
 # https://onnx.ai/onnx/operators/onnx__ArgMax.html
@@ -264,6 +266,7 @@ def _running_bounds(bounds: DimRange, size: Dim, exclusive: bool) -> DimRange:
 
 lower(
     "CumSum",
+    reads={1: exactly(0, "an axis")},
     values=True,
     choices={"exclusive": (0, 1), "reverse": (0, 1)},
     data=(1,),

@@ -33,6 +33,7 @@ from ..expr import (
     product,
 )
 from ..lower.op import InvalidNode, Op, const_dims
+from ..lower.reads import exactly
 from ..lower.reason import ELEMENTS, EMPTY_RESHAPE
 from ..lower.registry import lower
 from ..lower.types import Known
@@ -55,7 +56,15 @@ class Outcome(NamedTuple):
     followed: Cond = TRUE
 
 
-@lower("Reshape", until=5, values=True, fault="cannot give its input this shape", advice="target", work=VIEW)
+@lower(
+    "Reshape",
+    until=5,
+    passes=(0,),
+    values=True,
+    fault="cannot give its input this shape",
+    advice="target",
+    work=VIEW,
+)
 def reshape_by_attribute(op: Op) -> Known:
     return reshaped(op, const_dims(op.ints_attr("shape") or ()))
 
@@ -63,6 +72,8 @@ def reshape_by_attribute(op: Op) -> Known:
 @lower(
     "Reshape",
     since=5,
+    passes=(0,),
+    reads={1: exactly(-1, "a target shape")},
     values=True,
     data=(1,),
     vectors=(1,),

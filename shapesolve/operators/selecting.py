@@ -27,6 +27,7 @@ from ..expr import (
     truth,
 )
 from ..lower.op import InvalidNode, Op, const_dims
+from ..lower.reads import up_to
 from ..lower.reason import MOST
 from ..lower.registry import lower
 from ..lower.types import Known
@@ -42,7 +43,7 @@ def top_k_by_attribute(op: Op) -> list[Known]:
     return top_k(op, constant(op.int_attr("k", -1)))
 
 
-@lower("TopK", since=10, values=True, data=(1,))
+@lower("TopK", since=10, reads={1: up_to(0, -1, 1, "a count of elements")}, values=True, data=(1,))
 def top_k_by_input(op: Op) -> list[Known]:
     length = op.shape(1, 1)
     if length is not None:
@@ -178,7 +179,7 @@ def _distinct(op: Op, axis: int | None) -> Dim | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Compress.html
-@lower("Compress", values=True, elements=(1,), work=MOVES)
+@lower("Compress", passes=(0,), values=True, elements=(1,), work=MOVES)
 def compress(op: Op) -> Known:
     shape, condition = op.shape(0), op.shape(1, 1)
     value, chosen = op.value(0), op.value(1)

@@ -28,6 +28,7 @@ from ..expr import (
 )
 from ..expr.canonical import pos
 from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
+from ..lower.reads import exactly
 from ..lower.reason import CROP
 from ..lower.registry import lower
 from ..lower.standard import standard_size
@@ -46,7 +47,9 @@ _MARKERS = (2**31 - 1, 2**63 - 1)
 # https://onnx.ai/onnx/operators/onnx__Slice.html
 
 
-@lower("Slice", until=10, values=True, ranks="first", fault="cannot slice this input", work=MOVES)
+@lower(
+    "Slice", until=10, passes=(0,), values=True, ranks="first", fault="cannot slice this input", work=MOVES
+)
 def slice_by_attributes(op: Op) -> Known:
     starts, ends, axes = op.ints_attr("starts") or (), op.ints_attr("ends") or (), op.ints_attr("axes")
     if axes is None:
@@ -57,6 +60,8 @@ def slice_by_attributes(op: Op) -> Known:
 @lower(
     "Slice",
     since=10,
+    passes=(0,),
+    reads={1: exactly(0, "starts"), 2: exactly(2**31 - 1, "ends"), 4: exactly(1, "steps")},
     values=True,
     data=(1, 2, 3, 4),
     vectors=(1, 2, 3, 4),
@@ -176,7 +181,7 @@ def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:
 # ---------------------------------------------------------------------- Split
 # https://onnx.ai/onnx/operators/onnx__Split.html
 _split = partial(
-    lower, "Split", values=True, data=(1,), vectors=(1,), ranks="first",
+    lower, "Split", passes=(0,), values=True, data=(1,), vectors=(1,), ranks="first",
     fault="cannot split its input into these parts", advice="parts", work=MOVES,
 )  # fmt: skip
 
@@ -276,7 +281,16 @@ def pad_by_attribute(op: Op) -> Known:
     return padded(op, const_dims(op.ints_attr("pads") or ()), None, Value((), (op.attr("value", 0.0),)))
 
 
-@lower("Pad", since=11, values=True, choices=_PAD, data=(1, 3), ranks="first", work=MOVES)
+@lower(
+    "Pad",
+    since=11,
+    reads={1: exactly(0, "pads")},
+    values=True,
+    choices=_PAD,
+    data=(1, 3),
+    ranks="first",
+    work=MOVES,
+)
 def pad(op: Op) -> Known:
     shape = op.shape(0)
     axes = op.const_ints(3) if op.has(3) else None

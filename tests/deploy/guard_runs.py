@@ -110,7 +110,8 @@ def _cpp(programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
     standard = [line for line in CPP.around.splitlines() if line.startswith("#include")]
     lines = [*standard]
     for k, program in enumerate(programs):
-        (folder / f"g{k}.hpp").write_text(CPP.source(program), "utf-8")
+        # compilers take files of the same text for one that is included once
+        (folder / f"g{k}.hpp").write_text(f"// guard {k}\n{CPP.source(program)}", "utf-8")
         lines.append(f'namespace g{k} {{\n#include "g{k}.hpp"\n}}')
     literals = ", ".join(CPP.templates.literal(n) for n in names)
     lines.append(

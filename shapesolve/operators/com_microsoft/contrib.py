@@ -13,6 +13,7 @@ from functools import partial
 
 from ...expr import ONE, Dim, Shape, any_of, constant, eq, ge, le, maximum
 from ...lower.op import InvalidNode, MalformedNode, Op
+from ...lower.reads import rows
 from ...lower.registry import lower, signature
 from ...lower.signature import Signature
 from ...lower.types import Known
@@ -110,7 +111,13 @@ def _embedding_work(op: Op, outputs: Outputs) -> Operations | None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EmbedLayerNormalization
-@ms_function("EmbedLayerNormalization", types=(2, "int32", 2), needs="r.rr.rr", work=Work(_embedding_work))
+@ms_function(
+    "EmbedLayerNormalization",
+    types=(2, "int32", 2),
+    needs="r.rr.rr",
+    work=Work(_embedding_work),
+    reads={0: rows(2), 1: rows(4)},
+)
 def embed_layer_normalization(op: Op) -> list[Known | None]:
     return embedded(op, mask=7, positions=8, vectors=(5, 6))
 
