@@ -339,3 +339,25 @@ def test_what_is_assumed_of_a_name_that_is_no_word_can_be_read_back() -> None:
     assert told == a.bindings.why("batch-size").assumption
     assert ss.parse_cond(told).free == {"batch-size"}
     assert ss.analyze(m, assume=[told]).prove("`batch-size` == 5")
+
+
+def test_a_long_way_to_a_conflict_names_few_nodes() -> None:
+    """Each of 40 slices makes a row of the table that does not fit: all take part, the story names where sizes are made."""
+    nodes = []
+    for i in range(40):
+        nodes.append(N("Slice", ["x", f"s{i}", f"e{i}"], [f"r{i}"], name=f"row{i}"))
+    nodes.append(N("Concat", [f"r{i}" for i in range(40)], ["t0"], axis=0, name="rows"))
+    nodes += [N("Relu", [f"t{i}"], [f"t{i + 1}"], name=f"relu{i}") for i in range(60)]
+    nodes += [N("Add", ["t60", "z"], ["y"], name="add"), N("Relu", ["y"], ["out"], name="last")]
+    ends = [ints(f"{n}{i}", [i + k]) for i in range(40) for n, k in (("s", 0), ("e", 1))]
+    m = model(nodes, [info("x", [50, "b"]), info("z", [39, "b"])], ["out"], ends)
+    a = ss.analyze(m)
+    (conflict,) = a.conflicts
+    assert len(conflict.nodes) > 60
+    assert set(conflict.finding.named) == {"rows", "relu0", "relu59", "add"}
+    assert len(conflict.core) == 3
+    assert "passed on by 60 nodes from relu0 to relu59" in conflict.message
+    table = str(a).split("contract")[0]
+    assert "[?, ?]" in table
+    assert "?  unknown, because add cannot run" in " ".join(table.split("\n")[-3:]).replace("   ", " ")
+    assert "_d" not in table

@@ -204,14 +204,23 @@ def _steps_and_nodes(
         nodes.update(dict.fromkeys(tracer.behind(entry)))
         if index != meeting:
             text = need_text(constraint, entry, lowered)
-            steps.setdefault(text, Step(constraint.origin.node, constraint.origin.op_type, "", text))
+            steps.setdefault(text, _stated(constraint, text))
         if constraint.origin.node:
             nodes[constraint.origin.node] = None
     last = lowered.constraints[meeting]
     text = need_text(last, lowered.walk.log[meeting], lowered)
-    end = Step(last.origin.node, last.origin.op_type, "", text)
-    kept = [s for s in list(steps.values())[:_MAX_STEPS] if s.text != text]
-    return (*kept, end), tuple(nodes)
+    kept = [s for s in steps.values() if s.text != text]
+    if len(kept) > _MAX_STEPS:
+        left = len(kept) - _MAX_STEPS
+        kept[_MAX_STEPS:] = [
+            Step("", "", "", f"and {left} more {'steps' if left > 1 else 'step'} like these")
+        ]
+    return (*kept, _stated(last, text)), tuple(nodes)
+
+
+def _stated(constraint: Constraint, text: str) -> Step:
+    node = constraint.origin.node
+    return Step(node, constraint.origin.op_type, "", text, (node,) if node else ())
 
 
 def _message(finding: Finding, last: Constraint) -> str:

@@ -39,19 +39,21 @@ CODES: dict[str, tuple[Severity, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One link of a chain: what a node says of a tensor."""
+    """One link of a chain: what a node says of a tensor, and the nodes that its text names."""
 
     node: str
     op_type: str
     tensor: str
     text: str
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing to tell: a stable code, where, what, why (``steps`` and ``notes``) and what to do (``help``).
 
-    `runs` and `fails` are sizes of the inputs at which a restricted model runs, and the nearest at which it does not.
+    `nodes` are all that take part. `runs` and `fails` are sizes of the inputs at which a restricted model runs, and the nearest
+    at which it does not.
     """
 
     code: str
@@ -70,6 +72,12 @@ class Finding:
     def severity(self) -> Severity:
         """``error``, ``warning`` or ``info``."""
         return CODES[self.code][0]
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The nodes that the finding's story names; all that take part where it tells none."""
+        told = [n for step in self.steps for n in step.nodes]
+        return tuple(dict.fromkeys(n for n in (self.node, *(told or self.nodes)) if n))
 
     def __str__(self) -> str:
         where = f" at {self.node}" if self.node else ""

@@ -84,12 +84,14 @@ def chain_step(site: Site, links: Sequence[Link], lowered: Lowered) -> Step:
     size = size_at(site, lowered)
     text = f"{site} is {source.dim if size is None else size}: {_source_text(source, lowered)}"
     through = [link for link in links[:-1] if link.node is not None]
+    ends = [source, *(through[-1:] + through[:1])]
     if len(through) == 1:
         text += f", passed on by {through[0].label}"
     elif through:
         text += f", passed on by {len(through)} nodes from {through[-1].label} to {through[0].label}"
     op_type = source.node.op_type if source.node is not None else ""
-    return Step(source.label, op_type, source.tensor, text)
+    named = tuple(dict.fromkeys(link.label for link in ends if link.label))
+    return Step(source.label, op_type, source.tensor, text, named)
 
 
 def declared_dim(link: Link, lowered: Lowered) -> Dim | None:

@@ -431,7 +431,11 @@ class Op(Attributes):
         key = (d, self.walk.scope.guard)  # the definition holds under the guard
         name = self.walk.named.get(key)
         if name is None:
-            name = self.walk.named[key] = self.fresh("an expression too large to carry")
+            meaningless = sorted(self.walk.poisoned & d.free)
+            why = self.walk.reasons.get(meaningless[0]) if meaningless else None
+            name = self.walk.named[key] = self.fresh(why or "a size whose formula is too long to follow")
+            if meaningless:
+                self.walk.poisoned.update(name.free)
             self.define(eq(name, d), "names a large expression")
         return name
 

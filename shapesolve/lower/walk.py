@@ -262,7 +262,7 @@ class Walk(State):
         done = self._typed(op, done)
         clean = len(self.clashes) == call.clashes
         if not clean and call.fits:
-            done = tuple(self._opened(k) for k in done)
+            done = tuple(self._opened(k, f"{scope.prefix}{node.label}") for k in done)
             self.spoil(node, op.inputs, done, scope)
         for known in done:
             if isinstance(known, Tensor) and known.shape is not None:
@@ -316,10 +316,10 @@ class Walk(State):
                 env[name] = known
                 producers[prefix + name] = (node, prefix)
 
-    def _opened(self, known: Known | None) -> Known | None:
+    def _opened(self, known: Known | None, label: str) -> Known | None:
         """What is left of an output of a node that cannot run: type and rank, and sizes of which nothing more is required."""
         if not isinstance(known, Tensor) or known.shape is None:
             return known if not isinstance(known, Tensor) else self.interner.tensor(known.dtype, None)
-        dims = [self.fresh("output of a node that cannot run") for _ in known.shape]
+        dims = [self.fresh(f"unknown, because {label} cannot run") for _ in known.shape]
         self.poisoned.update(*(d.free for d in dims))
         return self.interner.tensor(known.dtype, Shape(dims))

@@ -21,7 +21,7 @@ def derivation_lines(
 ) -> Iterator[Printed]:
     """The tensor, and axis by axis where its dims come from; with `unfold` every node with what it reads and needs."""
     dtype = dtype_name(analysis.dtypes.get(derivation.tensor, 0))
-    shape = ("shape", shape_text(derivation.shape))
+    shape = ("shape", shape_text(derivation.shape, analysis.walk.poisoned))
     yield line(("bold", derivation.tensor), "  ", ("dim", dtype), "  ", shape)
     yield from legend_lines(analysis, [derivation.tensor])
     if unfold or (not derivation.axes and derivation.steps):

@@ -15,10 +15,13 @@ class StepData(TypedDict):
     op_type: str
     tensor: str
     text: str
+    nodes: list[str]
 
 
 class FindingData(TypedDict):
-    """A finding; `operands` are name, shape and origin; at `runs` a restricted model runs, at `fails` it does not."""
+    """A finding; `nodes` are those that it names, `operands` name, shape and origin; at `runs` a restricted model runs, at
+    `fails` it does not.
+    """
 
     severity: Literal["error", "warning", "info"]
     code: str

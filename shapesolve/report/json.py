@@ -61,7 +61,7 @@ def _contract(analysis: Analysis) -> list[dict[str, Any]]:
 def finding_data(finding: Finding) -> dict[str, Any]:
     """One finding as plain data."""
     sizes = {"runs": dict(finding.runs), "fails": dict(finding.fails)}
-    return {"severity": finding.severity, **asdict(finding), **sizes}
+    return {"severity": finding.severity, **asdict(finding), "nodes": list(finding.named), **sizes}
 
 
 def findings_json(found: Iterable[tuple[str, bool, Iterable[Finding]]], broken: Mapping[str, str]) -> str:

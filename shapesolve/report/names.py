@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from onnx import TensorProto
@@ -23,9 +23,11 @@ def dtype_name(dtype: int) -> str:
     return _PLAIN.get(name, name.lower())
 
 
-def shape_text(shape: Shape | None) -> str:
-    """A shape, or what to say when the rank is not known."""
-    return "of unknown rank" if shape is None else str(shape)
+def shape_text(shape: Shape | None, unknown: Set[str] = frozenset()) -> str:
+    """A shape, or what to say when the rank is not known; ``?`` for each size that depends on an `unknown` name."""
+    if shape is None or unknown.isdisjoint(shape.free_symbols()):
+        return "of unknown rank" if shape is None else str(shape)
+    return f"[{', '.join(str(d) if unknown.isdisjoint(d.free) else '?' for d in shape)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,17 @@ class Tensors:
     more: int
 
 
-def grouped(names: Iterable[str], shapes: Mapping[str, Shape], dtypes: Mapping[str, int]) -> list[Tensors]:
+def grouped(
+    names: Iterable[str],
+    shapes: Mapping[str, Shape],
+    dtypes: Mapping[str, int],
+    unknown: Set[str] = frozenset(),
+) -> list[Tensors]:
     """Rows for a table of tensors, in order of first appearance."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for name in names:
-        key = (_NUMBER.sub("#", name), dtype_name(dtypes.get(name, 0)), shape_text(shapes.get(name)))
+        shape = shape_text(shapes.get(name), unknown)
+        key = (_NUMBER.sub("#", name), dtype_name(dtypes.get(name, 0)), shape)
         groups.setdefault(key, []).append(name)
     return [
         Tensors(members[0], dtype, shape, len(members) - 1) for (_, dtype, shape), members in groups.items()

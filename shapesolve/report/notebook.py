@@ -90,7 +90,7 @@ class PlainExplorer:
 def _tensors(title: str, analysis: Analysis, names: list[str]) -> str:
     rows = [
         (f"{r.name}  (and {r.more} more like it)" if r.more else r.name, r.dtype, r.shape)
-        for r in grouped(names, shown_shapes(analysis, names), analysis.dtypes)
+        for r in grouped(names, shown_shapes(analysis, names), analysis.dtypes, analysis.walk.poisoned)
     ]
     return _table(title, ("name", "type", "shape"), rows)
 

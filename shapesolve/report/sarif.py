@@ -62,9 +62,8 @@ def sarif_text(
 def _result(path: str, finding: Finding, codes: list[str]) -> dict[str, Any]:
     place = getattr(finding, "place", None)  # findings on source code know their line
     location: dict[str, Any] = _place(path, place.line if place is not None else 0) if path else {}
-    nodes = [n for n in dict.fromkeys((finding.node, *finding.nodes)) if n]
-    if nodes:
-        location["logicalLocations"] = [{"fullyQualifiedName": n, "kind": "function"} for n in nodes]
+    if finding.named:
+        location["logicalLocations"] = [{"fullyQualifiedName": n, "kind": "function"} for n in finding.named]
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": codes.index(finding.code),

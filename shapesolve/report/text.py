@@ -62,7 +62,7 @@ def headline(analysis: Analysis, seconds: float | None = None) -> Line:
 
 
 def _rows(analysis: Analysis, names: list[str]) -> list[Tensors]:
-    return grouped(names, shown_shapes(analysis, names), analysis.dtypes)
+    return grouped(names, shown_shapes(analysis, names), analysis.dtypes, analysis.walk.poisoned)
 
 
 def shown_shapes(analysis: Analysis, names: list[str]) -> dict[str, Shape]:
@@ -84,7 +84,7 @@ def tensor_lines(analysis: Analysis, names: list[str]) -> Iterator[Printed]:
 
 
 def _one(analysis: Analysis, name: str) -> tuple[str, str]:
-    (found,) = grouped([name], shown_shapes(analysis, [name]), analysis.dtypes)
+    (found,) = _rows(analysis, [name])
     return found.dtype, found.shape
 
 
@@ -106,7 +106,9 @@ def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]
     reasons, definitions = analysis.walk.reasons, analysis.definitions
     told = reasons.keys() | definitions.keys()
     used = dict.fromkeys(s for shape, _ in shown for d in shape for s in sorted(d.free) if s in told)
-    left = list(used)
+    unknown = [n for n in used if n in analysis.walk.poisoned]
+    yield from (("?", reason) for reason in dict.fromkeys(reasons[n] for n in unknown if n in reasons))
+    left = [n for n in used if n not in unknown]
     while left:
         name = left.pop(0)
         defined = definitions.get(name)
