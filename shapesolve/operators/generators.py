@@ -141,7 +141,8 @@ def multinomial(op: Op) -> Known:
         return op.out(None, dtype)
     for i, what in enumerate(("batch", "class")):
         op.require(ge(shape[i], 1), f"there must be a {what} to draw from", (0, i))
-    return op.out([shape[0], samples], dtype, Value.between(ZERO, shape[1] - 1))
+    # onnxruntime draws the number of classes, which is none of them, where no class has a finite chance
+    return op.out([shape[0], samples], dtype, Value.between(ZERO, shape[1]))
 
 
 # ---------------------------------------------------------------------- sizes given as data

@@ -169,6 +169,8 @@ def test_random() -> None:
     agrees(one("Bernoulli", ["N"], opset=15), {"x0": lambda at: np.full(at["N"], 0.5, np.float32)}, N=SIZES)
     agrees(one("Multinomial", ["N M"], {"sample_size": 4}), N=(0, 1, 3), M=(0, 1, 3))
     agrees(one("Multinomial", ["N 3"], {"sample_size": 0, "dtype": 7}), N=(0, 1))
+    for chance in (-np.inf, np.inf, np.nan):
+        agrees(one("Multinomial", ["2 3"], {"sample_size": 9}), {"x0": np.full((2, 3), chance, np.float32)})
 
 
 def test_eye_like() -> None:
