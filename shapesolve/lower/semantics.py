@@ -57,6 +57,11 @@ DIFFERENCES: dict[str, Difference] = {
         "data and indices have the same batch sizes",
         "the number of index tuples must be a multiple of the number of batches of data",
     ),
+    "gemm-vector": Difference(
+        "Gemm, FusedGemm, QGemm",
+        "the first operand is a matrix",
+        "a vector, of which that is not known when the model is loaded, is a matrix of one row, whatever transA says",
+    ),
     "gridsample-volumes": Difference(
         "GridSample", "volumes (rank 5) are taken from opset 20 on", "volumes are taken at every opset"
     ),

@@ -33,6 +33,12 @@ def standard_size(op: Op, i: int, axis: int) -> int | None:
     return sizes[axis]
 
 
+def standard_rank(op: Op, i: int) -> int | None:
+    """The rank of input `i`, where onnx's own inference knows it; inside of functions and bodies it is taken not to."""
+    sizes = None if op.walk.scope.prefix else _asked_once(op.walk).get(op.names[i])
+    return None if sizes is None else len(sizes)
+
+
 def standard_ranked(op: Op, i: int) -> bool:
     """Does onnx's own inference know the rank of output `i`? Inside of functions and bodies it is taken to."""
     return bool(op.walk.scope.prefix) or not op.wants(i) or op.node.outputs[i] in _asked_once(op.walk)

@@ -11,6 +11,7 @@ from ..lower.op import InvalidNode, Op
 from ..lower.reason import ADDED
 from ..lower.records import Place
 from ..lower.registry import lower, signature
+from ..lower.standard import standard_rank
 from ..lower.types import Known
 from ..lower.work import Operations, Outputs, Work, last_of, product_of
 
@@ -68,18 +69,19 @@ def qlinear_matmul(op: Op) -> Known:
 
 def gemm_shape(op: Op, *, expands: bool = True) -> Shape | None:
     """Shape of ``A B + C`` with the transposition flags; C expands to it (or has exactly that shape)."""
-    a, b = op.shape(0, 2), op.shape(1, 2)
-    flip_a, flip_b = bool(op.int_attr("transA", 0)), bool(op.int_attr("transB", 0))
-    if a is None or b is None:
+    a, b = _gemm_left(op), op.shape(1, 2)
+    flip_a, flip_b = int(bool(op.int_attr("transA", 0))), int(bool(op.int_attr("transB", 0)))
+    if b is None or (a is None and not op.has(0)):
         return None
-    op.require(
-        eq(a[1 - flip_a], b[int(flip_b)]),
-        "the inner sizes of a matrix product must agree",
-        (0, 1 - flip_a),
-        (1, int(flip_b)),
-    )
-    out = Shape((a[int(flip_a)], b[1 - flip_b]))
-    at: tuple[Place, Place] = ((0, int(flip_a)), (1, 1 - flip_b))
+    places = [(0, k if op.rank(0) == 2 else None if k == 0 else 0) for k in (0, 1)]
+    if a is None:
+        rows = op.fresh("rows of a product whose first operand may be a vector")
+    else:
+        rows = a[flip_a]
+        why = "the inner sizes of a matrix product must agree"
+        op.require(eq(a[1 - flip_a], b[flip_b]), why, places[1 - flip_a], (1, flip_b))
+    out = Shape((rows, b[1 - flip_b]))
+    at: tuple[Place, Place] = (places[flip_a], (1, 1 - flip_b))
     c = op.shape(2) if op.has(2) else None
     if c is None:
         return out
@@ -91,10 +93,21 @@ def gemm_shape(op: Op, *, expands: bool = True) -> Shape | None:
     return out
 
 
+def _gemm_left(op: Op) -> Shape | None:
+    """The first operand of a product with transposition flags, a matrix; to onnxruntime a vector is one row.
+
+    It refuses the vector where it knows the rank when it loads the model.
+    """
+    a = op.shape(0)
+    if (a is None or len(a) == 1) and op.as_onnxruntime("gemm-vector") and standard_rank(op, 0) is None:
+        return a and Shape((ONE, *a))
+    return op.shape(0, 2)
+
+
 def gemm_inner(op: Op) -> Dim | None:
     """The size over which the product sums."""
-    a = op.shape(0)
-    return a[0 if op.int_attr("transA", 0) else 1] if a is not None and len(a) == 2 else None
+    a, flip = op.shape(0), bool(op.int_attr("transA", 0))
+    return None if not a or len(a) > 2 else ONE if flip and len(a) == 1 else a[0 if flip else -1]
 
 
 GEMM = product_of(gemm_inner, 2)

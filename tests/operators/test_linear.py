@@ -8,7 +8,7 @@ import pytest
 
 import shapesolve
 
-from .conftest import agrees, broken, one, shapes
+from .conftest import agrees, broken, one, shapes, text
 
 SIZES = (0, 1, 2, 3)
 UINT8 = 2
@@ -61,9 +61,23 @@ def test_gemm_before_7_broadcasts_only_when_told() -> None:
 
 
 def test_gemm_gives_its_inputs_rank_2() -> None:
-    analysis = shapesolve.analyze(one("Gemm", ["?", "16 32"], opset=11))
-    assert len(analysis.shapes["x0"]) == 2
-    assert str(analysis.shapes["x0"][1]) == "16"
+    analysis = shapesolve.analyze(one("Gemm", ["8 16", "?"], opset=11))
+    assert len(analysis.shapes["x1"]) == 2
+    strict = shapesolve.analyze(one("Gemm", ["?", "16 32"], opset=11), semantics="onnx")
+    assert len(strict.shapes["x0"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "fits"),
+    [("", "4, L"), ("<transA = 1>", "H, L"), ("<transB = 1>", "L, 4"), ("<transA = 1, transB = 1>", "L, H")],
+)
+def test_a_vector_of_which_only_the_run_knows_is_a_row(flags: str, fits: str) -> None:
+    """onnxruntime runs it where the rank is not known when the model is loaded, and refuses to load it otherwise."""
+    squeezed = f"s = Squeeze(x)  y = Gemm{flags}(s, w)"
+    agrees(text(f"float[H, 4] x, float[{fits}] w", squeezed), H=(1, 2, 3), L=(1, 4))
+    reshaped = f"n = Size(x)  one = Constant<value_ints = [1]>()  t = Reshape(n, one)  s = Reshape(x, t)  y = Gemm{flags}(s, w)"
+    agrees(text("float[A, B] x, float[K, L] w", reshaped), A=(0, 1, 2), B=(1, 2), K=(0, 1, 2, 4), L=(0, 1, 3))
+    assert shapesolve.analyze(one("Gemm", ["4", "4 3"])).conflicts
 
 
 def test_quantized_products() -> None:
