@@ -130,8 +130,10 @@ def by_rank(op: Op, i: int, cond: Cond, a: Tensor, b: Tensor) -> Tensor:
     """
     needed, name = op.needed_rank(i), op.node.outputs[i] if op.wants(i) else ""
     fits = [needed is None or t.shape is None or len(t.shape) == needed for t in (a, b)]
+    if not all(fits):
+        needs = any_of(c for c, fit in zip((cond, ~cond), fits, strict=True) if fit)
+        op.require(needs, f"later nodes need {name} with {_axes(needed)}")
     if fits[0] is not fits[1]:
-        op.require(cond if fits[0] else ~cond, f"later nodes need {name} with {_axes(needed)}")
         return a if fits[0] else b
     if name and a.shape is not None and b.shape is not None:
         ranks = f"{_axes(len(a.shape))} where {op.walk.told(cond)}, else {_axes(len(b.shape))}"
