@@ -81,10 +81,8 @@ def slice_by_inputs(op: Op) -> Known:
 
 def _require_lists(op: Op) -> None:
     """Lists whose length is a size must be of one length, and name no more axes than there are (each of them once)."""
-    data, lists = (
-        op.shape(0),
-        [(i, s) for i in range(1, op.n_in) if op.has(i) and (s := op.shape(i)) is not None],
-    )
+    data = op.shape(0)
+    lists = [(i, s) for i in range(1, op.n_in) if op.has(i) and (s := op.shape(i)) is not None]
     if not lists or all(not s[0].terms for _, s in lists):
         return
     (first, shape), *others = lists
@@ -110,6 +108,8 @@ def sliced(
     shape, value = op.shape(0), op.value(0)
     if shape is None:
         return op.out(None, value=value and value.loose)
+    if not shape:
+        raise InvalidNode("a scalar cannot be sliced")
     if axes is None:
         return op.out(
             [op.fresh("a dim that may be sliced", 0, d) for d in shape], value=value and value.loose

@@ -91,6 +91,16 @@ def test_slice_by_lists_of_any_length(more: str, names: str) -> None:
     agrees(model, used, N=(2,), **sizes)
 
 
+def test_slice_of_a_scalar() -> None:
+    """onnxruntime takes none, also where no axis is named."""
+    agrees(
+        text("float x, int64[n] s", "y = Slice(x, s, s)"),
+        {"s": lambda at: np.zeros(at["n"], np.int64)},
+        n=(0, 1),
+    )
+    agrees(one("Slice", [""], consts={1: np.zeros(0, np.int64), 2: np.zeros(0, np.int64)}))
+
+
 def test_slice_past_to_total() -> None:
     nodes = """p = Shape<start=0, end=1>(x)  s = Shape<start=0, end=1>(w)  t = Add(p, s)
                z = Concat<axis=0>(x, w)  y = Slice(z, p, t)"""
