@@ -131,6 +131,35 @@ def test_a_body_that_cannot_run_even_once_is_told() -> None:
     assert any("element 0 of n" in note for note in found.notes)
 
 
+def test_a_function_that_is_called_as_a_loop_is_none() -> None:
+    body = [
+        N("ReduceMax", ["q"], ["m"], axes=[1]),
+        N("Concat", ["q", "m"], ["wider"], axis=1),
+        N("Transpose", ["q"], ["t"], perm=[1, 0]),
+        N("MatMul", ["wider", "t"], ["r"], name="product"),
+    ]
+    called = helper.make_function("own", "Loop", ["q"], ["r"], body, [helper.make_opsetid("", 17)])
+    then = helper.make_graph(
+        [N("Loop", ["x"], ["t"], domain="own", name="call")], "then", [], [info("t", None)]
+    )
+    other = helper.make_graph([N("Identity", ["x"], ["e"])], "other", [], [info("e", None)])
+    nodes = [
+        N("Shape", ["x"], ["s"]),
+        N("ReduceMin", ["s"], ["n"], keepdims=0),
+        N("Equal", ["n", "one"], ["c"]),
+        N("If", ["c"], ["y"], then_branch=then, else_branch=other),
+    ]
+    m = model(nodes, [info("x", ["a", "b"])], ["y"], [numpy_helper.from_array(np.array(1), "one")])
+    m.functions.append(called)
+    m.opset_import.append(helper.make_opsetid("own", 1))
+    m.opset_import[0].version = 17
+    assert run(m, x=z(2, 3))[0].shape == (2, 3)
+    with pytest.raises(Exception, match="MatMul"):
+        run(m, x=z(1, 3))
+    told = [f.title for f in ss.analyze(m).diagnostics if f.code == "SS204"]
+    assert told == ["MatMul cannot run, so the branch around it must not be taken"]
+
+
 def test_a_broadcast_that_an_open_one_settles_is_told_with_it() -> None:
     nodes = [N("Add", ["x", "y"], ["m"], name="first"), N("Mul", ["m", "z"], ["w"], name="second")]
     m = model(nodes, [info("x", ["a"]), info("y", ["b"]), info("z", ["a"])], ["w"])

@@ -20,6 +20,7 @@ from .restriction import help_for, restrictions
 from .wording import operand_row
 
 if TYPE_CHECKING:
+    from ..lower.rule import Bodies
     from ..solve.contract.contract import Term
     from .solved import Solved
 
@@ -34,10 +35,10 @@ _NOTE_CODES = {
 }
 _DECLARED_HELP = "the inferred size is used; correct the declaration, or remove it"
 _MAX_REASONS = 4
-#: how a node is not reached, by what is around it
-_WAYS_ROUND = {
-    "If": "the branch around it must not be taken",
-    "Loop": "the loop around it must not make a trip",
+#: how a node is not reached, by how the graphs around it run
+_WAYS_ROUND: dict[Bodies, str] = {
+    "one": "the branch around it must not be taken",
+    "trips": "the loop around it must not make a trip",
 }
 #: what a shell leaves alone between double quotes
 _HARMLESS = re.compile(r"[^$`\"\\!]*")
@@ -133,8 +134,9 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
             continue
         origin = analysis.stated[number].origin
         if origin.node not in told:
-            around = {kind for kind in tracer.around(entry.prefix) if kind in _WAYS_ROUND}
-            way = _WAYS_ROUND[around.pop()] if len(around) == 1 else "it must not be reached"
+            around = set(tracer.around(entry.prefix))
+            way = _WAYS_ROUND.get(around.pop(), "") if len(around) == 1 else ""
+            way = way or "it must not be reached"
             title = f"{origin.op_type} cannot run, so {way}"
             notes = (origin.rule, f"it is reached where {analysis.walk.told(entry.guard)}")
             yield Finding("SS204", title, origin.node, origin.op_type, (origin.node,), notes=notes)

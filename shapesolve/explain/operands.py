@@ -13,6 +13,7 @@ from .trace import MAX_LINKS, Link, Tracer
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
+    from ..lower.rule import Bodies
 
 _MAX_LISTED = 8
 
@@ -116,19 +117,19 @@ class SiteTracer(Tracer):
             for label in (inside, inside.rpartition("/")[0]):
                 if label in self.scopes:
                     found.append(label)
-                    prefix = self.scopes[label]
+                    _, prefix = self.scopes[label]
                     break
         return tuple(found)
 
-    def around(self, prefix: str) -> list[str]:
-        """The operators whose subgraphs or bodies a scope is in, the inner one first."""
-        nodes = {f"{at}{node.label}": node for node, at in self.walk.producers.values()}
-        return [nodes[label].op_type for label in self.owners(prefix)]
+    def around(self, prefix: str) -> list[Bodies]:
+        """How the graphs run that a scope is in, the inner one first; a function that it is in is no such graph."""
+        rules = (self.lowered.rule(*self.scopes[label]) for label in self.owners(prefix))
+        return [rule.bodies for rule in rules if rule is not None and rule.bodies]
 
     @cached_property
-    def scopes(self) -> dict[str, str]:
-        """Label of every node -> the scope that it is in."""
-        return {f"{prefix}{node.label}": prefix for node, prefix in self.walk.producers.values()}
+    def scopes(self) -> dict[str, tuple[Node, str]]:
+        """Label of every node -> the node, and the scope that it is in."""
+        return {f"{at}{node.label}": (node, at) for node, at in self.walk.producers.values()}
 
     def behind(self, entry: Entry) -> tuple[str, ...]:
         """Nodes behind all sides of a condition; of a rule that speaks of one tensor only, behind all that its node reads."""
