@@ -28,6 +28,8 @@ MAX_LINEAR_ROWS = 64
 MAX_TABLE = 1 << 14
 #: largest values that a counterexample is first looked for with
 SMALL_DOMAINS = (16, 4096)
+#: models that an engine keeps to try at its next questions
+MAX_WITNESSES = 16
 #: smaller values tried per symbol when a counterexample is shrunk
 SHRINK_TRIES = 40
 

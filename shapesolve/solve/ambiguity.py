@@ -120,7 +120,7 @@ def _possible_cases(
         if residue.facts.cond(cond).is_false:
             continue
         different = () if cond is eq(a, b) else (~eq(a, b),)
-        answer = engine.satisfiable([*near, cond, *different], cheap=True)
+        answer = engine.satisfiable([cond, *different, *near], cheap=True, any_model=True)
         if not answer.unsat:
             example = {} if answer.model is None else residue.complete(answer.model)
             cases.append(Case(cond, result, {} if residue.violates(example) else example))

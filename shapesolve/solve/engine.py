@@ -26,6 +26,7 @@ from .cones import (
 from .periods import Regular
 from .search import Contradiction, Model, Search, satisfies, shrink
 from .tactics import Question, attempt
+from .witnesses import Witnesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ class Engine:
         self._failures = 0
         self._work = 0  # relations in cheap questions so far
         self._memo: dict[tuple[Cond, ...], Answer] = {}
+        self._witnesses = Witnesses()
         self._regular = Regular()
         #: what the facts leave of questions that were answered with no
         self._refuted: set[frozenset[Cond]] = set()
@@ -98,7 +100,10 @@ class Engine:
     # ------------------------------------------------------------------ questions
 
     def entails(self, goal: Cond, given: Iterable[Cond] = (), *, cheap: bool = False) -> Verdict:
-        """Does `goal` hold wherever all of `given` hold (and it has a value)?"""
+        """Does `goal` hold wherever all of `given` hold (and it has a value)?
+
+        A `cheap` question is one whose answer is only nice to have; sizes that refute its goal are any that are at hand.
+        """
         if goal.is_true:
             return Verdict("proved")
         negated = ~goal
@@ -106,19 +111,22 @@ class Engine:
         partly = cheap and len(linked) > budget.MAX_CHEAP
         if partly:
             linked = nearby(negated.free, by_symbol(linked))
-        answer = self._component([negated, *linked], cheap)
+        answer = self._component([negated, *linked], cheap, any_model=cheap)
         if answer.unsat:
             return Verdict("proved")
         if answer.sat and not partly:
             return Verdict("refuted", answer.model)
         return Verdict("unknown", reason=answer.reason or "only the nearest conditions were considered")
 
-    def satisfiable(self, conds: Iterable[Cond], *, cheap: bool = False) -> Answer:
-        """Can all `conds` hold together? A model binds every symbol in them."""
+    def satisfiable(self, conds: Iterable[Cond], *, cheap: bool = False, any_model: bool = False) -> Answer:
+        """Can all `conds` hold together? A model binds every symbol in them.
+
+        With `any_model` it is one that is at hand, perhaps with larger numbers.
+        """
         model: Model = {}
         unknown: Answer | None = None
         for group in components(conds):
-            answer = self._component(group, cheap)
+            answer = self._component(group, cheap, any_model=any_model)
             if answer.unsat:
                 return answer
             if answer.sat:
@@ -154,21 +162,28 @@ class Engine:
 
     # ------------------------------------------------------------------ one connected group of conditions
 
-    def _component(self, conds: Iterable[Cond], cheap: bool) -> Answer:
+    def _component(self, conds: Iterable[Cond], cheap: bool, *, any_model: bool = False) -> Answer:
+        """The answer to a question; with `any_model` its model need not have small numbers."""
         if cheap and self._work > budget.MAX_CHEAP_WORK:
             return Answer("unknown", reason="too many questions of this kind were asked")
-        stated = {c for c in conds if not c.is_true}
+        stated = dict.fromkeys(c for c in conds if not c.is_true)
         if broadcast_pairs(stated) > budget.MAX_PAIRS:
             return Answer("unknown", reason="too many sizes are broadcast against each other")
         legal, certain = self._legal(stated)
-        key = tuple(sorted(stated.union(legal), key=order_of))
+        key = tuple(sorted({*stated, *legal}, key=order_of))
         if not key:
             return Answer("sat", {})
         found = self._memo.get(key)
+        if found is None and any_model:
+            model = self._witnesses.of([*stated, *legal])
+            if model is not None:
+                return Answer("sat", model)
         if found is None or (found.kind == "unknown" and not cheap):
             if cheap:
                 self._work += sum(max(len(c.args), 1) for c in key)
             found = self._memo[key] = self._answer(key, cheap, self.shortcuts and certain)
+            if found.model is not None:
+                self._witnesses.add(found.model)
         return found
 
     def _legal(self, conds: Iterable[Cond]) -> tuple[list[Cond], bool]:
@@ -202,6 +217,7 @@ class Engine:
                 return answer
             if answer.sat:
                 model = answer.model or {}
+                self._witnesses.add(model)
                 return Answer("sat", shrink(model, conds) if cheap else self._small(conds, model, limit))
             reason = reason or answer.reason
         for top in () if cheap else budget.SMALL_DOMAINS:

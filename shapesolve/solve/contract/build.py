@@ -297,7 +297,9 @@ class _Builder:
     def _drop_impossible(self, conds: dict[Cond, Causes], cond: Cond, others: Sequence[Cond]) -> None:
         """An alternative without the members that the other conditions exclude."""
         close = nearby(cond.free, by_symbol(others), budget.MAX_CHEAP)
-        left = [c for c in cond.args if not self.engine.satisfiable([*close, c], cheap=True).unsat]
+        left = [
+            c for c in cond.args if not self.engine.satisfiable([c, *close], cheap=True, any_model=True).unsat
+        ]
         if left and len(left) < len(cond.args):
             causes = conds.pop(cond)
             used = self.needs.nonempty(cond, *close)
