@@ -159,6 +159,14 @@ class Prover:
             return self._refuted(cond, first.model, sides)
         return Unknown(reason=first.reason or "the solver gave up")
 
+    def follows(self, cond: Cond) -> bool:
+        """Does `cond` follow from the constraints alone? As `prove` has it, without looking for what it follows from."""
+        goal = self.facts.cond(cond)
+        if goal.is_true:
+            return True
+        given = cone(goal.free, self.residue.conds)
+        return self.engine.entails(goal, given).proved and not self.engine.satisfiable(given).unsat
+
     # ------------------------------------------------------------------ quantities
 
     def bounds(self, dim: Dim) -> tuple[int | None, int | None]:

@@ -45,7 +45,7 @@ def prover():
 def test_proofs_name_assumptions_and_constraints(prover, claim, assuming, nodes):
     proof = prover.prove(parse_cond(claim))
     assert isinstance(proof, Proved)
-    assert bool(proof) == (not assuming)
+    assert bool(proof) == (not assuming) == prover.follows(parse_cond(claim))
     assert proof.assumptions == assuming
     assert set(nodes) <= {c.origin.node for c in proof.core}
     if nodes:
@@ -136,6 +136,7 @@ def test_proofs_agree_with_evaluation(seed):
     prover = Prover(s.constraints, s.facts, map(symbol, "ab"), 200_000)
     cond = random_cond(Random(seed + 1), "ab")
     proof = prover.prove(cond)
+    assert prover.follows(cond) == bool(proof)
     if isinstance(proof, Refuted):
         assert cond.evaluate(proof.counterexample) is not True
         assert not any(n.evaluate(proof.counterexample) is False for n in s.needs)
