@@ -143,6 +143,8 @@ def loop(op: Op) -> Steps:
         if shape is not None:
             op.require(eq(shape.numel, 1), f"{what} must be a single element", (i, None))
     limit = op.scalar(0)
+    if limit is None and op.has(0):  # there is one, which nobody knows
+        limit = op.walk.fresh(f"the number of trips that {op.name_of(0)} allows", "value")
     if limit is not None and limit.value is not None and limit.const >= _ENDLESS:
         limit = None
     starts = truth_of(op, 1) if op.has(1) else TRUE

@@ -426,3 +426,12 @@ def test_scan_state_keeps_its_shape() -> None:
     added = """y = Scan<num_scan_inputs=1,
         body = b (float[K] s, float[C] q) => (float[L] o) { o = Add(s, q) }>(v, w)"""
     agrees(text("float[N] v, float[M, C] w", added), N=(1, 2, 3), M=(1, 2), C=(1, 2))
+
+
+def test_a_bound_of_the_trips_whose_size_nobody_knows() -> None:
+    """It is there all the same: the body's own condition may never end the loop."""
+    loop = f"""{YES} three = Constant<value_int=3>()
+        q = Squeeze(w) s = Shape<start = 0, end = 1>(q)
+        y = Loop(s, yes) <body = b (int64 i, bool ci) => (bool co, e) {{ co = Less(i, three) e = Identity(i) }}>"""
+    analysis = agrees(text("float[N, 2] w", loop), N=(0, 1, 2, 3, 4, 7))
+    assert analysis.shapes["y"][0].value is None
