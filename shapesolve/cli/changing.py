@@ -100,4 +100,4 @@ def _change(
         return
     if explain:
         tell("\n".join(map(str, done.removed)))
-    tell(f"wrote {output}: {done.before} nodes became {done.after}")
+    tell(f"wrote {output}: {done.before:,} nodes became {done.after:,}, Constant nodes apart")

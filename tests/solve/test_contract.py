@@ -201,6 +201,14 @@ def test_terms_that_say_nothing_of_usual_sizes_are_kept_where_they_do(inputs, st
         assert c.holds(point) is all(n.evaluate(point) for n in needs), point
 
 
+@pytest.mark.parametrize("stated", [[">=", "<="], ["==", ">=", "<="], ["<=", ">=", "=="]])
+def test_two_bounds_at_one_size_are_one_equality(stated):
+    c = exact("a b", *(f"(a*b)//(a + 1) {relation} 7" for relation in stated))
+    assert [t.text for t in c] == ["a*b//(a + 1) == 7"]
+    for a, b in product(range(12), repeat=2):
+        assert c.holds({"a": a, "b": b}) is (a * b // (a + 1) == 7)
+
+
 @pytest.mark.parametrize("seed", range(420, 480))
 def test_terms_without_assumptions_hold_for_empty_sizes_too(seed):
     s = random_system(seed, "ab")

@@ -376,17 +376,19 @@ class _Builder:
 
 
 def _with_chains(conds: Mapping[Cond, Causes]) -> dict[Cond, Causes]:
-    """Lower and upper bounds of the same thing joined: ``193 <= H <= 224``."""
+    """Lower and upper bounds of the same thing joined: ``193 <= H <= 224``, and ``H == 64`` where they are the same."""
     joined: dict[Cond, Causes] = {}
     bounds: dict[Dim, Cond] = {}
     for c, causes in conds.items():
         if c.kind == ">=" and kind_of(c) != "nonempty":
             opposite = bounds.pop(-(c.args[0] - c.args[0].const), None)
             if opposite is not None:
-                joined[all_of((opposite, c))] = joined.pop(opposite) | causes
-                continue
-            bounds[c.args[0] - c.args[0].const] = c
-        joined[c] = causes
+                tight = (opposite.args[0] + c.args[0]).value == 0
+                causes = joined.pop(opposite) | causes
+                c = eq(c.args[0], 0) if tight else all_of((opposite, c))
+            else:
+                bounds[c.args[0] - c.args[0].const] = c
+        joined[c] = joined[c] | causes if c in joined else causes
     return joined
 
 
