@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
-import re
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import onnx
@@ -17,7 +12,7 @@ from click.testing import CliRunner, Result
 from onnx import TensorProto, helper
 
 from shapesolve import __version__
-from shapesolve.cli import app, console
+from shapesolve.cli import app
 from shapesolve.lower import walk
 from shapesolve.model.saving import external_locations
 
@@ -392,108 +387,3 @@ def test_control_characters_in_names_do_not_reach_the_terminal(tmp_path: Path) -
     text = run("check", saved(tmp_path / "m.onnx", node, dims=[3, 4]), code=1).stdout
     assert "\x1b" not in text
     assert "\\x1b[31mevil\\n\\u202e" in text
-
-
-# ---------------------------------------------------------------------- progress
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def drawn(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, wait: float) -> str:
-    monkeypatch.setattr(console, "_PATIENCE", wait)
-    monkeypatch.setattr(console, "_REDRAWN", 0.02)
-    monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    with console.Progress("models") as progress:
-        time.sleep(0.4)
-        progress(1, 4)
-        time.sleep(0.2)
-    return stream.getvalue()
-
-
-def test_progress_of_long_work_is_shown_on_a_terminal_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = drawn(monkeypatch, Terminal(), wait=0)
-    frames = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", frame) for frame in re.split(r"[\r\n]", text)]
-    assert [f for f in frames if re.fullmatch(r"[━╸╺ ]+ models 0:00:00 +", f)]
-    assert [f for f in frames if re.fullmatch(r"━{6}[━╸╺ ]* 1 of 4 models 0:00:0\d .*", f)]
-    assert "\x1b[38" in text or "\x1b[3" in text  # in colours
-    assert text.endswith("\x1b[2K")  # the line is gone
-
-
-def test_progress_is_silent_for_short_work_and_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert drawn(monkeypatch, Terminal(), wait=60) == ""
-    assert drawn(monkeypatch, io.StringIO(), wait=0) == ""
-
-
-# ---------------------------------------------------------------------- the process
-
-
-def process(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "shapesolve", *args], cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
-
-
-def test_help_of_every_command_has_an_example() -> None:
-    names = app.list_commands()
-    assert {
-        "analyze",
-        "check",
-        "contract",
-        "diff",
-        "evaluate",
-        "explain",
-        "ops",
-        "prove",
-        "scan",
-        "verify",
-    } <= set(names)
-    for name in names:
-        text = run(name, "--help").stdout
-        assert "Example" in text
-        assert f"shapesolve {name} " in text
-
-
-def test_the_commands_are_listed_whole_and_in_the_order_of_their_use() -> None:
-    listed = process("--help").stdout.partition("Commands:")[2].strip().splitlines()
-    assert listed[0].split()[0] == "analyze"
-    assert not [row for row in listed if row.endswith("...")]
-
-
-def test_help_loads_nothing_heavy() -> None:
-    code = (
-        "import sys; sys.argv = ['shapesolve', '--help']\n"
-        "from shapesolve.cli import main\n"
-        "try: main()\nexcept SystemExit: pass\n"
-        "print(*(m for m in ('z3', 'sympy', 'onnxruntime', 'rich', 'IPython') if m in sys.modules), file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert "Usage" in done.stdout
-    assert done.stderr.strip() == ""
-
-
-@pytest.mark.parametrize(
-    ("env", "coloured"),
-    [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
-)
-def test_help_has_colours_where_they_are_taken(env: dict[str, str], coloured: bool) -> None:
-    base = {"COLUMNS": "80", "FORCE_COLOR": "", "NO_COLOR": ""}
-    plain = CliRunner().invoke(app, ["explain", "--help"], env=base).stdout
-    text = CliRunner().invoke(app, ["explain", "--help"], env=base | env).stdout
-    assert re.sub(r"\x1b\[[0-9;]*m", "", text) == plain
-    for styled in (
-        "\x1b[1mOptions:\x1b[0m",
-        "\x1b[36m--axis N\x1b[0m",
-        "\x1b[36mshapesolve explain model.onnx logits\x1b[0m",
-    ):
-        assert (styled in text) == coloured
-
-
-def test_a_pipe_that_closes_early_is_no_error() -> None:
-    command = f"'{sys.executable}' -m shapesolve ops | head -1"
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert "Traceback" not in done.stderr
-    assert "Exception" not in done.stderr
