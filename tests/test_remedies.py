@@ -112,6 +112,29 @@ def test_remedies_of_models_run(path: Path) -> None:
     carried_out(path, onnx.load(path, load_external_data=False))
 
 
+def examples_are_true(source: Any, original: onnx.ModelProto, given: tuple[str, ...] = ()) -> int:
+    """Findings that say at which sizes the model runs, and at which near ones it does not."""
+    a = ss.analyze(source, assume=given)
+    if any(f.code == "SS302" for f in a.diagnostics):  # then data decides, too
+        return 0
+    proto, found = written(a.model, original), [f for f in a.diagnostics if f.runs and f.fails]
+    for finding in found:
+        for sizes, runs in ((dict(finding.runs), True), (dict(finding.fails), False)):
+            shapes = {n: tuple(d.evaluate(sizes) for d in k.shape) for n, k in a.inputs.items()}
+            said = refusal(proto, shapes)
+            assert (said == "") is runs, (finding, said)
+    return len(found)
+
+
+def test_small_models_run_at_the_sizes_that_are_told() -> None:
+    assert sum(examples_are_true(m, m, tuple(given)) for m, given in CASES.values()) >= 4
+
+
+@pytest.mark.parametrize("path", [p for p in files() if "broken" in str(p)], ids=lambda p: p.parent.name)
+def test_models_run_at_the_sizes_that_are_told(path: Path) -> None:
+    examples_are_true(path, onnx.load(path, load_external_data=False))
+
+
 def _table(last: list[Any]) -> onnx.ModelProto:
     """Rows are added to a table as axes stand; what follows needs the axes as they were."""
     table = numpy_helper.from_array(np.zeros((7, 4), np.float32), "table")

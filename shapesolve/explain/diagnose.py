@@ -315,7 +315,7 @@ def _fixed_help(cause: Constraint, constant: Stored | None, name: str, to: Dim) 
     if not to.const:
         return f"{cause.origin.node} fails for every other size: look there first"
     if constant is None:
-        told = "or export again with another size of it, to see which constant follows the trace"
+        told = f"or export again with another `{name}`: what differs between the files was taken from the example"
         return f"declare `{name}` as {to}, {told}"
     told = help_for(constant)
     return f"{told}, or declare `{name}` as {to}" if told else f"declare `{name}` as {to}"
