@@ -14,6 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ..model import Constant, Node
@@ -29,11 +30,6 @@ if TYPE_CHECKING:
 #: what leads to one index: so many nodes, and elements of a tensor
 _MAX_NODES = 100
 _MAX_ELEMENTS = 1 << 18
-#: operators that read only the shape of their input
-_OF_SHAPES = frozenset(("Shape", "Size"))
-_RANDOM = frozenset(
-    ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,7 @@ class ComputedIndices:
         for path in self._paths:
             lo, hi = path.use.low.evaluate(known), path.use.high.evaluate(known)
             found = None if lo is None or hi is None else self._computed(path, feed, known)
-            if found is None or not found.size or hi is None:
+            if hi is None or found is None or not found.size:
                 continue
             least, most = int(found.min()), int(found.max())
             # An index may count from the end, unless there is nothing to count.
@@ -88,10 +84,11 @@ class ComputedIndices:
                         return None
                     inputs.add(name)
             elif not node.is_constant and node.index not in nodes:
-                if node.domain or node.subgraphs or node.op_type in _RANDOM or len(nodes) >= _MAX_NODES:
+                rule = None if node.domain else self.analysis.lowered.rule(node, "")
+                if rule is None or rule.draws or node.subgraphs or len(nodes) >= _MAX_NODES:
                     return None
                 nodes[node.index] = node
-                if node.op_type in _OF_SHAPES:
+                if rule.sizes:
                     shapes.add(node.inputs[0])
                 else:
                     waiting += [n for n in node.inputs if n]
@@ -105,6 +102,10 @@ class ComputedIndices:
     def _is_whole(self, name: str) -> bool:
         """Does an input hold integers or truth values?"""
         return helper.tensor_dtype_to_np_dtype(self.analysis.dtypes[name]).kind in "iub"
+
+    @cached_property
+    def _constants(self) -> Mapping[str, Node]:
+        return {n.outputs[0]: n for n in self.analysis.model.graph.nodes if n.is_constant}
 
     def _constant(self, name: str) -> NDArray[Any] | None:
         graph = self.analysis.model.graph
@@ -147,7 +148,7 @@ class ComputedIndices:
         if any(array is None for array in stored.values()):
             return None
         graph = helper.make_graph(
-            [node.proto for node in path.nodes],
+            [_of_the_standard(node) for node in path.nodes],
             "indices",
             [
                 helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
@@ -165,10 +166,19 @@ class ComputedIndices:
 
     def _stored(self, path: _Path, given: Arrays) -> Iterator[tuple[str, NDArray[Any] | None]]:
         made = {name for node in path.nodes for name in node.outputs}
-        constants = {n.outputs[0]: n for n in self.analysis.model.graph.nodes if n.is_constant}
         for name in {name for node in path.nodes for name in node.inputs if name} - made - given.keys():
-            if name in constants:
-                value = constants[name].attributes.get("value")
+            if name in self._constants:
+                value = self._constants[name].attributes.get("value")
                 yield name, value.array(_MAX_ELEMENTS) if isinstance(value, Constant) else None
             else:
                 yield name, self._constant(name)
+
+
+def _of_the_standard(node: Node) -> onnx.NodeProto:
+    """The node with the one name of the standard's domain that the evaluator knows."""
+    if not node.proto.domain:
+        return node.proto
+    proto = onnx.NodeProto()
+    proto.CopyFrom(node.proto)
+    proto.domain = ""
+    return proto

@@ -103,7 +103,7 @@ def generate_inputs(
 
     Args:
         model: what `analyze` takes, or an `Analysis`.
-        count: how many feeds; fewer come where the model accepts fewer sizes.
+        count: how many feeds; sizes come again where the model accepts fewer.
         seed: other draws.
         edge: whether border cases are among them.
         bind: sizes of symbols that stay.

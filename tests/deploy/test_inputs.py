@@ -234,8 +234,11 @@ def counted(table: int, offset: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def test_positions_that_the_model_counts_stay_within_their_table() -> None:
+@pytest.mark.parametrize("domain", ["", "ai.onnx"])
+def test_positions_that_the_model_counts_stay_within_their_table(domain: str) -> None:
     model = counted(table=12, offset=2)
+    for node in model.graph.node:
+        node.domain = domain
     runs = session(model)
     made = ss.generate_inputs(model, count=20, seed=2)
     assert len(made) == 20
