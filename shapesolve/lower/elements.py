@@ -107,7 +107,7 @@ def _broadcast_arrays(function: Callable[..., Elem], arrays: Seq[Array | None]) 
 
 
 def interval(value: Value | None) -> DimRange:
-    """DimRange of a value's elements."""
+    """Bounds of a value's elements."""
     return value.bounds if value is not None else (None, None)
 
 
@@ -138,7 +138,7 @@ def _small(d: Dim | None) -> Dim | None:
 
 
 def add(a: DimRange, b: DimRange) -> DimRange:
-    """DimRange of a sum."""
+    """Bounds of a sum."""
     return (
         None if a[0] is None or b[0] is None else a[0] + b[0],
         None if a[1] is None or b[1] is None else a[1] + b[1],
@@ -146,17 +146,17 @@ def add(a: DimRange, b: DimRange) -> DimRange:
 
 
 def negative(a: DimRange) -> DimRange:
-    """DimRange of ``-a``."""
+    """Bounds of ``-a``."""
     return (None if a[1] is None else -a[1]), (None if a[0] is None else -a[0])
 
 
 def sub(a: DimRange, b: DimRange) -> DimRange:
-    """DimRange of a difference."""
+    """Bounds of a difference."""
     return add(a, negative(b))
 
 
 def mul(a: DimRange, b: DimRange) -> DimRange:
-    """DimRange of a product by a number, or of factors >= 0."""
+    """Bounds of a product by a number, or of factors >= 0."""
     for x, y in ((a, b), (b, a)):
         k = y[0].value if y[0] is not None and y[0] is y[1] else None
         if k is not None:
@@ -170,7 +170,7 @@ def mul(a: DimRange, b: DimRange) -> DimRange:
 
 
 def div(a: DimRange, b: DimRange) -> DimRange:
-    """DimRange of a quotient by a number >= 1 (truncated division is monotone)."""
+    """Bounds of a quotient by a number >= 1 (truncated division is monotone)."""
     k = b[0]
     if k is None or k is not b[1] or k.value is None or k.const < 1:
         return None, None
@@ -178,29 +178,29 @@ def div(a: DimRange, b: DimRange) -> DimRange:
 
 
 def mod(a: DimRange, b: DimRange) -> DimRange:
-    """DimRange of a remainder by divisors >= 1."""
+    """Bounds of a remainder by divisors >= 1."""
     return (ZERO, None if b[1] is None else b[1] - 1) if _at_least(b[0], 1) else (None, None)
 
 
 def fmod(a: DimRange, b: DimRange) -> DimRange:
-    """DimRange of a remainder with the dividend's sign."""
+    """Bounds of a remainder with the dividend's sign."""
     return mod(a, b) if _at_least(a[0], 0) else (None, None)
 
 
 def lower_of(a: DimRange, b: DimRange) -> DimRange:
-    """DimRange of a minimum: one known upper bound is enough."""
+    """Bounds of a minimum: one known upper bound is enough."""
     highs = [x for x in (a[1], b[1]) if x is not None]
     lo = None if a[0] is None or b[0] is None else minimum(a[0], b[0])
     return lo, (minimum(*highs) if highs else None)
 
 
 def higher_of(a: DimRange, b: DimRange) -> DimRange:
-    """DimRange of a maximum: one known lower bound is enough."""
+    """Bounds of a maximum: one known lower bound is enough."""
     return negative(lower_of(negative(a), negative(b)))
 
 
 def hull(a: DimRange, b: DimRange) -> DimRange:
-    """DimRange of elements that come from either side."""
+    """Bounds of elements that come from either side."""
     return (
         None if a[0] is None or b[0] is None else minimum(a[0], b[0]),
         None if a[1] is None or b[1] is None else maximum(a[1], b[1]),
@@ -208,7 +208,7 @@ def hull(a: DimRange, b: DimRange) -> DimRange:
 
 
 def magnitude(a: DimRange) -> DimRange:
-    """DimRange of ``abs(a)``."""
+    """Bounds of ``abs(a)``."""
     if _at_least(a[0], 0):
         return a
     both = None if a[0] is None or a[1] is None else maximum(a[1], -a[0])
@@ -216,10 +216,10 @@ def magnitude(a: DimRange) -> DimRange:
 
 
 def relu(a: DimRange) -> DimRange:
-    """DimRange of ``max(a, 0)``."""
+    """Bounds of ``max(a, 0)``."""
     return higher_of(a, (ZERO, ZERO))
 
 
 def one_sign(a: DimRange) -> DimRange:
-    """DimRange of a sign."""
+    """Bounds of a sign."""
     return (ZERO if _at_least(a[0], 0) else -ONE), ONE
