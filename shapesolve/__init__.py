@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .analysis import Analysis, Conflict, Finding, analyze
+    from .analysis import Analysis, analyze
     from .change.fix import fix
     from .change.free_model import free
     from .change.refused import Refused
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         profile_text,
     )
     from .deploy.cost import Cost, cost
+    from .explain.finding import Conflict, Finding
     from .expr import (
         Cond,
         Dim,
@@ -52,7 +53,8 @@ __version__ = "0.1.0"
 
 #: name -> the room that it comes from
 _ROOMS = {
-    **dict.fromkeys(("Analysis", "Conflict", "Finding", "analyze"), "analysis"),
+    **dict.fromkeys(("Analysis", "analyze"), "analysis"),
+    **dict.fromkeys(("Conflict", "Finding"), "explain.finding"),
     **dict.fromkeys(
         ("Cond", "Dim", "DimSyntaxError", "Shape", "broadcast_shapes", "parse_cond", "parse_dim"), "expr"
     ),

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .arguments import checked
 from .collection import CollectionPaused
-from .explain.finding import Conflict, Finding, Severity, Violation
 from .explain.solved import Solved, item_size
 from .expr import Cond, Dim, Shape
 from .lower import Registry
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     import onnx
 
     from .explain.derivation import Derivation
+    from .explain.finding import Finding, Violation
     from .explain.judge import Bounds, Divisor
     from .explain.violation import Sizes
     from .solve.proof import Proof
@@ -360,9 +360,6 @@ __all__ = [
     "DEFAULT_RLIMIT",
     "Analysis",
     "BroadcastMode",
-    "Conflict",
-    "Finding",
     "ModelError",
-    "Severity",
     "analyze",
 ]

@@ -8,7 +8,7 @@ Shapes are compared as expressions over the input sizes, so "equal" means equal 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import constants, views
 from .layouts import (
@@ -37,8 +37,7 @@ from .neutral import (
 from .site import Change, Site
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One rule.
 
     Attributes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -14,22 +14,19 @@ from .draft import DraftNode, as_array
 from .knowledge import Dims, Knowledge
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """The node's first output is the tensor `name`, which is there already."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(NamedTuple):
     """The node's first output is a constant."""
 
     array: NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Become:
+class Become(NamedTuple):
     """The node is another one with the same outputs.
 
     Attributes stay where the operator does, but for those given here (None: left out).
@@ -37,7 +34,7 @@ class Become:
 
     op_type: str
     inputs: tuple[str, ...]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = MappingProxyType({})
 
 
 Change = Use | Store | Become

@@ -13,7 +13,8 @@ from .parameters import Argument, Option
 from .source import check_source
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis, Finding
+    from ..analysis import Analysis
+    from ..explain.finding import Finding
     from ..report.gate import Gate
 
 FailOn = Annotated[

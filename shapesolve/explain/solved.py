@@ -16,7 +16,6 @@ from ..lower.lowered import Lowered
 from ..lower.request import Request
 from ..propagate.log import ConstraintSet
 from ..solve.bindings import Bindings, find_bindings
-from .finding import Conflict
 
 if TYPE_CHECKING:
     from ..solve.accepted import Accepted
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from ..solve.simplify import Readable
     from ..system.constraints import ConstraintSystem
     from ..system.cores import Cores
+    from .finding import Conflict
     from .given import GivenSizes
     from .violation import InputChecker
 
@@ -49,7 +49,7 @@ class Solved:
 
     def again(self, **changes: Any) -> Self:
         """The same model analyzed anew, with parts of the `Request` changed."""
-        request = replace(self.request, **changes)
+        request = self.request._replace(**changes)
         return type(self)(lower_model(self.model, request), request)
 
     # ------------------------------------------------------------------ constraints

@@ -32,6 +32,7 @@ IntoDim = Union["Dim", SupportsIndex]
 
 #: coefficients beyond it count for the size of an expression, by their length
 _WIDE = 2**64
+_NO_NAMES: frozenset[str] = frozenset()
 
 
 def _new(terms: Terms, const: int) -> Dim:
@@ -42,6 +43,8 @@ def _new(terms: Terms, const: int) -> Dim:
     atoms = [a for mono, _ in terms for a in mono]
     if len(atoms) == 1:
         dim.free, dim.size = atoms[0].free, 1 + atoms[0].size
+    elif not atoms:
+        dim.free, dim.size = _NO_NAMES, 1
     else:
         dim.free = frozenset().union(*[a.free for a in atoms])
         dim.size = 1 + sum([a.size for a in atoms])
@@ -87,13 +90,19 @@ def symbol(name: str, lo: int | None = 0, made: bool = False) -> Dim:
     return of_atom(make_atom("sym", name, lo, made))
 
 
+#: numbers that came up already, of those that most sizes are: to find them here costs less than to ask the pool
 _SMALL: dict[int, Dim] = {}
+_LEAST_SMALL, _MOST_SMALL = -64, 4096
 
 
 def constant(value: int) -> Dim:
     """The dim of a known size."""
     dim = _SMALL.get(value)
-    return dim if dim is not None else make_dim((), value)
+    if dim is None:
+        dim = make_dim((), value)
+        if _LEAST_SMALL <= value <= _MOST_SMALL:
+            _SMALL[value] = dim
+    return dim
 
 
 class Dim(Polynomial):
@@ -409,7 +418,6 @@ def product(dims: Iterable[IntoDim]) -> Dim:
 
 
 attach(Dim)
-_SMALL.update({i: make_dim((), i) for i in range(-64, 4097)})
 ZERO, ONE = constant(0), constant(1)
 
 from . import canonical  # noqa: E402, these build on what stands above

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import lcm
 
 from .canonical import ceil_div, exact_quotient, floor_div, maximum, minimum
 from .core import ONE, Dim
 
 
-@dataclass(frozen=True, slots=True)
 class Quotient:
     """``num / den``, never rounded; undefined where `den` is 0."""
 
-    num: Dim
-    den: Dim = ONE
+    __slots__ = ("den", "num")
 
-    def __post_init__(self) -> None:
-        if self.den.value == 0:
-            raise ZeroDivisionError(f"({self.num}) / 0")
+    def __init__(self, num: Dim, den: Dim = ONE) -> None:
+        if den.value == 0:
+            raise ZeroDivisionError(f"({num}) / 0")
+        self.num, self.den = num, den
 
     def __add__(self, other: Quotient) -> Quotient:
         left, right, den = self._aligned(other)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
@@ -38,21 +37,23 @@ _MAX_SIZE = 20_000  # atoms, counted as a tree
 _COMPARE = {"==": eq, "!=": ne, "<=": le, ">=": ge, "<": lt, ">": gt}
 
 
-@dataclass(slots=True)
 class _Junction:
     """Conditions under one ``and`` or ``or``, joined at once when the chain ends."""
 
-    op: str
-    parts: list[Cond]
-    last: Dim | None = None  # of a chain of comparisons: its right end
+    __slots__ = ("last", "op", "parts")
+
+    def __init__(self, op: str, parts: list[Cond], last: Dim | None = None) -> None:
+        self.op, self.parts = op, parts
+        self.last = last  # of a chain of comparisons: its right end
 
 
-@dataclass(slots=True)
 class _Sum:
     """Terms of a sum, collected before they are sorted: a long sum takes linear time."""
 
-    terms: dict[Monomial, int]
-    const: int
+    __slots__ = ("const", "terms")
+
+    def __init__(self, terms: dict[Monomial, int], const: int) -> None:
+        self.terms, self.const = terms, const
 
     def add(self, dim: Dim, factor: int) -> None:
         for mono, c in dim.terms:

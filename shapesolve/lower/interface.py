@@ -7,8 +7,8 @@ https://onnx.ai/onnx/api/defs.html, for ``com.microsoft`` see `Rule.needs`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import onnx
 from onnx import AttributeProto
@@ -26,8 +26,7 @@ _KINDS: dict[type, str] = {Sequence: "seq", Optional: "optional", Map: "map"}
 _SINGLE = onnx.defs.OpSchema.FormalParameterOption.Single
 
 
-@dataclass(frozen=True, slots=True)
-class Formal:
+class Formal(NamedTuple):
     """An input of the interface: its name, its type variable, the element types of tensors that it takes."""
 
     name: str
@@ -37,8 +36,7 @@ class Formal:
     kinds: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Interface:
+class Interface(NamedTuple):
     """What one operator takes at one opset version; None bounds nothing."""
 
     inputs: tuple[Formal, ...]

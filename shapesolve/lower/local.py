@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import FALSE, TRUE, Cond, Dim, Shape, Substitution, all_of, eq, symbol
 from ..model import Graph, Model, Node
-from ..propagate.constraint import Role
 from ..propagate.facts import Facts
 from .records import Body, Entry, Scope
 from .speculate import Settled
 from .types import Known, Tensor
 from .values import INT_TYPES, Value
 from .walk import Call, Walk
+
+if TYPE_CHECKING:
+    from ..propagate.constraint import Role
 
 _BOOL = 9
 #: elements of these types may be sizes, axes or conditions: rules read them one by one

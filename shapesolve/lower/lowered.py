@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from ..expr import Dim, Shape
 from ..expr.cond import symbols_in
 from ..model import Model, Node
-from ..propagate.constraint import Constraint, Origin, Site
 from ..propagate.facts import Facts
 from ..propagate.log import ConstraintSet
 from .rule import Rule
 from .types import Known, Optional, Sequence, Tensor
 from .values import Value
 from .walk import Walk
+
+if TYPE_CHECKING:
+    from ..propagate.constraint import Constraint
 
 
 class Lowered:
@@ -98,6 +101,8 @@ class Lowered:
 
 
 def _constraint(walk: Walk, number: int) -> Constraint:
+    from ..propagate.constraint import Constraint, Origin, Site
+
     entry = walk.log[number]
     if entry.node is None:
         return Constraint(entry.cond, entry.role, Origin("", "", entry.why), entry.guard)

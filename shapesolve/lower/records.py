@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..expr import TRUE, Cond, Dim
 from ..model import Node
-from ..propagate.constraint import Role
 from .types import Known
+
+if TYPE_CHECKING:
+    from ..propagate.constraint import Role
 
 #: (input index, axis or None)
 Place = tuple[int, "int | None"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..expr import Cond
 from .rule import Rules
@@ -15,8 +14,7 @@ from .semantics import Semantics
 DEFAULT_RLIMIT = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """The arguments of `analyze`, checked.
 
     `untaken` are inputs whose default is not taken for their value; without `granted`, nothing is assumed that neither the

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ..expr import ZERO, Dim, Shape
@@ -50,7 +49,6 @@ class Operations(NamedTuple):
         return self.macs.scale(2) + self.other
 
 
-@dataclass(frozen=True, slots=True)
 class Work:
     """What a node computes, and where its first output may lie (`memory`).
 
@@ -58,12 +56,15 @@ class Work:
     it needs is not known.
     """
 
-    count: Callable[[Any, Seq[Shape | None]], Operations | None]
-    memory: Memory = ""
+    __slots__ = ("count", "memory")
+
+    def __init__(
+        self, count: Callable[[Any, Seq[Shape | None]], Operations | None], memory: Memory = ""
+    ) -> None:
+        self.count, self.memory = count, memory
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """How a node reads the integers of an input: what for, and the least and greatest ones that it takes.
 
     `limits` takes the attributes and the shapes of the inputs; it gives None where a shape that it needs is not known.
@@ -73,8 +74,7 @@ class Reading:
     limits: Callable[[Mapping[str, Any], Seq[Shape | None]], tuple[int, Dim] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """What is declared of one operator from opset version `since` up to the next rule's (or below `until`).
 
     Attributes:
@@ -143,14 +143,18 @@ class Rule:
         return self.since <= version and (self.until is None or version < self.until)
 
 
-@dataclass(slots=True)
 class Rules:
     """Rules by domain and operator, over those of a parent."""
 
-    parent: Rules | None = None
-    _rules: dict[tuple[str, str], list[Rule]] = field(default_factory=dict)
-    #: called with a domain and an operator before it is looked up: adds what is known of it and not here yet
-    supply: Callable[[str, str], None] | None = None
+    __slots__ = ("_rules", "parent", "supply")
+
+    def __init__(
+        self, parent: Rules | None = None, rules: dict[tuple[str, str], list[Rule]] | None = None
+    ) -> None:
+        self.parent = parent
+        self._rules: dict[tuple[str, str], list[Rule]] = {} if rules is None else rules
+        #: called with a domain and an operator before it is looked up: adds what is known of it and not here yet
+        self.supply: Callable[[str, str], None] | None = None
 
     def add(self, rule: Rule) -> None:
         """Add one rule; among rules that cover a version the highest `since` wins, then the latest added."""

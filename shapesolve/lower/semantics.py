@@ -7,8 +7,7 @@ with a key of this table; the page on operators prints it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Semantics = Literal["onnxruntime", "onnx"]
 SEMANTICS: tuple[Semantics, ...] = ("onnxruntime", "onnx")
@@ -17,8 +16,7 @@ SEMANTICS: tuple[Semantics, ...] = ("onnxruntime", "onnx")
 FOLLOWED = "1.32"
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """What each of the two says of some operators."""
 
     operators: str

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..expr import (
     ONE,
@@ -48,8 +48,7 @@ from .rule import Ranks
 from .types import Known
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """One token of a pattern: ``kind`` is ``dim``, ``any``, or a group's mark ``* ~ <``."""
 
     kind: str
@@ -57,8 +56,7 @@ class Term:
     dim: Dim = ONE
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(NamedTuple):
     """The dims of one input or output; `anything` says nothing of it, `repeats` stands for all further inputs."""
 
     terms: tuple[Term, ...]

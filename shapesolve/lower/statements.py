@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Seq
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..expr import TRUE, Cond, Dim, any_of, eq, ge, symbol
 from ..model import Node
-from ..propagate.constraint import Role
 from .records import Clash, Entry, FactStore, Note, Open, Place, Scope
 from .types import Interner, Known, is_settled
+
+if TYPE_CHECKING:
+    from ..propagate.constraint import Role
 
 Kind = Literal["size", "value"]
 #: how the symbols that we make are written

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ..expr import Cond, Dim, Shape, symbol
 from .values import INT_TYPES, MAX_RANK, Value
@@ -49,13 +48,15 @@ class Tensor:
         return f"Tensor({self.dtype}, {self.shape}, {self.value})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Sequence:
     """A sequence of tensors: what all elements have in common, the length, and the elements when known one by one."""
 
-    elem: Known | None
-    length: Dim | None = None
-    items: tuple[Known, ...] | None = None
+    __slots__ = ("elem", "items", "length")
+
+    def __init__(
+        self, elem: Known | None, length: Dim | None = None, items: tuple[Known, ...] | None = None
+    ) -> None:
+        self.elem, self.length, self.items = elem, length, items
 
     @property
     def free(self) -> frozenset[str]:
@@ -64,12 +65,13 @@ class Sequence:
         return own.union(*[k.free for k in (self.elem, *(self.items or ())) if k is not None])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Optional:
     """An optional value and the condition under which it holds one."""
 
-    elem: Known | None
-    present: Cond | None = None
+    __slots__ = ("elem", "present")
+
+    def __init__(self, elem: Known | None, present: Cond | None = None) -> None:
+        self.elem, self.present = elem, present
 
     @property
     def free(self) -> frozenset[str]:
@@ -77,12 +79,13 @@ class Optional:
         return _NO_NAMES.union(*[part.free for part in (self.elem, self.present) if part is not None])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Map:
     """A map from keys of element type `key` to values."""
 
-    key: int
-    value: Known | None
+    __slots__ = ("key", "value")
+
+    def __init__(self, key: int, value: Known | None) -> None:
+        self.key, self.value = key, value
 
     @property
     def free(self) -> frozenset[str]:

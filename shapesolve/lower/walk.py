@@ -8,7 +8,6 @@ same outputs, which makes the repeated layers of a model cost a lookup each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..expr import DimTooLarge, Shape
@@ -27,17 +26,20 @@ from .types import KINDS, Known, Tensor
 MAX_ROUNDS = 3
 
 
-@dataclass(slots=True, eq=False)
 class Call:
-    """A rule at work on a node, and how things stood before; with `steps` it runs bodies, one after the other."""
+    """A rule at work on a node, and how things stood before; with `steps` it runs bodies, one after the other.
 
-    op: Op
-    scope: Scope
-    key: Any  # what the result is remembered by, or None
-    version: int  # of the facts
-    clashes: int
-    fits: bool
-    steps: Steps | None = None
+    Attributes:
+        key: what the result is remembered by, or None.
+        version: that of the facts.
+    """
+
+    __slots__ = ("clashes", "fits", "key", "op", "scope", "steps", "version")
+
+    def __init__(self, op: Op, scope: Scope, key: Any, version: int, clashes: int, fits: bool) -> None:
+        self.op, self.scope, self.key = op, scope, key
+        self.version, self.clashes, self.fits = version, clashes, fits
+        self.steps: Steps | None = None
 
 
 class Walk(State):

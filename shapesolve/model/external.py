@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import onnx
 
@@ -18,8 +17,7 @@ from .errors import ModelError, quoted
 from .wire import inline_data
 
 
-@dataclass(frozen=True, slots=True)
-class OwnFile:
+class OwnFile(NamedTuple):
     """The file of a model whose large tensors' data was left in it, as it was when the model was read."""
 
     path: Path

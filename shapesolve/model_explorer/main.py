@@ -18,7 +18,8 @@ from ..report.names import dtype_name, shape_text
 from ..report.text import counted
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis, Finding
+    from ..analysis import Analysis
+    from ..explain.finding import Finding
     from ..model import Graph, Node
 
 _COLOURS = {"error": "#f4b6b6", "warning": "#fbe3a6", "info": "#cfe4f7"}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from ..expr import ONE, Dim, Shape, any_of, eq, product
 from ..lower.op import InvalidNode, Op
@@ -132,8 +132,7 @@ signature("Det", "*S M M -> *S")
 _ELLIPSIS = "..."
 
 
-@dataclass(frozen=True, slots=True)
-class Equation:
+class Equation(NamedTuple):
     """A parsed Einsum equation: for each term its labels, ``...`` standing for a group of dims."""
 
     terms: tuple[tuple[str, ...], ...]

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, overload
+from typing import TYPE_CHECKING, Protocol, overload
 
 from ..expr import Cond, implies
-from .constraint import Constraint, Role
+
+if TYPE_CHECKING:
+    from .constraint import Constraint, Role
 
 
 class Stated(Protocol):
@@ -38,7 +40,16 @@ def need(row: Stated) -> Cond:
     return row.cond if row.guard.is_true else implies(row.guard, row.cond)
 
 
-class ConstraintSet(Sequence[Constraint]):
+def _as_constraint(row: Stated) -> Constraint:
+    """The row, which is one already where nothing makes it."""
+    from .constraint import Constraint
+
+    if not isinstance(row, Constraint):
+        raise TypeError("a set of rows that are not constraints needs `make`")
+    return row
+
+
+class ConstraintSet(Sequence["Constraint"]):
     """Constraints by index, made when somebody looks at them.
 
     `rows` are what was stated, or a function that gives it when it is needed; `make` turns the row of an
@@ -93,10 +104,8 @@ class ConstraintSet(Sequence[Constraint]):
             row = self.rows[number]
             if self._make is not None:
                 found = self._make(number)
-            elif isinstance(row, Constraint):
-                found = row
             else:
-                raise TypeError("a set of rows that are not constraints needs `make`")
+                found = _as_constraint(row)
             self._made[number] = found
         return found
 

@@ -28,7 +28,7 @@ from ..explain.finding import Severity
 from ..model.saving import write_atomically
 
 if TYPE_CHECKING:
-    from ..analysis import Finding
+    from ..explain.finding import Finding
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 _BASELINE_VERSION = 1

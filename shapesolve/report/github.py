@@ -12,7 +12,8 @@ from .lines import visible
 from .sarif import message_text
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis, Finding
+    from ..analysis import Analysis
+    from ..explain.finding import Finding
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 

@@ -10,7 +10,8 @@ from .lines import json_text
 from .names import dtype_name
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis, Finding
+    from ..analysis import Analysis
+    from ..explain.finding import Finding
 
 VERSION = 1
 

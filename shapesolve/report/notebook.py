@@ -19,8 +19,9 @@ from .names import dtype_name, grouped, shape_text
 from .text import model_name, shown_shapes
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis, Finding
+    from ..analysis import Analysis
     from ..deploy.profiles import Profile
+    from ..explain.finding import Finding
 
 #: most rows of the table of all tensors; the text says when there are more
 MAX_ROWS = 400

@@ -17,7 +17,8 @@ from .lines import json_text, visible
 from .rules import rule_page
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis, Finding
+    from ..analysis import Analysis
+    from ..explain.finding import Finding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 #: severity -> SARIF level

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future, ProcessPoolExecutor
     from multiprocessing.context import BaseContext
 
-    from ..analysis import BroadcastMode, Finding
+    from ..analysis import BroadcastMode
+    from ..explain.finding import Finding
 
 #: no error; findings that are errors; not a model that can be read; the analysis itself failed
 Status = Literal["ok", "conflict", "unusable", "failed"]

@@ -9,7 +9,8 @@ from .lines import GAP, Line, Printed, Row, line, plain, row
 from .names import Tensors, grouped
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis, Finding
+    from ..analysis import Analysis
+    from ..explain.finding import Finding
     from ..expr import Shape
     from ..solve.contract.contract import Term
 

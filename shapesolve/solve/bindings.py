@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..arguments import checked
 from ..expr import Cond, Dim, ne, symbol
-from ..propagate.constraint import Constraint
 from ..propagate.facts import Facts
 from ..propagate.log import Stated
 from ..propagate.residual import Residue
+
+if TYPE_CHECKING:
+    from ..propagate.constraint import Constraint
 
 _MAX_CHAIN = 8
 
