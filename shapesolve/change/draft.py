@@ -12,7 +12,7 @@ Weights are not part of a draft. It knows their names only; see `writing` for wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -66,9 +66,15 @@ class DraftNode:
         """Is it one of these standard operators?"""
         return not self.domain and self.op_type in op_types
 
-    def reads(self) -> list[str]:
-        """Names that it takes from its graph, those that its own graphs capture among them; maybe repeated."""
-        read = [name for name in self.inputs if name]
+    def reads(self, except_for: Collection[int] = ()) -> list[str]:
+        """Names that it takes from its graph, those that its own graphs capture among them; maybe repeated.
+
+        Inputs at the positions `except_for` are left out.
+        """
+        if except_for:
+            read = [name for i, name in enumerate(self.inputs) if name and i not in except_for]
+        else:
+            read = [name for name in self.inputs if name]
         for graph in self.graphs.values():
             read += graph.captures()
         return read

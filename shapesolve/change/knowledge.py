@@ -82,7 +82,10 @@ class Knowledge:
         place = self._place(name)
         if place is not None:
             return place[0].dtype(place[1])
-        types = {self.analysis.dtypes.get(scope + name, 0) for scope in self.scopes}
+        dtypes = self.analysis.dtypes
+        if len(self.scopes) == 1:
+            return dtypes.get(self.scopes[0] + name, 0)
+        types = {dtypes.get(scope + name, 0) for scope in self.scopes}
         return types.pop() if len(types) == 1 else 0
 
     def sizes(self, name: str) -> Dims | None:

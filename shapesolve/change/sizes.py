@@ -8,7 +8,7 @@ the first reader, and the old computation goes. The result is kept only where th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -65,33 +65,75 @@ def compute_sizes_once(known: Knowledge, stays: Callable[[DraftNode], bool]) -> 
     graph, wanted = known.graph, [*_wanted(known, stays)]
     if not wanted:
         return False
-    nodes, before = graph.nodes, [(place.node, place.node.inputs) for place in wanted]
-    least, best = _cost(graph, stays), None
+    before = [(place.node, place.node.inputs) for place in wanted]
+    axes, needed = _Axes(known), _Needed(graph, stays, wanted)
+    least, best = needed.cost(()), None
     most = least[1]
     for way in _WAYS:
-        if _rebuild(known, wanted, way):
-            cost = _cost(graph, stays)
+        built = _rebuilt(known, wanted, way, axes)
+        if built is not None:
+            cost = needed.cost([node for _, node in built.nodes])
             if cost < least and cost[1] <= most:
                 least, best = cost, way
-        graph.nodes = nodes
         for node, inputs in before:
             node.inputs = inputs
-    return best is not None and _rebuild(known, wanted, best)
+    built = None if best is None else _rebuilt(known, wanted, best, axes)
+    if built is None:
+        return False
+    graph.nodes = built.placed()
+    return True
 
 
-def _cost(graph: DraftGraph, stays: Callable[[DraftNode], bool]) -> tuple[int, int]:
-    """What is left of the graph: nodes of which something is needed, a Shape counting for more; and their number."""
-    needed, live, shapes = {*graph.outputs}, 0, 0
-    for node in reversed(graph.nodes):
-        if not needed.isdisjoint(filter(None, node.outputs)) or stays(node):
-            needed.update(node.reads())
+class _Needed:
+    """Counts what of a graph is needed, whatever its vectors of sizes are read from: what needs none is followed once."""
+
+    def __init__(
+        self, graph: DraftGraph, stays: Callable[[DraftNode], bool], wanted: Iterable[Place]
+    ) -> None:
+        self._makers = {name: node for node in graph.nodes for name in node.outputs if name}
+        self._open: dict[int, list[int]] = {}  # which inputs of a node are such vectors
+        for place in wanted:
+            self._open.setdefault(id(place.node), []).append(place.i)
+        self._fixed: set[int] = set()
+        self._readers: list[DraftNode] = []
+        ends = [node for node in map(self._makers.get, graph.outputs) if node is not None]
+        self._always = self._follow([*ends, *filter(stays, graph.nodes)], self._fixed, {})
+
+    def cost(self, added: Iterable[DraftNode]) -> tuple[int, int]:
+        """What is needed, a Shape counting for more, and the number of nodes, with what is read now, of new nodes maybe."""
+        made = {name: node for node in added for name in node.outputs}
+        read = [node.inputs[i] for node in self._readers for i in self._open[id(node)]]
+        begin = [maker for name in read if (maker := made.get(name) or self._makers.get(name))]
+        more, shapes = self._follow(begin, set(), made)
+        live = self._always[0] + more
+        return live + _SHAPE_COST * (self._always[1] + shapes), live
+
+    def _follow(
+        self, waiting: list[DraftNode], seen: set[int], made: Mapping[str, DraftNode]
+    ) -> tuple[int, int]:
+        """How many nodes are needed for these, beside those that always are; and how many of them are a Shape."""
+        live, shapes, always = 0, 0, seen is self._fixed
+        while waiting:
+            node = waiting.pop()
+            if id(node) in seen or id(node) in self._fixed:
+                continue
+            seen.add(id(node))
             live += not node.is_standard("Constant")
             shapes += node.is_standard("Shape")
-    return live + _SHAPE_COST * shapes, live
+            names = node.reads()
+            if always and id(node) in self._open:
+                self._readers.append(node)
+                names = node.reads(except_for=self._open[id(node)])
+            for name in names:
+                maker = made.get(name) or self._makers.get(name)
+                if maker is not None:
+                    waiting.append(maker)
+        return live, shapes
 
 
-def _rebuild(known: Knowledge, wanted: Iterable[Place], way: Way) -> bool:
-    builder = _Builder(known, way)
+def _rebuilt(known: Knowledge, wanted: Iterable[Place], way: Way, axes: _Axes) -> _Builder | None:
+    """What computes the vectors in this way, which are then read; None where none of them can be computed."""
+    builder = _Builder(known, way, axes)
     changed = False
     for at, node, i, choices in wanted:
         name = node.inputs[i]
@@ -100,24 +142,31 @@ def _rebuild(known: Knowledge, wanted: Iterable[Place], way: Way) -> bool:
         if found is not None:
             node.inputs = [*node.inputs[:i], found, *node.inputs[i + 1 :]]
             changed = True
-    known.graph.nodes = builder.placed()
-    return changed
+    return builder if changed else None
 
 
 def _wanted(known: Knowledge, stays: Callable[[DraftNode], bool]) -> Iterator[Place]:
     """Where nodes that are no shape arithmetic read sizes."""
     made = {name for node in known.graph.nodes for name in node.outputs}
     for at, node in enumerate(known.graph.nodes):
-        if stays(node) or all(known.sizes(name) is not None for name in node.outputs if name):
+        given = [i for i, name in enumerate(node.inputs) if name in made and _is_vector(known, name)]
+        if not given or stays(node):
             continue
-        for i, name in enumerate(node.inputs):
-            if name not in made or known.dtype(name) not in (_INT64, _INT32):
-                continue
-            sizes = known.sizes(name)
-            if sizes is not None and len(sizes) <= _LONGEST:
+        if all(known.sizes(name) is not None for name in node.outputs if name):
+            continue
+        for i in given:
+            sizes = known.sizes(node.inputs[i])
+            if sizes is not None and any(d.terms for d in sizes):
                 less = _sufficient(known, node, i)
-                if any(d.terms for d in sizes):
-                    yield Place(at, node, i, [sizes] if less is None else [less, sizes])
+                yield Place(at, node, i, [sizes] if less is None else [less, sizes])
+
+
+def _is_vector(known: Knowledge, name: str) -> bool:
+    """Is it a short vector of sizes, all of them known?"""
+    if known.dtype(name) not in (_INT64, _INT32):
+        return False
+    sizes = known.sizes(name)
+    return sizes is not None and len(sizes) <= _LONGEST
 
 
 def _sufficient(known: Knowledge, node: DraftNode, i: int) -> Dims | None:
@@ -147,19 +196,18 @@ def _sufficient(known: Knowledge, node: DraftNode, i: int) -> Dims | None:
     )
 
 
-class _Builder(Arithmetic):
-    """New nodes for sizes and vectors of sizes of one graph, each at the first place where it can stand."""
+class _Axes:
+    """Where sizes are to be had in a graph as it is.
 
-    def __init__(self, known: Knowledge, way: Way) -> None:
-        self.known, self.graph, self.way, self.opset = known, known.graph, way, known.opset
-        self.nodes: list[tuple[int, DraftNode]] = []
+    Attributes:
+        positions: of each tensor the position of the node that makes it, -1 where it is given.
+        sources: for each size an axis that has it: of an input of the graph, else of a tensor whose shape the graph asks for.
+    """
+
+    def __init__(self, known: Knowledge) -> None:
+        self.known, self.graph = known, known.graph
         self.positions: dict[str, int] = {}
-        self.names: dict[Any, str | None] = {}
         self.sources: dict[Dim, tuple[str, int]] = {}
-        self._find_sources()
-
-    def _find_sources(self) -> None:
-        """For each size an axis that has it: of an input of the graph, else of a tensor whose shape the graph asks for."""
         graph = self.graph
         asked = {node.inputs[0] for node in graph.nodes if node.is_standard("Shape")}
         for name in sorted(graph.given, key=self._order()):
@@ -181,6 +229,16 @@ class _Builder(Arithmetic):
         for axis, d in enumerate(self.known.shape(name) or ()):
             if d.terms:
                 self.sources.setdefault(d, (name, axis))
+
+
+class _Builder(Arithmetic):
+    """New nodes for sizes and vectors of sizes of one graph, each at the first place where it can stand."""
+
+    def __init__(self, known: Knowledge, way: Way, axes: _Axes) -> None:
+        self.known, self.graph, self.way, self.opset = known, known.graph, way, known.opset
+        self.nodes: list[tuple[int, DraftNode]] = []
+        self.positions, self.sources = {**axes.positions}, axes.sources
+        self.names: dict[Any, str | None] = {}
 
     def placed(self) -> list[DraftNode]:
         """The nodes of the graph with the new ones among them."""
