@@ -248,6 +248,16 @@ def test_rotary_embedding() -> None:
     agrees(heads_first, {"x1": np.array([0])}, B=B, S=(0, 1, 10, 11))
 
 
+@pytest.mark.parametrize("part", [0, 2, 3])
+@pytest.mark.parametrize("heads", [0, 1, 2])
+def test_angles_of_a_head(heads: int, part: int) -> None:
+    """Heads of no size are left out where onnxruntime divides by that and dies."""
+    attrs, zero = {"num_heads": heads, "rotary_embedding_dim": part}, {"x1": np.array([0])}
+    for x, sizes in (("1 3 H", range(min(heads + part, 1), 9)), ("1 2 3 H", range(1, 6))):
+        model = ms("RotaryEmbedding", x, "1", "4 C", "4 C", dtypes=[FLOAT, INT64, FLOAT, FLOAT], **attrs)
+        agrees(model, zero, H=sizes, C=range(4))
+
+
 def test_states() -> None:
     attention = ms(
         "LinearAttention", "B T 8", "B T 4", "B T 6", n_out=2,

@@ -7,7 +7,7 @@ B batch, S queries, L keys, P past keys, T all keys, N heads, H head size, D hid
 
 from __future__ import annotations
 
-from ...expr import ONE, ZERO, Cond, Dim, Shape, all_of, any_of, as_dim, constant, eq, ge, le
+from ...expr import ONE, ZERO, Cond, Dim, Shape, all_of, any_of, as_dim, constant, divides, eq, ge, le
 from ...lower.op import InvalidNode, Op
 from ...lower.records import Place
 from ...lower.types import Known
@@ -383,6 +383,7 @@ def rotary_embedding(op: Op) -> Known:
     axis = 1 if x is None or len(x) == 3 else 2
     if x is not None:
         op.require(le(x[axis], cosines[0]), "the table must hold each position", (0, axis), (2, 0))
+        _angles(op, x, cosines[1])
     if x is not None and positions is not None and len(positions) == 2:
         op.same(x[0], positions[0], "there must be positions for each row", (0, 0), (1, 0))
         op.same(x[axis], positions[1], "there must be a position for each token", (0, axis), (1, 1))
@@ -392,6 +393,26 @@ def rotary_embedding(op: Op) -> Known:
             value, cosines[0], (positions.numel,), "the table must hold each position", (1, None), (2, 0)
         )
     return op.like()
+
+
+def _angles(op: Op, x: Shape, angles: Dim) -> None:
+    """The table has an angle for each pair of a head, or of its rotated part; without heads it says how long one is."""
+    part, n, last = op.int_attr("rotary_embedding_dim", 0), op.int_attr("num_heads", 0), len(x) - 1
+    if part > 0 and n < 1:
+        raise InvalidNode("num_heads must be given with rotary_embedding_dim")
+    places: tuple[Place, ...] = ((0, last), (2, 1))
+    if last == 2 and n < 1:
+        fits = any_of((eq(x[2], 0), all_of((ge(angles, 1), divides(2 * angles, x[2])))))
+        op.require(fits, "the table must have an angle for each pair of a whole number of heads", *places)
+        return
+    head = x[3] if last == 3 else x[2] // n
+    if last == 2:
+        op.require(divides(constant(n), x[2]), "num_heads must divide the hidden size", (0, 2))
+    fits = eq(angles, head // 2)
+    if part > 0:
+        op.require(ge(head, part), "the rotated part must not exceed a head", (0, last))
+        fits = any_of((fits, eq(angles, part // 2)))
+    op.require(fits, "the table must have an angle for each pair of a head", *places)
 
 
 @ms_function("MRotaryEmbedding", types=(0,), needs="rrrr mrope_section")
