@@ -148,16 +148,16 @@ def gather_nd(op: Op) -> Known:
         raise InvalidNode(
             f"GatherND has {k} index components for {op.name_of(0)} {data} after {batch} batch axes"
         )
-    _batches_fit(op, data, indices, batch)
+    dims = Shape([*indices[:-1], *data[batch + k :]])
+    _batches_fit(op, data, indices, batch, dims)
     components_fit(op, data[batch : batch + k], [*indices, *data[batch + k :]], batch)
-    dims = [*indices[:-1], *data[batch + k :]]
     array, at = value.array if value is not None else None, whole_numbers(op.value(1))
     if array is None or at is None or batch or not _all_inside(at, array.shape[:k]):
         return op.out(dims, value=loose)
     return op.out(dims, value=Value.of(_as_array(array[tuple(np.moveaxis(at, -1, 0))])))
 
 
-def _batches_fit(op: Op, data: Shape, indices: Shape, batch: int) -> None:
+def _batches_fit(op: Op, data: Shape, indices: Shape, batch: int, out: Shape) -> None:
     if all(data[i] is indices[i] for i in range(batch)):
         return
     if not op.as_onnxruntime("gathernd-batch"):
@@ -165,7 +165,7 @@ def _batches_fit(op: Op, data: Shape, indices: Shape, batch: int) -> None:
             op.same(data[i], indices[i], "batch sizes must agree", (0, i), (1, i))
         return
     batches, tuples = data[:batch].numel, indices[:-1].numel
-    fits = any_of((eq(tuples, 0), all_of((ne(batches, 0), divides(batches, tuples)))))
+    fits = any_of((eq(out.numel, 0), all_of((ne(batches, 0), divides(batches, tuples)))))
     op.require(fits, "the index tuples must be shared out evenly among the batches", (0, 0), (1, 0))
 
 

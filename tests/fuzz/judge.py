@@ -120,7 +120,7 @@ def true_shapes(results: Mapping[str, Data]) -> dict[str, tuple[int, ...]]:
 
 def reads_elsewhere(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> bool:
     """Does a node run only because onnxruntime does not look? GatherND takes the batches of the indices from the data,
-    which may have fewer: it reads what lies behind them.
+    which may have fewer: it reads what lies behind them, unless there is nothing to read.
     """
     stored = {t.name: tuple(t.dims) for t in model.graph.initializer}
     known = {**stored, **shapes}
@@ -128,7 +128,7 @@ def reads_elsewhere(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]])
         batch = next((a.i for a in node.attribute if a.name == "batch_dims"), 0)
         if node.op_type == "GatherND" and batch and all(n in known for n in node.input):
             data, indices = (tuple(known[n][:batch]) for n in node.input)
-            if data != indices:
+            if data != indices and 0 not in known.get(node.output[0], ()):
                 return True
     return False
 

@@ -121,11 +121,18 @@ def test_an_end_that_is_data_may_be_the_mark() -> None:
 
 @pytest.mark.parametrize(
     ("data", "indices"),
-    [("A 3", "C 1 1"), ("A 3", "C D 1"), ("2 3", "C D 1"), ("A 3", "4 1 1"), ("A 3", "A 2 1")],
+    [
+        ("A 3", "C 1 1"),
+        ("A 3", "C D 1"),
+        ("2 3", "C D 1"),
+        ("A 3", "4 1 1"),
+        ("A 3", "A 2 1"),
+        ("A 2 E", "C 1 1"),
+    ],
 )
 def test_batches_of_indices_are_shared_out(data: str, indices: str) -> None:
     model = one("GatherND", [data, indices], {"batch_dims": 1}, dtypes=[FLOAT, INT64])
-    sizes = {n: (0, 1, 2, 3, 4) for n in "ACD" if n in f"{data} {indices}".split()}
+    sizes = {n: (0, 1, 2, 3, 4) for n in "ACDE" if n in f"{data} {indices}".split()}
 
     def zeros(at: Any) -> Any:
         return np.zeros([at[t] if t in at else int(t) for t in indices.split()], np.int64)
