@@ -18,6 +18,7 @@ from ..expr import (
     IntoDim,
     Shape,
     any_of,
+    constant,
     eq,
     ge,
     maximum,
@@ -36,6 +37,7 @@ from ..lower.work import each, reads
 
 #: axes to reduce; None where they are not known
 Axes = tuple[int, ...] | None
+_AXES = "axes must be those of the input"
 #: bounds of the reduced value, from those of the elements and their number
 OnBounds = Callable[[DimRange, Dim], DimRange]
 
@@ -123,6 +125,8 @@ def _reduce(op: Op, reducer: _Reducer | None, axes: Axes, known: bool) -> Known:
     if shape is None:
         return op.out(() if known and axes is None and not keep else None)
     if not known:
+        if shape:  # of a scalar onnxruntime looks at no axis
+            op.in_range(op.value(1), constant(len(shape)), op.shape(1) or (), _AXES, (1, None))
         return op.out(_unknown_axes(op, shape, keep))
     if not shape:
         return op.out(shape, value=_reduced_value(op, reducer, (), shape))
@@ -221,6 +225,7 @@ def _running(reducer: _Reducer, op: Op) -> Known:
         op.require(any_of((eq(axis_shape.numel, 1), nothing)), "there must be one axis", (1, None))
     given = op.const_ints(1)
     if given is None or len(given) != 1:
+        op.in_range(op.value(1), constant(len(shape)), shape, _AXES, (1, None))
         return op.out(shape)
     axis, rank = given[0], len(shape)
     if not -rank <= axis < rank:

@@ -132,3 +132,14 @@ def test_running(axis: int) -> None:
     agrees(one("CumSum", ["N 3"], consts={1: np.array([axis])}), N=SIZES)
     agrees(one("CumSum", ["N 3", ""], dtypes=[1, INT64]), {"x1": np.array(0)}, N=SIZES)
     agrees(one("CumSum", ["N 3", "K"], dtypes=[1, INT64]), N=SIZES, K=(0, 1, 2))
+
+
+@pytest.mark.parametrize("op_type", ["ReduceSum", "ReduceMax", "CumSum"])
+def test_axes_that_are_sizes_are_those_of_the_input(op_type: str) -> None:
+    """A running sum looks at its axis only where there is data."""
+    axes = "n = Size(w)  one = Constant<value_ints = [1]>()  a = Reshape(n, one)  three = Constant<value_int = 3>()"
+    for at in ("a", "b"):  # a size, and the same less 3
+        model = text(
+            "float[A, B] x, float[K] w", f"{axes} b = Sub(a, three)  y = {op_type}(x, {at})", opset=18
+        )
+        agrees(model, A=(0, 2), B=(1, 3), K=range(7))
