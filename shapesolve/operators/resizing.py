@@ -214,7 +214,10 @@ def _resize_by_scales(op: Op, i: int, least: float | None = None) -> Known:
 
 @lower("Resize", since=11, choices=_RESIZE, data=(1, 2, 3), ranks="first", work=Work(resize_work))
 def resize(op: Op) -> Known:
-    """Sizes or scales, the other one absent or empty; `axes` and the aspect policies from opset 18 on."""
+    """Sizes, with scales absent or empty, or scales alone; `axes` and the aspect policies from opset 18 on."""
+    scales = op.shape(2) if op.has(2) and op.has(3) else None
+    if scales is not None:
+        op.require(eq(scales.numel, 0), "Resize takes scales or sizes, not both", (2, None), (3, None))
     if _given(op, 3):
         sizes = op.ints(3)
         found = _axes(op, None if sizes is None else len(sizes))

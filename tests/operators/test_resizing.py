@@ -73,6 +73,14 @@ def test_sizes(policy: str, sizes: tuple[int, int]) -> None:
         agrees(one("Resize", [f"{a} {b}", None, None], attrs, given, opset=19))
 
 
+@pytest.mark.parametrize("opset", [11, 13, 18, 21])
+@pytest.mark.parametrize("scales", [[], [2.0, 2.0]])
+@pytest.mark.parametrize("sizes", [[], [4, 6]])
+def test_scales_or_sizes(opset: int, scales: list[float], sizes: list[int]) -> None:
+    given = {1: np.zeros(0, "f4"), 2: np.array(scales, "f4"), 3: np.array(sizes, "i8")}
+    agrees(one("Resize", ["A B"], {}, given, opset=opset), A=(1, 2), B=(1, 3))
+
+
 def test_axes() -> None:
     agrees(
         one("Resize", ["A B C", None], {"axes": [2, 0]}, {2: scales(2, 0.5)}, opset=18),
