@@ -17,7 +17,7 @@ from .conflict import find_contradiction
 from .finding import CODES, Conflict, Finding, Severity
 from .operands import SiteTracer
 from .restriction import help_for, restrictions
-from .wording import operand_row
+from .wording import operand_row, quoted_conditions
 
 if TYPE_CHECKING:
     from ..lower.rule import Bodies
@@ -82,15 +82,14 @@ def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
         key = (f.code, f.title, f.op_type, shapes, f.notes) if f.op_type else (f,)
         alike.setdefault(key, []).append(f)
     for first, *others in alike.values():
-        if not others:
-            yield first
-            continue
-        shown = ", ".join(f.node for f in others[:_MAX_REASONS]) + (
-            " …" if len(others) > _MAX_REASONS else ""
-        )
-        note = f"and at {len(others)} more {'nodes' if len(others) > 1 else 'node'}: {shown}"
-        nodes = dict.fromkeys(n for f in (first, *others) for n in f.nodes)
-        yield replace(first, nodes=tuple(nodes), notes=(*first.notes, note))
+        elsewhere = [n for n in dict.fromkeys(f.node for f in others) if n != first.node]
+        nodes = tuple(dict.fromkeys(n for f in (first, *others) for n in f.nodes))
+        notes = first.notes
+        if elsewhere:
+            shown = ", ".join(elsewhere[:_MAX_REASONS]) + (" …" if len(elsewhere) > _MAX_REASONS else "")
+            more = f"{len(elsewhere)} more {'nodes' if len(elsewhere) > 1 else 'node'}"
+            notes = (*notes, f"and at {more}: {shown}")
+        yield replace(first, nodes=nodes, notes=notes) if others else first
 
 
 def _merged(conflicts: Iterable[Conflict]) -> Iterator[Finding]:
@@ -227,7 +226,7 @@ def _undecided(analysis: Solved) -> Iterator[Finding]:
             groups.setdefault((own.node, own.op_type, own.rule), []).append(term)
     reasons = analysis.walk.reasons
     for (node, op_type, rule), terms in groups.items():
-        needed = ", ".join(f"`{term.text}`" for term in terms)
+        needed = quoted_conditions([term.text for term in terms])
         verb = "is" if len(terms) == 1 else "are"
         named = dict.fromkeys(f"{n}: {reasons[n]}" for t in terms for n in t.symbols if n in reasons)
         yield Finding(

@@ -16,7 +16,7 @@ from ..solve.check import Checker
 from ..solve.contract.examples import accepted_sizes, around, breaking_sizes, nearer
 from .baked import LARGEST, Baked, Stored
 from .finding import Finding
-from .wording import operand_row
+from .wording import is_short, operand_row
 
 if TYPE_CHECKING:
     from ..solve.contract.contract import Contract, Term
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Sizes = Mapping[str, int]
 #: kinds of terms that may leave a few sizes, and examples that are looked at for the constant behind them
 _MAY_BE_FEW, _SAMPLES = ("equality", "alternative", "other"), 16
+#: sizes that differ more than this are no usual example; equal ones are looked for up to this size
+_UNLIKE, _LARGEST_ALIKE = 16, 1024
 
 
 class _Cause(NamedTuple):
@@ -140,11 +142,22 @@ class _Teller:
         """Accepted sizes and the nearest ones that are not, all tried."""
         if term.cond.size > LARGEST or not self.runs or not self._runs(self.runs):
             return
-        alone = breaking_sizes(term.cond, [*term.beside, *self.beside], self.runs)
-        near = around(self.runs, [n for n in term.symbols if n in self.runs])
-        for fails in chain([{**self.runs, **alone}] if alone else [], near):
+        runs = self._alike(term)
+        alone = breaking_sizes(term.cond, [*term.beside, *self.beside], runs)
+        near = around(runs, [n for n in term.symbols if n in runs])
+        for fails in chain([{**runs, **alone}] if alone else [], near):
             if term.cond.evaluate(fails) is False and not self._runs(fails):
-                yield _Sample(nearer(self.runs, fails, self._runs), fails)
+                yield _Sample(nearer(runs, fails, self._runs), fails)
+
+    def _alike(self, term: Term) -> dict[str, int]:
+        """Accepted sizes of all inputs; where those of a term are far from each other, equal ones if such are accepted."""
+        own = {n: self.runs[n] for n in term.symbols if n in self.runs}
+        if len(own) > 1 and max(own.values()) > _UNLIKE * max(min(own.values()), 1):
+            for size in range(1, _LARGEST_ALIKE):
+                sizes = {**self.runs, **dict.fromkeys(own, size)}
+                if term.cond.evaluate(sizes) is True and self._runs(sizes):
+                    return sizes
+        return self.runs
 
     def _runs(self, sizes: Sizes) -> bool:
         return not self.checker.broken(sizes)
@@ -230,11 +243,14 @@ def help_for(constant: Stored | None) -> str:
 def _title(code: str, term: Term) -> str:
     if code == "SS401":
         return f"`{term.symbols[0]}` is declared dynamic, but {_only_size(term)} is the only size that runs"
-    names = ", ".join(f"`{s}`" for s in term.symbols)
+    names, text = ", ".join(f"`{s}`" for s in term.symbols), term.text
     one = len(term.symbols) == 1
-    if code == "SS404":
-        return f"{names} {'is' if one else 'are'} declared dynamic, but only {term.text} runs"
-    return f"{names} cannot {'take every size' if one else 'be chosen freely'}: {term.text} is needed"
+    declared = f"{names} {'is' if one else 'are'} declared dynamic"
+    freely = f"{names} cannot {'take every size' if one else 'be chosen freely'}"
+    if not is_short(text):
+        told = f"{declared}, but few sizes run" if code == "SS404" else freely
+        return f"{told}: the condition is too long to read here"
+    return f"{declared}, but only {text} runs" if code == "SS404" else f"{freely}: {text} is needed"
 
 
 def _beside(first: str, same: Sequence[str]) -> str:

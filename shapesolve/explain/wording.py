@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _MAX_ATTRIBUTES = 6
 _MAX_ELEMENTS_SHOWN = 6
 _MAX_MADE_OF = 2
+#: conditions that a title quotes, and characters of each; longer ones are nothing to read
+_MOST_QUOTED, _MAX_QUOTED = 4, 160
 
 
 def title_of(entry: Entry, lowered: Lowered) -> str:
@@ -51,6 +53,22 @@ def attributes_text(node: Node) -> tuple[str, ...]:
         ):
             told.append(f"{name} = [{', '.join(map(str, value))}]")
     return (f"with {', '.join(told[:_MAX_ATTRIBUTES])}",) if told else ()
+
+
+def quoted_conditions(texts: Sequence[str]) -> str:
+    """Conditions for a title: the first that can be read there, and how many others there are."""
+    told = [f"`{text}`" for text in texts if is_short(text)][:_MOST_QUOTED]
+    rest = len(texts) - len(told)
+    if rest:
+        count = f"{rest} more" if told else "a" if rest == 1 else str(rest)
+        unread = "" if told else " too long to read here"
+        told.append(f"{count} condition{'s' if rest > 1 else ''}{unread}")
+    return ", ".join(told)
+
+
+def is_short(text: str) -> bool:
+    """May a title quote it?"""
+    return len(text) <= _MAX_QUOTED
 
 
 def shape_text(tensor: str, lowered: Lowered) -> str:

@@ -291,3 +291,18 @@ def test_what_only_data_decides_is_told(
     found = [f for f in ss.analyze(model).diagnostics if f.code == "SS302"]
     assert [f.op_type for f in found if holds in f.title] == [node]
     assert any("element" in note or "truth" in note for f in found for note in f.notes)
+
+
+@pytest.mark.parametrize(("a", "b"), [("height", "width"), ("w", "h")])
+def test_an_example_has_sizes_alike_where_these_run(a: str, b: str) -> None:
+    """49 windows of 32 x 32: the solver alone would show a strip of them."""
+    m = model(
+        f"""g (float[1, 1, {a}, {b}] x) => (float[p, q] y) {{
+        m = MaxPool<kernel_shape: ints = [32, 32], strides: ints = [32, 32]>(x) y = Reshape(m, target) }}""",
+        target=ints(1, 49),
+    )
+    (finding,) = ss.analyze(m).diagnostics
+    assert dict(finding.runs) == {a: 224, b: 224}
+    run(m, {}, dict(finding.runs))
+    with pytest.raises(RunFailed):
+        run(m, {}, dict(finding.fails))
