@@ -178,6 +178,8 @@ def test_contracts_are_exact_at_every_size(seed):
         ("H M", ["H + M >= 5", "M % 4 == 0"], ["H + M >= 5", "M % 4 == 0"]),
         ("H", ["H != 0", "H*H + H//3 >= 1"], ["H >= 1"]),
         ("a", ["a == 0 or a == 1"], ["a == 1 or a == 0"]),
+        ("b s", ["9 <= s", "s <= 12", "b != 0 or s == 0"], ["9 <= s <= 12", "b >= 1"]),
+        ("b s", ["s >= 1", "b*s == 3*b or s == 0"], ["s >= 1", "b == 0 or s == 3"]),
     ],
 )
 def test_empty_inputs_are_stated_exactly(inputs, stated, terms):

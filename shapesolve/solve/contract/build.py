@@ -156,6 +156,7 @@ class _Builder:
             if not self._implied(cond, [*kept, *said]):
                 for part in plain_parts(cond):
                     kept[part] = self._term(part, self.needs.repeats(numbers), frozenset(numbers))
+        self._without_dead_ways(kept)
         for cond in [
             c for c in kept if c not in contract.terms.cond
         ]:  # a bound that a later one made superfluous
@@ -164,6 +165,21 @@ class _Builder:
         self._exactly_plain(kept)
         terms = [replace(t, assumptions=()) for t in kept.values()]
         return replace(contract, terms=Terms(sorted(terms, key=self._rank)), derived=self.accepted.derived)
+
+    def _without_dead_ways(self, kept: dict[Cond, Term]) -> None:
+        """Alternatives dropped that another condition excludes: ``batch != 0 or samples == 0`` beside ``samples >= 912``."""
+        for cond in [c for c in kept if c.kind == "or"]:
+            left, numbers = list(cond.args), set(kept[cond].numbers)
+            for way in cond.args:
+                others = (c for c in kept if c is not cond and not c.free.isdisjoint(way.free))
+                excludes = next((c for c in others if self._implied(~way, [c])), None)
+                if excludes is not None and len(left) > 1:
+                    left.remove(way)
+                    numbers.update(kept[excludes].numbers)
+            if len(left) < len(cond.args):
+                del kept[cond]
+                for part in plain_parts(any_of(left)):
+                    kept.setdefault(part, self._term(part, self.needs.repeats(numbers), frozenset(numbers)))
 
     def _exactly_plain(self, kept: dict[Cond, Term]) -> None:
         """Conditions on one size replaced by ranges and remainders, where these say the same at every size."""
