@@ -24,6 +24,7 @@ from ..model import (
     value_type,
 )
 from .declared import declared_known
+from .needed import need_inside
 from .op import InvalidNode, MalformedNode, Op
 from .records import Body, Scope, Steps
 from .schema import find_schema
@@ -90,6 +91,7 @@ def lower_function(op: Op, scope: Scope, function: Function) -> Steps:
         if known is not None:
             inner.env[name] = known
             walk.aliases[inner.prefix + name] = (node.inputs[i], scope.prefix)
+    need_inside(op, inner.prefix, function.outputs[: op.n_out])
     yield Body(function.nodes, inner)
     return [walk.read(name, inner) for name in function.outputs]
 

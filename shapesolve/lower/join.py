@@ -17,6 +17,7 @@ from ..expr import (
     maximum,
     minimum,
 )
+from .needed import axes, rank_need
 from .op import Op
 from .statements import Kind
 from .types import OPEN, Known, Map, Optional, Sequence, Tensor
@@ -132,11 +133,11 @@ def by_rank(op: Op, i: int, cond: Cond, a: Tensor, b: Tensor) -> Tensor:
     fits = [needed is None or t.shape is None or len(t.shape) == needed for t in (a, b)]
     if not all(fits):
         needs = any_of(c for c, fit in zip((cond, ~cond), fits, strict=True) if fit)
-        op.require(needs, f"later nodes need {name} with {_axes(needed)}")
+        op.require(needs, rank_need(op, i))
     if fits[0] is not fits[1]:
         return a if fits[0] else b
     if name and a.shape is not None and b.shape is not None:
-        ranks = f"{_axes(len(a.shape))} where {op.walk.told(cond)}, else {_axes(len(b.shape))}"
+        ranks = f"{axes(len(a.shape))} where {op.walk.told(cond)}, else {axes(len(b.shape))}"
         op.walk.note("open", f"{name} has {ranks}: its shape is not followed", op.node, op.walk.scope)
     op.pure = False
     return op.out(None, a.dtype or b.dtype)
@@ -144,10 +145,6 @@ def by_rank(op: Op, i: int, cond: Cond, a: Tensor, b: Tensor) -> Tensor:
 
 def _rank(tensor: Tensor) -> int | None:
     return None if tensor.shape is None else len(tensor.shape)
-
-
-def _axes(n: int | None) -> str:
-    return "one axis" if n == 1 else f"{n} axes"
 
 
 class Choice:

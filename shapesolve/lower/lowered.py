@@ -70,14 +70,15 @@ class Lowered:
 
     @cached_property
     def unjudged(self) -> tuple[str, ...]:
-        """The tensors of unknown rank that nodes read: whether these run on them is not known."""
-        if not self.unranked:
+        """The tensors that nodes read of whose rank nothing, or only what later nodes need, is known: do these run on them?"""
+        believed = self.walk.believed
+        if not self.unranked and not believed:
             return ()
         made = {(id(node), prefix): (node, prefix) for node, prefix in self.walk.producers.values()}
         read = {
             self.full_name(n, p) for node, p in made.values() for n in (*node.inputs, *node.captures) if n
         }
-        return tuple(filter(read.__contains__, self.unranked))
+        return tuple(n for n in self.walk.tensors if n in believed or (n in read and n in self.unranked))
 
     def full_name(self, name: str, prefix: str) -> str:
         """The tensor that `name` means inside the scope of `prefix`."""

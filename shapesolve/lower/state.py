@@ -53,6 +53,7 @@ class State(Statements):
         self.expanded = 0  # nodes of function bodies lowered so far
         self.undeclared: set[str] = set()  # symbols of inputs that are declared without a rank
         self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
+        self.believed: set[str] = set()  # tensors whose rank is known only by what later nodes need
         self.varying: set[str] = set()  # tensors whose rank is not the same in every run
         self._others: dict[
             Known, tuple[int, Known]

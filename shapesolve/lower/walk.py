@@ -310,9 +310,10 @@ class Walk(State):
         for name, known in zip(node.outputs, outputs, strict=True):
             if name:
                 if known is None:
-                    known = self.interner.tensor(0, self.hints.get(prefix + name))
-                elif prefix + name in self.hints and isinstance(known, Tensor) and known.shape is None:
+                    known = self.interner.tensor(0, None)
+                if isinstance(known, Tensor) and known.shape is None and prefix + name in self.hints:
                     known = self.interner.tensor(known.dtype, self.hints[prefix + name], known.value)
+                    self.believed.add(prefix + name)
                 if declared and name in declared:
                     known = reconcile(self, node, scope, name, known, declared[name])
                 env[name] = known

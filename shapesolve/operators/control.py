@@ -26,6 +26,7 @@ from ..expr import (
 )
 from ..expr.canonical import pos
 from ..lower.join import Choice, by_rank
+from ..lower.needed import need_inside
 from ..lower.op import MalformedNode, Op
 from ..lower.reads import exactly
 from ..lower.records import Body, Scope, Steps
@@ -55,7 +56,10 @@ def lower_inside(
     """Lower the graph in attribute `name` with these inputs; what its outputs are."""
     walk, graph = op.walk, op.graph_attr(name)
     scope = walk.under(walk.scope, f"{walk.scope.prefix}{op.node.label}/{name}/", guard)
-    scope.repeats = scope.repeats or op.node.op_type != "If"
+    once = op.rule is not None and op.rule.bodies == "one"
+    scope.repeats = scope.repeats or not once
+    if once:
+        need_inside(op, scope.prefix, [out for out, _ in graph.outputs])
     for (inner, declared), known in zip(graph.inputs, given, strict=False):
         dtype = declared.dtype if isinstance(declared, TensorType) else 0
         if isinstance(known, Tensor) and known.dtype and dtype and known.dtype != dtype:

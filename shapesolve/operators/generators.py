@@ -13,6 +13,7 @@ from onnx import TensorProto
 
 from ..expr import ONE, ZERO, Dim, ceil_div, constant, eq, ge, maximum, minimum, ne, pos
 from ..lower import arith
+from ..lower.needed import rank_made
 from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
 from ..lower.precision import INT_LIMITS, exact, fit, rounded
 from ..lower.reads import exactly
@@ -73,11 +74,8 @@ def constant_of_shape(op: Op) -> Known:
     length = op.shape(0, 1)
     dims = op.ints(0)
     if dims is None:
-        known = length[0].value if length is not None else None
-        return op.out(
-            op.fresh_shape(known, "a size given as data") if known is not None else None,
-            dtype,
-        )
+        rank = rank_made(op, length[0], (0, None)) if length is not None else None
+        return op.out(None if rank is None else op.fresh_shape(rank, "a size given as data"), dtype)
     for i, d in enumerate(dims):
         op.require(ge(d, 0), "a size must not be negative", (0, i))
     stored = _stored_value(fill) if fill is not None else Value.scalar(0.0)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..expr import Dim, Shape, all_of, any_of, divides, eq, ge, le, ne
+from ..lower.needed import rank_made
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import along
 from ..lower.registry import lower
@@ -143,7 +144,8 @@ def gather_nd(op: Op) -> Known:
     if k is None:
         fits = le(indices[-1], len(data) - batch)
         op.require(fits, "an index has no more components than there are axes", (1, -1))
-        return op.out(None, value=loose)
+        rank = rank_made(op, len(data) - batch + len(indices) - 1 - indices[-1], (1, -1))
+        return op.out(None if rank is None else op.fresh_shape(rank, "a dim after GatherND"), value=loose)
     if batch + k > len(data):
         raise InvalidNode(
             f"GatherND has {k} index components for {op.name_of(0)} {data} after {batch} batch axes"

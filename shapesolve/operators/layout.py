@@ -30,6 +30,7 @@ from ..expr import (
     product,
     total,
 )
+from ..lower.needed import rank_made
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import AXES, LENGTHS, exactly
 from ..lower.registry import lower, signature
@@ -202,10 +203,10 @@ def unsqueeze(op: Op) -> Known:
     if axes is not None:
         return unsqueezed(op, axes)
     shape, listed = op.shape(0), op.shape(1)
-    n = listed.numel.value if listed is not None else None
-    return op.out(
-        None if shape is None or n is None else op.fresh_shape(len(shape) + n, "a dim after Unsqueeze")
-    )
+    if shape is None or listed is None:
+        return op.out(None)
+    rank = rank_made(op, listed.numel + len(shape), (1, None))
+    return op.out(None if rank is None else op.fresh_shape(rank, "a dim after Unsqueeze"))
 
 
 def unsqueezed(op: Op, axes: Seq[int]) -> Known:
@@ -320,10 +321,11 @@ def expand(op: Op) -> Known:
     value = op.value(0)
     if x is None or target is None:
         length = op.shape(1, 1)
-        if x is None or length is None or length[0].value is None:
-            return op.out(None, value=value and value.loose)
-        rank = max(len(x), length[0].const)
-        return op.out(op.fresh_shape(rank, "a dim that Expand broadcasts"), value=value and value.loose)
+        rank = None
+        if x is not None and length is not None:
+            rank = rank_made(op, maximum(len(x), length[0]), (1, None))
+        shape = None if rank is None else op.fresh_shape(rank, "a dim that Expand broadcasts")
+        return op.out(shape, value=value and value.loose)
     for i, t in enumerate(target):
         op.require(ge(t, 0), "a target entry of Expand is a size", (1, 0), (1, i))
     dims = op.broadcast_of([(0, x), (1, Shape(target))])

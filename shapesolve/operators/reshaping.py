@@ -32,6 +32,7 @@ from ..expr import (
     of_atom,
     product,
 )
+from ..lower.needed import rank_made
 from ..lower.op import InvalidNode, Op, const_dims
 from ..lower.reads import exactly
 from ..lower.reason import ELEMENTS, EMPTY_RESHAPE
@@ -86,7 +87,7 @@ def reshape(op: Op) -> Known:
     if target is not None:
         return reshaped(op, target)
     length = op.shape(1, 1)
-    rank = length[0].value if length is not None else None
+    rank = rank_made(op, length[0], (1, None)) if length is not None else None
     value = op.value(0)
     return op.out(
         None if rank is None else op.fresh_shape(rank, "a run-time target"), value=value and value.loose

@@ -352,6 +352,24 @@ def test_branches_of_different_ranks(reader: str, contract: str, judged: bool) -
     assert ("z" in shapesolve.analyze(by_data).shapes) is judged
 
 
+@pytest.mark.parametrize(("axes", "contract"), [("0", "N <= 2"), ("1, 0", "N >= 4"), ("2, 1, 0", "N == 3")])
+def test_a_rank_that_is_needed_of_what_is_inside(axes: str, contract: str) -> None:
+    """Of a branch, and of a function, a node needs what it needs of the result."""
+    sizes = "n = Size(x) t = Constant<value_int=3>() c = Greater(n, t) e = Equal(n, t)"
+    two = "<then_branch = p () => (d) { k = Constant<value_ints=[0]>() d = Unsqueeze(x, k) }, "
+    two += "else_branch = q () => (f) { f = Relu(x) }>"
+    three = "k = Constant<value_ints=[0, 1]>() a = Unsqueeze(x, k)"
+    nodes = f"{sizes} y = If(e) {BRANCHES.format(three, f'b = If(c) {two}')}"
+    model = text("float[N] x", f"{nodes} z = Transpose<perm=[{axes}]>(y)", "z")
+    assert str(agrees(model, N=range(6)).contract) == contract
+    called = onnx.parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["": 21, "own": 1]>
+        g (float[N] x) => (z) {{ y = own.chosen(x) z = Transpose<perm=[{axes}]>(y) }}
+        <opset_import: ["": 21], domain: "own"> chosen (x) => (y) {{ {nodes} }}"""
+    )
+    assert str(agrees(called, N=range(6)).contract) == contract
+
+
 def test_what_is_said_of_tensors_without_a_rank() -> None:
     """Where the ranks end that are known is a finding, and the contract says what it does not judge."""
     nodes = "a = Relu(x) b = Reshape(a, s) c = Neg(b) y = Add(c, c)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -234,6 +234,28 @@ def test_open_ranks() -> None:
     assert shapes(one("Squeeze", ["N 1 3"])) == [None]
     assert shapes(one("Concat", ["?", "?"], {"axis": 0})) == [None]
     assert shapes(one("Transpose", ["?"], {"perm": [1, 0]})) != [None]
+
+
+@pytest.mark.parametrize(
+    ("node", "entries"),
+    [
+        ("Reshape(x, s)", np.ones),
+        ("Expand(x, s)", np.ones),
+        ("ConstantOfShape(s)", np.ones),
+        ("Unsqueeze(x, s)", np.arange),
+        ("GatherND(w, s)", np.zeros),
+    ],
+)
+def test_ranks_that_the_length_of_a_list_gives(node: str, entries: Callable[..., Any]) -> None:
+    """A node that needs a rank needs that length; where nothing says so, the contract does not judge it."""
+    given = {"s": lambda at: entries(at["K"], dtype=np.int64)}
+    for axes in ("0", "1, 0"):
+        inputs, last = "float[1] x, float[2, 2, 2] w, int64[K] s", f"y = Transpose<perm=[{axes}]>(v)"
+        analysis = agrees(text(inputs, f"v = {node} {last}"), given, K=(0, 1, 2, 3))
+        assert analysis.contract.symbols == ("K",)
+        assert not analysis.contract.unjudged
+        further = shapesolve.analyze(text(inputs, f"u = {node} v = Relu(u) {last}"))
+        assert further.contract.unjudged == ("u", "v")
 
 
 def test_concat_gives_ranks() -> None:

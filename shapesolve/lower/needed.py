@@ -1,0 +1,42 @@
+"""Ranks that sizes decide, and that later nodes need: what leads to them is required."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+
+from ..expr import Dim, eq
+from .op import Op
+from .records import Place
+
+
+def axes(n: int | None) -> str:
+    """So many axes, in words."""
+    return "one axis" if n == 1 else f"{n} axes"
+
+
+def rank_need(op: Op, i: int) -> str:
+    """The reason of what is required because later nodes need a rank of output `i`."""
+    return f"later nodes need {op.node.outputs[i]} with {axes(op.needed_rank(i))}"
+
+
+def rank_made(op: Op, made: Dim, *places: Place) -> int | None:
+    """The rank of the first output, which has as many axes as `made` says: the one that later nodes need, if sizes decide."""
+    if made.value is not None:
+        return made.const
+    op.pure = False
+    needed = op.needed_rank()
+    if needed is not None:
+        op.require(eq(made, needed), rank_need(op, 0), *places)
+    return needed
+
+
+def need_inside(op: Op, prefix: str, outputs: Seq[str]) -> None:
+    """What later nodes need of this node's outputs, they need of the tensors that it gives for them out of a scope."""
+    walk = op.walk
+    for i, name in enumerate(outputs):
+        rank, full = op.needed_rank(i), prefix + name
+        if rank is None or walk.rehearsing or full in walk.hints:
+            continue
+        shape = op.fresh_shape(rank, f"a dim of {name}")
+        if shape is not None:
+            walk.hints[full] = shape
