@@ -112,8 +112,10 @@ def generate_inputs(
     Raises:
         ModelError: the model cannot be read.
         NoSizes: no accepted sizes were found, or an input is no tensor of known rank.
-        ValueError: `bind` or `values` name what the model does not have.
+        ValueError: `bind` or `values` name what the model does not have, or `count` is negative.
     """
+    if count < 0:
+        raise ValueError(f"there cannot be {count} feeds")
     a = model if isinstance(model, Analysis) else analyze(model)
     unknown = sorted((values or {}).keys() - a.inputs.keys())
     if unknown:
@@ -124,7 +126,7 @@ def generate_inputs(
     filler = _Filler(a, dict(values or {}))
     draws = _Draws(sizes, filler, seed)
     if edge:
-        draws.take(sizes.edges(draws.rng), max(1, count // 3))
+        draws.take(sizes.edges(draws.rng), min(count, max(1, count // 3)))
     draws.take(_usual(sizes, draws), count)
     return GeneratedInputs(tuple(draws.feeds), tuple(draws.sizes), tuple(filler.guesses))
 

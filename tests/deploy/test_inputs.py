@@ -248,6 +248,20 @@ def test_positions_that_the_model_counts_stay_within_their_table(domain: str) ->
     assert not any("outside" in guess for guess in made.guesses)
 
 
+def test_as_many_as_are_asked_for() -> None:
+    """Sizes come again where the model accepts fewer, and none are drawn where none are wanted."""
+    nodes = [helper.make_node("Reshape", ["i", "target"], ["y"], allowzero=1)]
+    model = reader(nodes, TensorProto.FLOAT, ["N"], numpy_helper.from_array(np.array([0]), "target"))
+    runs = session(model)
+    for count in (0, 1, 5):
+        made = ss.generate_inputs(model, count)
+        assert [s["N"] for s in made.sizes] == [0] * count
+        for feed in made:
+            runs.run(None, feed)
+    with pytest.raises(ValueError, match="there cannot be -1 feeds"):
+        ss.generate_inputs(model, -1)
+
+
 def test_an_index_that_is_always_outside_is_told() -> None:
     made = ss.generate_inputs(counted(table=2, offset=9), count=3, edge=False)
     assert len(made) == 3
