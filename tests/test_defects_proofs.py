@@ -321,6 +321,20 @@ def test_sizes_that_only_an_assumption_refuses_name_it() -> None:
     assert "no size makes this run; Mul" in broken.message
 
 
+def test_that_nothing_runs_is_said_of_the_default_alone() -> None:
+    stored = [numpy_helper.from_array(z(5), "d")]
+    m = model(
+        [helper.make_node("Add", ["x", "d"], ["y"])], [info("x", ["a", 3]), info("d", ["k"])], ["y"], stored
+    )
+    with pytest.raises(Exception, match="Add"):
+        run(m, x=z(2, 3))
+    assert run(m, x=z(2, 3), d=z(3))[0].shape == (2, 3)
+    analysis = ss.analyze(m)
+    assert not analysis.check_inputs({"x": (2, 3), "d": (3,)})
+    (broken,) = analysis.check_inputs({"x": (2, 3)})
+    assert broken.message.startswith("with the default of d, no size makes this run; Add")
+
+
 def test_what_a_default_decides_is_named() -> None:
     m = model(
         [helper.make_node("Reshape", ["X", "s"], ["Z"])],

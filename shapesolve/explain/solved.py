@@ -83,7 +83,7 @@ class Solved:
     @property
     def defaults(self) -> tuple[str, ...]:
         """Inputs that may be given a value of their own, and whose default was taken for it (SS502)."""
-        return tuple(dict.fromkeys(note.subject for note in self.walk.notes if note.kind == "default"))
+        return self.lowered.defaults
 
     @property
     def stuck(self) -> bool:

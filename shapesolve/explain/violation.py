@@ -184,6 +184,8 @@ class InputChecker:
         if assumed is not None:
             text = f"under the assumption {assumed.cond} ({assumed.origin.rule}), {text}"
             cond, constraint = assumed.cond, assumed
+        elif cond.is_false and self.lowered.defaults:  # another value may do
+            text = f"with the default of {' and of '.join(self.lowered.defaults)}, {text}"
         return Violation(str(cond), text, tuple(nodes), constraint, place)
 
 

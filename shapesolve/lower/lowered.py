@@ -56,6 +56,11 @@ class Lowered:
         """The dim names of the model's inputs, in order of appearance."""
         return {n: d for known in self.inputs.values() for n, d in symbols_of(known).items()}
 
+    @property
+    def defaults(self) -> tuple[str, ...]:
+        """Inputs that may be given a value of their own, and whose default was taken for it."""
+        return tuple(dict.fromkeys(note.subject for note in self.walk.notes if note.kind == "default"))
+
     @cached_property
     def unranked(self) -> Mapping[str, bool]:
         """Tensors of which not even the rank is known, in graph order: does that begin with them?"""
