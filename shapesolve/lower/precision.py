@@ -31,6 +31,8 @@ _EXACT: dict[int, tuple[int, int, int]] = {
     TensorProto.DOUBLE: (3, 2**16, 2**31),
 }
 
+#: factors of a product of sizes that is followed, and the digits that each repeated one takes
+_FACTORS, _POWER = 5, 15
 #: sizes are below two to this power where floats are made of them: a float32 holds no larger ones exactly
 _SIZE_BITS = 24
 #: sizes for which a factor is tried in its float type before it is taken for a simple fraction
@@ -73,14 +75,25 @@ def _fit_int(d: Dim, dtype: int) -> Dim | None:
 
 
 def has_room(d: Dim, hi: int) -> bool:
-    """Does a type up to `hi` hold it? A size plus INT64_MAX wraps, and a size times that.
+    """Does a type up to `hi` hold it? A size plus INT64_MAX wraps, and so do a size times that, and powers of a size.
 
-    Half of the digits of a factor's type are left to what it is multiplied by.
+    Half of the digits of a factor's type are left to what it is multiplied by: the elements of a tensor, of which the sizes are
+    factors, at most five. A size that is a factor again takes digits of its own.
     """
     if not d.terms:
         return abs(d.const) <= hi + 1
-    largest = 1 << ((hi.bit_length() + 1) // 2)
-    return abs(d.const) <= hi // 2 and (hi < _WIDE or all(abs(c) <= largest for _, c in d.terms))
+    if abs(d.const) > hi // 2:
+        return False
+    if hi < _WIDE:
+        return True
+    digits = hi.bit_length()
+    for mono, c in d.terms:
+        left = digits // 2
+        if len(mono) > 1:
+            left = max(left + _POWER * (len(mono) - len(set(mono))), digits // _FACTORS * len(mono))
+        if abs(c) > 1 << digits >> left:
+            return False
+    return True
 
 
 @cache

@@ -102,6 +102,28 @@ def test_a_size_times_a_large_number_wraps(factor: int, to: int) -> None:
     agrees(text("int64[3] x", f"k = Constant<value_int={factor}>()  a = Abs(x)  y = Mul(a, k)"))
 
 
+@pytest.mark.parametrize("to", [TensorProto.INT64, TensorProto.INT32])
+@pytest.mark.parametrize("factors", range(2, 7))
+def test_powers_of_a_size_wrap(to: int, factors: int) -> None:
+    """What is said of them is so for sizes below 2**15, and nothing is lost up to a cube (in int32 a square)."""
+    powers = "".join(f"p{i + 1} = Mul(p{i}, s)  " for i in range(1, factors))
+    nodes = f"i = Shape(x)  s = Cast<to={to}>(i)  p1 = Identity(s)  {powers} y = Cast<to=7>(p{factors})"
+    analysis = agrees(text("float[N] x", nodes), N=(0, 1, 3, 8192, 2**15 - 1))
+    assert ("y" in analysis.values) == (factors <= (3 if to == TensorProto.INT64 else 2))
+
+
+@pytest.mark.parametrize("factors", range(2, 8))
+def test_long_products_of_sizes_wrap(factors: int) -> None:
+    inputs = ", ".join(f"float[N{i}] x{i}" for i in range(factors))
+    sizes = "".join(f"s{i} = Shape(x{i})  " for i in range(factors))
+    products = "".join(f"p{i} = Mul({f'p{i - 1}' if i > 1 else 's0'}, s{i})  " for i in range(1, factors))
+    model = text(inputs, f"{sizes} {products} y = Identity(p{factors - 1})")
+    analysis = shapesolve.analyze(model)
+    for size in (2, 2**12 - 1, 2**11):
+        agrees(model, **{f"N{i}": (size,) for i in range(factors)})
+    assert ("y" in analysis.values) == (factors <= 5)
+
+
 def test_pad_that_crops_its_own_padding() -> None:
     nodes = "p = Constant<value_ints=[2, -1]>()  e = Shape<start=1>(x)  y = Pad(e, p)"
     analysis = agrees(text("float[3] x", nodes))

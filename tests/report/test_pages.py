@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from shapesolve.cli import app
-from shapesolve.cli.pages import EXAMPLES, render_pages
+from shapesolve.cli.pages import EXAMPLES, SHOWN, render_pages
 from shapesolve.explain.diagnose import CODES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -50,7 +50,7 @@ def test_every_command_has_a_page() -> None:
 
 
 def test_every_command_has_an_example_that_is_run() -> None:
-    assert set(EXAMPLES) == set(app.list_commands())
+    assert {*EXAMPLES, *SHOWN} == set(app.list_commands())
     for name, (_, lines) in EXAMPLES.items():
         assert name in {words.split()[0] for words in lines}
 
