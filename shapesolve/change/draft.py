@@ -12,6 +12,7 @@ Weights are not part of a draft. It knows their names only; see `writing` for wh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -187,17 +188,28 @@ class DraftGraph:
         for name, array in inner.added.items():
             self.added[names.get(name, name)] = array
 
-    def drop_dead(self, stays: Callable[[DraftNode], bool] | None = None) -> list[DraftNode]:
-        """Remove nodes of which nothing is needed, here and in graphs inside, but for those that stay; returns them."""
-        needed, kept, dropped = {*self.outputs}, [], []
+    def drop_dead(
+        self, stays: Callable[[DraftNode], bool] | None = None, reads: Counter[str] | None = None
+    ) -> list[DraftNode]:
+        """Remove nodes of which nothing is needed, here and in graphs inside, but for those that stay; returns them.
+
+        How many read each tensor of those that are left is added to `reads`, outputs of the graph among them.
+        """
+        needed, read = {*self.outputs}, [*self.outputs]
+        kept: list[DraftNode] = []
+        dropped: list[DraftNode] = []
         for node in reversed(self.nodes):
             if needed.isdisjoint(filter(None, node.outputs)) and not (stays and stays(node)):
                 dropped.append(node)
                 continue
             for graph in node.graphs.values():
                 dropped += graph.drop_dead(stays)
-            needed.update(node.reads())
+            names = node.reads()
+            needed.update(names)
+            read += names
             kept.append(node)
+        if reads is not None:
+            reads.update(read)
         self.nodes = kept[::-1]
         self.added = {name: array for name, array in self.added.items() if name in needed}
         self.weights = {name: tensor for name, tensor in self.weights.items() if name in needed}

@@ -40,13 +40,33 @@ class Become(NamedTuple):
 Change = Use | Store | Become
 
 
+class Looked:
+    """What rules looked at around a node: while that stays as it is, they say the same of the node.
+
+    Attributes:
+        makers: nodes that make what it reads.
+        reads: how many read a tensor.
+    """
+
+    __slots__ = ("makers", "reads")
+
+    def __init__(self) -> None:
+        self.makers: list[DraftNode] = []
+        self.reads: dict[str, int] = {}
+
+
 class Site:
-    """A node, what is known around it, and who makes what it reads."""
+    """A node, what is known around it, and who makes what it reads; what rules look at there is noted in `looked`."""
 
     def __init__(
-        self, node: DraftNode, known: Knowledge, producers: Mapping[str, DraftNode], reads: Mapping[str, int]
+        self,
+        node: DraftNode,
+        known: Knowledge,
+        producers: Mapping[str, DraftNode],
+        reads: Mapping[str, int],
+        looked: Looked,
     ) -> None:
-        self.node, self.known, self.producers, self.reads = node, known, producers, reads
+        self.node, self.known, self.producers, self.reads, self.looked = node, known, producers, reads, looked
 
     def has(self, i: int) -> bool:
         """Is input `i` given?"""
@@ -84,17 +104,23 @@ class Site:
     def producer(self, i: int, *op_types: str) -> Site | None:
         """The standard node of one of these kinds that makes input `i`, in the same graph."""
         made = self.producers.get(self.input(i))
+        if made is not None:
+            self.looked.makers.append(made)
         if made is None or not made.is_standard(*op_types) or made.outputs[0] != self.input(i):
             return None
-        return Site(made, self.known, self.producers, self.reads)
+        return Site(made, self.known, self.producers, self.reads, self.looked)
 
     def read_once(self, i: int) -> bool:
         """Is nobody else interested in input `i`?"""
-        return self.reads.get(self.input(i), 0) == 1
+        return self._count(self.input(i)) == 1
 
     def is_read(self, name: str) -> bool:
         """Is anybody interested in this tensor?"""
-        return self.reads.get(name, 0) > 0
+        return self._count(name) > 0
+
+    def _count(self, name: str) -> int:
+        count = self.looked.reads[name] = self.reads.get(name, 0)
+        return count
 
     def store(self, values: Iterable[int], hint: str) -> str:
         """The name of a constant vector of type int64."""

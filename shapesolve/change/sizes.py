@@ -60,11 +60,11 @@ class Place(NamedTuple):
 _WAYS = tuple(Way(*way) for way in product((False, True), (False, True), (1, 4)))
 
 
-def compute_sizes_once(known: Knowledge, stays: Callable[[DraftNode], bool]) -> bool:
-    """Compute the vectors of sizes of a graph anew where that makes it smaller. Was anything changed?"""
+def compute_sizes_once(known: Knowledge, stays: Callable[[DraftNode], bool]) -> list[DraftNode]:
+    """Compute the vectors of sizes of a graph anew where that makes it smaller. Which nodes read others now?"""
     graph, wanted = known.graph, [*_wanted(known, stays)]
     if not wanted:
-        return False
+        return []
     before = [(place.node, place.node.inputs) for place in wanted]
     axes, needed = _Axes(known), _Needed(graph, stays, wanted)
     least, best = needed.cost(()), None
@@ -79,9 +79,9 @@ def compute_sizes_once(known: Knowledge, stays: Callable[[DraftNode], bool]) -> 
             node.inputs = inputs
     built = None if best is None else _rebuilt(known, wanted, best, axes)
     if built is None:
-        return False
+        return []
     graph.nodes = built.placed()
-    return True
+    return [place.node for place in wanted]
 
 
 class _Needed:

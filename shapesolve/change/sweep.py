@@ -16,7 +16,7 @@ from .branches import inlined
 from .draft import Draft, DraftGraph, DraftNode
 from .knowledge import Knowledge, bodies
 from .rules import Rule, rules_by_operator
-from .site import Become, Change, Site, Store, Use
+from .site import Become, Change, Looked, Site, Store, Use
 from .sizes import compute_sizes_once
 
 #: sweeps over one graph; what a later one would find is small
@@ -30,6 +30,9 @@ class Sweeps:
 
     Attributes:
         reasons: why a node went or became another, by the identity of the original node.
+        settled: nodes that no rule changed when it was tried last, and what the rules looked at.
+        touched: nodes that were changed since.
+        compared: is it known that no two nodes, as they were before this sweep, compute the same?
     """
 
     def __init__(self, analysis: Analysis, draft: Draft, keep: tuple[str, ...]) -> None:
@@ -38,20 +41,29 @@ class Sweeps:
         self.hidden = _hidden(draft)
         self.reasons: dict[int, str] = {}
         self.rules = rules_by_operator()
+        self.settled: dict[DraftNode, Looked] = {}
+        self.touched: set[DraftNode] = set()
+        self.compared = False
 
     def run(self) -> None:
         """Simplify everything."""
         for body in (self.draft.graph, *self.draft.functions.values()):
             known = self.known[id(body)]
             self._until_settled(known)
-            if compute_sizes_once(known, self.stays):
+            read_anew = compute_sizes_once(known, self.stays)
+            if read_anew:
+                self.touched.update(read_anew)
                 self._until_settled(known)
 
     def _until_settled(self, known: Knowledge) -> None:
+        self.compared = False
         for _ in range(_MAX_SWEEPS):
-            known.graph.drop_dead(self.stays)
-            if not Sweep(self, known, None).run():
+            reads: Counter[str] = Counter()
+            known.graph.drop_dead(self.stays, reads)
+            sweep = Sweep(self, known, None, reads)
+            if not sweep.run():
                 break
+            self.compared = True
         known.graph.drop_dead(self.stays)
 
     def stays(self, node: DraftNode) -> bool:
@@ -78,22 +90,34 @@ def names_of(node: DraftNode) -> tuple[str, ...]:
 class Sweep:
     """One pass over a graph and the graphs inside its nodes."""
 
-    def __init__(self, whole: Sweeps, known: Knowledge, around: Sweep | None) -> None:
+    def __init__(
+        self, whole: Sweeps, known: Knowledge, around: Sweep | None, reads: Counter[str] | None = None
+    ) -> None:
+        """`reads` says how many read each tensor."""
         self.whole, self.known, self.graph, self.around = whole, known, known.graph, around
         self.now: dict[str, str] = {}  # what is read instead of a tensor
         self.producers: dict[str, DraftNode] = {}
-        self.reads: Counter[str] = Counter(self.graph.outputs)
-        for node in self.graph.nodes:
-            self.reads.update(node.reads())
-        self.twins = _Twins(known)
+        self.reads: Counter[str] = Counter()
+        if reads is None:
+            self.reads.update(self.graph.outputs)
+            for node in self.graph.nodes:
+                self.reads.update(node.reads())
+        else:
+            self.reads = reads
+        self.done: list[DraftNode] = []
+        self.twins: _Twins | None = None
         self.changed = False
 
     def run(self) -> bool:
         """Do it. Was anything changed?"""
         waiting = deque(self.graph.nodes)
-        done: list[DraftNode] = []
+        done = self.done
         while waiting:
             node = waiting.popleft()
+            if self._is_as_before(node):
+                done.append(node)
+                self.producers.update([(name, node) for name in node.outputs if name])
+                continue
             node.inputs = [self.read(name) for name in node.inputs]
             for graph in node.graphs.values():
                 inner = Sweep(self.whole, self.whole.known[id(graph)], self)
@@ -106,7 +130,9 @@ class Sweep:
                     self.reads.update(moved.reads())
             elif self._is_left(node):
                 done.append(node)
-                self.producers.update((name, node) for name in node.outputs if name)
+                self.producers.update([(name, node) for name in node.outputs if name])
+        if self.around is None:
+            self.whole.touched.clear()
         self.graph.nodes = done
         self.graph.outputs = tuple([self._read_outside(name) for name in self.graph.outputs])
         self._name_outputs()
@@ -126,15 +152,30 @@ class Sweep:
 
     # ------------------------------------------------------------------ one node
 
+    def _is_as_before(self, node: DraftNode) -> bool:
+        """Would no rule change the node, since none did and nothing has changed there since, and is it equal to no other?"""
+        if self.changed or self.now or self.around is not None:
+            return False
+        looked, touched = self.whole.settled.get(node), self.whole.touched
+        if looked is None or node in touched or not touched.isdisjoint(looked.makers):
+            return False
+        if any(self.reads[name] != count for name, count in looked.reads.items()):
+            return False
+        return not self._has_twin(node)
+
     def _is_left(self, node: DraftNode) -> bool:
         """Apply the rules to a node. Is there anything left of it?"""
         if node.is_standard("Constant"):
             self.known.tell_stored(node)
         if self.whole.stays(node):
             return True
+        self.whole.settled.pop(node, None)
         for _ in range(_MAX_CHANGES):
-            found = self._first_change(node)
+            looked = Looked()
+            found = self._first_change(node, looked)
             if found is None:
+                if len(node.outputs) == 1 and not node.graphs and self.around is None:
+                    self.whole.settled[node] = looked
                 break
             rule, change = found
             reason = f"{rule.pattern} -> {rule.replacement}: {rule.obligation}"
@@ -144,10 +185,10 @@ class Sweep:
                 return True
         return not self._is_known_in_parts(node) and not self._has_twin(node)
 
-    def _first_change(self, node: DraftNode) -> tuple[Rule, Change] | None:
+    def _first_change(self, node: DraftNode, looked: Looked) -> tuple[Rule, Change] | None:
         rules = self.whole.rules
         key = node.op_type if not node.domain and node.op_type in rules else ""
-        site = Site(node, self.known, self.producers, self.reads)
+        site = Site(node, self.known, self.producers, self.reads, looked)
         for rule in rules[key]:
             change = rule.apply(site)
             if change is not None and self._is_news(node, change):
@@ -209,7 +250,14 @@ class Sweep:
 
     def _has_twin(self, node: DraftNode) -> bool:
         """Does an earlier node compute the same?"""
-        if any(name in self.graph.outputs for name in node.outputs):
+        if self.twins is None:
+            if self.whole.compared and self.around is None and not self.changed and not self.now:
+                return False
+            self.twins = _Twins(self.known)
+            for earlier in self.done:
+                if not self._is_end(earlier) and not self.whole.stays(earlier):
+                    self.twins.of(earlier)
+        if self._is_end(node):
             return False
         twin = self.twins.of(node)
         if twin is None or self.whole.stays(twin):
@@ -220,6 +268,10 @@ class Sweep:
         self._note(node, f"equal to {twin.label}, which comes before it")
         self.now.update((a, b) for a, b in pairs if a)
         return True
+
+    def _is_end(self, node: DraftNode) -> bool:
+        """Does it make an output of the graph?"""
+        return any(name in self.graph.outputs for name in node.outputs)
 
     def _note(self, node: DraftNode, reason: str) -> None:
         self.changed = True
@@ -238,6 +290,7 @@ class Sweep:
             if not self.whole.may_stand_for(old, new):
                 continue
             graph.nodes = [n for n in graph.nodes if n is not node]
+            self.whole.touched.update([n for n in graph.nodes if n is maker or old in n.reads()])
             maker.outputs = [new if name == old else name for name in maker.outputs]
             graph.rename(old, new)
             self.producers[new] = maker
