@@ -135,6 +135,64 @@ def test_models_run_at_the_sizes_that_are_told(path: Path) -> None:
     examples_are_true(path, onnx.load(path, load_external_data=False))
 
 
+def declared_as_told(source: Any, original: onnx.ModelProto, given: tuple[str, ...] = ()) -> int:
+    """Dims are declared as findings say: the file runs at sizes that the model accepts, and nothing is told of them again."""
+    a = ss.analyze(source, assume=given)
+    told = [f for f in a.diagnostics if f.code in ("SS401", "SS402", "SS405") and "declare " in f.help]
+    sizes = a.completed({})
+    if not told or not a.ok or sizes is None:
+        return 0
+    proto = written(a.model, original)
+    for value in proto.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            to = a.facts.substitution.get(dim.dim_param)
+            if to is not None and any(f"`{dim.dim_param}`" in f.title for f in told):
+                assert any(f.help.endswith(f"as {to}") or f" as {to}," in f.help for f in told)
+                if to.terms:
+                    dim.dim_param = str(to)
+                else:
+                    dim.dim_value = to.const
+    after = ss.analyze(proto, assume=given)
+    assert not [f for f in after.diagnostics if f.code in {g.code for g in told}]
+    assert refusal(proto, {n: tuple(d.evaluate(sizes) for d in k.shape) for n, k in a.inputs.items()}) == ""
+    return len(told)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_small_models_run_with_dims_declared_as_told(name: str) -> None:
+    proto, given = CASES[name]
+    done = declared_as_told(proto, proto, tuple(given))
+    assert done or name not in ("matmul_swapped", "specialised_dim", "same_dim_twice", "fixed_channels")
+
+
+@pytest.mark.parametrize("path", [p for p in files() if "broken" in str(p)], ids=lambda p: p.parent.name)
+def test_models_run_with_dims_declared_as_told(path: Path) -> None:
+    declared_as_told(path, onnx.load(path, load_external_data=False))
+
+
+def test_a_declaration_that_is_taken_away_is_not_told_of_again() -> None:
+    proto, given = CASES["stale_value_info"]
+    (finding,) = [f for f in ss.analyze(proto, assume=given).diagnostics if f.code == "SS102"]
+    assert "correct the declaration, or remove it" in finding.help
+    bare = onnx.ModelProto()
+    bare.CopyFrom(proto)
+    del bare.graph.value_info[:]
+    for value in bare.graph.output:
+        value.ClearField("type")
+    assert not [f for f in ss.analyze(bare, assume=given).diagnostics if f.code == "SS102"]
+
+
+def test_the_node_to_look_at_is_the_one_that_fails() -> None:
+    proto, _ = CASES["reshape_baked"]
+    a = ss.analyze(proto)
+    (finding,) = [f for f in a.diagnostics if "look there first" in f.help]
+    for size in (1, 2, 5):
+        shapes = {
+            n: tuple(d.value if d.value is not None else size for d in k.shape) for n, k in a.inputs.items()
+        }
+        assert finding.node in refusal(proto, shapes)
+
+
 def _table(last: list[Any]) -> onnx.ModelProto:
     """Rows are added to a table as axes stand; what follows needs the axes as they were."""
     table = numpy_helper.from_array(np.zeros((7, 4), np.float32), "table")
