@@ -256,7 +256,7 @@ def _title(code: str, term: Term) -> str:
 def _beside(first: str, same: Sequence[str]) -> str:
     """How many nodes need the same as the one shown."""
     more = len(set(same) - {first})
-    return f" (so do {more} more nodes)" if more > 1 else " (so does one more node)" if more else ""
+    return f" ({more} more nodes need this)" if more > 1 else " (one more node needs this)" if more else ""
 
 
 def _listed(sizes: Sizes, names: Iterable[str]) -> str:
