@@ -79,6 +79,8 @@ def carried_out(source: Any, original: onnx.ModelProto, given: tuple[str, ...] =
             assert str(remedy) in conflict.finding.help
             if remedy.leaves is None or len({c.finding.node for c in a.conflicts}) > 1:
                 continue
+            if remedy.leaves and not remedy.breaks:  # then it says of which sizes nothing more is claimed
+                continue
             changed = changed_model(a.model, entries[0].node, remedy.change)
             assert changed is not None
             after = ss.analyze(changed, assume=given)
@@ -90,7 +92,7 @@ def carried_out(source: Any, original: onnx.ModelProto, given: tuple[str, ...] =
             )
             assert bool(said) is bool(remedy.leaves), (remedy, said)
             if remedy.leaves:
-                assert after.conflicts[0].finding.node in said
+                assert any(f"{c.finding.node} fails" in remedy.leaves for c in after.conflicts)
             tried += 1
     return tried
 

@@ -12,7 +12,7 @@ from ..lower.records import Clash, Entry
 from ..propagate.constraint import Site
 from .operands import sites_of, size_at
 from .trial import Change, Trials, runs_with
-from .wording import title_of
+from .wording import is_short, title_of
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
@@ -21,11 +21,15 @@ _MOST_SWAPS = 4
 
 
 class Remedy(NamedTuple):
-    """A change with which the node in conflict runs, in words; `leaves` tells what fails then elsewhere, None: not tried."""
+    """A change with which the node in conflict runs, in words; `leaves` tells what is wrong elsewhere then, None: not tried.
+
+    `breaks`: that is a node that cannot run then, and not only something that is asked of the sizes.
+    """
 
     text: str
     change: Change
     leaves: str | None = None
+    breaks: bool = False
 
     def __str__(self) -> str:
         if self.leaves is None:
@@ -74,15 +78,16 @@ def advise(entry: Entry, sites: Sequence[Site], lowered: Lowered, trials: Trials
 
 
 def _tried(groups: Iterable[Iterable[Remedy]], entry: Entry, trials: Trials | None) -> Advice | None:
-    """The first group with a change that leaves nothing broken, and such changes only; else the first with what they leave."""
-    first: list[Remedy] = []
-    for group in groups:
-        tried = [r for remedy in group if (r := _on_the_model(remedy, entry, trials)) is not None]
-        whole = [r for r in tried if not r.leaves]
-        if whole:
-            return _advice([r for r in whole if r.leaves is not None] or whole)
-        first = first or tried
-    return _advice(first) if first else None
+    """Of the changes that mend the whole model those of the first group; else those that ask something more of the sizes, else
+    all of the first group, with what they leave broken.
+    """
+    tried = [[r for remedy in g if (r := _on_the_model(remedy, entry, trials)) is not None] for g in groups]
+    for fit in (lambda r: r.leaves == "", lambda r: not r.breaks, lambda r: True):
+        for group in tried:
+            fitting = [r for r in group if fit(r)]
+            if fitting:
+                return _advice(fitting)
+    return None
 
 
 def _advice(remedies: Sequence[Remedy]) -> Advice:
@@ -105,13 +110,23 @@ def _on_the_model(remedy: Remedy, entry: Entry, trials: Trials | None) -> Remedy
     after, clashes = found
     if any(c.node is not None and not c.prefix and c.node.label == entry.node.label for c in clashes):
         return None
-    return remedy._replace(leaves=_left(after, clashes))
+    if clashes or trials is None:
+        return remedy._replace(leaves=_left(after, clashes), breaks=True)
+    return remedy._replace(leaves=_asks(trials.asked_after(after)))
+
+
+def _asks(needs: Sequence[Entry]) -> str:
+    """What a change asks of the sizes, in a sentence: the first of the shortest."""
+    if not needs:
+        return ""
+    first = min(needs, key=lambda e: len(str(e.cond)))
+    label = f"{first.prefix}{first.node.label}" if first.node is not None else "the model"
+    told = str(first.cond) if is_short(str(first.cond)) else "more of the sizes"
+    return f"Then {label} needs {told}"
 
 
 def _left(after: Lowered, clashes: Sequence[Clash]) -> str:
     """What cannot run once a change is made, in a sentence."""
-    if not clashes:
-        return ""
     clash, nodes = clashes[0], {f"{c.prefix}{c.node.label}" for c in clashes if c.node is not None}
     where = f"{clash.prefix}{clash.node.label} fails" if clash.node is not None else "the model fails"
     told = clash.message

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: nodes that are lowered anew to see what changes leave broken, all trials of an analysis together
 MOST_LOWERED = 40_000
 _AXES_ARE_AN_INPUT = 13  # of Unsqueeze, since this opset
+#: sizes that a model takes if nothing in it is made for others
+_SMALL = (1, 2, 3, 5, 8)
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class Trials:
         self.lowered, self.request = lowered, request
         self._left = MOST_LOWERED
         self._known = {_place(c, lowered) for c in lowered.walk.clashes}
+        self._asked = {e.cond for e in lowered.walk.log}
 
     def broken_after(self, node: Node, change: Change) -> tuple[Lowered, list[Clash]] | None:
         """The changed model, and what cannot run in it at this node, or where it could before; None: it was not tried."""
@@ -111,6 +114,14 @@ class Trials:
             if (place := _place(c, after)) not in self._known or place[0] == label
         ]
         return after, new
+
+    def asked_after(self, after: Lowered) -> list[Entry]:
+        """What nodes of the changed model need that none of the model as it is does, and that small sizes break."""
+        needs = (e for e in after.walk.log if e.role == "requirement" and e.node is not None)
+        new = (e for e in needs if e.cond.free and e.guard.is_true and e.cond not in self._asked)
+        return [
+            e for e in new if any(e.cond.evaluate(dict.fromkeys(e.cond.free, n)) is False for n in _SMALL)
+        ]
 
 
 def _place(clash: Clash, lowered: Lowered) -> tuple[str, str]:
