@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Cond, ge
 from ..lower.records import Entry
+from ..propagate import budget
 from ..solve.check import Checker
 from ..solve.contract.examples import accepted_sizes, around, breaking_sizes, nearer
+from ..solve.engine import Engine
 from .baked import LARGEST, Baked, Stored
 from .finding import Finding
 from .wording import is_short, operand_row
@@ -72,6 +74,7 @@ class _Teller:
     def __init__(self, analysis: Solved, contract: Contract) -> None:
         self.analysis, self.lowered, self.baked = analysis, analysis.lowered, Baked(analysis)
         self.engine = analysis.prover.engine
+        self.samples = Engine(budget.CHEAP_RLIMIT)  # for all terms together
         self.checker = Checker(analysis.stated, analysis.facts, analysis.accepted)
         self.present = [ge(d, 1) for d in analysis.symbols.values()]
         conds = [t.cond for t in (*contract, *contract.assumed)]
@@ -143,7 +146,7 @@ class _Teller:
         if term.cond.size > LARGEST or not self.runs or not self._runs(self.runs):
             return
         runs = self._alike(term)
-        alone = breaking_sizes(term.cond, [*term.beside, *self.beside], runs)
+        alone = breaking_sizes(term.cond, [*term.beside, *self.beside], runs, self.samples)
         near = around(runs, [n for n in term.symbols if n in runs])
         for fails in chain([{**runs, **alone}] if alone else [], near):
             if term.cond.evaluate(fails) is False and not self._runs(fails):

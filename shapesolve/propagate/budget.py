@@ -13,6 +13,8 @@ TIMEOUT_MS = 20_000
 
 #: assignments tried by evaluation before Z3 is asked
 SEARCH_TRIES = 240
+#: such tries times the symbols and conditions of the question; of a large one fewer are tried
+MAX_SEARCH_WORK = 50_000
 #: of these, how many before the conditions are taken apart by cases
 FIRST_TRIES = 24
 #: cases that a question is taken apart into, and the size of the conditions in all of them together
@@ -51,6 +53,8 @@ MAX_BESIDE = 16
 MAX_ASSUMPTION_QUERIES = 24
 #: constraints of a proof beyond this number are not reduced to a minimal core by deletion
 MAX_CORE_DELETION = 48
+#: conditions that facts learn to tell, where the solver does not, whether contract terms follow from others
+MAX_TOLD = 8000
 #: symbols that are not inputs, and pairs of bounds of each, from which conditions on inputs are drawn
 MAX_ELIMINATED = 32
 #: nodes of the search tree that lists several minimal cores
@@ -67,10 +71,12 @@ MAX_CHEAP = 64
 MAX_CHEAP_WORK = 4000
 #: size of the conditions of such a question beyond which Z3 does not answer it for what it may cost
 MAX_CHEAP_SIZE = 600
+#: size of the conditions in all such questions of one purpose that Z3 is asked, which costs a second per 10,000
+MAX_CHEAP_ASKED = 4000
 #: size of the conditions of such a question for which it counts as one more
 LARGE_NEEDS = 4000
-#: size of the conditions in all searches for sizes that break one contract term alone
-MAX_WITNESS_WORK = 60_000
+#: work of all searches for sizes that break one contract term alone
+MAX_WITNESS_WORK = 30_000
 #: pairs of sizes that broadcasts compare in one question; a question with more has no answer
 MAX_PAIRS = 2000
 

@@ -217,10 +217,11 @@ class Facts:
         return False
 
     def _decided(self, c: Cond) -> Cond:
-        if c.kind == "and":
-            return all_of(map(self._decided, c.args))
-        if c.kind == "or":
-            return any_of(map(self._decided, c.args))
+        if c.kind in ("and", "or"):
+            parts = tuple([self._decided(part) for part in c.args])
+            if parts == c.args:
+                return c
+            return all_of(parts) if c.kind == "and" else any_of(parts)
         if not c.args:
             return c
         d = c.args[0]

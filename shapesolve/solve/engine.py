@@ -68,6 +68,7 @@ class Answer:
 
 
 _UNSAT = Answer("unsat")
+_TOO_MANY = "too many questions of this kind were asked"
 
 
 class Engine:
@@ -90,6 +91,7 @@ class Engine:
         self.queries = 0
         self._failures = 0
         self._work = 0  # relations in cheap questions so far
+        self._asked = 0  # size of the conditions in those of them that Z3 was asked
         self._memo: dict[tuple[Cond, ...], Answer] = {}
         self._witnesses = Witnesses()
         self._regular = Regular()
@@ -106,6 +108,8 @@ class Engine:
         """
         if goal.is_true:
             return Verdict("proved")
+        if cheap and self.is_spent:
+            return Verdict("unknown", reason=_TOO_MANY)
         negated = ~goal
         linked = cone(negated.free, given)
         partly = cheap and len(linked) > budget.MAX_CHEAP
@@ -160,12 +164,17 @@ class Engine:
             hi = -high
         return lo, hi
 
+    @property
+    def is_spent(self) -> bool:
+        """Is no cheap question answered any more?"""
+        return self._work > budget.MAX_CHEAP_WORK
+
     # ------------------------------------------------------------------ one connected group of conditions
 
     def _component(self, conds: Iterable[Cond], cheap: bool, *, any_model: bool = False) -> Answer:
         """The answer to a question; with `any_model` its model need not have small numbers."""
-        if cheap and self._work > budget.MAX_CHEAP_WORK:
-            return Answer("unknown", reason="too many questions of this kind were asked")
+        if cheap and self.is_spent:
+            return Answer("unknown", reason=_TOO_MANY)
         stated = dict.fromkeys(c for c in conds if not c.is_true)
         if broadcast_pairs(stated) > budget.MAX_PAIRS:
             return Answer("unknown", reason="too many sizes are broadcast against each other")
@@ -206,8 +215,12 @@ class Engine:
                 return Answer("sat", model)
         if cheap and self._failures >= budget.CHEAP_FAILURES:
             return Answer("unknown", reason="too many questions of this kind had no answer")
-        if cheap and sum(c.size for c in conds) > budget.MAX_CHEAP_SIZE:
+        size = sum(c.size for c in conds)
+        if cheap and size > budget.MAX_CHEAP_SIZE:
             return Answer("unknown", reason="the conditions are too large for a question of this kind")
+        if cheap and self._asked > budget.MAX_CHEAP_ASKED:
+            return Answer("unknown", reason=_TOO_MANY)
+        self._asked += size if cheap else 0
         self.queries += 1
         limit = min(self.rlimit, budget.CHEAP_RLIMIT) if cheap else self.rlimit
         reason = ""

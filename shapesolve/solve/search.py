@@ -61,7 +61,8 @@ class Search:
         compiler = Compiler((*conds, *shapes.values()))
         holds = _Test(conds, compiler)
         formulas = [(name, _with_fallback(compiler.dim(d), d)) for name, d in shapes.items()]
-        for values in _assignments(pools, budget.SEARCH_TRIES):
+        tries = min(budget.SEARCH_TRIES, budget.MAX_SEARCH_WORK // (len(names) + len(conds)))
+        for values in _assignments(pools, tries):
             base = dict(zip(free, values, strict=True))
             model: Model = {}
             for name, size in formulas:

@@ -14,6 +14,7 @@ from ..search import Contradiction, Model, find_model
 _POINTS = 24
 _ELSEWHERE = 2  # the size of symbols that no condition is about
 _ROUNDS = 8  # searches for sizes at which what was found holds, and the term does not
+_EACH = 8  # what it costs to learn a condition, whatever its size
 _NEAR = (1, -1, 2, -2, 3, 5, 7, 8, 16, 32)
 
 
@@ -37,7 +38,7 @@ def needed_by(
         names = beside.union(*(c.free for c in around))
         others = sorted((c for c in around if c is not term), key=position.__getitem__)
         others += [c for n, c in granted.items() if n in names]
-        work += sum(c.size for c in others)
+        work += _work(others)
         if work > budget.MAX_WITNESS_WORK:
             break
         for c in asked:
@@ -48,7 +49,7 @@ def needed_by(
         for point in _points(term, others):
             hit.update(dict.fromkeys(_broken(near, {**dict.fromkeys(beside, _ELSEWHERE), **point})))
         for _ in range(_ROUNDS if hit else 0):
-            work += sum(c.size for c in others)
+            work += _work(others)
             rest = _model([~term, *others, *hit])
             more = _broken(near, {**dict.fromkeys(beside, _ELSEWHERE), **rest}) if rest else []
             if not more:
@@ -57,6 +58,11 @@ def needed_by(
         if hit:
             found[term] = {needs[c] for c in hit}
     return found
+
+
+def _work(conds: Sequence[Cond]) -> int:
+    """What a search costs: even a small condition must be learned."""
+    return sum(c.size + _EACH for c in conds)
 
 
 def _broken(tests: Mapping[Cond, Test], point: Model) -> list[Cond]:

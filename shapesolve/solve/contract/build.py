@@ -104,6 +104,7 @@ class _Builder:
         self._links = by_symbol((*needs.stated, *needs.usual))
         self._stated_apart: set[str] = set()
         self._precision = budget.MAX_ASSUMPTION_QUERIES
+        self._facts_left = budget.MAX_TOLD
 
     # ------------------------------------------------------------------ the whole
 
@@ -212,13 +213,16 @@ class _Builder:
             same = self.engine.equivalent([*about, cond], about, next(iter(cond.free)), 0)
             if same:
                 return True
-        given = [c for c in given if has_value(c)]
-        if not has_value(cond):
+        if not has_value(cond) or (self.sure.is_spent and self._facts_left <= 0):
             return proved
+        given = cone(cond.free, filter(has_value, given))
         verdict = self.sure.entails(plainly(cond), map(plainly, given), cheap=True)
         if verdict.proved or verdict.refuted:
             return verdict.proved
-        return proved or _told_by_facts(cond, cone(cond.free, given))
+        if proved or self._facts_left <= 0:
+            return proved
+        self._facts_left -= len(given)
+        return _told_by_facts(cond, given)
 
     def _rank(self, term: Term) -> tuple[int, list[int], Any]:
         return KINDS.index(term.kind), [self.needs.position.get(s, -1) for s in term.symbols], term.cond.order

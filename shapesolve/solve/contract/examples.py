@@ -37,8 +37,13 @@ def accepted_sizes(conds: Sequence[Cond]) -> Model | None:
     return nearer(best, usual, lambda at: satisfies(at, conds)) if satisfies(best, conds) else None
 
 
-def breaking_sizes(cond: Cond, others: Sequence[Cond], start: Model | None) -> Model | None:
-    """Sizes at which all `others` hold and `cond` does not, as near to `start` as they were found."""
+def breaking_sizes(
+    cond: Cond, others: Sequence[Cond], start: Model | None, engine: Engine | None = None
+) -> Model | None:
+    """Sizes at which all `others` hold and `cond` does not, as near to `start` as they were found.
+
+    An `engine` that is given keeps a budget for several such questions.
+    """
 
     def breaks(at: Model) -> bool:
         return cond.evaluate(at) is False and satisfies(at, others)
@@ -48,7 +53,8 @@ def breaking_sizes(cond: Cond, others: Sequence[Cond], start: Model | None) -> M
             if breaks(changed):
                 return changed
     names = sorted(cond.free.union(*(c.free for c in others), start or ()))
-    found = Engine(budget.CHEAP_RLIMIT).satisfiable([*others, ~cond], cheap=True).model
+    engine = engine or Engine(budget.CHEAP_RLIMIT)
+    found = engine.satisfiable([*others, ~cond], cheap=True).model
     if found is None:
         return None
     full = {n: found.get(n, (start or {}).get(n, _USUAL[0])) for n in names}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -146,9 +147,8 @@ class Domain:
             grid = np.meshgrid(*pools, indexing="ij")
             columns: dict[str, Any] = {n: g.ravel() for n, g in zip(names, grid, strict=True)}
         else:
-            random = Random(len(names))
-            picks = [[random.choice(pool) for pool in pools] for _ in range(_MOST_POINTS)]
-            columns = dict(zip(names, np.array(picks, dtype=np.int64).T, strict=True))
+            picks = _picks(tuple(map(len, pools)))
+            columns = {n: np.array(pool)[at] for n, pool, at in zip(names, pools, picks, strict=True)}
         inside = [c for c in self.conds if not c.free.isdisjoint(names)]
         try:
             table, held = Table(columns), np.ones(len(columns[names[0]]), dtype=np.bool_)
@@ -174,6 +174,14 @@ class Domain:
         near = length * 3 // 4  # small sizes, where clamps end, and some large ones
         far = sizes[near:][:: max((len(sizes) - near) // (length - near), 1)]
         return sizes[:near] + far[: length - near]
+
+
+@lru_cache(maxsize=8)  # one term is shortened beside the same symbols many times
+def _picks(lengths: tuple[int, ...]) -> Sizes:
+    """Where in pools of these lengths the points of a table lie that is too large for all of them: a row for each pool."""
+    random = Random(len(lengths))
+    drawn = [[random.randrange(length) for length in lengths] for _ in range(_MOST_POINTS)]
+    return np.array(drawn, dtype=np.int64).T
 
 
 def defined_where(node: Dim | Cond) -> list[Cond]:

@@ -1,0 +1,80 @@
+"""Everything that is asked of a model at once ends soon, also where its names are many and meet each other everywhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import onnx
+import pytest
+
+import shapesolve
+from examples.graph_writer import GraphWriter
+
+#: seconds of CPU for all questions together, several times what they take
+_LIMIT = 8.0
+
+
+def sums(pairs: Sequence[tuple[int, int]], inputs: int, rank: int = 1) -> onnx.ModelProto:
+    """Sums of two of the inputs each; an index beyond these is that of an earlier sum."""
+    g = GraphWriter("sums")
+    tensors = [g.input(f"x{i}", [f"{axis}{i}" for axis in "dehw"[:rank]]) for i in range(inputs)]
+    for i, (a, b) in enumerate(pairs):
+        tensors.append(g.op("Add", tensors[a], tensors[b]))
+        g.output(tensors[-1], f"y{i}", rank=rank)
+    return g.model()
+
+
+def chain(count: int, rank: int = 1) -> onnx.ModelProto:
+    """Each input is added to the sum of those before it."""
+    return sums([(0 if i == 0 else count + i, i + 1) for i in range(count)], count + 1, rank)
+
+
+def neighbours(count: int) -> onnx.ModelProto:
+    """Each input is added to the next."""
+    return sums([(i, i + 1) for i in range(count)], count + 1)
+
+
+def products(count: int) -> onnx.ModelProto:
+    """Matrix products of one input with many."""
+    g = GraphWriter("products")
+    x = g.input("x", ["a", "b"])
+    for i in range(count):
+        g.output(g.op("MatMul", x, g.input(f"w{i}", [f"k{i}", f"n{i}"])), f"y{i}", rank=2)
+    return g.model()
+
+
+_CASES: dict[str, Callable[[], onnx.ModelProto]] = {
+    "8 sums in a row": lambda: chain(8),
+    "12 sums in a row": lambda: chain(12),
+    "8 sums of 2 axes in a row": lambda: chain(8, 2),
+    "12 sums of neighbours": lambda: neighbours(12),
+    "40 sums of neighbours": lambda: neighbours(40),
+    "600 products": lambda: products(600),
+}
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_all_questions_end_soon(name: str) -> None:
+    model = _CASES[name]()
+    shapesolve.analyze(chain(2)).contract  # noqa: B018 -- what is loaded once is loaded
+    start = time.process_time()
+    analysis = shapesolve.analyze(model)
+    said = [str(f) for f in analysis.diagnostics], str(analysis.contract), str(analysis.equalities)
+    took = time.process_time() - start
+    assert said
+    assert analysis.ambiguities is not None
+    assert took < _LIMIT, f"{took:.1f} s"
+
+
+def test_what_is_said_of_sums_in_a_row_is_all_of_it() -> None:
+    """Budgets end proofs that would make terms shorter; they leave none out."""
+    contract = shapesolve.analyze(chain(8)).contract
+    assert len(contract) == 8
+    for sizes in (
+        dict.fromkeys(range(9), 1),
+        {i: 5 if i % 2 else 1 for i in range(9)},
+        dict.fromkeys(range(9), 0),
+    ):
+        assert contract.holds({f"d{i}": n for i, n in sizes.items()})
+    assert not contract.holds({f"d{i}": 1 + i // 7 + i // 8 for i in range(9)})  # 2 meets 3
