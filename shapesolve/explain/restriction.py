@@ -150,7 +150,7 @@ class _Teller:
         near = around(runs, [n for n in term.symbols if n in runs])
         for fails in chain([{**runs, **alone}] if alone else [], near):
             if term.cond.evaluate(fails) is False and not self._runs(fails):
-                yield _Sample(nearer(runs, fails, self._runs), fails)
+                yield _Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails)
 
     def _alike(self, term: Term) -> dict[str, int]:
         """Accepted sizes of all inputs; where those of a term are far from each other, equal ones if such are accepted."""

@@ -46,7 +46,7 @@ MAX_LISTED = 4
 MAX_REDUNDANCY = 80
 #: contract terms that a shorter form is looked for, and the conditions nearest to each that it may rest on
 MAX_SHORTENED = 16
-#: size of a term that nobody reads in any form
+#: size of a term that nobody reads in any form, and of all terms of a contract that may be worked on in vain
 MAX_READ = 200
 MAX_BESIDE = 16
 #: questions asked to name exactly the non-emptiness assumptions that contract terms rest on
@@ -76,7 +76,7 @@ MAX_CHEAP_ASKED = 4000
 #: size of the conditions of such a question for which it counts as one more
 LARGE_NEEDS = 4000
 #: work of all searches for sizes that break one contract term alone
-MAX_WITNESS_WORK = 30_000
+MAX_WITNESS_WORK = 15_000
 #: pairs of sizes that broadcasts compare in one question; a question with more has no answer
 MAX_PAIRS = 2000
 

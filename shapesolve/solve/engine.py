@@ -24,7 +24,7 @@ from .cones import (
     order_of,
 )
 from .periods import Regular
-from .search import Contradiction, Model, Search, satisfies, shrink
+from .search import Contradiction, Model, Search, find_model, satisfies, shrink
 from .tactics import Question, attempt
 from .witnesses import Witnesses
 
@@ -138,6 +138,15 @@ class Engine:
             else:
                 unknown = unknown or answer
         return unknown or Answer("sat", model)
+
+    def expect(self, conds: Sequence[Cond]) -> None:
+        """Find sizes at which all `conds` hold: near to these are those of cheap questions about most of them."""
+        try:
+            model = find_model(conds)
+        except Contradiction:
+            return
+        if model is not None:
+            self._witnesses.add(model)
 
     def core(self, conds: Sequence[Cond]) -> tuple[int, ...] | None:
         """Indices of a minimal set of `conds` that cannot hold together; None when no contradiction is

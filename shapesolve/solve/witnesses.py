@@ -1,7 +1,8 @@
 """Sizes that earlier questions met, tried against the next one before anything else is: what holds there is not excluded.
 
-A model of one question often is one of the next, which differs in little. Each is evaluated before it is believed, so that
-it does not matter where it came from; those that helped last are tried first, and only so many are kept.
+A model of one question often is one of the next, which differs in little, or becomes one where a size changes. Each is
+evaluated before it is believed, so that it does not matter where it came from; those that helped last are tried first, and
+only so many are kept.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from collections.abc import Sequence
 from ..expr import Cond
 from ..propagate import budget
 from .search import Model, satisfies
+
+#: models near to which others are looked for, and sizes that are tried there
+_MOVED, _USUAL = 2, (0, 1, 2, 3, 5, 8)
 
 
 class Witnesses:
@@ -39,4 +43,27 @@ class Witnesses:
             if satisfies(at, conds):
                 self._models.insert(0, self._models.pop(i))
                 return at
+        for model in self._models[:_MOVED]:
+            moved = _moved({**usual, **{name: model[name] for name in names if name in model}}, conds)
+            if moved is not None:
+                self.add(moved)
+                return moved
         return None
+
+
+def _moved(at: Model, conds: Sequence[Cond]) -> Model | None:
+    """`at` with one size of the first condition changed, so that all of them hold."""
+    names = set(conds[0].free)
+    for c in conds[1:]:
+        if c.evaluate(at) is not True:
+            names &= c.free
+        if not names:
+            return None
+    for name in sorted(names):
+        about = [c for c in conds if name in c.free]
+        size = at[name]
+        for other in (size + 1, size - 1, *_USUAL, 2 * size):
+            trial = {**at, name: other}
+            if satisfies(trial, about) and satisfies(trial, conds):
+                return trial
+    return None

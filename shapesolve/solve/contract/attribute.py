@@ -14,7 +14,7 @@ from ..search import Contradiction, Model, find_model
 _POINTS = 24
 _ELSEWHERE = 2  # the size of symbols that no condition is about
 _ROUNDS = 8  # searches for sizes at which what was found holds, and the term does not
-_EACH = 8  # what it costs to learn a condition, whatever its size
+_EACH, _MOST = 8, 40  # what it costs to learn a condition at least, and the size up to which it costs more
 _NEAR = (1, -1, 2, -2, 3, 5, 7, 8, 16, 32)
 
 
@@ -61,8 +61,8 @@ def needed_by(
 
 
 def _work(conds: Sequence[Cond]) -> int:
-    """What a search costs: even a small condition must be learned."""
-    return sum(c.size + _EACH for c in conds)
+    """What a search costs: even a small condition must be learned, and of a large one most parts are shared."""
+    return sum(min(c.size, _MOST) + _EACH for c in conds)
 
 
 def _broken(tests: Mapping[Cond, Test], point: Model) -> list[Cond]:

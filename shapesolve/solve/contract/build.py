@@ -303,6 +303,8 @@ class _Builder:
     def _irredundant(self, conds: dict[Cond, Causes], given: Mapping[Cond, Causes]) -> dict[Cond, Causes]:
         """Without the conditions that the others imply, the complex ones tried first."""
         done = dict(conds)
+        if len(conds) > 1:
+            self.engine.expect([*conds, *given, *self.needs.granted_for([*conds, *given])])
         for cond in sorted(conds, key=lambda c: c.order, reverse=True)[: budget.MAX_REDUNDANCY]:
             near = [c for c in (*done, *given) if c is not cond and not c.free.isdisjoint(cond.free)]
             if (not near and is_plain(cond)) or not has_value(cond) or _is_legality(cond, near):

@@ -10,6 +10,7 @@ from itertools import combinations, islice, product
 
 from ...expr import Cond
 from ...propagate import budget
+from ..cones import by_symbol
 from ..engine import Engine
 from ..search import Model, satisfies
 
@@ -34,7 +35,10 @@ def accepted_sizes(conds: Sequence[Cond]) -> Model | None:
     if found is None:
         return None
     best = {n: found.get(n, usual[n]) for n in names}
-    return nearer(best, usual, lambda at: satisfies(at, conds)) if satisfies(best, conds) else None
+    links = by_symbol(conds)
+    if not satisfies(best, conds):
+        return None
+    return nearer(best, usual, lambda at, changed: satisfies(at, links.get(changed, ())))
 
 
 def breaking_sizes(
@@ -45,12 +49,10 @@ def breaking_sizes(
     An `engine` that is given keeps a budget for several such questions.
     """
 
-    def breaks(at: Model) -> bool:
-        return cond.evaluate(at) is False and satisfies(at, others)
-
-    if start is not None:
+    if start is not None and satisfies(start, [c for c in others if c.free.isdisjoint(cond.free)]):
+        changing = [c for c in others if not c.free.isdisjoint(cond.free)]
         for changed in around(start, sorted(cond.free)):
-            if breaks(changed):
+            if cond.evaluate(changed) is False and satisfies(changed, changing):
                 return changed
     names = sorted(cond.free.union(*(c.free for c in others), start or ()))
     engine = engine or Engine(budget.CHEAP_RLIMIT)
@@ -58,20 +60,27 @@ def breaking_sizes(
     if found is None:
         return None
     full = {n: found.get(n, (start or {}).get(n, _USUAL[0])) for n in names}
-    return nearer(full, start or full, breaks) if breaks(full) else None
+    if cond.evaluate(full) is not False or not satisfies(full, others):
+        return None
+    links = by_symbol(others)
+    return nearer(
+        full,
+        start or full,
+        lambda at, changed: cond.evaluate(at) is False and satisfies(at, links.get(changed, ())),
+    )
 
 
-def nearer(model: Model, start: Model, good: Callable[[Model], bool]) -> Model:
-    """A good model with sizes nearer to those of `start`, symbol by symbol."""
+def nearer(model: Model, start: Model, good: Callable[[Model, str], bool]) -> Model:
+    """A good model with sizes nearer to those of `start`, symbol by symbol: is it still good when this one changed?"""
     best = dict(model)
     for name in sorted(best):
         near, far = start[name], best[name]  # `near` is not good, or not known to be
-        if good({**best, name: near}):
+        if good({**best, name: near}, name):
             best[name] = near
             continue
         while abs(far - near) > 1:
             middle = (near + far) // 2
-            if good({**best, name: middle}):
+            if good({**best, name: middle}, name):
                 far = middle
             else:
                 near = middle

@@ -50,7 +50,12 @@ def shortened(contract: Contract, engine: Engine) -> Contract:
     beside = [t.cond for t in contract.assumed]
     hard = [t for t in terms if t.cond.size <= budget.MAX_READ and not is_short(t.cond) and is_small(t.cond)]
     fresh: list[Term] = []
+    left = budget.MAX_READ
     for term in sorted(hard, key=lambda t: cost(t.cond), reverse=True)[: budget.MAX_SHORTENED]:
+        if (
+            term.cond.size > left
+        ):  # what was found to have no shorter form is much: terms like it have none either
+            continue
         try:
             found = _Shortener(_ground(term, terms, beside), engine).shortest(term.cond)
         except DimTooLarge:
@@ -59,6 +64,8 @@ def shortened(contract: Contract, engine: Engine) -> Contract:
             at, new = terms.index(term), _terms_for(found, term)
             terms[at : at + 1] = new
             fresh += new
+        else:
+            left -= term.cond.size
     if terms == list(contract.terms):
         return contract
     return replace(contract, terms=Terms(_without_repeats(terms, fresh, beside, engine)))
