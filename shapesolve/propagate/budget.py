@@ -61,6 +61,8 @@ MAX_ELIMINATED = 32
 MAX_CORE_NODES = 64
 #: pairs of dims that look equal, compared by proof
 MAX_EQUALITY_QUERIES = 48
+#: conditions that all examples of open broadcasts together are tried at
+MAX_EXAMPLE_WORK = 100_000
 #: conditions that a cheap question takes into account, the nearest ones first
 MAX_NEAR = 32
 #: at most so many direct neighbours (conditions that share a symbol with it) are taken per step from a question

@@ -13,6 +13,7 @@ from ..propagate.residual import Residue
 from .cones import by_symbol, nearby
 from .emptiness import always_equal
 from .engine import Engine
+from .search import Model
 
 #: open pairs that speak of a size, of which one may settle the next
 _MOST_EARLIER = 8
@@ -64,6 +65,7 @@ def find_ambiguities(
     earlier one settles is not listed: its nodes stand with those of that one.
     """
     residue, engine = Residue(facts, constraints), Engine(rlimit)
+    examples = _Examples(residue)
     pairs: dict[frozenset[Dim], tuple[Dim, Dim]] = {}
     sites: dict[frozenset[Dim], dict[str, None]] = {}
     seen: dict[tuple[Dim, Dim], frozenset[Dim] | None] = {}
@@ -81,7 +83,7 @@ def find_ambiguities(
     links = by_symbol(residue.conds)
     about: dict[str, list[frozenset[Dim]]] = {}
     for key, (a, b) in pairs.items():
-        cases = _possible_cases(a, b, residue, links, engine)
+        cases = _possible_cases(a, b, residue, links, engine, examples)
         if len(cases) > 1 and not always_equal(a, b):
             names = a.free | b.free
             near = dict.fromkeys(k for name in sorted(names) for k in about.get(name, ())[:_MOST_EARLIER])
@@ -111,20 +113,34 @@ def _is_settled(a: Dim, b: Dim, strict: bool) -> bool:
 
 
 def _possible_cases(
-    a: Dim, b: Dim, residue: Residue, links: Mapping[str, Sequence[Cond]], engine: Engine
+    a: Dim, b: Dim, residue: Residue, links: Mapping[str, Sequence[Cond]], engine: Engine, examples: _Examples
 ) -> list[Case]:
     """The cases that the constraints leave; one that is not excluded stays."""
     cases = []
-    near = nearby(a.free | b.free, links)
+    near = [] if engine.is_spent else nearby(a.free | b.free, links)
     for cond, result in ((eq(a, b), a), (eq(a, 1), b), (eq(b, 1), a)):
         if residue.facts.cond(cond).is_false:
             continue
         different = () if cond is eq(a, b) else (~eq(a, b),)
         answer = engine.satisfiable([cond, *different, *near], cheap=True, any_model=True)
         if not answer.unsat:
-            example = {} if answer.model is None else residue.complete(answer.model)
-            cases.append(Case(cond, result, {} if residue.violates(example) else example))
+            cases.append(Case(cond, result, {} if answer.model is None else examples.checked(answer.model)))
     return cases
+
+
+class _Examples:
+    """Sizes that no constraint excludes, for as many cases as is cheap."""
+
+    def __init__(self, residue: Residue) -> None:
+        self.residue, self.left = residue, budget.MAX_EXAMPLE_WORK
+
+    def checked(self, model: Model) -> Mapping[str, int]:
+        """All sizes that follow from a model, nothing where these break a constraint."""
+        if self.left <= 0:
+            return {}
+        self.left -= len(self.residue.stated)
+        sizes = self.residue.complete(model)
+        return {} if self.residue.violates(sizes) else sizes
 
 
 def _suggested(cases: Sequence[Case], a: Dim, b: Dim) -> Cond:

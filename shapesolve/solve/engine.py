@@ -127,6 +127,8 @@ class Engine:
 
         With `any_model` it is one that is at hand, perhaps with larger numbers.
         """
+        if cheap and self.is_spent:
+            return Answer("unknown", reason=_TOO_MANY)
         model: Model = {}
         unknown: Answer | None = None
         for group in components(conds):
@@ -192,13 +194,15 @@ class Engine:
         if not key:
             return Answer("sat", {})
         found = self._memo.get(key)
+        relations = sum(max(len(c.args), 1) for c in key)
         if found is None and any_model:
+            self._work += relations // 8 if cheap else 0
             model = self._witnesses.of([*stated, *legal])
             if model is not None:
                 return Answer("sat", model)
         if found is None or (found.kind == "unknown" and not cheap):
             if cheap:
-                self._work += sum(max(len(c.args), 1) for c in key)
+                self._work += relations
             found = self._memo[key] = self._answer(key, cheap, self.shortcuts and certain)
             if found.model is not None:
                 self._witnesses.add(found.model)
