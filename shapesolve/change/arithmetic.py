@@ -68,9 +68,20 @@ class Arithmetic(ABC):
             inner = self.size(atom.args[0])
             return None if inner is None else self.node("Max", [inner, self.number([0])], 1)
         if atom.kind == "//" and self.rounds_down(*atom.args):
-            n, d = map(self.size, atom.args)
-            return None if n is None or d is None else self.node("Div", [n, d], 1)
+            return self._quotient(*atom.args)
         return None
+
+    def _quotient(self, n: Dim, d: Dim) -> str | None:
+        """``n // d``; never as 1/d, of which onnxruntime makes, where it is multiplied by b, b/d, of integers too
+        (https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/optimizer/div_mul_fusion.cc).
+        """
+        below = self.size(d)
+        if below is None:
+            return None
+        if n.value == 1:
+            return self.node("Sub", [self.number([0]), self.node("Div", [self.number([-1]), below], 1)], 1)
+        above = self.size(n)
+        return None if above is None else self.node("Div", [above, below], 1)
 
     def _sum(self, d: Dim) -> str | None:
         """A polynomial, term by term: those that are added first."""

@@ -50,15 +50,22 @@ def _copy(source: Any, target: Any, except_for: frozenset[str]) -> None:
 def _finish_function(body: DraftGraph, proto: onnx.FunctionProto, nodes: list[onnx.NodeProto]) -> None:
     there = body.made()
     del proto.node[:]
-    proto.node.extend([*_constant_nodes(body), *nodes])
+    proto.node.extend([*_constant_nodes(_added(body, _read(body))), *nodes])
     _keep(proto.value_info, [info.name in there for info in proto.value_info])
 
 
-def _constant_nodes(graph: DraftGraph) -> list[onnx.NodeProto]:
-    return [
-        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
-        for name, array in graph.added.items()
-    ]
+def _read(graph: DraftGraph) -> set[str]:
+    """Tensors that something reads, in graphs inside too, and outputs."""
+    return {*graph.outputs}.union(*[node.reads() for node in graph.nodes])
+
+
+def _added(graph: DraftGraph, read: set[str]) -> list[onnx.TensorProto]:
+    """New constants; candidates that were not taken may have left some that nothing reads."""
+    return [numpy_helper.from_array(array, name) for name, array in graph.added.items() if name in read]
+
+
+def _constant_nodes(added: list[onnx.TensorProto]) -> list[onnx.NodeProto]:
+    return [helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in added]
 
 
 def _finish_graph(
@@ -66,22 +73,22 @@ def _finish_graph(
 ) -> None:
     """Fill `target` with what the draft says."""
     there = graph.made()
-    used = {*graph.outputs}.union(*[node.reads() for node in graph.nodes])
-    used |= {info.name for info in source.input}
+    used = _read(graph) | {info.name for info in source.input}
     _copy(source, target, except_for=_REWRITTEN)
     # before IR version 4 an initializer had to be an input as well, and inputs stay what they are
     as_nodes = graph.draft.model.ir_version < _FREE_INITIALIZERS
-    target.node.extend([*_constant_nodes(graph), *nodes] if as_nodes else nodes)
+    added = _added(graph, used)
+    target.node.extend([*_constant_nodes(added), *nodes] if as_nodes else nodes)
     target.initializer.extend([t for t in source.initializer if t.name in used])
     target.sparse_initializer.extend([t for t in source.sparse_initializer if t.values.name in used])
     target.value_info.extend([info for info in source.value_info if info.name in there])
     annotations = source.quantization_annotation
     target.quantization_annotation.extend([a for a in annotations if a.tensor_name in there])
     for name, tensor in graph.weights.items():
-        target.initializer.append(tensor)
-        target.initializer[-1].name = name
+        if name in used:
+            target.initializer.append(tensor)
+            target.initializer[-1].name = name
     if not as_nodes:
-        added = [numpy_helper.from_array(array, name) for name, array in graph.added.items()]
         target.initializer.extend(added)
 
 

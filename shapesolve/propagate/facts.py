@@ -185,7 +185,12 @@ class Facts:
             lo, hi = bounds(n, self.intervals)
             if lo is not None and hi is not None and lo // k == hi // k:
                 return constant(lo // k)
-        return floor_div(n, d)
+        found = floor_div(n, d)
+        if k is None and found.terms:  # 1//(2*x) is 0 once x is known not to be
+            lo, hi = bounds(found, self.intervals)
+            if lo is not None and lo == hi:
+                return constant(lo)
+        return found
 
     def _use_divisors(self, d: Dim) -> Dim:
         """``k*(n//k)`` is ``n`` where k divides n."""

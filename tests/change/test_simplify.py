@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 from shapesolve import simplify
@@ -66,3 +68,27 @@ def test_weights_in_files_stay_there_and_the_model_still_loads(tmp_path: Path) -
     outside = [t for t in changed.graph.initializer if t.data_location == onnx.TensorProto.EXTERNAL]
     assert outside
     assert not any(t.raw_data for t in outside)
+
+
+def test_no_constant_is_stored_that_nothing_reads() -> None:
+    text = """(float[n, m] x, float[k] z) => (float[q] y) <int64[1] zero = {0}, int64[1] three = {3}> {
+        n = Shape <end = 1> (x) m = Shape <start = 1> (x) r = Mod(three, n) s = Mul(r, m) y = Slice(z, zero, s) }"""
+    changed = simplify(model_of(text))
+    read = {name for node in changed.graph.node for name in node.input}
+    assert {tensor.name for tensor in changed.graph.initializer} <= read
+
+
+def test_integer_quotients_survive_what_onnxruntime_fuses() -> None:
+    """It writes (1/a)*b as b/a, of integers too, so sizes are not computed like that: here 2//(2*n) is cheapest as 1//n."""
+    text = """(float[n, m] x, float[k] z) => (float[q] y) <int64[1] zero = {0}, int64[1] two = {2}> {
+        n = Shape <end = 1> (x) m = Shape <start = 1> (x) t = Mul(two, n) d = Div(two, t) s = Mul(d, m) e = Add(s, s)
+        y = Slice(z, zero, e) }"""
+    model = model_of(text)
+    changed = simplify(model)
+    for n, m in product((1, 2, 3), (1, 4, 8)):
+        given = {"x": np.zeros((n, m), "f4"), "z": np.arange(40, dtype="f4")}
+        before, after = (
+            onnxruntime.InferenceSession(made.SerializeToString()).run(None, given)
+            for made in (model, changed)
+        )
+        assert before[0].shape == after[0].shape == (2 * (1 // n) * m,)
