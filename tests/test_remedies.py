@@ -234,3 +234,19 @@ def test_what_was_not_tried_on_the_model_says_so(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("shapesolve.explain.trial.MOST_LOWERED", 1)
     (finding,) = ss.analyze(_table(["b", 5, 7, 4])).diagnostics
     assert finding.help.count("(tried on this node alone)") == 2
+
+
+@pytest.mark.parametrize("op", ["MatMulInteger", "QLinearMatMul"])
+def test_weights_of_quantized_products_that_lie_the_other_way_are_told_as_such(op: str) -> None:
+    """A square weight would fit the node alone, but makes another layer of it: what stands there transposed runs."""
+    weight = numpy_helper.from_array(np.zeros((5, 12), np.uint8), "w")
+    scale = numpy_helper.from_array(np.float32(1), "s")
+    columns = numpy_helper.from_array(np.ones(5, np.float32), "sw")
+    points = numpy_helper.from_array(np.zeros(5, np.uint8), "zw")
+    zero = numpy_helper.from_array(np.uint8(0), "z")
+    names = ["x", "w"] if op == "MatMulInteger" else ["x", "s", "z", "w", "sw", "zw", "s", "z"]
+    stored = [weight] if op == "MatMulInteger" else [weight, scale, columns, points, zero]
+    m = model([N(op, names, ["y"], name="mm")], [info("x", ["batch", 12], TensorProto.UINT8)], ["y"], stored)
+    first = ss.analyze(m).diagnostics[0]
+    assert first.help == "w [5, 12] fits when its last two axes are swapped: is a Transpose missing?"
+    assert carried_out(m, m) == 1

@@ -220,12 +220,14 @@ def _gemm(entry: Entry, a: Site, b: Site, lowered: Lowered) -> Iterator[Remedy]:
 
 
 def _product(entry: Entry, a: Site, b: Site, lowered: Lowered) -> Iterator[Remedy]:
+    assert entry.node is not None
     left, right = _shapes(a, b, lowered)
     if len(left) < 2 or len(right) < 2:
         return
+    alone = len(entry.node.inputs) == 2 and lowered.dtypes.get(a.tensor) == lowered.dtypes.get(b.tensor)
     ways = [
         (left[-1] is right[-1], _swap(b, right, -2, -1), ""),
-        (right[-1] is left[-2], Change(exchanged=True), f"{b.tensor} times {a.tensor}"),
+        (alone and right[-1] is left[-2], Change(exchanged=True), f"{b.tensor} times {a.tensor}"),
         (left[-2] is right[-2], _swap(a, left, -2, -1), ""),
     ]
     for agrees, change, other_way in ways:

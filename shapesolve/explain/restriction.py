@@ -45,10 +45,10 @@ class _Sample(NamedTuple):
     fails: Sizes
 
     def text(self, names: Sequence[str]) -> str:
-        """In words; `names` are the symbols of the term that is broken."""
+        """In words; `names` are the symbols of the term that is broken, which alone may be other sizes that run."""
         changed = [n for n in self.fails if self.runs[n] != self.fails[n]]
         shown = dict.fromkeys((*names, *changed))
-        return f"runs at {_listed(self.runs, shown)}, not at {_listed(self.fails, changed)}"
+        return f"runs at {_listed(self.runs, shown)}, not at {_listed(self.fails, shown)}"
 
 
 def restrictions(analysis: Solved) -> Iterator[Finding]:

@@ -49,7 +49,7 @@ def matmul(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__MatMulInteger.html
-@lower("MatMulInteger", fault="cannot multiply these shapes", work=product_of(last_of(0)))
+@lower("MatMulInteger", fault="cannot multiply these shapes", advice="product", work=product_of(last_of(0)))
 def matmul_integer(op: Op) -> Known:
     shape, b = matmul_shape(op), op.shape(1)
     if b is not None and len(b) > 1:
@@ -58,7 +58,7 @@ def matmul_integer(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html
-@lower("QLinearMatMul", fault="cannot multiply these shapes", work=product_of(last_of(0)))
+@lower("QLinearMatMul", fault="cannot multiply these shapes", advice="product", work=product_of(last_of(0)))
 def qlinear_matmul(op: Op) -> Known:
     shape, b = matmul_shape(op, 0, 3), op.shape(3)
     if b is not None and len(b) > 1:

@@ -306,3 +306,21 @@ def test_an_example_has_sizes_alike_where_these_run(a: str, b: str) -> None:
     run(m, {}, dict(finding.runs))
     with pytest.raises(RunFailed):
         run(m, {}, dict(finding.fails))
+
+
+def test_sizes_at_which_a_model_fails_are_told_of_all_dims_of_a_condition() -> None:
+    """``not at batch = 3`` alone would speak of (3, 2), too, which runs."""
+    m = model(
+        "g (float[batch, seq, 2] x) => (float[a, b, c] y) { y = Reshape(x, target) }", target=ints(2, 3, 2)
+    )
+    (finding,) = ss.analyze(m).diagnostics
+    (note,) = [n for n in finding.notes if n.startswith("runs at ")]
+    for told, good in zip(note.removeprefix("runs at ").split(", not at "), (True, False), strict=True):
+        sizes = dict(part.split(" = ") for part in told.split(", "))
+        x = np.zeros((int(sizes["batch"]), int(sizes["seq"]), 2), np.float32)
+        session = ort.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"])
+        if good:
+            session.run(None, {"x": x})
+        else:
+            with pytest.raises(Exception, match="cannot be reshaped"):
+                session.run(None, {"x": x})
