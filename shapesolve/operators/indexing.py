@@ -11,6 +11,7 @@ from ..expr import Dim, Shape, all_of, any_of, divides, eq, ge, le, ne
 from ..lower.needed import rank_made
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import along
+from ..lower.records import Place
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Array, Value
@@ -18,6 +19,7 @@ from ..lower.work import MOVES, Operations, Outputs, Work, per
 from .layout import hull, is_empty
 
 _IN_RANGE = "indices must lie within the axis they index"
+_HAS_PLACES = "an axis that is indexed must not be empty"
 
 # ---------------------------------------------------------------------- Gather
 
@@ -61,7 +63,13 @@ def _taken(value: Value, index: Value | None, axis: int) -> Value | None:
 
 
 def _indices_fit(op: Op, index: Value | None, d: Dim, indices: Shape, axis: int) -> None:
-    op.in_range(index, d, indices, _IN_RANGE, (1, None), (0, axis))
+    _lie_within(op, index, d, indices, (0, axis))
+
+
+def _lie_within(op: Op, index: Value | None, d: Dim, checked: Seq[Dim], axis: Place) -> None:
+    """Whatever an index is, an axis of size 0 has no place for it, unless `checked` holds a size of 0 and none is looked at."""
+    op.require(any_of((ge(d, 1), is_empty(checked))), _HAS_PLACES, axis, (1, None))
+    op.in_range(index, d, checked, _IN_RANGE, (1, None), axis)
 
 
 def whole_numbers(value: Value | None) -> Any:
@@ -183,17 +191,15 @@ def _as_array(found: Any) -> Array:
 def components_fit(op: Op, sizes: Seq[Dim], checked: Seq[Dim], first: int) -> None:
     """Each component of an index (its last axis) lies within its axis, unless `checked` holds a size of 0."""
     index = op.value(1)
-    if index is None:
-        return
-    array = index.array
+    array = index.array if index is not None else None
     for j, d in enumerate(sizes):
         if array is not None and array.ndim:
             part = Value.of(array[..., j])
-        elif index.parts is not None and len(index.parts) == len(sizes):
+        elif index is not None and index.parts is not None and len(index.parts) == len(sizes):
             part = index.parts[j]
         else:
             part = index if len(sizes) == 1 else None
-        op.in_range(part, d, checked, _IN_RANGE, (1, None), (0, first + j))
+        _lie_within(op, part, d, checked, (0, first + j))
 
 
 def _all_inside(index: Any, sizes: tuple[int, ...]) -> bool:

@@ -281,6 +281,32 @@ def test_values(nodes: str, expected: str) -> None:
     agrees(model, N=(1, 2), M=(1, 3))
 
 
+INDEXED = [
+    ("Gather", ["A B", "I J"], {"axis": 1}),
+    ("GatherElements", ["A B", "I J"], {"axis": 0}),
+    ("GatherND", ["A B C", "I 1"], {}),
+    ("GatherND", ["A B C", "I 2"], {}),
+    ("GatherND", ["A B C", "I J 1"], {"batch_dims": 1}),
+    ("ScatterElements", ["A B", "I J", "I J"], {"axis": 1}),
+    ("ScatterND", ["A B", "I 1", "I B"], {}),
+    ("ScatterND", ["A B", "I 2", "I"], {}),
+]
+
+
+@pytest.mark.parametrize(("op_type", "inputs", "attrs"), INDEXED)
+def test_indices_of_data_into_an_axis_that_may_be_empty(
+    op_type: str, inputs: list[str], attrs: Mapping[str, Any]
+) -> None:
+    dtypes = [FLOAT, INT64, FLOAT][: len(inputs)]
+    model = one(op_type, inputs, attrs, dtypes=dtypes, opset=18)
+    sizes = dict.fromkeys(symbols(inputs), (0, 1, 2))
+    agrees(model, {"x1": lambda at: _zeros(inputs[1], at)}, **sizes)
+
+
+def _zeros(shape: str, at: Mapping[str, int]) -> np.ndarray[Any, Any]:
+    return np.zeros([at[d] if d in at else int(d) for d in shape.split()], np.int64)
+
+
 def test_bounds_that_nothing_reaches_require_nothing() -> None:
     """Indices of TopK lie below N, which does not mean that the last row of the table is looked up."""
     model = text(
