@@ -253,7 +253,9 @@ def test_rotary_embedding() -> None:
 def test_angles_of_a_head(heads: int, part: int) -> None:
     """Heads of no size are left out where onnxruntime divides by that and dies."""
     attrs, zero = {"num_heads": heads, "rotary_embedding_dim": part}, {"x1": np.array([0])}
-    for x, sizes in (("1 3 H", range(min(heads + part, 1), 9)), ("1 2 3 H", range(1, 6))):
+    some = (("1 3 H", range(min(heads + part, 1), 9)), ("1 2 3 H", range(1, 6)))
+    none = (("0 3 H", range(9)), ("1 0 H", range(9)), ("1 0 2 H", range(5)), ("0 2 2 H", range(5)))
+    for x, sizes in (*some, *none):
         model = ms("RotaryEmbedding", x, "1", "4 C", "4 C", dtypes=[FLOAT, INT64, FLOAT, FLOAT], **attrs)
         agrees(model, zero, H=sizes, C=range(4))
 

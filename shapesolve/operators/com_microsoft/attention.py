@@ -401,14 +401,16 @@ def _angles(op: Op, x: Shape, angles: Dim) -> None:
     if part > 0 and n < 1:
         raise InvalidNode("num_heads must be given with rotary_embedding_dim")
     places: tuple[Place, ...] = ((0, last), (2, 1))
+    nothing = eq(x[:last].numel, 0)  # then onnxruntime does not meet a head of no size
     if last == 2 and n < 1:
-        fits = any_of((eq(x[2], 0), all_of((ge(angles, 1), divides(2 * angles, x[2])))))
+        whole = all_of((ge(angles, 1), divides(2 * angles, x[2])))
+        fits = any_of((eq(x[2], 0), whole, all_of((eq(angles, 0), nothing))))
         op.require(fits, "the table must have an angle for each pair of a whole number of heads", *places)
         return
     head = x[3] if last == 3 else x[2] // n
     if last == 2:
         op.require(divides(constant(n), x[2]), "num_heads must divide the hidden size", (0, 2))
-    fits = eq(angles, head // 2)
+    fits = any_of((eq(angles, head // 2), all_of((eq(head, 0), nothing))))
     if part > 0:
         op.require(ge(head, part), "the rotated part must not exceed a head", (0, last))
         fits = any_of((fits, eq(angles, part // 2)))
