@@ -274,7 +274,10 @@ class Judge:
         for d, real in pairs:
             known.setdefault(d.name or "", real)
         right = all(d.evaluate(known) in (None, real) for d, real in pairs)
-        return right and any(cond.evaluate(known) is False for cond in assumed)
+        now = [
+            strict.facts.cond(cond) for cond in assumed
+        ]  # it may know one of the sizes that are taken to be equal
+        return right and any(cond.evaluate(known) is False for cond in now)
 
     def _taken(self, sizes: Mapping[str, int], result: Mapping[str, Data]) -> bool:
         """Are inputs that run accepted where those with defaults are given, too?"""

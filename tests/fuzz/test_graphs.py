@@ -128,6 +128,27 @@ def test_sizes_that_data_decides_may_break_what_a_mode_takes_as_equal() -> None:
 _SUMMED = {"x0": (2, 3), "x1": ("K",)}
 
 
+def test_a_size_that_is_taken_as_equal_may_be_known_to_the_strict_mode() -> None:
+    """Squeeze needs the one row of `other`; that `sum` has it too is taken, and two rows break that."""
+    declared = {"x0": (2, 1), "x1": ("K",), "x2": ("L",)}
+    nodes = [
+        helper.make_node("Shape", ["x1"], ["first"]),
+        helper.make_node("ReduceSum", ["x0", "first"], ["sum"]),
+        helper.make_node("Shape", ["x2"], ["second"]),
+        helper.make_node("ReduceSum", ["x0", "second"], ["other"]),
+        helper.make_node("Add", ["sum", "other"], ["t1"]),
+        helper.make_node("Squeeze", ["other", "rows"], ["t2"]),
+    ]
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in declared.items()]
+    rows = helper.make_tensor("rows", TensorProto.INT64, [1], [0])
+    graph = helper.make_graph(nodes, "g", inputs, [untyped(n) for n in ("sum", "other", "t1", "t2")], [rows])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    judge = Judge(Drawn(model, {"K": 1, "L": 0}, declared), 0, "equal", claims=())
+    list(judge.run([{"K": 1, "L": 0}]))
+    assert judge.verdict.faults == []
+    assert (judge.verdict.ran, judge.verdict.refused) == (1, 1)
+
+
 def test_what_follows_from_a_term_that_refuses_by_intent_is_no_false_alarm() -> None:
     """Concat leaves an empty tensor aside, so that its rows need not be those of the other: A == B is refused all the
     same, and with it what other nodes need of B, which is known of A then.
