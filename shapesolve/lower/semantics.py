@@ -90,6 +90,12 @@ DIFFERENCES: dict[str, Difference] = {
         "sizes of an input without elements are not looked at when the model is run; that is followed for inputs that are"
         " known to be empty, others must agree",
     ),
+    "einsum-empty": Difference(
+        "Einsum",
+        "a sum over an empty axis is 0, and of an empty operand comes an empty result",
+        "an operand whose axes must be brought into another order must not be empty along those that the transposition"
+        ' divides by, or the process ends (SIGFPE): "nd,md->nm" needs d >= 1, unless m = 1',
+    ),
     "lenient-attributes": Difference(
         "LayerNormalization, Constant", "an attribute that the operator lacks is an error", "it is ignored"
     ),

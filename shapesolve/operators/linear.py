@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from collections.abc import Sequence as Seq
 from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple
 
-from ..expr import ONE, Dim, Shape, any_of, eq, product
+from ..expr import ONE, Cond, Dim, Shape, all_of, any_of, eq, ge, product
 from ..lower.op import InvalidNode, Op
 from ..lower.reason import ADDED
 from ..lower.records import Place
@@ -130,6 +133,9 @@ signature("Det", "*S M M -> *S")
 # ---------------------------------------------------------------------- Einsum
 
 _ELLIPSIS = "..."
+_TRANSPOSED = "the runtime cannot bring the axes of this operand into order where these are empty"
+#: a label, and which axis of its ellipsis
+Axis = tuple[str, int]
 
 
 class Equation(NamedTuple):
@@ -219,6 +225,53 @@ class _Labels:
         return tuple(self.sizes[f"...{k}"] for k in range(next(iter(ranks), 0)))
 
 
+def _order(terms: Iterable[Seq[Axis]]) -> dict[Axis, int]:
+    """The place of each axis in onnxruntime's order: the ellipsis first, then letters as they come."""
+    met = dict.fromkeys(axis for term in terms for axis in term)
+    return {axis: i for i, axis in enumerate(sorted(met, key=lambda axis: axis[0] != _ELLIPSIS))}
+
+
+def _axes(term: Seq[str], rank: int) -> list[Axis]:
+    """The label of each axis of an input of this rank, those of an ellipsis numbered."""
+    extra = rank - len(term) + 1
+    return [(x, k) for x in term for k in (range(extra) if x == _ELLIPSIS else (0,))]
+
+
+def _transposes(op: Op, terms: Seq[Seq[str]], shapes: Seq[Shape]) -> None:
+    """onnxruntime brings the axes of each operand into one order; unless only sizes of 1 pass each other, it must be able to.
+
+    A term that repeats a label is not followed.
+    """
+    labels = [_axes(term, len(shape)) for term, shape in zip(terms, shapes, strict=True)]
+    order = _order(labels)
+    for i, (axes, shape) in enumerate(zip(labels, shapes, strict=True)):
+        places = [order[axis] for axis in axes]
+        if len(set(places)) < len(places) or places == sorted(places):
+            continue
+        passing = [(p, q) for p, q in combinations(range(len(places)), 2) if places[p] > places[q]]
+        still = all_of(any_of((eq(shape[p], 1), eq(shape[q], 1))) for p, q in passing)
+        op.require(any_of((_transposable(places, shape), still)), _TRANSPOSED, (i, None))
+
+
+def _transposable(places: list[int], shape: Shape) -> Cond:
+    """When onnxruntime's kernels can transpose a tensor so that `places` rise.
+
+    Of two neighbouring blocks of axes that change places, one an axis or both at the end, it moves one, and divides by its
+    size and by those before and behind both. Other ways go wrong where only what stays at the end is empty.
+    """
+    wanted = sorted(places)
+    changed = [i for i, (a, b) in enumerate(zip(places, wanted, strict=True)) if a != b]
+    start, end = changed[0], changed[-1] + 1
+    middle = places.index(wanted[start])
+    behind = all_of(ge(d, 1) for d in shape[end:])
+    swapped = places[middle:end] + places[start:middle] == wanted[start:end]
+    if not swapped or (middle - start > 1 and end - middle > 1 and end < len(places)):
+        return any_of((behind, *(eq(d, 0) for d in shape[:end])))
+    inwards = middle - start == 1 < end - middle
+    moved = shape[start:middle] if inwards else shape[middle:end]
+    return all_of((behind, *(ge(d, 1) for d in (*shape[:start], *moved))))
+
+
 def _einsum_work(op: Op, outputs: Outputs) -> Operations | None:
     """All operands multiplied at each choice of the labels, the sum over those that the result leaves out; one alone is
     only summed. Nothing is saved by multiplying pairs first.
@@ -228,9 +281,7 @@ def _einsum_work(op: Op, outputs: Outputs) -> Operations | None:
         shape = op.shape(i)
         if shape is None:
             return None
-        extra = len(shape) - len(term) + 1
-        axes = [(x, k) for x in term for k in (range(extra) if x == _ELLIPSIS else (0,))]
-        for label, d in zip(axes, shape, strict=True):
+        for label, d in zip(_axes(term, len(shape)), shape, strict=True):
             if sizes.get(label, ONE) is ONE:
                 sizes[label] = d
     cells = product(sizes.values())
@@ -243,16 +294,17 @@ def einsum(op: Op) -> Known:
     equation = parse_equation(op.text_attr("equation", ""))
     if len(equation.terms) != op.n_in:
         raise InvalidNode(f"the equation has {len(equation.terms)} terms for {op.n_in} inputs")
-    labels, complete = _Labels(op), True
+    labels, shapes = _Labels(op), list[Shape]()
     for i, term in enumerate(equation.terms):
         shape = op.shape(i) if _ELLIPSIS in term else op.shape(i, len(term))
-        if shape is None:
-            complete = False
-        else:
+        if shape is not None:
             labels.term(i, term, shape)
-    if not complete:
+            shapes.append(shape)
+    if len(shapes) < op.n_in:
         return op.out(None)
     group = labels.ellipsis()
+    if op.as_onnxruntime("einsum-empty"):
+        _transposes(op, equation.terms, shapes)
     dims: list[Dim] = []
     for label in equation.output:
         dims += group if label == _ELLIPSIS else (labels.sizes[label],)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import os
+import random
+from itertools import pairwise, product
+from platform import machine
 
 import pytest
 
 import shapesolve
 
 from .conftest import agrees, broken, one, shapes, text
+from .runs_apart import come_back
 
 SIZES = (0, 1, 2, 3)
 UINT8 = 2
@@ -134,6 +138,29 @@ def test_einsum(equation: str, inputs: list[str]) -> None:
 )
 def test_einsum_that_cannot_run(equation: str, inputs: list[str]) -> None:
     assert shapesolve.analyze(one("Einsum", inputs, {"equation": equation})).conflicts
+
+
+#: with the sizes at which onnxruntime divides by zero, and those at which it does not
+EMPTY = [
+    "nd,md->nm", "nd,dm->nm", "dn,md->mn", "j,ij->i", "bij,bkj->bik", "bij,bjk->bik", "ij->ji",
+    "bhn,bmh->bnm", "ca,bac->b", "abc,cab->", "abc,bca->a", "cdab,abcd->a", "abcde,deabc->", "abcde,cdabe->b", "abcd,cbad->",
+    "acb,bdca->d", "...nd,...md->...nm", "m...d,n...d->...mn",
+]  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(os, "fork") or machine() not in ("x86_64", "AMD64"), reason="no trap to see")
+@pytest.mark.parametrize("equation", EMPTY)
+def test_einsum_of_empty_operands(equation: str) -> None:
+    terms = [t.replace("...", "X").upper() for t in equation.split("->")[0].split(",")]
+    model = one("Einsum", [" ".join(t) for t in terms], {"equation": equation})
+    names = sorted({d for t in terms for d in t})
+    draw = random.Random(1)
+    every = [dict(zip(names, chosen, strict=True)) for chosen in product((0, 1, 3), repeat=len(names))]
+    sizes = every if len(every) < 100 else draw.sample(every, 100)
+    analysis = shapesolve.analyze(model)
+    real = come_back([(model, [[at[d] for d in t] for t in terms]) for at in sizes])
+    assert [not broken(analysis, at) for at in sizes] == real
+    assert not any(broken(shapesolve.analyze(model, semantics="onnx"), at) for at in sizes)
 
 
 def test_a_long_product_keeps_its_sizes() -> None:
