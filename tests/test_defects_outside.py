@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 import shapesolve as ss
 
@@ -145,3 +145,39 @@ def test_a_bound_size_that_breaks_a_node_is_told_by_its_term() -> None:
     (finding,) = ss.analyze(m, bind={"n": 3}).diagnostics
     assert "n = 3 is not accepted: n >= 5 is needed" in finding.title
     assert "n = 5 or n = 6 would do" in finding.notes
+
+
+def _of_rows() -> onnx.ModelProto:
+    return model(
+        [N("Reshape", ["X", "rows"], ["R"]), N("Add", ["R", "bias"], ["Y"], name="add")],
+        [info("X", ["batch", "seq", 2])],
+        ["Y"],
+        [ints("rows", [-1, 2]), numpy_helper.from_array(np.zeros((12, 1), np.float32), "bias")],
+    )
+
+
+@pytest.mark.parametrize(
+    "bind", [{"seq": 9}, {"seq": 5}, {"batch": 7}, {"batch": 4, "seq": 9}, {"batch": 5, "seq": 5}]
+)
+def test_sizes_that_would_do_are_tried_with_those_that_are_not_bound(
+    bind: dict[str, int], tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.onnx"
+    onnx.save(_of_rows(), path)
+    (finding,) = ss.analyze(path, bind=bind).diagnostics
+    told = [note.partition(" would do")[0] for note in finding.notes if note.endswith(" would do")]
+    assert told
+    for choice in (c for text in told for c in text.split(" or ")):
+        sizes = {**bind, **{name: int(size) for name, size in re.findall(r"(\w+) = (\d+)", choice)}}
+        assert sizes.keys() == {"batch", "seq"}
+        assert runs(path, sizes), choice
+
+
+def test_a_size_that_follows_from_sizes_of_the_user_is_no_finding(tmp_path: Path) -> None:
+    nodes = [N("Concat", ["past", "new"], ["all"], axis=0), N("Mul", ["all", "mask"], ["Y"], name="mul")]
+    m = model(nodes, [info("past", ["p"]), info("new", ["s"]), info("mask", ["t"])], ["Y"])
+    path = tmp_path / "cache.onnx"
+    onnx.save(m, path)
+    assert runs(path, {"p": 4, "s": 2, "t": 6})
+    assert runs(path, {"p": 3, "s": 4, "t": 7})
+    assert not [f for f in ss.analyze(path, bind={"p": 4, "t": 6}).diagnostics if f.code == "SS401"]

@@ -264,6 +264,8 @@ def _specialised(analysis: Solved) -> Iterator[Finding]:
     if analysis.conflicts:
         return
     facts, symbols, baked = analysis.facts, analysis.symbols, Baked(analysis)
+    fixed = analysis.request.bind and not facts.substitution.keys().isdisjoint(symbols)
+    unbound = analysis.again(bind={}) if fixed else analysis
     for name in symbols:
         to: Dim | None = facts.substitution.get(name)
         if to is None or name in analysis.walk.undeclared:
@@ -273,6 +275,8 @@ def _specialised(analysis: Solved) -> Iterator[Finding]:
         if any(c.role in ("user", "assumption") for c in causes) or not causes:
             continue
         to = facts.dim(symbols[name])
+        if unbound is not analysis and unbound.facts.dim(symbols[name]) is not to:
+            continue  # it follows from sizes that the user gave, and not from the model alone
         nodes = tuple(dict.fromkeys(c.origin.node for c in causes if c.origin.node))
         first = causes[-1].origin
         if not to.terms:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, eq, parse_cond
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
     from .solved import Solved
 
 _MAX_NODES = 4
-#: how far around a size others are tried, and how many that would do are told
-_FURTHEST, _MOST_TOLD = 4096, 2
+#: how far around a size others are looked at, how many of them are solved for, and how many that would do are told
+_FURTHEST, _MOST_TRIED, _MOST_TOLD = 4096, 24, 2
 
 
 def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:
@@ -81,17 +83,50 @@ def _needed(term: Term) -> Sequence[str]:
 
 
 def _would_do(term: Term, free: Solved, bound: Solved, sizes: Mapping[str, int]) -> Iterator[str]:
-    """Sizes near the given ones that satisfy the term and break no other, all else that is bound being as it is."""
-    given = bound.request.bind
-    conds = [t.cond for t in free.contract if t is term or t.cond.evaluate(given) is not False]
+    """Sizes near the given ones at which the model runs, all else that is bound being as it is; each was tried.
+
+    Sizes that are not bound, or that break another term and are told of there, are solved for.
+    """
+    given = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
+    wrong = [t.cond for t in free.contract if t is not term and t.cond.evaluate(given) is False]
+    elsewhere = frozenset[str]().union(*(c.free for c in wrong)) - sizes.keys()
+    kept = {n: size for n, size in given.items() if n not in elsewhere}
+    told = False
     for name, size in sizes.items():
+        others = {n: at for n, at in kept.items() if n != name}
         near = (n for step in range(1, _FURTHEST) for n in (size - step, size + step) if n >= 0)
-        found = []
-        for candidate in near:
-            tried = {**given, name: candidate}
-            if all(c.evaluate(tried) is not False for c in conds):
-                found.append(candidate)
-                if len(found) == _MOST_TOLD:
-                    break
-        if found:
-            yield f"{' or '.join(f'{name} = {n}' for n in sorted(found))} would do"
+        possible = (n for n in near if _possible(free, {**others, name: n}))
+        tried = ((n, _accepted(free, bound, {**others, name: n})) for n in islice(possible, _MOST_TRIED))
+        found = islice(((n, full) for n, full in tried if full is not None), _MOST_TOLD)
+        texts = [
+            f"{name} = {n}{_with(term, others, name, full)}" for n, full in sorted(found, key=itemgetter(0))
+        ]
+        if texts:
+            told = True
+            yield f"{' or '.join(texts)} would do"
+    tied = [n for n in term.symbols if n in kept]
+    if not told and len(tied) > 1:
+        full = _accepted(free, bound, {n: at for n, at in kept.items() if n not in tied})
+        if full is not None:
+            yield f"{' and '.join(f'{n} = {full[n]}' for n in tied)} together would do"
+
+
+def _possible(free: Solved, sizes: Mapping[str, int]) -> bool:
+    return all(t.cond.evaluate(sizes) is not False for t in free.contract)
+
+
+def _accepted(free: Solved, bound: Solved, sizes: Mapping[str, int]) -> dict[str, int] | None:
+    """Accepted sizes of all inputs, with these; None where none were found at which what the user assumes holds."""
+    full = free.completed(sizes)
+    if full is None:
+        return None
+    assumed = (
+        item if isinstance(item, Cond) else parse_cond(item, free.symbols) for item in bound.request.assume
+    )
+    return full if all(c.evaluate(full) is not False for c in assumed) else None
+
+
+def _with(term: Term, given: Mapping[str, int], name: str, full: Mapping[str, int]) -> str:
+    """The sizes that were solved for, of the names that the term ties."""
+    solved = [f"{n} = {full[n]}" for n in term.symbols if n in full and n not in given and n != name]
+    return f" with {' and '.join(solved)}" if solved else ""
