@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..expr import Dim
+from ..expr import Dim, as_dim
 from ..lower.reads import INDICES as INDICES
 from ..lower.rule import Rule
 from ..model import Graph, Node
@@ -98,7 +98,9 @@ class _Readers:
             return None
         shapes = [self.shapes.get(prefix + n) or self.shapes.get(n) if n else None for n in node.inputs]
         found = reading.limits(node.attributes, shapes)
-        return None if found is None else Use(Dim(found[0]), found[1], reading.what, f"{prefix}{node.label}")
+        return (
+            None if found is None else Use(as_dim(found[0]), found[1], reading.what, f"{prefix}{node.label}")
+        )
 
     def _rule(self, node: Node) -> Rule | None:
         key = node.domain, node.op_type

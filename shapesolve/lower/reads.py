@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence as Seq
 from typing import Any
 
-from ..expr import Dim, Shape, constant
+from ..expr import Dim, IntoDim, Shape, constant, minimum
 from .rule import Reading
 
 #: what a read of places in a table is for
@@ -49,11 +49,13 @@ def rows(i: int) -> Reading:
 
 
 def up_to(i: int, axis: int, least: int, what: str) -> Reading:
-    """From `least` up to the size of an axis of input `i`."""
+    """From `least`, where there are so many, up to the size of an axis of input `i`."""
 
-    def limits(_attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[int, Dim] | None:
+    def limits(_attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[IntoDim, Dim] | None:
         shape = _shape(shapes, i)
-        return (least, shape[axis]) if shape is not None and -len(shape) <= axis < len(shape) else None
+        if shape is None or not -len(shape) <= axis < len(shape):
+            return None
+        return minimum(least, shape[axis]), shape[axis]
 
     return Reading(what, limits)
 

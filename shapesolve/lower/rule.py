@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from typing import Any, Literal, NamedTuple
 
-from ..expr import ZERO, Dim, Shape
+from ..expr import ZERO, Dim, IntoDim, Shape
 
 #: an output shares the memory of input 0 (`view`), may be written over an input of its size (`over`), or needs its own
 Memory = Literal["", "view", "over"]
@@ -71,7 +71,7 @@ class Reading(NamedTuple):
     """
 
     what: str
-    limits: Callable[[Mapping[str, Any], Seq[Shape | None]], tuple[int, Dim] | None]
+    limits: Callable[[Mapping[str, Any], Seq[Shape | None]], tuple[IntoDim, Dim] | None]
 
 
 class Rule(NamedTuple):

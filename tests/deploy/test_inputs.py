@@ -266,3 +266,25 @@ def test_an_index_that_is_always_outside_is_told() -> None:
     made = ss.generate_inputs(counted(table=2, offset=9), count=3, edge=False)
     assert len(made) == 3
     assert any("may lie outside of its table" in guess for guess in made.guesses)
+
+
+@pytest.mark.parametrize(("op_type", "gates"), [("LSTM", 4), ("RNN", 1)])
+def test_lengths_of_sequences_without_steps_are_zero(op_type: str, gates: int) -> None:
+    graph = helper.make_graph(
+        [helper.make_node(op_type, ["x", "w", "r", "", "lens"], ["y"], hidden_size=3)],
+        "g",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["seq", "batch", 2]),
+            helper.make_tensor_value_info("lens", TensorProto.INT32, ["batch"]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [floats("w", 1, gates * 3, 2), floats("r", 1, gates * 3, 3)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    runs = session(model)
+    made = ss.generate_inputs(model, count=16, seed=1, bind={"batch": 2})
+    for feed in made:
+        runs.run(None, feed)
+    assert {s["seq"] for s in made.sizes} >= {0, 1}
+    assert all(feed["lens"].min() >= 1 for feed, s in zip(made, made.sizes, strict=True) if s["seq"])
+    assert "lens: min(seq, 1) to seq, read as" in made.guesses[0]
