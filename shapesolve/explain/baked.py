@@ -8,7 +8,7 @@ that the model was exported with stayed behind.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -35,10 +35,14 @@ _IDLE = frozenset((-1, 0, 1))
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A constant of the model: the tensor, and whether it is read as data (a target, an end) or has the size itself."""
+    """A constant of the model: the tensor, and whether it is read as data (a target, an end) or has the size itself.
+
+    It `repeats` sizes where it is a target that keeps numbers which its data has already: the fault is elsewhere then.
+    """
 
     tensor: str
     data: bool
+    repeats: bool = False
 
 
 class Baked:
@@ -52,6 +56,36 @@ class Baked:
 
     def constant(self, entry: Entry) -> Stored | None:
         """The constant that a condition of a node comes from: what it reads as data first, then what has a size."""
+        found = self._behind(entry)
+        repeats = found is not None and found.data and self._repeats(found.tensor, entry)
+        return replace(found, repeats=True) if found is not None and repeats else found
+
+    def _repeats(self, tensor: str, entry: Entry) -> bool:
+        """Are the numbers that a target takes from this tensor, multiplied, those that the data has already?"""
+        links = (link for site in sites_of(entry, self.lowered) for link in self.tracer.links(site))
+        nodes = [(entry.node, entry.prefix), *((link.node, link.prefix) for link in links)]
+        for node, prefix in nodes:
+            rule = None if node is None else self.lowered.rule(node, prefix)
+            if node is None or rule is None or rule.advice != "target":
+                continue
+            sites = input_sites(node, prefix, self.lowered)
+            data = next((s.tensor for s in sites if not s.data), "")
+            axes = [(Site(data, i), d) for i, d in enumerate(self.lowered.shapes.get(data) or ())]
+            own = [d.const for site, d in axes if not d.terms and not self._is_named(site)]
+            value = self.lowered.values.get(tensor)
+            held = [_whole(e) for e in (() if value is None else value.elems or ())]
+            named = [n for n in held if n is not None and n not in _IDLE]
+            if own and named and prod(named) == prod(own):
+                return True
+        return False
+
+    def _is_named(self, site: Site) -> bool:
+        """Is it the size of an input that is declared by a name, though one number only runs?"""
+        links = self.tracer.links(site)
+        declared = declared_dim(links[-1], self.lowered) if links else None
+        return declared is not None and bool(declared.terms)
+
+    def _behind(self, entry: Entry) -> Stored | None:
         if entry.node is None:
             return None
         sites = sites_of(entry, self.lowered)

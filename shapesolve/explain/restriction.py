@@ -237,8 +237,8 @@ def _help(term: Term, constant: Stored | None, only: int | None) -> str:
 
 
 def help_for(constant: Stored | None) -> str:
-    """What to do about a constant."""
-    if constant is None or not constant.data:
+    """What to do about a constant that a size of the example stayed behind in."""
+    if constant is None or not constant.data or constant.repeats:
         return ""
     return f"{constant.tensor} is a constant, as if baked in at export: derive it from Shape of the input"
 

@@ -324,3 +324,24 @@ def test_sizes_at_which_a_model_fails_are_told_of_all_dims_of_a_condition() -> N
         else:
             with pytest.raises(Exception, match="cannot be reshaped"):
                 session.run(None, {"x": x})
+
+
+def test_a_target_that_repeats_sizes_of_its_data_is_not_to_be_derived_from_shape() -> None:
+    """It is right at every size: what fails is that their means have lost an axis."""
+    m = model(
+        """g (float[batch, seq, 12] x) => (float[a, b] y) {
+        rows = Reshape(x, target)
+        means = ReduceSum<keepdims: int = 0>(rows, last)
+        y = Sub(rows, means) }""",
+        target=ints(-1, 12),
+        last=ints(1),
+    )
+    warned = ss.analyze(m).diagnostics
+    assert warned
+    assert not any("target is a constant" in f.help for f in warned)
+    rows = model(
+        "g (float[batch, seq, 12] x) => (float[a, b] y) { y = Reshape(x, target) }", target=ints(-1, 12)
+    )
+    session = ort.InferenceSession(rows.SerializeToString(), providers=["CPUExecutionProvider"])
+    for shape in ((2, 6, 12), (3, 6, 12)):
+        assert session.run(None, {"x": np.zeros(shape, np.float32)})[0].shape == (shape[0] * shape[1], 12)
