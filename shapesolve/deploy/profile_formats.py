@@ -13,6 +13,7 @@ from ..analysis import Analysis
 from ..arguments import checked
 from ..lower.types import Tensor
 from .profiles import Profile
+from .values import unread_inputs
 
 Target = Literal["trtexec", "ort-trt", "polygraphy", "openvino", "coreml", "triton", "json"]
 Corner = Literal["min", "opt", "max"]
@@ -96,12 +97,15 @@ def _named(profiles: Sequence[Profile], name: str) -> Iterator[tuple[str, Profil
         yield (name if len(profiles) == 1 else f"{name}_{k}"), one
 
 
-def _openvino(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
+def _openvino(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://docs.openvino.ai/2025/openvino-workflow/running-inference/model-input-output/dynamic-shapes.html
     lines = ["# openvino.Core().read_model(...).reshape(shapes)"]
+    unread = [name for name in unread_inputs(analysis) if name in profiles[0].inputs]
+    if unread:  # it knows nothing of these, and refuses their names
+        lines.append(f"# nothing reads {', '.join(map(ascii, unread))}: OpenVINO leaves such inputs out")
     for variable, one in _named(profiles, "shapes"):
         lines.append(f"{variable} = {{")
-        for name, shapes in one.inputs.items():
+        for name, shapes in ((n, s) for n, s in one.inputs.items() if n not in unread):
             dims = [str(a) if a == b else f"{a}..{b}" for a, b in zip(shapes.min, shapes.max, strict=True)]
             lines.append(f"    {name!a}: {'[' + ','.join(dims) + ']'!a},")
         lines.append("}")

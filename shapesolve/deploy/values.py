@@ -37,6 +37,12 @@ def uses_of_inputs(analysis: Analysis) -> dict[str, list[Use]]:
     return {name: list(readers.uses(name)) for name in analysis.inputs}
 
 
+def unread_inputs(analysis: Analysis) -> list[str]:
+    """Inputs of the main graph that no node reads, and that are no outputs."""
+    read = {*_Readers(analysis).by_tensor, *(name for name, _ in analysis.model.graph.outputs)}
+    return [name for name in analysis.inputs if name not in read]
+
+
 def uses_of_computed(analysis: Analysis) -> Iterator[tuple[str, Use]]:
     """What the main graph reads as indices though it is computed: not stored, and not an input that was passed on."""
     readers = _Readers(analysis)

@@ -230,6 +230,30 @@ def test_openvino_compiles_the_bounded_model() -> None:
         assert compiled(feed)[0].shape == (sizes["batch"], sizes["seq"], 64)
 
 
+def test_openvino_is_not_told_of_inputs_that_nothing_reads() -> None:
+    """It leaves them out when it reads a model, and then knows no input of that name."""
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["m", 3]) for n in ("read", "unread")]
+    node = helper.make_node("Relu", ["read"], ["y"])
+    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    model = helper.make_model(
+        helper.make_graph([node], "g", infos, [out]),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    a = ss.analyze(model)
+    found = ss.profile(a, {"m": 2}, max={"m": 4})
+    space: dict[str, Any] = {}
+    exec(text := ss.profile_text(a, found, "openvino"), space)  # noqa: S102  (what a user runs)
+    assert space["shapes"] == {"read": "[1..4,3]"}
+    assert "# nothing reads 'unread'" in text
+    if find_spec("openvino") is not None:
+        import openvino as ov
+
+        read = ov.Core().read_model(model.SerializeToString())
+        assert [i.any_name for i in read.inputs] == ["read"]
+        read.reshape(space["shapes"])
+
+
 def test_the_command(tmp_path: Path) -> None:
     command = [
         "profile",
