@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
 from collections.abc import Sequence as Seq
+from dataclasses import replace
 
 from ..arguments import wrong
 from .op import Op
@@ -70,7 +71,7 @@ class Registry(Rules):
             if not callable(lower):
                 raise wrong("register takes a function", lower)
             rule = Rule(canonical(domain), op_type, since, lower, form, until, types, values)
-            self.add(rule._replace(data=data, ranks=ranks, work=work))
+            self.add(replace(rule, data=data, ranks=ranks, work=work))
             return lower
 
         return decorate
@@ -102,7 +103,7 @@ class Registry(Rules):
         rule = Signature(dims, (where,) if isinstance(where, str) else tuple(where), names)
         form: Form = "signature"
         made = Rule(canonical(domain), op_type, since, rule, form, until, types, choices=choices)
-        self.add(made._replace(needs=needs, fault=fault, runtime=runtime, work=work))
+        self.add(replace(made, needs=needs, fault=fault, runtime=runtime, work=work))
 
 
 def _check(function: str, domain: object, op_type: object) -> None:
@@ -189,7 +190,7 @@ def lower_bodies(
     def decorate(function: LowerBodies) -> LowerBodies:
         for name in op_types:
             rule = Rule("", name, since, function, until=until, values=True, bodies=bodies, data=data)
-            DEFAULT.add(rule._replace(runtime=runtime, reads=reads))
+            DEFAULT.add(replace(rule, runtime=runtime, reads=reads))
         return function
 
     return decorate

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from collections.abc import Sequence as Seq
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from ..expr import ZERO, Dim, IntoDim, Shape
@@ -74,7 +75,8 @@ class Reading(NamedTuple):
     limits: Callable[[Mapping[str, Any], Seq[Shape | None]], tuple[IntoDim, Dim] | None]
 
 
-class Rule(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rule:
     """What is declared of one operator from opset version `since` up to the next rule's (or below `until`).
 
     Attributes:
