@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from ..expr import Dim, Shape, all_of, any_of, eq, ge, maximum, total
+from ..expr import Dim, Shape, all_of, any_of, eq, ge, ite, maximum, total
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import EVERY
 from ..lower.reason import JOIN
@@ -69,6 +69,8 @@ def concatenated(op: Op, axis: int) -> Known:
     excused = _known_empty(op, known, axis)
     parts = [(i, s) for i, s in known if i not in excused] or known
     dims = joined_sizes(op, parts, axis, JOIN, lambda i, k: (i, k))
+    if known[0][0] in excused:
+        dims = sizes_if_all_empty(op, known[0][1], parts, dims)
     along = [s[axis] for _, s in known]
     if len(known) == op.n_in:
         dims[axis] = total(along)
@@ -122,6 +124,14 @@ def joined_sizes(
     if not loose:
         return dims
     return _excusing(op, (must[0][0], Shape(dims)), loose, axis, why, place)
+
+
+def sizes_if_all_empty(op: Op, first: Shape, parts: Seq[tuple[int, Shape]], dims: Seq[Dim]) -> list[Dim]:
+    """Sizes of joined tensors of which the first has no elements: they are its own where none of the others has any."""
+    if any(_has_elements(op, s) for _, s in parts):
+        return list(dims)
+    none = all_of(is_empty(s) for _, s in parts)
+    return [ite(none, own, d) for own, d in zip(first, dims, strict=True)]
 
 
 def _differing(op: Op, dims: Seq[Dim], shape: Shape, axis: int | None) -> list[int]:

@@ -33,7 +33,7 @@ from ..lower.types import OPEN, Known, Optional, Sequence, Tensor
 from ..lower.values import MAX_ELEMENTS, Value
 from ..lower.work import MOVES
 from .control import lower_inside, visible_symbols
-from .joining import joined_sizes
+from .joining import joined_sizes, sizes_if_all_empty
 
 #: elements of a sequence that are mapped one by one
 _MAX_MAPPED = 16
@@ -205,6 +205,8 @@ def concat(op: Op) -> Known | None:
     parts = [p for p in enumerate(shapes) if p[1].numel.value != 0] or list(enumerate(shapes))
     why = "all elements of the sequence must have this size"
     dims = joined_sizes(op, parts, None if stacks else k, why, lambda i, axis: (0, None))
+    if parts[0][0] > 0:
+        dims = sizes_if_all_empty(op, shapes[0], parts, dims)
     if stacks:
         dims.insert(k, constant(len(items)))
     else:

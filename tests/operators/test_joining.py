@@ -20,6 +20,8 @@ _CHOICE = """
     e = If(long) <then_branch = g () => (int64[A, B, C] a) { i = Constant<value_ints=[0]>() a = Unsqueeze(w, i) },
                   else_branch = h () => (int64[A, B] b) { b = Identity(w) }>
 """
+#: an empty tensor in front, whose sizes are the result's when all others are empty as well
+_EMPTY = "e = Constant<value = int64[3, 0] {}>()  i = Identity(e)"
 _JOINED = [
     (_FOUND, "y = Concat<axis=1>(z, w)"),
     (_FOUND, "y = Concat<axis=1>(w, z)"),
@@ -32,6 +34,12 @@ _JOINED = [
     (_CHOICE, "y = Concat<axis=1>(e, v)"),
     (_CHOICE, "y = Concat<axis=1>(v, e)"),
     (_CHOICE, "y = Concat<axis=1>(e, c)"),
+    (_EMPTY, "y = Concat<axis=1>(i, w)"),
+    (_EMPTY, "y = Concat<axis=0>(i, w)"),
+    (_EMPTY, "y = Concat<axis=1>(i, w, v)"),
+    (_EMPTY, "q = SequenceConstruct(i, w)  y = ConcatFromSequence<axis=1>(q)"),
+    (_EMPTY, "q = SequenceConstruct(i, w)  y = ConcatFromSequence<axis=1, new_axis=1>(q)"),
+    (_EMPTY, "q = SequenceConstruct(i, w, i)  y = ConcatFromSequence<axis=0>(q)"),
 ]
 
 
