@@ -297,6 +297,24 @@ def test_a_node_that_is_wrong_under_an_assumption_names_it() -> None:
     assert not ss.analyze(m, broadcast="strict").conflicts
 
 
+def test_a_conflict_that_an_assumption_causes_through_data_names_it() -> None:
+    """The mode takes `a` for 2, and the number of elements, as data, makes 4 rows of it: no chain of sizes leads there."""
+    nodes = [
+        helper.make_node("Expand", ["X", "target"], ["E"]),
+        helper.make_node("Size", ["X"], ["n"]),
+        helper.make_node("Range", ["zero", "n", "one"], ["rows"]),
+        helper.make_node("Add", ["rows", "pair"], ["Z"]),
+    ]
+    stored = [ints("target", [2, 2]), ints("zero", 0), ints("one", 1), ints("pair", [5, 6])]
+    m = model(nodes, [info("X", [2, "a"])], ["E", "Z"], stored)
+    assert run(m, X=z(2, 1))[1].shape == (2,)
+    a = ss.analyze(m, broadcast="equal")
+    (conflict,) = a.conflicts
+    assert conflict.finding.notes[-1] == "under the assumption a == 2, no input size makes this model run"
+    told = a.check_inputs({"X": (2, 1)})[-1]
+    assert told.message.startswith("under the assumption a == 2 (broadcast")
+
+
 def test_sizes_that_only_an_assumption_refuses_name_it() -> None:
     """The axes are an input with a default: given others, the mode takes a reduced size for 4, which 3 does not fit."""
     nodes = [

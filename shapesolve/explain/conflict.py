@@ -44,7 +44,9 @@ def find_conflicts(
     for clash in lowered.walk.clashes[:MAX_CONFLICTS]:
         invalid = clash.entry is None
         conflict = (
-            _invalid(lowered, clash, finder) if invalid else _contradiction(lowered, clash, finder, trials)
+            _invalid(lowered, clash, finder, trials)
+            if invalid
+            else _contradiction(lowered, clash, finder, trials)
         )
         found.setdefault(conflict.stated or conflict.message, conflict)
     return tuple(found.values())
@@ -62,7 +64,7 @@ def find_contradiction(lowered: Lowered, numbers: Iterable[int]) -> Conflict:
     return _contradiction(lowered, clash, None)
 
 
-def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conflict:
+def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Trials | None = None) -> Conflict:
     """A node that is wrong by itself."""
     node = clash.node
     label = f"{clash.prefix}{node.label}" if node is not None else ""
@@ -73,7 +75,7 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None) -> Conflict:
     nodes = dict.fromkeys([*([label] if label else ()), *tracer.owners(clash.prefix), *behind])
     operands = tuple(operand_row(s.tensor, lowered, s.data) for s in sites[:_MAX_OPERANDS])
     learned = (lowered.constraints[i] for i in _learned(lowered, sites, tracer))
-    core = tuple(c for c in learned if c.role == "assumption")
+    core = tuple(c for c in learned if c.role == "assumption") or _granted(trials, clash)
     given = attributes_text(node) if node is not None else ()
     notes = (*given, _ending(lowered, core))
     code = "SS202" if node is not None else "SS205"
@@ -96,6 +98,8 @@ def _contradiction(
     indices = cores[0] if cores else tuple(candidates)
     indices = tuple(dict.fromkeys((*_behind(lowered, indices), *indices)))
     core = tuple(constraints[i] for i in indices)
+    if all(c.role not in ("user", "assumption") for c in core):
+        core = (*_granted(trials, clash), *core)
     meeting = clash.entry if clash.entry in indices else indices[-1]
     last, entry = constraints[meeting], lowered.walk.log[meeting]
     sites = sites_of(entry, lowered)
@@ -118,6 +122,11 @@ def _contradiction(
     places = frozenset((id(e.node), e.prefix, e.why) for e in behind)
     find = None if finder is None else partial(finder.of_contradiction, places)
     return Conflict(core, _message(finding, last), nodes, finding, find, advice.remedies)
+
+
+def _granted(trials: Trials | None, clash: Clash) -> tuple[Constraint, ...]:
+    """What was taken for granted, where the contradiction rests on it through data, which no chain of sizes shows."""
+    return () if trials is None else trials.granted_behind(clash)
 
 
 def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:

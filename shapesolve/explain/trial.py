@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import onnx
@@ -18,6 +19,7 @@ from ..lower.records import Clash, Entry
 from ..lower.speculate import tried
 from ..lower.types import Known, Tensor
 from ..model import Constant, Model, Node
+from ..propagate.constraint import Constraint
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
@@ -114,6 +116,19 @@ class Trials:
             if (place := _place(c, after)) not in self._known or place[0] == label
         ]
         return after, new
+
+    def granted_behind(self, clash: Clash) -> tuple[Constraint, ...]:
+        """What the `broadcast` mode took for granted, if this can run without it."""
+        granted = self.lowered.constraints.role("assumption")
+        if not granted or not self.request.granted or _place(clash, self.lowered) in self._certain:
+            return ()
+        return tuple(granted)
+
+    @cached_property
+    def _certain(self) -> set[tuple[str, str]]:
+        """Where the model cannot run, with nothing taken for granted."""
+        bare = lower_model(self.lowered.model, self.request._replace(granted=False))
+        return {_place(c, bare) for c in bare.walk.clashes}
 
     def asked_after(self, after: Lowered) -> list[Entry]:
         """What nodes of the changed model need that none of the model as it is does, and that small sizes break."""

@@ -19,6 +19,7 @@ from .finding import Violation
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
+    from ..lower.request import Request
     from ..propagate.constraint import Constraint
     from ..solve.accepted import Accepted
     from .finding import Conflict
@@ -45,10 +46,11 @@ class InputChecker:
         lowered: Lowered,
         accepted: Accepted,
         outside: tuple[Conflict, ...],
-        rlimit: int,
+        request: Request,
         given: GivenSizes,
     ) -> None:
-        self.lowered, self.outside, self.engine, self.given = lowered, outside, Engine(rlimit), given
+        self.lowered, self.outside, self.request, self.given = lowered, outside, request, given
+        self.engine = Engine(request.rlimit)
         self.declared: list[tuple[str, tuple[tuple[str | None, int | None, Dim], ...]]] = []
         alike: dict[tuple[Dim, ...], tuple[tuple[str | None, int | None, Dim], ...]] = {}
         for name, known in lowered.inputs.items():
@@ -159,7 +161,7 @@ class InputChecker:
             return self.outside
         from .conflict import find_conflicts
 
-        return find_conflicts(self.lowered)
+        return find_conflicts(self.lowered, request=self.request)
 
     def _assumption(self, constraint: Constraint) -> Constraint | None:
         """What was assumed, where nothing can hold because of that; None where nothing can in any case."""
