@@ -11,11 +11,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
-import multiprocessing
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
-from multiprocessing.connection import Connection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ import onnx
 import shapesolve
 from shapesolve import compat
 
+from .apart import apart
 from .corpus import default_corpus, model_files
 from .latency import with_weights
 
@@ -79,25 +79,9 @@ def _run(session: Any, model: onnx.ModelProto) -> None:
 
 
 def measure(files: list[Path], install: bool) -> Mapping[str, tuple[str, str]]:
-    """The outcome of each model, found in a process of its own: a runtime may end its process."""
-    context = multiprocessing.get_context("spawn")
-    found = {}
-    for file in files:
-        ours, theirs = context.Pipe(False)
-        process = context.Process(target=_tell, args=(theirs, file, install))
-        process.start()
-        theirs.close()
-        try:
-            found[file.parent.name] = ours.recv() if ours.poll(_SECONDS) else ("timeout", "")
-        except EOFError:
-            found[file.parent.name] = ("died", "")
-        process.kill()
-        process.join()
-    return found
-
-
-def _tell(connection: Connection, file: Path, install: bool) -> None:
-    connection.send(outcome(file, install))
+    """The outcome of each model."""
+    told = apart(partial(outcome, install=install), files, _SECONDS)
+    return {file.parent.name: one if isinstance(one, tuple) else (one, "") for file, one in told}
 
 
 def main() -> None:

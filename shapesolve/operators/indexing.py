@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,19 +22,14 @@ from .layout import hull, is_empty
 _IN_RANGE = "indices must lie within the axis they index"
 _HAS_PLACES = "an axis that is indexed must not be empty"
 
+#: an operator whose second input says where it reads or writes in the first
+_by_indices = partial(lower, values=True, data=(1,), fault="reads outside of its table")
+
 # ---------------------------------------------------------------------- Gather
 
 
 # https://onnx.ai/onnx/operators/onnx__Gather.html
-@lower(
-    "Gather",
-    passes=(0,),
-    reads={1: along("axis")},
-    values=True,
-    data=(1,),
-    fault="reads outside of its table",
-    work=MOVES,
-)
+@_by_indices("Gather", passes=(0,), reads={1: along("axis")}, work=MOVES)
 def gather(op: Op) -> Known:
     data, indices = op.shape(0), op.shape(1)
     value, index = op.value(0), op.value(1)
@@ -85,15 +81,7 @@ def _inside(index: Any, size: int) -> bool:
 
 
 # https://onnx.ai/onnx/operators/onnx__GatherElements.html
-@lower(
-    "GatherElements",
-    passes=(0,),
-    reads={1: along("axis")},
-    values=True,
-    data=(1,),
-    fault="reads outside of its table",
-    work=MOVES,
-)
+@_by_indices("GatherElements", passes=(0,), reads={1: along("axis")}, work=MOVES)
 def gather_elements(op: Op) -> Known:
     data, indices = _same_rank(op, 0, 1)
     value, index = op.value(0), op.value(1)
@@ -130,15 +118,7 @@ def _within(op: Op, data: Shape, indices: Shape, axis: int, name: str) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx__GatherND.html
-@lower(
-    "GatherND",
-    passes=(0,),
-    reads={1: along("batch_dims")},
-    values=True,
-    data=(1,),
-    fault="reads outside of its table",
-    work=MOVES,
-)
+@_by_indices("GatherND", passes=(0,), reads={1: along("batch_dims")}, work=MOVES)
 def gather_nd(op: Op) -> Known:
     data, indices = op.shape(0), op.shape(1)
     value = op.value(0)
@@ -218,15 +198,7 @@ SCATTERS = Work(_added)
 
 
 # https://onnx.ai/onnx/operators/onnx__Scatter.html https://onnx.ai/onnx/operators/onnx__ScatterElements.html
-@lower(
-    "Scatter",
-    "ScatterElements",
-    reads={1: along("axis")},
-    values=True,
-    data=(1,),
-    fault="reads outside of its table",
-    work=SCATTERS,
-)
+@_by_indices("Scatter", "ScatterElements", reads={1: along("axis")}, work=SCATTERS)
 def scatter_elements(op: Op) -> Known:
     data, indices, _ = _same_rank(op, 0, 1, 2)
     if data is None or indices is None:
@@ -265,14 +237,7 @@ def _scattered_bounds(op: Op) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__ScatterND.html
-@lower(
-    "ScatterND",
-    reads={1: along(0)},
-    values=True,
-    data=(1,),
-    fault="reads outside of its table",
-    work=SCATTERS,
-)
+@_by_indices("ScatterND", reads={1: along(0)}, work=SCATTERS)
 def scatter_nd(op: Op) -> Known:
     data, indices, updates = op.shape(0), op.shape(1), op.shape(2)
     k = indices[-1].value if indices else None

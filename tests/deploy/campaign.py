@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import shapesolve as ss
+from benchmarks.apart import apart
 from benchmarks.corpus import model_files
 from benchmarks.latency import with_weights
 from shapesolve.deploy.guard import program_of
@@ -89,27 +88,10 @@ def _openvino_compiles(file: Path) -> str:
     return "done"
 
 
-def _tell(connection: Connection, work: Callable[[Path], str], file: Path) -> None:
-    try:
-        connection.send(work(file))
-    except Exception as error:  # what a tool raises on a model is an answer
-        connection.send(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
-
-
 def each(work: Callable[[Path], str], files: list[Path]) -> None:
-    """One model after the other, in a process of its own: a runtime may end its process."""
-    context, counts = multiprocessing.get_context("spawn"), Counter[str]()
-    for file in files:
-        ours, theirs = context.Pipe(False)
-        process = context.Process(target=_tell, args=(theirs, work, file))
-        process.start()
-        theirs.close()
-        try:
-            told = ours.recv() if ours.poll(_SECONDS) else "timeout"
-        except EOFError:
-            told = "died"
-        process.kill()
-        process.join()
+    """What is told of one model after the other, then counted."""
+    counts = Counter[str]()
+    for file, told in apart(work, files, _SECONDS):
         counts[told.partition(":")[0].partition(" at ")[0]] += 1
         _say(f"{file.parent.name}: {told}")
     _say(f"{len(files)} models: {dict(counts)}")
