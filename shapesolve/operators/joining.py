@@ -67,7 +67,7 @@ def concatenated(op: Op, axis: int) -> Known:
     if any(len(s) != rank for _, s in known):
         raise InvalidNode(f"Concat needs inputs of one rank, they are {', '.join(map(str, shapes))}")
     excused = _known_empty(op, known, axis)
-    parts = [(i, s) for i, s in known if i not in excused] or known
+    parts = [(i, s) for i, s in known if i not in excused] or known[:1]
     dims = joined_sizes(op, parts, axis, JOIN, lambda i, k: (i, k))
     if known[0][0] in excused:
         dims = sizes_if_all_empty(op, known[0][1], parts, dims)

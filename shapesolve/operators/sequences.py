@@ -202,7 +202,7 @@ def concat(op: Op) -> Known | None:
     if any(len(s) != rank for s in shapes):
         raise InvalidNode(f"tensors of different ranks cannot be joined: {', '.join(map(str, shapes))}")
     k = op.axis(axis, rank + stacks)
-    parts = [p for p in enumerate(shapes) if p[1].numel.value != 0] or list(enumerate(shapes))
+    parts = [p for p in enumerate(shapes) if p[1].numel.value != 0] or [(0, shapes[0])]
     why = "all elements of the sequence must have this size"
     dims = joined_sizes(op, parts, None if stacks else k, why, lambda i, axis: (0, None))
     if parts[0][0] > 0:

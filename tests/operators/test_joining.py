@@ -22,6 +22,11 @@ _CHOICE = """
 """
 #: an empty tensor in front, whose sizes are the result's when all others are empty as well
 _EMPTY = "e = Constant<value = int64[3, 0] {}>()  i = Identity(e)"
+#: two of them, of sizes that nobody knows when the model is loaded
+_EMPTIES = f"""
+    {_EMPTY}  s = Shape(w)  o = Sub(s, s)  k = Constant<value_ints=[0, 3]>()  t = Add(o, k)
+    f = ConstantOfShape<value = int64[1] {{1}}>(t)
+"""
 _JOINED = [
     (_FOUND, "y = Concat<axis=1>(z, w)"),
     (_FOUND, "y = Concat<axis=1>(w, z)"),
@@ -39,6 +44,14 @@ _JOINED = [
     (_EMPTY, "y = Concat<axis=1>(i, w, v)"),
     (_EMPTY, "q = SequenceConstruct(i, w)  y = ConcatFromSequence<axis=1>(q)"),
     (_EMPTY, "q = SequenceConstruct(i, w)  y = ConcatFromSequence<axis=1, new_axis=1>(q)"),
+    (_EMPTIES, "y = Concat<axis=1>(i, f)"),
+    (_EMPTIES, "y = Concat<axis=0>(f, i)"),
+    (_EMPTIES, "y = Concat<axis=0>(f, i, w)"),
+    (f"{_EMPTY}  f = Transpose(i)", "q = SequenceConstruct(i, f)  y = ConcatFromSequence<axis=0>(q)"),
+    (
+        f"{_EMPTY}  f = Transpose(i)",
+        "q = SequenceConstruct(f, i)  y = ConcatFromSequence<axis=0, new_axis=1>(q)",
+    ),
     (_EMPTY, "q = SequenceConstruct(i, w, i)  y = ConcatFromSequence<axis=0>(q)"),
 ]
 
