@@ -29,8 +29,10 @@ _HUGE = 1 << 20
 _MOST_TRIED, LARGEST = 512, 200
 #: nodes that make a number of others, one behind the other
 _DEEPEST = 4
+#: tensors that are looked at between a target and the constants that it is made of
+_MOST_FED = 64
 #: elements of a target that say nothing of a size: -1 is computed, 0 is copied, 1 is there anyway
-_IDLE = frozenset((-1, 0, 1))
+IDLE = frozenset((-1, 0, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,39 @@ class Baked:
         repeats = found is not None and found.data and self._repeats(found.tensor, entry)
         return replace(found, repeats=True) if found is not None and repeats else found
 
+    def holders(self, entry: Entry) -> Iterator[str]:
+        """Constants with numbers that a condition of a node may come from: those that are computed with, nearest first."""
+        found = self.constant(entry)
+        if found is not None and found.data and not found.repeats:
+            yield found.tensor
+        links = (link for site in sites_of(entry, self.lowered) for link in self.tracer.links(site))
+        for node, prefix in dict.fromkeys([(entry.node, entry.prefix), *((k.node, k.prefix) for k in links)]):
+            for site in () if node is None else input_sites(node, prefix, self.lowered):
+                if site.data:
+                    yield from (t for t in self._fed(site.tensor) if not self._repeats(t, entry))
+
+    def _fed(self, tensor: str) -> Iterator[str]:
+        """Constants that the elements of a tensor are computed from, and that hold a number which may be a size."""
+        waiting, seen = [tensor], {tensor}
+        while waiting and len(seen) < _MOST_FED:
+            name = waiting.pop(0)
+            made = self.lowered.walk.producers.get(name)
+            value = self.lowered.values.get(name)
+            if self.lowered.is_stored(name):
+                held = () if value is None else value.elems or ()
+                if any(whole(e) not in IDLE for e in held):
+                    yield name
+                continue
+            rule = None if made is None else self.lowered.rule(*made)
+            if made is not None and rule is not None and not rule.sizes:
+                names = [self.lowered.full_name(n, made[1]) for n in made[0].inputs if n]
+            elif name in self.lowered.walk.aliases:
+                names = [self.lowered.full_name(*self.lowered.walk.aliases[name])]
+            else:
+                continue
+            waiting += [n for n in names if n not in seen]
+            seen.update(names)
+
     def _repeats(self, tensor: str, entry: Entry) -> bool:
         """Are the numbers that a target takes from this tensor, multiplied, those that the data has already?"""
         links = (link for site in sites_of(entry, self.lowered) for link in self.tracer.links(site))
@@ -73,8 +108,8 @@ class Baked:
             axes = [(Site(data, i), d) for i, d in enumerate(self.lowered.shapes.get(data) or ())]
             own = [d.const for site, d in axes if not d.terms and not self._is_named(site)]
             value = self.lowered.values.get(tensor)
-            held = [_whole(e) for e in (() if value is None else value.elems or ())]
-            named = [n for n in held if n is not None and n not in _IDLE]
+            held = [whole(e) for e in (() if value is None else value.elems or ())]
+            named = [n for n in held if n is not None and n not in IDLE]
             if own and named and prod(named) == prod(own):
                 return True
         return False
@@ -100,7 +135,7 @@ class Baked:
             return Stored(site.tensor, True)
         value = self.lowered.values.get(site.tensor)
         for i, e in enumerate(() if value is None or value.elems is None else value.elems):
-            if isinstance(e, Dim) and not e.terms and e.const not in _IDLE:
+            if isinstance(e, Dim) and not e.terms and e.const not in IDLE:
                 links = self.tracer.links(Site(site.tensor, i, True))
                 if links and self.lowered.is_stored(links[-1].tensor):
                     return Stored(links[-1].tensor, True)
@@ -122,7 +157,7 @@ class Baked:
                 return Stored(told[0][0], True)
             behind = (self._of_size(s, most - 1) for s in self._made_of(last)) if most else ()
             return next(filter(None, behind), Stored(told[0][0], True) if told else None)
-        if size.const in _IDLE:
+        if size.const in IDLE:
             return None
         return next((Stored(t, True) for t, held in read.items() if size.const in held), None)
 
@@ -131,7 +166,7 @@ class Baked:
         kept = {d.const for d in self.lowered.shapes.get(link.tensor) or () if not d.terms}
         for site in () if link.node is None else input_sites(link.node, link.prefix, self.lowered):
             for axis, d in enumerate(self.lowered.shapes.get(site.tensor) or ()):
-                if not site.data and not d.terms and d.const not in kept and d.const not in _IDLE:
+                if not site.data and not d.terms and d.const not in kept and d.const not in IDLE:
                     yield Site(site.tensor, axis)
 
     def _data_of(self, link: Link) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -146,7 +181,7 @@ class Baked:
                 and value.elems is not None
                 and self.lowered.is_stored(site.tensor)
             ):
-                held = tuple([n for n in map(_whole, value.elems) if n is not None])
+                held = tuple([n for n in map(whole, value.elems) if n is not None])
                 if held:
                     yield site.tensor, held
 
@@ -245,7 +280,7 @@ class Baked:
         return None
 
 
-def _whole(element: object) -> int | None:
+def whole(element: object) -> int | None:
     """The integer that an element is, of floats too: exporters write limits of Range so."""
     if isinstance(element, Dim):
         return None if element.terms else element.const

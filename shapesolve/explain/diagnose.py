@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ..expr import Cond, Dim, parse_cond
+from ..expr import Cond, parse_cond
 from ..model import Node
 from ..propagate.constraint import Constraint
-from .baked import Baked, Stored
+from . import restriction, specialised
 from .conflict import find_contradiction
+from .derive import Deriver
 from .finding import CODES, Conflict, Finding, Severity
+from .limit import Limit
 from .operands import SiteTracer
-from .restriction import help_for, restrictions
-from .wording import operand_row, quoted_conditions
+from .wording import quoted_conditions
 
 if TYPE_CHECKING:
     from ..lower.rule import Bodies
@@ -261,67 +262,14 @@ def _may_be_assumed(said: str, analysis: Solved) -> bool:
 )
 def _specialised(analysis: Solved) -> Iterator[Finding]:
     """Dims declared dynamic that the graph fixes: the most common export bug."""
-    if analysis.conflicts:
-        return
-    facts, symbols, baked = analysis.facts, analysis.symbols, Baked(analysis)
-    fixed = analysis.request.bind and not facts.substitution.keys().isdisjoint(symbols)
-    unbound = analysis.again(bind={}) if fixed else analysis
-    for name in symbols:
-        to: Dim | None = facts.substitution.get(name)
-        if to is None or name in analysis.walk.undeclared:
-            continue
-        numbers = sorted(facts.why([name]))
-        causes = [analysis.stated[i] for i in numbers]
-        if any(c.role in ("user", "assumption") for c in causes) or not causes:
-            continue
-        to = facts.dim(symbols[name])
-        if unbound is not analysis and unbound.facts.dim(symbols[name]) is not to:
-            continue  # it follows from sizes that the user gave, and not from the model alone
-        nodes = tuple(dict.fromkeys(c.origin.node for c in causes if c.origin.node))
-        first = causes[-1].origin
-        if not to.terms:
-            title = f"`{name}` is declared dynamic, but {to} is the only size that runs"
-            if not to.const:
-                title = f"`{name}` must be 0: the model runs on empty inputs only"
-            entry = analysis.walk.log[numbers[-1]]
-            constant = baked.constant(entry) if to.const else None
-            code = "SS405" if baked.is_feature(entry, name, to.const) else "SS401"
-            yield Finding(
-                code,
-                title,
-                first.node,
-                first.op_type,
-                nodes,
-                (operand_row(constant.tensor, analysis.lowered, constant.data),) if constant else (),
-                notes=_reasons(causes),
-                help=_fixed_help(causes[-1], constant, name, to),
-            )
-        elif to.free <= symbols.keys():
-            title = f"`{name}` is declared as a dim of its own, but only {name} == {to} runs"
-            help_ = f"declare the dim as {to}"
-            yield Finding(
-                "SS402", title, first.node, first.op_type, nodes, notes=_reasons(causes), help=help_
-            )
+    if not analysis.conflicts:
+        yield from specialised.findings(analysis, Deriver(analysis, _limits))
 
 
-def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:
-    """What fixes a dim: the last conditions first, since they decide; the rest counted."""
-    told = list(
-        dict.fromkeys(f"{c.origin.node} needs {c.cond}: {c.origin.rule}" for c in causes if c.origin.node)
-    )
-    told.reverse()
-    rest = len(told) - _MAX_REASONS
-    return (*told[:_MAX_REASONS], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
-
-
-def _fixed_help(cause: Constraint, constant: Stored | None, name: str, to: Dim) -> str:
-    if not to.const:
-        return f"{cause.origin.node} fails for every other size: look there first"
-    if constant is None:
-        told = f"or export again with another `{name}`: what differs between the files was taken from the example"
-        return f"declare `{name}` as {to}, {told}"
-    told = help_for(constant)
-    return f"{told}, or declare `{name}` as {to}" if told else f"declare `{name}` as {to}"
+def _limits(analysis: Solved, names: Collection[str]) -> Iterator[Limit]:
+    """What restricts these names that nobody meant."""
+    yield from specialised.limits(analysis, names)
+    yield from restriction.limits(analysis, names)
 
 
 @finds(
@@ -337,7 +285,7 @@ def _restricted(analysis: Solved) -> Iterator[Finding]:
             analysis.lowered, chain.from_iterable(analysis.accepted.conds.values())
         ).finding
     else:
-        yield from restrictions(analysis)
+        yield from restriction.findings(analysis, Deriver(analysis, _limits))
 
 
 @finds(SS501=("info", "a name was bound to a number under an assumption"))

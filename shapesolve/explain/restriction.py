@@ -6,7 +6,7 @@ one near to it that does not, are judged by what the model accepts before they a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,11 +17,13 @@ from ..solve.check import Checker
 from ..solve.contract.examples import accepted_sizes, around, breaking_sizes, nearer
 from ..solve.engine import Engine
 from .baked import LARGEST, Baked, Stored
+from .derive import Derived, Deriver
 from .finding import Finding
+from .limit import Limit, derived_text, left_text
 from .wording import is_short, operand_row
 
 if TYPE_CHECKING:
-    from ..solve.contract.contract import Contract, Term
+    from ..solve.contract.contract import Term
     from .solved import Solved
 
 Sizes = Mapping[str, int]
@@ -51,13 +53,12 @@ class _Sample(NamedTuple):
         return f"runs at {_listed(self.runs, shown)}, not at {_listed(self.fails, shown)}"
 
 
-def restrictions(analysis: Solved) -> Iterator[Finding]:
+def findings(analysis: Solved, deriver: Deriver) -> Iterator[Finding]:
     """A finding for each term of the contract that says more than that a dim is not empty."""
-    contract = analysis.contract.readable
-    terms = [t for t in contract if t.kind != "nonempty" and not _is_settled(t, analysis)]
+    terms = _telling(analysis)
     if not terms:
         return
-    teller = _Teller(analysis, contract)
+    teller = _Teller(analysis, deriver)
     open_at = {node for a in analysis.ambiguities for node in a.sites}  # which have a finding of their own
     for term in terms:
         told = teller.finding(term)
@@ -65,14 +66,40 @@ def restrictions(analysis: Solved) -> Iterator[Finding]:
             yield told
 
 
+def limits(analysis: Solved, names: Collection[str]) -> Iterator[Limit]:
+    """What of it is no natural restriction of these names, as data."""
+    terms = [t for t in _telling(analysis) if not set(names).isdisjoint(t.symbols)]
+    if not terms:
+        return
+    teller = _Teller(analysis)
+    for term in terms:
+        if teller.told(term).baked or _only_size(term) is not None or term.kind == "equality":
+            yield teller.limit(term)
+
+
+def _telling(analysis: Solved) -> list[Term]:
+    return [t for t in analysis.contract.readable if t.kind != "nonempty" and not _is_settled(t, analysis)]
+
+
 def _is_settled(term: Term, analysis: Solved) -> bool:
     """Is it an equality that a finding on one of its symbols tells already?"""
     return term.kind == "equality" and any(s in analysis.facts.substitution for s in term.symbols)
 
 
+class _Told(NamedTuple):
+    """What shows a term, what is broken there, and the constant behind the first; `baked`: nobody meant that one."""
+
+    sample: _Sample | None
+    cause: _Cause | None
+    constant: Stored | None
+    baked: bool
+
+
 class _Teller:
-    def __init__(self, analysis: Solved, contract: Contract) -> None:
+    def __init__(self, analysis: Solved, deriver: Deriver | None = None) -> None:
         self.analysis, self.lowered, self.baked = analysis, analysis.lowered, Baked(analysis)
+        self._told: dict[Cond, _Told] = {}
+        self.deriver, contract = deriver, analysis.contract.readable
         self.engine = analysis.prover.engine
         self.samples = Engine(budget.CHEAP_RLIMIT)  # for all terms together
         self.checker = Checker(analysis.stated, analysis.facts, analysis.accepted)
@@ -85,12 +112,9 @@ class _Teller:
 
     def finding(self, term: Term) -> Finding:
         """The finding of one term: a warning where a constant is behind it that nobody meant."""
-        sample, causes, cause, constant = self._best(term)
+        sample, cause, constant, baked = self.told(term)
         only = _only_size(term)
-        code = "SS401" if only is not None else "SS404" if cause is not None else "SS403"
-        if cause is None:
-            cause = causes[0] if causes else None
-            constant = self.baked.constant(self._entry(cause)) if cause is not None else None
+        code = "SS401" if only is not None else "SS404" if baked else "SS403"
         notes: tuple[str, ...] = ()
         runs: tuple[tuple[str, int], ...] = ()
         fails = runs
@@ -102,6 +126,8 @@ class _Teller:
             return Finding(code, title, nodes=term.nodes, notes=notes, runs=runs, fails=fails)
         origin = self.analysis.stated[cause.number].origin
         same = [c.origin.node for c in term.constraints if c.origin.rule == origin.rule and c.origin.node]
+        found = self._derived(term) if code != "SS403" else Derived({})
+        constant = found.first or constant
         operands = (
             (operand_row(constant.tensor, self.lowered, constant.data),) if constant is not None else ()
         )
@@ -112,11 +138,35 @@ class _Teller:
             origin.op_type,
             tuple(dict.fromkeys((*term.nodes, origin.node))),
             operands,
-            notes=(f"{origin.rule}{_beside(origin.node, same)}", *notes),
-            help=_help(term, constant, only) if code != "SS403" else "",
+            notes=(
+                f"{origin.rule}{_beside(origin.node, same)}",
+                *notes,
+                *left_text(self.limit(term), found.left),
+            ),
+            help=_help(term, found.elements) if code != "SS403" else "",
             runs=runs,
             fails=fails,
         )
+
+    def _derived(self, term: Term) -> Derived:
+        return self.deriver.derived(self.limit(term)) if self.deriver is not None else Derived({})
+
+    def limit(self, term: Term) -> Limit:
+        """What a term leaves, as data."""
+        _, cause, constant, _ = self.told(term)
+        entry = None if cause is None else self._entry(cause)
+        return Limit(term.symbols, term.cond, entry, constant, _only_size(term))
+
+    def told(self, term: Term) -> _Told:
+        """What is to tell of one term."""
+        found = self._told.get(term.cond)
+        if found is None:
+            sample, causes, cause, constant = self._best(term)
+            baked = cause is not None
+            if cause is None and causes:
+                cause, constant = causes[0], self.baked.constant(self._entry(causes[0]))
+            found = self._told[term.cond] = _Told(sample, cause, constant, baked)
+        return found
 
     def _entry(self, cause: _Cause) -> Entry:
         return self.analysis.walk.log[cause.number]
@@ -228,19 +278,12 @@ def _only_size(term: Term) -> int | None:
     return size if size > 0 and term.symbols[0] in (rest.name, (-rest).name) else None
 
 
-def _help(term: Term, constant: Stored | None, only: int | None) -> str:
-    told = help_for(constant)
+def _help(term: Term, derived: Collection[str]) -> str:
+    told, only = derived_text(derived), _only_size(term)
     if only is None:
         return told
     declare = f"declare `{term.symbols[0]}` as {only}"
     return f"{told}, or {declare}" if told else declare
-
-
-def help_for(constant: Stored | None) -> str:
-    """What to do about a constant that a size of the example stayed behind in."""
-    if constant is None or not constant.data or constant.repeats:
-        return ""
-    return f"{constant.tensor} is a constant, as if baked in at export: derive it from Shape of the input"
 
 
 def _title(code: str, term: Term) -> str:

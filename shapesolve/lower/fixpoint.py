@@ -49,7 +49,7 @@ def _walk(
     facts = Facts()
     equal = request.broadcast == "equal" and request.granted
     walk = Walk(model, request.rules, facts, equal=equal, semantics=request.semantics, progress=progress)
-    walk.granted = request.granted
+    walk.granted, walk.instead = request.granted, request.instead
     walk.hints, walk.author = dict(hints), dict(names)
     texts = list(_declared_names(model.graph))
     walk.reserve(texts)

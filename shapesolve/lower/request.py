@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..expr import Cond
 from .rule import Rules
 from .semantics import Semantics
+from .values import Elem
 
 #: Z3 work per query (see `propagate.budget`); deterministic, unlike seconds
 DEFAULT_RLIMIT = 1_000_000
@@ -18,7 +20,8 @@ class Request(NamedTuple):
     """The arguments of `analyze`, checked.
 
     `untaken` are inputs whose default is not taken for their value; without `granted`, nothing is assumed that neither the
-    user nor a node states.
+    user nor a node states. `instead` are elements that stored tensors have in place of those of the file, by full name, flat:
+    None is a number that may be any.
     """
 
     assume: tuple[str | Cond, ...]
@@ -29,6 +32,7 @@ class Request(NamedTuple):
     untaken: frozenset[str] = frozenset()
     granted: bool = True
     semantics: Semantics = "onnxruntime"
+    instead: Mapping[str, tuple[Elem, ...]] = MappingProxyType({})
 
 
 def size_of(name: str, given: Any) -> int:

@@ -24,7 +24,7 @@ _COPIED = (
 )  # fmt: skip
 #: the work done and the numbers given to names count on, and what an operator is does not depend on a trial
 KEPT = (
-    "_names", "_reserved", "equal", "expanded", "granted", "interner", "model", "named_inputs",
+    "_names", "_reserved", "equal", "expanded", "granted", "instead", "interner", "model", "named_inputs",
     "of_inputs", "operators", "progress", "registry", "scope", "semantics", "standard", "words",
 )  # fmt: skip
 #: all that a walk has

@@ -15,7 +15,7 @@ from .rule import Rules
 from .semantics import Semantics
 from .statements import Statements
 from .types import Known, Tensor
-from .values import FLOAT_TYPES, Value
+from .values import FLOAT_TYPES, Elem, Ratio, Value
 
 #: subgraphs and function bodies inside each other
 MAX_DEPTH = 256
@@ -52,6 +52,7 @@ class State(Statements):
         self.overwritten: list[tuple[dict[str, Known], str, Known]] = []  # by the trial that is under way
         self.expanded = 0  # nodes of function bodies lowered so far
         self.undeclared: set[str] = set()  # symbols of inputs that are declared without a rank
+        self.instead: Mapping[str, tuple[Elem, ...]] = {}  # elements of stored tensors, in place of their own
         self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
         self.believed: set[str] = set()  # tensors whose rank is known only by what later nodes need
         self.varying: set[str] = set()  # tensors whose rank is not the same in every run
@@ -134,6 +135,18 @@ class State(Statements):
             self._learn(scope, name, self.interner.tensor(tensor.dtype, tensor.shape, value))
         return cond
 
+    def replaced(self, full: str, tensor: Tensor) -> Tensor:
+        """A stored tensor with the elements that it is to have instead of its own."""
+        given = self.instead.get(full)
+        if given is None or tensor.shape is None:
+            return tensor
+        elems: list[Elem] = []
+        for i, e in enumerate(given):
+            e = self.fresh(f"element {i} of {full}", "value") if e is None else e
+            elems.append(Ratio(e) if isinstance(e, Dim) and tensor.dtype in FLOAT_TYPES else e)
+        shape = tuple([d.const for d in tensor.shape])
+        return self.interner.tensor(tensor.dtype, tensor.shape, Value.known(shape, tuple(elems)))
+
     def _learn(self, scope: Scope, name: str, known: Known) -> None:
         """More is known of a tensor, for the time of a trial or for good."""
         if self.rehearsing:
@@ -180,7 +193,8 @@ class State(Statements):
                         told = "value" if fixed else "value and shape"
                         said = f"input {name} has a default value, which is taken for its {told}"
                         self.note("default", said, None, scope, name)
-                scope.env[name] = self.interner.stored(stored.dtype, stored.dims, value)
+                tensor = self.interner.stored(stored.dtype, stored.dims, value)
+                scope.env[name] = self.replaced(scope.prefix + name, tensor) if self.instead else tensor
         for name, declared in (*graph.value_info.items(), *graph.outputs):
             known = declared_known(self, declared)
             if scope.repeats and isinstance(known, Tensor):  # a name cannot stand for a size that changes

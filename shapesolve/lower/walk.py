@@ -166,7 +166,7 @@ class Walk(State):
             self.log.append(Entry(cond, "requirement", node, prefix, why, places, scope.guard))
         for a, b, places in hit.ambiguous:
             self.opens.append(Open(a, b, node, prefix, places))
-        if self.hints or self.failed or not scope.declared.keys().isdisjoint(node.outputs):
+        if self.hints or self.failed or self.instead or not scope.declared.keys().isdisjoint(node.outputs):
             self._bind(node, known, scope)
             return None
         made, producers = (node, prefix), self.producers
@@ -314,6 +314,8 @@ class Walk(State):
                 if isinstance(known, Tensor) and known.shape is None and prefix + name in self.hints:
                     known = self.interner.tensor(known.dtype, self.hints[prefix + name], known.value)
                     self.believed.add(prefix + name)
+                if prefix + name in self.instead and node.is_constant and isinstance(known, Tensor):
+                    known = self.replaced(prefix + name, known)
                 if declared and name in declared:
                     known = reconcile(self, node, scope, name, known, declared[name])
                 env[name] = known

@@ -1,0 +1,116 @@
+"""Dims declared dynamic that the graph fixes, to a number or to another dim: a finding for each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..expr import Dim, eq
+from ..lower.records import Entry
+from ..propagate.constraint import Constraint
+from .baked import Baked, Stored
+from .finding import Finding
+from .limit import Limit, derived_text, left_text
+from .wording import operand_row
+
+if TYPE_CHECKING:
+    from .derive import Deriver
+    from .solved import Solved
+
+_MAX_REASONS = 4
+
+
+class _Fixed(NamedTuple):
+    """What fixes the dim `name`: conditions, of which a node states the last with `entry`, and has it from `constant`."""
+
+    name: str
+    to: Dim
+    causes: Sequence[Constraint]
+    entry: Entry
+    constant: Stored | None
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(c.origin.node for c in self.causes if c.origin.node))
+
+
+def findings(analysis: Solved, deriver: Deriver) -> Iterator[Finding]:
+    """A finding for each dim that has one size only, or that of another dim."""
+    baked = Baked(analysis)
+    for fixed in _fixed(analysis, baked, analysis.symbols):
+        name, to, causes = fixed.name, fixed.to, fixed.causes
+        first, reasons = causes[-1].origin, _reasons(causes)
+        if to.terms:
+            title = f"`{name}` is declared as a dim of its own, but only {name} == {to} runs"
+            told = f"declare the dim as {to}"
+            yield Finding("SS402", title, first.node, first.op_type, fixed.nodes, notes=reasons, help=told)
+            continue
+        title = f"`{name}` is declared dynamic, but {to} is the only size that runs"
+        if not to.const:
+            title = f"`{name}` must be 0: the model runs on empty inputs only"
+        limit = _limit(fixed, analysis)
+        found = deriver.derived(limit)
+        constant = found.first or fixed.constant
+        yield Finding(
+            "SS405" if baked.is_feature(fixed.entry, name, to.const) else "SS401",
+            title,
+            first.node,
+            first.op_type,
+            fixed.nodes,
+            (operand_row(constant.tensor, analysis.lowered, constant.data),) if constant else (),
+            notes=(*reasons, *left_text(limit, found.left)),
+            help=_help(fixed, found.elements),
+        )
+
+
+def limits(analysis: Solved, names: Collection[str]) -> Iterator[Limit]:
+    """The same as data, of these names."""
+    for fixed in _fixed(analysis, Baked(analysis), names):
+        yield _limit(fixed, analysis)
+
+
+def _limit(fixed: _Fixed, analysis: Solved) -> Limit:
+    cond, size = eq(analysis.symbols[fixed.name], fixed.to), None if fixed.to.terms else fixed.to.const
+    return Limit((fixed.name, *sorted(fixed.to.free)), cond, fixed.entry, fixed.constant, size)
+
+
+def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_Fixed]:
+    facts, symbols = analysis.facts, analysis.symbols
+    bound = analysis.request.bind and not facts.substitution.keys().isdisjoint(symbols)
+    unbound = analysis.again(bind={}) if bound else analysis
+    for name in names:
+        if name not in facts.substitution or name not in symbols or name in analysis.walk.undeclared:
+            continue
+        numbers = sorted(facts.why([name]))
+        causes = [analysis.stated[i] for i in numbers]
+        if any(c.role in ("user", "assumption") for c in causes) or not causes:
+            continue
+        to = facts.dim(symbols[name])
+        if unbound is not analysis and unbound.facts.dim(symbols[name]) is not to:
+            continue  # it follows from sizes that the user gave, and not from the model alone
+        if to.free <= symbols.keys():
+            entry = analysis.walk.log[numbers[-1]]
+            yield _Fixed(
+                name, to, causes, entry, baked.constant(entry) if to.const and not to.terms else None
+            )
+
+
+def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:
+    """What fixes a dim: the last conditions first, since they decide; the rest counted."""
+    told = list(
+        dict.fromkeys(f"{c.origin.node} needs {c.cond}: {c.origin.rule}" for c in causes if c.origin.node)
+    )
+    told.reverse()
+    rest = len(told) - _MAX_REASONS
+    return (*told[:_MAX_REASONS], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
+
+
+def _help(fixed: _Fixed, derived: Collection[str]) -> str:
+    name, to = fixed.name, fixed.to
+    if not to.const:
+        return f"{fixed.causes[-1].origin.node} fails for every other size: look there first"
+    if fixed.constant is None:
+        told = f"or export again with another `{name}`: what differs between the files was taken from the example"
+        return f"declare `{name}` as {to}, {told}"
+    told = derived_text(derived)
+    return f"{told}, or declare `{name}` as {to}" if told else f"declare `{name}` as {to}"
