@@ -145,10 +145,11 @@ def _refused(
     if way is not None:
         return _of_program(_another_way(known, way, (by_example(error, way.text(call.runs)),)))
     failing = probed(declaration, call.runs, None, lambda _: False, seconds=2.0)
-    numbers = None if failing else _with_numbers(known, partial(at_numbers, error))
+    runs = "" if failing else known.runs()
+    numbers = _with_numbers(known, partial(at_numbers, error, runs=runs)) if runs else None
     if numbers is not None:
         return numbers.report()
-    finding = refused(error, module, *given, runs=not failing)
+    finding = refused(error, module, *given, runs=runs)
     return empty(known.name, declaration, [*failing, finding], words)
 
 

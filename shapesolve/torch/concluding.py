@@ -24,7 +24,7 @@ from .outcome import Comparison, Restriction, SizeOutcome, graph_terms, outcomes
 from .pasting import pasted
 from .places import Origin, Origins, read_trace
 from .probing import probed, probes
-from .refusal import own_words, untold
+from .refusal import own_words, seen_to_run, untold
 from .renaming import dim_names, renamed
 from .report import Report
 from .running import Runs, Sizes
@@ -112,7 +112,21 @@ class Conclusion:
         fixed = fixed_axes(self.program, self.declaration)
         self.constants = {name: axis for name, axis in fixed.items() if name not in told}
         found += self.comparison.restrictions(map(_constant, self.constants.values()), guarded=True)
-        self.found = [(r, self._tried(r, found)) for r in found]
+        self.found = self._without_echoes([(r, self._tried(r, found)) for r in found])
+
+    def _without_echoes(
+        self, found: list[tuple[Restriction, Confirmed]]
+    ) -> list[tuple[Restriction, Confirmed]]:
+        """Without conditions that follow from shorter ones, which the module was seen to fail without."""
+        kept: list[Restriction] = []
+        echoes: list[Restriction] = []
+        for one, confirmed in sorted(found, key=lambda pair: len(pair[0].term.text)):
+            beside = Comparison(self.declaration, self.settings.rlimit, [r.term.cond for r in kept])
+            if kept and not beside.restrictions([one.term], guarded=one.guarded):
+                echoes.append(one)
+            elif confirmed.verdict == "module" and not confirmed.runs:
+                kept.append(one)
+        return [(r, c) for r, c in found if r not in echoes]
 
     def _tried(self, restriction: Restriction, beside: Sequence[Restriction]) -> Confirmed:
         if self.call is None:
@@ -199,7 +213,14 @@ class Conclusion:
 
     def _judge(self) -> Judge:
         origins = Origins(self.analysis.model.graph.nodes if self.analysis is not None else ())
-        return Judge(self.declaration, self.guards, self.program, origins, refused=self.refusal is not None)
+        return Judge(
+            self.declaration,
+            self.guards,
+            self.program,
+            origins,
+            refused=self.refusal is not None,
+            written=self.analysis is not None,
+        )
 
     def _only_traced(self, restriction: Restriction, confirmed: Confirmed) -> bool:
         """Is it the tracer's word alone? What could not be tried counts as such where it was meant to be tried."""
@@ -216,7 +237,8 @@ class Conclusion:
         )
         correction = self._correction([r for r, _ in real], traced)
         findings = [*self.extra, *(self._placed(judge.finding(r, correction, c)) for r, c in real)]
-        findings += [judge.ruled_out(r, correction, c) for r, c in traced]
+        others = [r.term.cond for r, _ in real]
+        findings += [judge.ruled_out(r, correction, c, others) for r, c in traced]
         failing = [self._helped(f, judge.origins) for f in self._probed()]
         findings += failing
         unclear = self.refusal is not None and not findings
@@ -231,7 +253,7 @@ class Conclusion:
                 if f.code not in _TOLD_BETTER
             ]
         constants = {n: a.example for n, a in self.constants.items() if any(n in r.roots for r, _ in real)}
-        out = {n: excluded_text(r, self.declaration) for r, _ in traced for n in r.roots}
+        out = {n: excluded_text(r, self.declaration, others) for r, _ in traced for n in r.roots}
         return Report(
             self.name,
             ranked(findings),
@@ -245,7 +267,9 @@ class Conclusion:
                 ruled_out={**self.ruled_out, **out},
                 failing={n: _failing_text(f) for f in failing for n, _ in f.counterexample},
             ),
-            correction.text() if correction.changed and not correction.refused else "",
+            correction.text()
+            if correction.changed and not (correction.refused or correction.elsewhere)
+            else "",
             own_words(self.refusal) if self.refusal is not None else "",
             self.analysis,
             self.program,
@@ -274,20 +298,21 @@ class Conclusion:
         plain = Correction(self.declaration, real, dict.fromkeys(left, "DYNAMIC"))
         if self.call is None or not plain.changed:
             return plain
-        known = {n for r in real for n in r.roots} | left
-        trials = [
-            plain,
-            Correction(self.declaration, real, dict.fromkeys(left, "AUTO")),
-            Correction(self.declaration, real, dict.fromkeys(known, "AUTO")),
-            Correction(self.declaration, real, dict.fromkeys(self.declaration.roots, "AUTO")),
-        ]
+        if plain.elsewhere:
+            return plain
+        meant = {n for r in real for n in r.roots}
+        roots = self.declaration.roots
+        openings = [(left, "DYNAMIC"), (left, "AUTO"), (meant | left, "AUTO"), (roots.keys(), "AUTO")]
+        # what came out is declared where torch.export takes that, the rest left to it
+        openings[1:1] = [(roots.keys() - meant, "AUTO")] if meant else []
+        trials = [Correction(self.declaration, real, dict.fromkeys(sorted(o), h)) for o, h in openings]
         seen: set[str] = set()
         for trial in trials:
             text = trial.text()
             if text not in seen and self._accepted(text, traced):
                 return trial
             seen.add(text)
-        return Correction(self.declaration, real, dict.fromkeys(known, "AUTO"), refused=True)
+        return Correction(self.declaration, real, dict.fromkeys(meant | left, "AUTO"), refused=True)
 
     def _accepted(self, text: str, traced: Sequence[tuple[Restriction, Confirmed]]) -> bool:
         assert self.call is not None
@@ -316,9 +341,11 @@ class Conclusion:
         astray = any(c.verdict == "graph" for _, c in self.found)
         return probed(self.declaration, self.call.runs, None if astray else self.graph, told, allowed)
 
-    def runs(self) -> bool:
-        """Was the module seen to run at some declared sizes, and to fail at none?"""
-        return self.call is not None and not self._probed() and all(c.failed is None for _, c in self.found)
+    def runs(self) -> str:
+        """Where the module was seen to run; empty where it fails at some declared size."""
+        if self.call is None or self._probed() or any(c.failed is not None for _, c in self.found):
+            return ""
+        return seen_to_run([sizes_text(s) for s in self.call.runs.seen()])
 
     def _unseen(self, words: str) -> list[Guard]:
         """The guards that a refusal names, where each of them holds at every declared size."""

@@ -72,6 +72,19 @@ class Correction:
         """Does it differ from what was declared?"""
         return any(f.changed for f in self.fits.values())
 
+    @property
+    def elsewhere(self) -> tuple[tuple[str, int], ...]:
+        """Numbers that sizes would have to be and that the example does not have: a declaration without them means the
+        example's.
+        """
+        fixed = [(n, f.fixed) for n, f in self.fits.items() if f.fixed is not None]
+        axes = self.declaration.axes_of
+        return tuple(
+            (n, v)
+            for n, v in fixed
+            if any(a.size.subs({n: v}).value not in (None, a.example) for a in axes(n))
+        )
+
     # ------------------------------------------------------------------ from conditions to fits
 
     def _apply(self, cond: Cond) -> bool:

@@ -31,9 +31,10 @@ class Judge:
         origins: Origins,
         *,
         refused: bool,
+        written: bool,
     ) -> None:
         self.declaration, self.guards, self.program = declaration, guards, program
-        self.origins, self.refused = origins, refused
+        self.origins, self.refused, self.written = origins, refused, written
 
     def finding(
         self, restriction: Restriction, correction: Correction, confirmed: Confirmed
@@ -57,7 +58,7 @@ class Judge:
             nodes[0] if nodes else "",
             nodes=nodes,
             notes=tuple(notes),
-            help=self._help(restriction, correction),
+            help=self._help(restriction, correction, confirmed),
             origin=origin,
             met=met,
             declared="; ".join(self.declaration.quote(r.name) for r in roots),
@@ -119,12 +120,16 @@ class Judge:
         restriction: Restriction,
         correction: Correction,
         confirmed: Confirmed,
+        others: Sequence[Cond] = (),
         *,
         of_example: bool = False,
     ) -> SourceFinding:
-        """A guard of torch.export's trace, which keeps sizes out at which the module runs; `of_example`: of this one alone."""
+        """A guard of torch.export's trace, which keeps sizes out at which the module runs; `of_example`: of this one alone.
+
+        Sizes that the `others` keep out are none of them.
+        """
         origin, _, _ = self._origin(restriction, confirmed)
-        excluded = excluded_text(restriction, self.declaration)
+        excluded = excluded_text(restriction, self.declaration, others)
         at = sizes_text(confirmed.sizes or restriction.counterexample)
         texts = (g.shown for g in guards_behind(restriction.term.nodes, self.guards))
         guards = sorted({t for t in texts if len(t) <= _LONGEST_GUARD}, key=len)[:2]
@@ -144,11 +149,16 @@ class Judge:
             title = (
                 f"torch.export's trace rules out {excluded}; whether the module runs there was not found out"
             )
-        if correction.refused:
+        if correction.elsewhere:
+            help_ = _elsewhere(correction)
+        elif correction.refused:
             stays = ", and in the file it is a number" if restriction.kind == "fixed" else ""
             help_ = f"tried: torch.export accepts no other declaration of it{stays}"
         else:
-            help_ = f"to export all the same, leave it to torch.export (tried):\n{correction.text()}"
+            left = "to export all the same, leave it to torch.export (tried)"
+            if not self.written:
+                left = "torch.export takes it when it is left to it (tried); the exporter does not write what it makes"
+            help_ = f"{left}:\n{correction.text()}"
         return SourceFinding(
             "SS610",
             title,
@@ -161,21 +171,29 @@ class Judge:
             verdict="tracer",
         )
 
-    def _help(self, restriction: Restriction, correction: Correction) -> str:
+    def _help(self, restriction: Restriction, correction: Correction, confirmed: Confirmed) -> str:
         if any(a.example == 1 for n in restriction.roots for a in self.declaration.axes_of(n)) and (
             restriction.kind == "fixed" and restriction.guarded
         ):
             return "torch.export takes a size of 1 in an example for a constant: give an example of size 2 or more"
+        if correction.elsewhere:
+            return _elsewhere(correction)
         if correction.refused:
             return "lift it in the code: torch.export accepts no declaration of these sizes that says so"
-        left_open = all(correction.fits[n].hint for n in restriction.roots)
-        if str(restriction.term.cond) in correction.left_out or left_open:
+        speechless = str(restriction.term.cond) in correction.left_out
+        if speechless or all(correction.fits[n].hint for n in restriction.roots):
+            why = "dynamic_shapes has no words for this: " if speechless else ""
             return (
-                "dynamic_shapes has no words for this: lift it in the code, or let torch.export find it out and make callers"
-                f" keep to it:\n{correction.text()}"
+                f"{why}lift it in the code, or let torch.export find it out and make callers keep to it:"
+                f"\n{correction.text()}"
             )
+        mend = (
+            "write the line in another way, as the graph that is made of it holds for this size only"
+            if confirmed.verdict == "graph"
+            else "compute the size from the input's shape"
+        )
         ways = {
-            "fixed": "compute the size from the input's shape; or declare what is true:",
+            "fixed": f"{mend}; or declare what is true:",
             "tied": "declare it:",
             "range": "declare the limit, or lift it:",
             "restricted": "declare it:",
@@ -255,6 +273,12 @@ def _refuted(restriction: Restriction, sizes: tuple[tuple[str, int], ...], confi
             told.append(f"it follows at {'; '.join(sizes_text(s) for s in confirmed.follows[:_MAX_NODES])}")
         return told
     return [f"{at}, but torch.export rules it out" if restriction.guarded else f"{at} and does not run"]
+
+
+def _elsewhere(correction: Correction) -> str:
+    """The exported graph is right only where the example is not."""
+    sizes = sizes_text(correction.elsewhere)
+    return f"mend the line: the exported graph is right for {sizes} only, which the example is not, and no declaration helps"
 
 
 def _at(node: Any, place: Place) -> bool:

@@ -22,13 +22,20 @@ _NOISE = re.compile(
 _BLANK = re.compile(r"\n{3,}")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LONGEST = 4000
-RUNS = "the module itself runs on the example, and at the declared sizes that were tried"
+_MAX_SHOWN = 4
 
 
 def own_words(error: BaseException) -> str:
     """The exporter's message without its standing advice on logging."""
     text = _BLANK.sub("\n\n", _NOISE.sub("", _COLOUR.sub("", str(error)))).strip()
     return text[:_LONGEST] or type(error).__name__
+
+
+def seen_to_run(sizes: Sequence[str]) -> str:
+    """A note on a module that failed at none of the sizes that were tried."""
+    more = ", …" if len(sizes) > _MAX_SHOWN else ""
+    shown = f": {'; '.join(sizes[:_MAX_SHOWN])}{more}" if sizes else ""
+    return f"the module itself runs on the example, and at the declared sizes that were tried{shown}"
 
 
 def is_about_dims(error: BaseException) -> bool:
@@ -66,13 +73,13 @@ def by_example(error: BaseException, way: str) -> SourceFinding:
     )
 
 
-def at_numbers(error: BaseException, change: str, paste: str) -> SourceFinding:
-    """A refusal that is none when some sizes are numbers: `change` says which, `paste` as Python."""
+def at_numbers(error: BaseException, change: str, paste: str, runs: str) -> SourceFinding:
+    """A refusal that is none when some sizes are numbers: `change` says which, `paste` as Python; `runs` what was run."""
     title = _translated(error, own_words(error))
     return SourceFinding(
         "SS610",
         f"the module runs, and {title}",
-        notes=(own_words(error), RUNS),
+        notes=(own_words(error), runs),
         help=f"{change}; tried: torch.export takes that, and what it makes of it is judged here:\n{paste}",
         origin=origin_of_error(error),
         verdict="tracer",
@@ -80,9 +87,9 @@ def at_numbers(error: BaseException, change: str, paste: str) -> SourceFinding:
 
 
 def refused(
-    error: BaseException, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, runs: bool = False
+    error: BaseException, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, runs: str = ""
 ) -> SourceFinding:
-    """A refusal that is not about declared dims, as a finding; `runs` when the module was seen to run at other sizes."""
+    """A refusal that is not about declared dims, as a finding; `runs` tells where the module was seen to run."""
     words = own_words(error)
     eager = _eager_failure(module, args, kwargs)
     if eager is not None:
@@ -95,7 +102,7 @@ def refused(
         )
     title = _translated(error, words)
     title = f"the module runs, and {title}" if runs else title
-    notes = (words, RUNS) if runs else (words,)
+    notes = (words, runs) if runs else (words,)
     return SourceFinding("SS607", title, notes=notes, origin=origin_of_error(error), verdict="export")
 
 

@@ -123,7 +123,8 @@ def source_lines(finding: SourceFinding, shown: set[str] | None = None) -> Itera
         yield line(("dim", "  --> "), f"{place}", ("dim", f"  in {place.function or '?'}  ({module}{kind})"))
         if place.code:
             yield line(("dim", "   |  "), ("code", place.code))
-        for caller in list(reversed(finding.origin.trace[:-1]))[:_MAX_TRACE]:
+        above = [p for p in reversed(finding.origin.trace[:-1]) if str(p) != str(place)]
+        for caller in above[:_MAX_TRACE]:
             yield line(("dim", "   |  called from "), f"{caller}", ("dim", f"  {caller.code}"))
     elif finding.origin.module:
         yield line(("dim", "  --> "), f"module {finding.origin.module}")

@@ -150,6 +150,12 @@ class Runs:
             self.spent += time.monotonic() - started
         return self._known[key]
 
+    def seen(self) -> list[tuple[tuple[str, int], ...]]:
+        """Where the module was seen to run: the sizes that are not the example's."""
+        ran = (r for r in self._known.values() if r.state == "runs")
+        changed = (tuple((n, v) for n, v in r.sizes if self.example[n] != v) for r in ran)
+        return [sizes for sizes in changed if sizes]
+
     def inputs(self, sizes: Sizes, fill: str = "tiled") -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments of these sizes."""
         return self._call(self._leaves(self.complete(sizes), fill))

@@ -78,10 +78,18 @@ class Confirmation:
         places = [r.origin.place for _, r in failing]  # another line may fail at the very ends of a range
         failed = max(failing, key=lambda pair: places.count(pair[1].origin.place), default=None)
         if failed is not None:
-            return Confirmed("module", tuple(failed[0].items()), failed[1], ran_there)
+            known = ran_there or self._ran_elsewhere(cond, own)
+            return Confirmed("module", tuple(failed[0].items()), failed[1], known)
         if not tried:
             return Confirmed("unknown")
         return self.of_graph(ran_there)
+
+    def _ran_elsewhere(
+        self, cond: Cond, own: Sequence[dict[str, int]]
+    ) -> tuple[tuple[tuple[str, int], ...], ...]:
+        """Sizes that other conditions rule out too, and where the module runs: this one is not what it needs."""
+        ran = (s for s in own[: self.runs.tries] if self.runs.at(s).state == "runs")
+        return tuple(tuple(s.items()) for s in ran if not holds_at(cond, self.runs.complete(s)))
 
     def _declared(self, sizes: Mapping[str, int]) -> bool:
         roots = self.declaration.roots
@@ -122,8 +130,11 @@ def holds_at(cond: Cond, sizes: Mapping[str, int]) -> bool:
         return True
 
 
-def excluded_text(restriction: Restriction, declaration: Declaration) -> str:
-    """Which declared sizes a condition rules out, exactly: ``seq = 32``, ``seq >= 33``, ``every seq with seq % 2 != 0``."""
+def excluded_text(restriction: Restriction, declaration: Declaration, others: Sequence[Cond] = ()) -> str:
+    """Which declared sizes a condition rules out, exactly: ``seq = 32``, ``seq >= 33``, ``every seq with seq % 2 != 0``.
+
+    Sizes that the `others` rule out anyway are not counted.
+    """
     cond = restriction.term.cond
     if len(restriction.roots) != 1:
         some = f", {sizes_text(restriction.counterexample)} for one" if restriction.counterexample else ""
@@ -131,9 +142,12 @@ def excluded_text(restriction: Restriction, declaration: Declaration) -> str:
     (name,) = restriction.roots
     root = declaration.roots[name]
     low, high = root.low if root.low is not None else 2, root.high
+    alone = [c for c in others if c.free == {name}]
+    every = f"every {name} with {' and '.join(map(str, (~cond, *alone)))}"
     if high is None or high - low > _MAX_LISTED:
-        return f"every {name} with {~cond}"
-    out = [v for v in range(low, high + 1) if not holds_at(cond, {name: v})]
+        return every
+    declared = [v for v in range(low, high + 1) if all(holds_at(c, {name: v}) for c in alone)]
+    out = [v for v in declared if not holds_at(cond, {name: v})]
     if not out:
         return f"{name} with {~cond}"
     if len(out) > 2 and out == list(range(out[0], out[-1] + 1)):
@@ -143,7 +157,7 @@ def excluded_text(restriction: Restriction, declaration: Declaration) -> str:
     if len(out) <= _MAX_SHOWN:
         return " and ".join(f"{name} = {v}" for v in out)
     kept = sorted({*range(low, high + 1)}.difference(out))
-    if 0 < len(kept) <= _MAX_SHOWN:
+    if 0 < len(kept) <= _MAX_SHOWN and len(declared) > high - low:
         return f"every {name} but {' and '.join(map(str, kept))}"
     shown = ", ".join(map(str, out[:_MAX_SHOWN]))
-    return f"every {name} with {~cond} ({shown}, …)"
+    return f"{every} ({shown}, …)"

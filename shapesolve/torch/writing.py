@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
@@ -16,7 +17,7 @@ from ..report.lines import clipped
 from .exporting import export_onnx
 from .findings import SourceFinding
 from .places import STACK_TRACE, Origin, Place, read_trace
-from .refusal import RUNS, chain, first_line, origin_of_error, own_words
+from .refusal import chain, first_line, origin_of_error, own_words
 
 _LONGEST = 4000
 #: of the errors behind a failure so many are shown, and so much of each
@@ -98,12 +99,12 @@ def _parts(module: torch.nn.Module) -> Mapping[str, Mapping[str, Any]]:
 # ---------------------------------------------------------------------- findings
 
 
-def unwritable(error: BaseException, program: Any, *, runs: bool = False) -> SourceFinding:
-    """The exporter failed after torch.export succeeded; `runs` when the module was seen to run."""
+def unwritable(error: BaseException, program: Any, *, runs: str = "") -> SourceFinding:
+    """The exporter failed after torch.export succeeded; `runs` tells where the module was seen to run."""
     return SourceFinding(
         "SS608",
         f"{'the module runs, and ' if runs else ''}the exporter cannot write {_what(error)}",
-        notes=(*_said(error), RUNS) if runs else _said(error),
+        notes=(*_said(error), runs) if runs else _said(error),
         origin=_origin(error, program),
         verdict="export",
     )
@@ -115,7 +116,7 @@ def rewritten(
     change: str,
     proto: onnx.ModelProto | None = None,
     *,
-    runs: bool = False,
+    runs: str = "",
     paste: str = "",
 ) -> SourceFinding:
     """The exporter failed, and did not after a `change` of the call, which made the model `proto`; `paste` is the change as
@@ -127,7 +128,7 @@ def rewritten(
     return SourceFinding(
         "SS611",
         f"the exporter cannot write {_what(error)}",
-        notes=(*_said(error), RUNS) if runs else _said(error),
+        notes=(*_said(error), runs) if runs else _said(error),
         help=f"{change}; tried: that writes the file which is judged here" + (f":\n{paste}" if paste else ""),
         origin=origin,
         verdict="export",
@@ -143,7 +144,7 @@ def _said(error: BaseException) -> tuple[str, ...]:
 def _what(error: BaseException) -> str:
     words = own_words(error)
     match = re.search(r"node target is <[^>]*?'?([\w.:]+)'?", words) or re.search(
-        r"function for ([\w.:<>']+)", words
+        r"function (?:found )?for (?:<OpOverload\(op=)?'?([\w.:]+)", words
     )
     root = error
     while root.__cause__ is not None:
@@ -168,7 +169,20 @@ def _named(error: BaseException, proto: onnx.ModelProto) -> Iterator[tuple[Place
 
 
 def _blamed(error: BaseException, program: Any) -> Any:
-    """The call that an error of the exporter speaks of, by its own name or by that of a parameter it takes."""
+    """The call that an error of the exporter speaks of, in the program or in what the exporter decomposed it into."""
+    return next(filter(None, (_blamed_in(p, error) for p in (program, *_decomposed(error)))), None)
+
+
+def _decomposed(error: BaseException) -> Iterator[Any]:
+    """The programs that the exporter had at hand when it failed: its own operators have names that ours does not know."""
+    for cause in chain(error):
+        for frame, _ in traceback.walk_tb(cause.__traceback__):
+            held = frame.f_locals.values()
+            yield from (p for p in held if isinstance(p, torch.export.ExportedProgram))
+
+
+def _blamed_in(program: Any, error: BaseException) -> Any:
+    """The call that an error speaks of, by its own name or by that of a parameter it takes."""
     nodes = {node.name: node for node in program.graph.nodes}
     parameters = {s.target: s.arg.name for s in program.graph_signature.input_specs if s.target}
     for words in (str(e)[:_LONGEST] for e in chain(error)):

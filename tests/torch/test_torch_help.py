@@ -1,0 +1,183 @@
+"""What a report tells to do, carried out; and what it says of a module at fault beside one that is only traced."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from torch_needed import need
+
+need("torch", "onnxscript")
+
+import onnxruntime as ort
+import torch
+from torch import nn
+from torch.export import Dim
+
+from shapesolve.expr import parse_cond
+from shapesolve.solve.contract.contract import Term
+from shapesolve.solve.proof import Unknown
+from shapesolve.torch import Report, check
+from shapesolve.torch.declared import Declaration, Root
+from shapesolve.torch.outcome import Restriction, classify
+from shapesolve.torch.pasting import pasted
+from shapesolve.torch.verdicts import excluded_text
+
+
+def _runs(module: nn.Module, *args: torch.Tensor) -> bool:
+    try:
+        module(*args)
+    except (RuntimeError, IndexError, ValueError):
+        return False
+    return True
+
+
+def _lines(report: Report) -> list[str]:
+    return [f.place.code for f in report.errors if f.place]
+
+
+class Distances(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.project = nn.Linear(5, 5)
+
+    def forward(self, a, b):
+        a = self.project(a)
+        near = torch.cdist(a, b)
+        return near.argmin(-1)
+
+
+def test_what_the_exporter_decomposes_and_cannot_write_is_told_on_its_line() -> None:
+    shapes = {"a": {0: Dim("n", min=2, max=20)}, "b": {0: Dim("m", min=2, max=20)}}
+    report = check(Distances(), (torch.randn(6, 5), torch.randn(9, 5)), dynamic_shapes=shapes)
+    (finding,) = report.errors
+    assert finding.code == "SS608"
+    assert "_cdist_forward" in finding.title
+    assert _lines(report) == ["near = torch.cdist(a, b)"]
+    assert "the module itself runs on the example" in finding.notes[-1]
+    assert "n = 7" in finding.notes[-1]
+    assert _runs(Distances(), torch.randn(7, 5), torch.randn(9, 5))
+
+
+def test_the_trace_is_not_said_to_rule_out_what_the_module_fails_at() -> None:
+    class Halves(nn.Module):
+        def forward(self, x):
+            first, second = x.split([(x.shape[0] + 1) // 2, x.shape[0] // 2])
+            return torch.stack([first.relu(), second])
+
+    shapes = {"x": {0: Dim("b", min=2, max=16)}}
+    report = check(Halves(), (torch.randn(6, 4),), dynamic_shapes=shapes)
+    assert {f.term for f in report.errors} == {"b % 2 == 0"}
+    assert not _runs(Halves(), torch.randn(3, 4))
+    assert _runs(Halves(), torch.randn(2, 4))
+    for finding in report.findings:
+        if finding.code == "SS610":
+            assert "rules out b = 2, where the module runs" in finding.title
+
+
+@pytest.mark.parametrize(
+    ("cond", "other"),
+    [
+        ("t >= 6", "t % 2 == 0"),
+        ("t == 10", "t <= 30"),
+        ("t % 4 != 0", "t % 2 == 0"),
+        ("t <= 20", "t <= 25"),
+        ("t >= 8", "t % 3 == 0"),
+    ],
+)
+def test_sizes_that_are_ruled_out_anyway_are_not_counted(cond: str, other: str) -> None:
+    read, beside = parse_cond(cond), parse_cond(other)
+    found = Restriction(Term(read, "residual", cond, ("t",), ()), classify(read), ("t",), Unknown(""))
+    text = excluded_text(found, Declaration({"t": Root("t", 4, 33)}), [beside])
+    out = [t for t in range(4, 34) if not read.evaluate({"t": t}) and beside.evaluate({"t": t})]
+    if "with" in text:
+        said = [parse_cond(c) for c in text.partition(" with ")[2].partition(" (")[0].split(" and ")]
+        assert [t for t in range(4, 34) if all(c.evaluate({"t": t}) for c in said)] == out
+    elif "=" in text and "<" not in text and ">" not in text:
+        assert text == " and ".join(f"t = {t}" for t in out)
+    else:
+        assert [t for t in range(4, 34) if parse_cond(text).evaluate({"t": t})] == out
+
+
+def test_only_is_not_said_where_another_size_runs() -> None:
+    class Halves(nn.Module):
+        def forward(self, x):
+            first, second = x.chunk(2)
+            return first * second
+
+    report = check(Halves(), (torch.randn(6, 4),), dynamic_shapes={"x": {0: Dim("b", min=2, max=16)}})
+    (finding,) = report.errors
+    assert "only" not in finding.title
+    assert _lines(report) == ["return first * second"]
+    assert _runs(Halves(), torch.randn(3, 4))
+    assert not _runs(Halves(), torch.randn(5, 4))
+    assert any(note.startswith("it runs at b = 3") for note in finding.notes)
+
+
+class Stored(nn.Module):
+    """The weights are for six at most; ONNX wants as many of them as places, PyTorch at least as many."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(1, 6))
+
+    def forward(self, places):
+        out = torch.zeros(places.shape[0], 11)
+        return out.scatter(1, places, self.w.expand(places.shape[0], 6))
+
+
+def test_no_declaration_is_offered_where_the_example_itself_is_ruled_out() -> None:
+    places = torch.randint(0, 11, (3, 4))
+    report = check(
+        Stored(),
+        (places,),
+        dynamic_shapes={"places": {0: Dim("b", max=8), 1: Dim("k", min=2, max=10)}},
+    )
+    assert {f.term for f in report.errors} == {"k <= 6", "k == 6"}
+    session = ort.InferenceSession(report.model.SerializeToString())
+    with pytest.raises(Exception, match=r"(?i)scatter"):
+        session.run(None, {session.get_inputs()[0].name: places.numpy()})
+    assert not report.corrected
+    assert all("dynamic_shapes" not in f.help for f in report.errors)
+    assert "right for k = 6 only" in report.errors[0].help
+
+
+class Strips(nn.Module):
+    """Rows in strips of four; columns padded to fours and cropped again, which the trace has a guard for."""
+
+    def forward(self, x):
+        n, h, w = x.shape
+        y = nn.functional.pad(x, (0, -w % 4))
+        y = y.view(n, h // 4, 4, w + -w % 4).cumsum(2)
+        return y.reshape(n, h, w + -w % 4)[..., :w]
+
+
+def test_a_condition_that_can_be_declared_is_beside_sizes_that_are_left_open() -> None:
+    shapes = {"x": {1: Dim("h", min=4, max=40), 2: Dim("w", min=4, max=40)}}
+    report = check(Strips(), (torch.randn(2, 12, 13),), dynamic_shapes=shapes)
+    assert {f.term for f in report.errors} == {"h % 4 == 0"}
+    assert "4*h" in report.corrected
+    program = torch.onnx.export(
+        Strips(), (torch.randn(2, 12, 13),), dynamic_shapes=pasted(report.corrected), verbose=False
+    )
+    session = ort.InferenceSession(program.model_proto.SerializeToString())
+    for h, w in itertools.product((8, 16, 40), (5, 8, 31)):
+        x = torch.randn(2, h, w)
+        (found,) = session.run(None, {"x": x.numpy()})
+        assert np.allclose(found, Strips()(x).numpy(), atol=1e-4)
+    assert not _runs(Strips(), torch.randn(2, 10, 13))
+
+
+class Ramp(nn.Module):
+    def forward(self, x):
+        return x * torch.linspace(0, 1, x.shape[1])
+
+
+def test_a_size_that_only_the_graph_has_as_a_number_is_not_blamed_on_the_module() -> None:
+    report = check(Ramp(), (torch.randn(2, 7),), dynamic_shapes={"x": {1: Dim("t", min=2, max=20)}})
+    (finding,) = report.errors
+    assert _runs(Ramp(), torch.randn(2, 9))
+    assert (finding.verdict, finding.term) == ("graph", "t == 7")
+    assert "linspace" in _lines(report)[0]
+    assert finding.help.startswith("write the line in another way")
