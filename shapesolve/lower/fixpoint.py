@@ -35,7 +35,8 @@ def lower_model(read: Model, request: Request, progress: Callable[[int, int], No
         if learned.keys() <= hints.keys() and walk.author == names:
             break
         hints, names = learned, dict(walk.author)
-    _check_names(request, _symbols(given, names))
+    if request.bind or request.assume:
+        _check_names(request, _symbols(given, names))
     return Lowered(read, walk, given, facts)
 
 

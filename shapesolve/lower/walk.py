@@ -166,7 +166,8 @@ class Walk(State):
             self.log.append(Entry(cond, "requirement", node, prefix, why, places, scope.guard))
         for a, b, places in hit.ambiguous:
             self.opens.append(Open(a, b, node, prefix, places))
-        if self.hints or self.failed or self.instead or not scope.declared.keys().isdisjoint(node.outputs):
+        declared = scope.declared
+        if self.hints or self.failed or self.instead or any(name in declared for name in node.outputs):
             self._bind(node, known, scope)
             return None
         made, producers = (node, prefix), self.producers

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .graph import Graph
 
 _UNREAD: Any = object()
+_EXTERNAL: int = onnx.TensorProto.EXTERNAL
 _NO_ATTRIBUTES: Mapping[str, Any] = MappingProxyType({})
 # A key holds the attributes as bytes. Bounds in elements of a tensor and in bytes of an attribute.
 _LARGEST_TENSOR_IN_KEY = 64
@@ -150,13 +151,13 @@ class Node:
         return self._kinds
 
     def _read_attributes(self) -> None:
-        proto = self.proto
-        if not proto.attribute:
+        attributes = self.proto.attribute[:]
+        if not attributes:
             self._attributes, self._kinds = _NO_ATTRIBUTES, {}
             return
         graphs = dict(self.subgraphs) if self.subgraphs else {}
         values, kinds = {}, {}
-        for attribute in proto.attribute:
+        for attribute in attributes:
             name = attribute.name
             kinds[name] = kind = attribute.type or attribute_kind(attribute)
             values[name] = self._value(attribute, kind, graphs)
@@ -239,13 +240,12 @@ def presence(names: Iterable[object]) -> tuple[bool, ...]:
 def fits_in_key(attribute: AttributeProto) -> bool:
     """May a key hold the attribute?"""
     kind = attribute_kind(attribute)
-    return kind not in _LARGE_KINDS and (kind != AttributeProto.TENSOR or _is_small(attribute.t))
+    return kind not in _LARGE_KINDS and (kind != AttributeProto.TENSOR or is_small(attribute.t))
 
 
-def _is_small(tensor: onnx.TensorProto) -> bool:
-    return (
-        math.prod(tensor.dims) <= _LARGEST_TENSOR_IN_KEY and tensor.data_location != onnx.TensorProto.EXTERNAL
-    )
+def is_small(tensor: onnx.TensorProto) -> bool:
+    """May a key hold the tensor?"""
+    return math.prod(tensor.dims[:]) <= _LARGEST_TENSOR_IN_KEY and tensor.data_location != _EXTERNAL
 
 
 def _text(value: bytes) -> str | bytes:
@@ -272,8 +272,8 @@ _READERS: dict[int, Callable[[AttributeProto, DataFolder | None, str], Any]] = {
     AttributeProto.FLOAT: lambda a, _folder, _name: a.f,
     AttributeProto.INT: lambda a, _folder, _name: a.i,
     AttributeProto.STRING: lambda a, _folder, _name: _text(a.s),
-    AttributeProto.FLOATS: lambda a, _folder, _name: tuple(a.floats),
-    AttributeProto.INTS: lambda a, _folder, _name: tuple(a.ints),
+    AttributeProto.FLOATS: lambda a, _folder, _name: tuple(a.floats[:]),
+    AttributeProto.INTS: lambda a, _folder, _name: tuple(a.ints[:]),
     AttributeProto.STRINGS: lambda a, _folder, _name: tuple([_text(s) for s in a.strings]),
     AttributeProto.TENSOR: lambda a, folder, name: Constant(a.t, folder, name),
     AttributeProto.TENSORS: lambda a, folder, name: tuple([Constant(t, folder, name) for t in a.tensors]),

@@ -94,6 +94,8 @@ def _add_domains(scope: ScopeReader, opsets: dict[str, int], functions: Collecti
         if (domain, op_type, overload) not in functions
     }
     missing = sorted(used - opsets.keys()) if opsets else ()
+    if not missing:
+        return
     newest = {**{d: most for d, (_, most) in onnx.defs.C.schema_version_map().items()}, "com.microsoft": 1}
     for domain in missing:
         if domain in newest:

@@ -25,6 +25,7 @@ from .node import (
     Node,
     attribute_kind,
     fits_in_key,
+    is_small,
     presence,
 )
 from .order import topological_order
@@ -139,7 +140,7 @@ class ScopeReader:
             if not knows(inputs):
                 check_text(inputs, self.owner)
                 late[index] = [x for x in inputs if x not in seen]
-            attributes = proto.attribute
+            attributes = proto.attribute[:]  # a list: protobuf's own containers are slow to go through
             if attributes:
                 key = self._key_with(key, node, attributes)
             if ("" in inputs or "" in outputs) and key is not None:
@@ -219,7 +220,8 @@ class ScopeReader:
         """The key of a node with attributes, which are checked unless equal ones have been."""
         parts = [key]
         for attribute in attributes:
-            if attribute.type in PLAIN_KINDS or (attribute.type == _TENSOR and fits_in_key(attribute)):
+            kind = attribute.type
+            if kind in PLAIN_KINDS or (kind == _TENSOR and is_small(attribute.t)):
                 parts.append(attribute.SerializeToString())
             else:
                 break
@@ -335,9 +337,9 @@ def settle_all(root: ScopeReader) -> tuple[Node, ...]:
 
 
 def _declare(scope: ScopeReader, proto: onnx.GraphProto) -> None:
-    scope.give([info.name for info in proto.input], "input")
+    scope.give([info.name for info in proto.input[:]], "input")
     inputs = set(scope.given)
-    stored = [t.name for t in proto.initializer] + [t.values.name for t in proto.sparse_initializer]
+    stored = [t.name for t in proto.initializer[:]] + [t.values.name for t in proto.sparse_initializer]
     if len(set(stored)) != len(stored):
         stored = _last_of_each(scope, proto, stored)
     scope.give([name for name in stored if name not in inputs], "initializer")
@@ -367,8 +369,8 @@ def _last_of_each(scope: ScopeReader, proto: onnx.GraphProto, stored: list[str])
 def _make_graph(scope: ScopeReader, proto: onnx.GraphProto, nodes: tuple[Node, ...]) -> Graph:
     reading = scope.reading
     check_text([proto.name], scope.owner)
-    inputs = reading.types.read_values(proto.input)
-    initializers = {(name := t.name): Constant(t, reading.folder, name) for t in proto.initializer}
+    inputs = reading.types.read_values(proto.input[:])
+    initializers = {(name := t.name): Constant(t, reading.folder, name) for t in proto.initializer[:]}
     initializers.update((t.values.name, SparseConstant(t)) for t in proto.sparse_initializer)
     for name, declared in inputs:
         if name in initializers:
@@ -378,7 +380,7 @@ def _make_graph(scope: ScopeReader, proto: onnx.GraphProto, nodes: tuple[Node, .
         name=proto.name,
         nodes=nodes,
         inputs=inputs,
-        outputs=reading.types.read_values(proto.output),
+        outputs=reading.types.read_values(proto.output[:]),
         value_info=read_value_info(reading, proto.value_info),
         initializers=MappingProxyType(initializers),
         overridable=frozenset(listed & initializers.keys()),
@@ -405,4 +407,4 @@ def _check_default(scope: ScopeReader, name: str, declared: ValueType | None, st
 
 def read_value_info(reading: Reading, infos: Sequence[onnx.ValueInfoProto]) -> Mapping[str, ValueType]:
     """Declared types by name, without the names that are declared without a type."""
-    return MappingProxyType({name: t for name, t in reading.types.read_values(infos) if t is not None})
+    return MappingProxyType({name: t for name, t in reading.types.read_values(infos[:]) if t is not None})
