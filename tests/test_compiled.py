@@ -51,3 +51,9 @@ def test_the_hook_compiles_what_is_marked() -> None:
     found = [file.relative_to(ROOT).as_posix() for file in hook.marked_modules(ROOT / "shapesolve")]
     assert found == MODULES
     assert {"shapesolve/expr/core.py", "shapesolve/lower/walk.py"} <= set(found)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_compiled_modules_cache_no_properties(module: str) -> None:
+    """A compiled object has no dictionary for `functools.cached_property` to keep the value in: it is worked out each time."""
+    assert "cached_property" not in (ROOT / module).read_text("utf-8")

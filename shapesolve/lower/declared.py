@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """The types that the model itself declares, as something known."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """What the model declares of its tensors (value_info and outputs), held against what was inferred."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """What the walk keeps (stated conditions, contradictions, remarks, scopes of names), and what it asks of the facts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Convolutions and pools.
 
 A window gives ``floor((size + pads - extent) / stride) + 1`` elements; that of a convolution has to fit.

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Operators that act on each element: arithmetic, comparisons, logic, activations, casts, choices.
 
 https://onnx.ai/onnx/operators/ has a page of each, named ``onnx__Add.html`` and so on.

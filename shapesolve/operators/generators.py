@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Operators that make tensors from attributes, sizes or nothing.
 
 https://onnx.ai/onnx/operators/onnx__Constant.html and others

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Concat: tensors one after another along an axis, and what is known of a tensor when they fit.
 
 onnxruntime does not look at the sizes of an input without elements, its rank must only be no lower. Sizes of the model's

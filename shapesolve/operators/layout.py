@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Operators that rearrange a tensor: its elements stay, their order or the shape around them changes."""
 
 from __future__ import annotations

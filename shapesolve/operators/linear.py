@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Matrix products and Einsum."""
 
 from __future__ import annotations

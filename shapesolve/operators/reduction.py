@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Operators that reduce axes, and running sums along an axis.
 
 https://onnx.ai/onnx/operators/onnx__ReduceSum.html and its kin

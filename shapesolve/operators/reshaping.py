@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Reshape: the number of elements stays, so a target says where they go, and -1 takes what is left."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# compiled: see CONTRIBUTING.md
 """Operators that cut a tensor into parts, or put a border around it."""
 
 from __future__ import annotations
