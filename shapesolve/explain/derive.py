@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import ONE, Cond, Dim, eq, ge
 from ..lower.values import Ratio
-from ..solve.contract.examples import breaking_sizes
+from ..solve.contract.examples import Beside
 from .baked import IDLE, Baked, Stored, whole
 from .limit import Limit
 from .operands import sites_of
@@ -142,9 +142,8 @@ class _Search:
 
     def _runs_elsewhere(self, after: Solved) -> bool:
         """Does the model run at sizes that the limit excludes, of tensors that are not empty?"""
-        return (
-            breaking_sizes(self.limit.cond, [*_present(after), *after.contract.terms.cond], None) is not None
-        )
+        needed, cond = [*_present(after), *after.contract.terms.cond], self.limit.cond
+        return cond not in needed and Beside(needed, None).breaking(cond) is not None
 
     def _options(self, tensor: str) -> Iterator[tuple[Elem, ...]]:
         """The elements with some that may be any number: those that are one size first, then one element, then all."""

@@ -14,7 +14,7 @@ from ..expr import Cond, ge
 from ..lower.records import Entry
 from ..propagate import budget
 from ..solve.check import Checker
-from ..solve.contract.examples import accepted_sizes, around, breaking_sizes, nearer
+from ..solve.contract.examples import Beside, accepted_sizes, around, nearer
 from ..solve.engine import Engine
 from .baked import LARGEST, Baked, Stored
 from .derive import Derived, Deriver
@@ -101,14 +101,14 @@ class _Teller:
         self._told: dict[Cond, _Told] = {}
         self.deriver, contract = deriver, analysis.contract.readable
         self.engine = analysis.prover.engine
-        self.samples = Engine(budget.CHEAP_RLIMIT)  # for all terms together
         self.checker = Checker(analysis.stated, analysis.facts, analysis.accepted)
         self.present = [ge(d, 1) for d in analysis.symbols.values()]
         conds = [t.cond for t in (*contract, *contract.assumed)]
         usual = accepted_sizes([*conds, *self.present])
         #: sizes of all inputs at which the model runs, of inputs that are not empty where it runs on such
         self.runs = usual or accepted_sizes(conds) or analysis.completed({}) or {}
-        self.beside = self.present if usual else []
+        self.beside = [*conds, *(self.present if usual else ())]
+        self.near = Beside(self.beside, self.runs, Engine(budget.CHEAP_RLIMIT))
 
     def finding(self, term: Term) -> Finding:
         """The finding of one term: a warning where a constant is behind it that nobody meant."""
@@ -196,7 +196,8 @@ class _Teller:
         if term.cond.size > LARGEST or not self.runs or not self._runs(self.runs):
             return
         runs = self._alike(term)
-        alone = breaking_sizes(term.cond, [*term.beside, *self.beside], runs, self.samples)
+        beside = self.near if runs is self.runs else Beside(self.beside, runs, self.near.engine)
+        alone = beside.breaking(term.cond)
         near = around(runs, [n for n in term.symbols if n in runs])
         for fails in chain([{**runs, **alone}] if alone else [], near):
             if term.cond.evaluate(fails) is False and not self._runs(fails):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..expr import Cond
@@ -56,7 +56,12 @@ class Checker:
         if facts is not None:
             self._derived += [(n, facts.dim(to)) for n, to in facts.substitution.items() if n in used]
         self._names = sorted(used)
+        self._about: dict[str, list[int]] = {}  # the tests that read a size
+        for number, (_, cond, _) in enumerate(self._tests):
+            for name in cond.free:
+                self._about.setdefault(name, []).append(number)
         self._found: dict[tuple[int | None, ...], list[tuple[int, Cond, Sequence[int]]]] = {}
+        self._last: tuple[int | None, ...] | None = None  # of those in `_found`
 
     @property
     def conditions(self) -> list[Cond]:
@@ -76,19 +81,37 @@ class Checker:
         found = self._found.get(key)
         if found is None:
             if len(self._found) >= _KEPT:
-                self._found.clear()
-            found = self._found[key] = self._find(sizes)
+                self.forget()
+            found = self._found[key] = self._after(key, sizes)
+        self._last = key
         numbered = self.constraints.numbered
         return [Broken(cond, tuple(numbered(n) for n in numbers)) for _, cond, numbers in found]
 
     def forget(self) -> None:
         """Drop what is remembered of sizes seen before."""
         self._found.clear()
+        self._last = None
 
-    def _find(self, sizes: Mapping[str, int]) -> list[tuple[int, Cond, Sequence[int]]]:
+    def _after(
+        self, key: tuple[int | None, ...], sizes: Mapping[str, int]
+    ) -> list[tuple[int, Cond, Sequence[int]]]:
+        """What is broken: where these sizes differ in few from the last, only tests that read those are made again."""
+        if self._last is None:
+            return self._find(sizes, self._tests)
+        changed = [name for name, new, old in zip(self._names, key, self._last, strict=True) if new != old]
+        again = {number for name in changed for number in self._about[name]}
+        if 2 * len(again) > len(self._tests):
+            return self._find(sizes, self._tests)
+        conds = {self._tests[number][1] for number in again}
+        kept = [b for b in self._found[self._last] if b[1] not in conds]
+        return sorted([*kept, *self._find(sizes, [self._tests[n] for n in again])], key=lambda b: b[0])
+
+    def _find(
+        self, sizes: Mapping[str, int], tests: Iterable[tuple[Test, Cond, Sequence[int]]]
+    ) -> list[tuple[int, Cond, Sequence[int]]]:
         sizes = dict(sizes)  # compiled parts remember their values by the identity of what they were given
         found: list[tuple[int, Cond, Sequence[int]]] = []
-        for test, cond, numbers in self._tests:
+        for test, cond, numbers in tests:
             try:
                 held: bool | None = test(sizes)
             except (KeyError, ZeroDivisionError):

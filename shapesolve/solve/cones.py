@@ -36,7 +36,7 @@ def reached(names: Iterable[str], links: Mapping[str, Sequence[Cond]]) -> list[C
         for c in links.get(stack.pop(), ()):
             if c not in found:
                 found[c] = None
-                stack += sorted(c.free - seen)
+                stack += c.free - seen
                 seen |= c.free
     return sorted(found, key=order_of)
 

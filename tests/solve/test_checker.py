@@ -1,5 +1,6 @@
 """Checking input sizes: shared parts and conditions on data are judged as by plain evaluation."""
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -81,3 +82,28 @@ def test_sizes_that_no_value_of_data_inside_an_expression_fits_are_refused(text,
         )
     }
     assert not refused & possible
+
+
+def test_sizes_that_differ_in_few_are_judged_as_by_a_checker_that_saw_no_others():
+    names = [f"n{i}" for i in range(12)]
+    texts = [f"{a} == {b} or {a} == 1 or {b} == 1" for a, b in pairwise(names)]
+    texts += ["6//n0 + n1 != 4", "n2 % 2 == 0 or n3 >= 2", "_d0 != n4", "_d0 <= n5"]
+    checker, random = Checker(_requirements(*texts)), Random(0)
+    sizes = dict.fromkeys(names, 2)
+    for _ in range(200):
+        sizes = {**sizes, random.choice(names): random.randrange(5)}
+        said = {n: s for n, s in sizes.items() if random.random() < 0.98}  # some are not known
+        fresh = Checker(_requirements(*texts)).broken(said)
+        assert [b.nodes for b in checker.broken(said)] == [b.nodes for b in fresh]
+
+
+def test_a_changed_size_is_held_against_what_reads_it_alone(monkeypatch):
+    checker = Checker(_requirements(*(f"a{i} <= b{i}" for i in range(100))))
+    sizes = {f"{x}{i}": 3 for i in range(100) for x in "ab"}
+    assert not checker.broken(sizes)
+    made = []
+    find = checker._find
+    monkeypatch.setattr(checker, "_find", lambda at, tests: made.extend(tests) or find(at, tests))
+    for i in range(100):
+        assert [b.nodes for b in checker.broken({**sizes, f"a{i}": 4})] == [(f"n{i}",)]
+    assert len(made) < 300

@@ -44,9 +44,9 @@ class Term:
     @cached_property
     def fails(self) -> dict[str, int] | None:
         """Sizes that break this term and no other one, as near to `passes` as they were found; None when none were."""
-        from .examples import breaking_sizes
+        from .examples import Beside
 
-        return breaking_sizes(self.cond, self.beside, self.passes)
+        return Beside(self.beside, self.passes).breaking(self.cond)
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:

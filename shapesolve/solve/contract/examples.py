@@ -10,7 +10,7 @@ from itertools import combinations, islice, product
 
 from ...expr import Cond
 from ...propagate import budget
-from ..cones import by_symbol
+from ..cones import by_symbol, reached
 from ..engine import Engine
 from ..search import Model, satisfies
 
@@ -41,33 +41,49 @@ def accepted_sizes(conds: Sequence[Cond]) -> Model | None:
     return nearer(best, usual, lambda at, changed: satisfies(at, links.get(changed, ())))
 
 
-def breaking_sizes(
-    cond: Cond, others: Sequence[Cond], start: Model | None, engine: Engine | None = None
-) -> Model | None:
-    """Sizes at which all `others` hold and `cond` does not, as near to `start` as they were found.
+class Beside:
+    """Conditions that hold at sizes which break a term, and sizes to stay near to.
 
-    An `engine` that is given keeps a budget for several such questions.
+    Many terms may be asked about: which of the conditions fail at `start`, and which speak of a size, is found once. An
+    `engine` that is given keeps a budget for all of them.
     """
 
-    if start is not None and satisfies(start, [c for c in others if c.free.isdisjoint(cond.free)]):
-        changing = [c for c in others if not c.free.isdisjoint(cond.free)]
-        for changed in around(start, sorted(cond.free)):
-            if cond.evaluate(changed) is False and satisfies(changed, changing):
-                return changed
-    names = sorted(cond.free.union(*(c.free for c in others), start or ()))
-    engine = engine or Engine(budget.CHEAP_RLIMIT)
-    found = engine.satisfiable([*others, ~cond], cheap=True).model
-    if found is None:
-        return None
-    full = {n: found.get(n, (start or {}).get(n, _USUAL[0])) for n in names}
-    if cond.evaluate(full) is not False or not satisfies(full, others):
-        return None
-    links = by_symbol(others)
-    return nearer(
-        full,
-        start or full,
-        lambda at, changed: cond.evaluate(at) is False and satisfies(at, links.get(changed, ())),
-    )
+    def __init__(self, conds: Iterable[Cond], start: Model | None, engine: Engine | None = None) -> None:
+        self.conds, self.start = list(dict.fromkeys(conds)), start
+        self.engine = engine or Engine(budget.CHEAP_RLIMIT)
+        self.links = by_symbol(self.conds)
+        self._failing = [c for c in self.conds if start is None or not satisfies(start, (c,))]
+
+    def breaking(self, cond: Cond) -> Model | None:
+        """Sizes at which `cond` fails and all others hold, as near to `start` as they were found; None when none were."""
+        start, linked = self.start, False
+        if start is not None and all(c is cond or not c.free.isdisjoint(cond.free) for c in self._failing):
+            linked, near = True, self._about(cond.free, cond)
+            names = cond.free.union(*(c.free for c in near))
+            for changed in around({n: start[n] for n in names}, sorted(cond.free)):
+                if cond.evaluate(changed) is False and satisfies(changed, near):
+                    return {**start, **changed}
+        if self.engine.is_spent:
+            return None
+        others = reached(cond.free, self.links) if linked else self.conds
+        others = [c for c in others if c is not cond]
+        names = cond.free.union(*(c.free for c in others), start or ())
+        found = self.engine.satisfiable([*others, ~cond], cheap=True).model
+        if found is None:
+            return None
+        full = {n: found.get(n, (start or {}).get(n, _USUAL[0])) for n in sorted(names)}
+        if cond.evaluate(full) is not False or not satisfies(full, others):
+            return None
+        return nearer(
+            full,
+            start or full,
+            lambda at, changed: cond.evaluate(at) is False and satisfies(at, self._about((changed,), cond)),
+        )
+
+    def _about(self, names: Iterable[str], cond: Cond) -> list[Cond]:
+        """The conditions on these symbols, without the term."""
+        found = dict.fromkeys(c for name in sorted(names) for c in self.links.get(name, ()))
+        return [c for c in found if c is not cond]
 
 
 def nearer(model: Model, start: Model, good: Callable[[Model, str], bool]) -> Model:
@@ -75,6 +91,8 @@ def nearer(model: Model, start: Model, good: Callable[[Model, str], bool]) -> Mo
     best = dict(model)
     for name in sorted(best):
         near, far = start[name], best[name]  # `near` is not good, or not known to be
+        if near == far:
+            continue
         if good({**best, name: near}, name):
             best[name] = near
             continue

@@ -1,0 +1,48 @@
+"""Sizes that break one condition and keep others: near to given ones, and found without looking at all others."""
+
+from itertools import product
+
+import pytest
+
+from shapesolve.expr import parse_cond
+from shapesolve.solve.contract import examples
+from shapesolve.solve.contract.examples import Beside
+
+TEXTS = ["a == b or a == 1 or b == 1", "b == c or b == 1 or c == 1", "c % 2 == 0", "d <= 3", "d + e >= 4"]
+
+
+@pytest.mark.parametrize("start", [dict.fromkeys("abcde", 2), {"a": 1, "b": 4, "c": 4, "d": 3, "e": 1}, None])
+def test_what_breaks_a_condition_breaks_no_other(start):
+    conds = [parse_cond(t) for t in TEXTS]
+    beside = Beside(conds, start)
+    for cond in conds:
+        others = [c for c in conds if c is not cond]
+        found = beside.breaking(cond)
+        assert found is not None
+        assert cond.evaluate(found) is False
+        assert all(c.evaluate(found) for c in others)
+        if start is not None and all(c.evaluate(start) for c in conds):
+            moved = sum(found[n] != start[n] for n in found)
+            assert moved <= min(
+                sum(v != w for v, w in zip(at, start.values(), strict=True))
+                for at in product(range(6), repeat=5)
+                if not cond.evaluate(dict(zip("abcde", at, strict=True)))
+                and all(c.evaluate(dict(zip("abcde", at, strict=True))) for c in others)
+            )
+
+
+def test_conditions_on_other_sizes_are_looked_at_once_for_all_terms(monkeypatch):
+    looked = []
+    satisfies = examples.satisfies
+
+    def counted(model, conds):
+        conds = list(conds)
+        looked.extend(conds)
+        return satisfies(model, conds)
+
+    monkeypatch.setattr(examples, "satisfies", counted)
+    conds = [parse_cond(f"a{i} <= b{i}") for i in range(200)]
+    beside = Beside(conds, {f"{x}{i}": 2 for i in range(200) for x in "ab"})
+    for cond in conds:
+        assert beside.breaking(cond) is not None
+    assert len(looked) < 2 * len(conds)
