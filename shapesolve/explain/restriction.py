@@ -139,7 +139,7 @@ class _Teller:
             tuple(dict.fromkeys((*term.nodes, origin.node))),
             operands,
             notes=(
-                f"{origin.rule}{_beside(origin.node, same)}",
+                f"{origin.rule}{_beside(origin.node, same, term.nodes)}",
                 *notes,
                 *left_text(self.limit(term), found.left),
             ),
@@ -300,10 +300,13 @@ def _title(code: str, term: Term) -> str:
     return f"{declared}, but only {text} runs" if code == "SS404" else f"{freely}: {text} is needed"
 
 
-def _beside(first: str, same: Sequence[str]) -> str:
-    """How many nodes need the same as the one shown."""
-    more = len(set(same) - {first})
-    return f" ({more} more nodes need this)" if more > 1 else " (one more node needs this)" if more else ""
+def _beside(first: str, same: Collection[str], nodes: Collection[str]) -> str:
+    """How many of the nodes that need a term need the same as the one shown, and how many something else of it."""
+    more, others = len(set(same) - {first}), len(set(nodes) - {first, *same})
+    told = f"{more} more nodes need this" if more > 1 else "one more node needs this" if more else ""
+    beside = f"{others} more nodes need it" if others > 1 else "one more node needs it" if others else ""
+    said = ", ".join(filter(None, (told, f"{beside} for another reason" if beside else "")))
+    return f" ({said})" if said else ""
 
 
 def _listed(sizes: Sizes, names: Iterable[str]) -> str:

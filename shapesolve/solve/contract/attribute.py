@@ -85,19 +85,19 @@ def _model(conds: Sequence[Cond]) -> Model | None:
 
 
 def _points(term: Cond, others: Sequence[Cond]) -> Iterator[Model]:
-    """Sizes that break `term` and nothing else: a small one, and variations of it."""
-    try:
-        base = find_model([~term, *others])
-        good = find_model([term, *others])
-    except Contradiction:
-        return
+    """Sizes that break `term` and nothing else: a small one for each of its parts, and variations of these."""
+    starts: list[Model] = []
+    for start in (*(~part for part in (term.args if term.kind == "and" else (term,))), term):
+        model = _model([start, *others])
+        if model is not None:
+            starts.append(model)
     compiler = Compiler()
     broken = compiler.test(~term)
     tests = [compiler.test(c) for c in others]
-    given = 0
     seen: set[tuple[tuple[str, int], ...]] = set()
-    for start in (base, good):
-        for trial in _variations(start, term) if start is not None else ():
+    for model in starts:
+        given = 0
+        for trial in _variations(model, term):
             key = tuple(sorted(trial.items()))
             if key in seen:
                 continue
@@ -109,7 +109,7 @@ def _points(term: Cond, others: Sequence[Cond]) -> Iterator[Model]:
             except (KeyError, ZeroDivisionError):
                 continue
             if given >= _POINTS:
-                return
+                break
 
 
 def _variations(start: Model, term: Cond) -> Iterator[Model]:
