@@ -56,13 +56,15 @@ def _section(name: str, analysis: Analysis) -> Iterator[str]:
         yield "No input sizes run.\n"
         return
     if not contract:
-        yield "Every input size runs.\n"
+        yield f"Every input size runs{f', as far as is known: {contract.limits}' if contract.limits else ''}.\n"
         return
     for form in (contract, contract.usual):
         if form:
             yield f"{form.premise.capitalize()}:\n"
             yield from _table(form)
             yield ""
+    if contract.limits:
+        yield f"{contract.limits[0].upper()}{contract.limits[1:]}.\n"
 
 
 def _inputs(analysis: Analysis) -> str:

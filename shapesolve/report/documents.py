@@ -52,7 +52,10 @@ class ConditionData(TypedDict):
 
 
 class AnalysisData(TypedDict):
-    """The analysis of a model: `Analysis.to_json()`, which has the version too."""
+    """The analysis of a model: `Analysis.to_json()`, which has the version too.
+
+    `unjudged`: tensors without a known rank, of which the contract says nothing.
+    """
 
     model: str
     nodes: int
@@ -63,6 +66,7 @@ class AnalysisData(TypedDict):
     tensors: dict[str, TensorData]
     bindings: Sizes
     contract: list[ConditionData]
+    unjudged: list[str]
     findings: list[FindingData]
 
 
@@ -172,7 +176,10 @@ class UsualData(TypedDict):
 
 
 class Contract(TypedDict):
-    """`shapesolve contract --json`; `impossible`: no sizes run."""
+    """`shapesolve contract --json`; `impossible`: no sizes run.
+
+    `unjudged`: tensors without a known rank, of which the contract says nothing.
+    """
 
     command: Literal["contract"]
     terms: list[TermData]
@@ -180,6 +187,7 @@ class Contract(TypedDict):
     impossible: bool
     usual: NotRequired[UsualData]
     derived: NotRequired[dict[str, str]]
+    unjudged: NotRequired[list[str]]
     internal: NotRequired[list[TermData]]
     assumed: NotRequired[list[TermData]]
     declared: NotRequired[list[TermData]]
@@ -317,6 +325,7 @@ class ScannedModel(TypedDict):
     tensors: int
     tensors_with_shape: int
     contract: list[str]
+    unjudged: list[str]
     findings: list[FindingData]
     message: str
 

@@ -46,6 +46,7 @@ def report_data(analysis: Analysis) -> dict[str, Any]:
         },
         "bindings": dict(analysis.bindings),
         "contract": [] if analysis.conflicts else _contract(analysis),
+        "unjudged": [] if analysis.conflicts else list(analysis.contract.unjudged),
         "findings": [finding_data(f) for f in analysis.diagnostics],
     }
 

@@ -127,7 +127,8 @@ def _contract(analysis: Analysis) -> str:
     rows = [(t.text, _nodes(t.nodes)) for t in analysis.contract]
     if not rows:
         return f"<h4>Contract</h4><p>{_text(analysis.contract.nothing)}</p>"
-    return _table("Contract", ("condition", "needed by"), rows, code=0)
+    limits = f"<p>{_text(analysis.contract.limits)}</p>" if analysis.contract.limits else ""
+    return _table("Contract", ("condition", "needed by"), rows, code=0) + limits
 
 
 def _deployment(analysis: Analysis) -> str:

@@ -40,6 +40,7 @@ class ScanRow:
     contract: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     message: str = ""
+    unjudged: tuple[str, ...] = ()
 
     def count(self, severity: str) -> int:
         """Findings of a severity."""
@@ -70,12 +71,13 @@ def scan_one(
         a = analyze(path, broadcast=broadcast, assume=assume, bind=bind)
         findings = tuple(a.diagnostics)
         contract = () if a.conflicts else tuple(t.text for t in a.contract)
+        unjudged = () if a.conflicts else a.contract.unjudged
         status: Status = "ok" if a.ok else "conflict"
         known = sum(1 for name in a.dtypes if name in a.shapes)
         seconds = time.perf_counter() - start
         return ScanRow(
             path, status, len(a.model.graph.nodes), seconds, len(a.dtypes), known, contract, findings,
-            findings[0].title if status == "conflict" else "",
+            findings[0].title if status == "conflict" else "", unjudged,
         )  # fmt: skip
     except ModelError as e:
         return ScanRow(path, "unusable", seconds=time.perf_counter() - start, message=str(e))
@@ -221,6 +223,7 @@ def _row_data(r: ScanRow) -> dict[str, Any]:
         "tensors": r.tensors,
         "tensors_with_shape": r.known,
         "contract": list(r.contract),
+        "unjudged": list(r.unjudged),
         "findings": [finding_data(f) for f in r.findings],
         "message": r.message,
     }

@@ -16,6 +16,8 @@ from shapesolve.report.explorer_expressions import Expressions
 from shapesolve.report.explorer_scopes import MAX_LOOSE, Scoped, find_scopes
 from shapesolve.report.explorer_sizes import sample_sizes
 
+from ..operators.conftest import text
+
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = sorted([*ROOT.glob("examples/*.onnx"), *ROOT.glob("tests/models/*/model.onnx")])
 
@@ -151,7 +153,7 @@ def test_the_explorer_is_green_where_sizes_are_accepted(name: str) -> None:
     a = ss.analyze(ROOT / "examples" / f"{name}.onnx")
     data = explorer_data(a)
     contract = data["contract"]
-    assert contract.keys() == {"impossible", "nothing", "assuming", "terms"}
+    assert contract.keys() == {"impossible", "nothing", "limits", "assuming", "terms"}
     assert contract["nothing"].lower() == f"{a.contract.nothing}.".lower()
     needed = [t["row"] for t in contract["terms"] if t["kind"] in ("", "assumed")]
     for n in (0, 1, 2, 3, 8, 16, 24, 30):
@@ -286,3 +288,15 @@ def test_a_large_model_is_written_quickly() -> None:
     text = a.to_html()
     assert time.perf_counter() - start < 2
     assert len(text) < 1_500_000
+
+
+def test_what_is_not_judged_is_said_wherever_the_contract_is() -> None:
+    nodes = "a = Relu(x) b = Reshape(a, s) c = Neg(b) m = MatMul(x, w) y = Add(c, c)"
+    analysis = ss.analyze(text("float[N, K] x, float[3, 4] w, int64[R] s", nodes, "y, m"))
+    told = "the rank of b and 1 more tensor is not known, so what nodes need of that is not judged"
+    contract = analysis.contract
+    assert str(contract) == f"K == 3 ({told})"
+    assert contract.to_json()["unjudged"] == json.loads(analysis.to_json())["unjudged"] == ["b", "c"]
+    assert told in analysis.to_html()
+    assert told in analysis._repr_html_()
+    assert told[1:] in explorer_data(analysis)["contract"]["limits"]

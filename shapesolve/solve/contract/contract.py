@@ -229,7 +229,9 @@ class Contract(Sequence[Term]):
     def __str__(self) -> str:
         if self.impossible:
             return "no input sizes"
-        return str(self.terms) if self.terms else self.nothing
+        if not self.terms:
+            return self.nothing
+        return f"{self.terms} ({self.limits})" if self.unjudged else str(self.terms)
 
     def __repr__(self) -> str:
         return f"Contract({self})"
@@ -248,6 +250,8 @@ class Contract(Sequence[Term]):
             }
         if self.derived:
             data["derived"] = {name: str(dim) for name, dim in self.derived}
+        if self.unjudged:
+            data["unjudged"] = list(self.unjudged)
         for name in ("internal", "assumed", "declared"):
             part: Terms = getattr(self, name)
             if part:

@@ -73,7 +73,7 @@ export interface Data {
   data: Record<string, number[]>; // of nodes: the tensors of which they read the elements
   scopes: [number, string][];
   nodes: [string, number, number, number[], number[], number, number[]?][]; // label, op, scope, reads, makes, kind, results of bodies
-  contract: { impossible: boolean; nothing: string; assuming: string[]; terms: TermEntry[] };
+  contract: { impossible: boolean; nothing: string; limits: string; assuming: string[]; terms: TermEntry[] };
   requirements: [number, number[]][];
   constraints: Record<string, [string, string, string][]>;
   equal: number[][];

@@ -118,6 +118,7 @@ export function contractPanel(state: State): HTMLElement {
       const terms = contract.terms.filter((t) => t.kind === kind);
       return terms.length ? [h("p", { class: "muted" }, heading), h("ul", { class: "terms" }, terms.map((t) => termItem(state, t)))] : [];
     }));
+    if (contract.terms.length && contract.limits) body.append(h("p", { class: "muted" }, contract.limits));
     const { violated: broken, failing } = state;
     if (failing.length && !broken) {
       body.append(h("p", { class: "bad" }, `✗ ${counted(failing.length, "requirement")} fails: ${state.tables.text(failing[0])}`));
