@@ -27,7 +27,7 @@ def cone(names: Iterable[str], conds: Iterable[Cond]) -> list[Cond]:
     return reached(names, by_symbol(conds))
 
 
-def reached(names: Iterable[str], links: Mapping[str, Sequence[Cond]]) -> list[Cond]:
+def reached(names: Iterable[str], links: Mapping[str, Iterable[Cond]]) -> list[Cond]:
     """The `cone` of the symbols in conditions that are sorted by symbol already (see `by_symbol`)."""
     found: dict[Cond, None] = {}
     seen = set(names)

@@ -141,14 +141,15 @@ class Engine:
                 unknown = unknown or answer
         return unknown or Answer("sat", model)
 
-    def expect(self, conds: Sequence[Cond]) -> None:
+    def expect(self, conds: Sequence[Cond]) -> Model | None:
         """Find sizes at which all `conds` hold: near to these are those of cheap questions about most of them."""
         try:
             model = find_model(conds)
         except Contradiction:
-            return
+            return None
         if model is not None:
             self._witnesses.add(model)
+        return model
 
     def core(self, conds: Sequence[Cond]) -> tuple[int, ...] | None:
         """Indices of a minimal set of `conds` that cannot hold together; None when no contradiction is

@@ -88,7 +88,8 @@ def _with_fallback(size: Size, dim: Dim) -> Callable[[Model], int | None]:
 def learned(conds: Iterable[Cond]) -> Facts:
     """Facts that know `conds`. Raises `Contradiction` when these contradict each other."""
     facts = Facts()
-    for i, cond in enumerate(conds):
+    # what is known of one symbol first: every later change makes the conditions that wait for the symbol be read again
+    for i, cond in sorted(enumerate(conds), key=lambda numbered: len(numbered[1].free) > 1):
         if not facts.assume(cond, i):
             raise Contradiction
     left = dict.fromkeys(facts.cond(c) for c in facts.pending())

@@ -9,7 +9,7 @@ step is proved equivalent, or not made.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,12 +28,12 @@ from ...propagate.facts import Causes, Facts
 from ...propagate.log import ConstraintSet, Stated, all_rows
 from ...propagate.residual import intervals
 from ..accepted import Accepted, find_accepted
-from ..cones import by_symbol, cone, nearby, reached
+from ..cones import by_symbol, nearby, reached
 from ..engine import Engine
 from ..inverse import separate
-from ..simplify.domain import plainly
 from .attribute import needed_by
 from .contract import Contract, Term, Terms, text_of
+from .implied import Held, Implications
 from .requirements import Requirements
 from .shorten import shortened
 
@@ -104,7 +104,8 @@ class _Builder:
         self._links = by_symbol((*needs.stated, *needs.usual))
         self._stated_apart: set[str] = set()
         self._precision = budget.MAX_ASSUMPTION_QUERIES
-        self._facts_left = budget.MAX_TOLD
+        self.implied = Implications(self.sure)
+        self._example: Mapping[str, int] = {}  # sizes at which all terms hold, where some were found
 
     # ------------------------------------------------------------------ the whole
 
@@ -141,46 +142,58 @@ class _Builder:
         """
         said = {t.cond: t for t in contract.assumed}
         accepted = {c: ns for c, ns in self.accepted.conds.items() if c not in said}
-        everything = [*accepted, *said]
+        everything = Held([*accepted, *said])
         kept: dict[Cond, Term] = {}
         for term in contract:
-            if self._implied(term.cond, everything, proved=not term.assumptions):
+            if self.implied.follows(term.cond, everything, proved=not term.assumptions):
                 kept[term.cond] = term
                 continue
             empty = [
                 eq(self.needs.symbols[n], 0) for n in self.needs.granted if f"{n} >= 1" in term.assumptions
             ]
             weaker = any_of((term.cond, *empty))
-            if empty and self._implied(weaker, everything):
+            if empty and self.implied.follows(weaker, everything):
                 kept[weaker] = self._term(weaker, term.numbers, frozenset(term.numbers))
+        held = Held([*kept, *said])
         for cond, numbers in sorted(accepted.items(), key=lambda item: (item[0].size, item[0].order)):
-            if not self._implied(cond, [*kept, *said]):
+            if not self.implied.follows(cond, held):
                 for part in plain_parts(cond):
                     kept[part] = self._term(part, self.needs.repeats(numbers), frozenset(numbers))
+                    held.add(part)
         self._without_dead_ways(kept)
-        for cond in [
-            c for c in kept if c not in contract.terms.cond
-        ]:  # a bound that a later one made superfluous
-            if self._implied(cond, [*(c for c in kept if c is not cond), *said]):
+        held, before = Held([*kept, *said]), set(contract.terms.cond)
+        for cond in [c for c in kept if c not in before]:  # a bound that a later one made superfluous
+            if cond not in said:
+                held.discard(cond)
+            if self.implied.follows(cond, held):
                 del kept[cond]
+            else:
+                held.add(cond)
         self._exactly_plain(kept)
         terms = [replace(t, assumptions=()) for t in kept.values()]
         return replace(contract, terms=Terms(sorted(terms, key=self._rank)), derived=self.accepted.derived)
 
     def _without_dead_ways(self, kept: dict[Cond, Term]) -> None:
         """Alternatives dropped that another condition excludes: ``batch != 0 or samples == 0`` beside ``samples >= 912``."""
+        names = frozenset[str]().union(*(c.free for c in kept))
+        points = self.implied.points(kept, (self._example, *(dict.fromkeys(names, n) for n in (1, 2, 0))))
+        held = Held(kept)
         for cond in [c for c in kept if c.kind == "or"]:
             left, numbers = list(cond.args), set(kept[cond].numbers)
             for way in cond.args:
-                others = (c for c in kept if c is not cond and not c.free.isdisjoint(way.free))
-                excludes = next((c for c in others if self._implied(~way, [c])), None)
-                if excludes is not None and len(left) > 1:
+                if len(left) == 1 or self.implied.points((way,), points):
+                    continue
+                others = (c for c in held.about(way.free) if c is not cond)
+                excludes = next((c for c in others if self.implied.follows(~way, Held((c,)))), None)
+                if excludes is not None:
                     left.remove(way)
                     numbers.update(kept[excludes].numbers)
             if len(left) < len(cond.args):
                 del kept[cond]
+                held.discard(cond)
                 for part in plain_parts(any_of(left)):
                     kept.setdefault(part, self._term(part, self.needs.repeats(numbers), frozenset(numbers)))
+                    held.add(part)
 
     def _exactly_plain(self, kept: dict[Cond, Term]) -> None:
         """Conditions on one size replaced by ranges and remainders, where these say the same at every size."""
@@ -195,34 +208,6 @@ class _Builder:
                 for cond in plain:
                     for part in cond.args if cond.kind == "and" else (cond,):
                         kept[part] = self._term(part, self.needs.repeats(numbers), numbers)
-
-    def _implied(self, cond: Cond, given: Collection[Cond], *, proved: bool = False) -> bool:
-        """Does `cond` hold wherever all of `given` do, however small the sizes and illegal the broadcasts are?
-
-        With `proved` it was shown before, and what the solver cannot tell is believed.
-        """
-        if cond in given:
-            return True
-        if cond.kind == "or" and any(self._implied(c, given) for c in cond.args if factors_paired(c)):
-            return True
-        paired = factors_paired(cond)
-        if paired is not None and all(self._implied(c, given) for c in paired[0]):
-            return True
-        if len(cond.free) == 1:
-            about = [c for c in given if c.free == cond.free]
-            same = self.engine.equivalent([*about, cond], about, next(iter(cond.free)), 0)
-            if same:
-                return True
-        if not has_value(cond) or (self.sure.is_spent and self._facts_left <= 0):
-            return proved
-        given = cone(cond.free, filter(has_value, given))
-        verdict = self.sure.entails(plainly(cond), map(plainly, given), cheap=True)
-        if verdict.proved or verdict.refuted:
-            return verdict.proved
-        if proved or self._facts_left <= 0:
-            return proved
-        self._facts_left -= len(given)
-        return _told_by_facts(cond, given)
 
     def _rank(self, term: Term) -> tuple[int, list[int], Any]:
         return KINDS.index(term.kind), [self.needs.position.get(s, -1) for s in term.symbols], term.cond.order
@@ -304,7 +289,8 @@ class _Builder:
         """Without the conditions that the others imply, the complex ones tried first."""
         done = dict(conds)
         if len(conds) > 1:
-            self.engine.expect([*conds, *given, *self.needs.granted_for([*conds, *given])])
+            everything = [*conds, *given, *self.needs.granted_for([*conds, *given])]
+            self._example = self.engine.expect(everything) or {}
         for cond in sorted(conds, key=lambda c: c.order, reverse=True)[: budget.MAX_REDUNDANCY]:
             near = [c for c in (*done, *given) if c is not cond and not c.free.isdisjoint(cond.free)]
             if (not near and is_plain(cond)) or not has_value(cond) or _is_legality(cond, near):
@@ -431,14 +417,3 @@ def plain_parts(cond: Cond) -> tuple[Cond, ...]:
 def _is_legality(cond: Cond, others: Sequence[Cond]) -> bool:
     """Does it make a broadcast in the other terms legal? They mean nothing without it."""
     return cond.kind == "or" and any(a.kind == "broadcast" for a in atoms_of(*others))
-
-
-def _told_by_facts(cond: Cond, given: Iterable[Cond]) -> bool:
-    """Do facts alone see that `cond` follows? They do so for chains of equalities too long for the solver's cheap questions."""
-    facts = Facts()
-    for number, known in enumerate(given):
-        for name in sorted(known.free):
-            facts.introduce(name)
-        if not facts.assume(known, number):
-            return False
-    return cond.free <= facts.rank.keys() and facts.cond(cond).is_true
