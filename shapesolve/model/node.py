@@ -240,11 +240,10 @@ def presence(names: Iterable[object]) -> tuple[bool, ...]:
 def fits_in_key(attribute: AttributeProto) -> bool:
     """May a key hold the attribute?"""
     kind = attribute_kind(attribute)
-    return kind not in _LARGE_KINDS and (kind != AttributeProto.TENSOR or is_small(attribute.t))
+    return kind not in _LARGE_KINDS and (kind != AttributeProto.TENSOR or _is_small(attribute.t))
 
 
-def is_small(tensor: onnx.TensorProto) -> bool:
-    """May a key hold the tensor?"""
+def _is_small(tensor: onnx.TensorProto) -> bool:
     return math.prod(tensor.dims[:]) <= _LARGEST_TENSOR_IN_KEY and tensor.data_location != _EXTERNAL
 
 

@@ -89,9 +89,7 @@ def _read_opsets(imports: Iterable[onnx.OperatorSetIdProto], owner: str, reading
 def _add_domains(scope: ScopeReader, opsets: dict[str, int], functions: Collection[FunctionKey]) -> None:
     """Versions of the domains that onnxruntime knows without being told: its newest."""
     used = {
-        domain
-        for op_type, domain, overload, _, _ in scope.kinds
-        if (domain, op_type, overload) not in functions
+        domain for op_type, domain, overload in scope.kinds if (domain, op_type, overload) not in functions
     }
     missing = sorted(used - opsets.keys()) if opsets else ()
     if not missing:
@@ -192,7 +190,7 @@ def _check_domains(
     scope: ScopeReader, nodes: Iterable[Node], opsets: Mapping[str, int], functions: Collection[FunctionKey]
 ) -> None:
     """Every operator must be of an imported opset or a function of the model, as onnx.checker asks."""
-    for op_type, domain, overload, _, _ in scope.kinds:
+    for op_type, domain, overload in scope.kinds:
         callee = domain, op_type, overload
         if domain not in opsets and callee not in functions:
             node = next(node for node in _all_nodes(nodes) if _callee(node) == callee)

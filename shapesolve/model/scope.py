@@ -25,24 +25,38 @@ from .node import (
     Node,
     attribute_kind,
     fits_in_key,
-    is_small,
     presence,
 )
 from .order import topological_order
+from .record import NodeRecord, read_record
 from .types import TensorType, TypeReader, ValueType, type_name
 
 DEEPEST_NESTING = 256
-_TENSOR = AttributeProto.TENSOR
+#: bytes that a node may say: operators of which a node says more are read field by field, so that weights are not copied
+LARGEST_COPIED = 1 << 16
+
+#: operator, domain, overload
+Kind = tuple[str, str, str]
 
 
-#: operator, domain, overload, numbers of inputs and outputs
-Kind = tuple[str, str, str, int, int]
+class Said:
+    """What a node says apart from names: operator and attributes; once for the nodes of a model that say the same."""
+
+    __slots__ = ("holds_graphs", "key", "kind")
+
+    key: object | None
+    """Stands for it (compared by identity); None where it does not decide alone what the node computes (see `Node.key`)."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.key = None
+        self.holds_graphs = False
 
 
 class Reading:
     """What all scopes of one model share while it is read."""
 
-    __slots__ = ("faults", "folder", "ir_version", "keys", "remarks", "types")
+    __slots__ = ("copied", "faults", "folder", "ir_version", "keys", "remarks", "said", "texts", "types")
 
     def __init__(self, ir_version: int, folder: DataFolder | None) -> None:
         self.ir_version = ir_version
@@ -50,6 +64,12 @@ class Reading:
         self.types = TypeReader()
         self.keys: dict[Hashable, object] = {}
         """For what a node says, the object that stands for it (compared by identity, so cheap to look up)."""
+        self.said: dict[bytes, Said] = {}
+        """What nodes said so far, by the bytes in which they say it."""
+        self.texts: dict[bytes, Any] = {}
+        """Names of tensors by their bytes."""
+        self.copied: dict[object, bool] = {}
+        """By operator: are its nodes small, so that their bytes may be copied? None is, before one was looked at."""
         self.remarks: list[str] = []
         self.faults: list[str] = []
         """As `Model.remarks` and `Model.faults`."""
@@ -87,8 +107,8 @@ class ScopeReader:
         self.owner = owner
         self.depth: int = 0 if around is None else around.depth + 1
         """Counts the scopes around it."""
-        self.kinds: dict[Kind, object] = {} if around is None else around.kinds
-        """What nodes in it and in the scopes inside say, but for attributes."""
+        self.kinds: dict[Kind, None] = {} if around is None else around.kinds
+        """Operators of the nodes in it and in the scopes inside."""
         self.nodes: list[Node] = []
         self.given: dict[str, str] = {}
         """Names that are there before any node has run, and what gives them."""
@@ -117,35 +137,40 @@ class ScopeReader:
         Raises:
             ModelError: a tensor has two producers, or an attribute cannot be read.
         """
-        folder = self.reading.folder
+        reading = self.reading
+        folder, copied, heard, texts = reading.folder, reading.copied, reading.said, reading.texts
         nodes, late = self.nodes, self._late
         seen = {"", *self.given}
         before, outputs_total = len(seen), 0
         knows, learn, add = seen.issuperset, seen.update, nodes.append
-        kinds = self.kinds
         protos = self.proto.node
         for index, proto in enumerate(protos):
-            inputs, outputs = tuple(proto.input[:]), tuple(proto.output[:])
-            op_type, domain, name, overload = proto.op_type, proto.domain, proto.name, proto.overload
-            if domain == "ai.onnx":
-                domain = ""
-            kind = (op_type, domain, overload, len(inputs), len(outputs))
-            key = kinds.get(kind)
-            if key is None:
-                check_text(kind[:3], self.owner)
-                key = kinds[kind] = self._key(kind)
+            record, said = None, None
+            if copied.get(proto.op_type, False):
+                record = read_record(proto.SerializeToString(), texts)
+            if record is not None:
+                name, inputs, outputs = record.name, record.inputs, record.outputs
+                said = heard.get(record.said)
+            else:
+                name, inputs, outputs = proto.name, tuple(proto.input[:]), tuple(proto.output[:])
+            new = said is None
+            if said is None:
+                said = self._kind_of(proto)
             if type(name) is not str:
                 check_text((name,), self.owner)
+            op_type, domain, overload = said.kind
             node = Node(protos, op_type, domain, overload, name, inputs, outputs, index, folder)
             if not knows(inputs):
                 check_text(inputs, self.owner)
                 late[index] = [x for x in inputs if x not in seen]
-            attributes = proto.attribute[:]  # a list: protobuf's own containers are slow to go through
-            if attributes:
-                key = self._key_with(key, node, attributes)
-            if ("" in inputs or "" in outputs) and key is not None:
-                key = self._key((key, presence(inputs), presence(outputs)))
-            node.key = key
+            if new:
+                self._read_attributes(said, node, proto.attribute[:])
+                self._remember(said, record)
+            if said.key is not None:
+                form: Hashable = len(inputs), len(outputs)
+                if "" in inputs or "" in outputs:
+                    form = presence(inputs), presence(outputs)
+                node.key = self._key((said.key, form))
             learn(outputs)
             outputs_total += len(outputs)
             add(node)
@@ -155,6 +180,27 @@ class ScopeReader:
             self._check_single_producers()
         if isinstance(self.proto, onnx.GraphProto):
             self._check_names()
+
+    def _kind_of(self, proto: onnx.NodeProto) -> Said:
+        """What a node says, but for attributes, which are still to be read."""
+        domain = proto.domain
+        if domain == "ai.onnx":
+            domain = ""
+        kind = (proto.op_type, domain, proto.overload)
+        if kind not in self.kinds:
+            check_text(kind, self.owner)
+            self.kinds[kind] = None
+        return Said(kind)
+
+    def _remember(self, said: Said, record: NodeRecord | None) -> None:
+        """Nodes that say the same need not be read again; whether nodes of the operator are worth to be copied."""
+        op_type, copied = said.kind[0], self.reading.copied
+        if record is None:
+            copied.setdefault(op_type, not said.holds_graphs)
+        elif len(record.said) > LARGEST_COPIED or said.holds_graphs:
+            copied[op_type] = False
+        elif said.key is not None:
+            self.reading.said[record.said] = said
 
     def _check_names(self) -> None:
         """onnxruntime takes the Constants out of a graph, and wants the names of the other nodes to differ."""
@@ -216,33 +262,14 @@ class ScopeReader:
             key = keys[said] = object()
         return key
 
-    def _key_with(self, key: object, node: Node, attributes: Sequence[AttributeProto]) -> object | None:
-        """The key of a node with attributes, which are checked unless equal ones have been."""
-        parts = [key]
-        for attribute in attributes:
-            kind = attribute.type
-            if kind in PLAIN_KINDS or (kind == _TENSOR and is_small(attribute.t)):
-                parts.append(attribute.SerializeToString())
-            else:
-                break
-        else:
-            found = self.reading.keys.get(tuple(parts))
-            if found is not None:
-                return found
-        stored = self._read_attributes(node, attributes)
-        if stored is None:
-            return None
-        found = self._key((key, *sorted(stored)))
-        self.reading.keys[key, *stored] = found
-        return found
-
-    def _read_attributes(self, node: Node, attributes: Sequence[AttributeProto]) -> list[bytes] | None:
-        """Check what has to be right from the start: names, stored tensors, subgraphs. Returns what goes into the key."""
+    def _read_attributes(self, said: Said, node: Node, attributes: Sequence[AttributeProto]) -> None:
+        """Check what has to be right from the start: names, stored tensors, subgraphs; and find the key, where they decide."""
         names = [attribute.name for attribute in attributes]
         check_text(names, self.owner)
         if len(set(names)) != len(names):
             raise ModelError(f"node {quoted(node.label)} has two attributes of the same name")
         parts: list[bytes] | None = []
+        children = len(self.children)
         for attribute in attributes:
             refers = attribute.ref_attr_name
             if attribute.type not in PLAIN_KINDS and not refers:
@@ -253,7 +280,9 @@ class ScopeReader:
                     parts = None
                 else:
                     parts.append(part)
-        return parts
+        said.holds_graphs = len(self.children) > children
+        if parts is not None:
+            said.key = self._key((said.kind, *sorted(parts)))
 
     def _check_rich_attribute(self, node: Node, attribute: AttributeProto) -> None:
         kind = attribute_kind(attribute)
