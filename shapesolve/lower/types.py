@@ -128,12 +128,10 @@ class Interner:
         """The tensor with this content, of a stored tensor."""
         if len(dims) > MAX_RANK:
             return self.tensor(dtype, None)
-        if value is not None:
-            return self.tensor(dtype, Shape(dims), value)
         found = self._stored.get((dtype, dims))
         if found is None:
             found = self._stored[dtype, dims] = self.tensor(dtype, Shape(dims))
-        return found
+        return found if value is None else self.tensor(dtype, found.shape, value)
 
     def resolve(self, known: Known, dim: Callable[[Dim], Dim]) -> Known:
         """`known` with every dim in it read through `dim`; the same object when nothing changes."""

@@ -66,6 +66,15 @@ _CODES: dict[int, Literal["f", "d", "i", "q", "?"]] = (
 )
 
 
+#: types with a field of their own for their elements
+_LISTS: dict[int, str] = {
+    TensorProto.FLOAT: "float_data",
+    TensorProto.DOUBLE: "double_data",
+    TensorProto.INT32: "int32_data",
+    TensorProto.INT64: "int64_data",
+}
+
+
 def element_bits(dtype: int) -> int | None:
     """Bits that an element of a type (`onnx.TensorProto.DataType`) takes, packed without gaps; None where that is not fixed."""
     size = _BYTES.get(dtype)
@@ -129,6 +138,9 @@ class Constant:
         if proto.data_location == TensorProto.EXTERNAL or proto.HasField("segment"):
             return None
         raw = proto.raw_data
+        if not raw and self.numel and self.dtype in _LISTS:
+            listed: list[Any] = getattr(proto, _LISTS[self.dtype])[:]
+            return listed if len(listed) == self.numel else None
         if not raw or len(raw) != self.numel * _BYTES[self.dtype]:
             return None
         return memoryview(raw).cast(code).tolist()
