@@ -7,6 +7,8 @@ Where onnxruntime departs from the standard, the functions below say so.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from onnx import TensorProto
 
 from ..expr import (
@@ -258,7 +260,12 @@ def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) ->
         return maximum(full, 1)
     _require_pool(op, x, i, free, stride)
     made = maximum(full, 1) - floor_div(maximum(-free, 0), constant(stride))
-    return made.simplify() if made.size > _STACKED and len(made.free) == 1 else made
+    return _simplified(made) if made.size > _STACKED and len(made.free) == 1 else made
+
+
+@lru_cache(maxsize=128)  # a model is analyzed more than once, with sizes bound or to try advice
+def _simplified(size: Dim) -> Dim:
+    return size.simplify()
 
 
 def _is_mlas(op: Op, w: Window) -> bool:
