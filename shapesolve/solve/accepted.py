@@ -117,7 +117,7 @@ class _Projection:
         found: dict[Cond, Numbers] = {}
         used: dict[str, None] = {}
         for cond, numbers in conds.items():
-            now = cond
+            now, replaced = cond, set[str]()
             for _ in range(_MOST_CONDS):
                 names = [n for n in sorted(now.free - self.inputs) if n in self.facts.substitution]
                 if not names:
@@ -126,8 +126,13 @@ class _Projection:
                     now = now.map_dims(Substitution({n: self.facts.substitution[n] for n in names}))
                 except (ZeroDivisionError, DimTooLarge):
                     break
-                used.update(dict.fromkeys(names))
+                replaced.update(names)
+            used.update(dict.fromkeys(sorted(replaced)))
             if not now.is_true:
+                if replaced and self.definitions.issuperset(
+                    numbers
+                ):  # what told the size needs what follows from it
+                    numbers = (*numbers, *self.facts.why(replaced))
                 _add(found, now, numbers)
         for name in used:  # what replaces a size is one, too
             to = self.facts.substitution[name]
