@@ -234,6 +234,11 @@ class Judge:
         if held is not None and held != (not broken) and not a.conflicts:
             said = f"contract [{a.contract}] holds: {held}, but check_inputs says {[str(b.message) for b in broken]}"
             self.fault("views", said, sizes, f"holds {held}")
+        given = {} if broken or a.conflicts else {n: s for n, s in a.evaluate(bound).items() if n in shapes}
+        changed = next((n for n, s in given.items() if tuple(s) != tuple(shapes[n])), None)
+        if changed is not None:
+            said = f"{changed} {shapes[changed]} is accepted, but evaluate gives {given[changed]}"
+            self.fault("views", said, sizes, "evaluate")
         if isinstance(result, Failed):
             self.verdict.failed += 1
             if not broken and not a.conflicts and not result.own_limit:
