@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, parse_cond
+from ..expr.traverse import atoms_of
 from ..model import Node
 from ..propagate.constraint import Constraint
 from . import restriction, specialised
@@ -18,7 +19,7 @@ from .derive import Deriver
 from .finding import CODES, Conflict, Finding, Severity
 from .limit import Limit
 from .operands import SiteTracer
-from .wording import quoted_conditions
+from .wording import is_short, quoted_conditions
 
 if TYPE_CHECKING:
     from ..lower.rule import Bodies
@@ -43,6 +44,9 @@ _WAYS_ROUND: dict[Bodies, str] = {
 }
 #: what a shell leaves alone between double quotes
 _HARMLESS = re.compile(r"[^$`\"\\!]*")
+
+#: atoms that a person reads at a glance: of the others (``max``, ``broadcast``) one is enough
+_PLAIN = frozenset(("sym", "//", "%"))
 
 Finder = Callable[["Solved"], Iterator[Finding]]
 #: what finds something, in the order in which it is told
@@ -250,6 +254,8 @@ def _may_be_assumed(said: str, analysis: Solved) -> bool:
     if not said:
         return False
     cond = parse_cond(said, analysis.symbols)
+    if not is_short(said) or sum(a.kind not in _PLAIN for a in atoms_of(cond)) > 1:
+        return False  # nobody could say whether that is so
     known = [c for c in analysis.accepted.conds if not c.free.isdisjoint(cond.free)]
     inputs = cond.free <= analysis.symbols.keys()
     return inputs and analysis.prover.engine.satisfiable([cond, *known], cheap=True).sat
@@ -275,6 +281,7 @@ def _limits(analysis: Solved, names: Collection[str]) -> Iterator[Limit]:
 @finds(
     SS403=("info", "a dim declared dynamic is restricted to a range or to multiples"),
     SS404=("warning", "a dim declared dynamic is limited by a size that was baked in at export"),
+    SS406=("warning", "the model runs on empty inputs only"),
 )
 def _restricted(analysis: Solved) -> Iterator[Finding]:
     """Dims declared dynamic of which the graph takes some sizes only."""
@@ -285,7 +292,19 @@ def _restricted(analysis: Solved) -> Iterator[Finding]:
             analysis.lowered, chain.from_iterable(analysis.accepted.conds.values())
         ).finding
     else:
-        yield from restriction.findings(analysis, Deriver(analysis, _limits))
+        found = restriction.findings(analysis, Deriver(analysis, _limits))
+        yield from _of_the_model(found, analysis) if analysis.request.bind else found
+
+
+def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Finding]:
+    """Without what follows from the sizes that the user gave: nodes of which nothing is told where these are not bound."""
+    told: set[str] | None = None
+    for finding in found:
+        if told is None:
+            unbound = analysis.again(bind={})
+            told = {n for f in (*_specialised(unbound), *_restricted(unbound)) for n in f.nodes}
+        if not finding.nodes or not told.isdisjoint(finding.nodes):
+            yield finding
 
 
 @finds(SS501=("info", "a name was bound to a number under an assumption"))

@@ -7,6 +7,7 @@ one near to it that does not, are judged by what the model accepts before they a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -59,6 +60,10 @@ def findings(analysis: Solved, deriver: Deriver) -> Iterator[Finding]:
     if not terms:
         return
     teller = _Teller(analysis, deriver)
+    empty = teller.empty(terms)
+    if empty is not None:
+        yield empty.finding
+        terms = [t for t in terms if t.cond not in empty.conds]
     open_at = {node for a in analysis.ambiguities for node in a.sites}  # which have a finding of their own
     for term in terms:
         told = teller.finding(term)
@@ -95,6 +100,13 @@ class _Told(NamedTuple):
     baked: bool
 
 
+class _Empty(NamedTuple):
+    """Conditions that nothing but inputs without elements satisfies, and the finding that says so."""
+
+    conds: Collection[Cond]
+    finding: Finding
+
+
 class _Teller:
     def __init__(self, analysis: Solved, deriver: Deriver | None = None) -> None:
         self.analysis, self.lowered, self.baked = analysis, analysis.lowered, Baked(analysis)
@@ -107,6 +119,7 @@ class _Teller:
         usual = accepted_sizes([*conds, *self.present])
         #: sizes of all inputs at which the model runs, of inputs that are not empty where it runs on such
         self.runs = usual or accepted_sizes(conds) or analysis.completed({}) or {}
+        self.is_usual = usual is not None
         self.beside = [*conds, *(self.present if usual else ())]
         self.near = Beside(self.beside, self.runs, Engine(budget.CHEAP_RLIMIT))
 
@@ -147,6 +160,27 @@ class _Teller:
             runs=runs,
             fails=fails,
         )
+
+    def empty(self, terms: Sequence[Term]) -> _Empty | None:
+        """Do all accepted sizes have a 0 among them, where no single dim must be 0?"""
+        if self.is_usual:
+            return None
+        facts, names = self.analysis.facts, self.analysis.symbols
+        present = [ge(d, 1) for d in names.values() if facts.dim(d).terms]
+        conds = [*(t.cond for t in self.analysis.contract.assumed), *present]
+        alone = [t for t in terms if self.engine.satisfiable([t.cond, *present], cheap=True).unsat]
+        if not alone and not self.engine.satisfiable([*(t.cond for t in terms), *conds], cheap=True).unsat:
+            return None
+        shown = alone[:1] or terms
+        told = self.finding(shown[0])
+        nodes = dict.fromkeys((told.node, *(n for t in shown for n in t.nodes)))
+        text = " and ".join(t.text for t in shown)
+        title = "the model runs on empty inputs only" + (f": {text} is needed" if is_short(text) else "")
+        help_ = (
+            f"look at {told.node} first, which fails at the sizes shown" if told.node and told.fails else ""
+        )
+        said = replace(told, code="SS406", title=title, nodes=tuple(filter(None, nodes)), help=help_)
+        return _Empty([t.cond for t in shown], said)
 
     def _derived(self, term: Term) -> Derived:
         return self.deriver.derived(self.limit(term)) if self.deriver is not None else Derived({})

@@ -349,6 +349,15 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         ),
         (),
     ),
+    "empty_only": (
+        model(
+            """g (float[batch, seq, 4] x) => (y) {
+            [rows] r = Reshape(x, target) [head] y = MatMul(r, weight) }""",
+            target=ints(0, 0, 6),
+            weight=[6, 2],
+        ),
+        (),
+    ),
     "fixed_channels": (
         model(
             """g (float[batch, channels, 32, 32] image) => (y) {

@@ -14,7 +14,7 @@ import shapesolve as ss
 from shapesolve.explain.finding import Finding
 
 from ..operators.conftest import RunFailed, run, text
-from .broken import ints, model
+from .broken import CASES, ints, model
 
 #: what a size of the example leaves behind in an export: name -> (model, what holds the size)
 BAKED: dict[str, tuple[onnx.ModelProto, str]] = {
@@ -385,3 +385,40 @@ def test_nodes_are_counted_in_the_finding_as_in_the_contract() -> None:
     assert told is not None
     counts = [1 if n == "one" else int(n) for n in re.findall(r"(one|\d+) more node", told[1])]
     assert 1 + sum(counts) == len(set(term.nodes)) == 3
+
+
+def test_a_model_that_runs_on_empty_inputs_only_is_a_warning() -> None:
+    m, _ = CASES["empty_only"]
+    (finding,) = ss.analyze(m).diagnostics
+    assert (finding.code, finding.severity) == ("SS406", "warning")
+    for batch, seq in ((1, 1), (2, 3), (3, 2), (6, 6), (4, 1)):
+        with pytest.raises(RunFailed, match=finding.node):
+            run(m, {}, {"batch": batch, "seq": seq})
+    run(m, {}, {"batch": 2, "seq": 0})
+    run(m, {}, {"batch": 0, "seq": 3})
+
+
+def test_what_follows_from_bound_sizes_alone_has_no_finding() -> None:
+    """Without them the broadcast is open; a target that holds a size is told of either way."""
+    m = model(
+        """g (float[N, 4] x, float[M, 4] z, float[B, T, 4] w) => (float[a, b] y, float[c, d, e] v) {
+        y = Add(x, z) v = Reshape(w, target) }""",
+        target=ints(-1, 9, 4),
+    )
+    found = [f for f in ss.analyze(m, bind={"N": 5}).diagnostics if f.code in ("SS403", "SS404")]
+    assert [f.op_type for f in found] == ["Reshape"]
+
+
+@pytest.mark.parametrize(("joined", "advised"), [("p", True), ("q", False)])
+def test_only_what_a_person_can_judge_is_advised_as_an_assumption(joined: str, advised: bool) -> None:
+    m = model(
+        f"""g (float[N, 2, H] x, float[N, 2, M] z) => (float[a, b, c] y) {{
+        p = MaxPool<kernel_shape = [2], strides = [2]>(x)
+        s = Shape(z) n = Gather(s, two) e = Min(n, five) q = Slice(p, zero, e, two)
+        y = Add({joined}, z) }}""",
+        two=ints(2),
+        five=ints(5),
+        zero=ints(0),
+    )
+    (finding,) = [f for f in ss.analyze(m).diagnostics if f.code == "SS301"]
+    assert bool(finding.help) == advised
