@@ -69,6 +69,26 @@ def refusal(proto: onnx.ModelProto, sizes: Mapping[str, tuple[int, ...]]) -> str
     return ""
 
 
+def some_number_runs(a: Any, original: onnx.ModelProto, instead: Mapping[str, tuple[Any, ...]]) -> int:
+    """A stored target with a number that may be any: at all sizes one of these runs, as if it were derived from Shape."""
+    ((name, elems),) = instead.items()
+    for size in (1, 2, 5):
+        shapes = {
+            n: tuple(d.evaluate(dict.fromkeys(a.symbols, size)) for d in k.shape) for n, k in a.inputs.items()
+        }
+        changed = onnx.ModelProto()
+        changed.CopyFrom(original)
+        (tensor,) = [t for t in changed.graph.initializer if t.name == name]
+        for number in range(50):
+            held = [number if e is None else e.const for e in elems]
+            tensor.CopyFrom(numpy_helper.from_array(np.array(held, np.int64), name))
+            if not refusal(changed, shapes):
+                break
+        else:
+            pytest.fail(f"no number runs at {shapes}")
+    return 1
+
+
 def carried_out(source: Any, original: onnx.ModelProto, given: tuple[str, ...] = ()) -> int:
     """Remedies that were carried out; each does what is said of it."""
     a = ss.analyze(source, assume=given)
@@ -77,6 +97,9 @@ def carried_out(source: Any, original: onnx.ModelProto, given: tuple[str, ...] =
         entries = [c for c in a.walk.clashes if c.node is not None and c.node.label == conflict.finding.node]
         for remedy in conflict.remedies:
             assert str(remedy) in conflict.finding.help
+            if remedy.change.instead:
+                tried += some_number_runs(a, original, remedy.change.instead)
+                continue
             if remedy.leaves is None or len({c.finding.node for c in a.conflicts}) > 1:
                 continue
             if remedy.leaves and not remedy.breaks:  # then it says of which sizes nothing more is claimed
@@ -106,7 +129,22 @@ def test_remedies_of_small_models_run(name: str) -> None:
 def test_small_models_have_remedies() -> None:
     found = {name for name, (m, given) in CASES.items() if carried_out(m, m, tuple(given))}
     assert found >= {"conv_channels", "conv_group", "concat_wrong_axis", "gemm_trans", "wrong_permute"}
-    assert found >= {"matmul_missing_transpose", "gemm_bias", "batchnorm_scale"}
+    assert found >= {"matmul_missing_transpose", "gemm_bias", "batchnorm_scale", "expand", "reshape_product"}
+
+
+@pytest.mark.parametrize(
+    ("target", "advised"), [((4, 5), True), ((3, 4), True), ((2, 4), False), ((0, 4), True)]
+)
+def test_a_target_is_to_be_derived_where_some_number_fits(target: tuple[int, ...], advised: bool) -> None:
+    m = model(
+        [N("Reshape", ["x", "target"], ["y"], name="view")],
+        [info("x", [3, 5])],
+        ["y"],
+        [numpy_helper.from_array(np.array(target, np.int64), "target")],
+    )
+    (finding,) = ss.analyze(m).diagnostics
+    assert ("derive it from Shape" in finding.help) is advised
+    assert carried_out(m, m) == advised
 
 
 @pytest.mark.parametrize("path", [p for p in files() if "broken" in str(p)], ids=lambda p: p.parent.name)

@@ -10,14 +10,16 @@ from ..expr import Dim, Shape
 from ..lower.reason import ADDED, BROADCAST, reason_id
 from ..lower.records import Clash, Entry
 from ..propagate.constraint import Site
-from .operands import sites_of, size_at
+from .operands import IDLE, sites_of, size_at
 from .trial import Change, Trials, runs_with
-from .wording import is_short, title_of
+from .wording import derived_text, is_short, title_of
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
 
 _MOST_SWAPS = 4
+#: elements of a target that are tried as sizes
+_MOST_DERIVED = 8
 
 
 class Remedy(NamedTuple):
@@ -54,7 +56,7 @@ def advise(entry: Entry, sites: Sequence[Site], lowered: Lowered, trials: Trials
     kind = "" if rule is None else rule.advice
     sizes = [s for s in sites if not s.data and s.axis is not None and s.tensor in lowered.shapes]
     if kind == "target" and any(s.data for s in sites):
-        return Advice(_baked(sites, lowered))
+        return _tried([_baked(sites, lowered)], entry, trials) or Advice()
     if kind == "parts":
         return Advice(_parts(sites, lowered))
     if len(sizes) < 2:
@@ -104,11 +106,16 @@ def _advice(remedies: Sequence[Remedy]) -> Advice:
 def _on_the_model(remedy: Remedy, entry: Entry, trials: Trials | None) -> Remedy | None:
     """The remedy with what it leaves broken; None where the node itself cannot run with it."""
     assert entry.node is not None
-    found = None if trials is None or entry.prefix else trials.broken_after(entry.node, remedy.change)
+    inside, derived = bool(entry.prefix), bool(remedy.change.instead)
+    found = (
+        None if trials is None or (inside and not derived) else trials.broken_after(entry.node, remedy.change)
+    )
     if found is None:
-        return remedy
+        return None if derived else remedy
     after, clashes = found
-    if any(c.node is not None and not c.prefix and c.node.label == entry.node.label for c in clashes):
+    if any(
+        c.node is not None and (c.prefix, c.node.label) == (entry.prefix, entry.node.label) for c in clashes
+    ):
         return None
     if clashes or trials is None:
         return remedy._replace(leaves=_left(after, clashes), breaks=True)
@@ -152,11 +159,15 @@ def _stored(tensor: str, lowered: Lowered) -> bool:
     )
 
 
-def _baked(sites: Sequence[Site], lowered: Lowered) -> str:
+def _baked(sites: Sequence[Site], lowered: Lowered) -> Iterator[Remedy]:
+    """A number of a stored target that may be any, as if it were derived from a size."""
     target = next(s.tensor for s in sites if s.data)
-    if not lowered.is_stored(target):
-        return ""
-    return f"{target} is a constant, as if baked in at export: derive it from Shape of the input"
+    value = lowered.values.get(target)
+    elems = () if value is None or not lowered.is_stored(target) else value.elems or ()
+    for i, e in islice(enumerate(elems), _MOST_DERIVED):
+        if isinstance(e, Dim) and e.const not in IDLE:
+            free = tuple(None if k == i else other for k, other in enumerate(elems))
+            yield Remedy(derived_text([target]), Change(instead={target: free}))
 
 
 def _parts(sites: Sequence[Site], lowered: Lowered) -> str:

@@ -16,7 +16,7 @@ from ..expr import Cond, Dim, ge, symbol
 from ..lower.reason import BROADCAST, reason_id
 from ..lower.records import Entry
 from ..propagate.constraint import Site
-from .operands import SiteTracer, input_sites, sites_of, size_at
+from .operands import IDLE, SiteTracer, input_sites, sites_of, size_at
 from .trace import Link
 from .wording import declared_dim
 
@@ -31,8 +31,6 @@ _MOST_TRIED, LARGEST = 512, 200
 _DEEPEST = 4
 #: tensors that are looked at between a target and the constants that it is made of
 _MOST_FED = 64
-#: elements of a target that say nothing of a size: -1 is computed, 0 is copied, 1 is there anyway
-IDLE = frozenset((-1, 0, 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..expr import ONE, Cond, Dim, eq, ge
 from ..lower.values import Ratio
 from ..solve.contract.examples import Beside
-from .baked import IDLE, Baked, Stored, whole
+from .baked import Baked, Stored, whole
 from .limit import Limit
-from .operands import sites_of
+from .operands import IDLE, sites_of
 from .trial import MOST_LOWERED
 
 if TYPE_CHECKING:

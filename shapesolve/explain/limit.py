@@ -1,8 +1,7 @@
-"""`Limit`: a restriction of dynamic dims that nobody meant, what it comes from, and what is advised then."""
+"""`Limit`: a restriction of dynamic dims that nobody meant, what it comes from, and what is in the way of advice."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,20 +24,6 @@ class Limit:
     entry: Entry | None = None
     constant: Stored | None = None
     size: int | None = None
-
-
-def derived_text(constants: Collection[str]) -> str:
-    """What to do about constants that a size of the example stayed behind in."""
-    names = list(constants)
-    if len(names) < 2:
-        return (
-            f"{names[0]} is a constant, as if baked in at export: derive it from Shape of the input"
-            if names
-            else ""
-        )
-    listed = f"{', '.join(names[:-1])} and {names[-1]}"
-    which = "both" if len(names) == 2 else "all of them"
-    return f"{listed} are constants, as if baked in at export: derive {which} from Shape of the input"
 
 
 def left_text(limit: Limit, left: Limit | None) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ..lower.rule import Bodies
 
 _MAX_LISTED = 8
+#: elements of a target that say nothing of a size: -1 is computed, 0 is copied, 1 is there anyway
+IDLE = frozenset((-1, 0, 1))
 
 
 def size_at(site: Site, lowered: Lowered) -> Dim | None:

@@ -20,8 +20,8 @@ from ..solve.engine import Engine
 from .baked import LARGEST, Baked, Stored
 from .derive import Derived, Deriver
 from .finding import Finding
-from .limit import Limit, derived_text, left_text
-from .wording import is_short, operand_row
+from .limit import Limit, left_text
+from .wording import derived_text, is_short, operand_row
 
 if TYPE_CHECKING:
     from ..solve.contract.contract import Term

@@ -10,8 +10,8 @@ from ..lower.records import Entry
 from ..propagate.constraint import Constraint
 from .baked import Baked, Stored
 from .finding import Finding
-from .limit import Limit, derived_text, left_text
-from .wording import operand_row
+from .limit import Limit, left_text
+from .wording import derived_text, operand_row
 
 if TYPE_CHECKING:
     from .derive import Deriver

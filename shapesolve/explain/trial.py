@@ -18,6 +18,7 @@ from ..lower.fixpoint import lower_model
 from ..lower.records import Clash, Entry
 from ..lower.speculate import tried
 from ..lower.types import Known, Tensor
+from ..lower.values import Elem
 from ..model import Constant, Model, Node
 from ..propagate.constraint import Constraint
 
@@ -42,6 +43,7 @@ class Change:
         stored: other shapes of stored tensors, for every node that reads them.
         exchanged: are its first two inputs?
         attributes: integers that replace those of the node.
+        instead: elements of stored tensors, see `Request`.
     """
 
     permuted: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -49,6 +51,7 @@ class Change:
     stored: Mapping[str, Shape] = field(default_factory=dict)
     exchanged: bool = False
     attributes: Mapping[str, int] = field(default_factory=dict)
+    instead: Mapping[str, tuple[Elem, ...]] = field(default_factory=dict)
 
     def shapes(self, lowered: Lowered) -> dict[str, Shape]:
         """The shapes that the node gets to see."""
@@ -105,10 +108,10 @@ class Trials:
         self._left -= len(model.graph.nodes)
         if self._left < 0:
             return None
-        changed = changed_model(model, node, change)
+        changed = model if change.instead else changed_model(model, node, change)
         if changed is None:
             return None
-        after = lower_model(changed, self.request)
+        after = lower_model(changed, self.request._replace(instead=change.instead))
         label = node.label
         new = [
             c
@@ -133,7 +136,9 @@ class Trials:
     def asked_after(self, after: Lowered) -> list[Entry]:
         """What nodes of the changed model need that none of the model as it is does, and that small sizes break."""
         needs = (e for e in after.walk.log if e.role == "requirement" and e.node is not None)
+        own = self.lowered.symbols.keys() | self.lowered.walk.made.keys()  # no number that may be any
         new = (e for e in needs if e.cond.free and e.guard.is_true and e.cond not in self._asked)
+        new = (e for e in new if e.cond.free <= own)
         return [
             e for e in new if any(e.cond.evaluate(dict.fromkeys(e.cond.free, n)) is False for n in _SMALL)
         ]

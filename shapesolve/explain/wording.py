@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -213,3 +213,17 @@ def breaking_text(constraint: Constraint, sizes: Mapping[str, int], given: Given
         return ""
     seen = [given.text(tensor, sizes) for tensor in dict.fromkeys(s.tensor for s in origin.sites)]
     return f"{origin.node} ({origin.rule})" + (f" would get {' and '.join(seen)}" if seen else "")
+
+
+def derived_text(constants: Collection[str]) -> str:
+    """What to do about constants that a size of the example stayed behind in."""
+    names = list(constants)
+    if len(names) < 2:
+        return (
+            f"{names[0]} is a constant, as if baked in at export: derive it from Shape of the input"
+            if names
+            else ""
+        )
+    listed = f"{', '.join(names[:-1])} and {names[-1]}"
+    which = "both" if len(names) == 2 else "all of them"
+    return f"{listed} are constants, as if baked in at export: derive {which} from Shape of the input"
