@@ -47,7 +47,7 @@ _SHORT = 3
 def shortened(contract: Contract, engine: Engine) -> Contract:
     """The contract with the terms that are hard to read in their shortest form."""
     terms = list(contract.terms)
-    beside = [t.cond for t in contract.assumed]
+    ground = _Ground([t.cond for t in contract.assumed])
     hard = [t for t in terms if t.cond.size <= budget.MAX_READ and not is_short(t.cond) and is_small(t.cond)]
     fresh: list[Term] = []
     left = budget.MAX_READ
@@ -57,7 +57,7 @@ def shortened(contract: Contract, engine: Engine) -> Contract:
         ):  # what was found to have no shorter form is much: terms like it have none either
             continue
         try:
-            found = _Shortener(_ground(term, terms, beside), engine).shortest(term.cond)
+            found = _Shortener(ground.of(term, terms), engine).shortest(term.cond)
         except DimTooLarge:
             continue
         if found is not term.cond:
@@ -68,30 +68,38 @@ def shortened(contract: Contract, engine: Engine) -> Contract:
             left -= term.cond.size
     if terms == list(contract.terms):
         return contract
-    return replace(contract, terms=Terms(_without_repeats(terms, fresh, beside, engine)))
+    return replace(contract, terms=Terms(_without_repeats(terms, fresh, ground, engine)))
 
 
-def _ground(term: Term, terms: Sequence[Term], beside: Sequence[Cond]) -> list[Cond]:
-    """The conditions nearest to a term that it may rest on: those of terms that assume no more than it does.
+class _Ground:
+    """The conditions that terms of a contract may rest on."""
 
-    A term that has no value, because it divides by 0, is no obstacle: it says nothing there.
-    """
-    ground = [
-        any_of((t.cond, *(~c for c in defined_where(t.cond))))
-        for t in terms
-        if t is not term and set(t.assumptions) <= set(term.assumptions)
-    ]
-    return nearby(term.cond.free, by_symbol([*ground, *beside]), budget.MAX_BESIDE)
+    def __init__(self, beside: Sequence[Cond]) -> None:
+        self.beside = beside
+        self._said: dict[Cond, Cond] = {}
+
+    def of(self, term: Term, terms: Sequence[Term]) -> list[Cond]:
+        """The conditions nearest to a term that it may rest on: those of terms that assume no more than it does."""
+        assumed = set(term.assumptions)
+        ground = [self._saying(t.cond) for t in terms if t is not term and assumed.issuperset(t.assumptions)]
+        return nearby(term.cond.free, by_symbol([*ground, *self.beside]), budget.MAX_BESIDE)
+
+    def _saying(self, cond: Cond) -> Cond:
+        """A term that has no value, because it divides by 0, is no obstacle: it says nothing there."""
+        found = self._said.get(cond)
+        if found is None:
+            found = self._said[cond] = any_of((cond, *(~c for c in defined_where(cond))))
+        return found
 
 
 def _without_repeats(
-    terms: Sequence[Term], fresh: Sequence[Term], beside: Sequence[Cond], engine: Engine
+    terms: Sequence[Term], fresh: Sequence[Term], ground: _Ground, engine: Engine
 ) -> list[Term]:
     """Without the terms that follow from others, now that some read differently; the longer ones go first."""
     kept = list(terms)
     names = frozenset[str]().union(*(t.cond.free for t in fresh))
     for term in sorted(terms, key=lambda t: cost(t.cond), reverse=True)[: budget.MAX_SHORTENED]:
-        others = [] if names.isdisjoint(term.cond.free) else _ground(term, kept, beside)
+        others = [] if names.isdisjoint(term.cond.free) else ground.of(term, kept)
         domain = Domain(others, engine)
         if term.kind != "nonempty" and others and not domain.is_empty and domain.holds(term.cond):
             kept.remove(term)

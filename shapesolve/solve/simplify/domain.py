@@ -180,8 +180,7 @@ class Domain:
 def _picks(lengths: tuple[int, ...]) -> Sizes:
     """Where in pools of these lengths the points of a table lie that is too large for all of them: a row for each pool."""
     random = Random(len(lengths))
-    drawn = [[random.randrange(length) for length in lengths] for _ in range(_MOST_POINTS)]
-    return np.array(drawn, dtype=np.int64).T
+    return np.array([random.choices(range(length), k=_MOST_POINTS) for length in lengths], dtype=np.int64)
 
 
 def defined_where(node: Dim | Cond) -> list[Cond]:
