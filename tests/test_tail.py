@@ -10,6 +10,8 @@ import pytest
 
 import shapesolve
 from examples.graph_writer import GraphWriter
+from shapesolve.explain.baked import Baked
+from shapesolve.expr import Cond
 
 #: seconds of CPU for all questions together, several times what they take
 _LIMIT = 5.0
@@ -57,6 +59,8 @@ _CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "8 sums of 2 axes in a row": lambda: chain(8, 2),
     "12 sums of neighbours": lambda: neighbours(12),
     "40 sums of neighbours": lambda: neighbours(40),
+    "300 sums of neighbours": lambda: neighbours(300),
+    "40 sums in a row": lambda: chain(40),
     "600 products": lambda: products(600),
     "a sum of 1000": lambda: one_sum(1000),
 }
@@ -86,3 +90,12 @@ def test_what_is_said_of_sums_in_a_row_is_all_of_it() -> None:
     ):
         assert contract.holds({f"d{i}": n for i, n in sizes.items()})
     assert not contract.holds({f"d{i}": 1 + i // 7 + i // 8 for i in range(9)})  # 2 meets 3
+
+
+def test_whether_a_condition_leaves_few_sizes_is_found_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Cond] = []
+    leaves_few = Baked._leaves_few
+    monkeypatch.setattr(Baked, "_leaves_few", lambda self, c: asked.append(c) or leaves_few(self, c))
+    pairs = [(a, b) for a in range(6) for b in range(a)]
+    assert shapesolve.analyze(sums(pairs, 6)).diagnostics
+    assert len(asked) == len(set(asked))

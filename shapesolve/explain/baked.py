@@ -51,6 +51,7 @@ class Baked:
     def __init__(self, analysis: Solved) -> None:
         self.lowered, self.engine = analysis.lowered, analysis.prover.engine
         self.tracer = SiteTracer(analysis.lowered)
+        self._few: dict[Cond, bool] = {}
 
     # ------------------------------------------------------------------ the constant
 
@@ -190,8 +191,12 @@ class Baked:
 
         A bound on one side is none of these: a table ends, a kernel needs room. Empty tensors are left out.
         """
-        if cond.size > LARGEST:
-            return False
+        found = self._few.get(cond)
+        if found is None:
+            found = self._few[cond] = cond.size <= LARGEST and self._leaves_few(cond)
+        return found
+
+    def _leaves_few(self, cond: Cond) -> bool:
         if cond.kind == "or" and all(_is_number(c) or self.few_sizes(c) for c in cond.args):
             return True
         return any(self._is_few(cond, name) for name in sorted(cond.free))

@@ -46,3 +46,13 @@ def test_conditions_on_other_sizes_are_looked_at_once_for_all_terms(monkeypatch)
     for cond in conds:
         assert beside.breaking(cond) is not None
     assert len(looked) < 2 * len(conds)
+
+
+def test_what_failed_at_the_last_sizes_is_looked_at_first_at_the_next(monkeypatch):
+    looked = []
+    satisfies = examples.satisfies
+    monkeypatch.setattr(examples, "satisfies", lambda at, conds: looked.extend(conds) or satisfies(at, conds))
+    conds = [parse_cond(t) for t in (*(f"a <= 90 + b{i}" for i in range(50)), "a == c", "a <= 2")]
+    beside = Beside(conds, {"a": 2, "c": 2, **{f"b{i}": 2 for i in range(50)}})
+    assert beside.breaking(conds[-1]) is not None
+    assert len(looked) < 1000  # 50 at each of 64 tries, else

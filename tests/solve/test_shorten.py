@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from shapesolve.expr import parse_cond
 from shapesolve.expr.plain import kind_of
+from shapesolve.solve.contract import shorten
 from shapesolve.solve.contract.contract import Contract, Term, Terms, text_of
 from shapesolve.solve.contract.shorten import shortened
 from shapesolve.solve.engine import Engine
@@ -127,3 +128,13 @@ def test_terms_that_people_expect(texts, expected):
     conds = [parse_cond(t) for t in texts]
     after = same_everywhere(conds, TOPS)
     assert set(map(str, after)) == set(expected.split(", ")), str(after)
+
+
+def test_what_a_term_may_rest_on_is_drawn_up_once_for_all_terms(monkeypatch):
+    drawn = []
+    any_of = shorten.any_of
+    monkeypatch.setattr(shorten, "any_of", lambda conds: drawn.append(1) or any_of(conds))
+    terms = list(contract_of([parse_cond(f"a{i}//2 == b{i} or b{i} == 1") for i in range(40)]).terms)
+    ground = shorten._Ground([])
+    assert all(not ground.of(term, terms) for term in terms)
+    assert len(drawn) == len(terms)

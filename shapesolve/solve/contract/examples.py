@@ -61,8 +61,12 @@ class Beside:
             linked, near = True, self._about(cond.free, cond)
             names = cond.free.union(*(c.free for c in near))
             for changed in around({n: start[n] for n in names}, sorted(cond.free)):
-                if cond.evaluate(changed) is False and satisfies(changed, near):
+                if cond.evaluate(changed) is not False:
+                    continue
+                failed = next((i for i, c in enumerate(near) if not satisfies(changed, (c,))), None)
+                if failed is None:
                     return {**start, **changed}
+                near.insert(0, near.pop(failed))  # most likely it fails at the next sizes as well
         if self.engine.is_spent:
             return None
         others = reached(cond.free, self.links) if linked else self.conds
