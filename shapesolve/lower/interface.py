@@ -86,8 +86,6 @@ def misfit(
 
 def _withdrawn(op_type: str, version: int, beside: tuple[Runtime, ...]) -> str | None:
     """That a standard operator is not there at this opset version, in a sentence; None for the others."""
-    if version > onnx.defs.onnx_opset_version():
-        return None
     try:
         came, gone = _life(op_type, version)
     except onnx.defs.SchemaError:
@@ -101,7 +99,11 @@ def _withdrawn(op_type: str, version: int, beside: tuple[Runtime, ...]) -> str |
 
 @lru_cache(maxsize=4096)  # as with schemas, unknown names are not kept
 def _life(op_type: str, version: int) -> tuple[int, int]:
-    """The opset with which a standard operator comes after this version, and that with which it went; 0 if it is there."""
+    """The opset with which a standard operator comes after this version, and that with which it went; 0 if it is there, or
+    the version is one that the installed onnx does not know.
+    """
+    if version > onnx.defs.onnx_opset_version():
+        return 0, 0
     schema = find_schema("", op_type, version)
     if schema is not None:
         return 0, schema.since_version if schema.deprecated else 0
