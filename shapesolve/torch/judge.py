@@ -242,7 +242,10 @@ class Judge:
         for node in self._upstream(met.place):
             value = node.meta.get("val")
             trace = read_trace(node.meta.get("stack_trace", "") or "")
-            if number in tuple(getattr(value, "shape", ())) and trace and _says(trace[-1], number):
+            shape = tuple(getattr(value, "shape", ()))
+            if number not in shape or _names_axis(node, number) or _splits(node, shape, number):
+                continue
+            if trace and _says(trace[-1], number):
                 return Origin(trace, met.module, met.kind)
         return None
 
@@ -287,8 +290,39 @@ def _at(node: Any, place: Place) -> bool:
 
 
 def _says(place: Place, number: int) -> bool:
-    """Is the number written on this line?"""
-    return re.search(rf"(?<![\w.]){number}(?![\w.])", place.code) is not None
+    """Is the number written on this line, and not as one that counts from the end (``transpose(-1, -2)``)?"""
+    before = (
+        place.code[: m.start()].rstrip() for m in re.finditer(rf"(?<![\w.]){number}(?![\w.])", place.code)
+    )
+    return any(not re.search(r"(^|[(\[{,:=])\s*-$", text) for text in before)
+
+
+def _names_axis(node: Any, number: int) -> bool:
+    """Is the number one of a call's axes, as in ``transpose(1, 2)``? Sizes are SymInt in a schema, axes are int."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return False
+    given = zip((a.name for a in schema.arguments), node.args)
+    axes = re.findall(r"\bint(?:\[\d*\])?\??\s(\w+)", str(schema))
+    return any(number == v or (isinstance(v, (list, tuple)) and number in v) for n, v in given if n in axes)
+
+
+def _splits(node: Any, shape: Sequence[Any], number: int) -> bool:
+    """Does a call make the number of another size: heads of channels, and nothing of what was declared?"""
+    for source in node.all_input_nodes:
+        given, made = [*getattr(source.meta.get("val"), "shape", ())], [*shape]
+        while given and made and _alike(given[0], made[0]):
+            del given[0], made[0]
+        while given and made and _alike(given[-1], made[-1]):
+            del given[-1], made[-1]
+        if given and number in made and number not in given:
+            return True
+    return False
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """The same size; sizes are compared as they are written, since asking a symbolic one may make a guard."""
+    return str(a) == str(b)
 
 
 def _number(cond: Cond) -> int | None:

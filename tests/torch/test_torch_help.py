@@ -181,3 +181,20 @@ def test_a_size_that_only_the_graph_has_as_a_number_is_not_blamed_on_the_module(
     assert (finding.verdict, finding.term) == ("graph", "t == 7")
     assert "linspace" in _lines(report)[0]
     assert finding.help.startswith("write the line in another way")
+
+
+class MaskOnHeads(nn.Module):
+    """The batch of two meets the two heads; nothing above wrote the two down for the batch."""
+
+    def forward(self, x, mask):
+        h = x.unflatten(-1, (2, 4)).transpose(1, 2)
+        scores = h @ h.transpose(-1, -2)
+        return scores.masked_fill(~mask[:, None], -1e4)
+
+
+def test_a_number_of_heads_or_an_axis_is_not_taken_for_a_size_that_was_written_down() -> None:
+    n, t = Dim("n", max=8), Dim("t", max=20)
+    args = (torch.randn(2, 5, 8), torch.ones(2, 5, dtype=torch.bool))
+    report = check(MaskOnHeads(), args, dynamic_shapes={"x": {0: n, 1: t}, "mask": {0: n, 1: t}})
+    assert not _runs(MaskOnHeads(), torch.randn(3, 5, 8), torch.ones(3, 5, dtype=torch.bool))
+    assert _lines(report) == ["return scores.masked_fill(~mask[:, None], -1e4)"]
