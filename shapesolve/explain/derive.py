@@ -73,7 +73,7 @@ class Deriver:
         if self._left < 0:
             return None
         after = self.analysis.again(instead=instead)
-        return None if after.conflicts or after.contract.impossible else after
+        return None if after.stuck or after.contract.impossible else after
 
     def held(self, tensor: str) -> list[int | None]:
         """The whole numbers that a constant holds."""

@@ -315,7 +315,7 @@ class Walk(State):
                 if isinstance(known, Tensor) and known.shape is None and prefix + name in self.hints:
                     known = self.interner.tensor(known.dtype, self.hints[prefix + name], known.value)
                     self.believed.add(prefix + name)
-                if prefix + name in self.instead and node.is_constant and isinstance(known, Tensor):
+                if self.instead and node.is_constant and isinstance(known, Tensor):
                     known = self.replaced(prefix + name, known)
                 if declared and name in declared:
                     known = reconcile(self, node, scope, name, known, declared[name])
