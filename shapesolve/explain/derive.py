@@ -126,6 +126,7 @@ class _Search:
                 rest = self._rest(after)
                 found = {} if rest else self._settled(instead, after)
                 rest = rest or self._beside[:1]
+                self.left = self.left or next(iter(rest), None)
                 if rest and not found:
                     found = self.found(instead, rest[0], after)
                 if found:
@@ -176,7 +177,6 @@ class _Search:
                 continue
             rest = [*self._rest(tried), *self._inner(tried)]
             self._beside = self._beside or rest
-            self.left = self.left or next(iter(rest), None)
             asked = self._asked(tried)
             if rest or not all(map(_is_natural, asked)) or not self._runs_elsewhere(tried):
                 continue

@@ -197,6 +197,22 @@ def advised(finding: Finding) -> set[str]:
     return set(re.split(", | and ", told[1])) if told else set()
 
 
+def test_where_deriving_a_constant_is_not_enough_nothing_is_advised() -> None:
+    """A stored operand has the size as well, and cannot be derived: onnxruntime fails with the target derived."""
+    text = f"g ({_X}) => (float[p, q, r] y, float[a, b, c] z) {{{{ {{sizes}} {{t}} y = Expand(x, t) z = Add(x, c) }}}}"
+    case = Case(text, {"t": (_ints("t", 1, 9, 8), _joined("t", 1, "n", 8))}, "", {"c": [1, 9, 8]})
+    (finding,) = limits(made(case, ()))
+    assert not advised(finding)
+    assert finding.notes[-1] == "it is not enough to derive t from Shape: c holds the size as well, at Add(z)"
+    assert refusal(made(case, ["t"]), 2, 4)
+    shared = f"""g ({_X}) => (float[p, q, r] y, float[o] z) {{{{ {{sizes}} {{t}} h = Constant<value_ints = [8]>()
+    tt = Concat<axis = 0>(b, t, h) y = Reshape(x, tt) z = Reshape(c, t) }}}}"""
+    case = Case(shared, {"t": (_ints("t", 9), "t = Identity(n)")}, "", {"c": [9]})
+    (finding,) = limits(made(case, ()))
+    assert not advised(finding)
+    assert refusal(made(case, ["t"]), 2, 4)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_advised_makes_the_model_run_at_other_sizes(name: str) -> None:
     case = CASES[name]
