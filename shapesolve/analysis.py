@@ -259,13 +259,14 @@ class Analysis(Solved):
 
     @checked
     def sizes_at(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-        """Sizes of tensors as their expressions have them, whether or not the model accepts these sizes."""
+        """Sizes of inputs as given, and of other tensors as their expressions have them, accepted or not."""
         known = {**self.fixed_sizes, **sizes}
+        declared = {n: getattr(given, "shape", None) for n, given in self.inputs.items()}
         memo: dict[Dim, int | None] = {}
         out: dict[str, tuple[int, ...]] = {}
         for name, shape in self.shapes.items():
             found = []
-            for d in shape:
+            for d in declared.get(name) or shape:
                 if d not in memo:
                     memo[d] = d.evaluate(known) if d.terms else d.const
                 size = memo[d]

@@ -200,7 +200,7 @@ def _near(
         except NoSizes:
             told[side] = None
     beside = told["both"] or dict.fromkeys(question.names, 1)
-    start = {**beside, **wanted, **question.fixed}
+    start = {**beside, **question.fixed, **wanted, **bind}
     terms = broken_terms(a, start)
     told["broken"] = [t.text for t in terms] if terms else question.broken(start)
     lines = (

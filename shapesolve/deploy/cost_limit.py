@@ -51,7 +51,7 @@ class Line:
             self.analysis, {n: size for n, size in sizes.items() if n not in self.analysis.walk.reasons}
         ).known((symbol,))
         self.given = {n: size for n, size in sizes.items() if n in names}
-        self.known = {**self.analysis.bindings, **sizes}
+        self.known = {**self.analysis.fixed_sizes, **sizes}
         if symbol in self.known:
             raise ValueError(f"{symbol} is {self.known[symbol]} already: it cannot be chosen")
         if not self.peak.free <= cost.known({**self.known, symbol: 1}).keys():

@@ -125,8 +125,12 @@ class _Corners:
 
     def __init__(self, analysis: Analysis, opt: SizesByName, low: SizesByName, high: SizesByName) -> None:
         self.analysis = analysis
-        self.any = Sizes(analysis)
         self.asked = {"opt": dict(opt), "min": dict(low), "max": dict(high)}
+        likely = Sizes(
+            analysis
+        ).likely.items()  # nobody asks for another: a range around it has sizes that are refused
+        self.kept = {n: v for n, v in likely if not any(n in given for given in self.asked.values())}
+        self.any = Sizes(analysis, self.kept)
         for given in self.asked.values():
             self.any.known(given)
         for smaller, larger in (("min", "opt"), ("opt", "max"), ("min", "max")):
@@ -159,7 +163,7 @@ class _Corners:
     ) -> dict[str, int]:
         """Accepted sizes near `start`, within these bounds, with the sizes that were asked for."""
         asked = self.asked[corner]
-        question = Sizes(self.analysis, asked, least=1)
+        question = Sizes(self.analysis, {**self.kept, **asked}, least=1)
         wanted = {**start, **question.fixed}
         for side in _SIDES:
             try:

@@ -57,7 +57,10 @@ class Sizes:
     def __init__(self, analysis: Analysis, fixed: Mapping[str, int] | None = None, *, least: int = 0) -> None:
         self.analysis, self.least = analysis, least
         self.names = tuple(analysis.symbols)
-        self.fixed = {**analysis.bindings, **(fixed or {})}
+        certain = {n: v for n, v in analysis.fixed_sizes.items() if n in analysis.symbols}
+        #: sizes that names have if an assumption holds: where the search begins, no more
+        self.likely = {n: v for n, v in analysis.bindings.items() if n not in certain}
+        self.fixed = {**certain, **(fixed or {})}
         self.known(fixed or {})
         for name, known in analysis.inputs.items():
             if not isinstance(known, Tensor) or name not in analysis.shapes:
@@ -156,7 +159,16 @@ class Sizes:
         Raises:
             NoSizes: none were found.
         """
-        start = {n: self.fixed.get(n, wanted.get(n, 1)) for n in self.names}
+        start = self._start(wanted)
+        moved = {
+            n: v
+            for n, v in self._elsewhere(wanted).items()
+            if side == ("below" if v > wanted[n] else "above")
+        }
+        if moved:
+            raise NoSizes(
+                f"{_told(moved)} in every run, which is not {side} {_told({n: wanted[n] for n in moved})}"
+            )
         if self.accepted(start):
             return start
         open_names = [n for n in self.names if n not in wanted and n not in self.fixed]
@@ -169,6 +181,14 @@ class Sizes:
             where = f"have {_told(self.fixed)}" if alone else f"were found near {_told(start)}"
             raise NoSizes(f"no accepted sizes {where}{f': {told}' if told else ''}")
         return found
+
+    def _start(self, wanted: Mapping[str, int]) -> dict[str, int]:
+        """Sizes of all names: as they must be, as wanted, or as small as can be."""
+        return {n: self.fixed.get(n, wanted.get(n, self.likely.get(n, 1))) for n in self.names}
+
+    def _elsewhere(self, wanted: Mapping[str, int]) -> dict[str, int]:
+        """Names whose size is not the wanted one, whatever is done."""
+        return {n: self.fixed[n] for n, size in wanted.items() if self.fixed.get(n, size) != size}
 
     def _small_move(self, start: Mapping[str, int], side: Side) -> dict[str, int] | None:
         movers = self._movers(start)
@@ -206,7 +226,7 @@ class Sizes:
 
     def near(self, wanted: Mapping[str, int]) -> dict[str, int]:
         """Accepted sizes near those wanted, where one that moves alone does; else the nearest. Raises `NoSizes`."""
-        start = {n: self.fixed.get(n, wanted.get(n, 1)) for n in self.names}
+        start = self._start(wanted)
         if self.accepted(start):
             return start
         for name in self._movers(start):
@@ -232,7 +252,9 @@ class Sizes:
 
     def completed(self, wanted: Mapping[str, int]) -> dict[str, int] | None:
         """Accepted sizes that are as wanted, those left out as small as will do; None where none are found."""
-        start = {n: self.fixed.get(n, wanted.get(n, 1)) for n in self.names}
+        if self._elsewhere(wanted):
+            return None
+        start = self._start(wanted)
         if self.accepted(start):
             return start
         held = {**{n: size for n, size in start.items() if n in wanted}, **self.fixed}
@@ -296,7 +318,7 @@ class Sizes:
         for attempt in range(_DRAWS):
             palette = _USUAL[: (len(_USUAL), 6, 3)[attempt % 3]]
             try:
-                found = self.near({n: rng.choice(palette) for n in self.names})
+                found = self.near({n: rng.choice(palette) for n in self.names} | self.likely)
             except NoSizes as e:
                 refused = refused or e
                 continue

@@ -60,7 +60,7 @@ def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequen
         rows.append((name, dtype, text, symbolic if symbolic != text else ""))
     for name, dtype, text, symbolic in rows:
         yield row(("name", name), ("dim", dtype), ("shape", text), ("dim", symbolic))
-    missing = [s for s in analysis.symbols if s not in sizes and s not in analysis.bindings]
+    missing = [s for s in analysis.symbols if s not in sizes and s not in analysis.fixed_sizes]
     if missing:
         yield ()
         yield line(("dim", f"open: {', '.join(missing)}   (--bind {missing[0]}=... gives it a size)"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from itertools import product
 from pathlib import Path
+from random import Random
 
+import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper
@@ -104,3 +106,48 @@ def test_sizes_that_are_not_given_take_what_the_others_need() -> None:
     done = CliRunner().invoke(app, ["sizes", str(ROOT / "examples/unet.onnx"), "--near", "height=60"])
     assert "height % 8 == 0 is needed, but height = 60" in done.output
     assert "width % 8" not in done.output
+
+
+def _pinned() -> onnx.ModelProto:
+    """`k` is 6 in every run; `n` is 5 or, since the addition repeats one row, 1."""
+    return onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[n, k] x) => (float[5, 3] y) {
+            w = Constant<value = float[3] {1, 2, 3}>()
+            s = Constant<value_ints=[6, 3]>()
+            v = Expand(w, s)
+            m = MatMul(x, v)
+            t = Constant<value_ints=[5, 3]>()
+            c = Expand(w, t)
+            y = Add(m, c)
+        }""")
+
+
+def test_a_size_that_only_an_assumption_gives_is_not_fixed() -> None:
+    a = ss.analyze(_pinned())
+    assert dict(a.bindings) == {"n": 5, "k": 6}
+    question = Sizes(a)
+    assert question.completed({"n": 1}) == {"n": 1, "k": 6}
+    assert question.completed({}) == {"n": 5, "k": 6}
+    assert question.nearest({"n": 2}) == {"n": 1, "k": 6}
+    assert [dict(s) for s in ss.enumerate_sizes(a, 5)] == [{"n": 1, "k": 6}, {"n": 5, "k": 6}]
+    assert {s["n"] for s in question.edges(Random(0))} == {1, 5}
+    (profile,) = ss.profile(a, {"n": 1})
+    assert [corner["n"] for corner in (profile.min, profile.opt, profile.max)] == [1, 1, 1]
+    (profile,) = ss.profile(a, {})
+    assert [corner["n"] for corner in (profile.min, profile.opt, profile.max)] == [5, 5, 5]
+    assert ss.profile(a, {"n": 1}, max={"n": 5})[0].conditions == ("n == 5 or n == 1",)
+
+
+def test_another_size_than_the_only_one_is_not_near() -> None:
+    question = Sizes(ss.analyze(_pinned()))
+    assert question.completed({"k": 9}) is None
+    assert question.nearest({"k": 9}) == question.nearest({"k": 9}, "below") == {"n": 5, "k": 6}
+    with pytest.raises(NoSizes, match="k = 6 in every run, which is not above k = 9"):
+        question.nearest({"k": 9}, "above")
+
+
+def test_inputs_are_told_as_they_were_given() -> None:
+    a = ss.analyze(_pinned())
+    assert a.sizes_at({"n": 2, "k": 7})["x"] == (2, 7)
+    assert a.sizes_at({})["y"] == (5, 3)
