@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...expr import Cond
+from ...expr import Cond, eq
 from ...expr.closures import Compiler, Test
 from ...propagate import budget
 from ..cones import by_symbol, reached
@@ -15,15 +15,17 @@ _POINTS = 24
 _ELSEWHERE = 2  # the size of symbols that no condition is about
 _ROUNDS = 8  # searches for sizes at which what was found holds, and the term does not
 _EACH, _MOST = 8, 40  # what it costs to learn a condition at least, and the size up to which it costs more
+_BESIDE = 8  # how far sizes are that lie next to each other
 _NEAR = (1, -1, 2, -2, 3, 5, 7, 8, 16, 32)
 
 
 def needed_by(
     terms: Sequence[Cond], needs: Mapping[Cond, int], given: Sequence[Cond], granted: Mapping[str, Cond]
 ) -> dict[Cond, set[int]]:
-    """For each term, the numbers of the requirements that fail at some size that breaks this term alone.
+    """For each term, the numbers of the requirements that fail at sizes that break this term alone.
 
-    Terms for which no such size was found are absent: their causes must do. So are the last of very many terms.
+    What fails only far from sizes that are accepted does not count: it needs less. Terms for which no such size was found are
+    absent: their causes must do. So are the last of very many terms.
     """
     compiler = Compiler()
     links, nodes = by_symbol((*terms, *given)), by_symbol(needs)
@@ -45,19 +47,46 @@ def needed_by(
             if c not in tests:
                 tests[c] = compiler.test(c)
         near = {c: tests[c] for c in asked}
-        hit: dict[Cond, None] = {}
+        hits: list[tuple[Model, list[Cond]]] = []
         for point in _points(term, others):
-            hit.update(dict.fromkeys(_broken(near, {**dict.fromkeys(beside, _ELSEWHERE), **point})))
-        for _ in range(_ROUNDS if hit else 0):
+            full = {**dict.fromkeys(beside, _ELSEWHERE), **point}
+            hits.append((full, _broken(near, full)))
+        for _ in range(_ROUNDS if any(broken for _, broken in hits) else 0):
             work += _work(others)
-            rest = _model([~term, *others, *hit])
-            more = _broken(near, {**dict.fromkeys(beside, _ELSEWHERE), **rest}) if rest else []
+            rest = _model([~term, *others, *(c for _, broken in hits for c in broken)])
+            full = {**dict.fromkeys(beside, _ELSEWHERE), **rest} if rest else {}
+            more = _broken(near, full) if rest else []
             if not more:
                 break
-            hit.update(dict.fromkeys(more))
-        if hit:
-            found[term] = {needs[c] for c in hit}
+            hits.append((full, more))
+        enough = _enough(term, [(p, cs) for p, cs in hits if cs], [compiler.test(c) for c in others])
+        if enough:
+            found[term] = {needs[c] for c in enough}
     return found
+
+
+def _enough(term: Cond, hits: Sequence[tuple[Model, list[Cond]]], tests: Sequence[Test]) -> set[Cond]:
+    """For each part of a term, what fails next to accepted sizes; what fails anywhere, where none of these is next to any."""
+    found: set[Cond] = set()
+    for part in term.args if term.kind == "and" else (term,):
+        own = [(point, broken) for point, broken in hits if part.evaluate(point) is False]
+        if len({frozenset(broken) for _, broken in own}) > 1:
+            own = [(point, broken) for point, broken in own if _is_next(point, term, tests)] or own
+        found.update(c for _, broken in own for c in broken)
+    return found
+
+
+def _is_next(point: Model, term: Cond, tests: Sequence[Test]) -> bool:
+    """Is a size of `term` that differs by little from this point accepted, others as they are?"""
+    for name in sorted(term.free):
+        for move in range(-_BESIDE, _BESIDE + 1):
+            there = {**point, name: max(point.get(name, 1) + move, 0)}
+            try:
+                if term.evaluate(there) and all(test(there) for test in tests):
+                    return True
+            except (KeyError, ZeroDivisionError):
+                continue
+    return False
 
 
 def _work(conds: Sequence[Cond]) -> int:
@@ -87,7 +116,9 @@ def _model(conds: Sequence[Cond]) -> Model | None:
 def _points(term: Cond, others: Sequence[Cond]) -> Iterator[Model]:
     """Sizes that break `term` and nothing else: a small one for each of its parts, and variations of these."""
     starts: list[Model] = []
-    for start in (*(~part for part in (term.args if term.kind == "and" else (term,))), term):
+    parts = term.args if term.kind == "and" else (term,)
+    nearly = [eq(part.args[0], -1) for part in parts if part.kind == ">="]  # just too small, or too large
+    for start in (*nearly, *(~part for part in parts), term):
         model = _model([start, *others])
         if model is not None:
             starts.append(model)
