@@ -152,7 +152,7 @@ class Prover:
             return Proved((), self._core(cond, goal, given))
         assumed = self._relevant(goal, given)
         if assumed:
-            proof = self._under(cond, goal, given, assumed, sides)
+            proof = self._under(cond, goal, given, assumed, sides, first.model)
             if proof is not None:
                 return proof
         if first.refuted and first.model is not None:
@@ -212,8 +212,14 @@ class Prover:
         given: list[Cond],
         assumed: list[Assumption],
         sides: Sides | None,
+        first: Mapping[str, int] | None,
     ) -> Proof | None:
+        """The answer under assumptions; at the sizes `first` the condition fails without them."""
         conds = [self.facts.cond(a.cond) for a in assumed]
+        if first is not None and all(c.evaluate(first) is True for c in conds):
+            refuted = self._refuted(cond, first, sides)
+            if isinstance(refuted, Refuted):
+                return refuted
         second = self.engine.entails(goal, [*given, *conds])
         if second.refuted and second.model is not None:
             return self._refuted(cond, second.model, sides)

@@ -265,3 +265,14 @@ def test_the_residue_completes_models():
     full = residue.complete({"past": 3, "seq": 5, "total": 8, "H": 4})
     assert not residue.violates(full)
     assert residue.violates({**full, "H": 6})
+
+
+def test_sizes_that_refute_a_claim_and_break_no_assumption_are_not_looked_for_again(prover, monkeypatch):
+    asked = []
+    entails = Engine.entails
+    monkeypatch.setattr(Engine, "entails", lambda self, *args: asked.append(args) or entails(self, *args))
+    refuted = prover.prove(parse_cond("seq + past <= 300"))
+    assert isinstance(refuted, Refuted)
+    assert refuted.counterexample["seq"] + refuted.counterexample["past"] > 300
+    assert all(refuted.counterexample[n] >= 2 for n in ("total", "seq", "past"))
+    assert len(asked) == 1
