@@ -7,9 +7,12 @@ import shapesolve
 from shapesolve.expr import Dim, ge, parse_cond
 from shapesolve.propagate.facts import Facts
 from shapesolve.solve.contract.implied import Held, Implications
+from shapesolve.solve.contract.requirements import Requirements
 from shapesolve.solve.engine import Engine
 from shapesolve.solve.search import learned
 from tests.test_tail import chain
+
+from .building import system
 
 _TEXTS = [
     "a == b or a == 1 or b == 1", "b == c or b == 1 or c == 1", "a >= 2", "b >= 2", "c <= 3", "a + b >= c", "a % 2 == 0",
@@ -79,3 +82,11 @@ def test_facts_of_single_symbols_are_learned_before_what_waits_for_them(monkeypa
     facts = learned([*conds, *(ge(s, 1) for s in sizes)])
     assert all(facts.bounds(s)[0] == 1 for s in sizes)
     assert len(read) < 4 * len(sizes)
+
+
+def test_causes_that_share_causes_are_followed_once():
+    needs = Requirements(system("a >= 2", "b >= 2").constraints, {})
+    first = len(needs.constraints.rows)
+    needs._merged = [frozenset({0, -1}), frozenset({1, first})]
+    needs._merged += [frozenset({first + i, first + i + 1}) for i in range(100)]
+    assert needs._numbers([first + 101]) == {0, 1, -1}

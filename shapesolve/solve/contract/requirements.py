@@ -127,15 +127,15 @@ class Requirements:
     def _numbers(self, causes: Iterable[int]) -> Causes:
         """Causes as constraint numbers (negative ones: the non-emptiness of an input)."""
         first = len(self.constraints.rows)
-        out: set[int] = set()
-        stack = list(causes)
+        seen = set(causes)  # causes share causes: each is followed once
+        stack = list(seen)
         while stack:
             n = stack.pop()
             if n >= first:
-                stack.extend(self._merged[n - first])
-            else:
-                out.add(n)
-        return frozenset(out)
+                new = self._merged[n - first] - seen
+                seen |= new
+                stack.extend(new)
+        return frozenset(n for n in seen if n < first)
 
     def roles(self, causes: Causes) -> set[Role]:
         """The roles of the constraints among these causes."""
