@@ -70,6 +70,11 @@ class Proved(Proof):
     it follows from. With assumptions it is not true as a truth value: an accepted input may make it false.
     """
 
+    @property
+    def assuming(self) -> tuple[str, ...]:
+        """The assumptions, by the name that the proof is printed with."""
+        return self.assumptions
+
     def __repr__(self) -> str:
         return f"Proved(assuming={self.assumptions!r})"
 

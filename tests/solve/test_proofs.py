@@ -46,7 +46,7 @@ def test_proofs_name_assumptions_and_constraints(prover, claim, assuming, nodes)
     proof = prover.prove(parse_cond(claim))
     assert isinstance(proof, Proved)
     assert bool(proof) == (not assuming) == prover.follows(parse_cond(claim))
-    assert proof.assumptions == assuming
+    assert proof.assumptions == proof.assuming == assuming
     assert set(nodes) <= {c.origin.node for c in proof.core}
     if nodes:
         assert [c.origin.node for c in proof.core] == nodes
