@@ -126,9 +126,8 @@ class _Corners:
     def __init__(self, analysis: Analysis, opt: SizesByName, low: SizesByName, high: SizesByName) -> None:
         self.analysis = analysis
         self.asked = {"opt": dict(opt), "min": dict(low), "max": dict(high)}
-        likely = Sizes(
-            analysis
-        ).likely.items()  # nobody asks for another: a range around it has sizes that are refused
+        likely = Sizes(analysis).likely.items()
+        # What nobody asks for stays where it is likely: a range around that has sizes which are refused.
         self.kept = {n: v for n, v in likely if not any(n in given for given in self.asked.values())}
         self.any = Sizes(analysis, self.kept)
         for given in self.asked.values():

@@ -228,13 +228,15 @@ class Judge:
             broken = a.check_inputs(shapes)
             bound = {**{n: v for n, v in sizes.items() if n in a.symbols}, **a.bind_inputs(shapes)}
             held = a.contract.holds(bound)
+            given = (
+                {} if broken or a.conflicts else {n: s for n, s in a.evaluate(bound).items() if n in shapes}
+            )
         except Exception as error:
             self.fault("traceback", f"{type(error).__name__}: {error}", sizes, place_of(error))
             return
         if held is not None and held != (not broken) and not a.conflicts:
             said = f"contract [{a.contract}] holds: {held}, but check_inputs says {[str(b.message) for b in broken]}"
             self.fault("views", said, sizes, f"holds {held}")
-        given = {} if broken or a.conflicts else {n: s for n, s in a.evaluate(bound).items() if n in shapes}
         changed = next((n for n, s in given.items() if tuple(s) != tuple(shapes[n])), None)
         if changed is not None:
             said = f"{changed} {shapes[changed]} is accepted, but evaluate gives {given[changed]}"

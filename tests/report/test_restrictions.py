@@ -371,12 +371,12 @@ def test_all_nodes_that_a_condition_comes_from_are_named() -> None:
 
 def test_nodes_are_counted_in_the_finding_as_in_the_contract() -> None:
     m = model(
-        """g (float[batch, 3, height, 32] x) => (float[a, b, c, d] y) {
-        p = Conv<kernel_shape = [3, 3], strides = [2, 1]>(x, w)
-        q = MaxPool<kernel_shape = [3, 3], strides = [2, 1]>(p)
-        y = Conv<kernel_shape = [3, 3]>(q, u) }""",
+        """g (float[batch, 3, height, 32] x) => (float[a, b, c, d] y, float[e, f, g, h] z, float[k, l, m] r) {
+        y = Conv<kernel_shape = [3, 3]>(x, w)
+        z = Conv<kernel_shape = [3, 3]>(x, w)
+        third = Constant<value_int = 2>()
+        r = Gather<axis = 2>(x, third) }""",
         w=[4, 3, 3, 3],
-        u=[4, 4, 3, 3],
     )
     a = ss.analyze(m)
     (finding,) = [f for f in a.diagnostics if f.code == "SS403"]
