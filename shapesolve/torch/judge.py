@@ -308,14 +308,14 @@ def _names_axis(node: Any, number: int) -> bool:
 
 
 def _splits(node: Any, shape: Sequence[Any], number: int) -> bool:
-    """Does a call make the number of another size: heads of channels, and nothing of what was declared?"""
+    """Does a call take another size apart into the number and others: heads of channels, and nothing of what was declared?"""
     for source in node.all_input_nodes:
         given, made = [*getattr(source.meta.get("val"), "shape", ())], [*shape]
         while given and made and _alike(given[0], made[0]):
             del given[0], made[0]
         while given and made and _alike(given[-1], made[-1]):
             del given[-1], made[-1]
-        if given and number in made and number not in given:
+        if given and len(made) > len(given) and number in made and number not in given:
             return True
     return False
 
