@@ -52,6 +52,10 @@ class Derived(NamedTuple):
         return next((Stored(tensor, True) for tensor in self.elements), None)
 
 
+#: what a trial costs at least, in nodes lowered: the contract of a small model may take as long as that of a large one
+_LEAST_COST = 3_000
+
+
 class Deriver:
     """Tries on one analysis what becomes of its limits when constants are derived from sizes."""
 
@@ -69,7 +73,7 @@ class Deriver:
 
     def analyzed(self, instead: Elements) -> Solved | None:
         """The analysis with other elements of constants; None where that is too much work, or where it cannot run."""
-        self._left -= max(len(self.analysis.model.graph.nodes), 1)
+        self._left -= max(len(self.analysis.model.graph.nodes), _LEAST_COST)
         if self._left < 0:
             return None
         after = self.analysis.again(instead=instead)
