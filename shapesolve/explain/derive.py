@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import ONE, Cond, Dim, eq, ge
 from ..lower.values import Ratio
 from ..solve.contract.examples import Beside
+from ..solve.effort import Effort
 from .baked import Baked, Stored, whole
 from .limit import Limit
 from .operands import IDLE, sites_of
@@ -52,16 +53,15 @@ class Derived(NamedTuple):
         return next((Stored(tensor, True) for tensor in self.elements), None)
 
 
-#: what a trial costs at least, in nodes lowered: the contract of a small model may take as long as that of a large one
-_LEAST_COST = 3_000
-
-
 class Deriver:
-    """Tries on one analysis what becomes of its limits when constants are derived from sizes."""
+    """Tries on one analysis what becomes of its limits when constants are derived from sizes.
+
+    All trials together have one budget: the nodes that are lowered, and what the solver is asked on what came of them.
+    """
 
     def __init__(self, analysis: Solved, limits: Limits) -> None:
         self.analysis, self.limits = analysis, limits
-        self._left = MOST_LOWERED
+        self._effort = Effort()
 
     def derived(self, limit: Limit) -> Derived:
         """The constants that hold a limit together, and elements under which it is gone."""
@@ -72,12 +72,13 @@ class Deriver:
         return Derived(found, None if found else search.left)
 
     def analyzed(self, instead: Elements) -> Solved | None:
-        """The analysis with other elements of constants; None where that is too much work, or where it cannot run."""
-        self._left -= max(len(self.analysis.model.graph.nodes), _LEAST_COST)
-        if self._left < 0:
+        """The analysis with other elements of constants; None where that is too much work, or where a node cannot run."""
+        self._effort.spent += len(self.analysis.model.graph.nodes)
+        if self._effort.spent > MOST_LOWERED:
             return None
         after = self.analysis.again(instead=instead)
-        return None if after.stuck or after.contract.impossible else after
+        after.effort = self._effort
+        return None if after.stuck else after
 
     def held(self, tensor: str) -> list[int | None]:
         """The whole numbers that a constant holds."""
@@ -104,7 +105,7 @@ class _Search:
         #: what was left with the first sizes that were tried
         self.left: Limit | None = None
         #: what is beside the constants that were tried last
-        self._beside: list[Limit] = []
+        self._beside: Limit | None = None
         entails = analysis.prover.engine.entails
         beside = [
             t for t in analysis.contract.internal if not entails(t.cond, [limit.cond], cheap=True).proved
@@ -127,12 +128,14 @@ class _Search:
                 after = self._tried(instead)
                 if after is None:
                     continue
-                rest = self._rest(after)
+                rest = next(self._rest(after), None)
+                if rest is None and after.contract.impossible:
+                    continue
                 found = {} if rest else self._settled(instead, after)
-                rest = rest or self._beside[:1]
-                self.left = self.left or next(iter(rest), None)
+                rest = rest or self._beside
+                self.left = self.left or rest
                 if rest and not found:
-                    found = self.found(instead, rest[0], after)
+                    found = self.found(instead, rest, after)
                 if found:
                     return found
         return {}
@@ -141,9 +144,9 @@ class _Search:
         self.tries -= 1
         return None if self.tries < 0 else self.deriver.analyzed(instead)
 
-    def _rest(self, after: Solved) -> list[Limit]:
-        """What limits the same names now, and did not before."""
-        return [k for k in self.deriver.limits(after, self.limit.names) if k.cond not in self.known]
+    def _rest(self, after: Solved) -> Iterator[Limit]:
+        """What limits the same names now, and did not before: what takes no contract to tell comes first."""
+        return (k for k in self.deriver.limits(after, self.limit.names) if k.cond not in self.known)
 
     def _runs_elsewhere(self, after: Solved) -> bool:
         """Does the model run at sizes that the limit excludes, of tensors that are not empty?"""
@@ -174,30 +177,31 @@ class _Search:
     def _settled(self, freed: Elements, after: Solved) -> Elements:
         """Sizes for the numbers that may be any, under which nothing new is asked of the names, or else no limit is."""
         second: Elements = {}
-        self._beside = []
+        self._beside = None
         for instead in self._sizes(freed, after):
             tried = self._tried(instead)
             if tried is None:
                 continue
-            rest = [*self._rest(tried), *self._inner(tried)]
+            rest = next(chain(self._rest(tried), self._inner(tried)), None)
             self._beside = self._beside or rest
+            if rest or tried.contract.impossible:
+                continue
             asked = self._asked(tried)
-            if rest or not all(map(_is_natural, asked)) or not self._runs_elsewhere(tried):
+            if not all(map(_is_natural, asked)) or not self._runs_elsewhere(tried):
                 continue
             if not asked:
                 return instead
             second = second or instead
         return second
 
-    def _inner(self, after: Solved) -> list[Limit]:
+    def _inner(self, after: Solved) -> Iterator[Limit]:
         """What is needed of the same names where data has it so, in a branch that is taken, and was not before."""
-        names, found = set(self.limit.names), []
+        names = set(self.limit.names)
         for term in after.contract.internal:
             needs = [n for n in term.numbers if after.stated[n].role == "requirement"]
             if needs and names & term.cond.free and term.cond not in self.terms:
                 entry = after.walk.log[needs[-1]]
-                found.append(Limit(self.limit.names, term.cond, entry, Baked(after).constant(entry)))
-        return found
+                yield Limit(self.limit.names, term.cond, entry, Baked(after).constant(entry))
 
     def _asked(self, after: Solved) -> list[Term]:
         """What is asked of the names now, and was not before, of tensors that are not empty."""

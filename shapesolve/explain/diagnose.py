@@ -261,17 +261,6 @@ def _may_be_assumed(said: str, analysis: Solved) -> bool:
     return inputs and analysis.prover.engine.satisfiable([cond, *known], cheap=True).sat
 
 
-@finds(
-    SS401=("warning", "a dim declared dynamic has only one size that runs"),
-    SS402=("warning", "two dims declared as different names must be equal"),
-    SS405=("info", "a dim declared dynamic is a width or a number of channels that the model has fixed"),
-)
-def _specialised(analysis: Solved) -> Iterator[Finding]:
-    """Dims declared dynamic that the graph fixes: the most common export bug."""
-    if not analysis.conflicts:
-        yield from specialised.findings(analysis, Deriver(analysis, _limits))
-
-
 def _limits(analysis: Solved, names: Collection[str]) -> Iterator[Limit]:
     """What restricts these names that nobody meant."""
     yield from specialised.limits(analysis, names)
@@ -279,20 +268,25 @@ def _limits(analysis: Solved, names: Collection[str]) -> Iterator[Limit]:
 
 
 @finds(
+    SS401=("warning", "a dim declared dynamic has only one size that runs"),
+    SS402=("warning", "two dims declared as different names must be equal"),
+    SS405=("info", "a dim declared dynamic is a width or a number of channels that the model has fixed"),
     SS403=("info", "a dim declared dynamic is restricted to a range or to multiples"),
     SS404=("warning", "a dim declared dynamic is limited by a size that was baked in at export"),
     SS406=("warning", "the model runs on empty inputs only"),
 )
 def _restricted(analysis: Solved) -> Iterator[Finding]:
-    """Dims declared dynamic of which the graph takes some sizes only."""
+    """Dims declared dynamic that the graph fixes, the most common export bug, or of which it takes some sizes only."""
     if analysis.conflicts:
         return
+    deriver = Deriver(analysis, _limits)
+    yield from specialised.findings(analysis, deriver)
     if analysis.contract.impossible:
         yield find_contradiction(
             analysis.lowered, chain.from_iterable(analysis.accepted.conds.values())
         ).finding
     else:
-        found = restriction.findings(analysis, Deriver(analysis, _limits))
+        found = restriction.findings(analysis, deriver)
         yield from _of_the_model(found, analysis) if analysis.request.bind else found
 
 
@@ -302,7 +296,7 @@ def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Findin
     for finding in found:
         if told is None:
             unbound = analysis.again(bind={})
-            told = {n for f in (*_specialised(unbound), *_restricted(unbound)) for n in f.nodes}
+            told = {n for f in _restricted(unbound) for n in f.nodes}
         if not finding.nodes or not told.isdisjoint(finding.nodes):
             yield finding
 

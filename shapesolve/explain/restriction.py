@@ -78,7 +78,7 @@ def limits(analysis: Solved, names: Collection[str]) -> Iterator[Limit]:
         return
     teller = _Teller(analysis)
     for term in terms:
-        if teller.told(term).baked or _only_size(term) is not None or term.kind == "equality":
+        if term.kind == "equality" or _only_size(term) is not None or teller.told(term).baked:
             yield teller.limit(term)
 
 

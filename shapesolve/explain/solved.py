@@ -16,6 +16,7 @@ from ..lower.lowered import Lowered
 from ..lower.request import Request
 from ..propagate.log import ConstraintSet
 from ..solve.bindings import Bindings, find_bindings
+from ..solve.effort import Effort
 
 if TYPE_CHECKING:
     from ..solve.accepted import Accepted
@@ -45,6 +46,8 @@ class Solved:
         self.shapes, self.dtypes, self.values = lowered.shapes, lowered.dtypes, lowered.values
         #: sizes and assumptions of the user that the contract excludes, term by term: nothing is accepted under them
         self.outside: tuple[Conflict, ...] = ()
+        #: what the solver is asked for the contract and for proofs
+        self.effort = Effort()
         self._given: dict[frozenset[str], Self] = {}
 
     def again(self, **changes: Any) -> Self:
@@ -130,7 +133,8 @@ class Solved:
         if self.stuck:
             return nothing_runs
         parts = (self.stated, self.facts, self.symbols.values(), self.rlimit, self.walk.usual, self.accepted)
-        made, cores, unjudged = partial(find_contract, *parts), self.cores, self.lowered.unjudged
+        made, cores = partial(find_contract, *parts, effort=self.effort), self.cores
+        unjudged = self.lowered.unjudged
         return cache(lambda: replace(made().with_cores(cores.of_term), unjudged=unjudged))
 
     @cached_property
@@ -169,7 +173,8 @@ class Solved:
             if c.guard.is_true and not self.facts.cond(c.cond).is_false
         ]
         assumptions = (*usual_assumptions(self.symbols.values()), *declared)
-        return Prover(self.stated, self.facts, self.symbols.values(), self.rlimit, assumptions)
+        symbols = self.symbols.values()
+        return Prover(self.stated, self.facts, symbols, self.rlimit, assumptions, self.effort)
 
     @cached_property
     def simple_shapes(self) -> Readable:

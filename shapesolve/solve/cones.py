@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from ..expr import Cond
+from ..expr.atom import Atom
 from ..expr.shape import compatible
 from ..expr.traverse import atoms_of
 from ..propagate import budget
@@ -80,17 +81,26 @@ def components(conds: Iterable[Cond]) -> list[list[Cond]]:
 
 def broadcast_pairs(conds: Iterable[Cond]) -> int:
     """How many pairs of sizes the broadcasts in `conds` compare."""
-    return sum(len(a.args) * (len(a.args) - 1) // 2 for a in atoms_of(*conds) if a.kind == "broadcast")
+    return sum(len(a.args) * (len(a.args) - 1) // 2 for a in _broadcasts(conds))
 
 
 def legal_broadcasts(conds: Iterable[Cond]) -> list[Cond]:
     """What makes the broadcasts in `conds` legal; a size `broadcast(a, b)` means nothing elsewhere."""
-    pairs = [p for a in atoms_of(*conds) if a.kind == "broadcast" for p in combinations(a.args, 2)]
+    pairs = [p for a in _broadcasts(conds) for p in combinations(a.args, 2)]
     return [_legal(a, b) for a, b in dict.fromkeys(pairs)]
 
 
 #: every question about the same sizes asks it again
 _legal = lru_cache(maxsize=1024)(compatible)
+
+
+def _broadcasts(conds: Iterable[Cond]) -> dict[Atom, None]:
+    return dict.fromkeys(a for c in conds for a in _broadcasts_in(c))
+
+
+@lru_cache(maxsize=4096)  # every question about a large condition would walk it again
+def _broadcasts_in(cond: Cond) -> tuple[Atom, ...]:
+    return tuple([a for a in atoms_of(cond) if a.kind == "broadcast"])
 
 
 def order_of(c: Cond) -> Any:

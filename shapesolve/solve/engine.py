@@ -23,6 +23,7 @@ from .cones import (
     nearby,
     order_of,
 )
+from .effort import Effort
 from .periods import Regular
 from .search import Contradiction, Model, Search, find_model, satisfies, shrink
 from .tactics import Question, attempt
@@ -76,7 +77,8 @@ class Engine:
 
     Broadcasts in the conditions are taken to be legal, since the nodes that make them require it (where that must not be taken
     for granted, conditions are read `plainly` before they are asked about). `certain` says which of the conditions that make a
-    broadcast legal hold for all inputs: a node inside a branch requires nothing where it does not run.
+    broadcast legal hold for all inputs: a node inside a branch requires nothing where it does not run. `effort` counts what is
+    asked, of several engines together where they share it.
     """
 
     def __init__(
@@ -85,8 +87,10 @@ class Engine:
         *,
         shortcuts: bool = True,
         certain: Callable[[Cond], bool] | None = None,
+        effort: Effort | None = None,
     ) -> None:
         self.rlimit, self.shortcuts = rlimit, shortcuts
+        self.effort = effort or Effort()
         self.certain = certain
         self.queries = 0
         self._failures = 0
@@ -204,6 +208,7 @@ class Engine:
         if found is None or (found.kind == "unknown" and not cheap):
             if cheap:
                 self._work += relations
+            self.effort.count(relations)
             found = self._memo[key] = self._answer(key, cheap, self.shortcuts and certain)
             if found.model is not None:
                 self._witnesses.add(found.model)

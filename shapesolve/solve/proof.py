@@ -20,6 +20,7 @@ from ..propagate.facts import Facts
 from ..propagate.log import Stated, need
 from ..propagate.residual import Residue
 from .cones import cone
+from .effort import Effort
 from .engine import Engine
 
 
@@ -127,9 +128,10 @@ class Prover:
         symbols: Iterable[Dim] = (),
         rlimit: int = budget.RLIMIT,
         assumptions: Sequence[Assumption] | None = None,
+        effort: Effort | None = None,
     ) -> None:
         self.facts, self.residue = facts, Residue(facts, constraints)
-        self.engine = Engine(rlimit, certain=self.residue.certain)
+        self.engine = Engine(rlimit, certain=self.residue.certain, effort=effort)
         self.constraints = self.residue.constraints
         self.assumptions = usual_assumptions(symbols) if assumptions is None else assumptions
 

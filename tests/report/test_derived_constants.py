@@ -7,7 +7,7 @@ the finding names, it runs at other sizes, and with any of them left as it was, 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ import pytest
 
 import shapesolve as ss
 from shapesolve.explain.finding import Finding
+from shapesolve.solve.effort import Effort
 
 from .broken import model
 
@@ -232,3 +233,38 @@ def test_what_is_advised_makes_the_model_run_at_other_sizes(name: str) -> None:
         still = made(case, names - {left})
         assert any(refusal(still, batch, seq) for batch, seq in ((2, 4), (3, 7), (1, 12)))
         assert limits(still) or "SS302" in {f.code for f in ss.analyze(still).diagnostics}
+
+
+def _beside_each_other(count: int) -> str:
+    """Inputs that have nothing to do with each other, each with the size of its example in three constants."""
+    inputs = ", ".join(f"float[batch{k}, seq{k}, 8] x{k}" for k in range(count))
+    outputs = ", ".join(f"float[p{k}, q{k}, r{k}] y{k}" for k in range(count))
+    body = " ".join(
+        f"""{_ints(f"t{k}", -1, 9, 8)} {_ints(f"m{k}", 9, 1)} e{k} = Constant<value_int = 9>() r{k} = Range(z, e{k}, i)
+        part{k} = Gather(table, r{k}) ones{k} = ConstantOfShape(m{k}) w{k} = Reshape(x{k}, t{k})
+        v{k} = Add(w{k}, part{k}) y{k} = Add(v{k}, ones{k})"""
+        for k in range(count)
+    )
+    return f"g ({inputs}) => ({outputs}) {{ z = Constant<value_int = 0>() i = Constant<value_int = 1>() {body} }}"
+
+
+def test_all_trials_of_a_model_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve limits of three constants each are trials of minutes, one by one; the findings have to come in about a second."""
+    a = ss.analyze(model(_beside_each_other(12), table=[64, 8]))
+    assert len(a.contract) == 12
+    asked: list[int] = []
+    monkeypatch.setattr(Effort, "count", _counting(asked))
+    found = [f for f in a.diagnostics if f.code in ("SS401", "SS404")]
+    assert advised(found[0]) == {"t0", "e0", "m0"}
+    assert len(found) == 12
+    assert len(asked) < 600
+
+
+def _counting(asked: list[int]) -> Callable[[Effort, int], None]:
+    count = Effort.count
+
+    def counted(self: Effort, relations: int) -> None:
+        asked.append(relations)
+        count(self, relations)
+
+    return counted

@@ -29,6 +29,7 @@ from ...propagate.log import ConstraintSet, Stated, all_rows
 from ...propagate.residual import intervals
 from ..accepted import Accepted, find_accepted
 from ..cones import by_symbol, nearby, reached
+from ..effort import Effort
 from ..engine import Engine
 from ..inverse import separate
 from .attribute import needed_by
@@ -45,17 +46,19 @@ def find_contract(
     rlimit: int = budget.RLIMIT,
     usual: Mapping[Cond, str] | None = None,
     accepted: Accepted | None = None,
+    effort: Effort | None = None,
 ) -> Contract:
     """The contract of a model with these input symbols (in the order in which they are met).
 
     `facts` have learned the constraints. `accepted` is what the terms must say, exactly (default: what the constraints
     say). `usual` are conditions that inputs of usual sizes satisfy, in words: what is hard to read is stated for such
-    inputs as well, when it reads better then, and names that as an assumption.
+    inputs as well, when it reads better then, and names that as an assumption. `effort` counts what the solver is asked for it.
     """
     rows, inputs = all_rows(constraints), {d.name or "": d for d in symbols}
     if accepted is None:
         accepted = find_accepted(rows, facts, inputs)
-    builder = _Builder(rows, facts, inputs, Engine(rlimit), accepted)
+    effort = effort or Effort()
+    builder = _Builder(rows, facts, inputs, Engine(rlimit, effort=effort), accepted)
     if FALSE in accepted.conds:
         return nothing_runs()
     nonempty = builder.build()
@@ -68,9 +71,8 @@ def find_contract(
         return exact
     best = shortened(nonempty, builder.engine)
     if usual and _unreadable(best):
-        plainer = shortened(
-            _Builder(rows, facts, inputs, Engine(rlimit), accepted, usual).build(), builder.engine
-        )
+        engine = Engine(rlimit, effort=effort)
+        plainer = shortened(_Builder(rows, facts, inputs, engine, accepted, usual).build(), builder.engine)
         if not plainer.impossible and _unreadable(plainer) < _unreadable(best):
             best = plainer
     if best.assumptions and {t.cond for t in best} != {t.cond for t in exact}:
@@ -100,7 +102,7 @@ class _Builder:
     ) -> None:
         self.facts, self.accepted, self.engine = facts, accepted, engine
         self.needs = needs = Requirements(constraints, inputs, usual)
-        self.sure = Engine(engine.rlimit)
+        self.sure = Engine(engine.rlimit, effort=engine.effort)
         self._links = by_symbol((*needs.stated, *needs.usual))
         self._stated_apart: set[str] = set()
         self._precision = budget.MAX_ASSUMPTION_QUERIES

@@ -6,11 +6,11 @@ Every example is evaluated before it is given.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations, islice, product
+from itertools import chain, combinations, islice, product
 
 from ...expr import Cond
 from ...propagate import budget
-from ..cones import by_symbol, reached
+from ..cones import by_symbol, components, reached
 from ..engine import Engine
 from ..search import Model, satisfies
 
@@ -26,15 +26,25 @@ def accepted_sizes(conds: Sequence[Cond]) -> Model | None:
     """Sizes for all symbols in `conds` at which all of these hold, near to usual ones; None when none were found."""
     names = sorted(frozenset[str]().union(*(c.free for c in conds)))
     usual = {n: _USUAL[i % len(_USUAL)] for i, n in enumerate(names)}
-    if satisfies(usual, conds):
-        return usual
-    for changed in around(usual, names):
-        if satisfies(changed, conds):
-            return changed
-    found = Engine(budget.CHEAP_RLIMIT).satisfiable(conds, cheap=True).model
+    engine = Engine(budget.CHEAP_RLIMIT)
+    found = dict(usual)
+    for group in components(conds):  # sizes of one have nothing to do with those of another
+        own = frozenset[str]().union(*(c.free for c in group))
+        sizes = _accepted_near({n: usual[n] for n in names if n in own}, group, engine)
+        if sizes is None:
+            return None
+        found.update(sizes)
+    return found
+
+
+def _accepted_near(usual: Model, conds: Sequence[Cond], engine: Engine) -> Model | None:
+    for sizes in chain([usual], around(usual, list(usual))):
+        if satisfies(sizes, conds):
+            return sizes
+    found = engine.satisfiable(conds, cheap=True).model
     if found is None:
         return None
-    best = {n: found.get(n, usual[n]) for n in names}
+    best = {n: found.get(n, size) for n, size in usual.items()}
     links = by_symbol(conds)
     if not satisfies(best, conds):
         return None

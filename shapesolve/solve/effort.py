@@ -1,0 +1,21 @@
+"""`Effort`: how much engines were asked, counted so that who tries things can keep to a budget."""
+
+from __future__ import annotations
+
+#: what a question costs, and each relation in it, in nodes that are lowered in the same time
+_PER_QUESTION, _PER_RELATION = 150, 8
+
+
+class Effort:
+    """Counts the questions that had to be answered by engines which share it.
+
+    Attributes:
+        spent: what they cost, in nodes that are lowered in about the same time.
+    """
+
+    def __init__(self) -> None:
+        self.spent = 0
+
+    def count(self, relations: int) -> None:
+        """A question with so many relations was answered."""
+        self.spent += _PER_QUESTION + _PER_RELATION * relations
