@@ -11,6 +11,7 @@ import numpy as np
 from ..expr import ONE, Dim, constant, product
 from ..model import Node
 from .free_bodies import looped
+from .free_cutting import cut, may_move, most
 from .free_padding import attribute_padding, pad
 from .free_patterns import enumerated, numbers
 from .free_reshape import placements, target_of
@@ -166,15 +167,10 @@ def _places(freeing: Freeing, node: Node, factors: Seq[Dim]) -> str | None:
         return None
     made = enumerated(freeing, array, factors)
     was = freeing.old(product(factors))
-    if (
-        made is None
-        and was is not None
-        and array.size
-        and (array.max() == was - 1 or array.max() in freeing.seen)
-    ):
+    if made is None and was is not None and array.size and may_move(freeing, array, was):
         raise Refused(
             f"{node.label} ({node.op_type}) picks place {int(array.max())} of {product(factors)}: "
-            "it may have been counted from the end",
+            "it may have been counted from the end, or as a part",
             node=node.label,
         )
     return made
@@ -332,43 +328,6 @@ def _of_an_input(freeing: Freeing, shape: Seq[Dim], target: Seq[int]) -> Seq[Dim
     return next(iter(found.values())) if len(found) == 1 and len(places) > 1 else None
 
 
-def cut(freeing: Freeing, node: Node) -> Node:
-    """Ends that are the size of the axis, or a size that follows a symbol."""
-    if len(node.inputs) < 3:
-        return node
-    shape, starts, ends = (
-        freeing.shape(node.inputs[0]),
-        freeing.numbers(node.inputs[1]),
-        freeing.numbers(node.inputs[2]),
-    )
-    if shape is None or starts is None or ends is None:
-        return node
-    named = (
-        freeing.numbers(node.inputs[3])
-        if len(node.inputs) > 3 and node.inputs[3]
-        else list(range(len(starts)))
-    )
-    steps = freeing.numbers(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] else [1] * len(starts)
-    if named is None or steps is None:
-        return node
-    made: list[Dim] = []
-    for axis, start, end, step in zip(named, starts, ends, steps, strict=True):
-        dim = shape[axis]
-        was = freeing.old(dim)
-        if not freeing.is_other(dim) or was is None or step < 1 or not 0 < end <= was:
-            made.append(constant(end))
-        elif start > 0 and (end == was or start in freeing.seen):
-            raise Refused(
-                f"{node.label} (Slice) starts at {start} of {dim}, which may have been counted from the end",
-                node=node.label,
-            )
-        else:
-            made.append(dim if end == was else freeing.maybe(end, "an end", node))
-    if all(not d.terms for d in made):
-        return node
-    return freeing.with_input(node, 2, freeing.vector(made, f"{node.inputs[2]}_free"))
-
-
 _MENDERS: dict[str, Mender] = {
     "Concat": joined,
     "ConstantOfShape": filled,
@@ -381,5 +340,6 @@ _MENDERS: dict[str, Mender] = {
     "Resize": resize,
     "Scan": looped,
     "Slice": cut,
+    "TopK": most,
     "Tile": filled,
 }

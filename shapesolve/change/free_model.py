@@ -23,6 +23,7 @@ from ..model.saving import with_weights
 from ..propagate.constraint import Site
 from .free_state import Freeing
 from .free_walk import run
+from .provenance_lists import Listing
 from .provenance_walk import trace
 from .refused import Refused
 
@@ -272,7 +273,7 @@ def _prove_rows(analysis: Analysis, request: Request) -> None:
         origin = found.of(name)
         for symbol in request.rows:
             mixing = origin.mixed.get(symbol)
-            if mixing is not None:
+            if mixing is not None and not (isinstance(mixing, Listing) and mixing.is_plain):
                 raise Refused(
                     f"output {name} cannot be shown to be computed row by row of {symbol}: {mixing}",
                     node=mixing.node,

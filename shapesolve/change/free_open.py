@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..expr import Cond, Dim, symbol
+from ..expr import Cond, Dim, of_atom, symbol
 from .free_state import Freeing
 
 #: of padding, from nothing on, so many are tried at least
@@ -31,6 +31,26 @@ def is_needed(freeing: Freeing, name: str) -> bool:
     return bool(conds) and all(
         any(cond.subs({**sizes, name: n}).is_false for cond in conds) for sizes in tries for n in others
     )
+
+
+def fills_up(freeing: Freeing, name: str) -> bool:
+    """Does padding make up for one place that a join lacks at some sizes, behind the others, as an amount of 1 shows?"""
+    missing = {n: freeing.facts.dim(symbol(n)) for n, (_, _, before) in freeing.staying.items() if not before}
+    joined = {
+        n for n, d in missing.items() if d.terms and d.free <= {*freeing.symbols} and _most(freeing, d) == 1
+    }
+    return name in joined and any(freeing.baked[n] == 1 for n in joined)
+
+
+def _most(freeing: Freeing, size: Dim) -> int | None:
+    """An upper bound: of ``max(n, 0)``, n is taken away at least, and either of both is added."""
+    for monomial, factor in size.terms:
+        if len(monomial) == 1 and monomial[0].kind == "pos":
+            rest, inner = size - of_atom(monomial[0]) * factor, monomial[0].args[0]
+            ways = [rest + inner * factor, *([rest] if factor > 0 else [])]
+            found = [_most(freeing, way) for way in ways]
+            return None if None in found else max(n or 0 for n in found)
+    return freeing.facts.bounds(size)[1]
 
 
 def _breaks(freeing: Freeing, size: Dim, way: Dim) -> bool:

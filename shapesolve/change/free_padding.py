@@ -124,7 +124,7 @@ def pad(freeing: Freeing, node: Node) -> Node:
         if not is_whole:
             raise Refused(why, node=node.label)
         before = amounts[axis]
-        total = freeing.staying_amount(before + amounts[rank + axis], why, node)
+        total = freeing.staying_amount(before, amounts[rank + axis], why, node)
         dims[rank + axis] = total - before
     if all(not d.terms for d in dims):
         return node

@@ -44,11 +44,13 @@ def steps_of(array: Array) -> list[int] | None:
     return steps if np.array_equal(total, array.astype(np.float64)) else None
 
 
-def numbers(freeing: Freeing, size: Dim, axis: int, rank: int, dtype: int = _INT64) -> str:
-    """The name of ``0, 1, .. size-1`` along one axis of a tensor of this rank."""
+def numbers(freeing: Freeing, size: Dim, axis: int, rank: int, dtype: int = _INT64, shift: Dim = ZERO) -> str:
+    """The name of ``shift, shift+1, .. shift+size-1`` along one axis of a tensor of this rank."""
     limit = freeing.scalar(size, "count")
     ends = [freeing.new_constant(np.array(n, np.int64), f"number_{n}") for n in (0, 1)]
     made = freeing.insert("Range", [ends[0], limit, ends[1]], "places")
+    if shift is not ZERO:
+        made = freeing.insert("Add", [made, freeing.scalar(shift, "places_before")], "places")
     if rank != 1:
         target = freeing.number_vector([-1 if k == axis else 1 for k in range(rank)], "places_shape")
         made = freeing.insert("Reshape", [made, target], "places")
@@ -154,12 +156,18 @@ def joined_again(freeing: Freeing, made: str, wide: Seq[Dim], moving: Factors, r
 # ---------------------------------------------------------------------- even steps
 
 
-@np.errstate(all="ignore")
 def evenly(freeing: Freeing, array: Array, moving: Factors) -> str | None:
     """Elements that go in even steps along each factor of the axes that follow symbols: ``base + step * place``.
 
     The other axes may hold anything: each of their places has a base and steps of its own.
     """
+    whole = {axis: [product(factors)] for axis, factors in moving.items()}
+    ways = [moving] if whole == moving else [whole, moving]
+    return next((made for way in ways if (made := _evenly(freeing, array, way))), None)
+
+
+@np.errstate(all="ignore")
+def _evenly(freeing: Freeing, array: Array, moving: Factors) -> str | None:
     split = by_factors(freeing, array, moving)
     if array.dtype.kind not in "iuf" or split is None:
         return None
@@ -178,25 +186,44 @@ def evenly(freeing: Freeing, array: Array, moving: Factors) -> str | None:
         total = total + steps[k] * _along(np.arange(apart.shape[k]), k, apart.ndim).astype(array.dtype)
     if not np.array_equal(np.broadcast_to(total, apart.shape), apart):
         return None
-    if any(_may_hold_a_size(freeing, base, step, apart.shape[k]) for k, step in steps.items()):
+    shift = _shift(freeing, base, [(axes[k], step) for k, step in steps.items()], apart.shape)
+    if shift is not ZERO:
+        base = base * 0
+    sizes = {k: abs(step) if shift is not ZERO else step for k, step in steps.items()}
+    if any(may_hold_a_size(freeing, base, step, apart.shape[k]) for k, step in sizes.items()):
         return None
-    return _stepped(
-        freeing, base, {k: (axes[k], step) for k, step in steps.items()}, wide, moving, array.ndim
-    )
+    along = {k: (axes[k], step, shift) for k, step in steps.items()}
+    return _stepped(freeing, base, along, wide, moving, array.ndim)
+
+
+def _shift(freeing: Freeing, base: Array, steps: Seq[tuple[Dim, Array]], shape: Seq[int]) -> Dim:
+    """How many places are before the first: those of a cache, or as many as there are, counted back from the last."""
+    if len(steps) != 1 or not base.all():
+        return ZERO
+    ((size, step),) = steps
+    count = freeing.old(size) or 0
+    if step.all() and not (base + step * (count - 1)).any():
+        return ONE - size
+    first = base.flat[0]
+    if not (step == 1).all() or not (base == first).all() or first < _TELLING:
+        return ZERO
+    before = [d for d in freeing.seen.get(int(first), ()) if freeing.is_other(d) and first == int(first)]
+    alone = len(before) == 1 and before[0].name in freeing.symbols and before[0] is not size
+    return before[0] if alone else ZERO
 
 
 def _stepped(
     freeing: Freeing,
     base: Array,
-    steps: Mapping[int, tuple[Dim, Array]],
+    steps: Mapping[int, tuple[Dim, Array, Dim]],
     wide: Seq[Dim],
     moving: Factors,
     rank: int,
 ) -> str:
     dtype = helper.np_dtype_to_tensor_dtype(base.dtype)
     made = None if not base.any() else freeing.new_constant(np.ascontiguousarray(base), "first")
-    for k, (size, step) in steps.items():
-        part = numbers(freeing, size, k, len(wide), dtype)
+    for k, (size, step, shift) in steps.items():
+        part = numbers(freeing, size, k, len(wide), dtype, shift)
         if not (step == 1).all():
             part = freeing.insert(
                 "Mul", [part, freeing.new_constant(np.ascontiguousarray(step), "step")], "places"
@@ -215,7 +242,7 @@ def _along(numbers: Array, axis: int, rank: int) -> Array:
     return numbers.reshape([-1 if k == axis else 1 for k in range(rank)])
 
 
-def _may_hold_a_size(freeing: Freeing, base: Array, step: Array, count: int) -> bool:
+def may_hold_a_size(freeing: Freeing, base: Array, step: Array, count: int) -> bool:
     """May first number or step have been computed from a size: as a part of it, by counting back, or around the middle?"""
     sizes = sorted(n for n, dims in freeing.seen.items() if any(map(freeing.is_other, dims)))
     told = [n for n in sizes if n >= _TELLING]
@@ -232,7 +259,7 @@ def _may_hold_a_size(freeing: Freeing, base: Array, step: Array, count: int) -> 
             continue
         if by < 0 or first == -last or (first < 0 and by != 1):
             return True
-        plain = first == 0 and by == 1
+        plain = by == 1 and 0 <= first < _TELLING and (first < 2 or first not in sizes)
         if not plain and any(abs(x - r) <= 1e-6 * r for x in (abs(first), by) for r in ratios if x):
             return True
         if not plain and (last == 1 or last in told or (last + 1 in told and by != 1)):
@@ -240,4 +267,13 @@ def _may_hold_a_size(freeing: Freeing, base: Array, step: Array, count: int) -> 
     return False
 
 
-__all__ = ["by_factors", "enumerated", "evenly", "joined_again", "numbers", "steps_of", "triangle"]
+__all__ = [
+    "by_factors",
+    "enumerated",
+    "evenly",
+    "joined_again",
+    "may_hold_a_size",
+    "numbers",
+    "steps_of",
+    "triangle",
+]

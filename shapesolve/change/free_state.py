@@ -73,8 +73,8 @@ class Freeing:
             str, tuple[str, Seq[Dim]]
         ] = {}  # what stays as it was if these sizes turn out to be numbers
         self.staying: dict[
-            str, tuple[str, str]
-        ] = {}  # amounts that must be what they were; why not, and where
+            str, tuple[str, str, int]
+        ] = {}  # amounts that later nodes must decide; why, where, and how much of it comes first
         self.usual: dict[str, Dim] = {}  # what a size is of which it stays open what it follows
         self.demands: list[tuple[Dim, int | None]] = []
         self.nodes: list[DraftNode] = []
@@ -196,15 +196,15 @@ class Freeing:
         self.walk.given(ge(name, 1))
         return name
 
-    def staying_amount(self, amount: int, why: str, node: Node) -> Dim:
-        """An amount with a name of its own, until later nodes show that only the number that it was will do.
+    def staying_amount(self, before: int, after: int, why: str, node: Node) -> Dim:
+        """Both amounts together with a name of their own, until later nodes show that only one amount will do.
 
         Where they do not, the model is refused, with `why`.
         """
         name = self.walk.fresh(f"an amount of {node.label}")
         assert name.name is not None
-        self.baked[name.name] = amount
-        self.staying[name.name] = why, node.label
+        self.baked[name.name] = before + after
+        self.staying[name.name] = why, node.label, before
         return name
 
     def as_many(self, size: Dim, what: str) -> Dim:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..expr import ONE, Dim, product
 from ..model import Node
+from .free_distances import distances
 from .free_patterns import Factors, by_factors, evenly, joined_again, triangle
 from .free_state import Freeing
 from .free_waves import waves
@@ -72,7 +73,8 @@ def _regrown(
         made = freeing.new_constant(np.ascontiguousarray(one), f"{name}_row")
     else:
         found = triangle(freeing, one, moving) or _repeated(freeing, name, one, moving)
-        found = found or evenly(freeing, one, moving) or waves(freeing, name, one, moving)
+        found = found or evenly(freeing, one, moving) or distances(freeing, one, moving)
+        found = found or waves(freeing, name, one, moving)
         if found is None:
             return None
         made = found
@@ -112,11 +114,19 @@ def _tells(freeing: Freeing, array: Array) -> bool:
 
 
 def opened(freeing: Freeing, node: Node, i: int, axes: Seq[int]) -> Node | None:
-    """A stored operand that is the same along axes whose size may have followed a symbol: what later nodes need decides."""
+    """A stored operand that is the same, or numbers places, along axes whose size may have followed a symbol.
+
+    What later nodes need decides; where they do not, the numbers of places are refused.
+    """
     name = node.inputs[i]
     stored = freeing.stored(name)
     array = None if stored is None else stored.array(LARGEST)
-    if array is None or array.dtype == object or not array.size or _tells(freeing, array):
+    if array is None or array.dtype == object or not array.size:
+        return None
+    numbered = _numbered(freeing, node, name, array, axes)
+    if numbered is not None:
+        return freeing.with_input(node, i, numbered)
+    if _tells(freeing, array):
         return None
     target, one = [ONE] * array.ndim, array
     for axis in axes:
@@ -129,6 +139,23 @@ def opened(freeing: Freeing, node: Node, i: int, axes: Seq[int]) -> Node | None:
     spread = freeing.insert("Expand", [made, freeing.vector(target, f"{name}_target")], name)
     freeing.reverts[spread] = name, target
     return freeing.with_input(node, i, spread)
+
+
+def _numbered(freeing: Freeing, node: Node, name: str, array: Array, axes: Seq[int]) -> str | None:
+    """Even steps along one of these axes, for a size that is open."""
+    moving = [axis for axis in axes if (array != np.take(array, [0], axis=axis)).any()]
+    if len(moving) != 1 or array.dtype.kind not in "iuf":
+        return None
+    (axis,) = moving
+    what = f"axis {axis} of {name}, which numbers places,"
+    size = freeing.maybe(array.shape[axis], what, node)
+    made = evenly(freeing, array, {axis: [size]})
+    if made is None:
+        assert size.name is not None
+        del freeing.unsure[size.name]
+    else:
+        freeing.reverts[made] = name, [size]
+    return made
 
 
 __all__ = ["LARGEST", "opened", "regrown"]

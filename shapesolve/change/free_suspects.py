@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ..expr import Dim
 from ..model import Node
 from .free_bodies import Stored, holds, inner_nodes
+from .free_parts import follows
 from .free_patterns import steps_of
 from .free_state import Freeing
 from .refused import Refused
@@ -34,7 +38,11 @@ _COUNTING = frozenset(
         "Mul",
     )
 ).union(("Pow", "Sub", "TopK", "Where"))
+#: those that keep places within an axis: they say a size however small it is
+_WITHIN = frozenset(("Clip", "Max", "Min", "Mod"))
 _INT32 = 6
+#: of so few numbers nothing shows that they go on evenly
+_EVEN = 2
 _POOLS = frozenset(("AveragePool", "LpPool", "MaxPool"))
 
 
@@ -115,7 +123,7 @@ def _held(freeing: Freeing, node: Node, stored: Stored) -> float | None:
     for name in node.inputs:
         found = stored(name) if name else None
         array = None if found is None or not 0 < found.numel <= _FEW else found.array(_FEW)
-        if array is None or array.dtype.kind not in "iuf" or (array.size > 1 and steps_of(array) is not None):
+        if array is None or array.dtype.kind not in "iuf" or _numbers_places(freeing, array):
             continue
         by = _held_by_floats if array.dtype.kind == "f" else _held_by_integers
         held = by(freeing, node, array.reshape(-1).tolist())
@@ -124,13 +132,22 @@ def _held(freeing: Freeing, node: Node, stored: Stored) -> float | None:
     return None
 
 
+def _numbers_places(freeing: Freeing, array: NDArray[Any]) -> bool:
+    """Does it go on evenly along an axis that may follow a size? Where it does, it is said anew, or refused."""
+    if array.size > 1 and steps_of(array) is not None:
+        return True
+    along = [a for a, n in enumerate(array.shape) if n > _EVEN and n in freeing.seen]
+    return any(bool((d := np.diff(array, axis=a)).all() and (d == d.flat[0]).all()) for a in along)
+
+
 def _held_by_integers(freeing: Freeing, node: Node, numbers: list[float]) -> float | None:
     """A number that is a size, a stride, or a last place, where integers are computed with."""
     if not node.domain and node.op_type not in _COUNTING:
         return None
     sizes = _asked_for(freeing) if node.domain else _sizes(freeing) | freeing.strides.keys()
-    told = {n for n in sizes if n >= _TELLING}
-    last = set() if node.domain else {n - 1 for n in told if n > _TELLING}
+    least = _TELLING if node.domain or node.op_type not in _WITHIN else 2
+    told = {n for n in sizes if n >= least}
+    last = set() if node.domain else {n - 1 for n in told if n > least}
     return next((n for n in numbers if abs(n) in told or abs(n) in last), None)
 
 
@@ -138,14 +155,32 @@ def _held_by_floats(freeing: Freeing, node: Node, numbers: list[float]) -> float
     """A number that something is divided by or held against and that is a size, or a last place."""
     if node.domain or node.op_type not in _COUNTING:
         return None
-    told = {n for n in _asked_for(freeing) if n >= _TELLING}
+    asked = {n for n in _asked_for(freeing) if n >= _TELLING}
+    wide = {n for n in _sizes(freeing) | freeing.strides.keys() if n >= _TELLING * _TELLING}
     if len(numbers) == 1 and node.op_type in ("Div", "Mul"):
-        numbers = [1 / x if node.op_type == "Mul" else x for x in numbers if x]
-        return next((x for x in numbers if any(abs(x - n) < n * 1e-6 for n in told)), None)
-    told = {n for n in _sizes(freeing) if n >= _TELLING * _TELLING} | told
+        by = [1 / x if node.op_type == "Mul" else x for x in numbers if x]
+        wide |= _gone(freeing, node)  # of small numbers, those by which a mean may be taken
+        found = (x for x in by if _is_any(x, wide))
+        return next(found, None) or next(
+            (x for x in (*by, *numbers) if any(follows(x, n) for n in asked)), None
+        )
     if node.op_type in ("Div", "Mul"):
         numbers = [*numbers, *(1 / x for x in numbers if x)]
-    return next((x for x in numbers if any(abs(x - n) < n * 1e-6 or x == n - 1 for n in told)), None)
+    told = asked | {n for n in wide if n in _sizes(freeing)}
+    return next((x for x in numbers if _is_any(x, told) or any(x == n - 1 for n in told)), None)
+
+
+def _gone(freeing: Freeing, node: Node) -> set[int]:
+    """Sizes that were asked for and that no operand has any more."""
+    shapes = [freeing.shape(name) for name in node.inputs]
+    if any(shape is None for shape in shapes):
+        return set()
+    there = frozenset[str]().union(*(d.free for shape in shapes for d in shape or ()))
+    return {freeing.baked[n] for n in freeing.symbols if n not in there and n not in freeing.rows} - {0, 1}
+
+
+def _is_any(number: float, sizes: set[int]) -> bool:
+    return any(abs(number - n) < n * 1e-6 for n in sizes)
 
 
 def _grouped_attention(freeing: Freeing, node: Node) -> Node:
@@ -169,7 +204,10 @@ def _followed(freeing: Freeing, node: Node, name: str) -> Dim | None:
     if array is None or array.dtype != np.int64 or int(array.reshape(-1)[0]) < _CERTAIN:
         return None
     number = int(array.reshape(-1)[0])
-    found = {*freeing.strides.get(number, ()), *freeing.seen.get(number, ())}
+    sizes = {*freeing.strides.get(number, ()), *freeing.seen.get(number, ())}
+    found = {
+        size for size in sizes if freeing.is_other(size)
+    }  # of rows alone: that was one, and may be none of it
     return found.pop() if len(found) == 1 else None
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..analysis import Analysis, analyze
 from .provenance import Origin
+from .provenance_lists import Listing
 from .provenance_walk import trace
 from .refused import Refused
 
@@ -152,6 +153,9 @@ def _row(analysis: Analysis, feeds: Mapping[str, Array], symbol: str, i: int) ->
 
 def _stacked(origin: Origin, symbol: str, rows: Seq[Array]) -> Array:
     """The outputs of single rows as the output of all of them has them."""
+    listing = origin.mixed.get(symbol)
+    if isinstance(listing, Listing):
+        return np.concatenate(rows, axis=listing.axis)
     at = origin.rows(symbol)
     if at is None or origin.layout is None:
         return rows[0]

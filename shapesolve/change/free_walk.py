@@ -13,7 +13,7 @@ from .draft import DraftNode
 from .free_branches import branched
 from .free_fitting import fit
 from .free_mending import mend
-from .free_open import is_needed, stays
+from .free_open import fills_up, is_needed, stays
 from .free_state import Freeing
 from .refused import Refused
 
@@ -50,8 +50,8 @@ def run(freeing: Freeing) -> None:
 def _settle(freeing: Freeing) -> None:
     """What is still open is what it usually is, or stays what it was; then the sizes are computed at the start."""
     facts = freeing.facts
-    for name, (why, label) in freeing.staying.items():
-        if not is_needed(freeing, name):
+    for name, (why, label, _) in freeing.staying.items():
+        if not is_needed(freeing, name) and not fills_up(freeing, name):
             raise Refused(why, node=label)
     for name in sorted(
         (n for n in freeing.baked if n not in freeing.symbols), key=lambda n: n not in freeing.usual

@@ -12,6 +12,7 @@ from ..model import Graph, Node
 from .provenance import Mixing, Origin, factors_of, flow
 from .provenance_bodies import through_bodies
 from .provenance_contributed import rule_of
+from .provenance_lists import through_lists
 from .provenance_notation import Links, Unfollowed, View
 from .provenance_sequences import through_sequences
 
@@ -88,6 +89,7 @@ class Provenance:
         if node.subgraphs:
             inside = partial(self._inside, node)
             found = through_bodies(view, given[: len(node.inputs)], found, self.symbols, inside)
+        found = through_lists(view, given, found, self.symbols)
         for name, origin in zip(node.outputs, found, strict=False):
             if name:
                 self.origins[name] = self._by_value(name, origin, node)
