@@ -281,6 +281,23 @@ def test_what_the_broadcast_mode_added_is_named_everywhere() -> None:
     assert any("a == b" in f.title for f in a.diagnostics)
 
 
+def test_sizes_behind_a_branch_rest_on_no_assumption_of_the_broadcast_mode() -> None:
+    """Whether the branch runs is data: where it does not, nothing is assumed of the sizes that it would broadcast."""
+    wide = body([helper.make_node("Add", ["X", "two"], ["t"])], ["t"], [])
+    same = body([helper.make_node("Identity", ["X"], ["t"])], ["t"], [])
+    nodes = [
+        helper.make_node("ReduceSum", ["X"], ["sum"], keepdims=0),
+        helper.make_node("Greater", ["sum", "zero"], ["taken"]),
+        helper.make_node("If", ["taken"], ["Z"], then_branch=wide, else_branch=same),
+    ]
+    stored = [numpy_helper.from_array(z(2, 1), "two"), numpy_helper.from_array(np.float32(0), "zero")]
+    m = model(nodes, [info("X", ["n", "a", "n"])], ["Z"], stored)
+    a = ss.analyze(m, broadcast="equal")
+    for x in (z(1, 1, 1), -z(1, 1, 1)):
+        told = [d.evaluate({"n": 1, "a": 1}) for d in a.shapes["Z"]]
+        assert all(t in (None, r) for t, r in zip(told, run(m, X=x)[0].shape, strict=True))
+
+
 def test_a_node_that_is_wrong_under_an_assumption_names_it() -> None:
     nodes = [
         helper.make_node("Add", ["X", "Y"], ["Z"]),

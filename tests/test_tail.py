@@ -53,6 +53,16 @@ def one_sum(count: int) -> onnx.ModelProto:
     return g.model()
 
 
+def unpooled() -> onnx.ModelProto:
+    """Products of five sizes on both sides of what is required."""
+    g = GraphWriter("unpooled")
+    x = g.input("x", ["past_len", "batch", "N", "batch - 1", "batch"])
+    window = {"kernel_shape": [2, 2, 2], "strides": [2, 2, 2]}
+    pooled, places = g.ops("MaxPool", x, outputs=2, **window)
+    g.output(g.op("MaxUnpool", pooled, places, g.op("Shape", x), **window), "y", rank=5)
+    return g.model()
+
+
 _CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "8 sums in a row": lambda: chain(8),
     "12 sums in a row": lambda: chain(12),
@@ -63,6 +73,7 @@ _CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "40 sums in a row": lambda: chain(40),
     "600 products": lambda: products(600),
     "a sum of 1000": lambda: one_sum(1000),
+    "an unpooling": unpooled,
 }
 
 

@@ -198,8 +198,11 @@ class Statements:
             self.note("declared", f"{what} is declared as {said}, it is {inferred}", node, scope)
 
     def take_equal(self, a: Dim, b: Dim, node: Node) -> bool:
-        """In ``broadcast="equal"`` an open pair is taken to be equal, and that is noted as an assumption."""
-        if not self.equal:
+        """In ``broadcast="equal"`` an open pair is taken to be equal, and that is noted as an assumption.
+
+        Not where data decides whether the node runs: the sizes behind it would rest on what holds there only.
+        """
+        if not self.equal or not self.scope.guard.is_true:
             return False
         self.define(eq(a, b), 'broadcast="equal" takes the two sizes to be equal', node, "assumption")
         return True

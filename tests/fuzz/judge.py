@@ -253,7 +253,7 @@ class Judge:
             self.verdict.refused += 1
         elif a.conflicts:
             self.fault("false alarm", f"conflict: {a.conflicts[0].message}", sizes, "conflict")
-        elif broken and any(_is_told(b, {**shapes, **true_shapes(result)}) for b in broken):
+        elif broken and self._by_intent(broken, shapes, result, bound):
             self.verdict.refused += 1
             self._refused.append(sizes)
         elif broken:
@@ -264,6 +264,19 @@ class Judge:
         else:
             self._sizes(result, bound, sizes)
             self._equal(bound, sizes)
+
+    def _by_intent(
+        self, broken: Any, shapes: Any, result: Mapping[str, Data], bound: Mapping[str, int]
+    ) -> bool:
+        """Is this input one of those that are refused by intent although they run?
+
+        What refuses it may be asked of a size that data decides, and be seen in what another node asks of the inputs.
+        """
+        if any(_is_told(b.constraint, {**shapes, **true_shapes(result)}) for b in broken):
+            return True
+        known = {**{d.name or "": real for d, real in _measured(self.analysis, result)}, **bound}
+        needed = [c for c in self.analysis.stated.role("requirement") if c.cond.free_symbols - bound.keys()]
+        return any(c.cond.evaluate(known) is False and reason_id(c.origin.rule) in _REFUSED for c in needed)
 
     def _assumed_of_data(self, results: Mapping[str, Data], bound: Mapping[str, int]) -> bool:
         """Has the run a size or a number that only data decides, and another than broadcast="equal" takes it for?
@@ -281,9 +294,8 @@ class Judge:
         for d, real in pairs:
             known.setdefault(d.name or "", real)
         right = all(d.evaluate(known) in (None, real) for d, real in pairs)
-        now = [
-            strict.facts.cond(cond) for cond in assumed
-        ]  # it may know one of the sizes that are taken to be equal
+        # it may know one of the sizes that are taken to be equal
+        now = [strict.facts.cond(cond) for cond in assumed]
         return right and any(cond.evaluate(known) is False for cond in now)
 
     def _taken(self, sizes: Mapping[str, int], result: Mapping[str, Data]) -> bool:
@@ -294,7 +306,7 @@ class Judge:
         except Exception as error:
             self.fault("traceback", f"{type(error).__name__}: {error}", sizes, place_of(error))
             return False
-        if broken and not any(_is_told(b, {**shapes, **true_shapes(result)}) for b in broken):
+        if broken and not self._by_intent(broken, shapes, result, self.analysis.bind_inputs(shapes)):
             self.fault("false alarm", f"check_inputs of other values: {broken[0].message}", sizes, "defaults")
         return not broken
 
@@ -397,20 +409,24 @@ class Judge:
             self.fault("false refutation", f"{claim}: {proof}, but there it is so", kind="so", claim=claim)
 
 
+#: by whose reasons inputs are refused by intent although they run (the page on concepts lists them)
+_REFUSED = ("empty-groups", "empty-pool", "empty-reshape")
+
+
 def _is_told(broken: Any, shapes: Mapping[str, Sequence[int]]) -> bool:
-    """Is it one of the inputs that are refused by intent although they run (the page on concepts lists them)?
+    """Does this constraint refuse inputs by intent although they run?
 
     One such term refuses them; what else is broken may follow from it.
     """
-    origin = getattr(broken.constraint, "origin", None)
+    origin = getattr(broken, "origin", None)
     if origin is None:
         return False
-    if broken.constraint.role == "assumption":
+    if broken.role == "assumption":
         return True
     reason = reason_id(origin.rule)
     if reason == "join":
         return any(0 in shapes.get(site.tensor, ()) for site in origin.sites)
-    return reason in ("empty-groups", "empty-pool", "empty-reshape")
+    return reason in _REFUSED
 
 
 def _measured(analysis: Any, results: Mapping[str, Data]) -> Iterator[tuple[Any, int]]:
