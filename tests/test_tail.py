@@ -69,7 +69,7 @@ _CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "8 sums of 2 axes in a row": lambda: chain(8, 2),
     "12 sums of neighbours": lambda: neighbours(12),
     "40 sums of neighbours": lambda: neighbours(40),
-    "200 sums of neighbours": lambda: neighbours(200),
+    "120 sums of neighbours": lambda: neighbours(120),
     "40 sums in a row": lambda: chain(40),
     "600 products": lambda: products(600),
     "a sum of 1000": lambda: one_sum(1000),
