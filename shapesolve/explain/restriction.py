@@ -111,6 +111,7 @@ class _Teller:
     def __init__(self, analysis: Solved, deriver: Deriver | None = None) -> None:
         self.analysis, self.lowered, self.baked = analysis, analysis.lowered, Baked(analysis)
         self._told: dict[Cond, _Told] = {}
+        self._shared: dict[tuple[str, int], tuple[str, int]] = {}
         self.deriver, contract = deriver, analysis.contract.readable
         self.engine = analysis.prover.engine
         self.checker = Checker(analysis.stated, analysis.facts, analysis.accepted)
@@ -133,7 +134,7 @@ class _Teller:
         fails = runs
         if sample is not None:
             notes = (sample.text(term.symbols),)
-            runs, fails = tuple(sample.runs.items()), tuple(sample.fails.items())
+            runs, fails = self._pairs(sample.runs), self._pairs(sample.fails)
         if cause is None:
             title = _title(code, term)
             return Finding(code, title, nodes=term.nodes, notes=notes, runs=runs, fails=fails)
@@ -201,6 +202,10 @@ class _Teller:
                 cause, constant = causes[0], self.baked.constant(self._entry(causes[0]))
             found = self._told[term.cond] = _Told(sample, cause, constant, baked)
         return found
+
+    def _pairs(self, sizes: Sizes) -> tuple[tuple[str, int], ...]:
+        """Sizes as data; most are those of other findings, too, with which they are shared."""
+        return tuple(self._shared.setdefault(pair, pair) for pair in sizes.items())
 
     def _entry(self, cause: _Cause) -> Entry:
         return self.analysis.walk.log[cause.number]

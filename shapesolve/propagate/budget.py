@@ -53,6 +53,10 @@ MAX_BESIDE = 16
 MAX_ASSUMPTION_QUERIES = 24
 #: constraints of a proof beyond this number are not reduced to a minimal core by deletion
 MAX_CORE_DELETION = 48
+#: inputs that may be empty, one by one, in a term that names them
+MAX_EMPTY = 24
+#: pairs of an alternative and another contract term, of which the term may exclude the alternative
+MAX_EXCLUDED = 2000
 #: conditions that facts learn to tell, where the solver does not, whether contract terms follow from others
 MAX_TOLD = 8000
 #: symbols that are not inputs, and pairs of bounds of each, from which conditions on inputs are drawn
@@ -77,6 +81,8 @@ MAX_CHEAP_SIZE = 600
 MAX_CHEAP_ASKED = 4000
 #: size of the conditions of such a question for which it counts as one more
 LARGE_NEEDS = 4000
+#: size of conditions times the sizes near to usual ones at which they are tried, before a solver looks for some
+MAX_AROUND_WORK = 2_000_000
 #: work of all searches for sizes that break one contract term alone
 MAX_WITNESS_WORK = 15_000
 #: pairs of sizes that broadcasts compare in one question; a question with more has no answer

@@ -1,12 +1,14 @@
 """Sizes that break one condition and keep others: near to given ones, and found without looking at all others."""
 
+from collections.abc import Iterable
 from itertools import product
 
 import pytest
 
-from shapesolve.expr import parse_cond
+from shapesolve.expr import Cond, any_of, eq, ge, parse_cond, symbol
 from shapesolve.solve.contract import examples
-from shapesolve.solve.contract.examples import Beside
+from shapesolve.solve.contract.examples import Beside, accepted_sizes
+from shapesolve.solve.engine import Answer, Engine
 
 TEXTS = ["a == b or a == 1 or b == 1", "b == c or b == 1 or c == 1", "c % 2 == 0", "d <= 3", "d + e >= 4"]
 
@@ -56,3 +58,42 @@ def test_what_failed_at_the_last_sizes_is_looked_at_first_at_the_next(monkeypatc
     beside = Beside(conds, {"a": 2, "c": 2, **{f"b{i}": 2 for i in range(50)}})
     assert beside.breaking(conds[-1]) is not None
     assert len(looked) < 1000  # 50 at each of 64 tries, else
+
+
+def _in_a_row(count: int) -> list[Cond]:
+    """What a row of additions of concatenated inputs needs: all sums are the same, and no part is empty."""
+    a, b = ([symbol(f"{name}{i}") for i in range(count)] for name in "ab")
+    equal = [eq(a[0] + b[0], a[i] + b[i]) for i in range(1, count)]
+    return [any_of([eq(symbol("n"), 1), eq(symbol("n"), a[0] + b[0])]), *equal, *(ge(d, 1) for d in (*a, *b))]
+
+
+def test_sizes_of_many_equalities_need_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    conds = _in_a_row(100)
+    monkeypatch.setattr(Engine, "satisfiable", None)
+    found = accepted_sizes(conds)
+    assert found is not None
+    assert all(c.evaluate(found) for c in conds)
+
+
+def test_sizes_that_break_one_of_many_conditions_are_asked_of_those_near_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A condition that follows from the others has none: the nearest of them show it."""
+    conds = _in_a_row(100)
+    asked: list[int] = []
+    satisfiable = Engine.satisfiable
+
+    def counting(self: Engine, given: Iterable[Cond], **how: bool) -> Answer:
+        listed = list(given)
+        asked.append(len(listed))
+        return satisfiable(self, listed, **how)
+
+    monkeypatch.setattr(Engine, "satisfiable", counting)
+    follows = ge(symbol("a0") + symbol("b0") - 1, symbol("a5"))
+    beside = Beside([*conds, follows], accepted_sizes(conds))
+    assert beside.breaking(follows) is None
+    assert asked
+    assert max(asked) < 100 < len(conds)
+    found = beside.breaking(conds[7])
+    assert found is not None
+    assert [c for c in conds if not c.evaluate(found)] == [conds[7]]

@@ -153,6 +153,8 @@ class _Builder:
             empty = [
                 eq(self.needs.symbols[n], 0) for n in self.needs.granted if f"{n} >= 1" in term.assumptions
             ]
+            if len(empty) > budget.MAX_EMPTY:
+                continue  # nobody reads that: what is accepted is stated as it is
             weaker = any_of((term.cond, *empty))
             if empty and self.implied.follows(weaker, everything):
                 kept[weaker] = self._term(weaker, term.numbers, frozenset(term.numbers))
@@ -179,13 +181,14 @@ class _Builder:
         """Alternatives dropped that another condition excludes: ``batch != 0 or samples == 0`` beside ``samples >= 912``."""
         names = frozenset[str]().union(*(c.free for c in kept))
         points = self.implied.points(kept, (self._example, *(dict.fromkeys(names, n) for n in (1, 2, 0))))
-        held = Held(kept)
+        held, left_to_ask = Held(kept), budget.MAX_EXCLUDED
         for cond in [c for c in kept if c.kind == "or"]:
             left, numbers = list(cond.args), set(kept[cond].numbers)
             for way in cond.args:
                 if len(left) == 1 or self.implied.points((way,), points):
                     continue
-                others = (c for c in held.about(way.free) if c is not cond)
+                others = [c for c in held.about(way.free) if c is not cond][: max(left_to_ask, 0)]
+                left_to_ask -= len(others)
                 excludes = next((c for c in others if self.implied.follows(~way, Held((c,)))), None)
                 if excludes is not None:
                     left.remove(way)

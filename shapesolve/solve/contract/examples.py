@@ -10,7 +10,7 @@ from itertools import chain, combinations, islice, product
 
 from ...expr import Cond
 from ...propagate import budget
-from ..cones import by_symbol, components, reached
+from ..cones import by_symbol, components, nearby, reached
 from ..engine import Engine
 from ..search import Model, satisfies
 
@@ -38,10 +38,12 @@ def accepted_sizes(conds: Sequence[Cond]) -> Model | None:
 
 
 def _accepted_near(usual: Model, conds: Sequence[Cond], engine: Engine) -> Model | None:
-    for sizes in chain([usual], around(usual, list(usual))):
+    tries = budget.MAX_AROUND_WORK // sum(c.size for c in conds)
+    for sizes in islice(chain([usual], around(usual, list(usual))), 1 + tries):
         if satisfies(sizes, conds):
             return sizes
-    found = engine.satisfiable(conds, cheap=True).model
+    mended = _mended(dict.fromkeys(usual, _USUAL[0]), conds)
+    found = mended if satisfies(mended, conds) else engine.satisfiable(conds, cheap=True).model
     if found is None:
         return None
     best = {n: found.get(n, size) for n, size in usual.items()}
@@ -49,6 +51,16 @@ def _accepted_near(usual: Model, conds: Sequence[Cond], engine: Engine) -> Model
     if not satisfies(best, conds):
         return None
     return nearer(best, usual, lambda at, changed: satisfies(at, links.get(changed, ())))
+
+
+def _mended(sizes: Model, conds: Sequence[Cond]) -> Model:
+    """The sizes with those changed that equalities, one after the other, are solved for; of several one is taken."""
+    for cond in conds:
+        if not satisfies(sizes, (cond,)):
+            ways = [way.solved() for way in (cond.args if cond.kind == "or" else (cond,)) if way.kind == "=="]
+            values = {way[0]: way[1].evaluate(sizes) for way in ways if way is not None}
+            sizes.update(islice(((n, v) for n, v in values.items() if v is not None), 1))
+    return sizes
 
 
 class Beside:
@@ -82,7 +94,8 @@ class Beside:
         others = reached(cond.free, self.links) if linked else self.conds
         others = [c for c in others if c is not cond]
         names = cond.free.union(*(c.free for c in others), start or ())
-        found = self.engine.satisfiable([*others, ~cond], cheap=True).model
+        asked = others if len(others) <= budget.MAX_CHEAP else nearby(cond.free, by_symbol(others))
+        found = self.engine.satisfiable([*asked, ~cond], cheap=True).model
         if found is None:
             return None
         full = {n: found.get(n, (start or {}).get(n, _USUAL[0])) for n in sorted(names)}
