@@ -384,3 +384,18 @@ def test_what_a_default_decides_is_named() -> None:
     assert (proof.assumptions, bool(proof)) == (("s has its default value",), False)
     assert any("s has a default value" in f.title for f in a.diagnostics)
     assert a.prove("a >= 0")
+
+
+def test_what_would_have_to_be_assumed_itself_is_refuted() -> None:
+    """A batch of no rows runs, and the answer was that batch >= 1 assuming batch >= 1."""
+    assert run(IDENTITY, X=z(0))[0].shape == (0,)
+    a = ss.analyze(IDENTITY)
+    for claim, batch in (("batch >= 1", 0), ("Z[0] >= 1", 0), ("Z[0] != 0", 0), ("batch != 1", 1)):
+        proof = a.prove(claim)
+        assert isinstance(proof, Refuted)
+        assert proof.counterexample == {"batch": batch}
+    both = model(
+        [helper.make_node("Concat", ["X", "Y"], ["Z"], axis=0)], [info("X", ["a"]), info("Y", ["b"])], ["Z"]
+    )
+    assert run(both, X=z(3), Y=z(0))[0].shape == (3,)
+    assert isinstance(ss.analyze(both).prove("Z[0] >= a + 1"), Refuted)

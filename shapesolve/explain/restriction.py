@@ -133,7 +133,7 @@ class _Teller:
         runs: tuple[tuple[str, int], ...] = ()
         fails = runs
         if sample is not None:
-            notes = (sample.text(term.symbols),)
+            notes = tuple(end.text(term.symbols) for end in (sample, *self._other_ends(term, sample)))
             runs, fails = self._pairs(sample.runs), self._pairs(sample.fails)
         if cause is None:
             title = _title(code, term)
@@ -240,6 +240,16 @@ class _Teller:
         near = around(runs, [n for n in term.symbols if n in runs])
         for fails in chain([{**runs, **alone}] if alone else [], near):
             if term.cond.evaluate(fails) is False and not self._runs(fails):
+                yield _Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails)
+
+    def _other_ends(self, term: Term, sample: _Sample) -> Iterator[_Sample]:
+        """Sizes that show the bounds of a term which those of `sample` keep: a window has two ends."""
+        parts = term.cond.args if term.cond.kind == "and" else ()
+        for part in (p for p in parts if p.evaluate(sample.fails) is not False):
+            others = [*(c for c in self.beside if c is not term.cond), *parts]
+            runs = dict(sample.runs)
+            fails = Beside(others, runs, self.near.engine).breaking(part)
+            if fails is not None and not self._runs(fails):
                 yield _Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails)
 
     def _alike(self, term: Term) -> dict[str, int]:

@@ -221,9 +221,13 @@ class Prover:
         sides: Sides | None,
         first: Mapping[str, int] | None,
     ) -> Proof | None:
-        """The answer under assumptions; at the sizes `first` the condition fails without them."""
+        """The answer under assumptions; at the sizes `first` the condition fails without them.
+
+        A condition that is itself an assumption is not proved under it.
+        """
         conds = [self.facts.cond(a.cond) for a in assumed]
-        if first is not None and all(c.evaluate(first) is True for c in conds):
+        usual = first is not None and all(c.evaluate(first) is True for c in conds)
+        if first is not None and (usual or self._is_one_of(goal, conds)):
             refuted = self._refuted(cond, first, sides)
             if isinstance(refuted, Refuted):
                 return refuted
@@ -241,6 +245,14 @@ class Prover:
                 used = fewer
         core = self._core(cond, goal, [*given, *(conds[j] for j in used)])
         return Proved(tuple(assumed[j].text for j in used), core)
+
+    def _is_one_of(self, goal: Cond, conds: Iterable[Cond]) -> bool:
+        """Does one of the conditions say the same, whatever the model is?"""
+        alike = (c for c in conds if c.free == goal.free)
+        entails = self.engine.entails
+        return any(
+            entails(goal, [c], cheap=True).proved and entails(c, [goal], cheap=True).proved for c in alike
+        )
 
     def _relevant(self, goal: Cond, given: Sequence[Cond]) -> list[Assumption]:
         names = set(goal.free).union(*(c.free for c in given))

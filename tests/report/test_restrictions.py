@@ -422,3 +422,14 @@ def test_only_what_a_person_can_judge_is_advised_as_an_assumption(joined: str, a
     )
     (finding,) = [f for f in ss.analyze(m).diagnostics if f.code == "SS301"]
     assert bool(finding.help) == advised
+
+
+def test_a_window_is_told_with_both_of_its_ends() -> None:
+    m = BAKED["reshape_window"][0]
+    (f,) = [f for f in ss.analyze(m).diagnostics if f.code == "SS404"]
+    told = [re.fullmatch(r"runs at height = (\d+), not at height = (\d+)", note) for note in f.notes]
+    ends = [tuple(map(int, found.groups())) for found in told if found]
+    (least, below), (most, above) = ends
+    assert (below, above) == (least - 1, most + 1)
+    ran = [n for n in range(1, 64) if _runs(m, {"batch": 2, "height": n})]
+    assert ran == list(range(least, most + 1))
