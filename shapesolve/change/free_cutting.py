@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ..expr import Dim, constant
 from ..model import Node
-from .free_parts import is_centred, is_part
+from .free_parts import is_centred, is_half, is_part
 from .free_state import Freeing
+from .free_stored import LARGEST
 from .refused import Refused
 
 #: an end from here on is that of the axis
@@ -94,6 +96,64 @@ def most(freeing: Freeing, node: Node) -> Node:
     return node
 
 
+def diagonal(freeing: Freeing, node: Node) -> Node:
+    """The diagonal that Trilu starts from.
+
+    Raises:
+        Refused: it may be counted from the end, or be in the middle.
+    """
+    by = freeing.numbers(node.inputs[1]) if len(node.inputs) > 1 and node.inputs[1] else None
+    for dim in (freeing.shape(node.inputs[0]) or ())[-2:] if by else ():
+        if by and freeing.is_other(dim) and is_half(abs(by[0]), freeing.old(dim) or 0):
+            raise Refused(
+                f"{node.label} (Trilu) starts {by[0]} places from the diagonal of {dim}, which may follow that",
+                node=node.label,
+            )
+    return node
+
+
+def selected(freeing: Freeing, node: Node) -> Node:
+    """Which places Compress takes.
+
+    Raises:
+        Refused: it is stored for each place of an axis whose size is free.
+    """
+    shape, axis = freeing.shape(node.inputs[0]) or (), node.attributes.get("axis")
+    along = [*shape] if axis is None or not shape else [shape[int(axis)]]
+    if freeing.is_stored(node.inputs[1]) and any(map(freeing.is_other, along)):
+        raise Refused(
+            f"{node.label} (Compress) takes places of {along[0]} that are stored: there are none for other sizes",
+            node=node.label,
+        )
+    return node
+
+
+def placed(freeing: Freeing, node: Node) -> Node:
+    """Places that are stored, along an axis of a size that is free.
+
+    Raises:
+        Refused: they may be counted from the end, or as a part of the size.
+    """
+    shape, stored = freeing.shape(node.inputs[0]), freeing.stored(node.inputs[1])
+    array = None if stored is None else stored.array(LARGEST)
+    if shape is None or array is None or not array.size:
+        return node
+    if node.op_type.endswith("ND"):
+        columns = [*zip(shape, np.moveaxis(array, -1, 0), strict=False)]
+    else:
+        columns = [(shape[node.attributes.get("axis", 0)], array)]
+    for dim, column in columns:
+        was = freeing.old(dim) or 0
+        is_all = column.size == was and bool((column.reshape(-1) == np.arange(was)).all())
+        if freeing.is_other(dim) and not is_all and column.any() and may_move(freeing, column, was):
+            raise Refused(
+                f"{node.label} ({node.op_type}) names place {int(column.max())} of {dim}: it may have been counted from the "
+                "end, or as a part",
+                node=node.label,
+            )
+    return node
+
+
 def may_move(freeing: Freeing, array: NDArray[Any], size: int) -> bool:
     """May stored places along an axis of this size be others at other sizes, in number or in value?"""
     last = int(array.max())
@@ -101,4 +161,4 @@ def may_move(freeing: Freeing, array: NDArray[Any], size: int) -> bool:
     return last == size - 1 or last in freeing.seen or is_part(last, size) or is_counted
 
 
-__all__ = ["cut", "may_move", "most"]
+__all__ = ["cut", "diagonal", "may_move", "most", "placed", "selected"]

@@ -11,10 +11,10 @@ import numpy as np
 from ..expr import ONE, Dim, constant, product
 from ..model import Node
 from .free_bodies import looped
-from .free_cutting import cut, may_move, most
+from .free_cutting import cut, diagonal, may_move, most, placed, selected
 from .free_padding import attribute_padding, pad
 from .free_patterns import enumerated, numbers
-from .free_reshape import placements, target_of
+from .free_reshape import other_ways, placements, target_of
 from .free_state import Freeing
 from .free_stored import LARGEST
 from .free_suspects import check_suspects, joined
@@ -54,7 +54,9 @@ def reshape(freeing: Freeing, node: Node) -> Node:
             f"{node.label} (Reshape) makes {sizes} of {shape}: it cannot be told which entries follow the sizes that are free",
             node=node.label,
         )
-    dims = candidates[freeing.choose(node, len(candidates))]
+    taken = freeing.choose(node, len(candidates))
+    dims = candidates[taken]
+    freeing.rivals[node.label] = other_ways(candidates, taken, pieces, raw)
     target = target_of(dims, shape, copies=copies)
     if target == raw:
         return node
@@ -137,6 +139,7 @@ def gather_nd(freeing: Freeing, node: Node) -> Node:
     grid = _grid(freeing, node)
     if grid is not None:
         return freeing.with_input(node, 1, grid)
+    node = placed(freeing, node)
     layout = freeing.provenance.of(data).layout
     if not layout or node.attributes.get("batch_dims", 0) or len(layout[0]) != 1:
         return node
@@ -305,12 +308,27 @@ def resize(freeing: Freeing, node: Node) -> Node:
         elif freeing.is_free(dim) and image is not None:
             dims.append(freeing.as_many(image[k], f"entry {k} of the sizes"))
         elif freeing.is_free(dim):
+            _check_scale(freeing, node, dim, size)
             dims.append(freeing.maybe(size, f"entry {k} of the sizes", node))
         else:
             dims.append(constant(size))
     if all(not d.terms for d in dims):
         return node
     return freeing.with_input(node, 3, freeing.vector(dims, f"{node.inputs[3]}_free"))
+
+
+def _check_scale(freeing: Freeing, node: Node, dim: Dim, size: int) -> None:
+    was = freeing.old(dim) or 1
+    if (
+        freeing.is_other(dim)
+        and size not in freeing.seen
+        and min(size, was) > 1
+        and 0 in (size % was, was % size)
+    ):
+        raise Refused(
+            f"{node.label} (Resize) makes {size} places of {dim}: that may be so many times as many",
+            node=node.label,
+        )
 
 
 def _of_an_input(freeing: Freeing, shape: Seq[Dim], target: Seq[int]) -> Seq[Dim] | None:
@@ -329,17 +347,22 @@ def _of_an_input(freeing: Freeing, shape: Seq[Dim], target: Seq[int]) -> Seq[Dim
 
 
 _MENDERS: dict[str, Mender] = {
+    "Compress": selected,
     "Concat": joined,
     "ConstantOfShape": filled,
     "Expand": expand,
     "Gather": gather,
+    "GatherElements": placed,
     "GatherND": gather_nd,
     "Loop": looped,
     "Pad": pad,
     "Reshape": reshape,
     "Resize": resize,
     "Scan": looped,
+    "ScatterElements": placed,
+    "ScatterND": placed,
     "Slice": cut,
     "TopK": most,
+    "Trilu": diagonal,
     "Tile": filled,
 }

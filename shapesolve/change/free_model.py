@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _SMALL = 1 << 16
 #: a size that a table bounds may become this many times as large as it was, or it is not called free
 _ROOM = 2
-#: attempts with other candidates
-_MAX_ATTEMPTS = 24
+#: attempts with other candidates, and with one that must not do as well
+_MAX_ATTEMPTS, _MAX_RIVALS = 24, 6
 _PLACE = re.compile(r"(?P<name>.+)\[(?P<axis>-?\d+)\]", re.DOTALL)
 
 
@@ -189,10 +189,37 @@ def _forget_shapes(nodes: Iterable[onnx.NodeProto]) -> None:
 
 
 def _attempt(model: Model, request: Request) -> onnx.ModelProto:
-    """The first of the candidates that can be shown to be right."""
-    choices: dict[str, int] = {}
+    """The first of the candidates that can be shown to be right.
+
+    Raises:
+        Refused: there is none, or another way to cut a size would do as well.
+    """
+    changed, freeing, choices = _search(model, request, {}, _MAX_ATTEMPTS)
+    labels = [*freeing.options]
+    for label, rivals in freeing.rivals.items():
+        before = {k: n for k, n in choices.items() if k in labels[: labels.index(label)]}
+        for rival in rivals:
+            if _would_do(model, request, {**before, label: rival}, label):
+                raise Refused(
+                    f"{label} (Reshape) cuts a size in two, and either of both may follow it", node=label
+                )
+    return changed
+
+
+def _would_do(model: Model, request: Request, choices: dict[str, int], label: str) -> bool:
+    try:
+        _search(model, request, choices, _MAX_RIVALS, after=label)
+    except Refused:
+        return False
+    return True
+
+
+def _search(
+    model: Model, request: Request, choices: dict[str, int], attempts: int, after: str = ""
+) -> tuple[onnx.ModelProto, Freeing, dict[str, int]]:
+    """What comes of the first choices that can be shown to be right; those up to the node `after` stay."""
     first: Refused | None = None
-    for _ in range(_MAX_ATTEMPTS):
+    for _ in range(attempts):
         freeing = Freeing(model, request.baked, request.sites, request.rows, choices)
         try:
             run(freeing)
@@ -201,11 +228,11 @@ def _attempt(model: Model, request: Request) -> onnx.ModelProto:
         except Refused as refused:
             first = first or refused
             following = _next(freeing, choices, refused.node)
-            if following is None:
+            if following is None or (after and following.get(after) != choices[after]):
                 break
             choices = following
         else:
-            return changed
+            return changed, freeing, choices
     assert first is not None
     raise first
 

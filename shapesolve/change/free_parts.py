@@ -9,14 +9,16 @@ from math import log, sqrt
 _PARTS, _LEFT_OUT = 4, 2
 #: numbers below are more often something else
 _LEAST = 2
+#: below, a third or quarter is no more likely than any number
+_TELLING = 4
 _NEAR = 1e-6
 
 
 def is_part(number: int, size: int) -> bool:
-    """May a count or place be a half, third or quarter of a size, rounded either way, or a few places less?"""
+    """May a count or place be a half of a size, or, if not small, a third or quarter, or a few places less?"""
     if not _LEAST <= number < size:
         return False
-    parts = range(2, _PARTS + 1)
+    parts = range(2, 3 if number < _TELLING else _PARTS + 1)
     return size - number <= _LEFT_OUT or any(number in (size // n, -(-size // n)) for n in parts)
 
 

@@ -15,9 +15,11 @@ from itertools import combinations
 from math import gcd
 from typing import TypeAlias
 
-from ..expr import ONE, Dim, constant, exact_quotient, of_atom, product
+from ..expr import ONE, Dim, constant, exact_quotient, floor_div, of_atom, product
 
 Old: TypeAlias = Callable[[Dim], "int | None"]
+#: what is only tried to see whether it would do as well
+_UNLIKELY = 40
 #: most candidates that are looked at
 _MAX_CANDIDATES = 24
 
@@ -75,7 +77,7 @@ def _fill(
             for outer, inner in _parts(piece.size, need, state.old) if 1 < need < piece.baked else ():
                 rest = Piece(inner, piece.baked // need, piece.axis)
                 inside = _State([rest, *pieces[i + 1 :]], sizes, state.raw, state.old, state.found)
-                _fill(inside, 0, None, k, 1, taken * outer, dims, cost + 1)
+                _fill(inside, 0, None, k, 1, taken * outer, dims, cost + _cost_of_part(state, k, outer))
         elif need > 1:
             have = head or piece.baked
             if need % have == 0:
@@ -107,6 +109,10 @@ def _parts(size: Dim, need: int, old: Old) -> Iterator[tuple[Dim, Dim]]:
             found.setdefault(rest * part, constant(content // part))
     if len(found) == 1:
         yield from found.items()
+    was = old(size) or 0
+    if not found and was % need == 0:  # so many, or of such a length each: one of both is a number
+        yield floor_div(size, constant(was // need)), constant(was // need)
+        yield constant(need), floor_div(size, constant(need))
 
 
 def _cost(state: _State, piece: Piece, k: int, taken: Dim) -> int:
@@ -118,6 +124,26 @@ def _cost(state: _State, piece: Piece, k: int, taken: Dim) -> int:
     if state.raw[k] == -1:
         return 10
     return 20 if taken is not ONE else 30
+
+
+def other_ways(ways: Seq[tuple[Dim, ...]], taken: int, pieces: Seq[Piece], raw: Seq[int]) -> list[int]:
+    """Which of the ways cut a size elsewhere than the one that is taken, where no entry of -1 says what is right."""
+    parts = [{d for d in dims if d.terms and all(d is not piece.size for piece in pieces)} for dims in ways]
+    if -1 in raw or not any(_is_cut(d) for d in parts[taken]):
+        return []
+    return [k for k, cut in enumerate(parts) if k != taken and any(_is_cut(d) for d in cut - parts[taken])]
+
+
+def _is_cut(size: Dim) -> bool:
+    return any(atom.kind == "//" for monomial, _ in size.terms for atom in monomial)
+
+
+def _cost_of_part(state: _State, k: int, outer: Dim) -> int:
+    """How unlikely it is that entry `k` has this part of a size: an entry of -1 is the one that follows."""
+    following = state.raw[k + 1] if k + 1 < len(state.raw) else 0
+    if -1 in (state.raw[k], following):
+        return 1 if (state.raw[k] == -1) == bool(outer.terms) else _UNLIKELY
+    return 1 if outer.terms else 2
 
 
 def target_of(dims: Seq[Dim], given: Seq[Dim], *, copies: bool) -> list[int] | None:

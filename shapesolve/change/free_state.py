@@ -65,6 +65,7 @@ class Freeing:
         self.given = frozenset(name for name, _ in model.graph.inputs)
         self.symbols = tuple(baked)
         self.options: dict[str, int] = {}  # how many candidates there were, by label of the node
+        self.rivals: dict[str, list[int]] = {}  # those of which none may do as well
         self.pending: dict[str, tuple[tuple[Dim, ...], bool]] = {}
         self.seen: dict[int, dict[Dim, None]] = {}
         self.strides: dict[int, dict[Dim, None]] = {}
@@ -163,7 +164,7 @@ class Freeing:
                 stride = stride * dim
             for size, found in ((dim, self.seen), (stride, self.strides)):
                 was = self.old(size) if self.is_other(size) else None
-                if was is not None:
+                if was is not None and self.facts.bounds(size)[1] != was:  # not the few that a Slice takes
                     found.setdefault(was, {}).setdefault(size)
             if self.is_free(dim) and not self.is_other(dim):
                 self.seen.setdefault(self.old(dim) or 0, {}).setdefault(dim)

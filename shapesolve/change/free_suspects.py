@@ -40,6 +40,8 @@ _COUNTING = frozenset(
 ).union(("Pow", "Sub", "TopK", "Where"))
 #: those that keep places within an axis: they say a size however small it is
 _WITHIN = frozenset(("Clip", "Max", "Min", "Mod"))
+#: those that are given lengths as integers
+_LENGTHS = frozenset(("DFT", "GRU", "LSTM", "RNN", "ReverseSequence"))
 _INT32 = 6
 #: of so few numbers nothing shows that they go on evenly
 _EVEN = 2
@@ -123,6 +125,7 @@ def _held(freeing: Freeing, node: Node, stored: Stored) -> float | None:
     for name in node.inputs:
         found = stored(name) if name else None
         array = None if found is None or not 0 < found.numel <= _FEW else found.array(_FEW)
+        array = array if array is None or array.size < 2 or (array != array.flat[0]).any() else array.flat[:1]
         if array is None or array.dtype.kind not in "iuf" or _numbers_places(freeing, array):
             continue
         by = _held_by_floats if array.dtype.kind == "f" else _held_by_integers
@@ -142,7 +145,7 @@ def _numbers_places(freeing: Freeing, array: NDArray[Any]) -> bool:
 
 def _held_by_integers(freeing: Freeing, node: Node, numbers: list[float]) -> float | None:
     """A number that is a size, a stride, or a last place, where integers are computed with."""
-    if not node.domain and node.op_type not in _COUNTING:
+    if not node.domain and node.op_type not in _COUNTING | _LENGTHS:
         return None
     sizes = _asked_for(freeing) if node.domain else _sizes(freeing) | freeing.strides.keys()
     least = _TELLING if node.domain or node.op_type not in _WITHIN else 2
@@ -160,7 +163,8 @@ def _held_by_floats(freeing: Freeing, node: Node, numbers: list[float]) -> float
     if len(numbers) == 1 and node.op_type in ("Div", "Mul"):
         by = [1 / x if node.op_type == "Mul" else x for x in numbers if x]
         wide |= _gone(freeing, node)  # of small numbers, those by which a mean may be taken
-        found = (x for x in by if _is_any(x, wide))
+        ratios = {a / b for a in asked for b in asked if a != b}
+        found = (x for x in by if _is_any(x, wide) or any(abs(x - r) < r * 1e-6 for r in ratios))
         return next(found, None) or next(
             (x for x in (*by, *numbers) if any(follows(x, n) for n in asked)), None
         )
@@ -171,12 +175,13 @@ def _held_by_floats(freeing: Freeing, node: Node, numbers: list[float]) -> float
 
 
 def _gone(freeing: Freeing, node: Node) -> set[int]:
-    """Sizes that were asked for and that no operand has any more."""
+    """Sizes that were asked for and that no operand has any more, and their last places."""
     shapes = [freeing.shape(name) for name in node.inputs]
     if any(shape is None for shape in shapes):
         return set()
     there = frozenset[str]().union(*(d.free for shape in shapes for d in shape or ()))
-    return {freeing.baked[n] for n in freeing.symbols if n not in there and n not in freeing.rows} - {0, 1}
+    gone = [freeing.baked[n] for n in freeing.symbols if n not in there and n not in freeing.rows]
+    return {*gone, *(n - 1 for n in gone)} - {-1, 0, 1}
 
 
 def _is_any(number: float, sizes: set[int]) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import helper
 
+from ..expr import Dim, symbol
 from .free_patterns import Factors, numbers
 from .free_state import Freeing
 
@@ -23,6 +24,8 @@ Floats: TypeAlias = NDArray[np.float64]
 
 #: so many places show a frequency, and that it is one
 _SURE = 4
+#: so many show one together with how far the first of them has turned
+_FEW = 3
 #: above, the second place no longer shows the frequency
 _HIGHEST = 1.5
 #: what rounding leaves of a number, and of an angle
@@ -39,11 +42,13 @@ def waves(freeing: Freeing, name: str, array: Array, moving: Factors) -> str | N
     if len(moving) != 1 or array.dtype not in (np.float32, np.float64) or array.ndim < 2:
         return None
     ((axis, factors),) = moving.items()
-    if len(factors) != 1 or array.shape[axis] < _SURE:
+    if len(factors) != 1:
         return None
     columns = _columns(array, axis)
     is_sine = columns[0] == 0
     if not (is_sine | (columns[0] == 1)).all():
+        return _behind_a_cache(freeing, name, array, axis, factors[0])
+    if array.shape[axis] < _SURE:
         return None
     found = _frequencies(freeing, name, array, axis, columns, is_sine)
     highest = 0.0 if found is None else float(np.abs(found).max())
@@ -59,6 +64,45 @@ def waves(freeing: Freeing, name: str, array: Array, moving: Factors) -> str | N
         return made[0] if is_sine.all() else made[1]
     which = freeing.new_constant(is_sine.reshape(shape), f"{name}_is_sine")
     return freeing.insert("Where", [which, *made], name)
+
+
+def _behind_a_cache(freeing: Freeing, name: str, array: Array, axis: int, size: Dim) -> str | None:
+    """The sines or cosines of the places from the length of a cache on: the table beside it has the others."""
+    columns = _columns(array, axis)
+    found: dict[tuple[str, str], Floats] = {}
+    for symbol_, first in freeing.baked.items():
+        if symbol_ not in freeing.symbols or symbol_ in size.free or first < _SURE:
+            continue
+        for other in _beside(freeing, name, array):
+            pairs = {"Cos": (columns, _columns(other, axis)), "Sin": (_columns(other, axis), columns)}
+            for op_type, (cosines, sines) in pairs.items():
+                frequencies = _turning(cosines + 1j * sines, first, array.dtype)
+                if frequencies is not None and not _follows_a_size(freeing, float(frequencies.max())):
+                    found.setdefault((op_type, symbol_), frequencies)
+    if len(found) != 1:
+        return None
+    (((op_type, before), frequencies),) = found.items()
+    dtype = helper.np_dtype_to_tensor_dtype(array.dtype)
+    places = numbers(freeing, size, axis, array.ndim, dtype, symbol(before))
+    shape = [1 if k == axis else n for k, n in enumerate(array.shape)]
+    frequency = freeing.new_constant(frequencies.reshape(shape).astype(array.dtype), f"{name}_frequencies")
+    return freeing.insert(op_type, [freeing.insert("Mul", [places, frequency], "angles")], name)
+
+
+def _turning(points: NDArray[np.complex128], first: int, dtype: Any) -> Floats | None:
+    """The frequency with which each column turns, from place `first` on; None where one does not."""
+    if len(points) < _FEW or not np.isfinite(points).all():
+        return None
+    places = first + np.arange(len(points))[:, None]
+    found = np.angle((points[1:] * points[:-1].conj()).sum(0))
+    for _ in range(3):
+        left = np.angle(points * np.exp(-1j * places * found))
+        found = found + (left * places).sum(0) / (places * places).sum(0)
+    rounded: Floats = found.astype(dtype).astype(np.float64)
+    off = abs(points - np.exp(1j * places * rounded))
+    if (off > 2 * (_ROUNDING + _OF_ANGLE * abs(places * rounded))).any() or abs(rounded).max() > _HIGHEST:
+        return None
+    return rounded if abs(rounded).max() * places.max() >= _BENT else None
 
 
 def _columns(array: Array, axis: int) -> Floats:

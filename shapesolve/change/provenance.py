@@ -21,7 +21,7 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..expr import ONE, Dim, as_dim, constant, exact_quotient, product
+from ..expr import ONE, Dim, as_dim, constant, exact_quotient, floor_div, product
 from .provenance_notation import Along, Items, Label, Links, Uniform, View
 
 #: the factors of one axis, outermost first
@@ -268,12 +268,12 @@ def regrouped(layout: Layout, made: Seq[Dim]) -> Layout | None:
         need = as_dim(size)
         while need is not ONE and waiting:
             factor = waiting[0]
-            rest = exact_quotient(need, factor)
+            rest = _quotient(need, factor)
             if rest is not None:
                 taken.append(waiting.pop(0))
                 need = rest
                 continue
-            left = exact_quotient(factor, need)
+            left = _quotient(factor, need)
             if left is None:
                 return None
             taken.append(need)
@@ -282,6 +282,17 @@ def regrouped(layout: Layout, made: Seq[Dim]) -> Layout | None:
             return None
         found.append(normal(taken))
     return tuple(found) if not waiting else None
+
+
+def _quotient(whole: Dim, part: Dim) -> Dim | None:
+    """What is left of a factor, also of ``n//4`` of n: as many elements go in as come out, so that the rest is 4."""
+    found = exact_quotient(whole, part)
+    if found is not None or not whole.terms:
+        return found
+    if not part.terms:
+        return floor_div(whole, part)
+    times = [atom.args[1] for monomial, _ in part.terms for atom in monomial if atom.kind == "//"]
+    return next((d for d in times if isinstance(d, Dim) and floor_div(whole, d) is part), None)
 
 
 def _placed(symbol: str, layout: Layout, made: Seq[Dim]) -> tuple[int, Factors] | None:

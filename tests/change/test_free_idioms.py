@@ -122,6 +122,34 @@ FREED = {
         y = MatMul (placed, turned)""",
         [{"n": 3, "m": 5}, {"n": 4, "m": 6}],
     ),
+    "cache: rotary positions": (
+        CACHED,
+        f"""{JOINED}
+        p = Cast <to = 1> (positions)
+        pc = Unsqueeze (p, one_)
+        by = Constant <value = float[4] {{1.0, 0.1, 0.01, 0.001}}> ()
+        angle = Mul (pc, by)
+        c = Cos (angle)
+        s = Sin (angle)
+        xc = Mul (x, c)
+        xs = Mul (x, s)
+        turned = Add (xc, xs)
+        other = Transpose <perm = [0, 2, 1]> (all)
+        y = MatMul (turned, other)""",
+        [{"n": 3, "m": 5}, {"n": 5, "m": 5}],
+    ),
+    "three in a row": (
+        X,
+        """
+        end = Constant <value_ints = [9223372036854775807]> ()
+        but_two = Constant <value_ints = [-2]> ()
+        but_one = Constant <value_ints = [-1]> ()
+        a = Slice (x, zero_, but_two, one_)
+        b = Slice (x, one_, but_one, one_)
+        c = Slice (x, two_, end, one_)
+        y = Concat <axis = 2> (a, b, c)""",
+        [{"n": 11}],
+    ),
 }
 #: what nothing can be said of: it may follow the size, or not
 REFUSED = {
@@ -155,6 +183,44 @@ REFUSED = {
         X,
         f"half = Div (n, two)\n far = Abs (apart)\n keep = LessOrEqual (far, half)\n {MASKED}",
         [11, 7, 5],
+    ),
+    "lengths of a recurrent layer": (
+        X,
+        """
+        both = Concat <axis = 0> (n_, n_)
+        y = ReverseSequence <batch_axis = 0, time_axis = 1> (x, both)""",
+        [11, 7],
+    ),
+    "diagonal of half": (X, "half = Div (n, two)\n y = Trilu <upper = 1> (scores, half)", [11, 7]),
+    "length of a transform": (
+        X,
+        "wide = Unsqueeze (xt, zero_)\n c = Transpose <perm = [1, 2, 3, 0]> (wide)\n y = DFT <axis = 2> (c, n)",
+        [11, 8],
+    ),
+    "places that are even": (
+        X,
+        "odd = Mod (places, two)\n take = Equal (odd, zero)\n y = Compress <axis = 1> (x, take)",
+        [11, 8],
+    ),
+    "the last is written": (
+        X,
+        """
+        last = Sub (n_, one_)
+        at = Unsqueeze (last, zero_)
+        moved = Transpose <perm = [1, 0, 2]> (x)
+        first = Gather <axis = 0> (moved, zero_)
+        y = ScatterND (moved, at, first)""",
+        [11, 7],
+    ),
+    "variance": (
+        X,
+        """
+        f = Cast <to = 1> (n)
+        unit = Constant <value = float {1.0}> ()
+        less = Sub (f, unit)
+        s = ReduceSumSquare (x, one_)
+        y = Div (s, less)""",
+        [11, 5, 3],
     ),
     "mask alone": (LENGTHS, "until = Unsqueeze (lengths, one_)\n y = Less (row, until)", [11, 4]),
 }
@@ -223,6 +289,31 @@ def test_what_may_follow_the_size_or_not_is_refused(idiom: str, n: int, tmp_path
         ss.free(baked, dims)
 
 
+def test_places_are_cut_into_windows_of_one_length(tmp_path: Path) -> None:
+    model = written(
+        X, "four = Constant <value_ints = [2, -1, 4, 4]> ()\n r = Reshape (x, four)\n y = ReduceMax (r, two_)"
+    )
+    for at in (16, 8):
+        baked, dims = fixed(model, {"n": at}, tmp_path)
+        changed = ss.free(baked, dims)
+        assert [str(term) for term in ss.analyze(changed).contract] == ["n % 4 == 0"]
+        original, freed = session(model), session(changed)
+        for n in (at, 4, 12, 20):
+            given = fed(model, {"n": n})
+            np.testing.assert_array_equal(freed.run(None, given)[0], original.run(None, given)[0])
+
+
+def test_so_many_windows_or_windows_of_such_a_length_is_refused(tmp_path: Path) -> None:
+    body = """
+        pair = Constant <value_ints = [2]> ()
+        half = Div (n_, two_)
+        target = Concat <axis = 0> (two_, half, pair, two_, two_)
+        y = Reshape (x, target)"""
+    baked, dims = fixed(written(X, body), {"n": 24}, tmp_path)
+    with pytest.raises(ss.Refused, match="either of both may follow"):
+        ss.free(baked, dims)
+
+
 IMAGE = "float[1, 2, h, w] x"
 SKIPPED = """
     small = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)
@@ -253,6 +344,24 @@ def test_padding_before_a_skip_connection_makes_up_for_an_odd_size(
     for h, w in (at, (9, 8), (24, 41), (2, 3)):
         given = fed(model, {"h": h, "w": w})
         np.testing.assert_array_equal(changed.run(None, given)[0], original.run(None, given)[0])
+
+
+@pytest.mark.parametrize("size", ["Mul (wanted, two)", "Div (wanted, two)"])
+def test_a_resize_to_so_many_times_the_size_is_refused(size: str, tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 18]>
+        image ({IMAGE}) => (y) {{
+            wanted = Shape <start = 2> (x)
+            rows = Shape <end = 2> (x)
+            two = Constant <value_ints = [2]> ()
+            places = {size}
+            all = Concat <axis = 0> (rows, places)
+            y = Resize <mode = "nearest"> (x, , , all)
+        }}"""
+    )
+    baked, dims = fixed(model, {"h": 24, "w": 16}, tmp_path)
+    with pytest.raises(ss.Refused, match="so many times as many"):
+        ss.free(baked, dims)
 
 
 def test_padding_of_which_nothing_shows_the_end_is_refused(tmp_path: Path) -> None:
