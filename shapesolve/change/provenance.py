@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..expr import ONE, Dim, as_dim, constant, exact_quotient, floor_div, product
+from ..expr import symbol as named
 from .provenance_notation import Along, Items, Label, Links, Uniform, View
 
 #: the factors of one axis, outermost first
@@ -242,7 +243,12 @@ def _regrouped(view: View, origin: Origin, symbols: Seq[str]) -> list[Origin]:
     if found is not None:
         layout = found
     for symbol in symbols:
-        if symbol in mixed or origin.rows(symbol) is None or found is not None:
+        if symbol in mixed or origin.rows(symbol) is None:
+            continue
+        if found is not None:
+            if any(_is_torn(symbol, factor) for factors in found for factor in factors):
+                what = f"puts rows of {symbol} into groups"
+                mixed[symbol] = Mixing(view.node.label, view.node.op_type, what)
             continue
         placed = (
             None if layout is None or origin.layout is None else _placed(symbol, origin.layout, made or ())
@@ -256,6 +262,11 @@ def _regrouped(view: View, origin: Origin, symbols: Seq[str]) -> list[Origin]:
     return [Origin(layout, mixed)]
 
 
+def _is_torn(symbol: str, factor: Dim) -> bool:
+    """Is it only a part of the rows of a symbol, such as every fourth?"""
+    return symbol in factor.free and exact_quotient(factor, named(symbol)) is None
+
+
 def regrouped(layout: Layout, made: Seq[Dim]) -> Layout | None:
     """The factors of a tensor in another shape with the same elements in the same order.
 
@@ -263,6 +274,9 @@ def regrouped(layout: Layout, made: Seq[Dim]) -> Layout | None:
     """
     waiting = list(normal(f for axis in layout for f in axis))
     found: list[Factors] = []
+    cut = joined = (
+        False  # sizes that are exact only since as many elements go in as come out: one way at a time
+    )
     for size in made:
         taken: list[Dim] = []
         need = as_dim(size)
@@ -270,10 +284,12 @@ def regrouped(layout: Layout, made: Seq[Dim]) -> Layout | None:
             factor = waiting[0]
             rest = _quotient(need, factor)
             if rest is not None:
+                joined |= exact_quotient(need, factor) is None
                 taken.append(waiting.pop(0))
                 need = rest
                 continue
             left = _quotient(factor, need)
+            cut |= left is not None and exact_quotient(factor, need) is None
             if left is None:
                 return None
             taken.append(need)
@@ -281,7 +297,7 @@ def regrouped(layout: Layout, made: Seq[Dim]) -> Layout | None:
         if need is not ONE:
             return None
         found.append(normal(taken))
-    return tuple(found) if not waiting else None
+    return tuple(found) if not waiting and not (cut and joined) else None
 
 
 def _quotient(whole: Dim, part: Dim) -> Dim | None:

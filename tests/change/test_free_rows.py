@@ -5,11 +5,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnxruntime
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapesolve import Refused, free
+from shapesolve import Refused, analyze, free
+from shapesolve.change.provenance_walk import trace
 
 from .row_models import random_model
 
@@ -69,3 +72,16 @@ def test_random_models_are_right_or_refused(seed: int, steps: int) -> None:
 def test_both_outcomes_are_common() -> None:
     counts = Counter(outcome(seed, 3) for seed in range(60))
     assert min(counts["right"], counts["refused"]) >= 12, counts
+
+
+@pytest.mark.parametrize("grouped", ["ReduceSum <keepdims = 0> (pairs, one)", "Softmax <axis = 1> (pairs)"])
+def test_rows_that_are_put_into_groups_are_mixed(grouped: str) -> None:
+    model = onnx.parser.parse_model(f"""
+    <ir_version: 9, opset_import: ["" : 18]>
+    pairs (float[batch, 4] x) => (float y) <int64[1] one = {{1}}, int64[3] target = {{-1, 2, 4}}>
+    {{
+        pairs = Reshape (x, target)
+        y = {grouped}
+    }}""")
+    found = trace(analyze(model, broadcast="strict", assume=["batch >= 2"]), ["batch"])
+    assert "groups" in str(found.of("y").mixed["batch"])
