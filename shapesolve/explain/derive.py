@@ -77,7 +77,7 @@ class Deriver:
         if self._effort.spent > MOST_LOWERED:
             return None
         after = self.analysis.again(instead=instead)
-        after.effort = self._effort
+        after.effort, after.trial = self._effort, True
         return None if after.stuck else after
 
     def held(self, tensor: str) -> list[int | None]:

@@ -48,6 +48,8 @@ class Solved:
         self.outside: tuple[Conflict, ...] = ()
         #: what the solver is asked for the contract and for proofs
         self.effort = Effort()
+        #: is it one of many that are only tried? Then nobody reads its contract
+        self.trial = False
         self._given: dict[frozenset[str], Self] = {}
 
     def again(self, **changes: Any) -> Self:
@@ -133,7 +135,8 @@ class Solved:
         if self.stuck:
             return nothing_runs
         parts = (self.stated, self.facts, self.symbols.values(), self.rlimit, self.walk.usual, self.accepted)
-        made, cores = partial(find_contract, *parts, effort=self.effort), self.cores
+        made = partial(find_contract, *parts, effort=self.effort, short=not self.trial)
+        cores = self.cores
         unjudged = self.lowered.unjudged
         return cache(lambda: replace(made().with_cores(cores.of_term), unjudged=unjudged))
 

@@ -47,13 +47,17 @@ def find_contract(
     usual: Mapping[Cond, str] | None = None,
     accepted: Accepted | None = None,
     effort: Effort | None = None,
+    *,
+    short: bool = True,
 ) -> Contract:
     """The contract of a model with these input symbols (in the order in which they are met).
 
     `facts` have learned the constraints. `accepted` is what the terms must say, exactly (default: what the constraints
     say). `usual` are conditions that inputs of usual sizes satisfy, in words: what is hard to read is stated for such
     inputs as well, when it reads better then, and names that as an assumption. `effort` counts what the solver is asked for it.
+    Without `short`, terms stay as they are found.
     """
+    shorter = shortened if short else _as_found
     rows, inputs = all_rows(constraints), {d.name or "": d for d in symbols}
     if accepted is None:
         accepted = find_accepted(rows, facts, inputs)
@@ -64,20 +68,24 @@ def find_contract(
     nonempty = builder.build()
     if nonempty.impossible:
         return nonempty
-    exact = shortened(builder.exactly(nonempty), builder.sure)
+    exact = shorter(builder.exactly(nonempty), builder.sure)
     if any(t.cond.is_false for t in exact):
         return nothing_runs()
     if not nonempty.assumptions and not (usual and _unreadable(nonempty)):
         return exact
-    best = shortened(nonempty, builder.engine)
+    best = shorter(nonempty, builder.engine)
     if usual and _unreadable(best):
         engine = Engine(rlimit, effort=effort)
-        plainer = shortened(_Builder(rows, facts, inputs, engine, accepted, usual).build(), builder.engine)
+        plainer = shorter(_Builder(rows, facts, inputs, engine, accepted, usual).build(), builder.engine)
         if not plainer.impossible and _unreadable(plainer) < _unreadable(best):
             best = plainer
     if best.assumptions and {t.cond for t in best} != {t.cond for t in exact}:
         return replace(exact, usual=best)
     return exact
+
+
+def _as_found(contract: Contract, engine: Engine) -> Contract:
+    return contract
 
 
 def nothing_runs() -> Contract:
