@@ -61,7 +61,7 @@ class Deriver:
 
     def __init__(self, analysis: Solved, limits: Limits) -> None:
         self.analysis, self.limits = analysis, limits
-        self._effort = Effort()
+        self.effort = Effort()
 
     def derived(self, limit: Limit) -> Derived:
         """The constants that hold a limit together, and elements under which it is gone."""
@@ -73,12 +73,16 @@ class Deriver:
 
     def analyzed(self, instead: Elements) -> Solved | None:
         """The analysis with other elements of constants; None where that is too much work, or where a node cannot run."""
-        self._effort.spent += len(self.analysis.model.graph.nodes)
-        if self._effort.spent > MOST_LOWERED:
+        if not self.may_try():
             return None
         after = self.analysis.again(instead=instead)
-        after.effort, after.trial = self._effort, True
+        after.effort, after.trial = self.effort, True
         return None if after.stuck else after
+
+    def may_try(self) -> bool:
+        """Is there work left for one more trial? Counts its nodes."""
+        self.effort.spent += len(self.analysis.model.graph.nodes)
+        return self.effort.spent <= MOST_LOWERED
 
     def held(self, tensor: str) -> list[int | None]:
         """The whole numbers that a constant holds."""

@@ -11,6 +11,7 @@ from ..propagate.constraint import Constraint
 from .baked import Baked, Stored
 from .finding import Finding
 from .limit import Limit, left_text
+from .transposed import transposed_text
 from .wording import derived_text, operand_row
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def findings(analysis: Solved, deriver: Deriver) -> Iterator[Finding]:
             fixed.nodes,
             (operand_row(constant.tensor, analysis.lowered, constant.data),) if constant else (),
             notes=(*reasons, *left_text(limit, found.left)),
-            help=_help(fixed, found.elements),
+            help=_help(fixed, found.elements, "" if found.elements else transposed_text(limit, deriver)),
         )
 
 
@@ -105,10 +106,12 @@ def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:
     return (*told[:_MAX_REASONS], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
 
 
-def _help(fixed: _Fixed, derived: Collection[str]) -> str:
+def _help(fixed: _Fixed, derived: Collection[str], transposed: str = "") -> str:
     name, to = fixed.name, fixed.to
     if not to.const:
         return f"{fixed.causes[-1].origin.node} fails for every other size: look there first"
+    if transposed:
+        return transposed
     if fixed.constant is None:
         told = f"or export again with another `{name}`: what differs between the files was taken from the example"
         return f"declare `{name}` as {to}, {told}"
