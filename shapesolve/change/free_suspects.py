@@ -162,7 +162,7 @@ def _held_by_floats(freeing: Freeing, node: Node, numbers: list[float]) -> float
     wide = {n for n in _sizes(freeing) | freeing.strides.keys() if n >= _TELLING * _TELLING}
     if len(numbers) == 1 and node.op_type in ("Div", "Mul"):
         by = [1 / x if node.op_type == "Mul" else x for x in numbers if x]
-        wide |= _gone(freeing, node)  # of small numbers, those by which a mean may be taken
+        wide |= _gone(freeing, node, by)  # of small numbers, those by which a mean may be taken
         ratios = {a / b for a in asked for b in asked if a != b}
         found = (x for x in by if _is_any(x, wide) or any(abs(x - r) < r * 1e-6 for r in ratios))
         return next(found, None) or next(
@@ -174,14 +174,30 @@ def _held_by_floats(freeing: Freeing, node: Node, numbers: list[float]) -> float
     return next((x for x in numbers if _is_any(x, told) or any(x == n - 1 for n in told)), None)
 
 
-def _gone(freeing: Freeing, node: Node) -> set[int]:
-    """Sizes that were asked for and that no operand has any more, and their last places."""
+def _gone(freeing: Freeing, node: Node, numbers: list[float]) -> set[int]:
+    """Sizes that were asked for, or their last places, among these numbers, of axes that were reduced on the way here."""
     shapes = [freeing.shape(name) for name in node.inputs]
     if any(shape is None for shape in shapes):
         return set()
     there = frozenset[str]().union(*(d.free for shape in shapes for d in shape or ()))
-    gone = [freeing.baked[n] for n in freeing.symbols if n not in there and n not in freeing.rows]
-    return {*gone, *(n - 1 for n in gone)} - {-1, 0, 1}
+    gone = [n for n in freeing.symbols if n not in there and n not in freeing.rows]
+    meant = {n: {freeing.baked[n], freeing.baked[n] - 1} - {-1, 0, 1} for n in gone}
+    asked = {n for n, sizes in meant.items() if any(_is_any(x, sizes) for x in numbers)}
+    return set[int]().union(*(meant[n] for n in asked & _before(freeing, node))) if asked else set()
+
+
+def _before(freeing: Freeing, node: Node) -> set[str]:
+    """Symbols that an axis of a tensor follows from which a node's operands are computed."""
+    made, found = freeing.producers, set[str]()
+    waiting, seen = [*node.inputs], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if not name or name in seen:
+            continue
+        seen.add(name)
+        found.update(*(d.free for d in freeing.shape(name) or ()))
+        waiting += [*made[name].inputs, *made[name].captures] if name in made else []
+    return found
 
 
 def _is_any(number: float, sizes: set[int]) -> bool:

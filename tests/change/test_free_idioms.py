@@ -371,3 +371,16 @@ def test_padding_of_which_nothing_shows_the_end_is_refused(tmp_path: Path) -> No
     baked, dims = fixed(model, {"h": 24, "w": 16}, tmp_path)
     with pytest.raises(ss.Refused, match="pads an axis"):
         ss.free(baked, dims)
+
+
+def test_a_factor_beside_an_input_of_that_size_is_none_of_its_means() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        both (float[3, 4] x, float[5, 4] other) => (y, z) <float three = {3.0}> {
+            scaled = Div (other, three)
+            y = Relu (scaled)
+            z = Relu (x)
+        }""")
+    changed = session(ss.free(model, {"x[0]": "n", "other[0]": "m"}))
+    given = {"x": np.ones((6, 4), "f4"), "other": np.ones((2, 4), "f4")}
+    np.testing.assert_allclose(changed.run(None, given)[0], np.full((2, 4), 1 / 3, "f4"))
