@@ -331,9 +331,9 @@ class Analysis(Solved):
         text: str = self._render("json")
         return text
 
-    def to_html(self) -> str:
-        """One self-contained HTML page."""
-        text: str = self._render("html")
+    def to_html(self, title: str = "") -> str:
+        """One self-contained HTML page; `title` is what it calls the model (default: the name of its file)."""
+        text: str = self._render("html", title)
         return text
 
     def explore(self, height: int = 640) -> Any:

@@ -94,6 +94,11 @@ def listed_sizes(text: str, option: str) -> dict[str, int]:
     return sizes_of([part for part in text.split(",") if part.strip()], option)
 
 
+def page_title(model: Path) -> str:
+    """What a page calls the model of a file: with its folder, as every file may be called model.onnx."""
+    return "/".join(model.parts[-2:])
+
+
 def write_file(output: Path, data: bytes, beside: ModelFile | None = None) -> None:
     """Write a file; where that cannot be done, or would destroy the model that is given, the command ends."""
     from ..model.saving import write_atomically

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from .app import app
 from .console import Progress, fail, say, tell
-from .options import Assume, Bind, Broadcast, Model, accepts, find, load
+from .options import Assume, Bind, Broadcast, Model, accepts, find, load, page_title
 from .parameters import Option
 
 
@@ -32,7 +32,7 @@ def view(
     a = load(model, assume, bind, broadcast)
     find(a)
     with Progress("page"):
-        text = a.to_html()
+        text = a.to_html(page_title(model))
     prefix = re.sub(r"[^\w.-]+", "_", model.stem)[:40]
     try:
         with tempfile.NamedTemporaryFile("wb", prefix=f"{prefix}-", suffix=".html", delete=False) as file:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from .app import app
 from .console import Progress, complain, fail, tell
-from .options import Assume, Bind, Broadcast, Model, accepts, find, load, write_file
+from .options import Assume, Bind, Broadcast, Model, accepts, find, load, page_title, write_file
 from .parameters import Option
 
 Out = Annotated[Path, Option("-o", "--output", metavar="FILE", help="Where to write.")]
@@ -77,7 +77,7 @@ def report(
     a = load(model, assume, bind, broadcast)
     find(a)
     with Progress("page"):
-        text = a.to_html()
+        text = a.to_html(page_title(model))
     write_file(output, text.encode("utf-8"), a.model)
     tell(f"wrote {output}")
     raise SystemExit(accepts(a))

@@ -34,9 +34,9 @@ OPERATOR, FOLDED, GRAPH_INPUT, GRAPH_OUTPUT, SHAPES = 0, 1, 2, 3, 4
 _WHOLE = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
 
 
-def explorer_data(analysis: Analysis) -> dict[str, Any]:
-    """The tables of one analysis; JSON-ready. `explorer_src/src/data.ts` has the types."""
-    return _Tables(analysis).data()
+def explorer_data(analysis: Analysis, title: str = "") -> dict[str, Any]:
+    """The tables of one analysis; JSON-ready. `explorer_src/src/data.ts` has the types. `title` as for `render_html`."""
+    return _Tables(analysis).data(title)
 
 
 class _Tables:
@@ -62,7 +62,7 @@ class _Tables:
         self.contents: dict[int, str] = {}
         self.simple: dict[Dim, Dim] = {}
 
-    def data(self) -> dict[str, Any]:
+    def data(self, title: str) -> dict[str, Any]:
         analysis = self.analysis
         self._make_nodes()
         model = analysis.model
@@ -74,7 +74,7 @@ class _Tables:
         return {
             "format": FORMAT,
             "model": {
-                "name": model.path.name if model.path is not None else (model.graph.name or "model"),
+                "name": title or (model.path.name if model.path else model.graph.name) or "model",
                 "nodes": len(model.graph.nodes),
                 "opset": model.opsets.get("", 0),
                 "about": model_rows(model),

@@ -43,13 +43,15 @@ _START = (
 )
 
 
-def render_html(analysis: Analysis) -> str:
+def render_html(analysis: Analysis, title: str = "") -> str:
     """One self-contained page: the graph, shapes, contract and findings, with sizes that can be bound.
+
+    `title` is what the page calls the model (default: the name of its file).
 
     All that comes from the model is in a block of JSON that the script turns into text nodes. A content
     security policy lets only our own script run and nothing be loaded.
     """
-    data = explorer_data(analysis)
+    data = explorer_data(analysis, title)
     script = asset("explorer.js") + _START
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _PAGE.format(

@@ -4,6 +4,8 @@ import hashlib
 import html.parser
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import onnx
@@ -107,6 +109,17 @@ def test_licences_of_bundled_libraries_are_shipped() -> None:
     for name in ("cytoscape", "cytoscape-dagre", "@dagrejs/dagre", "@dagrejs/graphlib"):
         assert f"{name} {locked[f'node_modules/{name}']['version']}" in text
     assert text.count("Permission is hereby granted, free of charge") >= 4
+
+
+def test_a_page_tells_apart_models_whose_files_have_one_name(tmp_path: Path) -> None:
+    (tmp_path / "bert").mkdir()
+    model = tmp_path / "bert/model.onnx"
+    model.write_bytes((ROOT / "examples/unet.onnx").read_bytes())
+    page = tmp_path / "page.html"
+    done = subprocess.run([sys.executable, "-m", "shapesolve", "report", model, "-o", page], check=False)
+    assert done.returncode == 0
+    assert "<title>bert/model.onnx" in page.read_text("utf-8")
+    assert "<title>model.onnx" in ss.analyze(model).to_html()
 
 
 def test_pages_are_the_same_each_time() -> None:
