@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 Sizes = Mapping[str, int]
 #: kinds of terms that may leave a few sizes, and examples that are looked at for the constant behind them
 _MAY_BE_FEW, _SAMPLES = ("equality", "alternative", "other"), 16
+#: examples of which one is looked for that breaks one condition only
+_MOST_COMPARED = 64
 #: sizes that differ more than this are no usual example; equal ones are looked for up to this size
 _UNLIKE, _LARGEST_ALIKE = 16, 1024
 
@@ -231,7 +233,19 @@ class _Teller:
     # ------------------------------------------------------------------ sizes that show it
 
     def _samples(self, term: Term) -> Iterator[_Sample]:
-        """Accepted sizes and the nearest ones that are not, all tried."""
+        """Accepted sizes and the nearest ones that are not, all tried; first some that break one condition and nothing else.
+
+        Where several nodes fail, the first of them need not be the one that needs the term.
+        """
+        found, looked_at = self._failing(term), list[_Sample]()
+        for sample in islice(found, _MOST_COMPARED):
+            looked_at.append(sample)
+            if len(self.checker.broken(sample.fails)) == 1:
+                break
+        yield from sorted(looked_at, key=lambda s: len(self.checker.broken(s.fails)))
+        yield from found
+
+    def _failing(self, term: Term) -> Iterator[_Sample]:
         if term.cond.size > LARGEST or not self.runs or not self._runs(self.runs):
             return
         runs = self._alike(term)

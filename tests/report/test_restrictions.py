@@ -433,3 +433,23 @@ def test_a_window_is_told_with_both_of_its_ends() -> None:
     assert (below, above) == (least - 1, most + 1)
     ran = [n for n in range(1, 64) if _runs(m, {"batch": 2, "height": n})]
     assert ran == list(range(least, most + 1))
+
+
+PATCHES = model(
+    """g (float[batch, 3, n] x) => (float[a, b, c] y) {
+    c = Conv<strides: ints = [16]>(x, w) y = Add(c, positions) }""",
+    w=[8, 3, 16],
+    positions=[8, 4],
+)
+
+
+@pytest.mark.parametrize("mode", ["named", "strict"])
+def test_the_example_is_one_at_which_only_the_node_that_is_told_fails(mode: str) -> None:
+    """Below 16 the Conv fails before the Add that has a table for four patches: onnxruntime names the node."""
+    (f,) = [f for f in ss.analyze(PATCHES, broadcast=mode).diagnostics if f.code == "SS404"]
+    assert f.op_type == "Add"
+    assert _runs(PATCHES, dict(f.runs))
+    session = ort.InferenceSession(PATCHES.SerializeToString(), providers=["CPUExecutionProvider"])
+    sizes = dict(f.fails)
+    with pytest.raises(Exception, match="Add node"):
+        session.run(None, {"x": np.zeros([sizes["batch"], 3, sizes["n"]], "f4")})
