@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from .declared import Declaration
@@ -11,8 +12,8 @@ from .running import Ran, Runs, Sizes, near
 from .unguarded import Unguarded
 
 _PER_SIZE, _TOGETHER, _MAX_PROBES = 6, 2, 24
-#: sizes at which the exported graph is run too
-_COMPARED = 4
+#: sizes at which the exported graph is run too, and at how many of them however long runs take
+_COMPARED, _LEAST = 4, 2
 _MAX_SHOWN = 4
 
 
@@ -51,7 +52,7 @@ def probed(
     for sizes in list(probes(declaration, runs))[:_MAX_PROBES]:
         if told(runs.complete(sizes)):
             continue
-        if runs.spent > seconds:
+        if runs.spent > seconds and len(ran) + len(failed) >= _LEAST:
             break
         one = runs.at(sizes)
         if one.state == "fails":
@@ -60,9 +61,10 @@ def probed(
             ran.append(one)
     lines = dict.fromkeys(r.origin.place for r in failed)
     findings = [_failing(runs, [r for r in failed if r.origin.place == line], ran) for line in lines]
-    if not findings and graph is not None and runs.spent <= seconds:
-        differing = [r for r in ran[:_COMPARED] if graph.agrees(dict(r.sizes)) is False]
-        findings += [_differing(runs, r, graph) for r in differing[:1]]
+    if not findings and graph is not None:
+        count = _COMPARED if runs.spent <= seconds else _LEAST
+        differing = (r for r in ran[:count] if graph.agrees(dict(r.sizes)) is False)
+        findings += [_differing(runs, r, graph) for r in itertools.islice(differing, 1)]
     return findings
 
 

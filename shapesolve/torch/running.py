@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
@@ -100,6 +101,17 @@ def _elements(out: Any) -> int:
     return sum(x.numel() for x in pytree.tree_leaves(out) if isinstance(x, torch.Tensor))
 
 
+@contextlib.contextmanager
+def steady() -> Iterator[None]:
+    """PyTorch on one thread: runs are small, and threads that wait for one another take longer than the work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 class Runs:
     """Runs a module at declared sizes; a run is made once."""
 
@@ -181,7 +193,7 @@ class Runs:
             return Ran(key, "unknown")
         args, kwargs = self._call([_own(x) for x in leaves])
         try:
-            with quiet(), torch.no_grad(), torch.random.fork_rng(devices=[]), _Limits() as limits:
+            with quiet(), steady(), torch.no_grad(), torch.random.fork_rng(devices=[]), _Limits() as limits:
                 torch.manual_seed(0)
                 out = module(*args, **kwargs)
             self._longest = max(self._longest, limits.calls)

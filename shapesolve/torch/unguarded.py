@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 from .exporting import quiet
 from .filed import InRuntime
 from .places import NOWHERE, Origin, Place, read_trace
-from .running import Ran, Runs, Sizes, same
+from .running import Ran, Runs, Sizes, same, steady
 
 #: what the graph only checks, and what an ONNX file has nothing of
 _CHECKS = ("_assert", "sym_constrain_range", "_assert_scalar", "_assert_async", "_assert_tensor_metadata")
@@ -87,7 +87,7 @@ class Unguarded:
                 value = state.get(spec.target, self.program.constants.get(spec.target))
             keep = spec.kind.name == "PARAMETER" or not isinstance(value, torch.Tensor)
             values.append(value if keep else value.clone())
-        with quiet(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+        with quiet(), steady(), torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             out = pytree.tree_leaves(interpreter.run(*values))
         kept = [o for o, s in zip(out, signature.output_specs) if s.kind.name == "USER_OUTPUT"]
