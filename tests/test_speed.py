@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
 from multiprocessing import get_context
 
 import pytest
@@ -21,16 +22,22 @@ _WORKLOADS = dict(workloads())
 
 @pytest.fixture(scope="module")
 def apart() -> Iterator[ProcessPoolExecutor]:
-    """A process that runs nothing else: what other tests left in bounded caches, or drove out, changes the counts."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    """A process that runs nothing else: what other tests left in bounded caches, or drove out, changes the counts.
+
+    It imports the package as the tests do, before the benchmarks, which would take an installed one.
+    """
+    here, first = get_context("spawn"), ("shapesolve",)
+    with ProcessPoolExecutor(1, here, initializer=import_module, initargs=first) as pool:
         yield pool
 
 
 def _workload(name: str) -> int:
+    assert kind() != "compiled"
     return count_calls(_WORKLOADS[name])
 
 
 def _family(name: str, size: int) -> int:
+    assert kind() != "compiled"
     return count_calls([next(f for f in FAMILIES if f.name == name).make(size)])
 
 
