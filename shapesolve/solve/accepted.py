@@ -166,7 +166,7 @@ class _Projection:
         """What `conds` say of the other symbols: there is a size for `name` with which they hold."""
         x = symbols_in(*conds)[name]
         try:
-            for way in (self._solved, _by_cases, self._by_choices):
+            for way in (self._solved, _by_cases, self._by_choices, _by_small_cases):
                 found = way(x, name, conds)
                 if found is not None:
                     return found
@@ -218,13 +218,31 @@ def _add(conds: dict[Cond, Numbers], cond: Cond, numbers: Iterable[int]) -> None
 
 def _by_cases(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers] | None:
     """By trying all its values, where they are few: a flag is 0 or 1."""
-    tops = [c.args[0].const for c in conds if c.kind == ">=" and c.args[0] + x is constant(c.args[0].const)]
-    if not tops or x.lo is None or min(tops) - x.lo >= _MOST_CASES or len(conds) > _MOST_CONDS:
+    values = _values(x, conds)
+    if not values or len(conds) > _MOST_CONDS or sum(c.size for c in conds) * len(values) > _LARGEST:
         return None
-    if sum(c.size for c in conds) * (min(tops) - x.lo + 1) > _LARGEST:
-        return None
-    cases = [all_of(c.subs({name: value}) for c in conds) for value in range(x.lo, min(tops) + 1)]
+    cases = [all_of(c.subs({name: value}) for c in conds) for value in values]
     return {any_of(cases): tuple(sorted(set().union(*conds.values())))}
+
+
+def _by_small_cases(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers] | None:
+    """The same of the conditions that are small enough: less is said then, and nothing that is not so."""
+    values = _values(x, conds)
+    kept: dict[Cond, Numbers] = {}
+    left = _LARGEST
+    for cond in sorted(conds, key=lambda c: c.size)[:_MOST_CONDS]:
+        left -= cond.size * len(values)
+        if left >= 0:
+            kept[cond] = conds[cond]
+    return _by_cases(x, name, kept)
+
+
+def _values(x: Dim, conds: Collection[Cond]) -> range:
+    """All values of a size, where they are few; empty where they are not."""
+    tops = [c.args[0].const for c in conds if c.kind == ">=" and c.args[0] + x is constant(c.args[0].const)]
+    if not tops or x.lo is None or min(tops) - x.lo >= _MOST_CASES:
+        return range(0)
+    return range(x.lo, min(tops) + 1)
 
 
 def _by_bounds(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:

@@ -16,12 +16,11 @@ import numpy as np
 import onnx
 
 import shapesolve
-from shapesolve.expr import Dim
-from shapesolve.lower.reason import reason_id
 
 from ..operators.conftest import check_value
+from .intent import by_intent, measured
 from .model import Drawn, feeds_of
-from .runtime import Data, Failed, Session
+from .runtime import Data, Failed, Session, true_shapes
 
 #: what may be wrong, worst first; a miss (accepted, and the run fails) is counted and is no failure
 FAILURES = (
@@ -111,11 +110,6 @@ def place_of(error: BaseException) -> str:
     last = frames[-1] if frames else None
     where = f"{last.filename.rsplit('shapesolve/', 1)[1]}:{last.name}" if last else "?"
     return f"{type(error).__name__} at {where}"
-
-
-def true_shapes(results: Mapping[str, Data]) -> dict[str, tuple[int, ...]]:
-    """Of the tensors among the results."""
-    return {n: tuple(r.shape) for n, r in results.items() if isinstance(r, np.ndarray)}
 
 
 def reads_elsewhere(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> bool:
@@ -253,7 +247,7 @@ class Judge:
             self.verdict.refused += 1
         elif a.conflicts:
             self.fault("false alarm", f"conflict: {a.conflicts[0].message}", sizes, "conflict")
-        elif broken and self._by_intent(broken, shapes, result, bound):
+        elif broken and by_intent(a, broken, shapes, result, bound):
             self.verdict.refused += 1
             self._refused.append(sizes)
         elif broken:
@@ -264,19 +258,6 @@ class Judge:
         else:
             self._sizes(result, bound, sizes)
             self._equal(bound, sizes)
-
-    def _by_intent(
-        self, broken: Any, shapes: Any, result: Mapping[str, Data], bound: Mapping[str, int]
-    ) -> bool:
-        """Is this input one of those that are refused by intent although they run?
-
-        What refuses it may be asked of a size that data decides, and be seen in what another node asks of the inputs.
-        """
-        if any(_is_told(b.constraint, {**shapes, **true_shapes(result)}) for b in broken):
-            return True
-        known = {**{d.name or "": real for d, real in _measured(self.analysis, result)}, **bound}
-        needed = [c for c in self.analysis.stated.role("requirement") if c.cond.free_symbols - bound.keys()]
-        return any(c.cond.evaluate(known) is False and reason_id(c.origin.rule) in _REFUSED for c in needed)
 
     def _assumed_of_data(self, results: Mapping[str, Data], bound: Mapping[str, int]) -> bool:
         """Has the run a size or a number that only data decides, and another than broadcast="equal" takes it for?
@@ -290,7 +271,7 @@ class Judge:
         if not assumed:
             return False
         known, strict = dict(bound), shapesolve.analyze(self.drawn.model, broadcast="strict")
-        pairs = list(_measured(strict, results))
+        pairs = list(measured(strict, results))
         for d, real in pairs:
             known.setdefault(d.name or "", real)
         right = all(d.evaluate(known) in (None, real) for d, real in pairs)
@@ -306,7 +287,7 @@ class Judge:
         except Exception as error:
             self.fault("traceback", f"{type(error).__name__}: {error}", sizes, place_of(error))
             return False
-        if broken and not self._by_intent(broken, shapes, result, self.analysis.bind_inputs(shapes)):
+        if broken and not by_intent(self.analysis, broken, shapes, result, self.analysis.bind_inputs(shapes)):
             self.fault("false alarm", f"check_inputs of other values: {broken[0].message}", sizes, "defaults")
         return not broken
 
@@ -407,37 +388,6 @@ class Judge:
         yield "analysis"
         if claim.holds({**shapes, **true_shapes(results)}) is True:
             self.fault("false refutation", f"{claim}: {proof}, but there it is so", kind="so", claim=claim)
-
-
-#: by whose reasons inputs are refused by intent although they run (the page on concepts lists them)
-_REFUSED = ("empty-groups", "empty-pool", "empty-reshape")
-
-
-def _is_told(broken: Any, shapes: Mapping[str, Sequence[int]]) -> bool:
-    """Does this constraint refuse inputs by intent although they run?
-
-    One such term refuses them; what else is broken may follow from it.
-    """
-    origin = getattr(broken, "origin", None)
-    if origin is None:
-        return False
-    if broken.role == "assumption":
-        return True
-    reason = reason_id(origin.rule)
-    if reason == "join":
-        return any(0 in shapes.get(site.tensor, ()) for site in origin.sites)
-    return reason in _REFUSED
-
-
-def _measured(analysis: Any, results: Mapping[str, Data]) -> Iterator[tuple[Any, int]]:
-    """Sizes and numbers of an analysis, each with what it was in a run."""
-    for name, result in results.items():
-        if isinstance(result, np.ndarray):
-            yield from zip(analysis.shapes.get(name) or (), result.shape, strict=False)
-            value = analysis.values.get(name)
-            if value is not None and value.elems is not None and result.dtype.kind in "iu":
-                told = zip(value.elems, result.reshape(-1).tolist(), strict=False)
-                yield from ((e, real) for e, real in told if isinstance(e, Dim))
 
 
 def _number_of(result: Any) -> int:

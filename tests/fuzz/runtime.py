@@ -59,3 +59,8 @@ class Session:
             return dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
         except Exception as error:  # as above
             raise Failed(str(error)) from None
+
+
+def true_shapes(results: Mapping[str, Data]) -> dict[str, tuple[int, ...]]:
+    """Of the tensors among the results."""
+    return {n: tuple(r.shape) for n, r in results.items() if isinstance(r, np.ndarray)}

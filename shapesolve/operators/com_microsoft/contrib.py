@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...expr import ONE, Dim, Shape, any_of, constant, eq, ge, le, maximum
+from ...expr import ONE, Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.reads import rows
 from ...lower.registry import lower, signature
@@ -294,8 +294,9 @@ def dynamic_time_warping(op: Op) -> Known:
     if len(shape) == 3:
         op.same(shape[0], 1, "there can be one matrix only", (0, 0))
     rows, columns = shape[-2:]
-    op.define(any_of((le(steps, rows + columns - 1), eq(rows * columns, 0))), "a path moves on at each step")
-    op.define(ge(steps, maximum(rows, columns)), "a path crosses the matrix")
+    crosses = all_of((ge(steps, maximum(rows, columns)), le(steps, rows + columns - 1)))
+    nothing = all_of((eq(rows * columns, 0), eq(steps, 0)))
+    op.define(any_of((crosses, nothing)), "a path crosses the matrix and moves on at each step")
     return op.out([2, steps])
 
 
