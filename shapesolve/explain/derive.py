@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import ONE, Cond, Dim, eq, ge
 from ..lower.values import Ratio
+from ..propagate import budget
 from ..solve.contract.examples import Beside
 from ..solve.effort import Effort
 from .baked import Baked, Stored, whole
@@ -77,6 +78,7 @@ class Deriver:
             return None
         after = self.analysis.again(instead=instead)
         after.effort, after.trial = self.effort, True
+        after.rlimit = min(after.rlimit, budget.CHEAP_RLIMIT)
         return None if after.stuck else after
 
     def may_try(self) -> bool:

@@ -2,7 +2,8 @@
 """Conditions on one size, decided exactly: beyond some size their truth repeats, up to there a table tells.
 
 Along each remainder of a common multiple of the divisors, an expression of quotients by constants, choices and maxima of
-one symbol is linear from some size on. Where that is worked out, a finite table is the whole truth.
+one symbol is linear from some size on. Where that is worked out, a finite table is the whole truth. The remainders of a
+polynomial repeat, too, though it grows faster than any line.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..expr import Atom, Cond, Dim
+from ..expr import Atom, Cond, Dim, of_atom
 from ..expr.traverse import atoms_of
 from ..expr.visit import visit
 from ..propagate import budget
@@ -136,7 +137,7 @@ class Regular:
 
     def _learn(self, root: Dim | Cond) -> None:
         for atom in atoms_of(root):
-            if atom not in self.memo:
+            if atom not in self.memo and not (atom.kind == "//" and _is_curved(atom.args[0])):
                 self.memo[atom] = visit(atom, self)
 
     def _truth(self, cond: Cond) -> _EventualTruth:
@@ -151,17 +152,22 @@ class Regular:
         return _compared(cond.kind, self._dim(cond.args[0]))
 
     def _dim(self, dim: Dim) -> _EventualValue:
-        result = _constant(dim.const)
-        for mono, c in dim.terms:
-            term = self.memo[mono[0]]
+        rest, result = _without_remainders(dim) if _is_curved(dim) else (dim, _constant(0))
+        result = _sum(result, _constant(rest.const))
+        for mono, c in rest.terms:
+            term = self._known(mono[0])
             for atom in mono[1:]:
-                term = _product(term, self.memo[atom])
-            term = _EventualValue(term.slope * c, term.base * c, term.start, fit(term.most * abs(c)))
-            a, b = _aligned(result, term)
-            result = _EventualValue(
-                a.slope + b.slope, a.base + b.base, max(a.start, b.start), fit(a.most + b.most)
+                term = _product(term, self._known(atom))
+            result = _sum(
+                result, _EventualValue(term.slope * c, term.base * c, term.start, fit(term.most * abs(c)))
             )
         return result
+
+    def _known(self, atom: Atom) -> _EventualValue:
+        value = self.memo.get(atom)
+        if value is None:
+            raise _Irregular
+        return value
 
     def _symbol(self, atom: Atom) -> _EventualValue:
         return _EventualValue(np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 0, 1)
@@ -182,6 +188,43 @@ class Regular:
             other = _EventualValue(size.slope, size.base - 1, size.start, fit(size.most + 1))
             result = _chosen(_compared("!=", other), size, result)
         return result
+
+
+def _is_curved(dim: Dim) -> bool:
+    """Has it a product?"""
+    return any(len(mono) > 1 for mono, _ in dim.terms)
+
+
+def _without_remainders(dim: Dim) -> tuple[Dim, _EventualValue]:
+    """What is left of a sum without remainders of polynomials by constants (``n - k*(n//k)``), and these together."""
+    rest, found = dim, _constant(0)
+    for mono, c in dim.terms:
+        if len(mono) > 1 or mono[0].kind != "//":
+            continue
+        n, divisor = mono[0].args
+        k = divisor.value
+        if k is None or c % k or k > budget.MAX_PERIOD or not _is_curved(n) or not _is_polynomial(n):
+            continue
+        times = -c // k
+        (name,) = n.free
+        values = [times * (int(n.subs({name: r}).const) % k) for r in range(k)]
+        rest = rest - n.scale(times) - of_atom(mono[0]).scale(c)
+        found = _sum(
+            found,
+            _EventualValue(
+                np.zeros(k, dtype=np.int64), np.array(values, dtype=np.int64), 0, fit(abs(times) * k)
+            ),
+        )
+    return rest, found
+
+
+def _is_polynomial(dim: Dim) -> bool:
+    return all(atom.kind == "sym" for mono, _ in dim.terms for atom in mono)
+
+
+def _sum(first: _EventualValue, second: _EventualValue) -> _EventualValue:
+    a, b = _aligned(first, second)
+    return _EventualValue(a.slope + b.slope, a.base + b.base, max(a.start, b.start), fit(a.most + b.most))
 
 
 def _constant(value: int) -> _EventualValue:

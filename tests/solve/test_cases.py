@@ -196,6 +196,23 @@ def test_tables_of_one_symbol_are_the_whole_truth(seed):
         assert held == sizes
 
 
+def test_remainders_of_polynomials_are_decided_at_all_sizes():
+    random, below = Random(7), 400
+    for _ in range(150):
+        a, b, c, k, m = (random.randint(*ends) for ends in ((-5, 5), (-5, 5), (0, 9), (2, 24), (0, 6)))
+        beside = random.choice(("", " and s//3 >= 2", " and s % 4 == 1", f" and s*s % 7 <= {m}"))
+        cond = parse_cond(
+            f"({a}*s**2 + {b}*s + {c}) % {k} {random.choice(('==', '>=', '<=', '!='))} {m}{beside}"
+        )
+        found = Regular().solutions([cond], "s", 0)
+        assert found is not None
+        held = [n for n in range(below) if cond.evaluate({"s": n})]
+        sizes = found.sizes.tolist()
+        assert sizes == held[: len(sizes)]
+        assert found.endless or sizes == held
+        assert not found.endless or len(held) > len(sizes)
+
+
 def test_most_conditions_of_one_symbol_are_regular():
     random, regular = Random(1), Regular()
     conds = [_random_cond(random, 2, ["x"]) for _ in range(100)]
