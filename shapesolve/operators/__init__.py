@@ -31,8 +31,9 @@ _SELDOM = {
     "LinearClassifier LinearRegressor Normalizer OneHotEncoder Scaler SVMClassifier SVMRegressor TreeEnsemble "
     "TreeEnsembleClassifier TreeEnsembleRegressor ZipMap",
     "training": "Adagrad Adam Gradient Momentum NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
-    "onnxruntime_extras": "Affine AllReduce ATen Crop DynamicSlice GivenTensorFill GRUUnit ImageScaler LayerNormalization "
-    "MemcpyFromHost MemcpyToHost ParametricSoftplus PythonOp PythonOpGrad Scale ScaledTanh SimplifiedLayerNormalization",
+    "onnxruntime_extras": "Affine AllReduce ATen Crop DynamicSlice EfficientNMS_TRT GivenTensorFill GRUUnit ImageScaler "
+    "LayerNormalization MemcpyFromHost MemcpyToHost ParametricSoftplus PythonOp PythonOpGrad Scale ScaledTanh "
+    "SimplifiedLayerNormalization",
 }
 #: loaded for the first model that has an operator outside the standard
 _BEYOND = (

@@ -21,6 +21,14 @@ for name in (
 signature("GRUUnit", "*S, ?, ?, ? -> *S", types=(0,), runtime=("no kernel",))
 signature("AllReduce", "*S -> *S", domain=MICROSOFT)
 
+# https://github.com/NVIDIA/TensorRT/tree/main/plugin/efficientNMSPlugin
+# onnxruntime declares it in the standard's domain; exporters write it in one of TensorRT's
+for domain in ("", "TRT", "trt.plugins"):
+    signature(
+        "EfficientNMS_TRT", "N *S, ?, ? -> N 1, N K 4, N K, N K", K="max_output_boxes", domain=domain,
+        types=("int32", 0, 0, "int32"), needs="rr max_output_boxes", runtime=("no kernel",),
+    )  # fmt: skip
+
 
 @lower(
     "LayerNormalization", until=17, types=(1, "float"), runtime=("early", "any attribute"), work=each(5, 1, 2)

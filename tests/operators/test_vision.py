@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime as ort
 import pytest
+from onnx import helper
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail, NotImplemented
 
 import shapesolve
 
-from .conftest import FLOAT, INT64, agrees, one, shapes
+from .conftest import FLOAT, INT32, INT64, agrees, one, shapes, tensor_of
 
 
 def test_grid_sample() -> None:
@@ -89,3 +92,45 @@ def test_image_decoder() -> None:
     assert str(shapesolve.analyze(one("ImageDecoder", ["B"], dtypes=2, opset=20)).shapes["y0"][2]) == "3"
     grey = one("ImageDecoder", ["B"], {"pixel_format": "Grayscale"}, dtypes=2, opset=20)
     assert str(shapesolve.analyze(grey).shapes["y0"][2]) == "1"
+
+
+_NMS = {
+    "score_threshold": 0.2, "iou_threshold": 0.4, "max_output_boxes": 7, "box_coding": 0, "score_activation": 0,
+    "background_class": -1, "plugin_version": "1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("boxes", ["N 9 4", "N 9 1 4", "N 9 5 4"])
+def test_efficient_non_max_suppression(boxes: str) -> None:
+    """It runs on GPUs only, but onnxruntime infers its shapes: a Concat says whether another one fits."""
+    model = one("EfficientNMS_TRT", [boxes, "N 9 5"], _NMS, n_out=4)
+    analysis = shapesolve.analyze(model)
+    assert not analysis.diagnostics
+    for i, (name, dtype) in enumerate((("y0", INT32), ("y1", FLOAT), ("y2", FLOAT), ("y3", INT32))):
+        assert analysis.dtypes[name] == dtype
+        size = [d.evaluate({"N": 2}) for d in analysis.shapes[name]]
+        others = [[s + (k == j) for k, s in enumerate(size)] for j in range(len(size))]
+        assert _fits(boxes, i, dtype, size)
+        assert not any(_fits(boxes, i, dtype, other) for other in [*others, [*size, 1]])
+
+
+def _fits(boxes: str, i: int, dtype: int, size: list[int | None]) -> bool:
+    """Has output `i` at N = 2 this shape? That the kernel is missing is told after shapes were looked at."""
+    model = one("EfficientNMS_TRT", [boxes.replace("N", "2"), "2 9 5"], _NMS, n_out=4)
+    zeros = np.zeros((1, *size), helper.tensor_dtype_to_np_dtype(dtype))
+    model.graph.initializer.extend([tensor_of(zeros, "zeros"), tensor_of([0], "axis")])
+    model.graph.node.append(helper.make_node("Unsqueeze", [f"y{i}", "axis"], ["u"]))
+    model.graph.node.append(helper.make_node("Concat", ["u", "zeros"], ["z"], axis=0))
+    try:
+        ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    except NotImplemented:
+        return True
+    except Fail:
+        return False
+    raise AssertionError("it has a kernel now")
+
+
+def test_detectors_are_exported_with_a_domain_of_tensorrt() -> None:
+    for domain in ("TRT", "trt.plugins"):
+        model = one("EfficientNMS_TRT", ["N A 4", "N A C"], _NMS, n_out=4, domain=domain)
+        assert shapes(model) == ["[N, 1]", "[N, 7, 4]", "[N, 7]", "[N, 7]"]
