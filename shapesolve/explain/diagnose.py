@@ -301,6 +301,17 @@ def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Findin
             yield finding
 
 
+@finds(SS407=("info", "an input is read by no node"))
+def _unread(analysis: Solved) -> Iterator[Finding]:
+    """Inputs that decide nothing; those with a default may be left out, and are not told."""
+    graph = analysis.model.graph
+    read = {name for node in graph.nodes for name in (*node.inputs, *node.captures)}
+    read.update(name for name, _ in graph.outputs)
+    for name in analysis.inputs:
+        if name not in read and name not in graph.initializers:
+            yield Finding("SS407", f"input {name} is read by no node, so no output depends on it")
+
+
 @finds(SS501=("info", "a name was bound to a number under an assumption"))
 def _assumed(analysis: Solved) -> Iterator[Finding]:
     told: set[Cond] = set()

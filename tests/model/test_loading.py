@@ -171,7 +171,7 @@ def test_names_of_nodes(constants: int) -> None:
     for i, n in enumerate(pair):
         n.name, n.output[0] = "n", f"r{i}"
     analysis = agrees(model([*pair, node("Add", ["r0", "r1"], ["y"])]))
-    assert codes(analysis) == (["SS205"] if not constants else [])
+    assert ("SS205" in codes(analysis)) == (not constants)
 
 
 def test_names_of_nodes_in_branches() -> None:

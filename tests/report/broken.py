@@ -366,6 +366,10 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         ),
         (),
     ),
+    "unread_input": (
+        model("g (float[batch, 8] x, int64[batch] lengths) => (y) { [act] y = Relu(x) }"),
+        (),
+    ),
     "overridable_default": (
         model(
             "g (float[N, 6] x, int64[2] target) => (y) { [reshape] y = Reshape(x, target) }",

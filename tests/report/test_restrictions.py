@@ -398,6 +398,39 @@ def test_a_model_that_runs_on_empty_inputs_only_is_a_warning() -> None:
     run(m, {}, {"batch": 0, "seq": 3})
 
 
+@pytest.mark.parametrize(
+    ("given", "nodes", "unread"),
+    [
+        ("float[n, 8] x, float[m] z", "y = Relu(x)", ["z"]),
+        ("float[n, 8] x, float[m] z", "s = Shape(z) y = Neg(x)", []),  # read for nothing, but read
+        ("float[n, 8] y, float[n, 8] z", "q = Relu(z)", []),  # an input that is an output
+        (
+            "bool c, float[n, 8] x, float[n, 8] z, float[m] w",
+            "y = If (c) <then_branch = t () => (float[n, 8] a) { a = Neg(x) },"
+            " else_branch = e () => (float[n, 8] b) { b = Abs(z) }>",
+            ["w"],
+        ),
+    ],
+)
+def test_an_input_that_no_node_reads_changes_nothing(given: str, nodes: str, unread: list[str]) -> None:
+    m = text(given, nodes)
+    found = [f for f in ss.analyze(m).diagnostics if f.code == "SS407"]
+    assert [f.title for f in found] == [
+        f"input {n} is read by no node, so no output depends on it" for n in unread
+    ]
+    less = onnx.ModelProto.FromString(m.SerializeToString())
+    for info in m.graph.input:
+        if info.name in unread:
+            less.graph.input.remove(info)
+    results = [run(model, {}, {"n": 2, "m": 3}) for model in (m, less)]
+    assert np.array_equal(*(r[0] for r in results))
+
+
+def test_a_default_that_is_read_by_no_node_is_not_told() -> None:
+    m = model("g (float[n] x, float[4] z) => (y) { y = Neg(x) }", z=[4])
+    assert not ss.analyze(m).diagnostics
+
+
 def test_what_follows_from_bound_sizes_alone_has_no_finding() -> None:
     """Without them the broadcast is open; a target that holds a size is told of either way."""
     m = model(
