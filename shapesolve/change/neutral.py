@@ -52,6 +52,11 @@ def cast_of_cast(site: Site) -> Change | None:
     return Use(inner.input(0)) if first == to else Become("Cast", (inner.input(0),))
 
 
+def done_already(site: Site) -> Change | None:
+    """An operator on what the same operator made, where it changes nothing that it made itself."""
+    return Use(site.input(0)) if site.producer(0, site.node.op_type) else None
+
+
 def repeats_nothing(site: Site) -> Change | None:
     """Tile by ones."""
     repeats = site.known.sizes(site.input(1))

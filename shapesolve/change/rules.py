@@ -27,6 +27,7 @@ from .neutral import (
     cast_of_cast,
     casts_nothing,
     chosen_beforehand,
+    done_already,
     drops_nothing,
     first_input,
     leaves_as_is,
@@ -113,6 +114,10 @@ RULES: tuple[Rule, ...] = (
         "an elementwise operator with an operand Expand(x)", _BROADCASTING,
         "with x itself the operands still broadcast to the same shape: each size is that of x or of another operand",
         "the operator on x", expand_before_broadcast,
+    ),
+    Rule(
+        "Relu(Relu(x)), and so for Abs, Ceil, Floor, Round and Sign", ("Relu", "Abs", "Ceil", "Floor", "Round", "Sign"),
+        "none: each leaves what it gives as it is", "the inner one", done_already,
     ),
     Rule("Tile(x)", ("Tile",), "every repeat is 1", "x", repeats_nothing),
     Rule(

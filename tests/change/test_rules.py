@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
 import onnx
 import pytest
 
 from shapesolve import simplify
 from shapesolve.change.rules import BEYOND_NODES, RULES
 from shapesolve.operators import default_registry
+from tests.fuzz.runtime import Session
 
 from .running import assert_same, model_of, ops, symbols
 
@@ -93,6 +95,12 @@ CASES = {
         " one = Constant<value_float = 1.0>() y = Add(a, one) }",
         18, "Add Concat Expand Shape",
     ),
+    "the same twice": (
+        "(float[n] x) => (float[n] y)"
+        " { a = Relu(x) b = Relu(a) c = Abs(b) d = Abs(c) e = Floor(d) f = Floor(e) y = Neg(f) }",
+        18, "Abs Floor Neg Relu",
+    ),
+    "the same twice, which undoes it": ("(float[n] x) => (float[n] y) { a = Neg(x) y = Neg(a) }", 18, "Neg Neg"),
     "tile by ones": (
         "(float[n, m] x) => (float[n, m] y) <int64[2] r = {1, 1}> { a = Tile(x, r) y = Neg(a) }", 18, "Neg",
     ),
@@ -226,6 +234,19 @@ def test_what_is_left_computes_the_same(name: str) -> None:
         assert_same(model, changed, dict(zip(names, at))) for at in product((0, 1, 2, 5), repeat=len(names))
     ]
     assert any(ran)
+
+
+@pytest.mark.parametrize("kind", ["Relu", "Abs", "Ceil", "Floor", "Round", "Sign"])
+def test_what_leaves_its_own_results_as_they_are(kind: str) -> None:
+    """Bit for bit, of numbers that are special, too, and wherever in a vector they stand."""
+    model = model_of(f"(float[n] x) => (float[n] y) {{ a = {kind}(x) y = {kind}(a) }}")
+    changed = simplify(model)
+    assert ops(changed) == {kind: 1}
+    special = np.array([0.0, -0.0, 0.5, -0.5, 2.5, 1e-40, 3e38, np.inf, -np.inf, np.nan, -np.nan], np.float32)
+    for n in range(40):
+        given = {"x": np.resize(np.roll(special, n), n)}
+        (want,), (got,) = (Session(m).run(given).values() for m in (model, changed))
+        assert want.tobytes() == got.tobytes(), (n, want, got)
 
 
 def test_simplifying_again_changes_nothing() -> None:
