@@ -26,6 +26,8 @@ MAX_BRANCHES = 24
 MAX_FACTORED = 1 << 20
 #: inequalities kept while unknowns are eliminated
 MAX_LINEAR_ROWS = 64
+#: unknowns that are replaced while equations are solved in integers
+MAX_REPLACED = 64
 #: sizes in the table that decides conditions on one symbol
 MAX_TABLE = 1 << 14
 #: largest values that a counterexample is first looked for with

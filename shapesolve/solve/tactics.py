@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import gcd
 
-from ..expr import Cond
+from ..expr import Atom, Cond, Dim, constant, floor_div, of_atom, product
 from ..propagate import budget
 from ..propagate.residual import Residue
 from .cases import decide
@@ -57,8 +58,60 @@ def cases(question: Question) -> Model | None:
     return question.search.model(budget.SEARCH_TRIES) or found
 
 
+#: a sum that is 0: the factors of its unknowns, which are products of atoms or numbered, and under () the constant
+_Row = dict[tuple[Atom, ...] | int, int]
+
+
+def whole_numbers(question: Question) -> Model | None:
+    """Equations that no integers solve, whatever the products and quotients in them are: remainders that do not fit."""
+    rows = [_row(c.args[0]) for c in question.residue.conds if c.kind == "=="]
+    for new in range(budget.MAX_REPLACED):
+        if not rows:
+            break
+        row = _lowest(rows.pop())
+        unknown = min((u for u in row if u != ()), key=lambda u: abs(row[u]), default=())
+        if unknown == ():
+            continue
+        factor = row[unknown]
+        others = {u: c // factor for u, c in row.items() if u != unknown}
+        if abs(factor) > 1:  # it makes a new one with the others, of which factors less than this are left
+            others[new] = -1
+            rows.append(row)
+        rows = [_replaced(r, unknown, others) for r in rows]
+    return None
+
+
+def _row(dim: Dim) -> _Row:
+    """A sum, with remainders by numbers written as quotients."""
+    plain = constant(dim.const)
+    for mono, c in dim.terms:
+        term = product(map(of_atom, mono))
+        if len(mono) == 1 and mono[0].kind == "%" and not mono[0].args[1].terms:
+            n, d = mono[0].args
+            term = n - floor_div(n, d) * d
+        plain = plain + term.scale(c)
+    return {**dict(plain.terms), (): plain.const}
+
+
+def _lowest(row: _Row) -> _Row:
+    """Without a common divisor. Raises `Contradiction` where the constant does not have that of the factors."""
+    common = gcd(*(c for u, c in row.items() if u != ()))
+    if row.get((), 0) % common if common else row.get((), 0):
+        raise Contradiction
+    return {u: c // common for u, c in row.items()} if common else {}
+
+
+def _replaced(row: _Row, unknown: tuple[Atom, ...] | int, others: _Row) -> _Row:
+    """With minus the sum of the others in place of an unknown."""
+    factor = row.get(unknown, 0)
+    if not factor:
+        return row
+    found = {u: row.get(u, 0) - factor * others.get(u, 0) for u in {**row, **others} if u != unknown}
+    return {u: c for u, c in found.items() if c}
+
+
 #: in the order in which they are tried: the cheap ones first
-TACTICS: tuple[Tactic, ...] = (first_sizes, cases)
+TACTICS: tuple[Tactic, ...] = (first_sizes, whole_numbers, cases)
 
 
 def attempt(question: Question) -> Model | None:

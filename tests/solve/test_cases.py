@@ -15,8 +15,9 @@ from shapesolve.solve.cases import decide, factor_pairs
 from shapesolve.solve.choices import settled
 from shapesolve.solve.engine import Engine
 from shapesolve.solve.periods import Regular
-from shapesolve.solve.search import Contradiction, learned, satisfies
+from shapesolve.solve.search import Contradiction, Search, learned, satisfies
 from shapesolve.solve.tables import Table
+from shapesolve.solve.tactics import Question, whole_numbers
 
 # Questions of real contracts: goal, what is given.
 WITHOUT_Z3 = [
@@ -39,6 +40,8 @@ WITHOUT_Z3 = [
     ("max(a, b) <= 7", ["a <= 7", "b <= 7"]),
     ("x == 0", ["k == 0 or k == 1", "k != 0 or x == 0", "k != 1 or x <= 0"]),
     ("2*x + 3*y != 1", ["x >= 1", "y >= 0"]),
+    ("(a*b + c) % 12 != 6", ["(a*b + c) % 8 == 4"]),
+    ("h*w != 6*m + 3", ["h*w == 4*k"]),
     (  # a choice that another condition settles
         "(0 if past + seq == 0 else 4*batch)*(4 if past + seq == 0 else past + seq) == 4*batch*past + 4*batch*seq",
         ["past + seq >= 1", "batch == 0 or total >= past + seq"],
@@ -248,6 +251,46 @@ def test_what_is_refuted_has_no_model(seed):
 )
 def test_linear_relations(texts, contradict):
     assert infeasible([parse_cond(t) for t in texts], Facts().bounds) == contradict
+
+
+def _fits_no_integers(conds):
+    """Does the tactic, or what is learned before it, show that the conditions contradict each other?"""
+    try:
+        whole_numbers(Question(conds, Search(conds), Regular(), set()))
+    except Contradiction:
+        return True
+    return False
+
+
+def test_remainders_of_sums_fit_where_some_sizes_have_them():
+    """They repeat, so that a few sizes are all there is to try."""
+    random, told = Random(0), 0
+    for _ in range(150):
+        sums = [Dim("x") * random.randint(-3, 5) + Dim("y") * random.randint(-3, 5) for _ in range(2)]
+        conds = [eq((random.choice(sums) + random.randint(0, 3)) % k, random.randrange(k)) for k in (2, 4, 6)]
+        holds = any(all(c.evaluate({"x": x, "y": y}) for c in conds) for x, y in product(range(12), repeat=2))
+        assert _fits_no_integers(conds) != holds
+        told += not holds and not any(c.is_false for c in conds)
+    assert told > 40
+
+
+def test_equations_that_no_integers_solve_have_no_sizes():
+    random, told = Random(1), 0
+    x, y, z, w = map(Dim, "xyzw")
+    for _ in range(150):
+        terms = [x * y, z, w, x // 2, (y + z) // 3, z % 4, (w % x) * 2]
+        conds = [
+            eq(
+                sum((random.randint(-6, 6) * t for t in random.sample(terms, 3)), Dim(0)),
+                random.randint(-5, 20),
+            )
+            for _ in range(random.randint(1, 3))
+        ]
+        if _fits_no_integers(conds):
+            told += 1
+            for sizes in product(range(7), repeat=4):
+                assert not all(c.evaluate(dict(zip("xyzw", sizes, strict=True))) for c in conds)
+    assert told > 20
 
 
 def test_products_that_are_known_have_few_factors():
