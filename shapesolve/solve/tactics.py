@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 
-from ..expr import Atom, Cond, Dim, constant, floor_div, of_atom, product
+from ..expr import Atom, Cond
 from ..propagate import budget
 from ..propagate.residual import Residue
 from .cases import decide
@@ -64,7 +64,8 @@ _Row = dict[tuple[Atom, ...] | int, int]
 
 def whole_numbers(question: Question) -> Model | None:
     """Equations that no integers solve, whatever the products and quotients in them are: remainders that do not fit."""
-    rows = [_row(c.args[0]) for c in question.residue.conds if c.kind == "=="]
+    sums = [c.args[0] for c in question.residue.conds if c.kind == "=="]
+    rows: list[_Row] = [{**dict(total.terms), (): total.const} for total in sums]
     for new in range(budget.MAX_REPLACED):
         if not rows:
             break
@@ -79,18 +80,6 @@ def whole_numbers(question: Question) -> Model | None:
             rows.append(row)
         rows = [_replaced(r, unknown, others) for r in rows]
     return None
-
-
-def _row(dim: Dim) -> _Row:
-    """A sum, with remainders by numbers written as quotients."""
-    plain = constant(dim.const)
-    for mono, c in dim.terms:
-        term = product(map(of_atom, mono))
-        if len(mono) == 1 and mono[0].kind == "%" and not mono[0].args[1].terms:
-            n, d = mono[0].args
-            term = n - floor_div(n, d) * d
-        plain = plain + term.scale(c)
-    return {**dict(plain.terms), (): plain.const}
 
 
 def _lowest(row: _Row) -> _Row:
