@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,21 +13,25 @@ import torch
 
 from ..analysis import DEFAULT_RLIMIT, BroadcastMode, analyze
 from ..expr import Cond
+from .carried import by_exporter
 from .concluding import Call, Conclusion, Settings, empty
 from .correction import Correction
 from .declared import Declaration, read_declaration
 from .exporting import Watch, export_program, named, relaxed
 from .findings import SourceFinding
 from .guards import find_guards
-from .outcome import SizeOutcome
+from .outcome import SizeOutcome, sizes_text
 from .pasting import pasted
 from .probing import probed, probes
 from .programs import declared_by_model, declared_by_program
-from .refusal import at_numbers, by_example, is_about_dims, own_words, refused
+from .refusal import at_numbers, by_example, is_about_dims, own_words, refused, written_all_the_same
 from .report import Report
 from .running import Runs
 from .ways import Way, other_examples
 from .writing import clashing, rewritten, unwritable, with_other_names, written
+
+#: sizes at which a file is run that is written although torch.export refuses
+_TRIED = 12
 
 
 def check(
@@ -113,17 +118,52 @@ def _of_module(
     if settings.confirm and declaration.axes:
         runs = Runs(module, args, kwargs, declaration)
         call = Call(runs, spec, strict, started) if runs.usable else None
-    if refusal is not None:
-        known = Conclusion(name, declaration, settings, refusal=refusal, call=call)
-        if not declaration.axes:
-            return _refused(known, module, given)
-        watch = Watch(module)
-        try:
-            program = export_program(module, args, kwargs, relaxed(spec), strict=strict, watch=watch)
-        except Exception as error:
-            return _refused(known, module, given, error)
-    guards = find_guards(program, declaration, watch)
-    return _of_program(Conclusion(name, declaration, settings, guards, program, refusal=refusal, call=call))
+    if refusal is None:
+        guards = find_guards(program, declaration, watch)
+        return _of_program(Conclusion(name, declaration, settings, guards, program, call=call))
+    known = Conclusion(name, declaration, settings, refusal=refusal, call=call)
+    if not declaration.axes:
+        return _refused(known, module, given)
+    return _as_users_write(known, _left_free(known, module, given, spec, strict))
+
+
+def _left_free(
+    known: Conclusion, module: Any, given: tuple[tuple[Any, ...], dict[str, Any]], spec: Any, strict: bool
+) -> Report:
+    """The module with its sizes left to torch.export, which refused them as declared."""
+    watch = Watch(module)
+    try:
+        program = export_program(module, *given, relaxed(spec), strict=strict, watch=watch)
+    except Exception as error:
+        return _refused(known, module, given, error)
+    return _of_program(replace(known, program=program, guards=find_guards(program, known.declaration, watch)))
+
+
+def _as_users_write(known: Conclusion, report: Report) -> Report:
+    """What `torch.onnx.export` writes of a module that torch.export.export alone refuses, where its file follows the module."""
+    call, refusal, trace = known.call, known.refusal, [f for f in report.findings if f.severity != "info"]
+    if call is None or refusal is None or not trace or not is_about_dims(refusal):
+        return report
+    if any(f.verdict not in ("tracer", "export") for f in trace):
+        return report
+    file = by_exporter(call.runs, named(call.spec), known.settings.opset)
+    if file is None or file.proto is None or file.numbers(known.declaration):
+        return report
+    told = [dict(f.counterexample) for f in trace]
+    tried = [*told, *itertools.islice(probes(known.declaration, call.runs), _TRIED)]
+    at = [s for s in tried if call.runs.at(s).state == "runs"]
+    said = file.followed(call.runs, at)
+    if not any(said) or False in said:
+        return report
+    guards = find_guards(file.program, known.declaration, None)
+    other = replace(known, program=file.program, guards=guards, refusal=None)
+    other.hear_graph(file.proto, file.decomposed)
+    found = other.report()
+    if found.corrected or any(f.severity != "info" for f in found.findings):
+        return report
+    sizes = [sizes_text(s) for s, agrees in zip(at, said) if agrees]
+    more = written_all_the_same(refusal, trace, sizes)
+    return replace(found, findings=(more, *found.findings))
 
 
 def _refused(

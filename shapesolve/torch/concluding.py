@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,16 +13,15 @@ import onnx
 from ..analysis import DEFAULT_RLIMIT, Analysis, BroadcastMode, analyze
 from ..expr import Cond, eq
 from ..solve.contract.contract import Contract, Term
+from .carried import File, holds_up
 from .correction import Correction
 from .declared import Axis, Declaration
-from .exporting import Watch, export_program
 from .filed import InRuntime
 from .findings import TRIED, SourceFinding, located
 from .guards import Guard, axis_symbols, fixed_axes, guard_contract, input_names, shape_env
 from .judge import Judge
 from .narrowing import way_out
 from .outcome import Comparison, Restriction, SizeOutcome, graph_terms, outcomes, sizes_text
-from .pasting import pasted
 from .places import Origin, Origins, read_trace
 from .probing import probed, probes
 from .refusal import own_words, seen_to_run, untold
@@ -30,7 +30,7 @@ from .report import Report
 from .running import Runs, Sizes
 from .unguarded import Unguarded
 from .verdicts import Confirmation, Confirmed, excluded_text, holds_at
-from .ways import Way, follows, other_examples
+from .ways import Way, other_examples
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
 #: findings of the analysis that the comparison with the declaration tells better
@@ -92,6 +92,8 @@ class Conclusion:
 
     def __post_init__(self) -> None:
         self.graph: Unguarded | None = None
+        self.file = File(self.program)
+        self.fixed: dict[str, Axis] = {}
         if self.call is not None and self.program is not None:
             self.graph = Unguarded(self.program, self.call.runs, example=self.call.sizes)
         self.comparison = Comparison(self.declaration, self.settings.rlimit)
@@ -109,8 +111,9 @@ class Conclusion:
             every = guard_contract(self.guards, roots, self.settings.rlimit, minor=True)
             found = self.comparison.restrictions(every, guarded=True)
         told = {name for r in found for name in r.roots}
-        fixed = fixed_axes(self.program, self.declaration)
-        self.constants = {name: axis for name, axis in fixed.items() if name not in told}
+        # asked before anything is written: the exporter's decompositions may still make a size a number
+        self.fixed = fixed_axes(self.program, self.declaration)
+        self.constants = {name: axis for name, axis in self.fixed.items() if name not in told}
         found += self.comparison.restrictions(map(_constant, self.constants.values()), guarded=True)
         self.found = self._without_echoes([(r, self._tried(r, found)) for r in found])
 
@@ -136,6 +139,7 @@ class Conclusion:
 
     def hear_graph(self, proto: onnx.ModelProto, written: Any = None) -> None:
         """Analyze the exported model for the declared sizes, those that torch.export's guards leave and those they should."""
+        self.file = File(self.program, written, proto)
         if written is not None and self.call is not None:
             runs, example = self.call.runs, self.call.sizes
             file = InRuntime(proto, input_names(written), runs, example)
@@ -183,7 +187,7 @@ class Conclusion:
         astray = self.astray(guarded=guarded)
         if astray or not guarded:
             return astray
-        numbers = fixed_axes(self.program, self.declaration).keys()
+        numbers = self.file.numbers(self.declaration)
         return [(r, c) for r, c in self.found if c.verdict == "tracer" and not numbers.isdisjoint(r.roots)]
 
     def other_ways(self, *, guarded: bool) -> Iterator[Way]:
@@ -235,11 +239,22 @@ class Conclusion:
         traced = (
             [(r, c) for r, c in self.found if self._only_traced(r, c)] if self.refusal is not None else []
         )
-        correction = self._correction([r for r, _ in real], traced)
+        correction = self._plain_words([r for r, _ in real], traced)
+        if correction is None:
+            correction = self._correction([r for r, _ in real], traced)
+        else:  # with this declared, torch.export asks for nothing else
+            real, traced = [(r, c) for r, c in real if str(r.term.cond) in correction.said], []
         findings = [*self.extra, *(self._placed(judge.finding(r, correction, c)) for r, c in real)]
         others = [r.term.cond for r, _ in real]
         findings += [judge.ruled_out(r, correction, c, others) for r, c in traced]
-        failing = [self._helped(f, judge.origins) for f in self._probed()]
+        mended = (
+            self.refusal is not None
+            and correction.changed
+            and not (correction.refused or correction.elsewhere)
+        )
+        # of a correction that holds the file was run; what the export with free sizes computes is no file of the user's
+        probed_there = [f for f in self._probed() if not (mended and real and f.verdict == "graph")]
+        failing = [self._helped(f, judge.origins) for f in probed_there]
         findings += failing
         unclear = self.refusal is not None and not findings
         if unclear and self.refusal is not None:
@@ -290,44 +305,69 @@ class Conclusion:
             return finding
         return replace(finding, origin=Origin(read_trace(own_words(self.refusal))))
 
+    def _plain_words(
+        self, real: Sequence[Restriction], traced: Sequence[tuple[Restriction, Confirmed]]
+    ) -> Correction | None:
+        """The declaration of what `dynamic_shapes` has words for, where nothing else is then left to be said."""
+        left_out = Correction(self.declaration, real).left_out
+        said = [r for r in real if str(r.term.cond) not in left_out]
+        if self.call is None or not said or not (traced or left_out):
+            return None
+        plain = Correction(self.declaration, said)
+        return plain if not plain.elsewhere and self._holds_up(plain, said, traced) else None
+
     def _correction(
         self, real: Sequence[Restriction], traced: Sequence[tuple[Restriction, Confirmed]]
     ) -> Correction:
-        """The first declaration that fits and that torch.export is seen to accept."""
+        """The first declaration that fits and that is seen to hold."""
         left = {n for r, _ in traced for n in r.roots}
         plain = Correction(self.declaration, real, dict.fromkeys(left, "DYNAMIC"))
-        if self.call is None or not plain.changed:
-            return plain
-        if plain.elsewhere:
+        if self.call is None or not plain.changed or plain.elsewhere:
             return plain
         meant = {n for r in real for n in r.roots}
         roots = self.declaration.roots
         openings = [(left, "DYNAMIC"), (left, "AUTO"), (meant | left, "AUTO"), (roots.keys(), "AUTO")]
+        if left & self.fixed.keys():  # a number is none of what DYNAMIC allows
+            del openings[0]
         # what came out is declared where torch.export takes that, the rest left to it
-        openings[1:1] = [(roots.keys() - meant, "AUTO")] if meant else []
+        openings[-3:-3] = [(roots.keys() - meant, "AUTO")] if meant else []
         trials = [Correction(self.declaration, real, dict.fromkeys(sorted(o), h)) for o, h in openings]
         seen: set[str] = set()
         for trial in trials:
             text = trial.text()
-            if text not in seen and self._accepted(text, traced):
+            if text not in seen and self._holds_up(trial, real, traced):
                 return trial
             seen.add(text)
+        numbers = Correction(self.declaration, (), dict.fromkeys(left - meant, "AUTO"))
+        for name in sorted(meant):
+            numbers.fix(name, self.call.runs.complete(self.call.sizes)[name])
+        if meant and self._holds_up(numbers, (), traced):
+            return numbers
         return Correction(self.declaration, real, dict.fromkeys(meant | left, "AUTO"), refused=True)
 
-    def _accepted(self, text: str, traced: Sequence[tuple[Restriction, Confirmed]]) -> bool:
+    def _holds_up(
+        self,
+        trial: Correction,
+        real: Sequence[Restriction],
+        traced: Sequence[tuple[Restriction, Confirmed]],
+    ) -> bool:
+        """Was a correction carried out, and its file seen to follow the module where it should?"""
         assert self.call is not None
-        runs = self.call.runs
-        args, kwargs = self.call.example()
-        try:
-            program = export_program(
-                runs.module, args, kwargs, pasted(text), strict=self.call.strict, watch=Watch(runs.module)
-            )
-        except Exception:  # torch.export refuses this one too
-            return False
-        if fixed_axes(program, self.declaration).keys() & {n for r, _ in traced for n in r.roots}:
-            return False
+        # callers keep to what the module needs; where it runs, a file has to follow
+        call = self.call
+        conds = [r.term.cond for r, c in self.found if r in real and c.verdict != "graph"]
         wanted = [dict(c.sizes) for _, c in traced if c.verdict == "tracer"]
-        return not wanted or False not in [Unguarded(program, runs).agrees(s) for s in wanted]
+        allowed = (s for s in trial.promised(call.runs.example) if all(holds_at(c, s) for c in conds))
+        return holds_up(
+            trial.text(),
+            call.runs,
+            itertools.chain((s for s in wanted if trial.numbers.keys().isdisjoint(s)), allowed),
+            dynamic=trial.dynamic,
+            strict=call.strict,
+            opset=self.settings.opset,
+            example=call.sizes,
+            known=self.file,
+        )
 
     def _probed(self) -> list[SourceFinding]:
         if self.call is None:
@@ -356,7 +396,10 @@ class Conclusion:
         """Was the export with free sizes seen to give what the module gives?"""
         if self.call is None or self.program is None:
             return False
-        return follows(self.program, self.call.runs, list(probes(self.declaration, self.call.runs))[:4])
+        if self.graph is None or self.file.numbers(self.declaration):
+            return False
+        said = [self.graph.agrees(s) for s in itertools.islice(probes(self.declaration, self.call.runs), 4)]
+        return any(said) and False not in said
 
 
 def _failing_text(finding: SourceFinding) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..expr import Cond, Dim, constant, solve_for_symbol
 from .declared import Axis, Declaration
 from .outcome import Restriction
+from .running import near
 
 _MAX_DIVISOR = 4096
+#: sizes at which a correction is tried: of each one alone, and of all together
+_PER_SIZE, _TOGETHER = 8, 3
 
 
 @dataclass
@@ -34,7 +38,7 @@ class Correction:
     """The corrected declaration; ``left_out`` are conditions that ``dynamic_shapes`` has no words for.
 
     `opened` are roots left to torch.export, with the hint that says so (``DYNAMIC``, ``AUTO``). `refused` is set when
-    torch.export was seen to refuse it.
+    it was carried out and did not hold. `numbers` are sizes left at the example's, for want of anything else that holds.
     """
 
     def __init__(
@@ -46,8 +50,10 @@ class Correction:
         refused: bool = False,
     ) -> None:
         self.declaration, self.refused = declaration, refused
+        self.numbers: dict[str, int] = {}
         self.fits = {n: _Fit(r.low, r.high) for n, r in declaration.roots.items()}
         self.left_out: list[str] = []
+        self.said = frozenset(str(r.term.cond) for r in restrictions)
         for restriction in sorted(restrictions, key=lambda r: _ORDER[r.kind]):
             cond = restriction.term.cond
             for part in cond.args if cond.kind == "and" else (cond,):
@@ -61,6 +67,7 @@ class Correction:
     def fix(self, name: str, size: int) -> None:
         """Make a size the number that it is in the example."""
         self.fits[name].fixed, self.fits[name].changed = size, True
+        self.numbers[name] = size
 
     def limit(self, name: str, size: int, *, upper: bool) -> None:
         """Make a size an end of the range."""
@@ -84,6 +91,34 @@ class Correction:
             for n, v in fixed
             if any(a.size.subs({n: v}).value not in (None, a.example) for a in axes(n))
         )
+
+    @property
+    def dynamic(self) -> list[str]:
+        """The sizes that it leaves dynamic."""
+        return [n for n, f in self.fits.items() if f.fixed is None]
+
+    def promised(self, example: Mapping[str, int]) -> Iterator[dict[str, int]]:
+        """Sizes that it allows: all of them changed, then one at a time, those next to the example first."""
+        choices = {n: self._choices(n, example[n]) for n, f in self.fits.items() if f.equals is None}
+        rows = max(map(len, choices.values()), default=0)
+        together = ({n: v[i % len(v)] for n, v in choices.items() if v} for i in range(min(rows, _TOGETHER)))
+        alone = ({n: v[i]} for i in range(rows) for n, v in choices.items() if i < len(v))
+        for changed in itertools.chain(together, alone):
+            sizes = {**example, **changed}
+            for _ in self.fits:  # as in a declaration, one size may be equal to one that is equal to another
+                found = ((n, f.equals.evaluate(sizes)) for n, f in self.fits.items() if f.equals is not None)
+                sizes.update({n: v for n, v in found if v is not None})
+            yield sizes
+
+    def _choices(self, name: str, example: int) -> list[int]:
+        """Where no end of the range is declared, only sizes next to the example count as declared."""
+        fit = self.fits[name]
+        if fit.fixed is not None:
+            return []
+        at = (example - fit.offset) // fit.step
+        low = max(at - 1, 1) if fit.low is None else -(-(fit.low - fit.offset) // fit.step)
+        high = at + 1 if fit.high is None else (fit.high - fit.offset) // fit.step
+        return [v * fit.step + fit.offset for v in near(low, high, at)][:_PER_SIZE]
 
     # ------------------------------------------------------------------ from conditions to fits
 

@@ -199,3 +199,13 @@ def quiet() -> Iterator[None]:
         for logger, level, disabled in before:
             logger.setLevel(level)
             logger.disabled = disabled
+
+
+def export_module(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any, opset: int | None = None
+) -> Any:
+    """The `ONNXProgram` that `torch.onnx.export` makes of a module itself, which it traces with settings of its own."""
+    with quiet():
+        return torch.onnx.export(
+            module, args, kwargs=kwargs, dynamic_shapes=dynamic_shapes, dynamo=True, opset_version=opset, verbose=False
+        )  # fmt: skip

@@ -16,6 +16,13 @@ _MAX_BYTES = 1 << 26
 _NODE = re.compile(r"Name:'([^']+)'")
 
 
+def can_be_run(module: Any) -> bool:
+    """Is onnxruntime installed, and is a module small enough for its file to be loaded?"""
+    weights = module.state_dict().values() if isinstance(module, torch.nn.Module) else ()
+    size = sum(w.numel() * w.element_size() for w in weights if isinstance(w, torch.Tensor))
+    return find_spec("onnxruntime") is not None and size <= _MAX_BYTES
+
+
 class InRuntime:
     """Runs a model that was written of a module; `names` are the graph inputs that belong to the declaration's inputs.
 

@@ -152,8 +152,7 @@ class Judge:
         if correction.elsewhere:
             help_ = _elsewhere(correction)
         elif correction.refused:
-            stays = ", and in the file it is a number" if restriction.kind == "fixed" else ""
-            help_ = f"tried: torch.export accepts no other declaration of it{stays}"
+            help_ = "tried: no other declaration of it holds"
         else:
             left = "to export all the same, leave it to torch.export (tried)"
             if not self.written:
@@ -179,7 +178,10 @@ class Judge:
         if correction.elsewhere:
             return _elsewhere(correction)
         if correction.refused:
-            return "lift it in the code: torch.export accepts no declaration of these sizes that says so"
+            return "lift it in the code: no declaration of these sizes that was tried gives a file that follows the module"
+        if correction.numbers:
+            kept = ", ".join(f"`{n}` at {v}" for n, v in correction.numbers.items())
+            return f"lift it in the code, or leave {kept}, as in the example (tried):\n{correction.text()}"
         speechless = str(restriction.term.cond) in correction.left_out
         if speechless or all(correction.fits[n].hint for n in restriction.roots):
             why = "dynamic_shapes has no words for this: " if speechless else ""

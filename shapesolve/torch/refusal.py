@@ -33,9 +33,13 @@ def own_words(error: BaseException) -> str:
 
 def seen_to_run(sizes: Sequence[str]) -> str:
     """A note on a module that failed at none of the sizes that were tried."""
-    more = ", …" if len(sizes) > _MAX_SHOWN else ""
-    shown = f": {'; '.join(sizes[:_MAX_SHOWN])}{more}" if sizes else ""
-    return f"the module itself runs on the example, and at the declared sizes that were tried{shown}"
+    some = f": {shown(sizes)}" if sizes else ""
+    return f"the module itself runs on the example, and at the declared sizes that were tried{some}"
+
+
+def shown(sizes: Sequence[str]) -> str:
+    """The first of these sizes."""
+    return "; ".join(sizes[:_MAX_SHOWN]) + (", …" if len(sizes) > _MAX_SHOWN else "")
 
 
 def is_about_dims(error: BaseException) -> bool:
@@ -129,6 +133,33 @@ def untold(refusal: Exception, follows: bool, unseen: Sequence[Guard] = ()) -> S
         ),
         help="to export all the same, leave the sizes to torch.export (`Dim.AUTO`, tried)",
         origin=origin,
+        verdict="tracer",
+    )
+
+
+def written_all_the_same(
+    refusal: Exception, told: Sequence[SourceFinding], sizes: Sequence[str]
+) -> SourceFinding:
+    """A refusal of torch.export.export alone: `torch.onnx.export` writes the module, its file was run at `sizes`.
+
+    `told` is what the refusal came to, with what to do where torch.export.export is called.
+    """
+    first = told[0]
+    titles = [f.title for f in told if not f.title.startswith("torch.export refuses")]
+    return SourceFinding(
+        "SS610",
+        "torch.export.export by itself refuses the declaration, and torch.onnx.export of the module takes it",
+        notes=(
+            own_words(refusal),
+            *titles,
+            "tried: the file that torch.onnx.export writes gives what the module gives at " + shown(sizes),
+        ),
+        help="call torch.onnx.export with the module itself (tried)"
+        + (f"; for torch.export.export alone: {first.help}" if first.help else ""),
+        origin=first.origin,
+        term=first.term,
+        declared=first.declared,
+        counterexample=first.counterexample,
         verdict="tracer",
     )
 
