@@ -26,18 +26,22 @@ from .engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A condition that is taken for granted when a proof needs it, and is named then."""
+    """A condition that is taken for granted when a proof needs it, and is named then.
+
+    `usual`: nobody said so, inputs are like that mostly.
+    """
 
     text: str
     cond: Cond
+    usual: bool = False
 
 
 def usual_assumptions(symbols: Iterable[Dim], *, not_one: bool = True) -> tuple[Assumption, ...]:
     """For each input symbol: it is not empty; and if the author named it, it is not 1 (with `not_one`)."""
     ordered = sorted(symbols, key=lambda d: d.name or "")
-    found = [Assumption(str(c), c) for c in (ge(d, 1) for d in ordered)]
+    found = [Assumption(str(c), c, usual=True) for c in (ge(d, 1) for d in ordered)]
     if not_one:
-        found += [Assumption(str(c), c) for c in (ne(d, 1) for d in ordered if not d.is_made)]
+        found += [Assumption(str(c), c, usual=True) for c in (ne(d, 1) for d in ordered if not d.is_made)]
     return tuple(found)
 
 
@@ -223,11 +227,12 @@ class Prover:
     ) -> Proof | None:
         """The answer under assumptions; at the sizes `first` the condition fails without them.
 
-        A condition that is itself an assumption is not proved under it.
+        A condition that is itself one that nobody stated is not proved under it.
         """
         conds = [self.facts.cond(a.cond) for a in assumed]
         usual = first is not None and all(c.evaluate(first) is True for c in conds)
-        if first is not None and (usual or self._is_one_of(goal, conds)):
+        unsaid = [c for a, c in zip(assumed, conds, strict=True) if a.usual]
+        if first is not None and (usual or self._is_one_of(goal, unsaid)):
             refuted = self._refuted(cond, first, sides)
             if isinstance(refuted, Refuted):
                 return refuted

@@ -126,7 +126,7 @@ def test_view_writes_a_page_and_opens_it(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert opened == [file.as_uri()]
     assert str(file) in done.stdout
     assert file.name.startswith("unet-")
-    assert "<title>unet.onnx" in file.read_text("utf-8")
+    assert "<title>examples/unet.onnx" in file.read_text("utf-8")
 
 
 @pytest.mark.skipif(not BROWSER, reason="SHAPESOLVE_BROWSER is not set: browser tests are left out")
