@@ -250,14 +250,11 @@ class Judge:
             self.verdict.refused += 1
         elif a.conflicts:
             self.fault("false alarm", f"conflict: {a.conflicts[0].message}", sizes, "conflict")
-        elif broken and by_intent(a, broken, shapes, result, bound):
+        elif (broken and by_intent(a, broken, shapes, result, bound)) or self._assumed_of_data(result, bound):
             self.verdict.refused += 1
             self._refused.append(sizes)
         elif broken:
             self.fault("false alarm", f"check_inputs: {broken[0].message}", sizes, "check_inputs")
-        elif self._assumed_of_data(result, bound):
-            self.verdict.refused += 1
-            self._refused.append(sizes)
         else:
             self._sizes(result, bound, sizes)
             self._equal(bound, sizes)
@@ -265,7 +262,8 @@ class Judge:
     def _assumed_of_data(self, results: Mapping[str, Data], bound: Mapping[str, int]) -> bool:
         """Has the run a size or a number that only data decides, and another than broadcast="equal" takes it for?
 
-        That breaks an assumption, which shapes no longer tell of; those of the strict mode, which must be right, do.
+        That breaks an assumption, which shapes no longer tell of, nor the terms that follow from it; those of the strict
+        mode, which must be right, do.
         """
         if self.broadcast != "equal":
             return False
