@@ -114,6 +114,8 @@ def _rounded_down(dim: Dim) -> Dim:
         rest = dim - make_dim(((mono, c),), 0) + make_dim(tuple((m, c) for m, _ in n.terms), 0)
         if _length(rest) + 1 < _length(dim) and all(0 < 2 * a < k for _, a in n.terms):
             opposite = make_dim(tuple((m, k - a) for m, a in n.terms), k - 1 - n.const)
+            if rest + floor_div(opposite, constant(k)).scale(-c) is not dim:
+                continue  # read back, it would be another object
             return _rounded_down(rest + of_atom(make_atom("//", opposite, constant(k))).scale(-c))
     return dim
 
