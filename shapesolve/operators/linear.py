@@ -100,10 +100,11 @@ def gemm_shape(op: Op, *, expands: bool = True) -> Shape | None:
 def _gemm_left(op: Op) -> Shape | None:
     """The first operand of a product with transposition flags, a matrix; to onnxruntime a vector is one row.
 
-    It refuses the vector where it knows the rank when it loads the model.
+    It refuses the vector where it knows when it loads the model that it is one; what a Squeeze without axes leaves is then
+    taken to have the rank that it was given.
     """
     a = op.shape(0)
-    if (a is None or len(a) == 1) and op.as_onnxruntime("gemm-vector") and standard_rank(op, 0) is None:
+    if (a is None or len(a) == 1) and op.as_onnxruntime("gemm-vector") and standard_rank(op, 0) in (None, 2):
         return a and Shape((ONE, *a))
     return op.shape(0, 2)
 

@@ -366,7 +366,9 @@ def _padded_array(array: Array, around: Seq[tuple[int, int | None, int | None]],
         grow[axis] = (max(before or 0, 0), max(after or 0, 0))
     if prod([n + a + b for n, (a, b) in zip(array.shape, grow, strict=True)]) > MAX_ELEMENTS:
         return None
-    return np.pad(array, grow, constant_values=fill)
+    filled = np.empty((), object)  # numpy would make a float of its own of one
+    filled[()] = fill
+    return np.pad(array, grow, constant_values=filled)
 
 
 # https://onnx.ai/onnx/operators/onnx__CenterCropPad.html

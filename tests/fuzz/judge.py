@@ -323,6 +323,8 @@ class Judge:
         """What is known of a tensor's elements, against those that it has."""
         known = self.analysis.values.get(name)
         if known is not None:
+            if any(type(e).__module__ == "numpy" for e in known.elems or ()):
+                self.fault("wrong value", f"{name} has elements of numpy's types: {known}", sizes)
             try:
                 check_value(known, result, bound, f"{name} ")
             except AssertionError as error:

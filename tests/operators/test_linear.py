@@ -7,6 +7,8 @@ import random
 from itertools import pairwise, product
 from platform import machine
 
+import numpy as np
+import onnx
 import pytest
 
 import shapesolve
@@ -79,6 +81,11 @@ def test_a_vector_of_which_only_the_run_knows_is_a_row(flags: str, fits: str) ->
     """onnxruntime runs it where the rank is not known when the model is loaded, and refuses to load it otherwise."""
     squeezed = f"s = Squeeze(x)  y = Gemm{flags}(s, w)"
     agrees(text(f"float[H, 4] x, float[{fits}] w", squeezed), H=(1, 2, 3), L=(1, 4))
+    # onnx's own inference takes no axis to be squeezed by an empty list
+    listed = text(f"float[H, 4] x, float[{fits}] w, int64[0] none", squeezed.replace("(x)", "(x, none)"))
+    listed.graph.initializer.append(onnx.numpy_helper.from_array(np.zeros(0, np.int64), "none"))
+    del listed.graph.input[2]
+    agrees(listed, H=(1, 2, 3), L=(1, 4))
     reshaped = f"n = Size(x)  one = Constant<value_ints = [1]>()  t = Reshape(n, one)  s = Reshape(x, t)  y = Gemm{flags}(s, w)"
     agrees(text("float[A, B] x, float[K, L] w", reshaped), A=(0, 1, 2), B=(1, 2), K=(0, 1, 2, 4), L=(0, 1, 3))
     assert shapesolve.analyze(one("Gemm", ["4", "4 3"])).conflicts
