@@ -159,7 +159,10 @@ def test_pad_forms() -> None:
     assert shapes(one("Pad", ["?"], {}, {1: [1, 0, 2, 0]}))[0] is not None
     assert value(one("Pad", consts={0: [5, 6], 1: [-1, 2], 2: np.array(9)})) == "[6, 9, 9]"
     floats = shapesolve.analyze(one("Pad", consts={0: np.array([5.0], np.float32), 1: [0, 1]})).values["y0"]
-    assert [type(e) for e in floats.elems or ()] == [float, float]  # not numpy's: compiled rules take no others
+    assert [type(e) for e in floats.elems or ()] == [
+        float,
+        float,
+    ]  # not numpy's: compiled rules take no others
 
 
 @pytest.mark.parametrize(
