@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..expr import FALSE, Cond, Dim, ge
 from ..propagate import budget
@@ -243,8 +243,8 @@ class Engine:
         self.queries += 1
         limit = min(self.rlimit, budget.CHEAP_RLIMIT) if cheap else self.rlimit
         reason = ""
-        for native in (True, False):
-            answer = _ask(conds, limit, native=native)
+        for way in _CHEAP_WAYS if cheap else _WAYS:
+            answer = _ask(conds, limit, way)
             if answer.unsat:
                 return answer
             if answer.sat:
@@ -253,7 +253,7 @@ class Engine:
                 return Answer("sat", shrink(model, conds) if cheap else self._small(conds, model, limit))
             reason = reason or answer.reason
         for top in () if cheap else budget.SMALL_DOMAINS:
-            answer = _ask(conds, limit, native=False, top=top)
+            answer = _ask(conds, limit, Way(native=False, core=False), top)
             if answer.sat:
                 return Answer("sat", shrink(answer.model or {}, conds))
         self._failures += cheap
@@ -267,7 +267,7 @@ class Engine:
         """A model that a person likes to read: small numbers."""
         if max(map(abs, model.values()), default=0) > budget.SMALL_DOMAINS[0]:
             for top in budget.SMALL_DOMAINS:
-                answer = _ask(conds, min(limit, budget.CHEAP_RLIMIT), native=True, top=top)
+                answer = _ask(conds, min(limit, budget.CHEAP_RLIMIT), _CHEAP_WAYS[0], top)
                 if answer.sat and answer.model is not None:
                     model = answer.model
                     break
@@ -340,26 +340,41 @@ def limited(solver: Any, limit: int) -> Any:
     """The solver, which ends without an answer after so many resources, counted as in `budget.RLIMIT`."""
     solver.set("rlimit", max(limit, 1))
     solver.set("timeout", budget.TIMEOUT_MS)
+    # Python's own handler raises KeyboardInterrupt when the question ends; Z3's would answer "canceled".
+    solver.set("ctrl_c", False)
     # Bases of products of five sizes and more grow for minutes, and while they do neither limit is looked at.
     solver.set("arith.nl.grobner", False)
     return solver
 
 
-def _solver(z3: Any, ctx: Any, limit: int) -> Any:
-    solver = limited(z3.Solver(ctx=ctx), limit)
+def _solver(z3: Any, ctx: Any, limit: int, *, core: bool = False) -> Any:
+    solver = limited(z3.SimpleSolver(ctx=ctx) if core else z3.Solver(ctx=ctx), limit)
     solver.set("random_seed", 0)
     return solver
 
 
-def _ask(conds: Sequence[Cond], limit: int, *, native: bool, top: int | None = None) -> Answer:
+class Way(NamedTuple):
+    """How Z3 is asked: with its own ``//`` or with what defines a quotient, of its core alone or as it chooses itself."""
+
+    native: bool
+    core: bool
+
+
+#: The core answers nearly all questions, by a count of work alone. What Z3 chooses for integers that are multiplied turns them
+#: into bits first, which may take a hundred times as long, and proves more of divisibility.
+_CHEAP_WAYS = (Way(True, True), Way(False, True))
+_WAYS = (Way(True, True), Way(True, False), Way(False, False))
+
+
+def _ask(conds: Sequence[Cond], limit: int, way: Way, top: int | None = None) -> Answer:
     """One query in a fresh context. With `top`, symbols are at most that (and `unsat` means nothing)."""
     import z3
 
     from ..expr.z3_bridge import Z3Scope
 
     try:
-        scope = Z3Scope(native=native)
-        solver = _solver(z3, scope.ctx, limit)
+        scope = Z3Scope(native=way.native)
+        solver = _solver(z3, scope.ctx, limit, core=way.core)
         solver.add([scope.formula(c) for c in conds])
         solver.add(scope.definitions)
         if top is not None:
@@ -376,8 +391,6 @@ def _ask(conds: Sequence[Cond], limit: int, *, native: bool, top: int | None = N
 
 def _why_unknown(reason: str) -> str:
     """Why Z3 gave no answer. It says so in words alone, its API has no code for it: nowhere else are these words read."""
-    if "interrupted" in reason:
-        raise KeyboardInterrupt
     if "canceled" in reason or "resource" in reason:
         return "the solver's budget was used up"
     return "the solver gave up" + (f": {reason}" if reason and reason != "unknown" else "")
@@ -410,8 +423,6 @@ def _tracked_core(conds: Sequence[Cond], legal: Sequence[Cond], limit: int) -> l
                 solver.assert_and_track(formula, f"need!{i}")
             if solver.check() == z3.unsat:
                 return sorted(int(str(name)[5:]) for name in solver.unsat_core())
-            if "interrupted" in solver.reason_unknown():
-                raise KeyboardInterrupt
-        except z3.Z3Exception as e:
-            _why_unknown(str(e))
+        except z3.Z3Exception:
+            continue
     return None

@@ -159,12 +159,12 @@ start = time.monotonic()
 try:
     Engine(2_000_000_000, shortcuts=False).satisfiable(conds)
 except KeyboardInterrupt:
-    print("interrupted", time.monotonic() - start < 5)
+    print("interrupted", time.monotonic() - start < 10)
 """
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="needs POSIX signals")
-def test_ctrl_c_stops_at_once():
+def test_ctrl_c_stops_with_the_question():
     done = subprocess.run(
         [sys.executable, "-c", _HARD], capture_output=True, text=True, timeout=60, check=False
     )
