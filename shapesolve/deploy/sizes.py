@@ -50,7 +50,7 @@ class Sizes:
         least: what is near to sizes is none below this, unless the sizes themselves are.
 
     Raises:
-        NoSizes: an input is no tensor, or its rank is not known.
+        NoSizes: no sizes run at all, an input is no tensor, or its rank is not known.
         ValueError: a fixed name is none of the model's.
     """
 
@@ -62,6 +62,8 @@ class Sizes:
         self.likely = {n: v for n, v in analysis.bindings.items() if n not in certain}
         self.fixed = {**certain, **(fixed or {})}
         self.known(fixed or {})
+        if analysis.nothing_runs:
+            raise NoSizes(analysis.nothing_runs)
         for name, known in analysis.inputs.items():
             if not isinstance(known, Tensor) or name not in analysis.shapes:
                 raise NoSizes(f"input {name} is not a tensor of known rank: give its value yourself")

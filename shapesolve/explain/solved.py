@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from ..expr import Dim
@@ -148,6 +149,21 @@ class Solved:
         from .conflict import find_conflicts
 
         return find_conflicts(self.lowered, self.cores, self.request)
+
+    @cached_property
+    def nothing_runs(self) -> str:
+        """Why no input sizes run, in words that name the node; empty where some do."""
+        if not self.contract.impossible:
+            return ""
+        if self.outside:
+            return self.outside[0].message
+        from .conflict import find_contradiction
+
+        found = next(iter(self.conflicts), None)
+        if found is None:
+            found = find_contradiction(self.lowered, chain.from_iterable(self.accepted.conds.values()))
+        place = f" at {found.finding.node}" if found.finding.node else ""
+        return f"no input sizes run: {found.finding.title}{place}"
 
     @cached_property
     def ambiguities(self) -> Sequence[Ambiguity]:

@@ -1,0 +1,57 @@
+"""A model that runs at no size: every command says so, names the node, and ends with a non-zero exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from click.testing import CliRunner
+
+import shapesolve as ss
+from shapesolve.cli import app
+from shapesolve.deploy import NoSizes
+
+from .broken import ints, model
+
+#: a node that no size lets run, and nodes that contradict each other only together
+NEVER = {
+    "one node": model(
+        "g (float[n, 2] x) => (y) { [first] a = MatMul(x, w) [sum] y = Add(a, b) }", w=[2, 3], b=[4]
+    ),
+    "together": model(
+        """g (float[n, 1] x) => (y, g) { [fours] r = Reshape(x, four) [mean] q = ReduceMean<axes=[1], keepdims=0>(r)
+        [column] a = Unsqueeze(q, one) [join] y = Concat<axis=1>(x, a) [first] g = Gather(x, zero) }""",
+        four=ints(-1, 4),
+        one=ints(1),
+        zero=ints(0),
+    ),
+}
+
+
+@pytest.fixture(params=NEVER)
+def impossible(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "never.onnx"
+    onnx.save(NEVER[request.param], path)
+    return path
+
+
+def test_no_size_is_looked_for(impossible: Path) -> None:
+    a = ss.analyze(impossible)
+    (error,) = (f for f in a.diagnostics if f.severity == "error")
+    assert error.node
+    assert error.node in a.nothing_runs
+    for ask in (ss.enumerate_sizes, ss.generate_inputs):
+        with pytest.raises(NoSizes, match=f"^no input sizes run: .* at {error.node}$"):
+            ask(a, 2)
+
+
+@pytest.mark.parametrize("option", [["--enumerate", "9"], ["--near", "n=3"]])
+def test_sizes_says_that_there_are_none(impossible: Path, option: list[str]) -> None:
+    done = CliRunner().invoke(app, ["sizes", str(impossible), *option])
+    assert done.exit_code == 1
+    assert f"no input sizes run: {ss.analyze(impossible).diagnostics[0].title}" in done.output
+
+
+def test_a_model_that_runs_has_nothing_to_say() -> None:
+    assert ss.analyze(model("g (float[n, 2] x) => (y) { y = MatMul(x, w) }", w=[2, 3])).nothing_runs == ""
