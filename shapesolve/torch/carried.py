@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import onnx
 
 from .declared import Declaration
-from .exporting import Watch, export_module, export_program
+from .exporting import Narrowed
+from .exports import Exports, Unaffordable
 from .filed import InRuntime, can_be_run
-from .guards import fixed_axes, input_names, input_shapes
+from .guards import fixed_axes, input_names
 from .pasting import pasted
 from .running import Runs, Sizes
 from .unguarded import Unguarded
-from .writing import written
+from .writing import Written
 
 #: sizes at which the file is held against the module
 _COMPARED = 8
@@ -23,11 +24,20 @@ _COMPARED = 8
 
 @dataclass(frozen=True)
 class File:
-    """A program, and the file that was written of it (`proto`, of the decomposed program); None where none could be written."""
+    """A program, and the file that was written of it (`proto`, of the decomposed program); None where none could be written.
+
+    `source` is the program whose symbols the file has, where that is not the program but one like it.
+    """
 
     program: Any
     decomposed: Any = None
     proto: onnx.ModelProto | None = None
+    source: Any = None
+
+    @staticmethod
+    def of(found: Written) -> File:
+        """The file that was written."""
+        return File(found.source, found.program, found.proto, found.source)
 
     def numbers(self, declaration: Declaration) -> set[str]:
         """The declared sizes that are numbers in the inputs of the file; of the program, where there is no file.
@@ -57,8 +67,7 @@ def holds_up(
     promised: Iterable[Mapping[str, int]],
     *,
     dynamic: Iterable[str],
-    strict: bool,
-    opset: int | None = None,
+    exports: Exports,
     example: Sizes | None = None,
     known: File | None = None,
 ) -> bool:
@@ -66,23 +75,28 @@ def holds_up(
 
     torch.export must take it for the example of these sizes and keep the sizes `dynamic`. The module must not fail at
     `promised` sizes. `known` is the file of another declaration: where that could not be written, only the graph is run.
+    What would take too long to find out counts as no.
     """
     args, kwargs = runs.inputs(example or {})
     try:
-        program = export_program(
-            runs.module, args, kwargs, pasted(text), strict=strict, watch=Watch(runs.module)
-        )
-    except Exception:  # refused
+        made = exports.program(args, kwargs, pasted(text))
+        written = known is None or known.proto is not None
+        file = File.of(exports.file(made.program, made.given)) if written else File(made.program)
+    except Exception:  # refused, or the exporter cannot write it
         return False
-    file = _written(program, opset, known)
-    if file is None or not file.numbers(runs.declaration).isdisjoint(dynamic):
+    if not file.numbers(runs.declaration).isdisjoint(dynamic):
         return False
     ran = _where_it_runs(runs, promised)
     graph = _running(file, runs, example or {})
     if ran is None or False in [graph.agrees(sizes) for sizes in ran]:
         return False
-    theirs = by_exporter(runs, pasted(text), opset, example) if file.proto is not None else None
-    return theirs is None or False not in theirs.followed(runs, ran, example)
+    if file.proto is None:
+        return True
+    try:
+        theirs = by_exporter(runs, pasted(text), exports, example)
+    except (Narrowed, Unaffordable):
+        return False
+    return theirs is None or theirs.proto is file.proto or False not in theirs.followed(runs, ran, example)
 
 
 def _where_it_runs(runs: Runs, promised: Iterable[Mapping[str, int]]) -> list[Mapping[str, int]] | None:
@@ -99,31 +113,21 @@ def _where_it_runs(runs: Runs, promised: Iterable[Mapping[str, int]]) -> list[Ma
     return ran
 
 
-def by_exporter(runs: Runs, spec: Any, opset: int | None, example: Sizes | None = None) -> File | None:
+def by_exporter(runs: Runs, spec: Any, exports: Exports, example: Sizes | None = None) -> File | None:
     """What `torch.onnx.export` writes of the module itself, as users call it; None where it raises or could not be run.
 
-    It traces with other settings than torch.export.export, and takes up what that suggests: its file is another one.
+    It traces with other settings than torch.export.export, and takes up what that suggests: its file is another one. Raises
+    `Narrowed` where declared sizes are numbers in it, and `Unaffordable`.
     """
     if not can_be_run(runs.module):
         return None
     try:
-        found = export_module(runs.module, *runs.inputs(example or {}), spec, opset)
+        program, found = exports.by_exporter(*runs.inputs(example or {}), spec)
+    except (Narrowed, Unaffordable):
+        raise
     except Exception:  # it refuses the declaration, or cannot write the module
         return None
-    return File(found.exported_program, found.exported_program, found.model_proto)
-
-
-def _written(program: Any, opset: int | None, known: File | None) -> File | None:
-    """The file of a program; None where it could not be written, and another one could."""
-    if known is not None and known.proto is None:
-        return File(program)
-    if known is not None and _alike(program, known.program):
-        return known
-    try:
-        found = written(program, opset)
-    except Exception:  # the exporter cannot write it
-        return None
-    return File(program, found.program, found.proto)
+    return replace(File.of(found), program=program)
 
 
 def _running(file: File, runs: Runs, example: Sizes) -> Unguarded:
@@ -132,18 +136,3 @@ def _running(file: File, runs: Runs, example: Sizes) -> Unguarded:
         return plain
     in_runtime = InRuntime(file.proto, input_names(file.decomposed), runs, example)
     return Unguarded(file.decomposed, runs, plain, in_runtime, example)
-
-
-def _alike(a: Any, b: Any) -> bool:
-    """The same calls, with the same axes free: what is written of them is the same file but for the names of sizes."""
-    return bool(a.graph_module.code == b.graph_module.code) and _axes(a) == _axes(b)
-
-
-def _axes(program: Any) -> list[list[str]]:
-    """Per input its sizes as text, the symbols numbered in the order in which they come."""
-    names: dict[str, str] = {}
-    return [
-        [t if t.isdigit() else names.setdefault(t, f"s{len(names)}") for t in map(str, shape or ())]
-        for shape in input_shapes(program)
-        if all(str(size).isalnum() for size in shape or ())
-    ]

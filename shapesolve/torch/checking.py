@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,11 +14,12 @@ import torch
 
 from ..analysis import DEFAULT_RLIMIT, BroadcastMode, analyze
 from ..expr import Cond
-from .carried import by_exporter
+from .carried import File, by_exporter
 from .concluding import Call, Conclusion, Settings, empty
 from .correction import Correction
 from .declared import Declaration, read_declaration
-from .exporting import Watch, export_program, named, relaxed
+from .exporting import Narrowed, Watch, export_program, named, relaxed
+from .exports import Exports, Unaffordable, shapes
 from .findings import SourceFinding
 from .guards import find_guards
 from .outcome import SizeOutcome, sizes_text
@@ -28,7 +30,7 @@ from .refusal import at_numbers, by_example, is_about_dims, own_words, refused, 
 from .report import Report
 from .running import Runs
 from .ways import Way, other_examples
-from .writing import clashing, rewritten, unwritable, with_other_names, written
+from .writing import Written, clashing, rewritten, unwritable, with_other_names, written
 
 #: sizes at which a file is run that is written although torch.export refuses
 _TRIED = 12
@@ -103,13 +105,9 @@ def _of_module(
         if isinstance(module, torch.nn.Module)
         else str(getattr(module, "__name__", module))
     )
-    started = time.monotonic()
-    watch = Watch(module)
-    refusal: Exception | None = None
-    try:
-        program = export_program(module, args, kwargs, named(spec), strict=strict, watch=watch)
-    except Exception as error:  # whatever torch.export raises is a finding, not a failure of the check
-        refusal = error
+    started = time.thread_time()
+    exports = Exports(module, strict=strict, opset=settings.opset)
+    made, refusal = exports.first(args, kwargs, named(spec))
     try:
         declaration = read_declaration(module, args, kwargs, spec)
     except Exception as error:
@@ -117,50 +115,61 @@ def _of_module(
     call = None
     if settings.confirm and declaration.axes:
         runs = Runs(module, args, kwargs, declaration)
-        call = Call(runs, spec, strict, started) if runs.usable else None
-    if refusal is None:
-        guards = find_guards(program, declaration, watch)
-        return _of_program(Conclusion(name, declaration, settings, guards, program, call=call))
+        call = Call(runs, spec, exports, started) if runs.usable else None
+    if refusal is None and made is not None:
+        guards = find_guards(made.program, declaration, made.watch)
+        return _of_program(Conclusion(name, declaration, settings, guards, made.program, call=call))
     known = Conclusion(name, declaration, settings, refusal=refusal, call=call)
     if not declaration.axes:
         return _refused(known, module, given)
-    return _as_users_write(known, _left_free(known, module, given, spec, strict))
-
-
-def _left_free(
-    known: Conclusion, module: Any, given: tuple[tuple[Any, ...], dict[str, Any]], spec: Any, strict: bool
-) -> Report:
-    """The module with its sizes left to torch.export, which refused them as declared."""
-    watch = Watch(module)
     try:
-        program = export_program(module, *given, relaxed(spec), strict=strict, watch=watch)
+        made = made or exports.program(*given, relaxed(spec), trial=False)
     except Exception as error:
         return _refused(known, module, given, error)
-    return _of_program(replace(known, program=program, guards=find_guards(program, known.declaration, watch)))
+    guards = find_guards(made.program, declaration, made.watch)
+    return _of_refusal(replace(known, program=made.program, guards=guards))
 
 
-def _as_users_write(known: Conclusion, report: Report) -> Report:
-    """What `torch.onnx.export` writes of a module that torch.export.export alone refuses, where its file follows the module."""
-    call, refusal, trace = known.call, known.refusal, [f for f in report.findings if f.severity != "info"]
+def _of_refusal(known: Conclusion) -> Report:
+    """A module whose sizes torch.export refuses as declared, as it was traced then, or else with its sizes left free."""
+    report = None if known.only_traced() else _of_program(known)
+    found = _as_users_write(known, report)
+    if found is not None:
+        return found
+    return report if report is not None else _of_program(known)
+
+
+def _as_users_write(known: Conclusion, report: Report | None) -> Report | None:
+    """What `torch.onnx.export` writes of a module that torch.export.export alone refuses, where its file follows the module.
+
+    None where it does not, or is not found out; `report` is that of what torch.export.export makes of it, if there is one yet.
+    """
+    call, refusal = known.call, known.refusal
+    trace = [f for f in report.findings if f.severity != "info"] if report is not None else known.traced()
     if call is None or refusal is None or not trace or not is_about_dims(refusal):
-        return report
+        return None
     if any(f.verdict not in ("tracer", "export") for f in trace):
-        return report
-    file = by_exporter(call.runs, named(call.spec), known.settings.opset)
+        return None
+    try:
+        file = by_exporter(call.runs, named(call.spec), call.exports)
+    except (Narrowed, Unaffordable):
+        return None
     if file is None or file.proto is None or file.numbers(known.declaration):
-        return report
+        return None
     told = [dict(f.counterexample) for f in trace]
     tried = [*told, *itertools.islice(probes(known.declaration, call.runs), _TRIED)]
     at = [s for s in tried if call.runs.at(s).state == "runs"]
     said = file.followed(call.runs, at)
     if not any(said) or False in said:
-        return report
+        return None
     guards = find_guards(file.program, known.declaration, None)
     other = replace(known, program=file.program, guards=guards, refusal=None)
-    other.hear_graph(file.proto, file.decomposed)
+    other.hear_graph(file.proto, file.decomposed, file.source)
     found = other.report()
     if found.corrected or any(f.severity != "info" for f in found.findings):
-        return report
+        return None
+    if report is None and call.exports.affordable:  # what torch.export.export by itself needs
+        trace = [f for f in _of_program(known).findings if f.severity != "info"] or trace
     sizes = [sizes_text(s) for s, agrees in zip(at, said) if agrees]
     more = written_all_the_same(refusal, trace, sizes)
     return replace(found, findings=(more, *found.findings))
@@ -181,7 +190,7 @@ def _refused(
     if call is None:
         return empty(known.name, declaration, [refused(error, module, *given)], words)
     tried = list(probes(declaration, call.runs))[:4]
-    way = next(other_examples(call.runs, call.spec, tried, strict=call.strict), None)
+    way = next(other_examples(call.runs, call.spec, tried, call.exports), None)
     if way is not None:
         return _of_program(_another_way(known, way, (by_example(error, way.text(call.runs)),)))
     failing = probed(declaration, call.runs, None, lambda _: False, seconds=2.0)
@@ -216,6 +225,9 @@ def _another_way(
 
 
 def _of_program(known: Conclusion) -> Report:
+    if known.of_example(guarded=True) and not known.astray(guarded=True):
+        with contextlib.suppress(Exception):  # a size that the trace made a number may be free in the file
+            known.file = File.of(_written(known))
     first, ways = known, known.other_ways(guarded=True)
     way = next(ways, None)
     if way is not None:
@@ -260,9 +272,16 @@ class _Unwritable(Exception):
         self.cause = cause
 
 
+def _written(known: Conclusion) -> Written:
+    call = known.call
+    if call is None:
+        return written(known.program, known.settings.opset)
+    return call.exports.file(known.program, shapes(*call.example()), trial=False)
+
+
 def _hear_graph(known: Conclusion) -> None:
     try:
-        found = written(known.program, known.settings.opset)
+        found = _written(known)
     except Exception as error:
         raise _Unwritable(error) from error
     if found.failed is not None:
@@ -280,7 +299,7 @@ def _other_names(known: Conclusion, error: Exception) -> Conclusion | None:
     module = with_other_names(call.runs.module, names)
     watch, spec = Watch(module), relaxed(call.spec) if known.refusal is not None else named(call.spec)
     try:
-        program = export_program(module, *call.example(), spec, strict=call.strict, watch=watch)
+        program = export_program(module, *call.example(), spec, strict=call.exports.strict, watch=watch)
     except Exception:  # torch.export refuses it by these names
         return None
     guards = find_guards(program, known.declaration, watch)
@@ -328,10 +347,9 @@ def _at_numbers(
     for name, size in sizes.items():
         correction.fix(name, size)
     spec = pasted(correction.text())
-    (args, kwargs), watch = call.example(), Watch(call.runs.module)
+    args, kwargs = call.example()
     try:
-        declared = relaxed(spec) if refusal else spec
-        program = export_program(call.runs.module, args, kwargs, declared, strict=call.strict, watch=watch)
+        made = call.exports.program(args, kwargs, relaxed(spec) if refusal else spec)
         declaration = read_declaration(call.runs.module, args, kwargs, spec)
     except Exception:  # torch.export refuses it with these numbers
         return None
@@ -340,7 +358,7 @@ def _at_numbers(
     more = told(change=change, paste=correction.text())
     roots, quote = known.declaration.roots, known.declaration.quote
     other = Conclusion(
-        known.name, declaration, known.settings, find_guards(program, declaration, watch), program, refusal,
+        known.name, declaration, known.settings, find_guards(made.program, declaration, made.watch), made.program, refusal,
         replace(call, runs=runs, spec=spec, way=None), (more,),
         numbers=tuple(SizeOutcome(roots[n], quote(n), "fixed", constant=v) for n, v in sizes.items()),
     )  # fmt: skip

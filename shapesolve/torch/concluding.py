@@ -13,9 +13,12 @@ import onnx
 from ..analysis import DEFAULT_RLIMIT, Analysis, BroadcastMode, analyze
 from ..expr import Cond, eq
 from ..solve.contract.contract import Contract, Term
+from .alike import alike
 from .carried import File, holds_up
 from .correction import Correction
 from .declared import Axis, Declaration
+from .exporting import relaxed
+from .exports import Exports
 from .filed import InRuntime
 from .findings import TRIED, SourceFinding, located
 from .guards import Guard, axis_symbols, fixed_axes, guard_contract, input_names, shape_env
@@ -30,7 +33,7 @@ from .report import Report
 from .running import Runs, Sizes
 from .unguarded import Unguarded
 from .verdicts import Confirmation, Confirmed, excluded_text, holds_at
-from .ways import Way, other_examples
+from .ways import Way, follows, other_examples
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
 #: findings of the analysis that the comparison with the declaration tells better
@@ -53,11 +56,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Call:
-    """The call that is exported, where it can be made again: runs of the module, the declaration, since when."""
+    """The call that is exported, where it can be made again: runs of the module, the declaration, exports, since when."""
 
     runs: Runs
     spec: Any
-    strict: bool
+    exports: Exports
     started: float
     way: Way | None = None
 
@@ -137,16 +140,20 @@ class Conclusion:
         others = [r.term.cond for r in beside if r is not restriction]
         return Confirmation(self.declaration, self.call.runs, self.graph).of(restriction, others)
 
-    def hear_graph(self, proto: onnx.ModelProto, written: Any = None) -> None:
-        """Analyze the exported model for the declared sizes, those that torch.export's guards leave and those they should."""
+    def hear_graph(self, proto: onnx.ModelProto, written: Any = None, source: Any = None) -> None:
+        """Analyze the exported model for the declared sizes, those that torch.export's guards leave and those they should.
+
+        It has the symbols of the program `source`, or else of this one.
+        """
         self.file = File(self.program, written, proto)
+        source = source or self.program
         if written is not None and self.call is not None:
             runs, example = self.call.runs, self.call.sizes
             file = InRuntime(proto, input_names(written), runs, example)
             self._hold_to(Unguarded(written, runs, self.graph, file, example))
-        env = shape_env(self.program)
-        table = axis_symbols(env, self.program, self.declaration) if env is not None else {}
-        model = renamed(proto, table, self.declaration, input_names(self.program))
+        env = shape_env(source)
+        table = axis_symbols(env, source, self.declaration) if env is not None else {}
+        model = renamed(proto, table, self.declaration, input_names(source))
         # what torch.export asks of the sizes is told as such; the graph is judged for the sizes that remain
         free = {str(r.term.cond) for r, c in self.found if c.verdict == "tracer"}
         terms = [t.cond for t in self.contract or () if str(t.cond) not in free]
@@ -187,7 +194,7 @@ class Conclusion:
         astray = self.astray(guarded=guarded)
         if astray or not guarded:
             return astray
-        numbers = self.file.numbers(self.declaration)
+        numbers = self.file.numbers(self.declaration) & self.fixed.keys()
         return [(r, c) for r, c in self.found if c.verdict == "tracer" and not numbers.isdisjoint(r.roots)]
 
     def other_ways(self, *, guarded: bool) -> Iterator[Way]:
@@ -196,7 +203,7 @@ class Conclusion:
         if self.call is None or self.call.way is not None or not bad:
             return
         probed_at = [dict(c.sizes) for _, c in bad]
-        yield from other_examples(self.call.runs, self.call.spec, probed_at, strict=self.call.strict)
+        yield from other_examples(self.call.runs, self.call.spec, probed_at, self.call.exports)
 
     def ruled_out_by_example(self, way: Way, *, guarded: bool) -> tuple[SourceFinding, ...]:
         """What the example alone keeps out."""
@@ -231,6 +238,16 @@ class Conclusion:
         if not restriction.guarded or self.call is None:
             return False
         return confirmed.verdict == "tracer" or (confirmed.verdict == "unknown" and self.refusal is not None)
+
+    def only_traced(self) -> bool:
+        """Is the trace alone, as far as it was tried, what keeps declared sizes out?"""
+        only = bool(self.found) and all(c.verdict == "tracer" for _, c in self.found)
+        return self.refusal is not None and self.call is not None and only and not self._probed()
+
+    def traced(self) -> list[SourceFinding]:
+        """What the trace alone keeps out, without what to do."""
+        judge, correction = self._judge(), Correction(self.declaration, ())
+        return [replace(judge.ruled_out(r, correction, c), help="") for r, c in self.found]
 
     def report(self) -> Report:
         """Everything, told."""
@@ -297,7 +314,7 @@ class Conclusion:
             finding = replace(finding, origin=origins.of(finding.node))
         if self.call is None:
             return finding
-        return replace(finding, help=way_out(finding, self.call.runs, strict=self.call.strict))
+        return replace(finding, help=way_out(finding, self.call.runs, self.call.exports))
 
     def _placed(self, finding: SourceFinding) -> SourceFinding:
         """A finding without a line takes the one that the refusal tells of."""
@@ -343,7 +360,10 @@ class Conclusion:
             numbers.fix(name, self.call.runs.complete(self.call.sizes)[name])
         if meant and self._holds_up(numbers, (), traced):
             return numbers
-        return Correction(self.declaration, real, dict.fromkeys(meant | left, "AUTO"), refused=True)
+        untried = self.call.exports.left_untried
+        return Correction(
+            self.declaration, real, dict.fromkeys(meant | left, "AUTO"), refused=True, untried=untried
+        )
 
     def _holds_up(
         self,
@@ -363,8 +383,7 @@ class Conclusion:
             call.runs,
             itertools.chain((s for s in wanted if trial.numbers.keys().isdisjoint(s)), allowed),
             dynamic=trial.dynamic,
-            strict=call.strict,
-            opset=self.settings.opset,
+            exports=call.exports,
             example=call.sizes,
             known=self.file,
         )
@@ -377,7 +396,7 @@ class Conclusion:
         def told(sizes: Sizes) -> bool:
             return not all(holds_at(c, sizes) for c in conds)
 
-        allowed = max(_LEAST_SECONDS, _SHARE * (time.monotonic() - self.call.started))
+        allowed = max(_LEAST_SECONDS, _SHARE * (time.thread_time() - self.call.started))
         astray = any(c.verdict == "graph" for _, c in self.found)
         return probed(self.declaration, self.call.runs, None if astray else self.graph, told, allowed)
 
@@ -394,12 +413,18 @@ class Conclusion:
 
     def _follows(self) -> bool:
         """Was the export with free sizes seen to give what the module gives?"""
-        if self.call is None or self.program is None:
+        call, graph = self.call, self.graph
+        if call is None or graph is None:
             return False
-        if self.graph is None or self.file.numbers(self.declaration):
+        tried = list(itertools.islice(probes(self.declaration, call.runs), 4))
+        try:
+            free = call.exports.program(*call.example(), relaxed(call.spec), trial=False).program
+        except Exception:  # these sizes are refused, too
             return False
-        said = [self.graph.agrees(s) for s in itertools.islice(probes(self.declaration, self.call.runs), 4)]
-        return any(said) and False not in said
+        if not alike(free, self.program):
+            return follows(free, call.runs, tried)
+        said = [graph.agrees(s) for s in tried]
+        return not self.file.numbers(self.declaration) and any(said) and False not in said
 
 
 def _failing_text(finding: SourceFinding) -> str:

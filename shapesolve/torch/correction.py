@@ -38,7 +38,8 @@ class Correction:
     """The corrected declaration; ``left_out`` are conditions that ``dynamic_shapes`` has no words for.
 
     `opened` are roots left to torch.export, with the hint that says so (``DYNAMIC``, ``AUTO``). `refused` is set when
-    it was carried out and did not hold. `numbers` are sizes left at the example's, for want of anything else that holds.
+    it was carried out and did not hold, `untried` too when it would have taken too long to find one that does. `numbers`
+    are sizes left at the example's, for want of anything else that holds.
     """
 
     def __init__(
@@ -48,8 +49,9 @@ class Correction:
         opened: Mapping[str, str] | None = None,
         *,
         refused: bool = False,
+        untried: bool = False,
     ) -> None:
-        self.declaration, self.refused = declaration, refused
+        self.declaration, self.refused, self.untried = declaration, refused, untried
         self.numbers: dict[str, int] = {}
         self.fits = {n: _Fit(r.low, r.high) for n, r in declaration.roots.items()}
         self.left_out: list[str] = []

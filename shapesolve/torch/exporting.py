@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._dynamo.exc import UserError, UserErrorType
 from torch._guards import TracingContext
 from torch.export import Dim as TorchDim
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.export import _trace, dynamic_shapes
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError, ShapeEnv
+from torch.utils._sympy.value_ranges import ValueRangeError
 
+from .declared import read_declaration
 from .places import NOWHERE, Origin, Place, is_foreign
 
 _MAX_FRAMES = 2000
@@ -201,11 +205,71 @@ def quiet() -> Iterator[None]:
             logger.disabled = disabled
 
 
-def export_module(
-    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any, opset: int | None = None
-) -> Any:
-    """The `ONNXProgram` that `torch.onnx.export` makes of a module itself, which it traces with settings of its own."""
-    with quiet():
-        return torch.onnx.export(
-            module, args, kwargs=kwargs, dynamic_shapes=dynamic_shapes, dynamo=True, opset_version=opset, verbose=False
-        )  # fmt: skip
+@contextlib.contextmanager
+def forgiving() -> Iterator[list[Exception]]:
+    """What torch.export holds against declared dims when it has traced a module is kept here, and the export goes on.
+
+    So the program that it traced can be looked at. With another PyTorch, and with TorchDynamo, it raises as ever.
+    """
+    kept: list[Exception] = []
+    make = getattr(_trace, "produce_guards_and_solve_constraints", None)
+    if make is None:
+        yield kept
+        return
+
+    def keeping(*args: Any, **kwargs: Any) -> None:
+        try:
+            make(*args, **kwargs)
+        except (ConstraintViolationError, ValueRangeError) as error:
+            refusal = UserError(UserErrorType.CONSTRAINT_VIOLATION, str(error))
+            refusal.__cause__ = error
+            kept.append(refusal)
+
+    _trace.produce_guards_and_solve_constraints = keeping
+    try:
+        yield kept
+    finally:
+        _trace.produce_guards_and_solve_constraints = make
+
+
+class Narrowed(Exception):
+    """torch.onnx.export refuses a declaration, and goes on with declared sizes as numbers."""
+
+
+class _Stop(BaseException):
+    """Ends an export of torch.onnx, which takes every exception for a reason to try something else."""
+
+
+def captured_by_exporter(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any) -> Any:
+    """The program that `torch.onnx.export` makes of a module itself, which it traces with settings of its own.
+
+    Raises `Narrowed` as soon as it gives up declared sizes, and else what it raises.
+    """
+    from torch.onnx._internal.exporter import _capture_strategies, _flags
+
+    declared = len(read_declaration(module, args, kwargs, spec).axes)
+    refine = dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes
+
+    def refined(message: str, shapes: Any) -> Any:
+        found = refine(message, shapes)
+        if len(read_declaration(module, args, kwargs, found).axes) < declared:
+            raise _Stop
+        return found
+
+    def captured() -> Any:
+        failed: list[Exception] = []
+        for strategy in _capture_strategies.CAPTURE_STRATEGIES:
+            result = strategy(verbose=False)(module, args, kwargs, spec)
+            if result.exported_program is not None:
+                return result.exported_program
+            failed.append(result.exception)
+        raise failed[0]
+
+    dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes = refined
+    try:
+        with quiet():
+            return _flags.set_onnx_exporting_flag(captured)()
+    except _Stop:
+        raise Narrowed from None
+    finally:
+        dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes = refine

@@ -152,7 +152,8 @@ class Judge:
         if correction.elsewhere:
             help_ = _elsewhere(correction)
         elif correction.refused:
-            help_ = "tried: no other declaration of it holds"
+            more = "to try more declarations takes longer than the export, and none so far holds"
+            help_ = more if correction.untried else "tried: no other declaration of it holds"
         else:
             left = "to export all the same, leave it to torch.export (tried)"
             if not self.written:
@@ -177,6 +178,8 @@ class Judge:
             return "torch.export takes a size of 1 in an example for a constant: give an example of size 2 or more"
         if correction.elsewhere:
             return _elsewhere(correction)
+        if correction.untried:
+            return "lift it in the code: to try more declarations takes longer than the export, and none so far holds"
         if correction.refused:
             return "lift it in the code: no declaration of these sizes that was tried gives a file that follows the module"
         if correction.numbers:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from .carried import holds_up
 from .correction import Correction
 from .declared import Declaration, read_declaration
+from .exports import Exports
 from .findings import TRIED, SourceFinding
 from .pasting import pasted
 from .probing import probed, probes
@@ -16,25 +17,25 @@ from .running import Runs
 _ROUNDS, _SECONDS = 3, 1.0
 
 
-def way_out(finding: SourceFinding, runs: Runs, *, strict: bool) -> str:
+def way_out(finding: SourceFinding, runs: Runs, exports: Exports) -> str:
     """What to declare instead of a size that fails, with the proof; empty where nothing that was tried works."""
     sizes = dict(finding.counterexample)
     if finding.verdict == "module":
-        text = _narrower(runs, sizes, strict=strict) if len(sizes) == 1 else ""
+        text = _narrower(runs, sizes, exports) if len(sizes) == 1 else ""
         return f"mend the line, or declare only sizes that run; {TRIED}:\n{text}" if text else ""
     numbers = {n: runs.example[n] for n in sizes}
     correction = Correction(runs.declaration, ())
     for name, value in numbers.items():
         correction.fix(name, value)
     text = correction.text()
-    if not _exported(text, runs, (), strict=strict):
+    if not _exported(text, runs, (), exports):
         return ""
     return (
         f"leave {', '.join(f'`{n}` at {v}' for n, v in numbers.items())}, as in the example; {TRIED}:\n{text}"
     )
 
 
-def _narrower(runs: Runs, failing: Mapping[str, int], *, strict: bool) -> str:
+def _narrower(runs: Runs, failing: Mapping[str, int], exports: Exports) -> str:
     """The largest range around the example within which no run fails."""
     ((name, value),) = failing.items()
     correction = Correction(runs.declaration, ())
@@ -48,7 +49,7 @@ def _narrower(runs: Runs, failing: Mapping[str, int], *, strict: bool) -> str:
         more = probed(other.declaration, other, None, lambda _: False, _SECONDS)
         found = next((v for f in more for n, v in f.counterexample if n == name), None)
         if found is None:
-            return text if _exported(text, runs, (name,), strict=strict) else ""
+            return text if _exported(text, runs, (name,), exports) else ""
         value = found
     return ""
 
@@ -72,10 +73,10 @@ def _called(text: str, runs: Runs) -> Runs:
     return Runs(runs.module, args, kwargs, declared)
 
 
-def _exported(text: str, runs: Runs, dynamic: tuple[str, ...], *, strict: bool) -> bool:
+def _exported(text: str, runs: Runs, dynamic: tuple[str, ...], exports: Exports) -> bool:
     """Does torch.export take a declaration, keep these dims dynamic, and make a file that follows the module?"""
     other = _called(text, runs)
     if any(n not in other.declaration.roots for n in dynamic):
         return False
     tried = probes(other.declaration, other)
-    return holds_up(text, other, tried, dynamic=other.declaration.roots, strict=strict)
+    return holds_up(text, other, tried, dynamic=other.declaration.roots, exports=exports)

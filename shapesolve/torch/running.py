@@ -35,6 +35,8 @@ _MAX_RUNS = 400
 _MAX_SCANNED = 4096
 #: sizes that are tried of one condition, and operators that all these runs may call
 _LEAST_TRIES, _MOST_TRIES, _CALLS = 10, 32, 1000
+#: and how many where runs took more seconds than these already
+_FEW_TRIES, _LONG = 4, 2.0
 _CLOSE = {"rtol": 1e-3, "atol": 1e-4}
 
 
@@ -127,7 +129,7 @@ class Runs:
         }
         self._known: dict[tuple[tuple[str, int], ...], Ran] = {}
         self.spent = 0.0
-        """Seconds that the runs took so far."""
+        """Seconds of this thread that the runs took so far."""
         self._longest = 1
 
     def _example(self, name: str) -> int | None:
@@ -144,7 +146,9 @@ class Runs:
 
     @property
     def tries(self) -> int:
-        """At how many sizes a condition is tried: at more of them where a run calls few operators."""
+        """At how many sizes a condition is tried: at more where a run calls few operators, at few where runs took long."""
+        if self.spent > _LONG:
+            return _FEW_TRIES
         return min(_MOST_TRIES, max(_LEAST_TRIES, _CALLS // self._longest))
 
     def complete(self, sizes: Sizes) -> dict[str, int]:
@@ -157,9 +161,9 @@ class Runs:
         if key not in self._known:
             if len(self._known) >= _MAX_RUNS:
                 return Ran(key, "unknown")
-            started = time.monotonic()
+            started = time.thread_time()
             self._known[key] = self._try_all(dict(key))
-            self.spent += time.monotonic() - started
+            self.spent += time.thread_time() - started
         return self._known[key]
 
     def seen(self) -> list[tuple[tuple[str, int], ...]]:

@@ -9,13 +9,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from .alike import is_check
 from .exporting import quiet
 from .filed import InRuntime
 from .places import NOWHERE, Origin, Place, read_trace
 from .running import Ran, Runs, Sizes, same, steady
-
-#: what the graph only checks, and what an ONNX file has nothing of
-_CHECKS = ("_assert", "sym_constrain_range", "_assert_scalar", "_assert_async", "_assert_tensor_metadata")
 
 
 class Unguarded:
@@ -110,7 +108,6 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # as above
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call an operator, unless all it does is to check."""
-        name = getattr(getattr(target, "_schema", None), "name", "") or getattr(target, "__name__", "")
-        if name.rpartition("::")[2].startswith(_CHECKS):
+        if is_check(target):
             return None
         return super().call_function(target, args, kwargs)

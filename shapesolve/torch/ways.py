@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from .declared import Declaration
-from .exporting import Watch, export_program, named, relaxed
+from .exporting import Watch, named, relaxed
+from .exports import Exports
 from .guards import fixed_axes
 from .probing import probes
 from .running import Runs
@@ -44,21 +45,19 @@ def _shapes(runs: Runs, sizes: Mapping[str, int]) -> str:
     )
 
 
-def other_examples(runs: Runs, spec: Any, tried: list[dict[str, int]], *, strict: bool) -> Iterator[Way]:
+def other_examples(runs: Runs, spec: Any, tried: list[dict[str, int]], exports: Exports) -> Iterator[Way]:
     """Exports with another example whose graph gives what the module gives, at the sizes `tried` and at some more."""
     at = [*tried, *itertools.islice(probes(runs.declaration, runs), _MORE)]
     for free, sizes in itertools.product((False, True), _examples(runs.declaration, runs.example)):
         if runs.at(sizes).state != "runs":
             continue
         args, kwargs = runs.inputs(sizes)
-        watch = Watch(runs.module)
-        declared = relaxed(spec) if free else named(spec)
         try:
-            program = export_program(runs.module, args, kwargs, declared, strict=strict, watch=watch)
-        except Exception:  # this way is refused too
+            made = exports.program(args, kwargs, relaxed(spec) if free else named(spec))
+        except Exception:  # this way is refused too, or there is no time for it
             continue
-        if follows(program, runs, at):
-            yield Way(program, watch, tuple(sizes.items()), free)
+        if follows(made.program, runs, at):
+            yield Way(made.program, made.watch, tuple(sizes.items()), free)
 
 
 def follows(program: Any, runs: Runs, tried: list[dict[str, int]]) -> bool:

@@ -28,12 +28,13 @@ _BLAMED = re.compile(r"translating node %(\w+)|%(\w+) :|for node '(?:node_)?(\w+
 
 @dataclass(frozen=True)
 class Written:
-    """A model, the program that was written (torch.export's, decomposed), and where it could not be written as it is, how it
-    failed and what was changed.
+    """A model of the program `source`, the `program` that was written (the source, decomposed), and where it could not be
+    written as it is, how it failed and what was changed.
     """
 
     proto: onnx.ModelProto
     program: Any
+    source: Any
     failed: Exception | None = None
     change: str = ""
 
@@ -41,18 +42,18 @@ class Written:
 def written(program: Any, opset: int | None) -> Written:
     """The ONNX model of an `ExportedProgram`. Raises what the exporter raised when no other way of writing works either."""
     try:
-        return _of(export_onnx(program, opset))
+        return _of(export_onnx(program, opset), program)
     except Exception as error:
         for change, make in _ways(error, program, opset):
             try:
-                return _of(make(), error, change)
+                return _of(make(), program, error, change)
             except Exception:  # this way fails too
                 continue
         raise
 
 
-def _of(exported: Any, failed: Exception | None = None, change: str = "") -> Written:
-    return Written(exported.model_proto, exported.exported_program, failed, change)
+def _of(exported: Any, source: Any, failed: Exception | None = None, change: str = "") -> Written:
+    return Written(exported.model_proto, exported.exported_program, source, failed, change)
 
 
 def _ways(error: Exception, program: Any, opset: int | None) -> Iterator[tuple[str, Callable[[], Any]]]:

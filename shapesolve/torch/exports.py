@@ -1,0 +1,151 @@
+"""The exports of one check: none is made twice, and those for a suggestion alone keep to a share of the first one's time."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .alike import alike
+from .declared import read_declaration
+from .exporting import Watch, captured_by_exporter, export_program, forgiving
+from .writing import Written, written
+
+#: seconds of this thread that exports for suggestions may take, whatever the first one took, and as a share of that
+_LEAST, _SHARE = 4.0, 0.5
+#: before anything was written, the first export counts as so many times its trace
+_WHOLE = 2.5
+_Key = tuple[Any, ...]
+
+
+class Unaffordable(Exception):
+    """What was to be tried would take too long beside the export itself; it is not told either."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A program, who watched, and the shapes of the example it was traced for."""
+
+    program: Any
+    watch: Watch
+    given: _Key
+
+
+class Exports:
+    """Exports a module and writes what comes out; the time that suggestions take is bounded by that of the first export."""
+
+    def __init__(self, module: Any, *, strict: bool, opset: int | None = None) -> None:
+        self.module, self.strict, self.opset = module, strict, opset
+        self._made: dict[_Key, Exported | Exception] = {}
+        self._written: list[tuple[Any, _Key, Written | Exception]] = []
+        self._spent = {False: 0.0, True: 0.0}
+        self.left_untried = False
+        """Was there a suggestion that could not be tried within the bound?"""
+
+    # ------------------------------------------------------------------ torch.export.export
+
+    def first(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any
+    ) -> tuple[Exported | None, Exception | None]:
+        """What is traced for a declaration, and how torch.export refuses its dims, which it does after the trace."""
+        watch = Watch(self.module)
+        with self._timed(trial=False), forgiving() as refusals:
+            try:
+                program = export_program(self.module, args, kwargs, spec, strict=self.strict, watch=watch)
+            except Exception as error:  # whatever torch.export raises is a finding
+                return None, (*refusals, error)[0]
+        made, refusal = Exported(program, watch, shapes(args, kwargs)), next(iter(refusals), None)
+        with contextlib.suppress(Exception):  # a declaration that does not fit the call has no key
+            self._made[self._key(args, kwargs, spec)] = refusal or made
+        return made, refusal
+
+    def program(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any, *, trial: bool = True
+    ) -> Exported:
+        """What torch.export makes of a declaration. Raises what that raised, or `Unaffordable` for a `trial`."""
+        key = self._key(args, kwargs, spec)
+        if key not in self._made:
+            self._afford(trial=trial)
+            watch = Watch(self.module)
+            with self._timed(trial=trial):
+                try:
+                    program = export_program(self.module, args, kwargs, spec, strict=self.strict, watch=watch)
+                    self._made[key] = Exported(program, watch, shapes(args, kwargs))
+                except Exception as error:
+                    self._made[key] = error
+        found = self._made[key]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any) -> _Key:
+        """The same declaration of a call with arguments of the same shapes."""
+        declaration = read_declaration(self.module, args, kwargs, spec)
+        axes = tuple((a.leaf, a.index, str(a.size)) for a in declaration.axes)
+        return tuple(declaration.roots.values()), axes, shapes(args, kwargs)
+
+    # ------------------------------------------------------------------ torch.onnx.export
+
+    def file(self, program: Any, given: _Key, *, trial: bool = True) -> Written:
+        """What is written of a program; for a trial also what was written of one like it. Raises what the exporter raised."""
+        like = (
+            outcome
+            for other, its, outcome in self._written
+            if other is program or (trial and its == given and alike(other, program))
+        )
+        outcome = next(like, None)
+        if outcome is None:
+            self._afford(trial=trial)
+            with self._timed(trial=trial):
+                try:
+                    outcome = written(program, self.opset)
+                except Exception as error:
+                    outcome = error
+            self._written.append((program, given, outcome))
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def by_exporter(self, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any) -> tuple[Any, Written]:
+        """What `torch.onnx.export` traces and writes of the module itself. Raises what that raises, `Unaffordable`, or
+        `Narrowed`.
+        """
+        self._afford(trial=True)
+        with self._timed(trial=True):
+            program = captured_by_exporter(self.module, args, kwargs, spec)
+        found = self.file(program, shapes(args, kwargs))
+        if found.failed is not None:
+            raise found.failed
+        return program, found
+
+    # ------------------------------------------------------------------ the bound
+
+    @property
+    def affordable(self) -> bool:
+        """Is there time for another suggestion?"""
+        whole = self._spent[False] * (1.0 if self._written else _WHOLE)
+        return self._spent[True] <= max(_LEAST, _SHARE * whole)
+
+    def _afford(self, *, trial: bool) -> None:
+        if trial and not self.affordable:
+            self.left_untried = True
+            raise Unaffordable
+
+    @contextlib.contextmanager
+    def _timed(self, *, trial: bool) -> Iterator[None]:
+        started = time.thread_time()
+        try:
+            yield
+        finally:
+            self._spent[trial] += time.thread_time() - started
+
+
+def shapes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Key:
+    """The shapes of all tensors of a call."""
+    leaves = pytree.tree_leaves((args, kwargs))
+    return tuple(tuple(x.shape) for x in leaves if isinstance(x, torch.Tensor))
