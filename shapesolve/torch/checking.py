@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ import torch
 
 from ..analysis import DEFAULT_RLIMIT, BroadcastMode, analyze
 from ..expr import Cond
-from .carried import File, by_exporter
+from .carried import by_exporter
 from .concluding import Call, Conclusion, Settings, empty
 from .correction import Correction
 from .declared import Declaration, read_declaration
@@ -225,9 +224,6 @@ def _another_way(
 
 
 def _of_program(known: Conclusion) -> Report:
-    if known.of_example(guarded=True) and not known.astray(guarded=True):
-        with contextlib.suppress(Exception):  # a size that the trace made a number may be free in the file
-            known.file = File.of(_written(known))
     first, ways = known, known.other_ways(guarded=True)
     way = next(ways, None)
     if way is not None:

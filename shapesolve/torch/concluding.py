@@ -194,7 +194,7 @@ class Conclusion:
         astray = self.astray(guarded=guarded)
         if astray or not guarded:
             return astray
-        numbers = self.file.numbers(self.declaration) & self.fixed.keys()
+        numbers = self.file.numbers(self.declaration)
         return [(r, c) for r, c in self.found if c.verdict == "tracer" and not numbers.isdisjoint(r.roots)]
 
     def other_ways(self, *, guarded: bool) -> Iterator[Way]:
@@ -203,7 +203,8 @@ class Conclusion:
         if self.call is None or self.call.way is not None or not bad:
             return
         probed_at = [dict(c.sizes) for _, c in bad]
-        yield from other_examples(self.call.runs, self.call.spec, probed_at, self.call.exports)
+        call = self.call
+        yield from other_examples(call.runs, call.spec, probed_at, call.exports, self.fixed)
 
     def ruled_out_by_example(self, way: Way, *, guarded: bool) -> tuple[SourceFinding, ...]:
         """What the example alone keeps out."""

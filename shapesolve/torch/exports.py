@@ -17,7 +17,7 @@ from .exporting import Watch, captured_by_exporter, export_program, forgiving
 from .writing import Written, written
 
 #: seconds of this thread that exports for suggestions may take, whatever the first one took, and as a share of that
-_LEAST, _SHARE = 4.0, 0.5
+_LEAST, _SHARE = 10.0, 0.5
 #: before anything was written, the first export counts as so many times its trace
 _WHOLE = 2.5
 _Key = tuple[Any, ...]
@@ -42,6 +42,7 @@ class Exports:
     def __init__(self, module: Any, *, strict: bool, opset: int | None = None) -> None:
         self.module, self.strict, self.opset = module, strict, opset
         self._made: dict[_Key, Exported | Exception] = {}
+        self._traced: dict[_Key | None, tuple[Exported, Exception | None]] = {}
         self._written: list[tuple[Any, _Key, Written | Exception]] = []
         self._spent = {False: 0.0, True: 0.0}
         self.left_untried = False
@@ -50,18 +51,24 @@ class Exports:
     # ------------------------------------------------------------------ torch.export.export
 
     def first(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any, *, trial: bool = False
     ) -> tuple[Exported | None, Exception | None]:
         """What is traced for a declaration, and how torch.export refuses its dims, which it does after the trace."""
+        key = None
+        with contextlib.suppress(Exception):  # a declaration that does not fit the call has no key
+            key = self._key(args, kwargs, spec)
+        if key in self._traced:
+            return self._traced[key]
+        self._afford(trial=trial)
         watch = Watch(self.module)
-        with self._timed(trial=False), forgiving() as refusals:
+        with self._timed(trial=trial), forgiving() as refusals:
             try:
                 program = export_program(self.module, args, kwargs, spec, strict=self.strict, watch=watch)
             except Exception as error:  # whatever torch.export raises is a finding
                 return None, (*refusals, error)[0]
         made, refusal = Exported(program, watch, shapes(args, kwargs)), next(iter(refusals), None)
-        with contextlib.suppress(Exception):  # a declaration that does not fit the call has no key
-            self._made[self._key(args, kwargs, spec)] = refusal or made
+        if key is not None:
+            self._traced[key], self._made[key] = (made, refusal), refusal or made
         return made, refusal
 
     def program(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 
 from .declared import Declaration
 from .exporting import Watch, named, relaxed
-from .exports import Exports
+from .exports import Exported, Exports
 from .guards import fixed_axes
 from .probing import probes
 from .running import Runs
@@ -45,18 +45,34 @@ def _shapes(runs: Runs, sizes: Mapping[str, int]) -> str:
     )
 
 
-def other_examples(runs: Runs, spec: Any, tried: list[dict[str, int]], exports: Exports) -> Iterator[Way]:
-    """Exports with another example whose graph gives what the module gives, at the sizes `tried` and at some more."""
+def other_examples(
+    runs: Runs, spec: Any, tried: list[dict[str, int]], exports: Exports, numbers: Collection[str] = ()
+) -> Iterator[Way]:
+    """Exports with another example whose graph gives what the module gives, at the sizes `tried` and at some more.
+
+    `numbers` are the sizes that the trace of the given example made numbers. Where another one does so too, no more are tried.
+    """
     at = [*tried, *itertools.islice(probes(runs.declaration, runs), _MORE)]
+    hopeless: list[dict[str, int]] = []
     for free, sizes in itertools.product((False, True), _examples(runs.declaration, runs.example)):
-        if runs.at(sizes).state != "runs":
+        if sizes in hopeless or runs.at(sizes).state != "runs":
             continue
         args, kwargs = runs.inputs(sizes)
         try:
-            made = exports.program(args, kwargs, relaxed(spec) if free else named(spec))
+            if free:
+                made: Exported | None = exports.program(args, kwargs, relaxed(spec))
+                refused = False
+            else:
+                made, refusal = exports.first(args, kwargs, named(spec), trial=True)
+                refused = refusal is not None
         except Exception:  # this way is refused too, or there is no time for it
             continue
-        if follows(made.program, runs, at):
+        fixed = fixed_axes(made.program, runs.declaration) if made is not None else {}
+        if refused and not fixed.keys().isdisjoint(numbers):
+            return
+        if fixed:
+            hopeless.append(sizes)
+        elif made is not None and not refused and follows(made.program, runs, at):
             yield Way(made.program, made.watch, tuple(sizes.items()), free)
 
 
