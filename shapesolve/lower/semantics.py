@@ -35,6 +35,11 @@ DIFFERENCES: dict[str, Difference] = {
         "SAME_UPPER and SAME_LOWER give ceil(size / stride) elements",
         "the padding is worked out without the dilations, so that a dilated window gives fewer",
     ),
+    "conv-dilated-same": Difference(
+        "Conv, ConvInteger, QLinearConv, FusedConv",
+        "SAME_UPPER and SAME_LOWER give ceil(size / stride) elements",
+        "with a dilation above 1 on any axis, the node fails when it is run",
+    ),
     "unpool-output-shape": Difference(
         "MaxUnpool",
         "output_shape has room for the unpooled tensor on each axis",
@@ -63,6 +68,10 @@ DIFFERENCES: dict[str, Difference] = {
     "gridsample-volumes": Difference(
         "GridSample", "volumes (rank 5) are taken from opset 20 on", "volumes are taken at every opset"
     ),
+    "gridsample-cubic-volumes": Difference(
+        "GridSample", "cubic interpolation works along any number of axes", "only images (rank 4) take it"
+    ),
+    "lrn-rank": Difference("LRN", "any number of spatial axes", "two spatial axes (rank 4)"),
     "function-attributes": Difference(
         "functions of the model",
         "a call gives every attribute that the function names without a default",

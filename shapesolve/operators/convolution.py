@@ -33,7 +33,16 @@ from ..lower.reason import EMPTY_POOL, WINDOW, channels
 from ..lower.registry import lower
 from ..lower.types import Known, Tensor
 from ..lower.work import MOVES, POOLS, reads, slides, spreads
-from .window import Window, kernel_attr, require_small_pads, room, slide, spatial_rank, window_of
+from .window import (
+    Window,
+    kernel_attr,
+    per_axis,
+    require_small_pads,
+    room,
+    slide,
+    spatial_rank,
+    window_of,
+)
 
 # ---------------------------------------------------------------------- convolutions
 
@@ -85,7 +94,13 @@ def conv_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -> Shape | 
         (w, 0),
     )
     _bias(op, bias, weight[0], w, 0)
-    return Shape((data[0], weight[0], *slide(op, x, data[2:], window_of(op, _kernel_of(op, w, weight)))))
+    window = window_of(op, _kernel_of(op, w, weight))
+    dilated = window.auto.startswith("SAME") and max(per_axis(op, "dilations", len(data) - 2), default=1) > 1
+    if dilated and op.as_onnxruntime("conv-dilated-same"):
+        raise InvalidNode(
+            f"onnxruntime runs no dilated convolution with auto_pad {window.auto}, only with pads"
+        )
+    return Shape((data[0], weight[0], *slide(op, x, data[2:], window)))
 
 
 def _channels_rule(group: int) -> str:

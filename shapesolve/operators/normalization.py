@@ -10,6 +10,7 @@ from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.reason import EMPTY_GROUPS
 from ..lower.records import Place
 from ..lower.registry import lower, signature
+from ..lower.signature import Signature
 from ..lower.types import Known
 from ..lower.work import Operations, Outputs, Work, each, per
 
@@ -32,7 +33,16 @@ signature(
     work=each(7),
 )
 # https://onnx.ai/onnx/operators/onnx__LRN.html
-signature("LRN", "N C *S -> N C *S", where=("n >= 1", "n % 2 == 1"), n="size", work=Work(_lrn_work))
+_ODD = ("n >= 1", "n % 2 == 1")
+_LRN_ANY = Signature("N C *S -> N C *S", _ODD, {"n": "size"})
+_LRN_IMAGE = Signature("N C H W -> N C H W", _ODD, {"n": "size"})
+
+
+@lower("LRN", ranks="first", work=Work(_lrn_work))
+def lrn(op: Op) -> list[Known | None]:
+    return (_LRN_IMAGE if op.as_onnxruntime("lrn-rank") else _LRN_ANY)(op)
+
+
 # https://onnx.ai/onnx/operators/onnx__MeanVarianceNormalization.html
 signature("MeanVarianceNormalization", "*S -> *S", runtime=("early",), work=each(5))
 

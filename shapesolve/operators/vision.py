@@ -8,6 +8,7 @@ from ..expr import (
     Dim,
     Shape,
     all_of,
+    any_of,
     constant,
     divides,
     eq,
@@ -18,7 +19,8 @@ from ..expr import (
     product,
 )
 from ..lower.op import InvalidNode, Op
-from ..lower.registry import lower, signature
+from ..lower.registry import lower
+from ..lower.signature import Signature
 from ..lower.types import Known
 from ..lower.work import Operations, Outputs, Work, reads
 
@@ -35,6 +37,9 @@ def _grid_sample(op: Op, rank: int | None) -> Known:
         return op.out(None)
     if len(image) != len(grid) or len(image) < 3:
         raise InvalidNode(f"the grid {grid} must have the rank of the image {image}, 3 or more")
+    cubic = op.text_attr("mode", "linear").endswith("cubic")
+    if cubic and len(image) != 4 and op.as_onnxruntime("gridsample-cubic-volumes"):
+        raise InvalidNode(f"cubic interpolation takes images, of rank 4, not {image}")
     n = len(image)
     op.require(eq(image[0], grid[0]), "the grid must have the batch of the image", (0, 0), (1, 0))
     op.require(eq(grid[-1], n - 2), "the grid must hold one coordinate per spatial axis", (1, n - 1))
@@ -126,13 +131,20 @@ def col2im(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__RoiAlign.html
-signature(
-    "RoiAlign",
-    "_ C _ _, R 4, R -> R C h w",
-    h="output_height=1",
-    w="output_width=1",
-    choices={"mode": ("avg", "max")},
-)
+_REGIONS = Signature("_ C _ _, R 4, R -> R C h w", (), {"h": "output_height=1", "w": "output_width=1"})
+
+
+@lower("RoiAlign", choices={"mode": ("avg", "max")})
+def roi_align(op: Op) -> list[Known | None]:
+    _in_an_image(op)
+    return _REGIONS(op)
+
+
+def _in_an_image(op: Op) -> None:
+    image, regions = op.shape(0), op.shape(1)
+    if image and regions:
+        lies = any_of((ge(image[0], 1), eq(regions[0], 0)))
+        op.require(lies, "a region lies in one of the images, so there is one", (0, 0), (1, 0))
 
 
 # https://onnx.ai/onnx/operators/onnx__MaxRoiPool.html
@@ -145,6 +157,7 @@ def max_roi_pool(op: Op) -> Known:
         op.require(eq(regions[1], 5), "a region is given by its image and four coordinates", (1, 1))
     if image is None or regions is None:
         return op.out(None)
+    _in_an_image(op)
     return op.out([regions[0], image[1], *map(constant, pooled)])
 
 

@@ -205,3 +205,30 @@ def test_a_scale_that_was_tried_is_an_assumption() -> None:
     model = one("Resize", ["1 1 H", None], consts={2: [1.0, 1.0, 1.7]})
     analysis = agrees(model, H=(1, 2, 10, 99, 1000))
     assert analysis.prove("y0[2] >= H").assumptions == ("H <= 131071",)
+
+
+# ---------------------------------------------------------------------- what onnxruntime does not run
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID"])
+@pytest.mark.parametrize("dilations", [[1, 1], [1, 2], [3, 1]])
+def test_a_dilated_convolution_has_pads(auto_pad: str, dilations: list[int]) -> None:
+    attrs = {"auto_pad": auto_pad, "dilations": dilations}
+    model = one("Conv", ["N 2 H W", "3 2 3 1"], attrs)
+    agrees(model, N=(0, 1), H=(7, 9), W=(1, 3))
+    assert not broken(by_the_text(model), {"N": 1, "H": 9, "W": 3})
+
+
+@pytest.mark.parametrize("spatial", ["H", "H 3", "H 3 2"])
+def test_a_local_response_is_normalized_in_images(spatial: str) -> None:
+    model = one("LRN", [f"N C {spatial}"], {"size": 3})
+    agrees(model, N=(0, 1), C=(1, 3), H=(1, 4))
+    assert not broken(by_the_text(model), {"N": 1, "C": 3, "H": 4})
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+def test_cubic_samples_are_of_images(mode: str) -> None:
+    for image, grid in (("N 1 H 3", "N 2 2 2"), ("N 1 H 3 2", "N 2 2 2 3")):
+        model = one("GridSample", [image, grid], {"mode": mode}, opset=20)
+        agrees(model, N=(0, 1, 2), H=(1, 3))
+        assert not broken(by_the_text(model), {"N": 1, "H": 3})

@@ -57,11 +57,12 @@ def test_regions() -> None:
     zeros = {"x2": lambda at: np.zeros(at["S"], np.int64)}
     for opset in (10, 16, 21):
         model = one("RoiAlign", ["N 2 3 3", "R F", "S"], attrs, dtypes=[FLOAT, FLOAT, INT64], opset=opset)
-        agrees(model, zeros, N=(1, 2), R=(0, 1, 2), F=(4, 5), S=(0, 1, 2))
+        agrees(model, zeros, N=(0, 1, 2), R=(0, 1, 2), F=(4, 5), S=(0, 1, 2))
     zeros = {"x1": lambda at: np.zeros((at["R"], at["F"]), np.float32)}
     agrees(
-        one("MaxRoiPool", ["1 C 3 3", "R F"], {"pooled_shape": [2, 2]}),
+        one("MaxRoiPool", ["N C 3 3", "R F"], {"pooled_shape": [2, 2]}),
         zeros,
+        N=(0, 1),
         C=(1, 2),
         R=(0, 1, 2),
         F=(4, 5),
