@@ -38,11 +38,11 @@ def fix(model: Any, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> on
         ModelError: the model cannot be read.
     """
     read = read_model(model)
-    return with_weights(fixed(read, sizes, keep=keep).model, read)
+    return with_weights(fixed(read, sizes, keep=keep)[0].model, read)
 
 
-def fixed(read: Model, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> Simplified:
-    """`fix`, with weights left where those of the model's proto are, and with what was removed."""
+def fixed(read: Model, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> tuple[Simplified, Analysis]:
+    """`fix`, with weights left where those of the model's proto are, with what was removed, and what it rests on."""
     wrong = next((name for name, size in sizes.items() if size < 0), None)
     if wrong is not None:
         raise ValueError(f"a size is not negative: {wrong} = {sizes[wrong]}")
@@ -56,7 +56,7 @@ def fixed(read: Model, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) ->
         shape = analysis.shapes.get(info.name)
         if shape is not None:
             _write(info, shape)
-    return done
+    return done, analysis
 
 
 def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:

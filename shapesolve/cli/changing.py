@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from .app import app
 from .console import fail, refuse, say, tell
-from .options import AsJson, Model, sizes_of
+from .options import AsJson, Model, end, sizes_of
 from .parameters import Option
 from .writing import Out
 
 if TYPE_CHECKING:
+    from ..analysis import Analysis
     from ..change.simplify import Simplified
     from ..model import Model as Read
 
@@ -32,13 +33,18 @@ def simplify(
     """Write a copy with everything folded that is proved of its sizes.
 
     It computes the same outputs, bit for bit, at every size that the model accepts, 0 and 1 among them; its interface stays.
-    Run it before optimizers that fuse nodes: they see more when shape arithmetic is gone. Example:
+    Run it before optimizers that fuse nodes: they see more when shape arithmetic is gone. Exit code 1 when no input sizes run:
+    then nothing is folded. Example:
 
         shapesolve simplify model.onnx -o simple.onnx --explain
     """
-    from ..change.simplify import simplified
+    from ..change.simplify import simplified_draft
 
-    _change("simplify", model, output, explain, json, lambda read: simplified(read, keep=keep or ()))
+    end(
+        _change(
+            "simplify", model, output, explain, json, lambda read: simplified_draft(read, keep=keep or ())
+        )
+    )
 
 
 @app.command()
@@ -67,19 +73,25 @@ def fix(
     from ..change.fix import fixed
 
     sizes = sizes_of(bind)
-    _change("fix", model, output, explain, json, lambda read: fixed(read, sizes, keep=keep or ()))
+    end(_change("fix", model, output, explain, json, lambda read: fixed(read, sizes, keep=keep or ())))
 
 
 def _change(
-    command: str, model: Path, output: Path, explain: bool, json: bool, change: Callable[[Read], Simplified]
-) -> None:
+    command: str,
+    model: Path,
+    output: Path,
+    explain: bool,
+    json: bool,
+    change: Callable[[Read], tuple[Simplified, Analysis]],
+) -> Analysis:
+    """Write what the change makes of the model; the analysis that it rests on."""
     from ..change.refused import Refused
     from ..model import ModelError, read_model
     from ..report.annotate_file import save_changed
 
     try:
         read = read_model(model)
-        done = change(read)
+        done, analysis = change(read)
         save_changed(read, done.model, output)
     except Refused as e:
         refuse(command, str(e), json)
@@ -97,7 +109,8 @@ def _change(
         removed = [asdict(one) for one in done.removed]
         told = {"output": str(output), "before": done.before, "after": done.after, "removed": removed}
         say(envelope(command, told))
-        return
-    if explain:
+        return analysis
+    if explain and done.removed:
         tell("\n".join(map(str, done.removed)))
     tell(f"wrote {output}: {done.before:,} nodes became {done.after:,}, Constant nodes apart")
+    return analysis

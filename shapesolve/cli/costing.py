@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from .app import app
 from .console import fail, refuse, show
-from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, write_file
+from .options import AsJson, Assume, Bind, Model, end, find, listed_sizes, load, write_file
 from .parameters import Option
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def cost(
 
     As expressions in the input sizes, with numbers where sizes are given. The peak holds every tensor from the node that
     makes it to the last one that reads it, each in memory of its own; "shared" lets views lie in their input, and outputs be
-    written over an input that nothing reads later. Exit code 1 when nothing fits into --max-memory. Examples:
+    written over an input that nothing reads later. Exit code 1 when nothing fits into --max-memory, or no sizes run. Examples:
 
         shapesolve cost bert.onnx --at batch=8,seq=128 --by scope
 
@@ -64,6 +64,8 @@ def cost(
     from ..deploy.cost_text import bytes_in
 
     sizes = listed_sizes(at, "--at")
+    if a.nothing_runs and (sizes or max_memory is not None or plot is not None):
+        refuse("cost", a.nothing_runs, json)
     fit, numbers, drawn = None, None, ""
     try:
         c = Cost(a)
@@ -84,6 +86,7 @@ def cost(
         _show_json(c, numbers, fit)
     else:
         _show_text(c, sizes, numbers, fit, by, depth)
+    end(a)
 
 
 def _left(cost: Cost, sizes: dict[str, int], option: str) -> str:

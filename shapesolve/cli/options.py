@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from .console import FOUND, OK, Format, Progress, fail, fail_at
+from .console import FOUND, OK, Format, Progress, complain, fail, fail_at
 from .parameters import Argument, Option
 
 if TYPE_CHECKING:
@@ -76,6 +76,13 @@ def find(analysis: Analysis, *, findings: bool = True) -> None:
 def accepts(analysis: Analysis) -> int:
     """The exit code that says whether the model accepts any input size."""
     return FOUND if analysis.contract.impossible else OK
+
+
+def end(analysis: Analysis) -> NoReturn:
+    """End a command that has shown or written something: where no input sizes run, that is said, and the exit code tells."""
+    if analysis.nothing_runs:
+        complain(analysis.nothing_runs)
+    raise SystemExit(accepts(analysis))
 
 
 def sizes_of(given: Iterable[str] | None, option: str = "--bind") -> dict[str, int]:

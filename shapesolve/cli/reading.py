@@ -31,6 +31,7 @@ from .options import (
     FindingsFormat,
     Model,
     accepts,
+    end,
     find,
     load,
     sizes_of,
@@ -158,6 +159,7 @@ def contract(
         fail(f"cannot write {output}: {e.strerror or e}")
     if output is not None:
         tell(f"wrote {output}")
+        end(a)
     raise SystemExit(accepts(a))
 
 
@@ -217,7 +219,7 @@ def explain(
         say(envelope("explain", derivation_data(derivation)))
     else:
         show(derivation_lines(derivation, a, unfold=unfold))
-    raise SystemExit(accepts(a))
+    end(a)
 
 
 @app.command()

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from .app import app
 from .console import Progress, fail, say, tell
-from .options import Assume, Bind, Broadcast, Model, accepts, find, load, page_title
+from .options import Assume, Bind, Broadcast, Model, end, find, load, page_title
 from .parameters import Option
 
 
@@ -41,7 +41,7 @@ def view(
         fail(f"cannot write a temporary file: {e.strerror or e}")
     opened = webbrowser.open(Path(file.name).as_uri())
     tell(f"wrote {file.name}" if opened else f"wrote {file.name}, but found no browser to open it in")
-    raise SystemExit(accepts(a))
+    end(a)
 
 
 @app.command()

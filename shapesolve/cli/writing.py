@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from .app import app
-from .console import Progress, complain, fail, tell
-from .options import Assume, Bind, Broadcast, Model, accepts, find, load, page_title, write_file
+from .console import Progress, fail, tell
+from .options import Assume, Bind, Broadcast, Model, end, find, load, page_title, write_file
 from .parameters import Option
 
 Out = Annotated[Path, Option("-o", "--output", metavar="FILE", help="Where to write.")]
@@ -50,12 +50,7 @@ def annotate(
     except OSError as e:
         fail(f"cannot write {output}: {e.strerror or e}")
     tell(f"wrote {output}")
-    if a.conflicts:
-        told = "a conflict" if len(a.conflicts) == 1 else f"{len(a.conflicts)} conflicts"
-        complain(
-            f"the model has {told} and runs at no size: what follows from there is open; see shapesolve check {model}"
-        )
-    raise SystemExit(accepts(a))
+    end(a)
 
 
 @app.command()
@@ -80,4 +75,4 @@ def report(
         text = a.to_html(page_title(model))
     write_file(output, text.encode("utf-8"), a.model)
     tell(f"wrote {output}")
-    raise SystemExit(accepts(a))
+    end(a)

@@ -134,7 +134,7 @@ def test_names_with_signs_in_them_need_no_quotes(tmp_path: Path) -> None:
 
 def test_files_are_not_replaced_unasked(tmp_path: Path) -> None:
     out = str(tmp_path / "out.onnx")
-    assert "runs at no size" in run("annotate", BROKEN, "-o", out, code=1).stderr
+    assert "no input sizes run" in run("annotate", BROKEN, "-o", out, code=1).stderr
     assert "--force replaces it" in error_of("annotate", UNET, "-o", out)
     run("annotate", UNET, "-o", out, "--force")
 

@@ -53,5 +53,52 @@ def test_sizes_says_that_there_are_none(impossible: Path, option: list[str]) -> 
     assert f"no input sizes run: {ss.analyze(impossible).diagnostics[0].title}" in done.output
 
 
+#: what is asked for beside the model; the others are about no model, or about two
+ASKED = {
+    "analyze": [[]],
+    "check": [[]],
+    "contract": [[], ["--format", "python"], ["-o", "out"]],
+    "explain": [["x"]],
+    "evaluate": [[], ["--bind", "n=2"]],
+    "prove": [["y[0] == n"]],
+    "verify": [[]],
+    "inputs": [[], ["-o", "out"]],
+    "sizes": [["--enumerate", "2"], ["--near", "n=3"]],
+    "profile": [["--opt", "n=4"]],
+    "cost": [[], ["--json"], ["--at", "n=4"], ["--max-memory", "1GB", "--of", "n"]],
+    "scan": [[]],
+    "view": [[]],
+    "annotate": [["-o", "out"]],
+    "report": [["-o", "out"]],
+    "simplify": [["-o", "out"]],
+    "free": [["--dim", "x[1]=m", "-o", "out"]],
+    "fix": [["--bind", "n=4", "-o", "out"]],
+}
+
+
+@pytest.mark.parametrize("command", app.list_commands())
+def test_every_command_ends_with_an_exit_code_that_says_so(
+    impossible: Path, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if command not in ASKED:
+        assert command in ("diff", "ops", "rule", "serve")
+        return
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("webbrowser.open", lambda url: True)
+    for options in ASKED[command]:
+        done = CliRunner().invoke(app, [command, str(impossible), *options])
+        assert isinstance(done.exception, SystemExit), done.exception
+        assert done.exit_code != 0, (options, done.output)
+        wrote = "wrote " in done.output
+        assert not wrote or "\nerror: no input sizes run: " in f"\n{done.stderr}", (options, done.output)
+
+
+def test_what_is_simplified_is_written_and_said_to_run_at_no_size(impossible: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["simplify", str(impossible), "-o", str(tmp_path / "simple.onnx")])
+    assert done.exit_code == 1
+    assert done.stderr == f"error: {ss.analyze(impossible).nothing_runs}\n"
+    assert len(onnx.load(tmp_path / "simple.onnx").graph.node) == len(onnx.load(impossible).graph.node)
+
+
 def test_a_model_that_runs_has_nothing_to_say() -> None:
     assert ss.analyze(model("g (float[n, 2] x) => (y) { y = MatMul(x, w) }", w=[2, 3])).nothing_runs == ""
