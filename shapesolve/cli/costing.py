@@ -11,8 +11,9 @@ from .options import AsJson, Assume, Bind, Model, end, find, listed_sizes, load,
 from .parameters import Option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..deploy.cost import Cost
-    from ..deploy.cost_figures import Numbers
     from ..deploy.cost_limit import Fit
 
 
@@ -66,12 +67,13 @@ def cost(
     sizes = listed_sizes(at, "--at")
     if a.nothing_runs and (sizes or max_memory is not None or plot is not None):
         refuse("cost", a.nothing_runs, json)
-    fit, numbers, drawn = None, None, ""
+    fit, drawn = None, ""
+    numbers: dict[str, int] = {}
     try:
         c = Cost(a)
         if sizes:
             c.check(sizes)
-            numbers = c.numbers(sizes)
+            numbers = c.decided(sizes)
         if max_memory is not None:
             fit = c.fit(bytes_in(max_memory), of or _left(c, sizes, "--max-memory"), sizes, reuse=reuse)
         if plot is not None:
@@ -97,31 +99,35 @@ def _left(cost: Cost, sizes: dict[str, int], option: str) -> str:
     return left[0]
 
 
-def _show_json(cost: Cost, numbers: Numbers | None, fit: Fit | None) -> None:
+def _show_json(cost: Cost, numbers: Mapping[str, int], fit: Fit | None) -> None:
     from dataclasses import asdict
 
     from ..report.json import envelope
     from .console import say
 
     data: dict[str, Any] = cost.to_json()
-    if numbers is not None:
-        data["at"] = {**asdict(numbers), "memory": numbers.memory, "memory_reused": numbers.memory_reused}
+    if numbers:
+        whole = {"memory": "peak", "memory_reused": "peak_reused"}
+        memory = {name: cost.parameter_bytes + numbers[of] for name, of in whole.items() if of in numbers}
+        data["at"] = {**numbers, **memory}
     if fit is not None:
         data["fit"] = asdict(fit)
     say(envelope("cost", data))
 
 
 def _show_text(
-    cost: Cost, sizes: dict[str, int], numbers: Numbers | None, fit: Fit | None, by: str, depth: int
+    cost: Cost, sizes: dict[str, int], numbers: Mapping[str, int], fit: Fit | None, by: str, depth: int
 ) -> None:
     from ..deploy.cost_text import columns, fit_text, left_out, table
     from ..report.lines import line, row
 
     lines = left_out(cost)
-    if sizes and numbers is None:
-        lines.append(f"numbers need more sizes: {cost.missing(sizes)}")
+    missing = cost.missing(sizes) if sizes else ""
+    if missing:
+        which = "other numbers" if "macs" in numbers or "peak" in numbers else "numbers"
+        lines.append(f"{which} need more sizes: {missing}")
     if by != "total":
-        known = cost.known(sizes) if numbers is not None else None
+        known = cost.known(sizes) if sizes else None
         lines += ["", *table(cost.nodes if by == "node" else cost.scopes(depth), known)]
     if fit is not None:
         lines += ["", *fit_text(fit)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from ..arguments import wrong
@@ -111,11 +111,39 @@ class Figures:
 
     def numbers(self, sizes: Mapping[str, int]) -> Numbers | None:
         """The numbers at sizes, accepted or not; None where a size is missing."""
+        found = self.decided(sizes)
+        return Numbers(**found) if len(found) == len(fields(Numbers)) else None
+
+    def decided(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Those of the numbers, by the names that `Numbers` has for them, that these sizes decide whatever the others are."""
         known = self.known(sizes)
-        dims = (self.macs, self.flops, self.activation_bytes, self.peak, self.peak_reused)
-        found = [d.evaluate(known) for d in dims]
-        macs, flops, made, peak, reused = (-1 if n is None else n for n in found)
-        return None if None in found else Numbers(macs, flops, made, peak, reused, self.parameter_bytes)
+        found = {
+            "macs": self.macs.evaluate(known),
+            "flops": self.flops.evaluate(known),
+            "activation_bytes": self.activation_bytes.evaluate(known),
+            "peak": self._most(self.peak, known),
+            "peak_reused": self._most(self.peak_reused, known),
+            "parameter_bytes": self.parameter_bytes,
+        }
+        return {name: number for name, number in found.items() if number is not None}
+
+    def _most(self, held: Largest, known: Mapping[str, int]) -> int | None:
+        """The largest; what is open is none of it where its bound says that it cannot be more."""
+        found = [d.evaluate(known) for d in held.of]
+        most = max((n for n in found if n is not None), default=-1)
+        for dim, number in zip(held.of, found, strict=True):
+            if number is None:
+                high = self._at_most(dim, known)
+                if high is None or high > most:
+                    return None
+        return most
+
+    def _at_most(self, dim: Dim, known: Mapping[str, int]) -> int | None:
+        try:
+            found = self.analysis.bounds(dim.subs({n: known[n] for n in dim.free if n in known}))
+        except ZeroDivisionError:
+            return None
+        return None if found.assumptions else found[1]
 
     def known(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """These sizes, and those of names that the analysis introduced and that follow from them."""

@@ -47,10 +47,10 @@ class Line:
         self.cost, self.symbol, self.analysis = cost, symbol, cost.analysis
         self.peak = cost.peak_reused if reuse else cost.peak
         names = self.analysis.symbols
-        Sizes(
-            self.analysis, {n: size for n, size in sizes.items() if n not in self.analysis.walk.reasons}
-        ).known((symbol,))
         self.given = {n: size for n, size in sizes.items() if n in names}
+        Sizes(self.analysis, self.given).known((symbol,))
+        if len(self.given) < len(sizes):  # sizes that data decides, if they are any
+            self.analysis.evaluate(sizes)
         self.known = {**self.analysis.fixed_sizes, **sizes}
         if symbol in self.known:
             raise ValueError(f"{symbol} is {self.known[symbol]} already: it cannot be chosen")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Dim
@@ -10,7 +10,7 @@ from .cost_memory import Largest
 from .cost_trace import NodeCost
 
 if TYPE_CHECKING:
-    from .cost_figures import Figures, Numbers, ScopeCost
+    from .cost_figures import Figures, ScopeCost
     from .cost_limit import Fit
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
@@ -42,11 +42,11 @@ def bytes_in(text: str) -> int:
     return int(found)
 
 
-def totals(cost: Figures, numbers: Numbers | None) -> list[tuple[str, str, str]]:
-    """What each total is called, as an expression, and as a number where sizes are given."""
+def totals(cost: Figures, numbers: Mapping[str, int]) -> list[tuple[str, str, str]]:
+    """What each total is called, as an expression, and as a number where it is decided (see `Figures.decided`)."""
 
     def told(name: str, unit: str = "B") -> str:
-        return "" if numbers is None else human(getattr(numbers, name), unit).rstrip()
+        return human(numbers[name], unit).rstrip() if name in numbers else ""
 
     return [
         ("parameters", f"{cost.parameters:,}", human(cost.parameter_bytes)),
@@ -58,16 +58,16 @@ def totals(cost: Figures, numbers: Numbers | None) -> list[tuple[str, str, str]]
     ]
 
 
-def as_text(cost: Figures, numbers: Numbers | None = None) -> str:
-    """Totals, one a line, with numbers beside them where these are given; then what they leave out."""
-    return "\n".join([*map("  ".join, columns(cost, numbers)), *left_out(cost)])
+def as_text(cost: Figures) -> str:
+    """Totals, one a line; then what they leave out."""
+    return "\n".join([*map("  ".join, columns(cost, {})), *left_out(cost)])
 
 
-def columns(cost: Figures, numbers: Numbers | None = None) -> list[tuple[str, str, str]]:
+def columns(cost: Figures, numbers: Mapping[str, int]) -> list[tuple[str, str, str]]:
     """The totals in the columns of a text: name, number, expression."""
     rows = totals(cost, numbers)
-    if numbers is not None:
-        rows.append(("memory", "parameters + peak", human(numbers.memory)))
+    if "peak" in numbers:
+        rows.append(("memory", "parameters + peak", human(cost.parameter_bytes + numbers["peak"])))
     return [(f"{name:<11}", f"{value:>10}", text) for name, text, value in rows]
 
 

@@ -135,7 +135,7 @@ def _deployment(analysis: Analysis) -> str:
     found = deployment_of(analysis)
     if found is None:
         return ""
-    numbers = found.cost.numbers(found.usual)
+    numbers = found.cost.decided(found.usual)
     heads = ("size", *(str(k + 1) for k in range(len(found.sizes))))
     sizes = [(n, *(str(s[n]) for s in found.sizes)) for n in found.names]
     parts = [
