@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 
-from ..expr import eq, ge
+from ..deploy.sizes import NoSizes, Sizes
 from ..expr.nearest import meant
 from ..lower.types import Tensor
 from ..model.saving import external_locations
-from ..solve.engine import Engine
 from .evaluation import broken_terms
 from .lines import Printed, line, row
 
@@ -104,18 +103,11 @@ def draw_sizes(analysis: Analysis, given: Mapping[str, int], rng: random.Random)
         sizes = {n: given[n] if n in given else analysis.bindings.get(n, rng.choice(palette)) for n in names}
         if _fits(analysis, sizes):
             return sizes
-    wanted = {n: given.get(n, rng.choice(_SIZES)) for n in names}
-    free = [n for n in names if n not in given]
-    rng.shuffle(free)
-    engine = Engine(analysis.rlimit)
-    needed = [*(t.cond for t in analysis.contract), *(ge(analysis.symbols[n], 1) for n in free)]
-    for kept in range(len(free), -1, -1):  # as many of the drawn sizes as the contract allows
-        pins = {n: wanted[n] for n in [*given, *free[:kept]]}
-        answer = engine.satisfiable([*needed, *(eq(analysis.symbols[n], v) for n, v in pins.items())])
-        if answer.sat and answer.model is not None:
-            sizes = {n: answer.model.get(n, wanted[n]) for n in names}
-            if _fits(analysis, sizes):
-                return sizes
+    for least in (1, 0):  # empty inputs where there are no others
+        try:
+            return Sizes(analysis, given, least=least).usual(rng)
+        except NoSizes:
+            continue
     told = _told(given)
     wrong = [t.text for t in broken_terms(analysis, given)]
     if wrong:

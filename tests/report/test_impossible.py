@@ -102,3 +102,16 @@ def test_what_is_simplified_is_written_and_said_to_run_at_no_size(impossible: Pa
 
 def test_a_model_that_runs_has_nothing_to_say() -> None:
     assert ss.analyze(model("g (float[n, 2] x) => (y) { y = MatMul(x, w) }", w=[2, 3])).nothing_runs == ""
+
+
+def test_a_model_of_empty_inputs_only_is_verified_at_those(tmp_path: Path) -> None:
+    proto = model(
+        "g (float[b, n] x) => (y) { [twice] t = Concat<axis=0>(x, x) [beside] y = Concat<axis=1>(t, x) }"
+    )
+    onnx.save(proto, tmp_path / "empty.onnx")
+    assert str(ss.analyze(proto).contract) == "b == 0"
+    done = CliRunner().invoke(app, ["verify", str(tmp_path / "empty.onnx"), "--runs", "2"])
+    assert done.exit_code == 0, done.output
+    assert done.output.count("agrees") == done.output.count("b = 0") == 2
+    refused = CliRunner().invoke(app, ["verify", str(tmp_path / "empty.onnx"), "--bind", "b=3"])
+    assert (refused.exit_code, "b = 3 breaks the contract: b == 0 must hold" in refused.stderr) == (2, True)
