@@ -320,13 +320,12 @@ class Op(Attributes):
             return b if always_fits(a, b) else a
         same = eq(a, b)
         self.require(any_of((same, a1, b1)), BROADCAST, *places)
+        known = next((d for d in (a, b) if not d.terms), a)  # not 1: what fits a number gives that
         if not (a1.is_false and b1.is_false) and not same.is_false:
             self.ambiguous.append((a, b, places))
             if self.walk.take_equal(a, b, self.node):
-                return a
-        if a1.is_false:
-            return a
-        return broadcast(a, b)
+                return known
+        return known if a1.is_false or not known.terms else broadcast(a, b)
 
     def in_range(
         self, value: Value | None, size: Dim, indexed: Iterable[Dim], why: str, *places: Place

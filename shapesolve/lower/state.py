@@ -48,7 +48,6 @@ class State(Statements):
         self.chosen: dict[Dim, Dim] = {}  # names of choices that depend on data
         self.named: dict[tuple[Dim, Cond], Dim] = {}  # names of expressions too large to carry, by guard
         self.trips: dict[str, Dim] = {}  # how often the body of a loop runs, by the full name of its node
-        self.rehearsing = 0
         self.overwritten: list[tuple[dict[str, Known], str, Known]] = []  # by the trial that is under way
         self.expanded = 0  # nodes of function bodies lowered so far
         self.undeclared: set[str] = set()  # symbols of inputs that are declared without a rank

@@ -25,6 +25,7 @@ class Statements:
 
     def __init__(self, facts: FactStore, scope: Scope, *, equal: bool = False) -> None:
         self.facts, self.scope, self.equal = facts, scope, equal
+        self.rehearsing = 0  # how deep in what is only tried
         self.granted = True  # may names of tensors that are only declared be believed?
         self.interner = Interner()
         self.log: list[Entry] = []
@@ -200,9 +201,10 @@ class Statements:
     def take_equal(self, a: Dim, b: Dim, node: Node) -> bool:
         """In ``broadcast="equal"`` an open pair is taken to be equal, and that is noted as an assumption.
 
-        Not where data decides whether the node runs: the sizes behind it would rest on what holds there only.
+        Not where data decides whether the node runs: the sizes behind it would rest on what holds there only. Nor where
+        it is only tried, as the body of a loop without trips is.
         """
-        if not self.equal or not self.scope.guard.is_true:
+        if not self.equal or self.rehearsing or not self.scope.guard.is_true:
             return False
         self.define(eq(a, b), 'broadcast="equal" takes the two sizes to be equal', node, "assumption")
         return True

@@ -453,3 +453,17 @@ def test_a_bound_of_the_trips_whose_size_nobody_knows() -> None:
         y = Loop(s, yes) <body = b (int64 i, bool ci) => (bool co, e) {{ co = Less(i, three) e = Identity(i) }}>"""
     analysis = agrees(text("float[N, 2] w", loop), N=(0, 1, 2, 3, 4, 7))
     assert analysis.shapes["y"][0].value is None
+
+
+def test_a_body_that_is_only_tried_takes_no_sizes_to_be_equal() -> None:
+    """Rows of a loop without trips have the sizes that onnxruntime knows beforehand: 5 here, not what it is added to."""
+    source = """<ir_version: 10, opset_import: ["": 21]> g (float[N] x, int64 m) => (y) <int64[1] never = {-1}> {
+        y = Loop (never, , ) <body = b (int64 i, bool go) => (go2, row) <float[5] five = {1, 1, 1, 1, 1}> {
+            go2 = Identity (go)  more = Concat <axis = 0> (x, x)  row = Add (more, five)
+        }>
+    }"""
+    model = onnx.parser.parse_model(source)
+    for mode in ("named", "equal", "strict"):
+        found = shapesolve.analyze(model, broadcast=mode).shapes["y"]  # type: ignore[arg-type]
+        assert found[0] == 0
+        assert found[1] != 0, mode
