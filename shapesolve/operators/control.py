@@ -25,6 +25,7 @@ from ..expr import (
     minimum,
 )
 from ..expr.canonical import pos
+from ..expr.traverse import atoms_of
 from ..lower.join import Choice, by_rank
 from ..lower.needed import need_inside
 from ..lower.op import MalformedNode, Op
@@ -354,7 +355,8 @@ def rows_of(
 
     All trips must give the same number of elements: onnxruntime counts them and keeps the first shape.
     Without trips the text says nothing of the other sizes. onnxruntime takes the numbers that it knows beforehand
-    and makes the rest 0; it surely knows those that the body declares, and none that we do not.
+    and makes the rest 0; it surely knows those that the body declares, and none where we know what sizes of the inputs
+    make it. (A size that we made may hide a number: that of a branch which is never taken.)
     """
     if not isinstance(out, Tensor):
         return None
@@ -369,16 +371,18 @@ def rows_of(
         same = eq(start.numel, out.shape.subs({name: trips.count - 1}).numel)
         op.require(any_of((lt(trips.count, 2), same)), "all trips must give rows of one size")
     dims: list[Dim] = []
-    for k, d in enumerate(start):
-        if not d.free <= visible:
-            d = op.fresh("a size of the rows that a loop makes")
+    for k, row in enumerate(start):
+        d = row if row.free <= visible else op.fresh("a size of the rows that a loop makes")
         known = said[k] if len(said) == len(out.shape) else None
         if isinstance(known, int):
             d = ite(none, constant(known), d)
-        elif d.terms or none.is_false:
+        elif none.is_false:
+            pass
+        elif row.terms and not any(a.made for a in atoms_of(row)):
             d = ite(none, ZERO, d)
         else:
-            d = ite(none, op.fresh("a size of rows that are never made", hi=d), d)
+            most = None if row.terms else row
+            d = ite(none, op.fresh("a size of rows that are never made", hi=most), d)
         dims.append(d)
     dims.insert(axis, trips.count)
     return op.out(dims, out.dtype)

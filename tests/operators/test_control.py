@@ -467,3 +467,16 @@ def test_a_body_that_is_only_tried_takes_no_sizes_to_be_equal() -> None:
         found = shapesolve.analyze(model, broadcast=mode).shapes["y"]  # type: ignore[arg-type]
         assert found[0] == 0
         assert found[1] != 0, mode
+
+
+def test_rows_that_a_loop_never_makes_may_have_sizes_that_a_scan_inside_hides() -> None:
+    """onnxruntime knows the 2 beforehand, behind a Scan over the same axis that a Loop may not run at all."""
+    source = """<ir_version: 10, opset_import: ["": 21]> g (float[N] x, float[2] two, bool go) => (y) {
+        n = Size (x)
+        y = Loop (n, go, ) <body = b (int64 i, bool c) => (c2, rows) {
+            c2 = Identity (c)
+            rows = Scan <num_scan_inputs = 1, body = s (e) => (row) { row = Add (e, two) }> (x)
+        }>
+    }"""
+    rows = shapesolve.analyze(onnx.parser.parse_model(source)).shapes["y"]
+    assert rows[2].subs({"N": 0, rows[0].name: 0}).value != 0
