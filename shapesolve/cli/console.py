@@ -90,7 +90,7 @@ def fail_at(error: DimSyntaxError) -> NoReturn:
 def show(printed: Iterable[Printed]) -> None:
     """Print styled lines and tables: laid out for a terminal, else plain and whole, each line as long as it is.
 
-    NO_COLOR takes the colours away, FORCE_COLOR gives them to a pipe too.
+    NO_COLOR takes the colours and all styles away, FORCE_COLOR gives them to a pipe too.
     """
     forced = bool(os.environ.get("FORCE_COLOR"))
     if not sys.stdout.isatty() and not forced:
@@ -103,12 +103,11 @@ def show(printed: Iterable[Printed]) -> None:
     print_styled(printed, terminal=sys.stdout.isatty())
 
 
-def tell(text: str, lead: str = "") -> None:
-    """Print sentences, each on a line, which a terminal wraps by words; the first one behind `lead`."""
+def tell(text: str) -> None:
+    """Print sentences, each on a line, which a terminal wraps by words."""
     from ..report.lines import line
 
-    first, *rest = text.splitlines() or [""]
-    show([line(("bold", lead), first) if lead else line(first), *map(line, rest)])
+    show(map(line, text.splitlines() or [""]))
 
 
 def say(text: str) -> None:
@@ -116,14 +115,14 @@ def say(text: str) -> None:
     print(text)
 
 
-def refuse(command: str, why: str, json: bool, lead: str = "refused: ") -> NoReturn:
-    """Say why there is nothing else to tell, as text or JSON, with the exit code for that."""
+def refuse(command: str, why: str, json: bool, lead: str = "") -> NoReturn:
+    """Say why there is nothing else to tell, as an error or as JSON, with the exit code for that."""
     if json:
         from ..report.json import envelope
 
         say(envelope(command, {"refused": why}))
     else:
-        tell(why, lead)
+        complain(f"{lead}{why}")
     raise SystemExit(FOUND)
 
 

@@ -79,7 +79,7 @@ def cost(
         if plot is not None:
             drawn = c.plot(of or _left(c, sizes, "--plot"), sizes)
     except NoSizes as e:
-        refuse("cost", str(e), json, lead="")
+        refuse("cost", str(e), json)
     except ValueError as e:
         fail(str(e))
     if plot is not None:

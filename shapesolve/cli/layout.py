@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from typing import Literal
 
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
@@ -29,7 +31,10 @@ _DEEPER = 2
 def print_styled(printed: Iterable[Printed], *, terminal: bool, stderr: bool = False) -> None:
     """Print in the width of the terminal; a pipe (``terminal=False``) gets lines as long as they are."""
     width = None if terminal else _UNLIMITED
-    console = Console(highlight=False, width=width, soft_wrap=False, stderr=stderr)
+    styles: Literal["auto"] | None = (
+        None if os.environ.get("NO_COLOR") else "auto"
+    )  # Rich would keep bold and dim
+    console = Console(highlight=False, width=width, soft_wrap=False, stderr=stderr, color_system=styles)
     for part in tables(printed):
         if not isinstance(part, list):
             console.print(_line(part, console.width))

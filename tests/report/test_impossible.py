@@ -115,3 +115,12 @@ def test_a_model_of_empty_inputs_only_is_verified_at_those(tmp_path: Path) -> No
     assert done.output.count("agrees") == done.output.count("b = 0") == 2
     refused = CliRunner().invoke(app, ["verify", str(tmp_path / "empty.onnx"), "--bind", "b=3"])
     assert (refused.exit_code, "b = 3 breaks the contract: b == 0 must hold" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["inputs", "sizes", "profile", "cost", "fix"])
+def test_what_is_refused_is_an_error_on_stderr(impossible: Path, command: str, tmp_path: Path) -> None:
+    options = [part.replace("out", str(tmp_path / "out")) for part in ASKED[command][-1]]
+    done = CliRunner().invoke(app, [command, str(impossible), *options])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
