@@ -367,9 +367,19 @@ def _beside(first: str, same: Collection[str], nodes: Collection[str]) -> str:
     """How many of the nodes that need a term need the same as the one shown, and how many something else of it."""
     more, others = len(set(same) - {first}), len(set(nodes) - {first, *same})
     told = f"{more} more nodes need this" if more > 1 else "one more node needs this" if more else ""
-    beside = f"{others} more nodes need it" if others > 1 else "one more node needs it" if others else ""
-    said = ", ".join(filter(None, (told, f"{beside} for another reason" if beside else "")))
-    return f" ({said})" if said else ""
+    if told and others:
+        told += (
+            f", and {others} others for different reasons"
+            if others > 1
+            else ", and another one for a different reason"
+        )
+    elif others:
+        told = (
+            f"{others} more nodes need it for different reasons"
+            if others > 1
+            else "one more node needs it for a different reason"
+        )
+    return f" ({told})" if told else ""
 
 
 def _listed(sizes: Sizes, names: Iterable[str]) -> str:

@@ -6,7 +6,8 @@
 
 Inputs and outputs are separated by commas, the dims of one by spaces. A dim is
 
-``N``            a variable: bound where it is first met, required to be equal wherever it is met again;
+``N``            a variable: bound where it is first met, required to be equal wherever it is met again (one of several
+                 words, ``number_of_regions``, is told as these);
 ``4*H``          an expression: where a variable in it is not bound yet, it is bound by exact division;
 ``64``           a size;
 ``_``            any dim;
@@ -215,7 +216,7 @@ class _Match:
             name = term.dim.name
             if name in self.dims:
                 at = (self.at[name],) if name in self.at else ()
-                self.dims[name] = self.op.same(self.dims[name], dim, f"{name} must agree", *at, place)
+                self.dims[name] = self.op.same(self.dims[name], dim, _agreement(name), *at, place)
             else:
                 self.dims[name], self.at[name] = dim, place
         else:
@@ -287,3 +288,8 @@ class _Match:
             if name not in self.dims:
                 self.dims[name] = self.op.fresh(f"size {name}")
         return dim.subs(self.dims)
+
+
+def _agreement(name: str) -> str:
+    """What is required of a variable that is met again."""
+    return f"the {name.replace('_', ' ')} must agree" if "_" in name else f"{name} must agree"

@@ -115,7 +115,7 @@ class State(Statements):
         """Symbols for the unknown elements of a small integer tensor, the same at every use."""
         known = tensor.value.elems if tensor.value is not None else None
         elems = tuple(
-            e if isinstance(e, Dim) else self.fresh(f"element {i} of {name}", "value")
+            e if isinstance(e, Dim) else self.fresh(_element(i, name, tensor), "value")
             for i, e in enumerate(known or (None,) * n)
         )
         shape = tuple(int(d) for d in tensor.shape or ())
@@ -141,7 +141,7 @@ class State(Statements):
             return tensor
         elems: list[Elem] = []
         for i, e in enumerate(given):
-            e = self.fresh(f"element {i} of {full}", "value") if e is None else e
+            e = self.fresh(_element(i, full, tensor), "value") if e is None else e
             elems.append(Ratio(e) if isinstance(e, Dim) and tensor.dtype in FLOAT_TYPES else e)
         shape = tuple([d.const for d in tensor.shape])
         return self.interner.tensor(tensor.dtype, tensor.shape, Value.known(shape, tuple(elems)))
@@ -201,3 +201,8 @@ class State(Statements):
             if known is not None:
                 scope.declared[name] = known
         return Body(graph.nodes, scope)
+
+
+def _element(i: int, name: str, tensor: Tensor) -> str:
+    """What people call an element: a scalar has no other one."""
+    return name if tensor.shape is not None and not tensor.shape else f"element {i} of {name}"

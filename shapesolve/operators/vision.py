@@ -131,7 +131,11 @@ def col2im(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__RoiAlign.html
-_REGIONS = Signature("_ C _ _, R 4, R -> R C h w", (), {"h": "output_height=1", "w": "output_width=1"})
+_REGIONS = Signature(
+    "_ C _ _, number_of_regions 4, number_of_regions -> number_of_regions C h w",
+    (),
+    {"h": "output_height=1", "w": "output_width=1"},
+)
 
 
 @lower("RoiAlign", choices={"mode": ("avg", "max")})

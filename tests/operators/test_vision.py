@@ -135,3 +135,10 @@ def test_detectors_are_exported_with_a_domain_of_tensorrt() -> None:
     for domain in ("TRT", "trt.plugins"):
         model = one("EfficientNMS_TRT", ["N A 4", "N A C"], _NMS, n_out=4, domain=domain)
         assert shapes(model) == ["[N, 1]", "[N, 7, 4]", "[N, 7]", "[N, 7]"]
+
+
+def test_regions_and_their_images_are_told_in_words() -> None:
+    a = shapesolve.analyze(
+        one("RoiAlign", ["1 2 3 3", "5 4", "6"], {}, dtypes=[FLOAT, FLOAT, INT64], opset=16)
+    )
+    assert any("the number of regions must agree" in step.text for step in a.diagnostics[0].steps)

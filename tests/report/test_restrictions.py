@@ -383,8 +383,11 @@ def test_nodes_are_counted_in_the_finding_as_in_the_contract() -> None:
     (term,) = [t for t in a.contract.readable if t.symbols == ("height",)]
     told = re.search(r"\((.*)\)", finding.notes[0])
     assert told is not None
-    counts = [1 if n == "one" else int(n) for n in re.findall(r"(one|\d+) more node", told[1])]
+    counts = [
+        1 if n[0] in "ao" else int(n) for n in re.findall(r"(one|another|\d+) (?:more|one|others)", told[1])
+    ]
     assert 1 + sum(counts) == len(set(term.nodes)) == 3
+    assert told[1] == "one more node needs this, and another one for a different reason"
 
 
 def test_a_model_that_runs_on_empty_inputs_only_is_a_warning() -> None:
