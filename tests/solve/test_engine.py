@@ -153,6 +153,7 @@ _HARD = """
 import os, signal, threading, time
 from shapesolve.expr import parse_cond
 from shapesolve.solve.engine import Engine
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
 threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 conds = [parse_cond(t) for t in ("x >= 1", "y >= 1", "z >= 1", "x*x*x + y*y*y == z*z*z")]
 start = time.monotonic()
