@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -205,6 +206,10 @@ def quiet() -> Iterator[None]:
             logger.disabled = disabled
 
 
+#: functions of PyTorch are replaced by one thread at a time, and for this thread only: the others find them as they were
+_REPLACING = threading.RLock()
+
+
 @contextlib.contextmanager
 def forgiving() -> Iterator[list[Exception]]:
     """What torch.export holds against declared dims when it has traced a module is kept here, and the export goes on.
@@ -212,15 +217,18 @@ def forgiving() -> Iterator[list[Exception]]:
     So the program that it traced can be looked at. With another PyTorch, and with TorchDynamo, it raises as ever.
     """
     kept: list[Exception] = []
-    make = getattr(_trace, "produce_guards_and_solve_constraints", None)
-    if make is None:
+    if not hasattr(_trace, "produce_guards_and_solve_constraints"):
         yield kept
         return
+    _REPLACING.acquire()
+    make, mine = _trace.produce_guards_and_solve_constraints, threading.get_ident()
 
     def keeping(*args: Any, **kwargs: Any) -> None:
         try:
             make(*args, **kwargs)
         except (ConstraintViolationError, ValueRangeError) as error:
+            if threading.get_ident() != mine:
+                raise
             refusal = UserError(UserErrorType.CONSTRAINT_VIOLATION, str(error))
             refusal.__cause__ = error
             kept.append(refusal)
@@ -230,6 +238,7 @@ def forgiving() -> Iterator[list[Exception]]:
         yield kept
     finally:
         _trace.produce_guards_and_solve_constraints = make
+        _REPLACING.release()
 
 
 class Narrowed(Exception):
@@ -248,10 +257,13 @@ def captured_by_exporter(module: Any, args: tuple[Any, ...], kwargs: dict[str, A
     from torch.onnx._internal.exporter import _capture_strategies, _flags
 
     declared = len(read_declaration(module, args, kwargs, spec).axes)
-    refine = dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes
+    _REPLACING.acquire()
+    refine, mine = dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes, threading.get_ident()
 
     def refined(message: str, shapes: Any) -> Any:
         found = refine(message, shapes)
+        if threading.get_ident() != mine:
+            return found
         if len(read_declaration(module, args, kwargs, found).axes) < declared:
             raise _Stop
         return found
@@ -273,3 +285,4 @@ def captured_by_exporter(module: Any, args: tuple[Any, ...], kwargs: dict[str, A
         raise Narrowed from None
     finally:
         dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes = refine
+        _REPLACING.release()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import onnxruntime as ort
 import torch
 from torch import nn
 from torch.export import Dim
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 from shapesolve.torch import check
 from shapesolve.torch.pasting import pasted
@@ -126,3 +128,20 @@ def test_what_the_users_exporter_writes_is_not_called_refused() -> None:
         x = torch.randint(0, 9, shape)
         assert np.array_equal(session.run(None, {"ids": x.numpy()})[0], ShiftsRight()(x).numpy())
     torch.export.export(ShiftsRight(), (ids,), dynamic_shapes=pasted(finding.help.partition("\n")[2]))
+
+
+def test_exports_of_other_threads_are_refused_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch.export import _trace
+
+    from shapesolve.torch.exporting import forgiving
+
+    def refuses() -> None:
+        raise ConstraintViolationError("no")
+
+    monkeypatch.setattr(_trace, "produce_guards_and_solve_constraints", refuses)
+    with forgiving() as kept, ThreadPoolExecutor(1) as pool:
+        _trace.produce_guards_and_solve_constraints()
+        with pytest.raises(ConstraintViolationError):
+            pool.submit(_trace.produce_guards_and_solve_constraints).result()
+    assert len(kept) == 1
+    assert _trace.produce_guards_and_solve_constraints is refuses
