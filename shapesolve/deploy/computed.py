@@ -53,13 +53,13 @@ class ComputedIndices:
         """The first read for which the inputs give an index outside of the table; None when none is known."""
         known = {**self.analysis.bindings, **at}
         for path in self._paths:
-            lo, hi = path.use.low.evaluate(known), path.use.high.evaluate(known)
-            found = None if lo is None or hi is None else self._computed(path, feed, known)
-            if hi is None or found is None or not found.size:
+            ends = [high.evaluate(known) for high in path.use.highs]
+            found = None if None in ends else self._computed(path, feed, known)
+            if found is None or not found.size:
                 continue
-            least, most = int(found.min()), int(found.max())
+            high = np.array(ends if len(ends) > 1 else ends[0])
             # An index may count from the end, unless there is nothing to count.
-            if most > hi or least < -hi - 1:
+            if np.any((found > high) | (found < -high - 1)):
                 return path.use
         return None
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..expr import Dim, as_dim
+from ..expr import Dim, as_dim, minimum
 from ..lower.reads import INDICES as INDICES
 from ..lower.rule import Rule
 from ..model import Graph, Node
@@ -23,12 +23,19 @@ _MAX_STEPS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How a node reads integers: at least `low`, at most `high` (inclusive; in the model's symbols), and what for."""
+    """How a node reads integers: at least `low`, at most `highs` (inclusive; in the model's symbols; one for all, or one for
+    each column along the last axis), and what for.
+    """
 
     low: Dim
-    high: Dim
+    highs: tuple[Dim, ...]
     what: str
     node: str
+
+    @property
+    def high(self) -> Dim:
+        """What no column exceeds."""
+        return minimum(*self.highs)
 
 
 def uses_of_inputs(analysis: Analysis) -> dict[str, list[Use]]:
@@ -104,9 +111,10 @@ class _Readers:
             return None
         shapes = [self.shapes.get(prefix + n) or self.shapes.get(n) if n else None for n in node.inputs]
         found = reading.limits(node.attributes, shapes)
-        return (
-            None if found is None else Use(as_dim(found[0]), found[1], reading.what, f"{prefix}{node.label}")
-        )
+        if found is None:
+            return None
+        low, *highs = found
+        return Use(as_dim(low), tuple(map(as_dim, highs)), reading.what, f"{prefix}{node.label}")
 
     def _rule(self, node: Node) -> Rule | None:
         key = node.domain, node.op_type

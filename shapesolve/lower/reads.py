@@ -48,6 +48,21 @@ def rows(i: int) -> Reading:
     return Reading(INDICES, limits)
 
 
+def corners(batch: str = "") -> Reading:
+    """Places in as many axes of input 0 as input 1 has columns, after those that the attribute `batch` counts."""
+
+    def limits(attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[int, Dim, *tuple[Dim, ...]] | None:
+        shape, indices = _shape(shapes, 0), _shape(shapes, 1)
+        k = indices[-1].value if indices else None
+        first = attributes.get(batch, 0)
+        if shape is None or not k or not isinstance(first, int) or first < 0 or first + k > len(shape):
+            return None
+        greatest, *others = (d - 1 for d in shape[first : first + k])
+        return 0, greatest, *others
+
+    return Reading(INDICES, limits)
+
+
 def up_to(i: int, axis: int, least: int, what: str) -> Reading:
     """From `least`, where there are so many, up to the size of an axis of input `i`."""
 

@@ -68,11 +68,12 @@ class Work:
 class Reading(NamedTuple):
     """How a node reads the integers of an input: what for, and the least and greatest ones that it takes.
 
-    `limits` takes the attributes and the shapes of the inputs; it gives None where a shape that it needs is not known.
+    `limits` takes the attributes and the shapes of the inputs, and gives the least number and the greatest one, or as many of
+    these as there are columns along the last axis; None where a shape that it needs is not known.
     """
 
     what: str
-    limits: Callable[[Mapping[str, Any], Seq[Shape | None]], tuple[IntoDim, Dim] | None]
+    limits: Callable[[Mapping[str, Any], Seq[Shape | None]], tuple[IntoDim, Dim, *tuple[Dim, ...]] | None]
 
 
 @dataclass(frozen=True, slots=True)

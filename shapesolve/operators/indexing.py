@@ -12,7 +12,7 @@ import numpy as np
 from ..expr import Dim, Shape, all_of, any_of, divides, eq, ge, le, ne
 from ..lower.needed import rank_made
 from ..lower.op import InvalidNode, Op
-from ..lower.reads import along
+from ..lower.reads import along, corners
 from ..lower.records import Place
 from ..lower.registry import lower
 from ..lower.types import Known
@@ -119,7 +119,7 @@ def _within(op: Op, data: Shape, indices: Shape, axis: int, name: str) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx__GatherND.html
-@_by_indices("GatherND", passes=(0,), reads={1: along("batch_dims")}, work=MOVES)
+@_by_indices("GatherND", passes=(0,), reads={1: corners("batch_dims")}, work=MOVES)
 def gather_nd(op: Op) -> Known:
     data, indices = op.shape(0), op.shape(1)
     value = op.value(0)
@@ -238,7 +238,7 @@ def _scattered_bounds(op: Op) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__ScatterND.html
-@_by_indices("ScatterND", reads={1: along(0)}, work=SCATTERS)
+@_by_indices("ScatterND", reads={1: corners()}, work=SCATTERS)
 def scatter_nd(op: Op) -> Known:
     data, indices, updates = op.shape(0), op.shape(1), op.shape(2)
     k = indices[-1].value if indices else None

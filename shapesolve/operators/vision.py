@@ -19,6 +19,7 @@ from ..expr import (
     product,
 )
 from ..lower.op import InvalidNode, Op
+from ..lower.reads import rows
 from ..lower.registry import lower
 from ..lower.signature import Signature
 from ..lower.types import Known
@@ -138,7 +139,7 @@ _REGIONS = Signature(
 )
 
 
-@lower("RoiAlign", choices={"mode": ("avg", "max")})
+@lower("RoiAlign", choices={"mode": ("avg", "max")}, reads={2: rows(0)})
 def roi_align(op: Op) -> list[Known | None]:
     _in_an_image(op)
     return _REGIONS(op)

@@ -74,6 +74,32 @@ READERS = {
     "a target shape": reader([helper.make_node("Expand", ["x", "i"], ["y"])], INT, [3]),
     "a count": reader([helper.make_node("TopK", ["x", "i"], ["y", "z"], axis=-1)], INT, [1]),
     "a shape of a new tensor": reader([helper.make_node("ConstantOfShape", ["i"], ["y"])], INT, [2]),
+    "places in several axes": reader([helper.make_node("GatherND", ["x", "i"], ["y"])], INT, ["k", 3]),
+    "places after a batch axis": reader(
+        [helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=1)], INT, ["n", "k", 2]
+    ),
+    "places that are set": reader(
+        [
+            helper.make_node("GatherND", ["x", "i"], ["u"]),
+            helper.make_node("ScatterND", ["x", "i", "u"], ["y"]),
+        ],
+        INT,
+        ["k", 2],
+    ),
+    "images of regions": reader(
+        [
+            helper.make_node("Unsqueeze", ["x", "one"], ["image"]),
+            helper.make_node("Shape", ["i"], ["count"]),
+            helper.make_node("Concat", ["count", "four"], ["size"], axis=0),
+            helper.make_node("Expand", ["box", "size"], ["boxes"]),
+            helper.make_node("RoiAlign", ["image", "boxes", "i"], ["y"]),
+        ],
+        INT,
+        ["k"],
+        numpy_helper.from_array(np.array([1]), "one"),
+        numpy_helper.from_array(np.array([4]), "four"),
+        floats("box", 1, 4),
+    ),
     "inside a branch": reader(
         [
             helper.make_node("Constant", [], ["yes"], value=numpy_helper.from_array(np.array(True))),
@@ -116,6 +142,21 @@ def test_indices_use_the_whole_range() -> None:
     made = ss.generate_inputs(READERS["rows of a stored table"], count=10, edge=False)
     assert set(np.concatenate([f["i"] for f in made])) == {0, 1, 2}
     assert any(g.startswith("i: 0 to 2, read as indices by ") for g in made.guesses)
+
+
+def test_a_computed_index_lies_in_the_axis_of_its_column() -> None:
+    """Each column of places has a greatest one of its own: what fits the second axis alone is not outside of it."""
+    nodes = [
+        helper.make_node("Add", ["i", "far"], ["j"]),
+        helper.make_node("GatherND", ["t", "j"], ["y"]),
+    ]
+    for far, told in (([0, 8], False), ([8, 0], True)):
+        model = reader(nodes, INT, ["k", 2], numpy_helper.from_array(np.array(far), "far"), floats("t", 2, 10))
+        made = ss.generate_inputs(model, count=4, edge=False)
+        assert any("outside" in guess for guess in made.guesses) is told
+        if not told:
+            for feed in made:
+                session(model).run(None, feed)
 
 
 def test_values_and_sizes_can_be_given() -> None:
