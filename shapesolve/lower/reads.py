@@ -48,6 +48,18 @@ def rows(i: int) -> Reading:
     return Reading(INDICES, limits)
 
 
+def positions(i: int, at: int) -> Reading:
+    """Rows of the table at input `i`, one for each token, when input `at` has rank 2; else the row of the first token."""
+
+    def limits(_attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[int, Dim] | None:
+        table, given = _shape(shapes, i), _shape(shapes, at)
+        if given is None or (len(given) == 2 and not table):
+            return None
+        return 0, table[0] - 1 if table and len(given) == 2 else constant(0)
+
+    return Reading("positions", limits)
+
+
 def corners(batch: str = "") -> Reading:
     """Places in as many axes of input 0 as input 1 has columns, after those that the attribute `batch` counts."""
 

@@ -17,6 +17,7 @@ from ..expr import (
     le,
 )
 from ..lower.op import InvalidNode, MalformedNode, Op
+from ..lower.reads import positions, up_to
 from ..lower.records import Place
 from ..lower.registry import lower
 from ..lower.signature import Signature
@@ -99,7 +100,7 @@ def attention_work(op: Op, outputs: Outputs) -> Operations | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Attention.html
-@lower("Attention", elements=(6,), work=Work(attention_work))
+@lower("Attention", reads={6: up_to(1, -2, 1, "lengths of keys")}, elements=(6,), work=Work(attention_work))
 def attention(op: Op) -> list[Known]:
     """Y, then keys and values with the past before them, then the scores."""
     rank = next((r for r in (op.rank(0), op.rank(1), op.rank(2)) if r is not None), None)
@@ -267,7 +268,7 @@ def rotary_work(op: Op, outputs: Outputs) -> Operations | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html
-@lower("RotaryEmbedding", elements=(3,), work=Work(rotary_work, "over"))
+@lower("RotaryEmbedding", reads={3: positions(1, 3)}, elements=(3,), work=Work(rotary_work, "over"))
 def rotary_embedding(op: Op) -> Known:
     """The rotated input; the caches hold an angle for each pair of the rotated part of a head."""
     x = op.shape(0)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence as Seq
 from functools import partial
 from typing import Any
@@ -15,6 +16,7 @@ from ..lower.op import InvalidNode, Op
 from ..lower.reads import along, corners
 from ..lower.records import Place
 from ..lower.registry import lower
+from ..lower.rule import Reading
 from ..lower.types import Known
 from ..lower.values import Array, Value
 from ..lower.work import MOVES, Operations, Outputs, Work, per
@@ -262,8 +264,15 @@ def scatter_nd(op: Op) -> Known:
     return op.out(data, value=Value.of(array))
 
 
+def _room(attributes: Mapping[str, Any], shapes: Seq[Shape | None]) -> tuple[int, Dim] | None:
+    past, update, axis = shapes[0], shapes[1], attributes.get("axis", -2)
+    if past is None or update is None or len(past) != len(update) or not -len(past) <= axis < len(past):
+        return None
+    return 0, past[axis] - update[axis]
+
+
 # https://onnx.ai/onnx/operators/onnx__TensorScatter.html
-@lower("TensorScatter", elements=(2,), work=MOVES)
+@lower("TensorScatter", reads={2: Reading("places in the cache", _room)}, elements=(2,), work=MOVES)
 def tensor_scatter(op: Op) -> Known:
     past, update = _same_rank(op, 0, 1)
     if past is None or update is None:

@@ -30,7 +30,7 @@ from ..lower import arith, elements
 from ..lower.arith import Function
 from ..lower.elements import DimRange
 from ..lower.op import InvalidNode, Op
-from ..lower.reads import exactly
+from ..lower.reads import AXES, exactly
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Array, Elem, Value
@@ -197,7 +197,9 @@ for _name, _reducer in _REDUCERS.items():
         passes=(0,) if _reducer is not None and _reducer.bounds is _bounds_of_one else (),
     )
     _declared()(partial(_by_attribute, _reducer))
-    _declared(since=13 if _name == "ReduceSum" else 18, data=(1,))(partial(_by_input, _reducer))
+    _declared(since=13 if _name == "ReduceSum" else 18, reads={1: AXES}, data=(1,))(
+        partial(_by_input, _reducer)
+    )
 
 
 # https://onnx.ai/onnx/operators/onnx__ArgMax.html
@@ -280,6 +282,6 @@ lower(
     ranks="first",
     work=each(),
 )(partial(_running, _Reducer(arith.add, 0, bounds=_bounds_of_sum)))
-lower("CumProd", values=True, data=(1,), ranks="first", work=each())(
+lower("CumProd", reads={1: exactly(0, "an axis")}, values=True, data=(1,), ranks="first", work=each())(
     partial(_running, _Reducer(arith.mul, 1))
 )

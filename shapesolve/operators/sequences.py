@@ -26,6 +26,7 @@ from ..expr import (
 from ..lower.declared import declared_known
 from ..lower.join import closed, common, element
 from ..lower.op import InvalidNode, Op
+from ..lower.reads import exactly
 from ..lower.records import Body, Steps
 from ..lower.registry import lower, lower_bodies
 from ..lower.speculate import rehearsal
@@ -75,6 +76,9 @@ def _position(op: Op, i: int, length: Dim | None, extra: int = 0) -> int | None:
     return at
 
 
+_PLACE = exactly(0, "a position")
+
+
 # https://onnx.ai/onnx/operators/onnx__SequenceConstruct.html
 @lower("SequenceConstruct", values=True, work=MOVES)
 def construct(op: Op) -> Known:
@@ -90,7 +94,7 @@ def empty(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceInsert.html
-@lower("SequenceInsert", values=True, data=(2,), work=MOVES)
+@lower("SequenceInsert", reads={2: _PLACE}, values=True, data=(2,), work=MOVES)
 def insert(op: Op) -> Known:
     seq, new = op.sequence(0) or Sequence(None), _any(op, 1)
     at = _position(op, 2, seq.length, 1) if op.has(2) else None
@@ -104,7 +108,7 @@ def insert(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceErase.html
-@lower("SequenceErase", values=True, data=(1,), work=MOVES)
+@lower("SequenceErase", reads={1: _PLACE}, values=True, data=(1,), work=MOVES)
 def erase(op: Op) -> Known:
     seq = op.sequence(0) or Sequence(None)
     at: int | None = -1
@@ -120,7 +124,7 @@ def erase(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceAt.html
-@lower("SequenceAt", values=True, data=(1,), work=MOVES)
+@lower("SequenceAt", reads={1: _PLACE}, values=True, data=(1,), work=MOVES)
 def at(op: Op) -> Known | None:
     seq = op.sequence(0) or Sequence(None)
     position = _position(op, 1, seq.length)

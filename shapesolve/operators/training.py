@@ -6,6 +6,7 @@ from functools import partial
 
 from ..expr import Shape, any_of, eq, ge, le
 from ..lower.op import InvalidNode, Op
+from ..lower.reads import along
 from ..lower.registry import lower
 from ..lower.types import Known
 
@@ -43,13 +44,13 @@ def _loss(op: Op, scores: Shape | None, labels: Shape | None) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__NegativeLogLikelihoodLoss.html
-@lower("NegativeLogLikelihoodLoss", elements=(1,), runtime=("no kernel",))
+@lower("NegativeLogLikelihoodLoss", reads={1: along(1)}, elements=(1,), runtime=("no kernel",))
 def negative_log_likelihood_loss(op: Op) -> Known:
     return _loss(op, op.shape(0), op.shape(1))
 
 
 # https://onnx.ai/onnx/operators/onnx__SoftmaxCrossEntropyLoss.html
-@lower("SoftmaxCrossEntropyLoss", elements=(1,), runtime=("no kernel",))
+@lower("SoftmaxCrossEntropyLoss", reads={1: along(1)}, elements=(1,), runtime=("no kernel",))
 def softmax_cross_entropy_loss(op: Op) -> list[Known]:
     """The loss and the logarithms of the probabilities."""
     scores = op.shape(0)

@@ -48,7 +48,11 @@ def reader(
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
         list(more),
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return helper.make_model(
+        graph,
+        opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)],
+        ir_version=8,
+    )
 
 
 def floats(name: str, *shape: int) -> TensorProto:
@@ -86,6 +90,17 @@ READERS = {
         INT,
         ["k", 2],
     ),
+    "positions of tokens": reader(
+        [
+            helper.make_node("Unsqueeze", ["x", "one"], ["heads"]),
+            helper.make_node("RotaryEmbedding", ["heads", "i", "c", "c"], ["y"], domain="com.microsoft"),
+        ],
+        INT,
+        ["n", "m"],
+        numpy_helper.from_array(np.array([1]), "one"),
+        floats("c", 200, 2),
+    ),
+    "an axis to sum": reader([helper.make_node("ReduceMax", ["x", "i"], ["y"])], INT, [1]),
     "images of regions": reader(
         [
             helper.make_node("Unsqueeze", ["x", "one"], ["image"]),
@@ -151,7 +166,9 @@ def test_a_computed_index_lies_in_the_axis_of_its_column() -> None:
         helper.make_node("GatherND", ["t", "j"], ["y"]),
     ]
     for far, told in (([0, 8], False), ([8, 0], True)):
-        model = reader(nodes, INT, ["k", 2], numpy_helper.from_array(np.array(far), "far"), floats("t", 2, 10))
+        model = reader(
+            nodes, INT, ["k", 2], numpy_helper.from_array(np.array(far), "far"), floats("t", 2, 10)
+        )
         made = ss.generate_inputs(model, count=4, edge=False)
         assert any("outside" in guess for guess in made.guesses) is told
         if not told:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ...expr import ONE, ZERO, Cond, Dim, Shape, all_of, any_of, as_dim, constant, divides, eq, ge, le
 from ...lower.op import InvalidNode, Op
+from ...lower.reads import positions
 from ...lower.records import Place
 from ...lower.types import Known
 from ...lower.work import MOVES, Operations, Outputs, Work, attend
@@ -374,7 +375,14 @@ no_cpu("RestorePadding", "T H, B S -> B S H", needs="rr", work=MOVES)
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.RotaryEmbedding
-@ms_function("RotaryEmbedding", types=(0,), needs="rrrr", elements=(1,), work=Work(rotary_work, "over"))
+@ms_function(
+    "RotaryEmbedding",
+    types=(0,),
+    needs="rrrr",
+    reads={1: positions(2, 1)},
+    elements=(1,),
+    work=Work(rotary_work, "over"),
+)
 def rotary_embedding(op: Op) -> Known:
     x = need_rank(op, 0, 3, 4)
     positions, cosines = op.shape(1), op.shape(2, 2)

@@ -5,8 +5,13 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Sequence as Seq
+from typing import Any
+
 from ...expr import ZERO, Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
 from ...lower.op import InvalidNode, MalformedNode, Op
+from ...lower.rule import Reading
 from ...lower.types import Known
 from ...lower.work import Operations, Outputs, Work, attend
 from .attention import heads, match, match_bias, need_rank
@@ -41,11 +46,25 @@ def grouped_work(op: Op, outputs: Outputs) -> Operations | None:
     return Operations(core.macs, core.other + rotated)
 
 
+def _total(less: int) -> Reading:
+    """The keys of the past and the new ones, less `less`: what runs where the caches grow."""
+
+    def limits(_attributes: Mapping[str, Any], shapes: Seq[Shape | None]) -> tuple[Dim, Dim] | None:
+        q, past = shapes[0], shapes[3] if len(shapes) > 3 else None
+        if not q or len(q) < 2 or (past is not None and len(past) < 3):
+            return None
+        length = (past[2] if past is not None else ZERO) + q[1] - less
+        return length, length
+
+    return Reading("lengths of keys", limits)
+
+
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GroupQueryAttention
 @ms_function(
     "GroupQueryAttention",
     types=(0, 3, 4, 0),
     needs="r....rr kv_num_heads num_heads",
+    reads={5: _total(1), 6: _total(0)},
     data=(6,),
     work=Work(grouped_work),
 )
