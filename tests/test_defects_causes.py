@@ -47,7 +47,7 @@ def test_a_table_of_positions_is_named_where_it_decides() -> None:
     (term,) = (t for t in a.contract if set(t.symbols) == {"h", "w_"})
     assert "embed" in term.nodes
     (found,) = (f for f in a.diagnostics if f.code == "SS404")
-    assert (found.node, found.operands[0][0]) == ("embed", "table")
+    assert (found.node, [name for name, _, _ in found.operands]) == ("embed", ["e", "table"])
 
 
 def scores(swapped: bool) -> Any:

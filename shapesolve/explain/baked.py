@@ -44,6 +44,11 @@ class Stored:
     data: bool
     repeats: bool = False
 
+    @property
+    def site(self) -> Site:
+        """It as a whole."""
+        return Site(self.tensor, None, self.data)
+
 
 class Baked:
     """Judges the restrictions of one analysis."""

@@ -10,14 +10,14 @@ from ..lower.records import Clash, Entry
 from ..propagate.constraint import Constraint, Site
 from .advice import Advice, advise
 from .finding import Conflict, Finding, Step
-from .operands import SiteTracer, input_sites, sites_of
+from .operands import SiteTracer, input_sites, sides_of, sites_of
 from .trial import Trials
 from .wording import (
     attributes_text,
     chain_step,
     declared_dim,
     need_text,
-    operand_row,
+    operand_rows,
     title_of,
 )
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 MAX_CONFLICTS = 100
 _MAX_STEPS = 12
-_MAX_OPERANDS = 5
 _NEVER, _NOT_SO = "no input size makes this model run", "the sizes that are stated do not make this model run"
 
 
@@ -73,7 +72,7 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Trial
     tracer = SiteTracer(lowered)
     behind = [n for site in sites for n in (*tracer.labels(site), *tracer.rank_makers(site))]
     nodes = dict.fromkeys([*([label] if label else ()), *tracer.owners(clash.prefix), *behind])
-    operands = tuple(operand_row(s.tensor, lowered, s.data) for s in sites[:_MAX_OPERANDS])
+    operands = operand_rows(sites, lowered, learned=True)
     learned = (lowered.constraints[i] for i in _learned(lowered, sites, tracer))
     core = tuple(c for c in learned if c.role == "assumption") or _granted(trials, clash)
     given = attributes_text(node) if node is not None else ()
@@ -113,7 +112,7 @@ def _contradiction(
         last.origin.node,
         last.origin.op_type,
         nodes,
-        _operands(lowered, entry, sites),
+        operand_rows(sides_of(entry, lowered), lowered, learned=True),
         steps,
         _notes(lowered, core, entry),
         advice.text,
@@ -185,15 +184,6 @@ def _ending(lowered: Lowered, core: Iterable[Constraint]) -> str:
 def _never(lowered: Lowered) -> str:
     """That nothing runs: never, or not with what the user states."""
     return _NOT_SO if any(entry.role == "user" for entry in lowered.walk.log) else _NEVER
-
-
-def _operands(lowered: Lowered, entry: Entry, sites: Sequence[Site]) -> tuple[tuple[str, str, str], ...]:
-    """The two sides; where the rule speaks of one tensor only, what else the node reads."""
-    rows = {s.tensor: s.data for s in sites}
-    if len(rows) < 2 and entry.node is not None:
-        for s in input_sites(entry.node, entry.prefix, lowered):
-            rows.setdefault(s.tensor, s.data)
-    return tuple(operand_row(name, lowered, data) for name, data in list(rows.items())[:_MAX_OPERANDS])
 
 
 def _steps_and_nodes(

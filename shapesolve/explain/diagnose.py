@@ -18,8 +18,8 @@ from .conflict import find_contradiction
 from .derive import Deriver
 from .finding import CODES, Conflict, Finding, Severity
 from .limit import Limit
-from .operands import SiteTracer
-from .wording import is_short, quoted_conditions
+from .operands import SiteTracer, sides_of
+from .wording import is_short, operand_rows, quoted_conditions
 
 if TYPE_CHECKING:
     from ..lower.rule import Bodies
@@ -191,6 +191,7 @@ def _registration(node: Node) -> str:
 
 @finds(SS301=("warning", "a broadcast of two sizes is open"))
 def _ambiguities(analysis: Solved) -> Iterator[Finding]:
+    opens = {f"{o.prefix}{o.node.label}": o for o in reversed(analysis.walk.opens)}
     for a in analysis.ambiguities:
         left, right = a.pair
         if not analysis.walk.poisoned.isdisjoint(left.free | right.free):
@@ -202,7 +203,9 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
             "SS301",
             f"broadcast of `{left}` against `{right}` is open{where}",
             first,
-            nodes=tuple(a.sites),
+            opens[first].node.op_type,
+            tuple(a.sites),
+            operand_rows(sides_of(opens[first], analysis.lowered), analysis.lowered),
             notes=("one of these holds: " + ", ".join(str(c) for c in a.cases),),
             help=f"--assume {_quoted(a.suggestion)} settles it"
             if _may_be_assumed(a.suggestion, analysis)

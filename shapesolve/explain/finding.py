@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .advice import Remedy
 
 Severity = Literal["error", "warning", "info"]
+#: a tensor that a node reads: its name, its shape, where it comes from
+Operand = tuple[str, str, str]
 
 #: code -> (severity, what it says in one line); those of `diagnose` stand beside what finds them, which is where to ask for all
 CODES: dict[str, tuple[Severity, str]] = {
@@ -61,7 +63,7 @@ class Finding:
     node: str = ""
     op_type: str = ""
     nodes: tuple[str, ...] = ()
-    operands: tuple[tuple[str, str, str], ...] = ()
+    operands: tuple[Operand, ...] = ()
     steps: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
     help: str = ""

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim
-from ..lower.records import Entry
+from ..lower.records import Entry, Open
 from ..model import Node
 from ..propagate.constraint import Site
 from .trace import MAX_LINKS, Link, Tracer
@@ -14,8 +14,9 @@ from .trace import MAX_LINKS, Link, Tracer
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
     from ..lower.rule import Bodies
+    from ..lower.values import Value
 
-_MAX_LISTED = 8
+_MAX_LISTED, _MAX_SIDES = 8, 5
 #: elements of a target that say nothing of a size: -1 is computed, 0 is copied, 1 is there anyway
 IDLE = frozenset((-1, 0, 1))
 
@@ -33,8 +34,8 @@ def size_at(site: Site, lowered: Lowered) -> Dim | None:
     return shape[site.axis] if shape is not None and -len(shape) <= site.axis < len(shape) else None
 
 
-def sites_of(entry: Entry, lowered: Lowered) -> tuple[Site, ...]:
-    """The sites of one stated condition."""
+def sites_of(entry: Entry | Open, lowered: Lowered) -> tuple[Site, ...]:
+    """The sites of one stated condition, or of an open broadcast."""
     node = entry.node
     if node is None:
         return ()
@@ -60,7 +61,21 @@ def input_sites(node: Node, prefix: str, lowered: Lowered) -> tuple[Site, ...]:
 
 def holding_text(tensor: str, lowered: Lowered) -> str:
     """What a small tensor holds: ``[0, -1, 64]``, ``0 to 599``; empty when it is not known."""
-    value = lowered.values.get(tensor)
+    return held_text(lowered.values.get(tensor))
+
+
+def sides_of(entry: Entry | Open, lowered: Lowered, also: Site | None = None) -> tuple[Site, ...]:
+    """The first tensors that a condition speaks of; where that is one only, with what else its node reads; and `also`."""
+    sites = sites_of(entry, lowered)
+    if len({s.tensor for s in sites}) < 2 and entry.node is not None:
+        sites = (*sites, *input_sites(entry.node, entry.prefix, lowered))
+    told = {s.tensor: s for s in sites}
+    shown = list(told.values())[:_MAX_SIDES]
+    return tuple(shown if also is None or also.tensor in {s.tensor for s in shown} else [*shown, also])
+
+
+def held_text(value: Value | None) -> str:
+    """The same of what is known of its elements."""
     if value is None:
         return ""
     elems = value.elems

@@ -21,7 +21,8 @@ from .baked import LARGEST, Baked, Stored
 from .derive import Derived, Deriver
 from .finding import Finding
 from .limit import Limit, left_text
-from .wording import derived_text, is_short, operand_row
+from .operands import sides_of
+from .wording import derived_text, is_short, operand_rows
 
 if TYPE_CHECKING:
     from ..solve.contract.contract import Term
@@ -144,16 +145,15 @@ class _Teller:
         same = [c.origin.node for c in term.constraints if c.origin.rule == origin.rule and c.origin.node]
         found = self._derived(term) if code != "SS403" else Derived({})
         constant = found.first or constant
-        operands = (
-            (operand_row(constant.tensor, self.lowered, constant.data),) if constant is not None else ()
-        )
+        behind = constant.site if constant is not None and code != "SS403" else None
+        sides = sides_of(self._entry(cause), self.lowered, behind)
         return Finding(
             code,
             _title(code, term),
             origin.node,
             origin.op_type,
             tuple(dict.fromkeys((*term.nodes, origin.node))),
-            operands,
+            operand_rows(sides, self.lowered),
             notes=(
                 f"{origin.rule}{_beside(origin.node, same, term.nodes)}",
                 *notes,

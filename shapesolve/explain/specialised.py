@@ -9,10 +9,11 @@ from ..expr import Dim, eq
 from ..lower.records import Entry
 from ..propagate.constraint import Constraint
 from .baked import Baked, Stored
-from .finding import Finding
+from .finding import Finding, Operand
 from .limit import Limit, left_text
+from .operands import sides_of
 from .transposed import transposed_text
-from .wording import derived_text, operand_row
+from .wording import derived_text, operand_rows
 
 if TYPE_CHECKING:
     from .derive import Deriver
@@ -44,7 +45,10 @@ def findings(analysis: Solved, deriver: Deriver) -> Iterator[Finding]:
         if to.terms:
             title = f"`{name}` is declared as a dim of its own, but only {name} == {to} runs"
             told = f"declare the dim as {to}"
-            yield Finding("SS402", title, first.node, first.op_type, fixed.nodes, notes=reasons, help=told)
+            sides = _sides(fixed, None, analysis)
+            yield Finding(
+                "SS402", title, first.node, first.op_type, fixed.nodes, sides, notes=reasons, help=told
+            )
             continue
         title = f"`{name}` is declared dynamic, but {to} is the only size that runs"
         if not to.const:
@@ -58,7 +62,7 @@ def findings(analysis: Solved, deriver: Deriver) -> Iterator[Finding]:
             first.node,
             first.op_type,
             fixed.nodes,
-            (operand_row(constant.tensor, analysis.lowered, constant.data),) if constant else (),
+            _sides(fixed, constant, analysis),
             notes=(*reasons, *left_text(limit, found.left)),
             help=_help(fixed, found.elements, "" if found.elements else transposed_text(limit, deriver)),
         )
@@ -94,6 +98,12 @@ def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_
             yield _Fixed(
                 name, to, causes, entry, baked.constant(entry) if to.const and not to.terms else None
             )
+
+
+def _sides(fixed: _Fixed, constant: Stored | None, analysis: Solved) -> tuple[Operand, ...]:
+    """What the node reads that fixes the dim, and the constant behind that."""
+    sites = sides_of(fixed.entry, analysis.lowered, None if constant is None else constant.site)
+    return operand_rows(sites, analysis.lowered)
 
 
 def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:

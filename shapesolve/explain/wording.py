@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,8 @@ from ..lower.records import Entry
 from ..lower.types import Tensor
 from ..model import Node
 from ..propagate.constraint import Constraint, Site
-from .finding import Step
-from .operands import holding_text, input_sites, sites_of, size_at
+from .finding import Operand, Step
+from .operands import held_text, holding_text, input_sites, sites_of, size_at
 from .trace import Link
 
 if TYPE_CHECKING:
@@ -77,10 +77,21 @@ def shape_text(tensor: str, lowered: Lowered) -> str:
     return f"{tensor} {shape}" if shape is not None else f"{tensor} of unknown rank"
 
 
-def operand_row(tensor: str, lowered: Lowered, data: bool = False) -> tuple[str, str, str]:
-    """A side of a conflict: its name, its shape, where it comes from (and what it holds, when that is what counts)."""
-    shape = lowered.shapes.get(tensor)
-    holds = holding_text(tensor, lowered) if data else ""
+def operand_rows(sites: Iterable[Site], lowered: Lowered, *, learned: bool = False) -> tuple[Operand, ...]:
+    """The sides of a condition: each with its name, its shape, where it comes from (and what it holds, when that counts).
+
+    Shapes are those that the node was given, in the names that inputs declare; with `learned` read through what nodes need.
+    """
+    rows = {s.tensor: s.data for s in sites}
+    return tuple(_operand_row(t, lowered, data, learned) for t, data in rows.items())
+
+
+def _operand_row(tensor: str, lowered: Lowered, data: bool, learned: bool) -> Operand:
+    made = None if learned else lowered.walk.tensors.get(tensor)
+    known = made if isinstance(made, Tensor) else None
+    shape = lowered.shapes.get(tensor) if known is None or known.shape is None else known.shape
+    value = lowered.values.get(tensor) if known is None or known.value is None else known.value
+    holds = held_text(value) if data else ""
     origin = origin_text(tensor, lowered) + (f", holds {holds}" if holds else "")
     return tensor, str(shape) if shape is not None else "of unknown rank", origin
 
