@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from .solved import Solved
 
 Sizes = Mapping[str, int]
+#: how plainly sizes show a term: a constant is broken, one that leaves few sizes by itself, and nothing else
+_PLAINEST = (False, False, 1)
 #: kinds of terms that may leave a few sizes, and examples that are looked at for the constant behind them
 _MAY_BE_FEW, _SAMPLES = ("equality", "alternative", "other"), 16
 #: examples of which one is looked for that breaks one condition only
@@ -92,6 +94,10 @@ def _telling(analysis: Solved) -> list[Term]:
 def _is_settled(term: Term, analysis: Solved) -> bool:
     """Is it an equality that a finding on one of its symbols tells already?"""
     return term.kind == "equality" and any(s in analysis.facts.substitution for s in term.symbols)
+
+
+#: sizes, what breaks there, and what of it is a constant, which nobody meant
+_Best = tuple[_Sample | None, Sequence[_Cause], _Cause | None, Stored | None]
 
 
 class _Told(NamedTuple):
@@ -212,21 +218,25 @@ class _Teller:
     def _entry(self, cause: _Cause) -> Entry:
         return self.analysis.walk.log[cause.number]
 
-    def _best(self, term: Term) -> tuple[_Sample | None, Sequence[_Cause], _Cause | None, Stored | None]:
+    def _best(self, term: Term) -> _Best:
         """The sizes that show a term, what breaks there, and what of it is a constant that nobody meant.
 
-        Where few sizes are left, the first that fail may break something else that the term says too: more are looked at.
+        Where few sizes are left, the first that fail may break something else that the term follows from: more are looked at,
+        for a condition that leaves few sizes by itself, and is broken alone.
         """
         few = term.kind in _MAY_BE_FEW and self.baked.few_sizes(term.cond)
-        first: tuple[_Sample | None, Sequence[_Cause], None, None] | None = None
+        found: list[tuple[tuple[bool, bool, int], _Best]] = []
         for sample in islice(self._samples(term), _SAMPLES if few else 1):
             causes = self._causes(term, sample)
-            cause, constant = self._baked(term, causes, sample, few)
-            if cause is not None:
-                return sample, causes, cause, constant
-            first = first or (sample, causes, None, None)
-        if first is not None:
-            return first
+            cause, constant = own = self._baked(term, causes, sample, False)
+            if cause is None and few:
+                cause, constant = self._baked(term, causes, sample, True)
+            rank = (cause is None, own[0] is None, len(causes))
+            found.append((rank, (sample, causes, cause, constant)))
+            if rank == _PLAINEST:
+                break
+        if found:
+            return min(found, key=lambda f: f[0])[1]
         causes = self._causes(term, None)
         return None, causes, *self._baked(term, causes, None, few)
 

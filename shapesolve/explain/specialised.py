@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..expr import Dim, eq
+from ..expr import Dim, eq, symbol
 from ..lower.records import Entry
 from ..propagate.constraint import Constraint
+from ..propagate.log import need
 from .baked import Baked, Stored
 from .finding import Finding, Operand
 from .limit import Limit, left_text
@@ -86,11 +87,11 @@ def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_
     for name in names:
         if name not in facts.substitution or name not in symbols or name in analysis.walk.undeclared:
             continue
-        numbers = sorted(facts.why([name]))
+        to = facts.dim(symbols[name])
+        numbers = _deciding(name, to, sorted(facts.why([name])), analysis)
         causes = [analysis.stated[i] for i in numbers]
         if any(c.role in ("user", "assumption") for c in causes) or not causes:
             continue
-        to = facts.dim(symbols[name])
         if unbound is not analysis and unbound.facts.dim(symbols[name]) is not to:
             continue  # it follows from sizes that the user gave, and not from the model alone
         if to.free <= symbols.keys():
@@ -98,6 +99,16 @@ def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_
             yield _Fixed(
                 name, to, causes, entry, baked.constant(entry) if to.const and not to.terms else None
             )
+
+
+def _deciding(name: str, to: Dim, numbers: Sequence[int], analysis: Solved) -> Sequence[int]:
+    """Of conditions that fix a dim those that do it together; those last that fail where only this dim has another size."""
+    if len(numbers) < 2:
+        return numbers
+    conds = [need(analysis.stated[i]) for i in numbers]
+    core = analysis.prover.engine.core([*conds, ~eq(symbol(name), to)]) or range(len(conds))
+    needed = [i for i in core if i < len(conds)]
+    return [numbers[i] for i in sorted(needed, key=lambda i: name in conds[i].free)]
 
 
 def _sides(fixed: _Fixed, constant: Stored | None, analysis: Solved) -> tuple[Operand, ...]:

@@ -222,29 +222,6 @@ def test_a_size_that_was_baked_in_is_a_warning_with_its_constant(name: str) -> N
     assert all(constant in {name for name, _, _ in f.operands} for f in warned)
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "shapes"),
-    [
-        ("MatMul(a, b)", "SS402", ["[batch, m]", "[n, 128]"]),
-        ("MatMul(a, w)", "SS405", ["[batch, m]", "[64, 8]"]),
-        ("MatMul(w, a)", "SS401", ["[64, 8]", "[batch, m]"]),
-        ("Concat<axis: int = 1>(a, b)", "SS402", ["[batch, m]", "[n, 128]"]),
-        ("Add(a, b)", "SS301", ["[batch, m]", "[n, 128]"]),
-        ("Add(a, w)", "SS404", ["[batch, m]", "[64, 8]"]),
-        ("Conv(image, kernel)", "SS403", ["[batch, 3, h, w_]", "[8, 3, 5, 5]"]),
-    ],
-)
-def test_a_node_that_restricts_a_size_is_shown_with_the_shapes_that_it_is_given(
-    text: str, code: str, shapes: list[str]
-) -> None:
-    """In the names that the inputs declare, though what the node needs makes them numbers."""
-    inputs = "float[batch, m] a, float[n, 128] b, float[batch, 3, h, w_] image"
-    m = model(f"g ({inputs}) => (y) {{ [node] y = {text} }}", w=[64, 8], kernel=[8, 3, 5, 5])
-    found = [f for f in ss.analyze(m).diagnostics if f.node == "node" and f.code != "SS501"]
-    assert code in {f.code for f in found}
-    assert {tuple(shape for _, shape, _ in f.operands) for f in found} == {tuple(shapes)}
-
-
 @pytest.mark.parametrize("name", NATURAL)
 def test_what_a_model_needs_by_nature_is_no_warning(name: str) -> None:
     found = _limits(NATURAL[name])
