@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis import Analysis, analyze
 from ..arguments import checked
-from ..explain.wording import breaking_text, violation_text
+from ..explain.finding import Violation
 from ..expr import Shape
 from ..expr.nearest import meant
 from ..model import Model, read_model
 from ..model.saving import with_weights
-from ..solve.check import Broken, Checker
 from .refused import Refused
 from .simplify import Simplified, simplified_draft
 
@@ -70,22 +69,16 @@ def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
         conflict = next(iter(analysis.conflicts), None)
         text = "" if conflict is None else f": {conflict.message}"
         raise Refused(f"no size makes this model run{text}")
-    broken = Checker(analysis.stated, analysis.facts, analysis.accepted).broken(sizes)
+    broken = analysis.violations_at(sizes)
     if broken:
-        raise _refusal(analysis, sizes, broken[0])
+        raise _refusal(broken[0], sizes)
 
 
-def _refusal(analysis: Analysis, sizes: Mapping[str, int], broken: Broken) -> Refused:
-    """What is broken: the term of the contract that says it, if there is one, and the node that needs it."""
-    constraint = broken.constraints[0]
-    term = next((t for t in analysis.contract if t.cond.evaluate(sizes) is False), None)
-    text = str(broken.cond) if term is None else term.text
-    if term is None:
-        why = violation_text(broken.cond, constraint, sizes, analysis.given)
-    else:
-        got = breaking_text(constraint, sizes, analysis.given)
-        why = f"the model needs {text}" + (f"; {got}" if got else "")
-    return Refused(f"{_said(sizes)} cannot be: {why}", node=constraint.origin.node, term=text)
+def _refusal(broken: Violation, sizes: Mapping[str, int]) -> Refused:
+    """What is broken: the condition as the contract has it, and the node that needs it."""
+    why = f"the model needs {broken.text}; {broken.place}" if broken.place else broken.message
+    node = "" if broken.constraint is None else broken.constraint.node
+    return Refused(f"{_said(sizes)} cannot be: {why}", node=node, term=broken.text)
 
 
 def _without_rest(free: Analysis, bound: Analysis, sizes: Mapping[str, int]) -> Refused:

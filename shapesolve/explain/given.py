@@ -6,11 +6,13 @@ gets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..expr import Dim
+from ..lower.local import Definition
 from ..lower.types import Tensor
+from .operands import MAX_LISTED
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
@@ -22,22 +24,74 @@ class GivenSizes:
 
     def __init__(self, lowered: Lowered, system: ConstraintSystem) -> None:
         self.lowered, self._content = lowered, system.content
+        self._sizes: dict[str, int] | None = None  # for which something was worked out last
+        self._found: dict[str, int] = {}
 
     def text(self, tensor: str, sizes: Mapping[str, int]) -> str:
-        """``name [2, 3]``; a size that these sizes do not decide is written as what it is known as."""
+        """``name [2, 3]``, or ``name = [2, -1]`` of a few numbers; what others decide is told in their names, or as ``?``."""
         shape = self.lowered.shapes.get(tensor)
         if shape is None:
             return tensor
+        if sizes != self._sizes:
+            self._sizes, self._found = dict(sizes), dict(sizes)
+        held = self._held(tensor)
+        if held:
+            return f"{tensor} = {held}"
         known = self.lowered.inputs.get(tensor)
         own = known.shape if isinstance(known, Tensor) else None
-        told = []
-        for axis, dim in enumerate(shape):
-            made = own[axis] if own is not None and len(own) == len(shape) else self._made(tensor, axis)
-            size = None if made is None else made.evaluate(sizes)
-            told.append(str(dim if size is None else size))
-        return f"{tensor} [{', '.join(told)}]"
+        if own is not None and len(own) == len(shape):
+            found = [self._at(d) for d in own]
+        else:
+            found = self._made(tensor, len(shape))
+        return f"{tensor} [{', '.join(found)}]"
 
-    def _made(self, tensor: str, axis: int) -> Dim | None:
-        """The size over those of the inputs, by definitions alone."""
-        name = self._content.walk.variable(tensor, axis).name
-        return self._content.composition.sizes.get(name or "")
+    def _held(self, tensor: str) -> str:
+        """The numbers in a small tensor; empty where not all are known."""
+        known = self._content.walk.tensors.get(tensor)
+        value = known.value if isinstance(known, Tensor) else None
+        elems = () if value is None or value.elems is None else value.elems
+        dims = [e for e in elems if isinstance(e, Dim)]
+        if value is None or not dims or len(dims) < len(elems) or len(dims) > MAX_LISTED:
+            return ""
+        self._find(n for d in dims for n in sorted(d.free))
+        sizes = [d.evaluate(self._found) for d in dims]
+        if None in sizes:
+            return ""
+        return str(sizes if value.shape else sizes[0])
+
+    def _made(self, tensor: str, rank: int) -> list[str]:
+        """The sizes that a tensor is given, by definitions alone."""
+        names = [self._content.walk.variable(tensor, axis).name or "" for axis in range(rank)]
+        self._find(names)
+        composed = self._content.composition.sizes if not self._found.keys() >= set(names) else {}
+        return [
+            str(self._found[name]) if name in self._found else self._at(composed.get(name)) for name in names
+        ]
+
+    def _at(self, dim: Dim | None) -> str:
+        """A size over those of the inputs, as far as it is decided."""
+        try:
+            left = None if dim is None else dim.subs(self._sizes or {})
+        except ZeroDivisionError:
+            left = None
+        return "?" if left is None or not left.free <= self.lowered.symbols.keys() else str(left)
+
+    def _find(self, names: Iterable[str]) -> None:
+        """Work out these variables, those first that they are made of."""
+        waiting, opened = list(names), set[str]()
+        while waiting:
+            name = waiting[-1]
+            number = None if name in self._found else self._content.definitions.get(name)
+            row = None if number is None else self._content.rows[number]
+            if not isinstance(row, Definition):
+                waiting.pop()
+                continue
+            needs = [n for n in row.dim.free | row.numbers.free if n not in self._found]
+            if needs and name not in opened:
+                opened.add(name)
+                waiting += [n for n in sorted(needs) if n not in opened]
+                continue
+            waiting.pop()
+            size = row.dim.evaluate(self._found)
+            if size is not None and row.numbers.evaluate(self._found):
+                self._found[name] = size

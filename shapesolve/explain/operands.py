@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ..lower.rule import Bodies
     from ..lower.values import Value
 
-_MAX_LISTED, _MAX_SIDES = 8, 5
+#: numbers of one tensor that are told, and tensors of one condition
+MAX_LISTED, _MAX_SIDES = 8, 5
 #: elements of a target that say nothing of a size: -1 is computed, 0 is copied, 1 is there anyway
 IDLE = frozenset((-1, 0, 1))
 
@@ -79,7 +80,7 @@ def held_text(value: Value | None) -> str:
     if value is None:
         return ""
     elems = value.elems
-    if elems is not None and len(elems) <= _MAX_LISTED and any(e is not None for e in elems):
+    if elems is not None and len(elems) <= MAX_LISTED and any(e is not None for e in elems):
         listed = ", ".join("?" if e is None else str(e) for e in elems)
         return listed if value.shape == () else f"[{listed}]"
     lo, hi = value.bounds

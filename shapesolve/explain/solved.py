@@ -233,7 +233,9 @@ class Solved:
     def _checker(self) -> InputChecker:
         from .violation import InputChecker
 
-        return InputChecker(self.lowered, self.accepted, self.outside, self.request, self.given)
+        return InputChecker(
+            self.lowered, self.accepted, self.outside, self.request, self.given, self._contract
+        )
 
     def _with_own(self, names: frozenset[str]) -> Self:
         """The analysis in which these inputs are given, and not left at their defaults."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..expr import Dim, eq, symbol
+from ..expr import Cond, Dim, all_of, eq, symbol
 from ..expr.cond import has_value
 from ..expr.nearest import meant
 from ..lower.request import size_of
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..lower.request import Request
     from ..propagate.constraint import Constraint
     from ..solve.accepted import Accepted
+    from ..solve.contract.contract import Contract
     from .finding import Conflict
     from .given import GivenSizes
 
@@ -48,9 +49,10 @@ class InputChecker:
         outside: tuple[Conflict, ...],
         request: Request,
         given: GivenSizes,
+        contract: Callable[[], Contract],
     ) -> None:
         self.lowered, self.outside, self.request, self.given = lowered, outside, request, given
-        self.engine = Engine(request.rlimit)
+        self.engine, self._contract = Engine(request.rlimit), contract
         self.declared: list[tuple[str, tuple[tuple[str | None, int | None, Dim], ...]]] = []
         alike: dict[tuple[Dim, ...], tuple[tuple[str | None, int | None, Dim], ...]] = {}
         for name, known in lowered.inputs.items():
@@ -180,15 +182,25 @@ class InputChecker:
                     dict.fromkeys(tracer.nodes(tracer.chain(site.tensor, site.axis, to_inputs=True)))
                 )
         cond = constraint.cond if need(constraint) is broken.cond else broken.cond
-        text = violation_text(cond, constraint, sizes, self.given)
+        needed = self._needed(cond, constraint, sizes)
+        text = violation_text(needed, cond, constraint, sizes, self.given)
         place = breaking_text(constraint, sizes, self.given)
         assumed = self._assumption(constraint) if cond.is_false else None
         if assumed is not None:
             text = f"under the assumption {assumed.cond} ({assumed.origin.rule}), {text}"
-            cond, constraint = assumed.cond, assumed
+            needed, constraint = str(assumed.cond), assumed
         elif cond.is_false and self.lowered.defaults:  # another value may do
             text = f"with the default of {' and of '.join(self.lowered.defaults)}, {text}"
-        return Violation(str(cond), text, tuple(nodes), constraint, place)
+        return Violation(needed, text, tuple(nodes), constraint, place)
+
+    def _needed(self, cond: Cond, constraint: Constraint, sizes: Mapping[str, int]) -> str:
+        """A condition that these sizes break as the contract has it, or else in its shortest form."""
+        from ..solve.contract.contract import text_of
+        from ..solve.contract.shorten import short_form
+
+        terms = self._contract().standing_for(constraint)
+        broken = [t.cond for t in terms if t.cond.evaluate(sizes) is False]
+        return text_of(all_of(broken) if broken else short_form(cond, self.engine))
 
 
 def _at(d: Dim, sizes: Mapping[str, int]) -> Dim | None:

@@ -203,11 +203,13 @@ def _joined(facts: Sequence[str]) -> str:
     return f"{', '.join(facts[:-1])} and {facts[-1]}" if len(facts) > 1 else facts[0]
 
 
-def violation_text(cond: Cond, constraint: Constraint, sizes: Mapping[str, int], given: GivenSizes) -> str:
-    """A condition that concrete sizes break: what it needs, what it gets, and (from `constraint`) who needs it."""
+def violation_text(
+    needed: str, cond: Cond, constraint: Constraint, sizes: Mapping[str, int], given: GivenSizes
+) -> str:
+    """A condition that concrete sizes break: what is `needed`, what it gets, and (from `constraint`) who needs it."""
     origin = constraint.origin
     used = ", ".join(f"{n} = {sizes[n]}" for n in sorted(cond.free) if n in sizes)
-    text = "no size makes this run" if cond.is_false else f"{cond} does not hold"
+    text = "no size makes this run" if cond.is_false else f"{needed} does not hold"
     if used:
         text += f" for {used}"
     if origin.node:

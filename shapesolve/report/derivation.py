@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from .lines import Printed, line, row
 from .names import dtype_name, shape_text
-from .text import legend_lines
+from .text import legend_lines, shown_shapes
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..explain.derivation import AxisDerivation, AxisStep, Derivation
-    from ..expr import Shape
+    from ..expr import Dim, Shape
 
 
 def derivation_lines(
@@ -21,25 +21,57 @@ def derivation_lines(
 ) -> Iterator[Printed]:
     """The tensor, and axis by axis where its dims come from; with `unfold` every node with what it reads and needs."""
     dtype = dtype_name(analysis.dtypes.get(derivation.tensor, 0))
-    shape = ("shape", shape_text(derivation.shape, analysis.walk.poisoned))
-    yield line(("bold", derivation.tensor), "  ", ("dim", dtype), "  ", shape)
+    told = _Told(analysis)
+    yield line(
+        ("bold", derivation.tensor), "  ", ("dim", dtype), "  ", ("shape", told.shape(derivation.tensor))
+    )
     yield from legend_lines(analysis, [derivation.tensor])
     if unfold or (not derivation.axes and derivation.steps):
-        yield from _sources(derivation)
-        yield from _steps(derivation, analysis)
+        yield from _sources(derivation, told)
+        yield from _steps(derivation, told)
         return
     for axis in derivation.axes:
         yield ()
-        yield from _axis_rows(axis, analysis)
+        yield from _axis_rows(axis, told.size(derivation.tensor, axis.axis), told)
 
 
-def _axis_rows(axis: AxisDerivation, analysis: Analysis) -> Iterator[Printed]:
-    told = [*(["after steps that --depth leaves out"] if axis.cut else []), *_told(axis.steps, analysis)]
-    for i, text in enumerate(told or ["it is as the model has it"]):
-        yield row(("dim", f"[{axis.axis}]" if not i else ""), ("shape", str(axis.dim) if not i else ""), text)
+class _Told:
+    """Shapes, sizes and conditions as people read them everywhere."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis, self.simple = analysis, analysis.simple_shapes
+        self.needs: dict[str, dict[str, None]] = {}
+        for term in analysis.contract.readable:
+            for c in term.constraints:
+                self.needs.setdefault(str(c.cond), {})[term.text] = None
+
+    def shape(self, tensor: str) -> str:
+        """The shape of a tensor; `legend_lines` tells from which sizes on that is so."""
+        return shape_text(self._shown(tensor), self.analysis.walk.poisoned)
+
+    def size(self, tensor: str, axis: int) -> str:
+        """A size of it, as `shape` has it."""
+        shape = self._shown(tensor)
+        return "?" if shape is None else self._text(shape[axis])
+
+    def dim(self, dim: Dim) -> str:
+        """A size on the way."""
+        return self._text(self.simple.dim(dim))
+
+    def _text(self, dim: Dim) -> str:
+        return str(dim) if self.analysis.walk.poisoned.isdisjoint(dim.free) else "?"
+
+    def _shown(self, tensor: str) -> Shape | None:
+        return shown_shapes(self.analysis, [tensor]).get(tensor)
 
 
-def _told(steps: Sequence[AxisStep], analysis: Analysis) -> Iterator[str]:
+def _axis_rows(axis: AxisDerivation, size: str, told: _Told) -> Iterator[Printed]:
+    lines = [*(["after steps that --depth leaves out"] if axis.cut else []), *_told(axis.steps, told)]
+    for i, text in enumerate(lines or ["it is as the model has it"]):
+        yield row(("dim", f"[{axis.axis}]" if not i else ""), ("shape", size if not i else ""), text)
+
+
+def _told(steps: Sequence[AxisStep], told: _Told) -> Iterator[str]:
     """A sentence for each source and each node that computes something; one for all nodes between that pass it on."""
     for kind, group in groupby(steps, lambda step: step.kind):
         if kind == "passes":
@@ -52,32 +84,31 @@ def _told(steps: Sequence[AxisStep], analysis: Analysis) -> Iterator[str]:
         for step in dict.fromkeys(group):
             name = step.tensor if step.axis is None else f"{step.tensor}[{step.axis}]"
             if kind == "computes":
-                yield f"{step.node}{_kind(step.op_type, step.node)} makes {step.dim}"
+                yield f"{step.node}{_kind(step.op_type, step.node)} makes {told.dim(step.dim)}"
             else:
-                yield f"{kind} {name} of {shape_text(analysis.shapes.get(step.tensor))}"
+                yield f"{kind} {name} of {told.shape(step.tensor)}"
 
 
 def _kind(op_type: str, node: str) -> str:
     return f" ({op_type})" if op_type not in node else ""
 
 
-def _sources(derivation: Derivation) -> Iterator[Printed]:
+def _sources(derivation: Derivation, told: _Told) -> Iterator[Printed]:
     if derivation.sources:
         yield ()
-    for i, (kind, name, shape) in enumerate(derivation.sources):
-        told = line(("shape", shape_text(shape)), ("dim", f"  {kind}"))
-        yield row(("dim", "from" if i == 0 else ""), ("name", name), told)
+    for i, (kind, name, _) in enumerate(derivation.sources):
+        shape = line(("shape", told.shape(name)), ("dim", f"  {kind}"))
+        yield row(("dim", "from" if i == 0 else ""), ("name", name), shape)
 
 
-def _steps(derivation: Derivation, analysis: Analysis) -> Iterator[Printed]:
-    simple = {str(c.cond): t.text for t in analysis.contract.readable for c in t.constraints}
+def _steps(derivation: Derivation, told: _Told) -> Iterator[Printed]:
     for i, step in enumerate(derivation.steps, 1):
         yield ()
         yield line(("dim", f"{i:>4}  "), ("bold", step.node), ("dim", _kind(step.op_type, step.node)))
-        for name, shape in step.inputs:
-            yield row("        ", ("name", name), ("shape", shape_text(shape)))
-        yield row(("dim", "      ->"), ("name", step.output), ("shape", shape_text(step.shape)))
-        for text in dict.fromkeys(simple.get(t, t) for t in step.requires):
+        for name, _ in step.inputs:
+            yield row("        ", ("name", name), ("shape", told.shape(name)))
+        yield row(("dim", "      ->"), ("name", step.output), ("shape", told.shape(step.output)))
+        for text in dict.fromkeys(t for raw in step.requires for t in told.needs.get(raw, (raw,))):
             yield line("      ", ("dim", "needs "), ("shape", text))
 
 

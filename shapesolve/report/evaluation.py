@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Shape
@@ -11,6 +11,7 @@ from .names import dtype_name, shape_text
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
+    from ..explain.finding import Violation
     from ..solve.contract.contract import Term
 
 _MAX_NODES = 3
@@ -47,15 +48,17 @@ def _at(shape: Shape, sizes: Mapping[str, int]) -> Shape:
 
 def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> Iterator[Printed]:
     """A table of tensors with numbers for sizes, and what these sizes break."""
-    known = analysis.sizes_at(sizes)
+    known, simple = analysis.sizes_at(sizes), analysis.simple_shapes
+    shapes = analysis.shapes if analysis.violations_at(sizes) else simple  # which are for accepted sizes
     rows: list[tuple[str, str, str, str]] = []
     for name in names:
-        shape = analysis.shapes.get(name)
-        symbolic = shape_text(shape)
+        symbolic = shape_text(simple.get(name))
         if name in known:
             text = str(list(known[name]))
         else:
-            text = symbolic if shape is None else shape_text(_at(shape, sizes))
+            shape = shapes.get(name)
+            now = None if shape is None else _at(shape, sizes)
+            text = symbolic if now == shape else shape_text(now)
         dtype = dtype_name(analysis.dtypes.get(name, 0))
         rows.append((name, dtype, text, symbolic if symbolic != text else ""))
     for name, dtype, text, symbolic in rows:
@@ -82,19 +85,25 @@ def _broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Prin
 
 
 def broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Printed]:
-    """What these sizes break: each term of the contract with the nodes that fail, and what no term says."""
+    """What these sizes break: each term of the contract with the nodes that fail, in graph order, and what no term says."""
     terms, found = broken_terms(analysis, sizes), analysis.violations_at(sizes)
-    said = set()
-    for term in terms:
+    stated = [set(term.constraints) for term in terms]
+    said = {v for v in found if any(v.constraint in own for own in stated)}
+    for term, own in zip(terms, stated, strict=True):
         told = ", ".join(f"{s} = {sizes[s]}" for s in term.symbols if s in sizes)
         yield line("  ", ("shape", term.text), f" is needed, but {told}")
-        stated = set(term.constraints)
-        own = [v for v in found if v.constraint in stated]
-        said.update(own)
-        for v in own[:_MAX_NODES]:
+        weaker = {v for v in found if v not in said and not _free(v).isdisjoint(term.symbols)}
+        said |= weaker
+        fail = [v for v in found if v.constraint in own or v in weaker]
+        for v in fail[:_MAX_NODES]:
             yield line(("dim", "  = "), v.place or v.message)
-        if len(own) > _MAX_NODES:
-            yield line(("dim", "  = "), f"and {len(own) - _MAX_NODES} nodes more")
+        if len(fail) > _MAX_NODES:
+            more = len(fail) - _MAX_NODES
+            yield line(("dim", "  = "), f"and {more} more nodes" if more > 1 else "and one more node")
     for v in found:
         if v not in said:
             yield line(("dim", "  = "), v.message)
+
+
+def _free(violation: Violation) -> Set[str]:
+    return violation.constraint.cond.free if violation.constraint is not None else frozenset()

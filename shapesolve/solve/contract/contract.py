@@ -211,6 +211,10 @@ class Contract(Sequence[Term]):
             names.update(dict.fromkeys(sorted(dim.free)))
         return tuple(n for n in names if n not in dict(self.derived))
 
+    def standing_for(self, constraint: Constraint) -> Terms:
+        """The terms that say, with others, what this constraint does."""
+        return Terms(t for t in self.terms if constraint in t.constraints)
+
     @checked
     def holds(self, sizes: Mapping[str, int]) -> bool | None:
         """Are these sizes accepted? None when that depends on a symbol without a size."""

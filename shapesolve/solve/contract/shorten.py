@@ -122,6 +122,16 @@ def _terms_for(cond: Cond, term: Term) -> list[Term]:
     ]
 
 
+def short_form(cond: Cond, engine: Engine) -> Cond:
+    """A condition by itself in the shortest form that was found: it holds at the same sizes, all of them."""
+    if cond.size > budget.MAX_READ or is_short(cond) or not is_small(cond):
+        return cond
+    try:
+        return _Shortener((), engine).shortest(cond)
+    except DimTooLarge:
+        return cond
+
+
 def is_short(cond: Cond) -> bool:
     """Is it read at once? A term takes an operator between two of its symbols in any form."""
     return is_plain(cond) and cost(cond).operators <= max(_SHORT, len(cond.free))
@@ -289,4 +299,4 @@ def _with(d: Dim, atom: Atom, to: Dim) -> Dim:
     return rebuild(d, replaced)
 
 
-__all__ = ["is_short", "shortened"]
+__all__ = ["is_short", "short_form", "shortened"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from ...expr import Cond, Shape
+from ...expr import Cond, Dim, Shape
 from ...propagate.facts import Facts
 from ...propagate.residual import divisors, intervals
 from ..contract.contract import Contract
@@ -50,6 +50,10 @@ class Readable(Mapping[str, Shape]):
             simplifier = self._on_accepted()
             found = self._done[shape] = Shape(map(simplifier.dim, shape))
         return found
+
+    def dim(self, d: Dim) -> Dim:
+        """The simple form of a size on the way."""
+        return d if is_linear(d) else self._on_accepted().dim(d)
 
     @property
     def strides(self) -> Strides:
