@@ -44,6 +44,8 @@ def separate(conds: Sequence[Cond], floor: Mapping[str, Cond], engine: Engine) -
     guesses = []
     for name in names:
         guess = suggested_form(name, model, conds)
+        if guess is not None and len(names) == 1 and not granted:
+            guess = with_zero(guess, name, conds)
         if guess is None and len(names) == 1 and not granted:  # no size of the table does: 0 may, or none
             few = (eq(_symbol_in(name, conds), 0), FALSE)
             guess = next((c for c in few if engine.equivalent([c], conds, name, 0)), None)
@@ -97,6 +99,14 @@ def suggested_form(name: str, model: Mapping[str, int], conds: Sequence[Cond]) -
     except (Inexact, KeyError):
         return None
     return plain_form(x, [int(s) for s in sizes[held]])
+
+
+def with_zero(form: Cond, name: str, conds: Sequence[Cond]) -> Cond:
+    """A form that a table of sizes from 1 on suggests for conditions on one symbol, with what they say of 0."""
+    x, holds = _symbol_in(name, conds), [c.evaluate({name: 0}) for c in conds]
+    if False in holds:
+        return form if form.evaluate({name: 0}) is False else all_of((form, ge(x, 1)))
+    return any_of((form, eq(x, 0))) if None not in holds and form.evaluate({name: 0}) is False else form
 
 
 def plain_form(x: Dim, sizes: Sequence[int]) -> Cond | None:

@@ -66,6 +66,10 @@ def test_broken_inputs_are_told_as_the_contract_has_it(m: onnx.ModelProto, sizes
         assert v.message.startswith(f"{v.text} does not hold for ")
 
 
+def test_a_condition_of_two_parts_is_two_terms_and_sizes_are_not_added_for_short() -> None:
+    assert str(ss.analyze(WINDOWS).contract) == "batch >= 1 or n >= 2, batch*n % (2*(n//2)) == 0 or n <= 1"
+
+
 def test_what_no_term_says_is_told_in_its_shortest_form() -> None:
     first = refused(POOLS, batch=1, n=1)[0]
     assert (first.constraint.node, first.text) == ("b", "n >= 6") if first.constraint else False

@@ -122,6 +122,9 @@ def test_examples_are_near_to_usual_sizes(texts, passes, fails):
             "b >= 1, h >= 1, w >= 1, h % 16 == 0 or h % 16 >= 9, w % 16 == 0 or w % 16 >= 9",
         ),
         (["max(height//2 - 1, 0) == max(4*(height//8) - 1, 3)", "height >= 8"], "height % 8 <= 1, height >= 8"),
+        (["seq == (12 if seq == 0 else seq)"], "seq >= 1"),
+        (["n == (0 if n == 0 else 12)"], "n == 12 or n == 0"),
+        (["batch >= 1 or n//2 != 0"], "batch >= 1 or n >= 2"),
     ],
 )  # fmt: skip
 def test_terms_that_people_expect(texts, expected):

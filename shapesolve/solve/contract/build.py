@@ -170,8 +170,9 @@ class _Builder:
         for cond, numbers in sorted(accepted.items(), key=lambda item: (item[0].size, item[0].order)):
             if not self.implied.follows(cond, held):
                 for part in plain_parts(cond):
-                    kept[part] = self._term(part, self.needs.repeats(numbers), frozenset(numbers))
-                    held.add(part)
+                    if not self.implied.follows(part, held):
+                        kept[part] = self._term(part, self.needs.repeats(numbers), frozenset(numbers))
+                        held.add(part)
         self._without_dead_ways(kept)
         held, before = Held([*kept, *said]), set(contract.terms.cond)
         for cond in [c for c in kept if c not in before]:  # a bound that a later one made superfluous
@@ -215,12 +216,12 @@ class _Builder:
             ranges = all(is_plain(c) and c.kind not in ("or", "!=") for c in group)
             if ranges and not (len(group) > 1 and any(c.kind == "==" for c in group)):
                 continue
-            plain = separate(group, {}, self.sure)
-            if plain is not None and set(plain) != set(group) and self._same(plain, group):
+            found = separate(group, {}, self.sure)
+            plain = [p for c in found or () for p in (c.args if c.kind == "and" else (c,))]
+            if found is not None and set(plain) != set(group) and self._same(plain, group):
                 numbers = frozenset(n for c in group for n in kept.pop(c).numbers)
-                for cond in plain:
-                    for part in cond.args if cond.kind == "and" else (cond,):
-                        kept[part] = self._term(part, self.needs.repeats(numbers), numbers)
+                for part in plain:
+                    kept[part] = self._term(part, self.needs.repeats(numbers), numbers)
 
     def _rank(self, term: Term) -> tuple[int, list[int], Any]:
         return KINDS.index(term.kind), [self.needs.position.get(s, -1) for s in term.symbols], term.cond.order
@@ -419,12 +420,16 @@ def _excludes_empty(cond: Cond) -> bool:
 
 
 def plain_parts(cond: Cond) -> tuple[Cond, ...]:
-    """The condition as bounds of single sizes, where it says no more: ``a*b != 0`` is ``a >= 1`` and ``b >= 1``."""
+    """The condition as bounds of single sizes, where it says no more: ``a*b != 0`` is ``a >= 1`` and ``b >= 1``.
+
+    Else the parts of a conjunction, each one.
+    """
+    own = cond.args if cond.kind == "and" and text_of(cond) == str(cond) else (cond,)
     facts = Facts()
     if not facts.assume(cond, 0) or facts.substitution or facts.divisors:
-        return (cond,)
+        return own
     found = tuple(known for known, _ in intervals(facts))
-    return found if found and facts.cond(cond).is_true else (cond,)
+    return found if found and facts.cond(cond).is_true else own
 
 
 def _is_legality(cond: Cond, others: Sequence[Cond]) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...expr import Cond, Dim, all_of, any_of, eq, ge, le, of_atom, total
 from ...expr.traverse import atoms_of
-from ..inverse import suggested_form
+from ..inverse import suggested_form, with_zero
 from ..tables import Inexact, Sizes, Table, Truth
 from .cost import operators
 from .domain import Domain, is_size
@@ -70,7 +70,7 @@ def _alone(cond: Cond, domain: Domain) -> Iterator[Cond]:
     for given in ([], domain.alone(name)):
         form = suggested_form(name, {name: 1}, [cond, *given])
         if form is not None:
-            yield form
+            yield from dict.fromkeys((with_zero(form, name, [cond, *given]), form))
 
 
 def _columns(cond: Cond) -> list[Dim]:
