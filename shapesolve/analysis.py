@@ -261,6 +261,9 @@ class Analysis(Solved):
     def sizes_at(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Sizes of inputs as given, and of other tensors as their expressions have them, accepted or not."""
         known = {**self.fixed_sizes, **sizes}
+        for symbol, dim in self.named_sizes:
+            if symbol not in known and (size := dim.evaluate(known)) is not None:
+                known[symbol] = size
         declared = {n: getattr(given, "shape", None) for n, given in self.inputs.items()}
         memo: dict[Dim, int | None] = {}
         out: dict[str, tuple[int, ...]] = {}

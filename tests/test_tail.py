@@ -53,6 +53,25 @@ def one_sum(count: int) -> onnx.ModelProto:
     return g.model()
 
 
+def joined(count: int, *steps: str) -> onnx.ModelProto:
+    """What was made so far is joined with an input, and the result takes these steps: sizes that stand in each other."""
+    g = GraphWriter("joined")
+    held = g.input("x", ["d"])
+    ends = [g.vector(n) for n in (0, 2**40, 0, 2)]
+    for i in range(count):
+        other = g.input(f"x{i}", [f"d{i}"])
+        held = g.op("Concat", held, other, axis=0)
+        for step in steps:
+            if step == "halve":
+                held = g.op("Slice", held, *ends)
+            elif step == "add":
+                held = g.op("Add", held, g.input(f"b{i}", [f"e{i}"]))
+            else:
+                held = g.op("ReduceSum", g.reshape(held, -1, 2), g.vector(1), keepdims=0)
+    g.output(held, "y", rank=1)
+    return g.model()
+
+
 def unpooled() -> onnx.ModelProto:
     """Products of five sizes on both sides of what is required."""
     g = GraphWriter("unpooled")
@@ -74,6 +93,10 @@ _CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "600 products": lambda: products(600),
     "a sum of 1000": lambda: one_sum(1000),
     "an unpooling": unpooled,
+    "200 halves": lambda: joined(200, "halve"),
+    "150 halves that are added to": lambda: joined(150, "halve", "add"),
+    "12 joined sums": lambda: joined(12, "add"),
+    "24 sums of pairs": lambda: joined(24, "pair"),
 }
 
 
@@ -101,6 +124,18 @@ def test_what_is_said_of_sums_in_a_row_is_all_of_it() -> None:
     ):
         assert contract.holds({f"d{i}": n for i, n in sizes.items()})
     assert not contract.holds({f"d{i}": 1 + i // 7 + i // 8 for i in range(9)})  # 2 meets 3
+
+
+def test_sizes_that_stand_deep_in_each_other_have_names() -> None:
+    """No route recurses as deep as a model is long; the names that ours have are told apart by their meaning."""
+    count = 180
+    analysis = shapesolve.analyze(joined(count, "add"))
+    ones = dict.fromkeys(analysis.symbols, 1)
+    fits = {**ones, **{f"e{i}": i + 2 for i in range(count)}}
+    assert analysis.contract.holds(ones)
+    assert analysis.contract.holds(fits)
+    assert not analysis.contract.holds({**fits, f"e{count // 2}": 7})
+    assert analysis.evaluate(fits)["y"] == (count + 1,)
 
 
 def test_whether_a_condition_leaves_few_sizes_is_found_out_once(monkeypatch: pytest.MonkeyPatch) -> None:

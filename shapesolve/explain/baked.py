@@ -7,7 +7,7 @@ that the model was exported with stayed behind.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -204,12 +204,16 @@ class Baked:
     def _leaves_few(self, cond: Cond) -> bool:
         if cond.kind == "or" and all(_is_number(c) or self.few_sizes(c) for c in cond.args):
             return True
-        return any(self._is_few(cond, name) for name in sorted(cond.free))
+        names = sorted(cond.free)
+        large = [ge(symbol(name), _HUGE) for name in names]
+        if len(names) > 1 and self.engine.satisfiable([cond, *large], cheap=True).model is not None:
+            return False  # no symbol is held small
+        asked = [cond, *(ge(symbol(name), 1) for name in names)]
+        return any(self._is_few(cond, name, asked) for name in names)
 
-    def _is_few(self, cond: Cond, name: str) -> bool:
-        if cond.evaluate({name: _HUGE}) is True:
+    def _is_few(self, cond: Cond, name: str, asked: Sequence[Cond]) -> bool:
+        if self.engine.is_spent or cond.evaluate({name: _HUGE}) is True:
             return False
-        asked = [cond, *(ge(symbol(n), 1) for n in cond.free)]
         found = self.engine.satisfiable([*asked, ge(symbol(name), 2)], cheap=True).model
         if found is None or not self._fails_below(cond, name, found):
             return False

@@ -8,7 +8,7 @@ the model is analyzed anew with these sizes in the place of the constants: only 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, combinations, islice
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -72,6 +72,11 @@ class Deriver:
         found = search.found({}, limit, self.analysis)
         return Derived(found, None if found else search.left)
 
+    @cached_property
+    def before(self) -> tuple[Limit, ...]:
+        """What limits the inputs while constants are what they are."""
+        return tuple(self.limits(self.analysis, self.analysis.symbols))
+
     def analyzed(self, instead: Elements) -> Solved | None:
         """The analysis with other elements of constants; None where that is too much work, or where a node cannot run."""
         if not self.may_try():
@@ -118,7 +123,9 @@ class _Search:
         ]
         #: what is asked besides: of what data decides only that which does not follow from the limit
         self.terms = {t.cond for t in (*analysis.contract.readable, *beside)}
-        self.known = {k.cond for k in deriver.limits(analysis, limit.names)} - {limit.cond}
+        self.known = {k.cond for k in deriver.before if not set(k.names).isdisjoint(limit.names)} - {
+            limit.cond
+        }
 
     def found(self, freed: Elements, limit: Limit, now: Solved) -> Elements:
         """The constants of `freed` and those that hold the size beside them, with elements under which nothing holds it.

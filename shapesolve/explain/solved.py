@@ -223,6 +223,12 @@ class Solved:
         return {n: d.const for n, d in self.facts.substitution.items() if not d.terms}
 
     @cached_property
+    def named_sizes(self) -> tuple[tuple[str, Dim], ...]:
+        """What large expressions that have names mean, in terms of symbols and of the names before them."""
+        named = self.lowered.walk.named.items()
+        return tuple((name.name, self.facts.dim(d)) for (d, _), name in named if name.name is not None)
+
+    @cached_property
     def given(self) -> GivenSizes:
         """The sizes that tensors have at given sizes of the inputs, whether these are accepted or not."""
         from .given import GivenSizes

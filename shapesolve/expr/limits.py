@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+#: how deeply quotients, maxima, choices and broadcasts may stand inside each other in a size that is followed
+MAX_DEPTH = 32
+
 #: most terms that a product may have; beyond it arithmetic raises `DimTooLarge`
 MAX_TERMS = 512
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from .atom import Atom
+from .limits import MAX_DEPTH
 from .structure import Polynomial, Statement
 
 
@@ -28,3 +29,31 @@ def atoms_of(*roots: Polynomial | Statement) -> list[Atom]:
             for mono, _ in node.terms[::-1]:
                 stack += mono[::-1]
     return list(found)
+
+
+def nesting(node: Polynomial | Statement) -> int:
+    """How deeply quotients, maxima, choices and broadcasts stand inside each other."""
+    depth: dict[Atom, int] = {}
+    deepest = 0
+    for atom in atoms_of(node):
+        found = 0
+        if atom.kind != "sym":
+            for arg in atom.args:
+                for inner in atoms_in(arg):
+                    found = max(found, depth[inner])
+            found += 1
+        depth[atom] = found
+        deepest = max(deepest, found)
+    return deepest
+
+
+def atoms_in(node: Polynomial | Statement) -> list[Atom]:
+    """The atoms of an expression or condition that stand in no other atom, as often as they are written."""
+    if isinstance(node, Statement):
+        return [a for arg in node.args for a in atoms_in(arg)]
+    return [a for mono, _ in node.terms for a in mono]
+
+
+def outgrows(node: Polynomial, size: int) -> bool:
+    """Is an expression larger than `size`, or nested more deeply than any may be?"""
+    return node.size > size or (node.size > MAX_DEPTH and nesting(node) > MAX_DEPTH)

@@ -27,6 +27,7 @@ from ..expr import (
     ge,
     le,
 )
+from ..expr.traverse import outgrows
 from ..model import Node
 from .attributes import Attributes
 from .attributes import InvalidNode as InvalidNode
@@ -393,7 +394,7 @@ class Op(Attributes):
                     raise InvalidNode(
                         f"an output would have the shape {shape}, but a size is at most 2**63 - 1"
                     )
-                if d.size > MAX_DIM_SIZE:
+                if outgrows(d, MAX_DIM_SIZE):
                     shape = Shape(self.named(d) for d in shape)
                     break
             if value is not None and value.shape is not None and len(value.shape) != len(shape):
@@ -425,7 +426,7 @@ class Op(Attributes):
 
     def named(self, d: Dim) -> Dim:
         """`d`, or a new name for it when it has outgrown the cap (its definition is kept as a constraint)."""
-        if d.size <= MAX_DIM_SIZE:
+        if not outgrows(d, MAX_DIM_SIZE):
             return d
         key = (d, self.walk.scope.guard)  # the definition holds under the guard
         name = self.walk.named.get(key)

@@ -27,6 +27,7 @@ from ..lower.declared import declared_known
 from ..lower.join import closed, common, element
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import exactly
+from ..lower.reason import JOIN_ELEMENTS
 from ..lower.records import Body, Steps
 from ..lower.registry import lower, lower_bodies
 from ..lower.speculate import rehearsal
@@ -207,8 +208,7 @@ def concat(op: Op) -> Known | None:
         raise InvalidNode(f"tensors of different ranks cannot be joined: {', '.join(map(str, shapes))}")
     k = op.axis(axis, rank + stacks)
     parts = [p for p in enumerate(shapes) if p[1].numel.value != 0] or [(0, shapes[0])]
-    why = "all elements of the sequence must have this size"
-    dims = joined_sizes(op, parts, None if stacks else k, why, lambda i, axis: (0, None))
+    dims = joined_sizes(op, parts, None if stacks else k, JOIN_ELEMENTS, lambda i, axis: (0, None))
     if parts[0][0] > 0:
         dims = sizes_if_all_empty(op, shapes[0], parts, dims)
     if stacks:

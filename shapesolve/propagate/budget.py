@@ -85,6 +85,8 @@ MAX_CHEAP_ASKED = 4000
 LARGE_NEEDS = 4000
 #: size of conditions times the sizes near to usual ones at which they are tried, before a solver looks for some
 MAX_AROUND_WORK = 2_000_000
+#: the same for sizes near to known ones, with which one condition is broken or all of a question hold
+MAX_NEAR_WORK = 1_000_000
 #: work of all searches for sizes that break one contract term alone
 MAX_WITNESS_WORK = 15_000
 #: pairs of sizes that broadcasts compare in one question; a question with more has no answer

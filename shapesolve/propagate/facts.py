@@ -30,13 +30,16 @@ from ..expr import (
 from ..expr.bounds import Interval, KnownIntervals, Memo, bounds
 from ..expr.canonical import multiple_in
 from ..expr.core import apply
-from ..expr.traverse import atoms_of
+from ..expr.limits import MAX_DEPTH
+from ..expr.traverse import atoms_of, nesting, outgrows
 
 Causes = frozenset[int]
 _NONE: Causes = frozenset()
 _MAX_ROUNDS = 200
 #: size of the largest expression that replaces a symbol: beyond it, what is given a name keeps it
 _LARGEST = 1000
+#: how deep an expression may be nested in which symbols are replaced: reading it is recursive
+_DEEPEST = 2 * MAX_DEPTH
 
 
 class Facts:
@@ -78,6 +81,8 @@ class Facts:
             leaves = self._leaves(d.free)
             try:
                 found = self._simplified(d)
+                if found.size > _DEEPEST and nesting(found) > _DEEPEST:
+                    found = d
             except DimTooLarge:
                 found = d
             self._memo.keep(d, found, leaves)
@@ -315,7 +320,7 @@ class Facts:
 
     def _may_replace(self, symbol: Atom, to: Dim) -> bool:
         """The author's names do not give way to symbols that we made, and no name to an expression larger than the limit."""
-        if to.size > _LARGEST:
+        if outgrows(to, _LARGEST):
             return False
         return symbol.made or not any(atom.made for atom in atoms_of(to))
 

@@ -28,6 +28,7 @@ from ..expr import (
 )
 from ..expr.cond import symbols_in
 from ..expr.core import from_terms, make_dim
+from ..expr.traverse import outgrows
 from ..propagate.facts import Facts
 from ..propagate.log import Stated, all_rows, need
 from .emptiness import by_emptiness
@@ -183,7 +184,7 @@ class _Projection:
             if solved is None or solved[0].args[0] != name:
                 continue
             to = solved[1]
-            if to.size > _LARGE and self.inputs.issuperset(to.free):
+            if outgrows(to, _LARGE) and self.inputs.issuperset(to.free):
                 self.derived[name] = to
                 self.inputs |= {name}
                 return {c: ns for c, ns in conds.items() if c is not cond}

@@ -103,9 +103,7 @@ class _Test:
 
     def __init__(self, conds: Sequence[Cond], compiler: Compiler) -> None:
         self.tests = [(compiler.test(c), c) for c in conds]
-        self.least: dict[str, int | None] = {}
-        for c in conds:
-            _lower_bounds(c, self.least)
+        self.least = dict(bound for c in conds for bound in _lower_bounds(c))
 
     def __call__(self, model: Mapping[str, int]) -> bool:
         for test, cond in self.tests:
@@ -115,17 +113,14 @@ class _Test:
                 held = cond.evaluate(model)
             if held is not True:
                 return False
-        return all(lo is None or model[name] >= lo for name, lo in self.least.items())
+        return all(model[name] >= lo for name, lo in self.least.items())
 
 
 def satisfies(model: Mapping[str, int], conds: Iterable[Cond]) -> bool:
     """Do all `conds` hold at these sizes, and is each symbol a size where it must be one?"""
-    seen: dict[str, int | None] = {}
-    for c in conds:
-        if c.evaluate(model) is not True:
-            return False
-        _lower_bounds(c, seen)
-    return all(lo is None or model[name] >= lo for name, lo in seen.items())
+    return all(
+        c.evaluate(model) is True and all(model[name] >= lo for name, lo in _lower_bounds(c)) for c in conds
+    )
 
 
 def shrink(model: Model, conds: Sequence[Cond]) -> Model:
@@ -141,12 +136,12 @@ def shrink(model: Model, conds: Sequence[Cond]) -> Model:
     return best
 
 
-def _lower_bounds(c: Cond, seen: dict[str, int | None]) -> None:
-    if not c.free <= seen.keys():
-        seen.update({name: known.lo for name, known in _symbols(c).items()})
-
-
 @lru_cache(maxsize=1024)  # a search asks this of the same few conditions at every try
+def _lower_bounds(c: Cond) -> tuple[tuple[str, int], ...]:
+    return tuple((name, known.lo) for name, known in _symbols(c).items() if known.lo is not None)
+
+
+@lru_cache(maxsize=1024)
 def _symbols(c: Cond) -> Mapping[str, Dim]:
     return symbols_in(c)
 

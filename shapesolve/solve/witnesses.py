@@ -8,6 +8,7 @@ only so many are kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from ..expr import Cond
 from ..propagate import budget
@@ -59,11 +60,12 @@ def _moved(at: Model, conds: Sequence[Cond]) -> Model | None:
             names &= c.free
         if not names:
             return None
-    for name in sorted(names):
-        about = [c for c in conds if name in c.free]
-        size = at[name]
-        for other in (size + 1, size - 1, *_USUAL, 2 * size):
-            trial = {**at, name: other}
-            if satisfies(trial, about) and satisfies(trial, conds):
-                return trial
+    others = (
+        (name, size) for name in sorted(names) for size in (at[name] + 1, at[name] - 1, *_USUAL, 2 * at[name])
+    )
+    about = {name: [c for c in conds if name in c.free] for name in names}
+    for name, other in islice(others, budget.MAX_NEAR_WORK // sum(c.size for c in conds)):
+        trial = {**at, name: other}
+        if satisfies(trial, about[name]) and satisfies(trial, conds):
+            return trial
     return None

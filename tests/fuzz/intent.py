@@ -27,7 +27,10 @@ def by_intent(
 
     What refuses them may be asked of a size that data decides, or in a branch, and be seen in what another node asks.
     """
-    real = {**shapes, **true_shapes(result)}
+    sequences = {
+        n: [d for r in given for d in np.shape(r)] for n, given in result.items() if isinstance(given, list)
+    }
+    real = {**shapes, **true_shapes(result), **sequences}
     if any(_is_told(b.constraint, {**_inner(analysis, b.constraint, bound), **real}) for b in broken):
         return True
     known = {**{d.name or "": size for d, size in measured(analysis, result)}, **bound}

@@ -82,7 +82,8 @@ class Beside:
         if start is not None and all(c is cond or not c.free.isdisjoint(cond.free) for c in self._failing):
             linked, near = True, self._about(cond.free, cond)
             names = cond.free.union(*(c.free for c in near))
-            for changed in around({n: start[n] for n in names}, sorted(cond.free)):
+            tries = budget.MAX_NEAR_WORK // sum(c.size for c in (cond, *near))
+            for changed in islice(around({n: start[n] for n in names}, sorted(cond.free)), tries):
                 if cond.evaluate(changed) is not False:
                     continue
                 failed = next((i for i, c in enumerate(near) if not satisfies(changed, (c,))), None)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ...expr import Atom, Cond, Dim
 from ...expr.presentation import pieces_of
-from ...expr.traverse import atoms_of
+from ...expr.traverse import atoms_in, atoms_of, nesting
 
 #: expressions that are larger, or nested more deeply, are left as they are
 MAX_SIZE, MAX_NESTING = 6000, 80
@@ -33,28 +33,13 @@ def mentions(node: Dim | Cond) -> int:
     """How often symbols are written."""
     counts: dict[Atom, int] = {}
     for atom in atoms_of(node):
-        counts[atom] = 1 if atom.kind == "sym" else sum(counts[a] for arg in atom.args for a in _direct(arg))
-    return sum(counts[a] for a in _direct(node))
+        counts[atom] = 1 if atom.kind == "sym" else sum(counts[a] for arg in atom.args for a in atoms_in(arg))
+    return sum(counts[a] for a in atoms_in(node))
 
 
 def is_small(*nodes: Dim | Cond) -> bool:
     """Is it small enough to be worked on?"""
     return all(node.size <= MAX_SIZE and nesting(node) <= MAX_NESTING for node in nodes)
-
-
-def nesting(node: Dim | Cond) -> int:
-    """How deeply quotients, maxima and choices stand inside each other."""
-    depth: dict[Atom, int] = {}
-    for atom in atoms_of(node):
-        inner = () if atom.kind == "sym" else [a for arg in atom.args for a in _direct(arg)]
-        depth[atom] = 0 if atom.kind == "sym" else 1 + max((depth[a] for a in inner), default=0)
-    return max(depth.values(), default=0)
-
-
-def _direct(node: Dim | Cond) -> list[Atom]:
-    if isinstance(node, Dim):
-        return [a for mono, _ in node.terms for a in mono]
-    return [a for arg in node.args for a in _direct(arg)]
 
 
 def operators(node: Dim | Cond) -> int:
