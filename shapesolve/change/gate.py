@@ -20,7 +20,7 @@ from ..solve.proof import Proved, Prover, Refuted
 
 Verdict = Literal["same", "differs", "open"]
 #: how the sizes that the second model accepts lie to those of the first
-Relation = Literal["equal", "wider", "narrower", "neither", "open"]
+Relation = Literal["equal", "wider", "narrower", "neither", "open", "none"]
 _CLOSE = 1e-3
 
 
@@ -40,7 +40,7 @@ class ContractProof:
     """The accepted sizes of two models as sets.
 
     Attributes:
-        relation: of the second to the first.
+        relation: of the second to the first; ``none`` where no size runs either of them.
         only_first: sizes that the first accepts and the second does not, if there are any.
         only_second: the other way round.
         left_out: how many conditions on data, not on sizes, are not compared.
@@ -78,10 +78,14 @@ class Gate:
 
     @property
     def decided(self) -> bool:
-        """Is it known whether it passes? Not where an output or the accepted sizes are open, and nothing is known to differ."""
+        """Is it known whether it passes? Not where an output or the accepted sizes are open, and nothing is known to differ.
+
+        Models that nothing runs do not pass.
+        """
         verdicts = {o.verdict for o in self.outputs}
         refuted = "differs" in verdicts or self.unmatched or self.contract.only_first
-        return bool(refuted or (self.runs and self.runs.faults)) or self.passed
+        nothing_runs = self.contract.relation == "none"
+        return bool(refuted or nothing_runs or (self.runs and self.runs.faults)) or self.passed
 
 
 class _Side:
@@ -142,9 +146,10 @@ def hold(before: Analysis, after: Analysis) -> Gate:
     outputs = tuple([_output(before, after, forward, second, a, b) for a, b in pairs])
     seen = {a for a, _ in pairs}, {b for _, b in pairs}
     unmatched = [n for names_, found in zip(names, seen) for n in names_ if n not in found]
-    contract = ContractProof(
-        _relation(only_first, only_second), only_first or None, only_second or None, first.open + second.open
-    )
+    relation = _relation(only_first, only_second)
+    if before.contract.impossible and after.contract.impossible:
+        relation, only_first, only_second, outputs = "none", None, None, ()  # there is nothing to compare
+    contract = ContractProof(relation, only_first or None, only_second or None, first.open + second.open)
     return Gate(outputs, tuple(unmatched), contract)
 
 
@@ -307,6 +312,7 @@ def gate_lines(gate: Gate) -> Iterator[str]:
         "narrower": "the second accepts fewer sizes",
         "neither": "each accepts sizes that the other does not",
         "open": "which sizes they accept is not decided",
+        "none": "no input runs either of them",
     }
     yield f"contract  {words[c.relation]}"
     if c.only_first:

@@ -31,10 +31,7 @@ _DEEPER = 2
 def print_styled(printed: Iterable[Printed], *, terminal: bool, stderr: bool = False) -> None:
     """Print in the width of the terminal; a pipe (``terminal=False``) gets lines as long as they are."""
     width = None if terminal else _UNLIMITED
-    styles: Literal["auto"] | None = (
-        None if os.environ.get("NO_COLOR") else "auto"
-    )  # Rich would keep bold and dim
-    console = Console(highlight=False, width=width, soft_wrap=False, stderr=stderr, color_system=styles)
+    console = Console(highlight=False, width=width, soft_wrap=False, stderr=stderr, color_system=colours())
     for part in tables(printed):
         if not isinstance(part, list):
             console.print(_line(part, console.width))
@@ -42,6 +39,11 @@ def print_styled(printed: Iterable[Printed], *, terminal: bool, stderr: bool = F
         table = _table(part, console.width)
         for made in [table] if table is not None else [_as_line(r, console.width) for r in part]:
             console.print(made)
+
+
+def colours() -> Literal["auto"] | None:
+    """What Rich is told: NO_COLOR takes all styles away, of which it would keep bold and dim."""
+    return None if os.environ.get("NO_COLOR") else "auto"
 
 
 def _text(pieces: Line, width: int = _UNLIMITED) -> Text:

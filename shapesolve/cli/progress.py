@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
+from .layout import colours
+
 _BAR = 24
 
 
@@ -27,7 +29,7 @@ def draw(what: str, end: Event, every: float, counts: Callable[[], tuple[int, in
     columns = (BarColumn(_BAR), TextColumn("{task.description}"), TimeElapsedColumn(), _Left(compact=True))
     with Progress(
         *columns,
-        console=Console(stderr=True, highlight=False),
+        console=Console(stderr=True, highlight=False, color_system=colours()),
         transient=True,
         redirect_stdout=False,
         redirect_stderr=False,

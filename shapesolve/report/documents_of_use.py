@@ -177,7 +177,7 @@ class OutputProofData(TypedDict):
 class ContractProofData(TypedDict):
     """The accepted sizes of two models as sets, with sizes that only one accepts."""
 
-    relation: Literal["equal", "wider", "narrower", "neither", "open"]
+    relation: Literal["equal", "wider", "narrower", "neither", "open", "none"]
     only_first: Sizes | None
     only_second: Sizes | None
     left_out: int

@@ -146,3 +146,12 @@ def test_what_is_left_undecided_is_said() -> None:
     assert gate.outputs[0].verdict == "open"
     assert not gate.passed
     assert any("depends on data" in line for line in gate_lines(gate))
+
+
+def test_of_two_models_that_nothing_runs_that_is_said_and_no_output_is_compared() -> None:
+    file = str(EXAMPLES / "broken_matmul.onnx")
+    done = CliRunner().invoke(app, ["diff", "--prove", file, file])
+    assert (done.exit_code, done.stdout) == (1, "contract  no input runs either of them\n")
+    gate = held(onnx.load(file), onnx.load(file))
+    assert gate.decided
+    assert not gate.passed

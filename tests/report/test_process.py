@@ -44,6 +44,13 @@ def test_progress_of_long_work_is_shown_on_a_terminal_and_removed(monkeypatch: p
     assert text.endswith("\x1b[2K")  # the line is gone
 
 
+def test_progress_has_no_colours_where_none_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    text = drawn(monkeypatch, Terminal(), wait=0)
+    assert "1 of 4 models" in text
+    assert not re.search(r"\x1b\[[0-9;]*m", text)
+
+
 def test_progress_is_silent_for_short_work_and_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     assert drawn(monkeypatch, Terminal(), wait=60) == ""
     assert drawn(monkeypatch, io.StringIO(), wait=0) == ""
