@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """What reads easily: linear relations, remainders by constants, choices of these."""
 
 from __future__ import annotations

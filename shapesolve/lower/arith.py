@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """Arithmetic on the elements of partial data, exactly as a runtime computes them, or None.
 
 A function of this module takes elements (never None) and the element type of the result. Integers are dims

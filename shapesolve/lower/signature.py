@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """Signatures: operators whose shapes follow from naming their dims.
 
     signature("BatchNormalization", "N C *S, C, C, C, C -> N C *S")

@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """Convolutions and pools.
 
 A window gives ``floor((size + pads - extent) / stride) + 1`` elements; that of a convolution has to fit.

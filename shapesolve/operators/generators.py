@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """Operators that make tensors from attributes, sizes or nothing.
 
 https://onnx.ai/onnx/operators/onnx__Constant.html and others

@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """Operators that take or set some elements of a tensor: by index tensors, or by their values."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """Matrix products and Einsum."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """Normalization: the output keeps the input's shape, scale and bias must fit it."""
 
 from __future__ import annotations

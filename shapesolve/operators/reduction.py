@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """Operators that reduce axes, and running sums along an axis.
 
 https://onnx.ai/onnx/operators/onnx__ReduceSum.html and its kin

@@ -1,4 +1,3 @@
-# compiled: see CONTRIBUTING.md
 """Operators that cut a tensor into parts, or put a border around it."""
 
 from __future__ import annotations
