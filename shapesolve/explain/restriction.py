@@ -168,6 +168,7 @@ class _Teller:
             help=_help(term, found.elements) if code != "SS403" else "",
             runs=runs,
             fails=fails,
+            constants=tuple(found.elements),
         )
 
     def empty(self, terms: Sequence[Term]) -> _Empty | None:

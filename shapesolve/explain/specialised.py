@@ -66,6 +66,7 @@ def findings(analysis: Solved, deriver: Deriver) -> Iterator[Finding]:
             _sides(fixed, constant, analysis),
             notes=(*reasons, *left_text(limit, found.left)),
             help=_help(fixed, found.elements, "" if found.elements else transposed_text(limit, deriver)),
+            constants=tuple(found.elements),
         )
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _MAX_ATTRIBUTES = 6
 _MAX_ELEMENTS_SHOWN = 6
 _MAX_MADE_OF = 2
+_MAX_CONSTANTS = 3
 #: conditions that a title quotes, and characters of each; longer ones are nothing to read
 _MOST_QUOTED, _MAX_QUOTED = 4, 160
 
@@ -237,6 +238,8 @@ def derived_text(constants: Collection[str]) -> str:
             if names
             else ""
         )
-    listed = f"{', '.join(names[:-1])} and {names[-1]}"
+    more = len(names) - _MAX_CONSTANTS
+    *first, last = [*names[:_MAX_CONSTANTS], f"{more} more (--json names all)"] if more > 0 else names
     which = "both" if len(names) == 2 else "all of them"
+    listed = f"{', '.join(first)} and {last}"
     return f"{listed} are constants, as if baked in at export: derive {which} from Shape of the input"

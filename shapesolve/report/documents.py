@@ -20,7 +20,7 @@ class StepData(TypedDict):
 
 class FindingData(TypedDict):
     """A finding; `nodes` are those that it names, `operands` name, shape and origin; at `runs` a restricted model runs, at
-    `fails` it does not.
+    `fails` it does not; `constants` are all that `help` says to derive from sizes.
     """
 
     severity: Literal["error", "warning", "info"]
@@ -35,6 +35,7 @@ class FindingData(TypedDict):
     help: str
     runs: Sizes
     fails: Sizes
+    constants: list[str]
 
 
 class TensorData(TypedDict):

@@ -195,7 +195,14 @@ def limits(proto: onnx.ModelProto) -> list[Finding]:
 def advised(finding: Finding) -> set[str]:
     """The constants that a help line says to derive."""
     told = re.match(r"(.*) (is a constant|are constants), as if baked in at export: derive ", finding.help)
-    return set(re.split(", | and ", told[1])) if told else set()
+    named = re.split(", | and ", told[1]) if told else []
+    more = re.fullmatch(r"(\d+) more \(--json names all\)", named[-1]) if named else None
+    if more is None:
+        assert tuple(named) == finding.constants
+    else:
+        assert (*named[:-1], int(more[1])) == (*finding.constants[:3], len(finding.constants) - 3)
+    assert len(named) <= 4
+    return set(finding.constants)
 
 
 def test_where_deriving_a_constant_is_not_enough_nothing_is_advised() -> None:
@@ -268,3 +275,23 @@ def _counting(asked: list[int]) -> Callable[[Effort, int], None]:
         count(self, relations)
 
     return counted
+
+
+def test_of_many_constants_three_are_named_and_deriving_all_makes_the_model_run() -> None:
+    def built(derived: Collection[str]) -> onnx.ModelProto:
+        body = ["b = Shape<start = 0, end = 1>(x) n = Shape<start = 1, end = 2>(x)"]
+        for k in range(6):
+            name = f"t{k}"
+            body.append(_joined(name, "b", "n", 8) if name in derived else _ints(name, -1, 9, 8))
+            body.append(f"y{k} = Reshape(x, {name})")
+        listed = ", ".join(f"y{k}" for k in range(6))
+        return model(f"g ({_X}) => (float[p, q, r] z) {{ {' '.join(body)} z = Sum({listed}) }}")
+
+    (finding,) = limits(built(()))
+    names = {n.rpartition("/")[2] for n in advised(finding)}
+    assert names == {f"t{k}" for k in range(6)}
+    assert " and 3 more (--json names all) are constants" in finding.help
+    after = built(names)
+    assert not limits(after)
+    for batch, seq in ((2, 4), (3, 7)):
+        assert not refusal(after, batch, seq)
