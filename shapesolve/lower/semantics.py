@@ -43,7 +43,7 @@ DIFFERENCES: dict[str, Difference] = {
     "unpool-output-shape": Difference(
         "MaxUnpool",
         "output_shape has room for the unpooled tensor on each axis",
-        "batch and channels must agree; of the other axes only the number of elements must suffice",
+        "its axes 0 and 1 must be those of the first input; of the other axes only the number of elements must suffice",
     ),
     "slice-end": Difference(
         "Slice",

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Seq
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..expr import (
@@ -47,6 +48,8 @@ from .reason import formula
 from .records import Place
 from .rule import Ranks
 from .types import Known
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 
 class Term(NamedTuple):
@@ -202,7 +205,7 @@ class _Match:
                 f"the ranks of {self.op.name_of(j)} and {self.op.name_of(i)} do not fit: {bound} against {dims}"
             )
         self.groups[name] = Shape(
-            self.op.same(a, b, "sizes must agree", (j, start + k), (i, axis + k))
+            self.op.same(a, b, _agreement("", (j, start + k), (i, axis + k)), (j, start + k), (i, axis + k))
             for k, (a, b) in enumerate(zip(bound, dims, strict=True))
         )
 
@@ -214,8 +217,9 @@ class _Match:
         elif term.dim.name is not None:
             name = term.dim.name
             if name in self.dims:
-                at = (self.at[name],) if name in self.at else ()
-                self.dims[name] = self.op.same(self.dims[name], dim, _agreement(name), *at, place)
+                first = self.at.get(name)
+                at = (first, place) if first is not None else (place,)
+                self.dims[name] = self.op.same(self.dims[name], dim, _agreement(name, first, place), *at)
             else:
                 self.dims[name], self.at[name] = dim, place
         else:
@@ -289,6 +293,18 @@ class _Match:
         return dim.subs(self.dims)
 
 
-def _agreement(name: str) -> str:
-    """What is required of a variable that is met again."""
-    return f"the {name.replace('_', ' ')} must agree" if "_" in name else f"{name} must agree"
+@lru_cache(maxsize=1024)
+def _agreement(name: str, first: Place | None, second: Place) -> str:
+    """What is required of a variable that is met again: which axes of which inputs agree; words are told as such."""
+    words = name.replace("_", " ")
+    if first is None:  # it is given
+        return f"{_place(second)} must be {words}"
+    axes = f"axis {first[1]}" if first[0] == second[0] else _place(first)
+    told = f"{axes} and {_place(second)}"
+    return f"the {words} must agree: {told}" if "_" in name else f"{told} must agree"
+
+
+def _place(place: Place) -> str:
+    i, axis = place
+    which = f"the {_ORDINALS[i]} input" if i < len(_ORDINALS) else f"input {i}"
+    return f"axis {axis} of {which}"

@@ -68,3 +68,31 @@ def test_the_reshape_is_shown_that_keeps_the_example_and_not_the_one_that_groups
         )
     ).diagnostics
     assert (f.code, f.node, f.runs, f.fails) == ("SS401", "two", (("seq", 9),), (("seq", 12),))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Det(a)", "axis 0 and axis 1 of the first input must agree"),
+        ("local.Pairs(c, d)", "axis 1 of the first input and axis 1 of the second input must agree"),
+        ("local.Groups(c, d)", "axis 2 of the first input and axis 2 of the second input must agree"),
+        (
+            "local.Regions(c, d)",
+            "the number of regions must agree: axis 1 of the first input and axis 1 of the second input",
+        ),
+    ],
+)
+def test_a_signature_names_the_inputs_and_axes_that_must_agree(text: str, said: str) -> None:
+    rules = ss.Registry()
+    rules.signature("Pairs", "N C S, N C S -> N C S", domain="local")
+    rules.signature("Groups", "*S, *S -> *S", domain="local")
+    rules.signature("Regions", "N number_of_regions S, N number_of_regions S -> N", domain="local")
+    inputs = "float[9, 8] a, float[2, p, r] c, float[2, q, s] d"
+    m = model(f"g ({inputs}) => (y) {{ [node] y = {text} }}")
+    m.opset_import.append(onnx.helper.make_opsetid("local", 1))
+    a = ss.analyze(m, registry=rules)
+    told = [c.rule for c in a.stated if c.node == "node"] + [
+        f.steps[-1].text for f in a.diagnostics if f.steps
+    ]
+    assert any(said in t for t in told)
+    assert not any(t.startswith(("C must", "S must", "sizes must")) for t in told)
