@@ -66,4 +66,4 @@ EMPTY_POOL = Reason("a pool of nothing is followed only where the batch is known
 EMPTY_GROUPS = Reason("groups cannot be formed in an empty tensor", "empty-groups")
 EMPTY_RESHAPE = Reason("what -1 stands for is followed only where no other entry is 0", "empty-reshape")
 JOIN = Reason("Concat needs equal sizes on the other axes", "join")
-JOIN_ELEMENTS = Reason("all elements of the sequence must have this size", "join")
+JOIN_ELEMENTS = Reason("all elements of the sequence must have this size", "join-elements")

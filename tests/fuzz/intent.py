@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from shapesolve.expr import Dim
-from shapesolve.lower.reason import reason_id
+from shapesolve.lower.reason import JOIN, JOIN_ELEMENTS, reason_id
 
 from .runtime import Data, true_shapes
 
@@ -57,7 +57,7 @@ def _is_told(broken: Any, shapes: Mapping[str, Sequence[int]]) -> bool:
     if broken.role == "assumption":
         return True
     reason = reason_id(origin.rule)
-    if reason == "join":
+    if reason in (JOIN.id, JOIN_ELEMENTS.id):
         return any(0 in shapes.get(site.tensor, ()) for site in origin.sites)
     return reason in _REFUSED
 
