@@ -218,6 +218,10 @@ class _Builder:
                 continue
             found = separate(group, {}, self.sure)
             plain = [p for c in found or () for p in (c.args if c.kind == "and" else (c,))]
+            if len(plain) > len(group) and all(
+                c.kind == "or" and all(e.kind == "==" for e in c.args) for c in group
+            ):
+                continue  # a list of sizes says that they are few, two bounds do not
             if found is not None and set(plain) != set(group) and self._same(plain, group):
                 numbers = frozenset(n for c in group for n in kept.pop(c).numbers)
                 for part in plain:
