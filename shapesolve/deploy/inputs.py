@@ -17,7 +17,8 @@ from ..arguments import checked
 from ..expr import Dim
 from ..expr.nearest import meant
 from .computed import ComputedIndices
-from .sizes import Sizes
+from .deciding import Deciding
+from .sizes import NoSizes, Sizes
 from .values import Use, uses_of_inputs
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ Fill = Any
 Format = Literal["npz", "pb"]
 #: draws in a row that may repeat sizes before fewer than asked for are given
 _REPEATS = 20
+#: draws in a row for which no numbers are found that suit them
+_FAILURES = 12
 _TOKENS = 1_000
 """indices into a larger table than this stay below it: small numbers are never special tokens' business"""
 
@@ -98,7 +101,8 @@ def generate_inputs(
 
     Sizes are drawn near usual ones and moved to the nearest that the contract allows; with `edge`, the least sizes, sizes of 1
     and 0 where they are accepted, and the least and greatest of each symbol come first. Integers that are read as indices,
-    lengths, axes or sizes lie in the range in which they are read; masks are ones. Sizes at which the model itself computes an
+    lengths, axes or sizes lie in the range in which they are read; numbers that decide sizes, such as a target shape or the
+    lengths of parts, are tried on the analysis of the model; masks are ones. Sizes at which the model itself computes an
     index that lies outside of its table, such as more positions than are stored, are passed over.
 
     Args:
@@ -111,7 +115,7 @@ def generate_inputs(
 
     Raises:
         ModelError: the model cannot be read.
-        NoSizes: no accepted sizes were found, or an input is no tensor of known rank.
+        NoSizes: no accepted sizes were found, no numbers that suit them, or an input is no tensor of known rank.
         ValueError: `bind` or `values` name what the model does not have, or `count` is negative.
     """
     if count < 0:
@@ -143,12 +147,21 @@ class _Draws:
     def take(self, found: Iterator[dict[str, int]], count: int) -> None:
         """Draws until there are `count`. At sizes that take an index of the model's out of its table, others follow; where
         that does not end, they are kept: the runtime says more than no inputs do."""
-        patience = _REPEATS + count
+        patience, failures = _REPEATS + count, 0
         for at in found:
             if len(self.sizes) >= count:
                 return
             k = len(self.sizes)
-            feed = self.filler.feed(self.sizes_of, at, np.random.default_rng((self.seed, k)), k)
+            feed = self._feed(at, k)
+            if feed is None and failures < _FAILURES:
+                failures += 1
+                continue
+            if feed is None and self.sizes:
+                at = self.rng.choice(self.sizes)
+                feed = self._feed(at, k)
+            if feed is None:
+                raise NoSizes(self.filler.deciding.none_found)
+            failures = 0
             outside = self.filler.computed.outside(feed, at)
             if outside is not None and patience > 0:
                 patience -= 1
@@ -157,6 +170,9 @@ class _Draws:
                 self.filler.tell_outside(outside)
             self.sizes.append(at)
             self.feeds.append(feed)
+
+    def _feed(self, at: dict[str, int], k: int) -> dict[str, NDArray[Any]] | None:
+        return self.filler.feed(self.sizes_of, at, np.random.default_rng((self.seed, k)), k)
 
 
 def _usual(sizes: Sizes, draws: _Draws) -> Iterator[dict[str, int]]:
@@ -177,15 +193,24 @@ class _Filler:
         self.analysis, self.values = analysis, values
         self.uses = uses_of_inputs(analysis)
         self.computed = ComputedIndices(analysis)
+        self.deciding = Deciding(analysis, self.uses, values)
         self.guesses: dict[str, None] = {}
 
     def feed(
         self, sizes: Sizes, at: Mapping[str, int], rng: np.random.Generator, k: int
-    ) -> dict[str, NDArray[Any]]:
-        """All inputs at these sizes."""
+    ) -> dict[str, NDArray[Any]] | None:
+        """All inputs at these sizes; None where no numbers were found that suit them."""
         shapes = sizes.shapes(at)
         assert shapes is not None, "drawn sizes are accepted"
-        return {name: self._array(name, shape, at, rng, k) for name, shape in shapes.items()}
+        numbers = self.deciding.numbers(at, shapes, random.Random(int(rng.integers(1 << 62))))
+        if numbers is None:
+            return None
+        for name in numbers:
+            self._guess(name, self.deciding.told[name])
+        return {
+            name: numbers[name] if name in numbers else self._array(name, shape, at, rng, k)
+            for name, shape in shapes.items()
+        }
 
     def _array(
         self, name: str, shape: tuple[int, ...], at: Mapping[str, int], rng: np.random.Generator, k: int

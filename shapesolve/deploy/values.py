@@ -5,16 +5,18 @@ A range is in the symbols of the model. An input that nothing is known of is fil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from ..expr import Dim, as_dim, minimum
+from ..expr import Dim, Shape, as_dim, minimum
 from ..lower.reads import INDICES as INDICES
-from ..lower.rule import Rule
+from ..lower.rule import Reading, Rule
 from ..model import Graph, Node
 
 if TYPE_CHECKING:
+    from random import Random
+
     from ..analysis import Analysis
 
 #: steps forward from one input
@@ -31,11 +33,22 @@ class Use:
     highs: tuple[Dim, ...]
     what: str
     node: str
+    decides: bool = False
+    """do sizes depend on the integers?"""
+    reading: Reading | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    shapes: tuple[Shape | None, ...] = ()
 
     @property
     def high(self) -> Dim:
         """What no column exceeds."""
         return minimum(*self.highs)
+
+    def picked(self, rng: Random, count: int, known: Mapping[str, int]) -> Sequence[float] | None:
+        """Elements that suit each other, for sizes of the inputs of the node; None where none are known."""
+        if self.reading is None or self.reading.pick is None:
+            return None
+        return self.reading.pick(rng, self.attributes, [_sizes(s, known) for s in self.shapes], count)
 
 
 def uses_of_inputs(analysis: Analysis) -> dict[str, list[Use]]:
@@ -63,6 +76,13 @@ def uses_of_computed(analysis: Analysis) -> Iterator[tuple[str, Use]]:
             use = readers.use(node, position, "") if name else None
             if use is not None and use.what == INDICES:
                 yield name, use
+
+
+def _sizes(shape: Shape | None, known: Mapping[str, int]) -> tuple[int, ...] | None:
+    if shape is None:
+        return None
+    sizes = [d.evaluate(known) for d in shape]
+    return None if None in sizes else tuple(s for s in sizes if s is not None)
 
 
 class _Readers:
@@ -114,7 +134,12 @@ class _Readers:
         if found is None:
             return None
         low, *highs = found
-        return Use(as_dim(low), tuple(map(as_dim, highs)), reading.what, f"{prefix}{node.label}")
+        decides = rule is not None and (position in rule.data or reading.pick is not None)
+        place = f"{prefix}{node.label}"
+        return Use(
+            as_dim(low), tuple(map(as_dim, highs)), reading.what, place, decides, reading, node.attributes,
+            tuple(shapes),
+        )  # fmt: skip
 
     def _rule(self, node: Node) -> Rule | None:
         key = node.domain, node.op_type

@@ -1,21 +1,28 @@
-"""What the integers of an input may be, by what a node does with them: declared with each operator as `Rule.reads`.
+"""What the numbers of an input may be, by what a node does with them: declared with each operator as `Rule.reads`.
 
 `Rule.passes` tells at which inputs a node only moves elements on, so that what reads its outputs reads those inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Seq
-from typing import Any
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 from ..expr import Dim, IntoDim, Shape, constant, minimum
-from .rule import Reading
+from .rule import Pick, Reading, Sizes
+
+if TYPE_CHECKING:
+    from random import Random
 
 #: what a read of places in a table is for
 INDICES = "indices"
 #: every input passes its elements on
 EVERY = range(1 << 31)
+
+#: divisors that are looked for in a number of elements
+_LARGE = 1 << 12
 
 #: of the inputs of a node
 _Shapes = Seq["Shape | None"]
@@ -87,12 +94,107 @@ def up_to(i: int, axis: int, least: int, what: str) -> Reading:
     return Reading(what, limits)
 
 
-def exactly(value: int, what: str) -> Reading:
-    """A number that runs where nothing else is known: what would run as well depends on too much."""
-    limits = value, constant(value)
+def between(least: int, greatest: int, what: str) -> Reading:
+    """Small numbers that run wherever any do."""
+    limits = least, constant(greatest)
     return Reading(what, lambda _attributes, _shapes: limits)
+
+
+def one_of(numbers: Seq[float], what: str) -> Reading:
+    """Any of a few numbers, for each element."""
+    limits = int(min(numbers)), constant(int(max(numbers)))
+
+    def pick(rng: Random, _attributes: Mapping[str, Any], _sizes: Sizes, count: int) -> list[float]:
+        return [rng.choice(numbers) for _ in range(count)]
+
+    return Reading(what, lambda _attributes, _shapes: limits, pick)
+
+
+def _of_axes(what: str, one: Callable[[Random, int], int], least: int = 0) -> Reading:
+    """A number for an axis of input 0, drawn by its size; for the last axes, where there are fewer numbers than axes."""
+
+    def pick(rng: Random, _attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
+        data = sizes[0]
+        if data is None:
+            return None
+        return [one(rng, size) for size in (*[1] * (count - len(data)), *data)[-count:]] if count else []
+
+    return _any_from(least, what, pick)
+
+
+def _any_from(least: int, what: str, pick: Pick) -> Reading:
+    limits = least, constant(2**31 - 1)
+    return Reading(what, lambda _attributes, _shapes: limits, pick)
+
+
+def _parts(rng: Random, attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
+    """Lengths that add up to the size of the axis that is cut."""
+    data, axis = sizes[0], attributes.get("axis", 0)
+    if data is None or not -len(data) <= axis < len(data) or not count:
+        return None
+    cuts = sorted(rng.randint(0, data[axis]) for _ in range(count - 1))
+    return [b - a for a, b in zip((0, *cuts), (*cuts, data[axis]))]
+
+
+def _regrouped(rng: Random, _attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
+    """Sizes whose product is the number of elements, one of them left to the node (-1) at times."""
+    if sizes[0] is None or not count:
+        return None
+    total = prod(sizes[0])
+    if not total:
+        return [0 if i == 0 else 1 for i in range(count)]
+    out = [1] * count
+    places = rng.sample(range(count), count)
+    for i in places[:-1]:
+        out[i] = rng.choice([d for d in range(1, min(total, _LARGE) + 1) if total % d == 0])
+        total //= out[i]
+    out[places[-1]] = total
+    if rng.random() < 0.5:
+        out[rng.randrange(count)] = -1
+    return out
+
+
+def _distinct(more: bool) -> Pick:
+    def pick(rng: Random, _attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
+        rank = None if sizes[0] is None else len(sizes[0]) + (count if more else 0)
+        if rank is None or not 0 < count <= rank:
+            return None
+        return sorted(rng.sample(range(rank), count))
+
+    return pick
+
+
+def _resized(rng: Random, attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
+    """Sizes of an image, batch and channels as they are: what is interpolated along them depends on the mode."""
+    data, axes = sizes[0], attributes.get("axes")
+    if data is None or len(axes or data) != count:
+        return None
+    return [
+        rng.randint(1, 2 * data[axis]) if data[axis] and (axes or axis >= 2) else data[axis]
+        for axis in axes or range(count)
+    ]
+
+
+def _grid(rng: Random, _attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
+    """Batch, channels and sizes of a grid, the batch that of input 0."""
+    return [sizes[0][0], *(rng.randint(1, 6) for _ in range(count - 1))] if sizes[0] and count else None
+
+
+def _spread(rng: Random, size: int) -> int:
+    return size if size != 1 and rng.random() < 0.5 else 1 if size != 1 else rng.randint(1, 3)
 
 
 #: of sequences that lie along the first axis of input 0
 LENGTHS = up_to(0, 0, 1, "lengths of sequences")
-AXES = exactly(0, "axes")
+DIVISORS = between(1, 8, "divisors")
+AXES = _any_from(-(2**31), "axes", _distinct(more=False))
+NEW_AXES = _any_from(-(2**31), "axes", _distinct(more=True))
+PARTS = _any_from(0, "lengths of parts", _parts)
+TARGET = _any_from(-1, "a target shape", _regrouped)
+SPREAD = _of_axes("a target shape", _spread)
+STARTS = _of_axes("starts", lambda rng, size: rng.randint(0, max(0, size - 1)), -(2**31))
+ENDS = _of_axes("ends", lambda rng, size: rng.randint(min(1, size), size), -(2**31))
+#: factors, for each axis, by which an image grows or shrinks
+SCALES = one_of((1.0, 2.0, 0.5), "scales")
+GRID = _any_from(0, "sizes", _grid)
+NEW_SIZES = _any_from(0, "sizes", _resized)

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..expr import ZERO, Dim, IntoDim, Shape
+
+if TYPE_CHECKING:
+    from random import Random
 
 #: an output shares the memory of input 0 (`view`), may be written over an input of its size (`over`), or needs its own
 Memory = Literal["", "view", "over"]
@@ -65,15 +68,23 @@ class Work:
         self.count, self.memory = count, memory
 
 
+#: sizes of the inputs of a node
+Sizes = Seq["tuple[int, ...] | None"]
+Pick = Callable[["Random", Mapping[str, Any], Sizes, int], "Seq[float] | None"]
+
+
 class Reading(NamedTuple):
-    """How a node reads the integers of an input: what for, and the least and greatest ones that it takes.
+    """How a node reads the numbers of an input: what for, and the least and greatest ones that it takes.
 
     `limits` takes the attributes and the shapes of the inputs, and gives the least number and the greatest one, or as many of
-    these as there are columns along the last axis; None where a shape that it needs is not known.
+    these as there are columns along the last axis; None where a shape that it needs is not known. `pick` draws all elements
+    of a short list together, where they depend on each other or few suit: it takes what draws, the attributes, the sizes of
+    the inputs (None where they are not known) and the number of elements; it gives None where it has nothing to say.
     """
 
     what: str
     limits: Callable[[Mapping[str, Any], Seq[Shape | None]], tuple[IntoDim, Dim, *tuple[Dim, ...]] | None]
+    pick: Pick | None = None
 
 
 @dataclass(frozen=True, slots=True)

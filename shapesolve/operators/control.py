@@ -29,7 +29,7 @@ from ..expr.traverse import atoms_of
 from ..lower.join import Choice, by_rank
 from ..lower.needed import need_inside
 from ..lower.op import MalformedNode, Op
-from ..lower.reads import exactly
+from ..lower.reads import between
 from ..lower.records import Body, Scope, Steps
 from ..lower.registry import lower_bodies
 from ..lower.speculate import rehearsal
@@ -133,7 +133,7 @@ class Trips:
 
 
 # https://onnx.ai/onnx/operators/onnx__Loop.html
-@lower_bodies("Loop", bodies="trips", data=(0, 1), reads={0: exactly(3, "a trip count")})
+@lower_bodies("Loop", bodies="trips", data=(0, 1), reads={0: between(1, 4, "a trip count")})
 def loop(op: Op) -> Steps:
     body = op.graph_attr("body")
     first = [op.known(i) for i in range(2, len(op.node.inputs))]

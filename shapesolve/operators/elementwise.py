@@ -19,6 +19,7 @@ from ..lower.arith import Function
 from ..lower.elements import OnRanges
 from ..lower.op import InvalidNode, Op
 from ..lower.precision import INT_LIMITS
+from ..lower.reads import DIVISORS
 from ..lower.registry import lower, signature
 from ..lower.signature import Signature
 from ..lower.types import Known
@@ -131,7 +132,7 @@ for _name, _function, _intervals in _BINARY:
     lower(_name, values=True, ranks="broadcast", work=each())(_binary(_function, _intervals))
 
 
-@lower("Div", values=True, ranks="broadcast", work=each())
+@lower("Div", reads={1: DIVISORS}, values=True, ranks="broadcast", work=each())
 def divide(op: Op) -> Known:
     _need_divisor(op)
     return _binary(arith.div, elements.div)(op)
@@ -144,14 +145,14 @@ def _modulo(op: Op) -> Known:
     return _binary(arith.mod, elements.mod)(op)
 
 
-@lower("Mod", values=True, ranks="broadcast", work=each())
+@lower("Mod", reads={1: DIVISORS}, values=True, ranks="broadcast", work=each())
 def modulo_10(op: Op) -> Known:
     if _type(op) and _type(op) not in INT_LIMITS and not op.int_attr("fmod", 0):
         raise InvalidNode("Mod of floats needs fmod=1")
     return _modulo(op)
 
 
-lower("Mod", since=28, values=True, ranks="broadcast", work=each())(_modulo)
+lower("Mod", since=28, reads={1: DIVISORS}, values=True, ranks="broadcast", work=each())(_modulo)
 
 
 def _need_divisor(op: Op) -> None:

@@ -33,7 +33,7 @@ from ..expr import (
 )
 from ..lower.needed import rank_made
 from ..lower.op import InvalidNode, Op
-from ..lower.reads import AXES, LENGTHS, exactly
+from ..lower.reads import AXES, LENGTHS, NEW_AXES, SPREAD, between
 from ..lower.registry import lower, signature
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, Array, Value
@@ -198,7 +198,7 @@ def unsqueeze_by_attribute(op: Op) -> Known:
     return unsqueezed(op, op.ints_attr("axes") or ())
 
 
-@lower("Unsqueeze", since=13, passes=(0,), reads={1: AXES}, values=True, data=(1,), flat=(1,), work=VIEW)
+@lower("Unsqueeze", since=13, passes=(0,), reads={1: NEW_AXES}, values=True, data=(1,), flat=(1,), work=VIEW)
 def unsqueeze(op: Op) -> Known:
     axes = op.const_ints(1)
     if axes is not None:
@@ -268,7 +268,13 @@ def reverse_sequence(op: Op) -> Known:
 
 # https://onnx.ai/onnx/operators/onnx__Trilu.html
 @lower(
-    "Trilu", reads={1: exactly(0, "a diagonal")}, values=True, data=(1,), flat=(1,), ranks="first", work=MOVES
+    "Trilu",
+    reads={1: between(-2, 2, "a diagonal")},
+    values=True,
+    data=(1,),
+    flat=(1,),
+    ranks="first",
+    work=MOVES,
 )
 def trilu(op: Op) -> Known:
     shape = op.shape(0)
@@ -309,7 +315,7 @@ def hull(values: Iterable[Value | None], reached: bool = False) -> Value | None:
 @lower(
     "Expand",
     passes=(0,),
-    reads={1: exactly(1, "a target shape")},
+    reads={1: SPREAD},
     values=True,
     data=(1,),
     vectors=(1,),
@@ -356,7 +362,7 @@ _tile = partial(
     lower,
     "Tile",
     passes=(0,),
-    reads={1: exactly(1, "repeats")},
+    reads={1: between(0, 3, "repeats")},
     ranks="first",
     fault="cannot repeat this input",
     work=MOVES,

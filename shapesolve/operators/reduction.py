@@ -29,7 +29,7 @@ from ..lower import arith, elements
 from ..lower.arith import Function
 from ..lower.elements import DimRange
 from ..lower.op import InvalidNode, Op
-from ..lower.reads import AXES, exactly
+from ..lower.reads import AXES
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Array, Elem, Value
@@ -273,7 +273,7 @@ def _running_bounds(bounds: DimRange, size: Dim, exclusive: bool) -> DimRange:
 
 lower(
     "CumSum",
-    reads={1: exactly(0, "an axis")},
+    reads={1: AXES},
     values=True,
     choices={"exclusive": (0, 1), "reverse": (0, 1)},
     data=(1,),
@@ -281,6 +281,6 @@ lower(
     ranks="first",
     work=each(),
 )(partial(_running, _Reducer(arith.add, 0, bounds=_bounds_of_sum)))
-lower("CumProd", reads={1: exactly(0, "an axis")}, values=True, data=(1,), ranks="first", work=each())(
+lower("CumProd", reads={1: AXES}, values=True, data=(1,), ranks="first", work=each())(
     partial(_running, _Reducer(arith.mul, 1))
 )

@@ -35,7 +35,7 @@ from ..expr import (
 )
 from ..lower.needed import rank_made
 from ..lower.op import InvalidNode, Op, const_dims
-from ..lower.reads import exactly
+from ..lower.reads import TARGET
 from ..lower.reason import ELEMENTS, EMPTY_RESHAPE
 from ..lower.registry import lower
 from ..lower.types import Known
@@ -75,7 +75,7 @@ def reshape_by_attribute(op: Op) -> Known:
     "Reshape",
     since=5,
     passes=(0,),
-    reads={1: exactly(-1, "a target shape")},
+    reads={1: TARGET},
     values=True,
     data=(1,),
     vectors=(1,),

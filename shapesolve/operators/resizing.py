@@ -16,6 +16,7 @@ from onnx import TensorProto
 from ..expr import TRUE, Cond, Dim, Shape, all_of, any_of, constant, eq, floor_div, ge, le, truth
 from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.precision import SIMPLE, stands_for
+from ..lower.reads import NEW_SIZES, SCALES, one_of
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Elem, Ratio
@@ -196,7 +197,9 @@ _RESIZE = {
 
 
 # https://onnx.ai/onnx/operators/onnx__Resize.html
-@lower("Resize", since=10, choices=_MODES, data=(1,), ranks="first", work=Work(resize_work))
+@lower(
+    "Resize", since=10, choices=_MODES, reads={1: SCALES}, data=(1,), ranks="first", work=Work(resize_work)
+)
 def resize_10(op: Op) -> Known:
     return _resize_by_scales(op, 1)
 
@@ -212,7 +215,15 @@ def _resize_by_scales(op: Op, i: int, least: float | None = None) -> Known:
     return _by_scales(op, *found, scales, i, least)
 
 
-@lower("Resize", since=11, choices=_RESIZE, data=(1, 2, 3), ranks="first", work=Work(resize_work))
+@lower(
+    "Resize",
+    since=11,
+    choices=_RESIZE,
+    reads={2: SCALES, 3: NEW_SIZES},
+    data=(1, 2, 3),
+    ranks="first",
+    work=Work(resize_work),
+)
 def resize(op: Op) -> Known:
     """Sizes, with scales absent or empty, or scales alone; `axes` and the aspect policies from opset 18 on."""
     scales = op.shape(2) if op.has(2) and op.has(3) else None
@@ -267,6 +278,14 @@ def upsample_7(op: Op) -> Known:
     return op.out(None) if shape is None else _by_scales(op, shape, range(len(shape)), scales, 0, 1.0)
 
 
-@lower("Upsample", since=9, choices=_MODES, data=(1,), ranks="first", work=Work(resize_work))
+@lower(
+    "Upsample",
+    since=9,
+    choices=_MODES,
+    reads={1: one_of((1.0, 2.0), "scales")},
+    data=(1,),
+    ranks="first",
+    work=Work(resize_work),
+)
 def upsample(op: Op) -> Known:
     return _resize_by_scales(op, 1, 1.0)

@@ -26,7 +26,7 @@ from ..expr import (
 from ..lower.declared import declared_known
 from ..lower.join import closed, common, element
 from ..lower.op import InvalidNode, Op
-from ..lower.reads import exactly
+from ..lower.reads import PARTS, between
 from ..lower.reason import JOIN_ELEMENTS
 from ..lower.records import Body, Steps
 from ..lower.registry import lower, lower_bodies
@@ -77,7 +77,7 @@ def _position(op: Op, i: int, length: Dim | None, extra: int = 0) -> int | None:
     return at
 
 
-_PLACE = exactly(0, "a position")
+_PLACE = between(0, 0, "a position")
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceConstruct.html
@@ -142,7 +142,14 @@ def length(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SplitToSequence.html
-@lower("SplitToSequence", values=True, data=(1,), fault="cannot split its input into these parts", work=MOVES)
+@lower(
+    "SplitToSequence",
+    reads={1: PARTS},
+    values=True,
+    data=(1,),
+    fault="cannot split its input into these parts",
+    work=MOVES,
+)
 def split(op: Op) -> Known:
     shape, dtype = op.shape(0), op.dtype(0)
     if shape is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..expr import Dim, Shape, any_of, constant, eq, floor_div, ge, le
 from ..lower.op import InvalidNode, Op
+from ..lower.reads import AXES, between, one_of
 from ..lower.registry import lower
 from ..lower.types import Known
 
@@ -62,17 +63,17 @@ def dft(op: Op, axis: int | None) -> Known:
     return op.out(out)
 
 
-lower("DFT", data=(1,))(lambda op: dft(op, op.int_attr("axis", 1)))
+lower("DFT", reads={1: between(1, 16, "a length")}, data=(1,))(lambda op: dft(op, op.int_attr("axis", 1)))
 
 
-@lower("DFT", since=20, data=(1, 2))
+@lower("DFT", since=20, reads={1: between(1, 16, "a length"), 2: AXES}, data=(1, 2))
 def dft_axis_input(op: Op) -> Known:
     axes = op.const_ints(2) if op.has(2) else (-2,)
     return dft(op, axes[0] if axes is not None and len(axes) == 1 else None)
 
 
 # https://onnx.ai/onnx/operators/onnx__STFT.html
-@lower("STFT", data=(1, 3))
+@lower("STFT", reads={1: between(1, 4, "a step"), 3: between(1, 8, "a length")}, data=(1, 3))
 def stft(op: Op) -> Known:
     """``[batch, frames, frequencies, 2]``; only whole frames count."""
     signal = op.shape(0)
@@ -108,7 +109,17 @@ def _frame_length(op: Op, length: Dim) -> Dim:
 
 
 # https://onnx.ai/onnx/operators/onnx__MelWeightMatrix.html
-@lower("MelWeightMatrix", data=(0, 1))
+@lower(
+    "MelWeightMatrix",
+    reads={
+        0: between(1, 8, "a count of bands"),
+        1: between(16, 64, "a length"),
+        2: between(8_000, 16_000, "a rate"),
+        3: one_of((0.0, 20.0), "a frequency"),
+        4: one_of((2_000.0, 3_000.0), "a frequency"),
+    },
+    data=(0, 1),
+)
 def mel_weight_matrix(op: Op) -> Known:
     """``[dft_length // 2 + 1, num_mel_bins]``."""
     mel, length = op.scalar(0), op.scalar(1)

@@ -28,7 +28,7 @@ from ..expr import (
 )
 from ..expr.canonical import pos
 from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
-from ..lower.reads import exactly
+from ..lower.reads import AXES, ENDS, PARTS, STARTS, between
 from ..lower.reason import CROP
 from ..lower.registry import lower
 from ..lower.standard import standard_size
@@ -61,7 +61,7 @@ def slice_by_attributes(op: Op) -> Known:
     "Slice",
     since=10,
     passes=(0,),
-    reads={1: exactly(0, "starts"), 2: exactly(2**31 - 1, "ends"), 4: exactly(1, "steps")},
+    reads={1: STARTS, 2: ENDS, 3: AXES, 4: between(1, 2, "steps")},
     values=True,
     data=(1, 2, 3, 4),
     vectors=(1, 2, 3, 4),
@@ -181,7 +181,7 @@ def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:
 # ---------------------------------------------------------------------- Split
 # https://onnx.ai/onnx/operators/onnx__Split.html
 _split = partial(
-    lower, "Split", passes=(0,), values=True, data=(1,), vectors=(1,), ranks="first",
+    lower, "Split", passes=(0,), reads={1: PARTS}, values=True, data=(1,), vectors=(1,), ranks="first",
     fault="cannot split its input into these parts", advice="parts", work=MOVES,
 )  # fmt: skip
 
@@ -284,7 +284,7 @@ def pad_by_attribute(op: Op) -> Known:
 @lower(
     "Pad",
     since=11,
-    reads={1: exactly(0, "pads")},
+    reads={1: between(0, 2, "pads"), 3: AXES},
     values=True,
     choices=_PAD,
     data=(1, 3),

@@ -19,7 +19,7 @@ from ..expr import (
     product,
 )
 from ..lower.op import InvalidNode, Op
-from ..lower.reads import rows
+from ..lower.reads import GRID, between, one_of, rows
 from ..lower.registry import lower
 from ..lower.signature import Signature
 from ..lower.types import Known
@@ -83,7 +83,7 @@ def grid_sample(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__AffineGrid.html
-@lower("AffineGrid", data=(1,))
+@lower("AffineGrid", reads={1: GRID}, data=(1,))
 def affine_grid(op: Op) -> Known:
     theta, size = op.shape(0, 3), op.ints(1)
     if size is None:
@@ -101,7 +101,12 @@ def affine_grid(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Col2Im.html
-@lower("Col2Im", data=(1, 2), work=reads())
+@lower(
+    "Col2Im",
+    reads={1: between(1, 16, "sizes of the image"), 2: between(1, 4, "sizes of a block")},
+    data=(1, 2),
+    work=reads(),
+)
 def col2im(op: Op) -> Known:
     columns, image, block = op.shape(0, 3), op.ints(1), op.ints(2)
     if columns is None or image is None:
@@ -114,6 +119,8 @@ def col2im(op: Op) -> Known:
     if not len(block) == len(strides) == len(dilations) == len(pads) // 2 == n or min(strides) < 1:
         raise InvalidNode(f"block_shape, strides, dilations and pads must be given for {n} spatial axes")
     places: list[Dim] = []
+    for size in block:
+        op.require(ge(size, 1), "a block must not be empty", (2, 0))
     for i, size in enumerate(image):
         room = size + (pads[i] + pads[i + n]) - ((block[i] - 1) * dilations[i] + 1)
         op.require(
@@ -167,7 +174,15 @@ def max_roi_pool(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__NonMaxSuppression.html
-@lower("NonMaxSuppression", data=(2,))
+@lower(
+    "NonMaxSuppression",
+    reads={
+        2: between(0, 8, "a count of boxes"),
+        3: one_of((0.25, 0.5, 0.75), "a threshold"),
+        4: one_of((0.0, 0.5), "a threshold"),
+    },
+    data=(2,),
+)
 def non_max_suppression(op: Op) -> Known:
     """A row for each box kept: at most max_output_boxes_per_class (0 if absent) per batch and class."""
     boxes, scores = op.shape(0, 3), op.shape(1, 3)

@@ -1,0 +1,249 @@
+"""Numbers that decide sizes: target shapes, lengths of parts, starts and ends that are inputs of a model.
+
+What may be in one depends on sizes, on the others and on what the model makes of them. So they are drawn as the nodes that
+read them take them, or as the solver finds them, and tried: the model is analyzed with these numbers stored in it, at the
+sizes drawn.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from ..expr import Cond, Dim, eq, ge, le, symbol
+from ..lower.fixpoint import lower_model
+from ..lower.types import Tensor
+from ..model import Constant
+from ..solve.engine import Engine
+from .sizes import MAX_TENSOR
+from .values import INDICES, Use
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..analysis import Analysis
+
+    Arrays = dict[str, NDArray[Any]]
+    Shapes = Mapping[str, tuple[int, ...]]
+
+#: elements of an input that are drawn together
+_MOST = 32
+#: analyses for one draw: at least so many, and as many as look at so many nodes
+_LEAST_TRIALS, _MOST_TRIALS, _NODES = 6, 150, 40_000
+#: numbers drawn for one input before those before it are drawn again
+_TRIES = 10
+#: how far the solver looks
+_FARTHEST = 64
+_SMALL = (0, 1, 2, 3, 4, -1)
+
+
+class Deciding:
+    """The inputs of one model whose numbers decide sizes."""
+
+    def __init__(
+        self, analysis: Analysis, uses: Mapping[str, Sequence[Use]], given: Mapping[str, Any]
+    ) -> None:
+        self.analysis, self.uses = analysis, uses
+        self.names = tuple(name for name in analysis.inputs if name not in given and self._decides(name))
+        self.trials = 0
+
+    def _decides(self, name: str) -> bool:
+        known = self.analysis.inputs[name]
+        kind = _kind(self.analysis.dtypes[name])
+        if not isinstance(known, Tensor) or kind is None or kind.kind not in "iuf":
+            return False
+        value = self.analysis.values.get(name)
+        followed = (
+            value is not None and value.elems is not None and any(isinstance(e, Dim) for e in value.elems)
+        )
+        return followed or any(use.decides and use.what != INDICES for use in self.uses.get(name, ()))
+
+    def numbers(self, at: Mapping[str, int], shapes: Shapes, rng: random.Random) -> Arrays | None:
+        """Numbers for these inputs with which the model runs at these sizes, as far as its analysis tells; None where none were
+        found. The first ones are drawn anew where none of the last suit.
+        """
+        names = [name for name in self.names if prod(shapes[name]) <= _MOST]
+        if not names:
+            return {}
+        self.trials = max(
+            _LEAST_TRIALS, min(_MOST_TRIALS, _NODES // (len(self.analysis.model.graph.nodes) + 1))
+        )
+        while self.trials > 0:
+            chosen: Arrays = {}
+            for name in names:
+                found = self._one(name, chosen, at, shapes, rng)
+                if found is None:
+                    break
+                chosen[name] = found
+            else:
+                return chosen
+        return None
+
+    def _one(
+        self, name: str, chosen: Arrays, at: Mapping[str, int], shapes: Shapes, rng: random.Random
+    ) -> NDArray[Any] | None:
+        kind = _kind(self.analysis.dtypes[name])
+        assert kind is not None
+        known = {**self.analysis.bindings, **at, **self._learned(chosen)}
+        seen: set[tuple[float, ...]] = set()
+        for numbers in self._candidates(name, kind, known, prod(shapes[name]), rng):
+            if self.trials <= 0:
+                return None
+            if (key := tuple(numbers)) in seen or not _fits(numbers, kind):
+                continue
+            seen.add(key)
+            array = np.array(numbers, kind).reshape(shapes[name])
+            self.trials -= 1
+            if self._runs({**chosen, name: array}, at):
+                return array
+        return None
+
+    def _candidates(
+        self, name: str, kind: np.dtype[Any], known: Mapping[str, int], count: int, rng: random.Random
+    ) -> Iterator[Sequence[float]]:
+        """Numbers to try, the likeliest first."""
+        uses = self.uses.get(name, ())
+        for _ in range(_TRIES):
+            for use in uses:
+                found = use.picked(rng, count, known)
+                if found is not None and all(_within(u, found, known) for u in uses):
+                    yield found
+            if kind.kind == "f":
+                continue
+            if uses and (inside := _range(uses, known)) is not None:
+                yield [rng.randint(*inside) for _ in range(count)]
+        if kind.kind == "f":
+            yield [1.0] * count
+            return
+        pool = sorted({*_SMALL, *known.values(), *self._sizes_read(uses, known)})
+        for _ in range(_TRIES):
+            yield [rng.choice(pool) for _ in range(count)]
+        solved = self._solved(name, known)
+        if solved is not None:
+            yield solved
+        for _ in range(_TRIES):
+            yield [rng.choice(pool) for _ in range(count)]
+
+    @staticmethod
+    def _sizes_read(uses: Sequence[Use], known: Mapping[str, int]) -> Iterator[int]:
+        for use in uses:
+            for shape in use.shapes:
+                for d in shape or ():
+                    if (size := d.evaluate(known)) is not None:
+                        yield size
+
+    # ------------------------------------------------------------------ tried
+
+    def _runs(self, chosen: Arrays, at: Mapping[str, int]) -> bool:
+        """Does the model with these numbers accept these sizes, and are its tensors small enough to run?"""
+        trial = self._with(chosen, at)
+        if trial.stuck or trial.contract.impossible:
+            return False
+        sizes = [[d.const if not d.terms else 1 for d in shape] for shape in trial.shapes.values()]
+        return all(prod(s) <= MAX_TENSOR for s in sizes)
+
+    def _with(self, chosen: Arrays, at: Mapping[str, int]) -> Analysis:
+        """The analysis of the model with stored numbers, at these sizes."""
+        a = self.analysis
+        graph = a.model.graph
+        stored = {
+            name: Constant(numpy_helper.from_array(array, name), None) for name, array in chosen.items()
+        }
+        changed = replace(
+            a.model,
+            graph=replace(
+                graph,
+                initializers={**graph.initializers, **stored},
+                overridable=graph.overridable - stored.keys(),
+            ),
+        )
+        left = {n for name in a.inputs if name not in stored for d in a.shapes.get(name, ()) for n in d.free}
+        bound = {n: size for n, size in {**a.request.bind, **at}.items() if n in left}
+        request = a.request._replace(bind=bound, assume=())
+        return type(a)(lower_model(changed, request), request)
+
+    def _solved(self, name: str, known: Mapping[str, int]) -> list[int] | None:
+        """Numbers with which all that nodes state holds together."""
+        value = self.analysis.values.get(name)
+        if value is None or value.elems is None or not all(isinstance(e, Dim) for e in value.elems):
+            return None
+        elems = [e for e in value.elems if isinstance(e, Dim)]
+        stated = self._stated_at(known)
+        for least in (
+            1,
+            -1,
+        ):  # no 0, which makes all empty, nor -1, which says nothing, where there are others
+            bounds = [c for e in elems for c in (ge(e, least), le(e, max(_FARTHEST, *known.values())))]
+            answer = Engine(self.analysis.rlimit).satisfiable([*stated, *bounds])
+            if answer.sat and answer.model is not None:
+                break
+        else:
+            return None
+        numbers = [e.evaluate({**answer.model, **known}) for e in elems]
+        return None if None in numbers else [n for n in numbers if n is not None]
+
+    def _stated_at(self, known: Mapping[str, int]) -> list[Cond]:
+        stated = [c.cond for c in self.analysis.stated if c.guard.is_true]
+        names = {n for c in stated for n in c.free}
+        return [*stated, *(eq(symbol(n), size) for n, size in known.items() if n in names)]
+
+    def _learned(self, chosen: Arrays) -> dict[str, int]:
+        """Symbols of elements, by the numbers that were chosen for them."""
+        out: dict[str, int] = {}
+        for name, array in chosen.items():
+            value = self.analysis.values.get(name)
+            elems = value.elems if value is not None else None
+            for e, n in zip(elems or (), array.flat):
+                if isinstance(e, Dim) and len(e.free) == 1 and str(e) in e.free:
+                    out[str(e)] = int(n)
+        return out
+
+    @property
+    def none_found(self) -> str:
+        """That no numbers suit the sizes drawn, and what helps."""
+        some = f"{self.names[0]} and others" if len(self.names) > 1 else self.names[0]
+        return f"no numbers were found for input {some} with which the model runs: give them yourself"
+
+    @cached_property
+    def told(self) -> dict[str, str]:
+        """What the numbers of each input are for, and who reads them."""
+        return {name: _told(self.uses.get(name, ())) for name in self.names}
+
+
+def _told(uses: Sequence[Use]) -> str:
+    use = next((u for u in uses if u.decides), next(iter(uses), None))
+    what = f"{use.what} for {use.node}" if use is not None else "numbers that decide sizes"
+    return f"{what}, drawn until the analysis found nothing against them"
+
+
+def _kind(dtype: int) -> np.dtype[Any] | None:
+    return None if dtype == onnx.TensorProto.STRING else onnx.helper.tensor_dtype_to_np_dtype(dtype)
+
+
+def _fits(numbers: Sequence[float], kind: np.dtype[Any]) -> bool:
+    if kind.kind == "f" or not numbers:
+        return True
+    info = np.iinfo(kind)
+    return info.min <= min(numbers) and max(numbers) <= info.max
+
+
+def _range(uses: Sequence[Use], known: Mapping[str, int]) -> tuple[int, int] | None:
+    """What all readers take; None where that is too much to draw from."""
+    lows = [n for u in uses if (n := u.low.evaluate(known)) is not None]
+    highs = [n for u in uses if (n := u.high.evaluate(known)) is not None]
+    if not lows or not highs or max(lows) > min(highs) or min(highs) > 1 << 20:
+        return None
+    return max(lows), min(highs)
+
+
+def _within(use: Use, numbers: Sequence[float], known: Mapping[str, int]) -> bool:
+    low, high = use.low.evaluate(known), use.high.evaluate(known)
+    return all((low is None or low <= n) and (high is None or n <= high) for n in numbers)
