@@ -24,7 +24,7 @@ from ..lower.types import Tensor
 from ..model import Constant
 from ..solve.engine import Engine
 from .sizes import MAX_TENSOR
-from .values import INDICES, Use
+from .values import Use, deciding_inputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     Arrays = dict[str, NDArray[Any]]
     Shapes = Mapping[str, tuple[int, ...]]
 
-#: elements of an input that are drawn together
-_MOST = 32
+#: elements of an input: more are no list of sizes
+_MOST = 1 << 12
 #: analyses for one draw: at least so many, and as many as look at so many nodes
 _LEAST_TRIALS, _MOST_TRIALS, _NODES = 6, 150, 40_000
 #: numbers drawn for one input before those before it are drawn again
@@ -52,19 +52,16 @@ class Deciding:
         self, analysis: Analysis, uses: Mapping[str, Sequence[Use]], given: Mapping[str, Any]
     ) -> None:
         self.analysis, self.uses = analysis, uses
-        self.names = tuple(name for name in analysis.inputs if name not in given and self._decides(name))
+        found = deciding_inputs(analysis)
+        self.names = tuple(name for name in found if name not in given and self._may_be_drawn(name))
         self.trials = 0
 
-    def _decides(self, name: str) -> bool:
+    def _may_be_drawn(self, name: str) -> bool:
         known = self.analysis.inputs[name]
         kind = _kind(self.analysis.dtypes[name])
-        if not isinstance(known, Tensor) or kind is None or kind.kind not in "iuf":
+        if not isinstance(known, Tensor) or kind is None or kind.kind not in "iufb":
             return False
-        value = self.analysis.values.get(name)
-        followed = (
-            value is not None and value.elems is not None and any(isinstance(e, Dim) for e in value.elems)
-        )
-        return followed or any(use.decides and use.what != INDICES for use in self.uses.get(name, ()))
+        return kind.kind != "b" or not known.shape
 
     def numbers(self, at: Mapping[str, int], shapes: Shapes, rng: random.Random) -> Arrays | None:
         """Numbers for these inputs with which the model runs at these sizes, as far as its analysis tells; None where none were
@@ -92,7 +89,7 @@ class Deciding:
     ) -> NDArray[Any] | None:
         kind = _kind(self.analysis.dtypes[name])
         assert kind is not None
-        known = {**self.analysis.bindings, **at, **self._learned(chosen)}
+        known = {**self.analysis.bindings, **at, **self.learned(chosen)}
         seen: set[tuple[float, ...]] = set()
         for numbers in self._candidates(name, kind, known, prod(shapes[name]), rng):
             if self.trials <= 0:
@@ -120,6 +117,9 @@ class Deciding:
                 continue
             if uses and (inside := _range(uses, known)) is not None:
                 yield [rng.randint(*inside) for _ in range(count)]
+        if kind.kind == "b":
+            yield from ([rng.random() < 0.5], [False], [True])
+            return
         if kind.kind == "f":
             yield [1.0] * count
             return
@@ -165,7 +165,8 @@ class Deciding:
                 overridable=graph.overridable - stored.keys(),
             ),
         )
-        left = {n for name in a.inputs if name not in stored for d in a.shapes.get(name, ()) for n in d.free}
+        others = [known for name, known in a.inputs.items() if name not in stored]
+        left = {n for known in others if isinstance(known, Tensor) for d in known.shape or () for n in d.free}
         bound = {n: size for n, size in {**a.request.bind, **at}.items() if n in left}
         request = a.request._replace(bind=bound, assume=())
         return type(a)(lower_model(changed, request), request)
@@ -195,7 +196,7 @@ class Deciding:
         names = {n for c in stated for n in c.free}
         return [*stated, *(eq(symbol(n), size) for n, size in known.items() if n in names)]
 
-    def _learned(self, chosen: Arrays) -> dict[str, int]:
+    def learned(self, chosen: Arrays) -> dict[str, int]:
         """Symbols of elements, by the numbers that were chosen for them."""
         out: dict[str, int] = {}
         for name, array in chosen.items():
@@ -219,7 +220,7 @@ class Deciding:
 
 
 def _told(uses: Sequence[Use]) -> str:
-    use = next((u for u in uses if u.decides), next(iter(uses), None))
+    use = next(iter(uses), None)
     what = f"{use.what} for {use.node}" if use is not None else "numbers that decide sizes"
     return f"{what}, drawn until the analysis found nothing against them"
 
@@ -229,7 +230,7 @@ def _kind(dtype: int) -> np.dtype[Any] | None:
 
 
 def _fits(numbers: Sequence[float], kind: np.dtype[Any]) -> bool:
-    if kind.kind == "f" or not numbers:
+    if kind.kind in "fb" or not numbers:
         return True
     info = np.iinfo(kind)
     return info.min <= min(numbers) and max(numbers) <= info.max

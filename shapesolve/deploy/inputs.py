@@ -207,6 +207,7 @@ class _Filler:
             return None
         for name in numbers:
             self._guess(name, self.deciding.told[name])
+        at = {**at, **self.deciding.learned(numbers)}
         return {
             name: numbers[name] if name in numbers else self._array(name, shape, at, rng, k)
             for name, shape in shapes.items()

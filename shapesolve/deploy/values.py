@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from onnx import TensorProto
+
 from ..expr import Dim, Shape, as_dim, minimum
 from ..lower.reads import INDICES as INDICES
 from ..lower.rule import Reading, Rule
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 #: steps forward from one input
 _MAX_STEPS = 5_000
+#: element types that a list of sizes may have
+_WHOLE = frozenset((TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +37,6 @@ class Use:
     highs: tuple[Dim, ...]
     what: str
     node: str
-    decides: bool = False
-    """do sizes depend on the integers?"""
     reading: Reading | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
     shapes: tuple[Shape | None, ...] = ()
@@ -55,6 +57,13 @@ def uses_of_inputs(analysis: Analysis) -> dict[str, list[Use]]:
     """How the integers of each input of the main graph are read, in graph order."""
     readers = _Readers(analysis)
     return {name: list(readers.uses(name)) for name in analysis.inputs}
+
+
+def deciding_inputs(analysis: Analysis) -> list[str]:
+    """Inputs of the main graph whose elements nodes read in order to know sizes, places apart: as they are, or computed with as
+    short lists of integers are."""
+    readers = _Readers(analysis)
+    return [name for name in analysis.inputs if readers.decides(name)]
 
 
 def unread_inputs(analysis: Analysis) -> list[str]:
@@ -90,6 +99,7 @@ class _Readers:
 
     def __init__(self, analysis: Analysis) -> None:
         self.shapes = analysis.shapes
+        self._dtypes = analysis.dtypes
         self._rules, self._opsets = analysis.request.rules, analysis.model.opsets
         self._found: dict[tuple[str, str], Rule | None] = {}
         self.by_tensor: dict[str, list[tuple[Node, int, str]]] = {}
@@ -123,6 +133,31 @@ class _Readers:
                             seen.add(prefix + name)
                             waiting.append(prefix + name)
 
+    def decides(self, tensor: str) -> bool:
+        """Does a node read elements of a tensor, or of what is computed with them, in order to know sizes?"""
+        waiting, seen = [tensor], {tensor}
+        for _ in range(_MAX_STEPS):
+            if not waiting:
+                return False
+            for node, position, prefix in self.by_tensor.get(waiting.pop(), ()):
+                rule = self._rule(node)
+                if rule is None:
+                    continue
+                reading = (rule.reads or {}).get(position)
+                if reading is not None and reading.pick is not None:
+                    return True
+                if position in rule.data and (reading is None or reading.what != INDICES):
+                    return True
+                if rule.values or position in rule.passes:
+                    made = {prefix + name for name in node.outputs if name} - seen
+                    waiting += filter(self._is_list, made)
+                    seen |= made
+        return False
+
+    def _is_list(self, tensor: str) -> bool:
+        shape = self.shapes.get(tensor)
+        return shape is not None and len(shape) < 2 and self._dtypes.get(tensor) in _WHOLE
+
     def use(self, node: Node, position: int, prefix: str) -> Use | None:
         """How a node reads the integers of one of its inputs; None when it does not."""
         rule = self._rule(node)
@@ -134,10 +169,9 @@ class _Readers:
         if found is None:
             return None
         low, *highs = found
-        decides = rule is not None and (position in rule.data or reading.pick is not None)
         place = f"{prefix}{node.label}"
         return Use(
-            as_dim(low), tuple(map(as_dim, highs)), reading.what, place, decides, reading, node.attributes,
+            as_dim(low), tuple(map(as_dim, highs)), reading.what, place, reading, node.attributes,
             tuple(shapes),
         )  # fmt: skip
 

@@ -19,7 +19,7 @@ from ..lower.arith import Function
 from ..lower.elements import OnRanges
 from ..lower.op import InvalidNode, Op
 from ..lower.precision import INT_LIMITS
-from ..lower.reads import DIVISORS
+from ..lower.reads import DIVISORS, one_of
 from ..lower.registry import lower, signature
 from ..lower.signature import Signature
 from ..lower.types import Known
@@ -417,7 +417,14 @@ def _trains(op: Op) -> bool:
 
 
 @lower(
-    "Dropout", since=12, passes=(0,), values=True, draws=True, ranks="first", work=Work(_dropout_work, "over")
+    "Dropout",
+    since=12,
+    passes=(0,),
+    reads={1: one_of((0.0, 0.25, 0.5), "a ratio")},
+    values=True,
+    draws=True,
+    ranks="first",
+    work=Work(_dropout_work, "over"),
 )
 def dropout_12(op: Op) -> list[Known]:
     for i, what in ((1, "ratio"), (2, "training_mode")):

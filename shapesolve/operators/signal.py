@@ -114,7 +114,7 @@ def _frame_length(op: Op, length: Dim) -> Dim:
     reads={
         0: between(1, 8, "a count of bands"),
         1: between(16, 64, "a length"),
-        2: between(8_000, 16_000, "a rate"),
+        2: between(22_050, 48_000, "a rate"),
         3: one_of((0.0, 20.0), "a frequency"),
         4: one_of((2_000.0, 3_000.0), "a frequency"),
     },

@@ -266,6 +266,38 @@ MODELS = {
         [("y", FLOAT)],
         [("w", np.ones((2, 3, 3, 3), np.float32))],
     ),
+    "parts of many": model(
+        [node("SplitToSequence", ["x", "s"], ["q"], axis=0), node("SequenceAt", ["q", "k"], ["y"])],
+        [X, given("s", INT, ["parts"]), given("k", INT, [])],
+        [("y", FLOAT)],
+        [("k0", np.array(0))],
+    ),
+    "divided before it is a target": model(
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Div", ["s", "d"], ["q"]),
+            node("Mul", ["q", "d"], ["t"]),
+            node("Reshape", ["x", "t"], ["y"]),
+        ],
+        [X, given("d", INT, [1])],
+        [("y", FLOAT)],
+    ),
+    "an image of known blocks": model(
+        [node("Col2Im", ["x", "s", "b"], ["y"])],
+        [given("x", FLOAT, ["n", 12, "l"]), given("s", INT, [2])],
+        [("y", FLOAT)],
+        [("b", np.array([2, 2]))],
+    ),
+    "places in what is made": model(
+        [node("ConstantOfShape", ["s"], ["o"]), node("Gather", ["o", "k"], ["y"])],
+        [given("s", INT, [2]), given("k", INT, ["n"])],
+        [("y", FLOAT)],
+    ),
+    "a ratio": model(
+        [node("Dropout", ["x", "r", "t"], ["y"])],
+        [X, given("r", FLOAT, []), given("t", 9, [])],
+        [("y", FLOAT)],
+    ),
 }
 
 
