@@ -71,6 +71,14 @@ def test_advice_can_be_pasted_into_a_shell(names: tuple[str, str]) -> None:
     assert holds_its_promise(m, []) == 1
 
 
+def test_a_title_and_its_notes_leave_out_sizes_too_long_to_read() -> None:
+    long, n = "frames_" * 40, "n"
+    m = model([N("Add", ["X", "Y"], ["Z"])], [info("X", [long]), info("Y", [n])], ["Z"])
+    [finding] = [f for f in ss.analyze(m).diagnostics if f.code == "SS301"]
+    assert finding.title == "broadcast of a size too long to read here against `n` is open"
+    assert finding.notes == ("one of these holds: n == 1, 2 more conditions",)
+
+
 @pytest.mark.parametrize("path", [p for p in files() if "broken" in str(p)][:6], ids=lambda p: p.parent.name)
 def test_a_dim_declared_as_advised_is_not_told_of_again(path: Path) -> None:
     a = ss.analyze(path)

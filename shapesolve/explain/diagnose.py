@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ..expr import Cond, parse_cond
+from ..expr import Cond, Dim, parse_cond
 from ..expr.traverse import atoms_of
 from ..model import Node
 from ..propagate.constraint import Constraint
@@ -201,16 +201,22 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
         where = "" if sites == 1 else f" at {sites} nodes, of which this is the first"
         yield Finding(
             "SS301",
-            f"broadcast of `{left}` against `{right}` is open{where}",
+            f"broadcast of {_told_size(left)} against {_told_size(right)} is open{where}",
             first,
             opens[first].node.op_type,
             tuple(a.sites),
             operand_rows(sides_of(opens[first], analysis.lowered), analysis.lowered),
-            notes=("one of these holds: " + ", ".join(str(c) for c in a.cases),),
+            notes=("one of these holds: " + quoted_conditions([str(c) for c in a.cases], quote=""),),
             help=f"--assume {_quoted(a.suggestion)} settles it"
             if _may_be_assumed(a.suggestion, analysis)
             else "",
         )
+
+
+def _told_size(size: Dim) -> str:
+    """A side of a broadcast, for a title."""
+    text = str(size)
+    return f"`{text}`" if is_short(text) else "a size too long to read here"
 
 
 @finds(SS302=("info", "what a node needs is not decided by the sizes of the inputs"))

@@ -56,9 +56,9 @@ def attributes_text(node: Node) -> tuple[str, ...]:
     return (f"with {', '.join(told[:_MAX_ATTRIBUTES])}",) if told else ()
 
 
-def quoted_conditions(texts: Sequence[str]) -> str:
-    """Conditions for a title: the first that can be read there, and how many others there are."""
-    told = [f"`{text}`" for text in texts if is_short(text)][:_MOST_QUOTED]
+def quoted_conditions(texts: Sequence[str], quote: str = "`") -> str:
+    """Conditions for a title or a note: the first that can be read there, and how many others there are."""
+    told = [f"{quote}{text}{quote}" for text in texts if is_short(text)][:_MOST_QUOTED]
     rest = len(texts) - len(told)
     if rest:
         count = f"{rest} more" if told else "a" if rest == 1 else str(rest)

@@ -365,7 +365,10 @@ def trunc_div(n: Dim, d: Dim) -> Dim:
     if d.lo is not None and d.lo >= 0:
         if n.lo is not None and n.lo >= 0:
             return canonical.floor_div(n, d)
-        return canonical.floor_div(canonical.pos(n), d) - canonical.floor_div(canonical.pos(-n), d)
+        up = canonical.minimum(
+            canonical.ceil_div(n, d), ZERO
+        )  # each quotient once: chains of them stay short
+        return canonical.maximum(canonical.floor_div(n, d), up)
     size = canonical.floor_div(canonical.pos(n) + canonical.pos(-n), canonical.pos(d) + canonical.pos(-d))
     return size * sign(n) * sign(d)
 

@@ -15,7 +15,7 @@ from ..expr import Cond, Dim, constant, le
 from .values import Elem, Ratio
 
 #: an element larger than this is given up
-MAX_ELEM_SIZE = 400
+MAX_ELEM_SIZE = 1000
 #: smallest and largest number of each integer type
 INT_LIMITS: dict[int, tuple[int, int]] = {
     TensorProto.UINT8: (0, 2**8 - 1), TensorProto.INT8: (-(2**7), 2**7 - 1),

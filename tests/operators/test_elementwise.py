@@ -4,6 +4,8 @@ import numpy as np
 import onnx
 import pytest
 
+import shapesolve
+from shapesolve.expr import Dim
 from shapesolve.operators import default_registry
 
 from .conftest import BOOL, FLOAT, INT32, INT64, agrees, one, shapes, text, value
@@ -184,6 +186,27 @@ def test_values(nodes: str, expected: str | None) -> None:
     if expected is not None:
         assert value(model) == expected
     agrees(model, N=(0, 1, 2, 3, 4, 5, 6, 7, 10, 11), M=(0, 1, 3))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "most"),
+    [
+        ("k = Add(b, one) d = Div(k, i2) l = Sub(d, one) e = Div(l, i2) r = Add(d, one) f = Div(r, i2) y = Min(e, f)", 50),
+        (
+            "k = Sub(b, one) d = Div(k, i2) l0 = Sub(d, one) l1 = Div(l0, i2) l2 = Add(l1, one) e = Div(l2, i2)"
+            " r0 = Add(d, one) r1 = Div(r0, i2) r2 = Sub(r1, one) f = Div(r2, i2) y = Min(e, f)",
+            1000,
+        ),
+    ],
+)  # fmt: skip
+def test_halves_of_lengths_that_may_be_negative_stay_short(nodes: str, most: int) -> None:
+    """The lengths of a speech encoder with squeezed frames: each division rounds towards zero."""
+    model = chain(f"i80 = Constant<value_int=80>() a = Div(n, i80) c = Sub(a, i3) b = Div(c, i2) {nodes}")
+    found = shapesolve.analyze(model).values["y"].elems
+    assert found is not None
+    assert isinstance(found[0], Dim)
+    assert found[0].size <= most
+    agrees(model, N=(0, 79, 80, 159, 160, 239, 240, 320, 400, 479, 480, 799, 800, 1040, 4321), M=(1,))
 
 
 @pytest.mark.parametrize(
