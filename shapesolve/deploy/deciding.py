@@ -162,7 +162,7 @@ class Deciding:
             graph=replace(
                 graph,
                 initializers={**graph.initializers, **stored},
-                overridable=graph.overridable - stored.keys(),
+                overridable=graph.overridable.difference(stored),  # what is left by - is a set
             ),
         )
         others = [known for name, known in a.inputs.items() if name not in stored]
