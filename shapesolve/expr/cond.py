@@ -54,9 +54,13 @@ class Cond(Statement):
         """Truth at these sizes; None when it depends on a symbol that is not bound."""
         kind = self.kind
         if kind in ("and", "or"):
-            settles = kind == "or"
-            seen = [a.evaluate(bindings) for a in self.args]
-            return settles if settles in seen else None if None in seen else not settles
+            settles, is_open = kind == "or", False
+            for a in self.args:
+                held: bool | None = a.evaluate(bindings)
+                if held is settles:
+                    return settles
+                is_open = is_open or held is None
+            return None if is_open else not settles
         if kind in ("true", "false"):
             return kind == "true"
         value = self.args[0].evaluate(bindings)

@@ -76,7 +76,7 @@ class Engine:
     """Decides conditions. `rlimit` is Z3's budget per query; with ``shortcuts=False`` Z3 alone answers.
 
     Broadcasts in the conditions are taken to be legal, since the nodes that make them require it (where that must not be taken
-    for granted, conditions are read `plainly` before they are asked about). `certain` says which of the conditions that make a
+    for granted, `Plainly` writes conditions before they are asked about). `certain` says which of the conditions that make a
     broadcast legal hold for all inputs: a node inside a branch requires nothing where it does not run. `effort` counts what is
     asked, of several engines together where they share it.
     """

@@ -60,13 +60,17 @@ class Search:
         pools = [_pool(name, facts, interesting, conds) for name in free]
         compiler = Compiler((*conds, *shapes.values()))
         holds = _Test(conds, compiler)
-        formulas = [(name, _with_fallback(compiler.dim(d), d)) for name, d in shapes.items()]
+        #: how each size follows from those that are tried; None for these themselves
+        formulas = [
+            (name, None if d == symbol_of(name, conds) else _with_fallback(compiler.dim(d), d))
+            for name, d in shapes.items()
+        ]
         tries = min(budget.SEARCH_TRIES, budget.MAX_SEARCH_WORK // (len(names) + len(conds)))
         for values in _assignments(pools, tries):
             base = dict(zip(free, values, strict=True))
             model: Model = {}
             for name, size in formulas:
-                value = size(base)
+                value = base[name] if size is None else size(base)
                 if value is None:
                     break
                 model[name] = value
@@ -197,7 +201,16 @@ def _assignments(pools: Sequence[Sequence[int]], tries: int) -> Iterator[tuple[i
     yield tuple(pool[i % min(2, len(pool))] for i, pool in enumerate(pools))
     yield tuple(pool[min(i % 5, len(pool) - 1)] for i, pool in enumerate(pools))
     yield tuple(pool[0] for pool in pools)
-    random = Random(len(pools))
+    bits = Random(len(pools)).getrandbits
+    reaches = [[(pool, min(reach, len(pool))) for pool in pools] for reach in (4, 8, 24)]
     for k in range(tries - 3):
-        reach = 4 if k % 3 == 0 else 8 if k % 3 == 1 else 24
-        yield tuple(pool[random.randrange(min(reach, len(pool)))] for pool in pools)
+        yield tuple([pool[_below(most, bits)] for pool, most in reaches[k % 3]])
+
+
+def _below(most: int, bits: Callable[[int], int]) -> int:
+    """A number below `most`, each as likely: `Random.randrange` without what checks its arguments, which took longer."""
+    count = most.bit_length()
+    found = bits(count)
+    while found >= most:
+        found = bits(count)
+    return found

@@ -55,14 +55,14 @@ def find_contract(
     `facts` have learned the constraints. `accepted` is what the terms must say, exactly (default: what the constraints
     say). `usual` are conditions that inputs of usual sizes satisfy, in words: what is hard to read is stated for such
     inputs as well, when it reads better then, and names that as an assumption. `effort` counts what the solver is asked for it.
-    Without `short`, terms stay as they are found.
+    Without `short`, terms stay as they are found, each with all requirements that led to it.
     """
     shorter = shortened if short else _as_found
     rows, inputs = all_rows(constraints), {d.name or "": d for d in symbols}
     if accepted is None:
         accepted = find_accepted(rows, facts, inputs)
     effort = effort or Effort()
-    builder = _Builder(rows, facts, inputs, Engine(rlimit, effort=effort), accepted)
+    builder = _Builder(rows, facts, inputs, Engine(rlimit, effort=effort), accepted, attributed=short)
     if FALSE in accepted.conds:
         return nothing_runs()
     nonempty = builder.build()
@@ -76,7 +76,9 @@ def find_contract(
     best = shorter(nonempty, builder.engine)
     if usual and _unreadable(best):
         engine = Engine(rlimit, effort=effort)
-        plainer = shorter(_Builder(rows, facts, inputs, engine, accepted, usual).build(), builder.engine)
+        plainer = shorter(
+            _Builder(rows, facts, inputs, engine, accepted, usual, attributed=short).build(), builder.engine
+        )
         if not plainer.impossible and _unreadable(plainer) < _unreadable(best):
             best = plainer
     if best.assumptions and {t.cond for t in best} != {t.cond for t in exact}:
@@ -107,8 +109,10 @@ class _Builder:
         engine: Engine,
         accepted: Accepted,
         usual: Mapping[Cond, str] | None = None,
+        *,
+        attributed: bool = True,
     ) -> None:
-        self.facts, self.accepted, self.engine = facts, accepted, engine
+        self.facts, self.accepted, self.engine, self.attributed = facts, accepted, engine, attributed
         self.needs = needs = Requirements(constraints, inputs, usual)
         self.sure = Engine(engine.rlimit, effort=engine.effort)
         self._links = by_symbol((*needs.stated, *needs.usual))
@@ -349,7 +353,7 @@ class _Builder:
         conds = _with_chains(conds)
         witnesses = (
             needed_by(list(conds), self.needs.of_nodes(), [*given, *self.needs.usual], self.needs.granted)
-            if exact
+            if exact and self.attributed
             else {}
         )
         for cond, causes in sorted(conds.items(), key=lambda item: not _excludes_empty(item[0])):

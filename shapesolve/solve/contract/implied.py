@@ -11,7 +11,7 @@ from ...propagate import budget
 from ...propagate.facts import Facts
 from ..cones import reached
 from ..engine import Engine
-from ..simplify.domain import plainly
+from ..simplify.domain import Plainly
 
 
 class Held:
@@ -61,12 +61,13 @@ class Implications:
         self.engine = engine
         self._facts_left = budget.MAX_TOLD
         self._plain: dict[Cond, Cond] = {}
+        self._plainly = Plainly()
 
     def plain(self, cond: Cond) -> Cond:
-        """The condition with broadcasts written out (see `plainly`)."""
+        """The condition with broadcasts written out (see `Plainly`)."""
         found = self._plain.get(cond)
         if found is None:
-            found = self._plain[cond] = plainly(cond)
+            found = self._plain[cond] = self._plainly.cond(cond)
         return found
 
     def follows(self, cond: Cond, held: Held, *, proved: bool = False) -> bool:

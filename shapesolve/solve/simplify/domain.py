@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...expr import Cond, Dim, eq, ge, ite, le, ne, of_atom
+from ...expr.atom import Atom
 from ...expr.rewrite import Rewriter
 from ...expr.traverse import atoms_of
 from ...propagate.facts import Facts
@@ -35,7 +36,10 @@ class Domain:
     """
 
     def __init__(self, conds: Iterable[Cond] = (), engine: Engine | None = None) -> None:
-        parts = [part for c in map(plainly, conds) for part in (c.args if c.kind == "and" else (c,))]
+        self._plainly = Plainly()
+        parts = [
+            part for c in map(self._plainly.cond, conds) for part in (c.args if c.kind == "and" else (c,))
+        ]
         self.conds = tuple(dict.fromkeys(c for c in parts if not c.is_true))
         self.engine = engine or Engine()
         self.regular = Regular()
@@ -67,7 +71,7 @@ class Domain:
             return False
         found = self._proved.get(cond)
         if found is None:
-            found = self._proved[cond] = self._holds(plainly(cond), self.facts) and all(
+            found = self._proved[cond] = self._holds(self._plainly.cond(cond), self.facts) and all(
                 self._holds(nonzero, self.facts) for nonzero in defined_where(cond) if nonzero is not cond
             )
         return found
@@ -189,12 +193,25 @@ def defined_where(node: Dim | Cond) -> list[Cond]:
     return [ge(d, 1) if d.lo is not None and d.lo >= 0 else ne(d, 0) for d in divisors]
 
 
-def plainly(cond: Cond) -> Cond:
-    """`cond` with ``broadcast(a, b)`` as ``b if a == 1 else a``: a proof must not take for granted that sizes broadcast."""
-    return _Plainly().cond(cond) if any(a.kind == "broadcast" for a in atoms_of(cond)) else cond
+class Plainly(Rewriter):
+    """Writes ``broadcast(a, b)`` as ``b if a == 1 else a``: a proof must not take for granted that sizes broadcast.
 
+    What several conditions share is rewritten once.
+    """
 
-class _Plainly(Rewriter):
+    def __init__(self) -> None:
+        self._made: dict[Atom, Dim] = {}
+
+    def cond(self, cond: Cond) -> Cond:
+        """The condition without broadcasts; the same where it has none."""
+        return super().cond(cond) if any(a.kind == "broadcast" for a in atoms_of(cond)) else cond
+
+    def _atom(self, atom: Atom) -> Dim:
+        found = self._made.get(atom)
+        if found is None:
+            found = self._made[atom] = super()._atom(atom)
+        return found
+
     def _broadcast(self, sizes: tuple[Dim, ...]) -> Dim:
         found = self.dim(sizes[-1])
         for size in map(self.dim, sizes[-2::-1]):
