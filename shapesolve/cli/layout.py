@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..report.lines import GAP, Line, Printed, Row, clipped, tables
-from .wrapping import wrapped
+from .wrapping import lines_of
 
 _STYLES = {
     "bold": "bold", "dim": "dim", "error": "bold red", "warning": "bold yellow", "info": "bold cyan",
@@ -51,8 +51,14 @@ def _text(pieces: Line, width: int = _UNLIMITED) -> Text:
     parts = ((text if style == "prose" else _short(text), _STYLES[style]) for style, text in pieces)
     made = Text.assemble(*parts, overflow="fold")
     made.rstrip()
-    made.plain = wrapped(made.plain, width)  # as long as it was: each style stays where it is
-    return made
+    return _in_lines(made, width)
+
+
+def _in_lines(text: Text, width: int) -> Text:
+    """The text in lines of this width, each style where it is."""
+    if text.cell_len <= width:
+        return text
+    return Text("\n", overflow="fold").join(text[begin:end] for begin, end in lines_of(text.plain, width))
 
 
 def _short(text: str) -> str:
@@ -75,9 +81,7 @@ def _line(pieces: Line, width: int) -> RenderableType:
     indent = len(text.plain) - len(text.plain.lstrip())
     if not indent:
         return _text(pieces, width)
-    text = text[indent:]
-    text.plain = wrapped(text.plain, width - indent)
-    return Padding(text, (0, 0, 0, indent))
+    return Padding(_in_lines(text[indent:], width - indent), (0, 0, 0, indent))
 
 
 def _table(rows: list[Row], width: int) -> Table | None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from .app import app
-from .console import fail, refuse, say, tell
+from .console import fail, refuse, say, show, tell
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, write_file
 from .parameters import Option
+
+if TYPE_CHECKING:
+    from ..deploy.profiles import Profile
+    from ..report.lines import Printed
 
 
 class Tool(StrEnum):
@@ -28,7 +34,7 @@ class Tool(StrEnum):
 @app.command()
 def profile(
     model: Model,
-    opt: Annotated[str, Option("--opt", metavar="NAME=SIZE,...", help="Usual sizes.")],
+    opt: Annotated[str, Option("--opt", metavar="NAME=SIZE,...", help="Usual sizes.")] = "",
     min: Annotated[
         str,
         Option("--min", metavar="NAME=SIZE,...", help="Least sizes; default: the smallest from 1 on."),
@@ -36,7 +42,10 @@ def profile(
     max: Annotated[
         str, Option("--max", metavar="NAME=SIZE,...", help="Greatest sizes; default: the usual ones.")
     ] = "",
-    tool: Annotated[Tool, Option("--for", help="The tool that takes it.")] = Tool.json,
+    tool: Annotated[
+        Tool | None,
+        Option("--for", help="The tool that takes it; default: a table on a terminal, else JSON."),
+    ] = None,
     split: Annotated[
         bool,
         Option("--split", help="Several profiles where the greatest sizes are not accepted together."),
@@ -56,7 +65,7 @@ def profile(
 
         shapesolve profile gpt2.onnx --opt seq=1,past_seq=128 --max seq=128,past_seq=512 --for ort-trt
     """
-    if json and tool is not Tool.json:
+    if json and tool not in (None, Tool.json):
         fail(f"--json and --for {tool.value} are two forms of one thing: give one of them")
     a = load(model, assume, bind)
     find(a, findings=False)
@@ -68,16 +77,21 @@ def profile(
     )
     try:
         found = profiles_of(a, usual, min=low, max=high, split=split)
-        text = profile_text(a, found, tool.value)
+        if not usual and found[0].opt:
+            fail(f"--opt NAME=SIZE,... says the usual sizes; {_example(model, found[0])} works")
+        text = profile_text(a, found, (tool or Tool.json).value)
     except NoSizes as e:
         refuse("profile", str(e), json)
     except ValueError as e:
         fail(str(e))
-    if tool is Tool.json:
+    if tool is None and not json and output is None and sys.stdout.isatty():
+        show(_table(found))
+        return
+    if tool in (None, Tool.json):
         from ..report.json import envelope
 
         text = envelope("profile", {"profiles": [one.to_json() for one in found]})
-    for k, one in enumerate(found if tool is not Tool.json else ()):
+    for k, one in enumerate(() if tool in (None, Tool.json) else found):
         if one.conditions:
             where = f"profile {k}: " if len(found) > 1 else ""
             print(f"note: {where}sizes between keep {', '.join(one.conditions)}", file=sys.stderr)
@@ -86,3 +100,23 @@ def profile(
         return
     write_file(output, f"{text}\n".encode(), a.model)
     tell(f"wrote {output}")
+
+
+def _example(model: Path, found: Profile) -> str:
+    """A command that works: with the sizes nearest to 1."""
+    sizes = ",".join(f"{name}={size}" for name, size in found.opt.items())
+    return f"shapesolve profile {shlex.quote(str(model))} --opt {shlex.quote(sizes)}"
+
+
+def _table(found: Sequence[Profile]) -> Iterator[Printed]:
+    """The sizes of each name, for people, and what sizes between must keep."""
+    from ..report.lines import line, row
+
+    for k, one in enumerate(found):
+        if len(found) > 1:
+            yield line(("bold", f"profile {k}"))
+        yield row(("dim", ""), ("dim", "min"), ("dim", "opt"), ("dim", "max"))
+        for name, size in one.opt.items():
+            yield row(("name", name), str(one.min[name]), str(size), str(one.max[name]))
+        if one.conditions:
+            yield line(("dim", "sizes between keep "), ", ".join(one.conditions))

@@ -151,6 +151,7 @@ class _Teller:
         same = [c.origin.node for c in term.constraints if c.origin.rule == origin.rule and c.origin.node]
         found = self._derived(term) if code != "SS403" else Derived({})
         constant = found.first or constant
+        left = left_text(self.limit(term), found.left)
         behind = constant.site if constant is not None and code != "SS403" else None
         sides = sides_of(self._entry(cause), self.lowered, behind)
         return Finding(
@@ -163,9 +164,9 @@ class _Teller:
             notes=(
                 f"{origin.rule}{_beside(origin.node, same, term.nodes)}",
                 *notes,
-                *left_text(self.limit(term), found.left),
+                *left,
             ),
-            help=_help(term, found.elements) if code != "SS403" else "",
+            help=_help(term, found.elements, sample if left else None) if code != "SS403" else "",
             runs=runs,
             fails=fails,
             constants=tuple(found.elements),
@@ -209,6 +210,8 @@ class _Teller:
             baked = cause is not None
             if cause is None and causes:
                 cause, constant = causes[0], self.baked.constant(self._entry(causes[0]))
+            if sample is not None and cause is not None:
+                sample = self._nearest(term.cond, sample, cause.cond)
             found = self._told[term.cond] = _Told(sample, cause, constant, baked)
         return found
 
@@ -267,6 +270,21 @@ class _Teller:
             if term.cond.evaluate(fails) is False and not self._runs(fails):
                 yield _Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails)
 
+    def _nearest(self, cond: Cond, sample: _Sample, cause: Cond | None = None) -> _Sample:
+        """The sample with the nearest size that breaks `cond` (and the `cause` told of), whatever else is broken there."""
+        changed = [n for n in sample.fails if sample.runs[n] != sample.fails[n]]
+        if len(changed) != 1:
+            return sample
+        (name,) = changed
+        runs, fails = sample.runs[name], sample.fails[name]
+        step = 1 if fails > runs else -1
+        for size in islice(range(runs + step, fails, step), _MOST_COMPARED):
+            at = {**sample.fails, name: size}
+            broken = [b.cond for b in self.checker.broken(at)] if cond.evaluate(at) is False else []
+            if broken and (cause is None or cause in broken):
+                return _Sample(sample.runs, at)
+        return sample
+
     def _other_ends(self, term: Term, sample: _Sample) -> Iterator[_Sample]:
         """Sizes that show the bounds of a term which those of `sample` keep: a window has two ends."""
         parts = term.cond.args if term.cond.kind == "and" else ()
@@ -275,7 +293,7 @@ class _Teller:
             runs = dict(sample.runs)
             fails = Beside(others, runs, self.near.engine).breaking(part)
             if fails is not None and not self._runs(fails):
-                yield _Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails)
+                yield self._nearest(part, _Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails))
 
     def _alike(self, term: Term) -> dict[str, int]:
         """Accepted sizes of all inputs; where those of a term are far from each other, equal ones if such are accepted."""
@@ -353,10 +371,14 @@ def _only_size(term: Term) -> int | None:
     return size if size > 0 and term.symbols[0] in (rest.name, (-rest).name) else None
 
 
-def _help(term: Term, derived: Collection[str]) -> str:
+def _help(term: Term, derived: Collection[str], sample: _Sample | None) -> str:
+    """What to derive, or else which sizes to declare: those of a `sample` that runs where deriving is not enough."""
     told, only = derived_text(derived), _only_size(term)
     if only is None:
-        return told
+        if told or sample is None:
+            return told
+        sizes = " and ".join(f"`{n}` as {sample.runs[n]}" for n in term.symbols)
+        return f"declare {sizes}, which runs, or export the model for the sizes that you need"
     declare = f"declare `{term.symbols[0]}` as {only}"
     return f"{told}, or {declare}" if told else declare
 

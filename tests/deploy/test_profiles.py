@@ -272,3 +272,24 @@ def test_the_command(tmp_path: Path) -> None:
     assert "note: sizes between keep height % 8 == 0" in done.stderr
     done = CliRunner().invoke(app, ["profile", str(UNET), "--opt", "height=12"])
     assert (done.exit_code, done.stderr.startswith("error: ")) == (1, True)
+
+
+def test_without_usual_sizes_an_example_that_works_is_told() -> None:
+    done = CliRunner().invoke(app, ["profile", str(UNET)])
+    assert done.exit_code == 2
+    told = done.stderr.partition("; ")[2].removesuffix(" works\n")
+    again = CliRunner().invoke(app, shlex.split(told)[1:])
+    assert again.exit_code == 0, again.output
+    assert json.loads(again.stdout)["profiles"]
+
+
+def test_a_terminal_gets_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["profile", str(UNET), "--opt", "height=64", "--max", "height=512"]
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    app(asked, standalone_mode=False)
+    table = [text.split() for text in capsys.readouterr().out.splitlines()]
+    assert table[0] == ["min", "opt", "max"]
+    assert ["height", "8", "64", "512"] in table
+    app([*asked, "--json"], standalone_mode=False)
+    assert json.loads(capsys.readouterr().out)["profiles"]

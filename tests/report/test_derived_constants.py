@@ -212,6 +212,7 @@ def test_where_deriving_a_constant_is_not_enough_nothing_is_advised() -> None:
     (finding,) = limits(made(case, ()))
     assert not advised(finding)
     assert finding.notes[-1] == "it is not enough to derive t from Shape: c holds the size as well, at Add(z)"
+    assert finding.help.startswith("declare `seq` as 9")
     assert refusal(made(case, ["t"]), 2, 4)
     shared = f"""g ({_X}) => (float[p, q, r] y, float[o] z) {{{{ {{sizes}} {{t}} h = Constant<value_ints = [8]>()
     tt = Concat<axis = 0>(b, t, h) y = Reshape(x, tt) z = Reshape(c, t) }}}}"""

@@ -489,3 +489,17 @@ def test_the_example_is_one_at_which_only_the_node_that_is_told_fails(mode: str)
     sizes = dict(f.fails)
     with pytest.raises(Exception, match="Add node"):
         session.run(None, {"x": np.zeros([sizes["batch"], 3, sizes["n"]], "f4")})
+
+
+def test_the_nearest_size_that_fails_is_told_whatever_else_it_breaks() -> None:
+    m = model(
+        """g (float[n] x) => (float[a, b] y, float[k] z, int64[k] i) {
+        y = Reshape(x, rows) z, i = TopK(x, most) }""",
+        rows=ints(-1, 32),
+        most=ints(64),
+    )
+    (f,) = [f for f in ss.analyze(m).diagnostics if f.op_type == "TopK"]
+    assert "runs at n = 64, not at n = 63" in f.notes
+    assert (dict(f.runs), dict(f.fails)) == ({"n": 64}, {"n": 63})
+    assert _runs(m, {"n": 64})
+    assert not _runs(m, {"n": 63})

@@ -78,6 +78,15 @@ def test_a_word_longer_than_the_terminal_is_folded_and_not_lost(monkeypatch: pyt
     assert text.count("x") == 300
 
 
+@pytest.mark.parametrize("sep", "/._")
+def test_a_long_name_is_parted_where_its_words_are_joined(sep: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = sep.join(["encoder", "layers", "attention"] * 6)
+    text = _STYLE.sub("", shown([line(("dim", "from "), ("name", name), " twice")], 60, monkeypatch))
+    lines = [one.strip() for one in text.splitlines()]
+    assert "".join(lines).replace(" ", "") == f"from{name}twice"
+    assert all(one.endswith(sep) for one in lines[:-1])
+
+
 def test_what_is_wrapped_goes_on_behind_its_mark(monkeypatch: pytest.MonkeyPatch) -> None:
     text = shown([line(("good", "help: "), "one two " * 12)], 60, monkeypatch)
     first, *rest = _STYLE.sub("", text).splitlines()
