@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _MOST = 1 << 12
 #: analyses for one draw: at least so many, and as many as look at so many nodes
 _LEAST_TRIALS, _MOST_TRIALS, _NODES = 6, 150, 40_000
+#: how often the analyses for a draw are halved, where those before it found nothing
+_HALVINGS = 3
 #: numbers drawn for one input before those before it are drawn again
 _TRIES = 10
 #: how far the solver looks
@@ -55,6 +57,8 @@ class Deciding:
         found = deciding_inputs(analysis)
         self.names = tuple(name for name in found if name not in given and self._may_be_drawn(name))
         self.trials = 0
+        #: draws in a row for which no numbers were found: for the next one fewer are tried
+        self.failed = 0
 
     def _may_be_drawn(self, name: str) -> bool:
         known = self.analysis.inputs[name]
@@ -70,26 +74,72 @@ class Deciding:
         names = [name for name in self.names if prod(shapes[name]) <= _MOST]
         if not names:
             return {}
-        self.trials = max(
-            _LEAST_TRIALS, min(_MOST_TRIALS, _NODES // (len(self.analysis.model.graph.nodes) + 1))
-        )
+        most = min(_MOST_TRIALS, _NODES // (len(self.analysis.model.graph.nodes) + 1))
+        self.trials = begun = max(_LEAST_TRIALS, most >> min(self.failed, _HALVINGS))
+        asked = False
         while self.trials > 0:
-            chosen: Arrays = {}
-            for name in names:
-                found = self._one(name, chosen, at, shapes, rng)
-                if found is None:
+            found = self._drawn(names, at, shapes, rng)
+            if found is None and not asked and self.trials <= begun - _LEAST_TRIALS:
+                asked = True
+                if self._is_impossible(at):
                     break
-                chosen[name] = found
-            else:
-                return chosen
+                found = self._together(names, at, shapes)
+            if found is not None:
+                self.failed = 0
+                return found
+        self.failed += 1
         return None
+
+    def _drawn(
+        self, names: Sequence[str], at: Mapping[str, int], shapes: Shapes, rng: random.Random
+    ) -> Arrays | None:
+        """Numbers for one input after the other, each with those before it."""
+        chosen: Arrays = {}
+        for name in names:
+            found = self._one(name, chosen, at, shapes, rng)
+            if found is None:
+                return None
+            chosen[name] = found
+        return chosen
+
+    def _together(self, names: Sequence[str], at: Mapping[str, int], shapes: Shapes) -> Arrays | None:
+        """Numbers for all inputs at once, as the solver finds them."""
+        known = self._known(at)
+        found = self._sizes_and_numbers(known)
+        chosen: Arrays = {}
+        for name in names:
+            numbers = [e.evaluate({**(found or {}), **known}) for e in self._elements(name)]
+            kind = _kind(self.analysis.dtypes[name])
+            whole = [n for n in numbers if n is not None]
+            if found is None or kind is None or len(whole) != prod(shapes[name]) or not _fits(whole, kind):
+                return None
+            chosen[name] = np.array(whole, kind).reshape(shapes[name])
+        return chosen if self._runs(chosen, at) else None
+
+    def _is_impossible(self, at: Mapping[str, int]) -> bool:
+        """Is it proved that no numbers suit these sizes?"""
+        return Engine(self.analysis.rlimit).satisfiable(self._stated_at(self._known(at))).unsat
+
+    def sizes_near(
+        self, at: Mapping[str, int], fixed: Mapping[str, int], rng: random.Random
+    ) -> dict[str, int] | None:
+        """Sizes for which some numbers suit as far as nodes state what they need: those `fixed`, and as many of `at` as do."""
+        kept = self._known(fixed)
+        found = self._sizes_and_numbers(kept) if self.names else None
+        if found is None:
+            return None
+        for name in (n for n in rng.sample(sorted(at), len(at)) if n not in kept):
+            if found.get(name, at[name]) != at[name]:
+                found = self._sizes_and_numbers({**kept, name: at[name]}) or found
+            kept[name] = found.get(name, at[name])
+        return {name: kept[name] for name in at}
 
     def _one(
         self, name: str, chosen: Arrays, at: Mapping[str, int], shapes: Shapes, rng: random.Random
     ) -> NDArray[Any] | None:
         kind = _kind(self.analysis.dtypes[name])
         assert kind is not None
-        known = {**self.analysis.bindings, **at, **self.learned(chosen)}
+        known = {**self._known(at), **self.learned(chosen)}
         seen: set[tuple[float, ...]] = set()
         for numbers in self._candidates(name, kind, known, prod(shapes[name]), rng):
             if self.trials <= 0:
@@ -173,23 +223,39 @@ class Deciding:
 
     def _solved(self, name: str, known: Mapping[str, int]) -> list[int] | None:
         """Numbers with which all that nodes state holds together."""
-        value = self.analysis.values.get(name)
-        if value is None or value.elems is None or not all(isinstance(e, Dim) for e in value.elems):
+        elems = self._elements(name)
+        found = self._sizes_and_numbers(known, [name]) if elems else None
+        if found is None:
             return None
-        elems = [e for e in value.elems if isinstance(e, Dim)]
-        stated = self._stated_at(known)
+        numbers = [e.evaluate({**found, **known}) for e in elems]
+        return None if None in numbers else [n for n in numbers if n is not None]
+
+    def _sizes_and_numbers(
+        self, known: Mapping[str, int], names: Sequence[str] | None = None
+    ) -> Mapping[str, int] | None:
+        """Sizes and numbers, those of `known` among them, with which all that nodes state holds together; None where there are
+        none, or none were found."""
+        elems = [e for name in names or self.names for e in self._elements(name)]
+        stated, most = self._stated_at(known), max(_FARTHEST, *known.values(), 0)
         for least in (
             1,
             -1,
         ):  # no 0, which makes all empty, nor -1, which says nothing, where there are others
-            bounds = [c for e in elems for c in (ge(e, least), le(e, max(_FARTHEST, *known.values())))]
+            bounds = [c for e in elems for c in (ge(e, least), le(e, most))]
             answer = Engine(self.analysis.rlimit).satisfiable([*stated, *bounds])
             if answer.sat and answer.model is not None:
-                break
-        else:
-            return None
-        numbers = [e.evaluate({**answer.model, **known}) for e in elems]
-        return None if None in numbers else [n for n in numbers if n is not None]
+                return answer.model
+        return None
+
+    def _elements(self, name: str) -> list[Dim]:
+        """The elements of an input as expressions; none where they are not followed."""
+        value = self.analysis.values.get(name)
+        elems = () if value is None else value.elems or ()
+        found = [e for e in elems if isinstance(e, Dim)]
+        return found if len(found) == len(elems) else []
+
+    def _known(self, at: Mapping[str, int]) -> dict[str, int]:
+        return {**self.analysis.bindings, **at}
 
     def _stated_at(self, known: Mapping[str, int]) -> list[Cond]:
         stated = [c.cond for c in self.analysis.stated if c.guard.is_true]

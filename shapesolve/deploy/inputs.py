@@ -153,6 +153,8 @@ class _Draws:
                 return
             k = len(self.sizes)
             feed = self._feed(at, k)
+            if feed is None and (near := self._suited(at)) is not None:
+                at, feed = near, self._feed(near, k)
             if feed is None and failures < _FAILURES:
                 failures += 1
                 continue
@@ -170,6 +172,13 @@ class _Draws:
                 self.filler.tell_outside(outside)
             self.sizes.append(at)
             self.feeds.append(feed)
+
+    def _suited(self, at: dict[str, int]) -> dict[str, int] | None:
+        """Accepted sizes near these that some numbers suit; None where none were found."""
+        sizes = self.sizes_of
+        found = self.filler.deciding.sizes_near(at, sizes.fixed, self.rng)
+        usable = found is not None and found != at and sizes.accepted(found) and sizes.can_be_tried(found)
+        return found if usable else None
 
     def _feed(self, at: dict[str, int], k: int) -> dict[str, NDArray[Any]] | None:
         return self.filler.feed(self.sizes_of, at, np.random.default_rng((self.seed, k)), k)

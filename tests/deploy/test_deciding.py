@@ -335,3 +335,23 @@ def test_sizes_that_no_numbers_suit_are_none() -> None:
         runs.run(None, feed)
     with pytest.raises(ValueError, match=r"input t|n"):
         ss.generate_inputs(thirds, count=2, bind={"n": 2})
+
+
+def test_sizes_and_numbers_that_hang_together_are_found_together() -> None:
+    """Few pairs of sizes suit any number of repeats: those drawn are moved to some that do, and numbers are not always 1."""
+    repeated = model(
+        [
+            node("Concat", ["beams", "one"], ["r"], axis=0),
+            node("Tile", ["x", "r"], ["t"]),
+            node("Add", ["t", "y"], ["z"]),
+        ],
+        [given("x", FLOAT, ["batch", 4]), given("y", FLOAT, ["rows", 4]), given("beams", INT, [1])],
+        [("z", FLOAT)],
+        [("one", np.array([1]))],
+    )
+    runs = session(repeated)
+    feeds = ss.generate_inputs(repeated, count=20)
+    for feed in feeds:
+        runs.run(None, feed)
+    assert len({int(feed["beams"][0]) for feed in feeds}) > 2
+    assert all(feed["y"].shape == (12, 4) for feed in ss.generate_inputs(repeated, 10, bind={"rows": 12}))
