@@ -199,6 +199,7 @@ def _near(
             told[side] = question.nearest(wanted, side)
         except NoSizes:
             told[side] = None
+            told.setdefault("limits", {})[side] = _limits(a, wanted, side)
     beside = told["both"] or dict.fromkeys(question.names, 1)
     start = {**beside, **question.fixed, **wanted, **bind}
     terms = broken_terms(a, start)
@@ -209,9 +210,23 @@ def _near(
     return told, [line(("error", "not accepted")), *lines]
 
 
+def _limits(a: Analysis, wanted: dict[str, int], side: Literal["above", "below", "both"]) -> dict[str, int]:
+    """The proved bounds that no size on this side of those wanted keeps, by name."""
+    bounds = {n: a.bounds(a.symbols[n]) for n in wanted if side != "both"}
+    if side == "below":
+        return {n: lo for n, (lo, _) in bounds.items() if lo is not None and lo > wanted[n]}
+    return {n: hi for n, (_, hi) in bounds.items() if hi is not None and hi < wanted[n]}
+
+
+def _none_text(limits: dict[str, int], side: Literal["above", "below", "both"]) -> str:
+    word = "least" if side == "below" else "most"
+    told = " and ".join(f"{n} is at {word} {size}" for n, size in limits.items())
+    return f"none: {told} in every run" if told else "none found"
+
+
 def _near_lines(told: dict[str, Any]) -> Iterator[str]:
     for side in _SIDES if not told["accepted"] else ():
-        at = _said(told[side]) if told[side] else "none found"
+        at = _said(told[side]) if told[side] else _none_text(told["limits"][side], side)
         yield f"{side if side != 'both' else 'nearest':<8} {at}"
     if told["accepted"]:
         yield f"accepted as they are: {_said(told['sizes'])}"

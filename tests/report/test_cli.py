@@ -167,6 +167,13 @@ def test_contract() -> None:
     assert not names
 
 
+def test_near_says_what_keeps_all_sizes_on_the_other_side() -> None:
+    done = run("sizes", UNET, "--near", "height=4,width=25", code=1)
+    assert "below    none: height is at least 8 in every run" in done.stdout
+    limits = json.loads(run("sizes", UNET, "--near", "height=4,width=25", "--json", code=1).stdout)["limits"]
+    assert limits == {"below": {"height": 8}}
+
+
 def test_evaluate_where_a_size_divides_by_0(tmp_path: Path) -> None:
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["M//N", "M"])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
