@@ -57,6 +57,8 @@ class Deciding:
         found = deciding_inputs(analysis)
         self.names = tuple(name for name in found if name not in given and self._may_be_drawn(name))
         self.trials = 0
+        #: with the numbers that were tried last, at the sizes drawn
+        self.trial = analysis
         #: draws in a row for which no numbers were found: for the next one fewer are tried
         self.failed = 0
 
@@ -73,6 +75,7 @@ class Deciding:
         """
         names = [name for name in self.names if prod(shapes[name]) <= _MOST]
         if not names:
+            self.trial = self.analysis
             return {}
         most = min(_MOST_TRIALS, _NODES // (len(self.analysis.model.graph.nodes) + 1))
         self.trials = begun = max(_LEAST_TRIALS, most >> min(self.failed, _HALVINGS))
@@ -176,6 +179,8 @@ class Deciding:
         pool = sorted({*_SMALL, *known.values(), *self._sizes_read(uses, known)})
         for _ in range(_TRIES):
             yield [rng.choice(pool) for _ in range(count)]
+            if count > 1:
+                yield _offsets(rng, count, rng.choice([n for n in pool if n >= 0]))
         solved = self._solved(name, known)
         if solved is not None:
             yield solved
@@ -194,9 +199,12 @@ class Deciding:
 
     def _runs(self, chosen: Arrays, at: Mapping[str, int]) -> bool:
         """Does the model with these numbers accept these sizes, and are its tensors small enough to run?"""
-        trial = self._with(chosen, at)
+        trial = self.trial = self._with(chosen, at)
         if trial.stuck or trial.contract.impossible:
             return False
+        dims = [d for shape in trial.shapes.values() for d in shape]
+        if 0 in at.values() and (trial.contract.internal or any(d.terms for d in dims)):
+            return False  # what is computed from sizes of 0 in floats, such as ratios of them, is no size
         sizes = [[d.const if not d.terms else 1 for d in shape] for shape in trial.shapes.values()]
         return all(prod(s) <= MAX_TENSOR for s in sizes)
 
@@ -283,6 +291,11 @@ class Deciding:
     def told(self) -> dict[str, str]:
         """What the numbers of each input are for, and who reads them."""
         return {name: _told(self.uses.get(name, ())) for name in self.names}
+
+
+def _offsets(rng: random.Random, count: int, last: int) -> list[int]:
+    """Where parts of a whole begin, and where the last of them ends: each is at least the one before."""
+    return [0, *sorted(rng.randint(0, last) for _ in range(count - 2)), last]
 
 
 def _told(uses: Sequence[Use]) -> str:

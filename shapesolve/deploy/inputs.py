@@ -164,7 +164,7 @@ class _Draws:
             if feed is None:
                 raise NoSizes(self.filler.deciding.none_found)
             failures = 0
-            outside = self.filler.computed.outside(feed, at)
+            outside = self.filler.outside(feed, at)
             if outside is not None and patience > 0:
                 patience -= 1
                 continue
@@ -216,14 +216,29 @@ class _Filler:
             return None
         for name in numbers:
             self._guess(name, self.deciding.told[name])
-        at = {**at, **self.deciding.learned(numbers)}
+        trial = self.deciding.trial  # it knows what the numbers make: the tables into which others point
+        uses = uses_of_inputs(trial) if numbers else self.uses
         return {
-            name: numbers[name] if name in numbers else self._array(name, shape, at, rng, k)
+            name: numbers[name]
+            if name in numbers
+            else self._array(name, shape, {**trial.bindings, **at}, uses.get(name, ()), rng, k)
             for name, shape in shapes.items()
         }
 
+    def outside(self, feed: Mapping[str, NDArray[Any]], at: Mapping[str, int]) -> Use | None:
+        """The first read for which the last feed gives an index outside of its table; None when none is known."""
+        trial = self.deciding.trial
+        judge = self.computed if trial is self.analysis else ComputedIndices(trial)
+        return judge.outside(feed, at)
+
     def _array(
-        self, name: str, shape: tuple[int, ...], at: Mapping[str, int], rng: np.random.Generator, k: int
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        known: Mapping[str, int],
+        uses: Sequence[Use],
+        rng: np.random.Generator,
+        k: int,
     ) -> NDArray[Any]:
         dtype = self.analysis.dtypes[name]
         if dtype == onnx.TensorProto.STRING:
@@ -237,17 +252,17 @@ class _Filler:
             return np.full(shape, bool(shape) or k % 2 == 0)
         if kind.kind not in "iu":
             return rng.standard_normal(shape).astype(kind)
-        return self._integers(name, shape, at, rng, kind)
+        return self._integers(name, shape, self._range(name, uses, known), rng, kind)
 
     def _integers(
         self,
         name: str,
         shape: tuple[int, ...],
-        at: Mapping[str, int],
+        limits: tuple[int | None, int | None, str],
         rng: np.random.Generator,
         kind: np.dtype[Any],
     ) -> NDArray[Any]:
-        low, high, told = self._range(self.uses.get(name, []), at)
+        low, high, told = limits
         if low is None or high is None:
             if "mask" in name.lower():
                 self._guess(name, "1, as its name says that it is a mask")
@@ -262,9 +277,11 @@ class _Filler:
         low, high = max(low, info.min), min(high, info.max)
         return rng.integers(low, high, shape, endpoint=True).astype(kind)
 
-    def _range(self, uses: Sequence[Use], at: Mapping[str, int]) -> tuple[int | None, int | None, str]:
-        """What all readers of an input take, at these sizes."""
-        known = {**self.analysis.bindings, **at}
+    def _range(
+        self, name: str, uses: Sequence[Use], known: Mapping[str, int]
+    ) -> tuple[int | None, int | None, str]:
+        """What all readers of an input take, at these sizes; in the words of the model's own sizes."""
+        own = {use.node: use for use in self.uses.get(name, ())}
         low: int | None = None
         high: int | None = None
         told = ""
@@ -274,7 +291,8 @@ class _Filler:
                 continue
             low = lo if low is None else max(low, lo)
             if high is None or hi < high:
-                high, told = hi, f"{_range_text(use.low, use.high)}, read as {use.what} by {use.node}"
+                said = own.get(use.node, use)
+                high, told = hi, f"{_range_text(said.low, said.high)}, read as {use.what} by {use.node}"
         if high is not None:
             high = min(high, _TOKENS) if high < 2**31 - 1 else high
         return low, high, told

@@ -19,6 +19,7 @@ from ..solve.engine import Engine
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
+    from ..solve.contract.contract import Term
 
 Side = Literal["above", "below", "both"]
 #: how far one size, and how far several at once, are moved before the solver is asked
@@ -138,16 +139,16 @@ class Sizes:
         """What stands against these sizes, in words: terms of the contract, or else what no term says."""
         terms = self._broken_terms(sizes)
         if terms:
-            return terms
+            return _must_hold(terms)
         shapes = self.shapes(sizes)
         if shapes is None:
             return ["a declared size would be negative"]
         return [str(v) for v in self.analysis.check_inputs(shapes)]
 
-    def _broken_terms(self, sizes: Mapping[str, int]) -> list[str]:
+    def _broken_terms(self, sizes: Mapping[str, int]) -> list[Term]:
         contract = self.analysis.contract
         terms = (*contract.terms, *contract.assumed)
-        return [f"{t.text} must hold" for t in terms if t.cond.evaluate(sizes) is False]
+        return [t for t in terms if t.cond.evaluate(sizes) is False]
 
     # ------------------------------------------------------------------ the nearest ones
 
@@ -179,7 +180,7 @@ class Sizes:
             found = self._solved(start, side, open_names)
         if found is None:
             alone = self._broken_terms(self.fixed)  # whatever the others are
-            told = "; ".join((alone or self.broken(start))[:3])
+            told = "; ".join((_must_hold(alone) or self.broken(start))[:3])
             where = f"have {_told(self.fixed)}" if alone else f"were found near {_told(start)}"
             raise NoSizes(f"no accepted sizes {where}{f': {told}' if told else ''}")
         return found
@@ -220,9 +221,11 @@ class Sizes:
 
     def _movers(self, start: Mapping[str, int]) -> list[str]:
         """The names that broken conditions speak of."""
-        shapes = self.shapes(start)
-        broken = self.analysis.check_inputs(shapes) if shapes is not None else []
-        conds = [v.constraint.cond for v in broken if v.constraint is not None]
+        conds = [t.cond for t in self._broken_terms(start)]
+        shapes = None if conds else self.shapes(start)
+        if shapes is not None:  # slower: a violation is traced to its nodes
+            broken = self.analysis.check_inputs(shapes)
+            conds = [v.constraint.cond for v in broken if v.constraint is not None]
         names = dict.fromkeys(n for c in conds for n in sorted(c.free) if n in start and n not in self.fixed)
         return list(names) or [n for n in self.names if n not in self.fixed]
 
@@ -369,3 +372,7 @@ def _steps(reach: int, side: Side) -> range:
 
 def _told(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{n} = {v}" for n, v in sizes.items()) or "any"
+
+
+def _must_hold(terms: Iterable[Term]) -> list[str]:
+    return [f"{term.text} must hold" for term in terms]

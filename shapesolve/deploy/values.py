@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from onnx import TensorProto
-
 from ..expr import Dim, Shape, as_dim, minimum
 from ..lower.reads import INDICES as INDICES
 from ..lower.rule import Reading, Rule
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
 #: steps forward from one input
 _MAX_STEPS = 5_000
-#: element types that a list of sizes may have
-_WHOLE = frozenset((TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,7 @@ def uses_of_inputs(analysis: Analysis) -> dict[str, list[Use]]:
 
 def deciding_inputs(analysis: Analysis) -> list[str]:
     """Inputs of the main graph whose elements nodes read in order to know sizes, places apart: as they are, or computed with as
-    short lists of integers are."""
+    lists are, through floats, too."""
     readers = _Readers(analysis)
     return [name for name in analysis.inputs if readers.decides(name)]
 
@@ -99,7 +95,6 @@ class _Readers:
 
     def __init__(self, analysis: Analysis) -> None:
         self.shapes = analysis.shapes
-        self._dtypes = analysis.dtypes
         self._rules, self._opsets = analysis.request.rules, analysis.model.opsets
         self._found: dict[tuple[str, str], Rule | None] = {}
         self.by_tensor: dict[str, list[tuple[Node, int, str]]] = {}
@@ -141,7 +136,7 @@ class _Readers:
                 return False
             for node, position, prefix in self.by_tensor.get(waiting.pop(), ()):
                 rule = self._rule(node)
-                if rule is None:
+                if rule is None or rule.sizes:
                     continue
                 reading = (rule.reads or {}).get(position)
                 if reading is not None and reading.pick is not None:
@@ -156,7 +151,7 @@ class _Readers:
 
     def _is_list(self, tensor: str) -> bool:
         shape = self.shapes.get(tensor)
-        return shape is not None and len(shape) < 2 and self._dtypes.get(tensor) in _WHOLE
+        return shape is not None and len(shape) < 2
 
     def use(self, node: Node, position: int, prefix: str) -> Use | None:
         """How a node reads the integers of one of its inputs; None when it does not."""

@@ -12,6 +12,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import shapesolve as ss
+from shapesolve.deploy.values import deciding_inputs
 
 #: element types: float, int64
 FLOAT, INT = 1, 7
@@ -293,6 +294,63 @@ MODELS = {
         [given("s", INT, [2]), given("k", INT, ["n"])],
         [("y", FLOAT)],
     ),
+    "places in what computed sizes make": model(
+        [
+            node("Concat", ["count", "three"], ["s"], axis=0),
+            node("ConstantOfShape", ["s"], ["z"]),
+            node("Unsqueeze", ["segment", "one"], ["i"]),
+            node("Shape", ["x"], ["xs"]),
+            node("Expand", ["i", "xs"], ["full"]),
+            node("ScatterElements", ["z", "full", "x"], ["y"], axis=0, reduction="add"),
+        ],
+        [given("x", FLOAT, ["n", 3]), given("segment", INT, ["n"]), given("count", INT, [1])],
+        [("y", FLOAT)],
+        [("three", np.array([3])), ("one", np.array([1]))],
+    ),
+    "offsets": model(
+        [
+            node("Slice", ["cu", "one", "big"], ["hi"]),
+            node("Slice", ["cu", "zero", "minus1"], ["lo"]),
+            node("Sub", ["hi", "lo"], ["d"]),
+            node("SplitToSequence", ["x", "d"], ["parts"], axis=0),
+            node("SequenceAt", ["parts", "first"], ["y"]),
+        ],
+        [given("x", FLOAT, ["total", 4]), given("cu", INT, ["ends"])],
+        [("y", FLOAT)],
+        [
+            ("one", np.array([1])),
+            ("zero", np.array([0])),
+            ("minus1", np.array([-1])),
+            ("big", np.array([2**31])),
+            ("first", np.array(0)),
+        ],
+    ),
+    "one scale for two axes": model(
+        [
+            node("Concat", ["ones", "scale", "scale"], ["s"], axis=0),
+            node("Resize", ["x", "", "s"], ["r"], mode="nearest"),
+            node("Conv", ["r", "w"], ["y"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]),
+        ],
+        [X4, given("scale", FLOAT, [1])],
+        [("y", FLOAT)],
+        [("ones", np.ones(2, np.float32)), ("w", np.ones((8, 3, 3, 3), np.float32))],
+    ),
+    "a ratio of sizes": model(
+        [
+            node("Shape", ["x"], ["hw"], start=2),
+            node("Cast", ["hw"], ["hwf"], to=1),
+            node("Cast", ["target"], ["tf"], to=1),
+            node("Div", ["tf", "hwf"], ["ratios"]),
+            node("ReduceMin", ["ratios"], ["ratio"]),
+            node("Mul", ["hwf", "ratio"], ["nf"]),
+            node("Cast", ["nf"], ["n2"], to=7),
+            node("Concat", ["nc", "n2"], ["sizes"], axis=0),
+            node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear"),
+        ],
+        [given("x", FLOAT, [1, 3, "h", "w"]), given("target", INT, [2])],
+        [("y", FLOAT)],
+        [("nc", np.array([1, 3]))],
+    ),
     "a ratio": model(
         [node("Dropout", ["x", "r", "t"], ["y"])],
         [X, given("r", FLOAT, []), given("t", 9, [])],
@@ -355,3 +413,24 @@ def test_sizes_and_numbers_that_hang_together_are_found_together() -> None:
         runs.run(None, feed)
     assert len({int(feed["beams"][0]) for feed in feeds}) > 2
     assert all(feed["y"].shape == (12, 4) for feed in ss.generate_inputs(repeated, 10, bind={"rows": 12}))
+
+
+def test_what_only_gives_its_shape_decides_nothing() -> None:
+    """Tokens whose shape is the target of an Expand are drawn as indices, not tried."""
+    tokens = model(
+        [
+            node("Shape", ["ids"], ["s"]),
+            node("Expand", ["zero", "s"], ["types"]),
+            node("Add", ["ids", "types"], ["i"]),
+            node("Gather", ["table", "i"], ["y"]),
+        ],
+        [given("ids", INT, ["batch", "seq"])],
+        [("y", FLOAT)],
+        [("zero", np.array([[0]])), ("table", np.ones((9, 2), np.float32))],
+    )
+    assert deciding_inputs(ss.analyze(tokens)) == []
+
+
+def test_what_is_guessed_is_said_once_in_the_sizes_of_the_model() -> None:
+    guesses = ss.generate_inputs(MODELS["places in what computed sizes make"], 20).guesses
+    assert len([g for g in guesses if g.startswith("segment: 0 to ")]) == 1
