@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import onnx_ir as ir
 
 from .analysis import analyze
+from .explain.declared import disagreements, doubtful_dims
 from .expr import Dim, Shape
 from .expr.printing import dim_param_text
 from .report.annotate import Policy
@@ -82,13 +83,14 @@ def _infer(model: ir.Model, policy: Policy, options: dict[str, Any]) -> tuple[An
         raise ValueError(f"policy is skip, override, refine or strict, not {policy!r}")
     analysis = analyze(model, **options)
     if policy == "strict":
-        wrong = [n for n in analysis.walk.notes if n.kind == "declared"]
+        wrong = disagreements(analysis)
         if wrong:
-            raise ValueError(wrong[0].message)
+            raise ValueError(wrong[0])
     outputs = {id(v) for v in model.graph.outputs}
     changed = False
+    doubtful = doubtful_dims(analysis) if policy == "refine" else frozenset()
     for value, name in _values(model.graph, ""):
-        changed |= _fill(value, name, analysis, policy, is_output=id(value) in outputs)
+        changed |= _fill(value, name, analysis, policy, doubtful, is_output=id(value) in outputs)
     return analysis, changed
 
 
@@ -114,7 +116,15 @@ def _label(node: ir.Node) -> str:
     return node.name or f"{node.op_type}({next((v.name for v in node.outputs if v.name), '')})"
 
 
-def _fill(value: ir.Value, name: str, analysis: Analysis, policy: Policy, *, is_output: bool) -> bool:
+def _fill(
+    value: ir.Value,
+    name: str,
+    analysis: Analysis,
+    policy: Policy,
+    doubtful: frozenset[tuple[str, int | None]],
+    *,
+    is_output: bool,
+) -> bool:
     dtype, shape = analysis.dtypes.get(name, 0), analysis.simple_shapes.get(name)
     changed = False
     if dtype and (value.dtype is None or (policy == "override" and int(value.dtype) != dtype)):
@@ -126,7 +136,12 @@ def _fill(value: ir.Value, name: str, analysis: Analysis, policy: Policy, *, is_
     if old is None or len(old) != len(shape):
         new = _shape(shape)
     else:
-        new = ir.Shape([_merged(o, d, policy, is_output) for o, d in zip(old, shape)])
+        new = ir.Shape(
+            [
+                _dim(d) if (name, i) in doubtful else _merged(o, d, policy, is_output)
+                for i, (o, d) in enumerate(zip(old, shape))
+            ]
+        )
     if old is not None and list(old) == list(new):
         return changed
     value.shape = new

@@ -7,7 +7,7 @@ its own, nothing is said. https://onnx.ai/onnx/api/reference.html
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 #: what leads to one index: so many nodes, and elements of a tensor
 _MAX_NODES = 100
 _MAX_ELEMENTS = 1 << 18
+#: numbers that are tried for an input that leads to an index, beside sizes
+_SMALL, _MOST_TRIED = range(-4, 17), 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,49 @@ class ComputedIndices:
 
     def outside(self, feed: Arrays, at: Mapping[str, int]) -> Use | None:
         """The first read for which the inputs give an index outside of the table; None when none is known."""
-        known = {**self.analysis.bindings, **at}
-        for path in self._paths:
+        path = self._outside(self._paths, feed, {**self.analysis.bindings, **at})
+        return None if path is None else path.use
+
+    def mended(
+        self, feed: Arrays, at: Mapping[str, int], free: Collection[str], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]] | None:
+        """The inputs with those in `free` drawn anew that lead to an index outside of its table; None where none were found
+        that do not. Drawn are numbers that lead inside when they are all alike.
+        """
+        known, out = {**self.analysis.bindings, **at}, dict(feed)
+        for _ in self._paths:
+            path = self._outside(self._paths, out, known)
+            if path is None:
+                return out
+            drawn = (self._inside(name, out, known, rng) for name in path.inputs if name in free)
+            found = next((arrays for arrays in drawn if arrays is not None), None)
+            if found is None:
+                return None
+            out.update(found)
+        return None if self._outside(self._paths, out, known) is not None else out
+
+    def _inside(
+        self, name: str, feed: Arrays, known: Mapping[str, int], rng: np.random.Generator
+    ) -> Arrays | None:
+        """An input with which all indices computed from it stay inside, as the others are."""
+        paths = [path for path in self._paths if name in path.inputs]
+        array = feed[name]
+        sizes = {n + k for n in known.values() for k in (-1, 0)}
+        info = np.iinfo(array.dtype)
+        tried = [n for n in sorted({*_SMALL, *sizes, *(-n for n in sizes)}) if info.min <= n <= info.max]
+
+        def suits(candidate: NDArray[Any]) -> bool:
+            return self._outside(paths, {**feed, name: candidate}, known) is None
+
+        alike = [np.full_like(array, n) for n in tried[:_MOST_TRIED]]
+        inside = [candidate for candidate in alike if suits(candidate)]
+        if not inside or not array.size:
+            return None
+        mixed = rng.choice([candidate.flat[0] for candidate in inside], array.shape).astype(array.dtype)
+        return {name: mixed if suits(mixed) else inside[int(rng.integers(len(inside)))]}
+
+    def _outside(self, paths: Iterable[_Path], feed: Arrays, known: Mapping[str, int]) -> _Path | None:
+        for path in paths:
             ends = [high.evaluate(known) for high in path.use.highs]
             found = None if None in ends else self._computed(path, feed, known)
             if found is None or not found.size:
@@ -60,7 +103,7 @@ class ComputedIndices:
             high = np.array(ends if len(ends) > 1 else ends[0])
             # An index may count from the end, unless there is nothing to count.
             if np.any((found > high) | (found < -high - 1)):
-                return path.use
+                return path
         return None
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -16,6 +16,8 @@ from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..expr import Dim
 from ..expr.nearest import meant
+from ..solve.contract.contract import text_of
+from ..solve.doubtful import Doubtful, sharing_memory
 from .computed import ComputedIndices
 from .deciding import Deciding
 from .sizes import NoSizes, Sizes
@@ -126,13 +128,27 @@ def generate_inputs(
         raise ValueError(
             f"the model has no input {unknown[0]!r}{meant(unknown[0], a.inputs, 'its inputs are')}"
         )
-    sizes = Sizes(a, bind)
     filler = _Filler(a, dict(values or {}))
+    sizes = _sizes(a, bind, filler)
     draws = _Draws(sizes, filler, seed)
     if edge:
         draws.take(sizes.edges(draws.rng), min(count, max(1, count // 3)))
     draws.take(_usual(sizes, draws), count)
     return GeneratedInputs(tuple(draws.feeds), tuple(draws.sizes), tuple(filler.guesses))
+
+
+def _sizes(analysis: Analysis, fixed: Mapping[str, int] | None, filler: _Filler) -> Sizes:
+    """The accepted sizes; where there are such, those at which the file is right about its tensors: onnxruntime believes it."""
+    declared = sharing_memory(analysis.doubtful, {name for name, _ in analysis.model.graph.outputs})
+    if declared:
+        sizes = Sizes(analysis, fixed, also=[d.cond for d in declared])
+        try:
+            sizes.usual(random.Random(0))
+        except NoSizes:
+            return Sizes(analysis, fixed)
+        filler.tell_declared(declared)
+        return sizes
+    return Sizes(analysis, fixed)
 
 
 class _Draws:
@@ -164,7 +180,7 @@ class _Draws:
             if feed is None:
                 raise NoSizes(self.filler.deciding.none_found)
             failures = 0
-            outside = self.filler.outside(feed, at)
+            feed, outside = self.filler.inside(feed, at, np.random.default_rng((self.seed, k)))
             if outside is not None and patience > 0:
                 patience -= 1
                 continue
@@ -204,6 +220,8 @@ class _Filler:
         self.computed = ComputedIndices(analysis)
         self.deciding = Deciding(analysis, self.uses, values)
         self.guesses: dict[str, None] = {}
+        #: inputs whose integers have no range that a node tells
+        self.unknown: set[str] = set()
 
     def feed(
         self, sizes: Sizes, at: Mapping[str, int], rng: np.random.Generator, k: int
@@ -225,11 +243,26 @@ class _Filler:
             for name, shape in shapes.items()
         }
 
-    def outside(self, feed: Mapping[str, NDArray[Any]], at: Mapping[str, int]) -> Use | None:
-        """The first read for which the last feed gives an index outside of its table; None when none is known."""
+    def inside(
+        self, feed: dict[str, NDArray[Any]], at: Mapping[str, int], rng: np.random.Generator
+    ) -> tuple[dict[str, NDArray[Any]], Use | None]:
+        """The last feed, with other integers where those of unknown range lead to an index outside of its table; and the read
+        for which it lies there all the same, if there is one."""
         trial = self.deciding.trial
         judge = self.computed if trial is self.analysis else ComputedIndices(trial)
-        return judge.outside(feed, at)
+        outside = judge.outside(feed, at)
+        if outside is None:
+            return feed, None
+        mended = judge.mended(feed, at, self.unknown, rng)
+        if mended is None:
+            return feed, outside
+        for name in (n for n in mended if mended[n] is not feed[n]):
+            self.guesses.pop(f"{name}: 0 and 1", None)
+            self._guess(
+                name,
+                f"numbers with which the {outside.what} computed for {outside.node} stay within their table",
+            )
+        return mended, None
 
     def _array(
         self,
@@ -268,6 +301,7 @@ class _Filler:
                 self._guess(name, "1, as its name says that it is a mask")
                 return np.ones(shape, kind)
             self._guess(name, "0 and 1")
+            self.unknown.add(name)
             low, high = 0, 1
         else:
             self._guess(name, told)
@@ -300,6 +334,12 @@ class _Filler:
     def tell_outside(self, use: Use) -> None:
         """Say that an index lies outside at sizes that are given all the same."""
         self.guesses[f"{use.node}: an index that the model computes may lie outside of its table"] = None
+
+    def tell_declared(self, declared: Iterable[Doubtful]) -> None:
+        """Say at which sizes alone the file is right."""
+        for d in declared:
+            told = f"only sizes with {text_of(d.cond)}, as the file declares of {d.sites[0].tensor}"
+            self.guesses[f"{told}: onnxruntime may fail at others"] = None
 
     def _guess(self, name: str, what: str) -> None:
         self.guesses[f"{name}: {what}"] = None

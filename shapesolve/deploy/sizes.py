@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Literal
 
-from ..expr import Cond, Dim, eq, ge, le, symbol
+from ..expr import Cond, Dim, Shape, eq, ge, le, symbol
 from ..expr.nearest import meant
 from ..lower.types import Tensor
 from ..solve.engine import Engine
@@ -49,14 +49,22 @@ class Sizes:
         analysis: of the model.
         fixed: sizes that stay as they are.
         least: what is near to sizes is none below this, unless the sizes themselves are.
+        also: conditions that sizes must satisfy beside the contract.
 
     Raises:
         NoSizes: no sizes run at all, an input is no tensor, or its rank is not known.
         ValueError: a fixed name is none of the model's.
     """
 
-    def __init__(self, analysis: Analysis, fixed: Mapping[str, int] | None = None, *, least: int = 0) -> None:
-        self.analysis, self.least = analysis, least
+    def __init__(
+        self,
+        analysis: Analysis,
+        fixed: Mapping[str, int] | None = None,
+        *,
+        least: int = 0,
+        also: Iterable[Cond] = (),
+    ) -> None:
+        self.analysis, self.least, self.also = analysis, least, tuple(also)
         self.names = tuple(analysis.symbols)
         certain = {n: v for n, v in analysis.fixed_sizes.items() if n in analysis.symbols}
         #: sizes that names have if an assumption holds: where the search begins, no more
@@ -94,6 +102,8 @@ class Sizes:
 
     def accepted(self, sizes: Mapping[str, int]) -> bool:
         """Does the model accept inputs of these sizes?"""
+        if any(cond.evaluate(sizes) is False for cond in self.also):
+            return False
         if self.analysis.contract.holds(sizes) is False:  # quicker: a violation is traced to its nodes
             return False
         shapes = self.shapes(sizes)
@@ -106,6 +116,8 @@ class Sizes:
             return False
         all_shapes = self.analysis.evaluate(sizes)
         if any(prod(all_shapes.get(name, ())) > MAX_TENSOR for name in self._changing):
+            return False
+        if any(divisor.evaluate(sizes) == 0 for divisor in self._divisors):
             return False
         return all(prod(all_shapes.get(name, (1,))) for name in self._never_empty)
 
@@ -120,11 +132,30 @@ class Sizes:
         return tuple(dict.fromkeys(n for node in nodes for n in node.inputs if n in self.analysis.shapes))
 
     @cached_property
+    def _divisors(self) -> tuple[Dim, ...]:
+        """What onnxruntime divides by: a target of which one entry is neither a number nor the size of its own axis gets a -1
+        there, whatever the model says, and the others must not be 0.
+        """
+        found: list[Dim] = []
+        for node in self.analysis.model.graph.nodes:
+            if node.op_type != "Reshape":
+                continue
+            shape, target = self.analysis.shapes.get(node.inputs[0]), self.analysis.values.get(node.inputs[1])
+            if shape is None or target is None or target.elems is None:
+                continue
+            entries = [e for e in target.elems if isinstance(e, Dim)]
+            axes = (*shape, *[None] * len(entries))
+            own = [e for e, d in zip(entries, axes) if not e.terms or e is d]
+            if len(own) == len(entries) - 1 == len(target.elems) - 1:
+                found.append(Shape(own).numel)
+        return tuple(dict.fromkeys(d for d in found if d.terms))
+
+    @cached_property
     def contract(self) -> tuple[Cond, ...]:
         """The terms of the contract, what is assumed, and what derived sizes are: for the solver."""
         contract = self.analysis.contract
         terms = [t.cond for t in (*contract.terms, *contract.assumed)]
-        return (*terms, *(eq(symbol(name), dim) for name, dim in contract.derived))
+        return (*terms, *(eq(symbol(name), dim) for name, dim in contract.derived), *self.also)
 
     def fits_all_branches(self, sizes: Mapping[str, int]) -> bool:
         """Could every branch of the model run at these sizes, whichever its data chooses?"""
@@ -222,6 +253,7 @@ class Sizes:
     def _movers(self, start: Mapping[str, int]) -> list[str]:
         """The names that broken conditions speak of."""
         conds = [t.cond for t in self._broken_terms(start)]
+        conds += [cond for cond in self.also if cond.evaluate(start) is False]
         shapes = None if conds else self.shapes(start)
         if shapes is not None:  # slower: a violation is traced to its nodes
             broken = self.analysis.check_inputs(shapes)
@@ -264,7 +296,7 @@ class Sizes:
             return start
         held = {**{n: size for n, size in start.items() if n in wanted}, **self.fixed}
         left = [n for n in self.names if n not in held]
-        return Sizes(self.analysis, held)._solved(start, "above", left) if left else None
+        return Sizes(self.analysis, held, also=self.also)._solved(start, "above", left) if left else None
 
     def _solved(
         self, start: Mapping[str, int], side: Side, open_names: Collection[str] = ()

@@ -13,7 +13,7 @@ from ..expr import Cond, Dim, parse_cond
 from ..expr.traverse import atoms_of
 from ..model import Node
 from ..propagate.constraint import Constraint
-from . import restriction, specialised
+from . import declared, restriction, specialised
 from .conflict import find_contradiction
 from .derive import Deriver
 from .finding import CODES, Conflict, Finding, Severity
@@ -35,7 +35,6 @@ _NOTE_CODES = {
     "file": "SS104",
     "rule": "SS105",
 }
-_DECLARED_HELP = "the inferred size is used; correct the declaration, or remove it"
 _MAX_REASONS = 4
 #: how a node is not reached, by how the graphs around it run
 _WAYS_ROUND: dict[Bodies, str] = {
@@ -160,8 +159,13 @@ def _notes(analysis: Solved) -> Iterator[Finding]:
         op_type = note.node.op_type if note.node else ""
         code = _NOTE_CODES[note.kind]
         help_ = _registration(note.node) if code == "SS101" and note.node else ""
-        help_ = _DECLARED_HELP if code == "SS102" else help_
+        help_ = declared.HELP if code == "SS102" else help_
         yield Finding(code, note.message, label, op_type, (label,) if label else (), help=help_)
+
+
+@finds()
+def _doubtful(analysis: Solved) -> Iterator[Finding]:
+    yield from declared.findings(analysis)
 
 
 @finds()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..solve.accepted import Accepted
     from ..solve.ambiguity import Ambiguity
     from ..solve.contract.contract import Contract
+    from ..solve.doubtful import Doubtful
     from ..solve.equality import Equalities
     from ..solve.proof import Prover
     from ..solve.simplify import Readable
@@ -180,6 +181,16 @@ class Solved:
         ]
         strict = self.broadcast == "strict"
         return find_ambiguities(opens, self.stated, self.facts, self.rlimit, strict=strict)
+
+    @cached_property
+    def doubtful(self) -> Sequence[Doubtful]:
+        """Declared sizes of computed tensors that are not theirs at some accepted sizes."""
+        from ..solve.doubtful import find_doubtful
+
+        declared = self.stated.role("declared")
+        if not declared or self.stuck or self.contract.impossible:
+            return []
+        return find_doubtful(declared, self.facts, self.contract, self.symbols.keys(), self.prover.engine)
 
     @cached_property
     def prover(self) -> Prover:

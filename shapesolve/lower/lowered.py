@@ -112,7 +112,7 @@ def _constraint(walk: Walk, number: int) -> Constraint:
     entry = walk.log[number]
     if entry.node is None:
         return Constraint(entry.cond, entry.role, Origin("", "", entry.why), entry.guard)
-    names = entry.node.inputs
+    names = (*entry.node.inputs, *entry.node.outputs)
     sites = tuple(
         Site(walk.full_name(names[i], entry.prefix), axis) for i, axis in entry.places if i < len(names)
     )

@@ -34,7 +34,7 @@ def reconcile(walk: State, node: Node, scope: Scope, name: str, known: Known, de
         else:
             for i, (d, said) in enumerate(zip(shape, declared.shape, strict=True)):
                 if d is not said and said is not OPEN:
-                    walk.declare(d, said, f"{name}[{i}]", node, scope)
+                    walk.declare(d, said, name, i, node, scope)
     return walk.interner.tensor(dtype, shape, known.value)
 
 

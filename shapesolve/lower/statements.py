@@ -174,9 +174,9 @@ class Statements:
         """Keep a remark about a node, or about the tensor `subject`."""
         self.notes.append(Note(kind, message, node, scope.prefix, subject))
 
-    def declare(self, inferred: Dim, said: Dim, what: str, node: Node, scope: Scope) -> None:
-        """The model declares that an inferred dim is `said`."""
-        cond = eq(inferred, said)
+    def declare(self, inferred: Dim, said: Dim, tensor: str, axis: int, node: Node, scope: Scope) -> None:
+        """The model declares that an inferred dim, an axis of an output of `node`, is `said`."""
+        cond, what = eq(inferred, said), f"{tensor}[{axis}]"
         name = said.name
         if (
             name is not None
@@ -192,8 +192,11 @@ class Statements:
             if inferred.name in self.unnamed and not scope.prefix and name not in self.author.values():
                 self.author.setdefault(inferred.name, name)
             return  # a name for an expression, used nowhere else
+        place = len(node.inputs) + node.outputs.index(tensor), axis
         self.log.append(
-            Entry(cond, "declared", node, scope.prefix, f"{what} is declared as {said}", (), scope.guard)
+            Entry(
+                cond, "declared", node, scope.prefix, f"{what} is declared as {said}", (place,), scope.guard
+            )
         )
         if self.facts.cond(cond).is_false:
             self.note("declared", f"{what} is declared as {said}, it is {inferred}", node, scope)

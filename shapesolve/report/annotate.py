@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import onnx
 
+from ..explain.declared import disagreements, doubtful_dims
 from ..expr import Dim, Shape
 from ..expr.printing import dim_param_text
 from ..model.saving import with_weights
@@ -49,7 +50,7 @@ def annotated(analysis: Analysis, policy: Policy = "refine") -> onnx.ModelProto:
 
     Policies, where a tensor has a declared shape already: ``skip`` keeps it; ``override`` replaces it (on
     outputs all but declared names); ``refine`` replaces, dim by dim, what is missing, less specific (a number
-    is more specific than a name) or contradicted; ``strict`` is ``refine`` that fails on a contradiction.
+    is more specific than a name) or wrong at some sizes; ``strict`` is ``refine`` that fails on a contradiction.
 
     Raises:
         ValueError: an unknown policy, or (``strict``) a declared shape that disagrees with the inferred one.
@@ -57,9 +58,9 @@ def annotated(analysis: Analysis, policy: Policy = "refine") -> onnx.ModelProto:
     if policy not in get_args(Policy):
         raise ValueError(f"policy is skip, override, refine or strict, not {policy!r}")
     if policy == "strict":
-        wrong = [n for n in analysis.walk.notes if n.kind == "declared"]
+        wrong = disagreements(analysis)
         if wrong:
-            raise ValueError(wrong[0].message)
+            raise ValueError(wrong[0])
     copy = onnx.ModelProto()
     copy.CopyFrom(analysis.model.proto)
     writer = _Writer(analysis, policy)
@@ -126,6 +127,7 @@ class _Writer:
         self.texts: dict[Dim, str] = {}
         self.taken = {n for shape in analysis.shapes.values() for d in shape for n in d.free}
         self.taken.update(_dim_names(analysis.model.proto.graph))
+        self.doubtful = doubtful_dims(analysis) if policy == "refine" else frozenset()
 
     def write_inputs(self, graph: onnx.GraphProto) -> None:
         """Names for dims that the inputs leave without one, so that expressions over them mean something."""
@@ -189,8 +191,11 @@ class _Writer:
             self.set_shape(tensor, dtype, shape)
         else:
             tensor.elem_type = dtype
-            for old, new in zip(tensor.shape.dim, shape):
-                self.merge(old, new, keep_name=is_output)
+            for i, (old, new) in enumerate(zip(tensor.shape.dim, shape)):
+                if (full, i) in self.doubtful:
+                    self.set_dim(old, new)
+                else:
+                    self.merge(old, new, keep_name=is_output)
 
     def merge(self, old: onnx.TensorShapeProto.Dimension, new: Dim, *, keep_name: bool) -> None:
         """One declared dim against the inferred one, under the policy."""

@@ -1,0 +1,62 @@
+"""What is said of declared sizes that computed tensors have at some sizes only (`solve.doubtful`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..solve.contract.contract import text_of
+from ..solve.doubtful import Doubtful, sharing_memory
+from .finding import Finding
+from .wording import is_short
+
+if TYPE_CHECKING:
+    from .solved import Solved
+
+HELP = "the inferred size is used; correct the declaration, or remove it (`shapesolve annotate` writes the inferred one)"
+
+
+def findings(analysis: Solved) -> Iterator[Finding]:
+    """A finding for each condition under which declared sizes are right."""
+    outputs = {name for name, _ in analysis.model.graph.outputs}
+    for doubtful in analysis.doubtful:
+        first = doubtful.rows[0].origin
+        tensors = dict.fromkeys(site.tensor for site in doubtful.sites)
+        more = len(tensors) - 1
+        where = text_of(doubtful.cond)
+        notes = [f"they agree only where {where}"] if is_short(where) else []
+        if more:
+            notes.append(f"so {'are' if more > 1 else 'is'} {more} more tensor{'s' if more > 1 else ''}")
+        if sharing_memory([doubtful], outputs):
+            notes.append(
+                "onnxruntime lets tensors share memory whose declared shapes are equal: a run at other sizes may fail"
+            )
+        nodes = tuple(dict.fromkeys(row.origin.node for row in doubtful.rows))
+        yield Finding(
+            "SS102",
+            title(analysis, doubtful),
+            first.node,
+            first.op_type,
+            nodes,
+            notes=tuple(notes),
+            help=HELP,
+        )
+
+
+def title(analysis: Solved, doubtful: Doubtful) -> str:
+    """The first dim that is declared so, and what it is."""
+    row = doubtful.rows[0]
+    site = row.origin.sites[0]
+    shape = analysis.simple_shapes[site.tensor]
+    return f"{row.origin.rule}, it is {shape[site.axis or 0]}"
+
+
+def disagreements(analysis: Solved) -> list[str]:
+    """In words, every declared shape that is not that of the tensor, always or at some sizes."""
+    always = [note.message for note in analysis.walk.notes if note.kind == "declared"]
+    return always + [title(analysis, d) for d in analysis.doubtful]
+
+
+def doubtful_dims(analysis: Solved) -> frozenset[tuple[str, int | None]]:
+    """Tensors and axes that are declared so that it holds at some sizes only."""
+    return frozenset((site.tensor, site.axis) for d in analysis.doubtful for site in d.sites)

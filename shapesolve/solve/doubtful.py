@@ -1,0 +1,55 @@
+"""Sizes that the file declares of computed tensors, and that these have at some of the accepted sizes only.
+
+Such a declaration is left over from the example of an export, or from an edit. What was inferred is used, but a runtime may
+believe the file: onnxruntime lets tensors of equal declared shapes share memory, and fails where they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence, Set
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..expr import Cond, eq, ge, le, symbol
+
+if TYPE_CHECKING:
+    from ..propagate.constraint import Constraint, Site
+    from ..propagate.facts import Facts
+    from .contract.contract import Contract
+    from .engine import Engine
+
+#: conditions that are asked about, and the largest size at which one that fails is worth a word
+_MOST, _LARGEST = 16, 4_096
+
+
+class Doubtful(NamedTuple):
+    """What must hold for declared sizes to be right, and the constraints that state them."""
+
+    cond: Cond
+    rows: Sequence[Constraint]
+
+    @property
+    def sites(self) -> list[Site]:
+        """The dims that are declared so."""
+        return [site for row in self.rows for site in row.origin.sites]
+
+
+def find_doubtful(
+    declared: Iterable[Constraint], facts: Facts, contract: Contract, names: Set[str], engine: Engine
+) -> list[Doubtful]:
+    """Declared sizes that are not those of the tensor at some accepted sizes of the inputs `names`, none of them 0 and none
+    very large."""
+    rows: dict[Cond, list[Constraint]] = {}
+    for row in declared:
+        cond = facts.cond(row.cond)
+        if row.origin.sites and row.guard.is_true and cond.free and cond.free <= names:
+            rows.setdefault(cond, []).append(row)
+    known = [t.cond for t in (*contract.terms, *contract.assumed)]
+    known += [eq(symbol(name), dim) for name, dim in contract.derived]
+    near = [bound for d in map(symbol, names) for bound in (ge(d, 1), le(d, _LARGEST))]
+    asked = list(rows)[:_MOST]
+    return [Doubtful(c, rows[c]) for c in asked if engine.satisfiable([~c, *known, *near]).sat]
+
+
+def sharing_memory(doubtful: Iterable[Doubtful], outputs: Collection[str]) -> list[Doubtful]:
+    """Those of tensors whose memory onnxruntime may give to others: what a graph returns has memory of its own."""
+    return [d for d in doubtful if any(site.tensor not in outputs for site in d.sites)]
