@@ -141,3 +141,17 @@ def test_what_a_term_may_rest_on_is_drawn_up_once_for_all_terms(monkeypatch):
     ground = shorten._Ground([])
     assert all(not ground.of(term, terms) for term in terms)
     assert len(drawn) == len(terms)
+
+
+def test_a_limit_beyond_every_table_is_found_where_a_choice_changes():
+    """Relative positions of 5,000 frames, as a speech encoder keeps them."""
+    frames = "(n + 10)//20"
+    many = (
+        f"{frames} + min((5001 - {frames} if n <= 100029 else max(15000 - {frames}, 0))"
+        f" + max({frames} - 5001, 0), {frames} + 4998) == 5001"
+    )
+    before = contract_of([parse_cond(many), parse_cond("n >= 30")])
+    after = shortened(before, Engine())
+    assert {t.text for t in after} == {"n >= 30", "n <= 100029"}
+    for size in (0, 1, 29, 30, 31, 5000, 100_028, 100_029, 100_030, 200_000, 299_990, 300_000, 10**6):
+        assert after.holds({"n": size}) == before.holds({"n": size}), size

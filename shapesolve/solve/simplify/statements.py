@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...expr import Cond, Dim, all_of, any_of, eq, ge, le, of_atom, total
+from ...expr import Cond, Dim, all_of, any_of, eq, ge, le, of_atom, symbol, total
 from ...expr.traverse import atoms_of
+from ...propagate import budget
 from ..inverse import suggested_form, with_zero
 from ..tables import Inexact, Sizes, Table, Truth
 from .cost import operators
@@ -70,7 +71,27 @@ def _alone(cond: Cond, domain: Domain) -> Iterator[Cond]:
     for given in ([], domain.alone(name)):
         form = suggested_form(name, {name: 1}, [cond, *given])
         if form is not None:
-            yield from dict.fromkeys((with_zero(form, name, [cond, *given]), form))
+            forms = (with_zero(form, name, [cond, *given]), form)
+            yield from dict.fromkeys((*forms, *_limited(form, cond, name)))
+
+
+def _limited(form: Cond, cond: Cond, name: str) -> Iterator[Cond]:
+    """The form up to a size beyond the table, where a choice in the condition changes and the condition ends to hold."""
+    choices = [a.args[0] for a in atoms_of(cond) if a.kind == "ite"]
+    ends = {s for c in choices for s in _ends(c, name)}
+    for size in sorted(s for s in ends if s > budget.TABLE_SIZES):
+        if cond.evaluate({name: size}) is True and cond.evaluate({name: size + 1}) is False:
+            yield all_of((form, le(symbol(name), size)))
+            return
+
+
+def _ends(choice: object, name: str) -> Iterator[int]:
+    """The sizes of a symbol after which a relation of it with a number changes."""
+    for d in choice.args if isinstance(choice, Cond) else ():
+        if isinstance(d, Cond):
+            yield from _ends(d, name)
+        elif isinstance(d, Dim) and len(d.terms) == 1 and (c := abs(d.terms[0][1])) and d.free == {name}:
+            yield from (abs(d.const) // c, abs(d.const) // c - 1)
 
 
 def _columns(cond: Cond) -> list[Dim]:
