@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..expr import ge
 from ..lower.records import Clash, Entry
 from ..propagate.constraint import Constraint, Site
+from ..propagate.facts import Facts
 from .advice import Advice, advise
 from .finding import Conflict, Finding, Step
 from .operands import SiteTracer, input_sites, sides_of, sites_of
@@ -49,6 +51,18 @@ def find_conflicts(
         )
         found.setdefault(conflict.stated or conflict.message, conflict)
     return tuple(found.values())
+
+
+def is_after_emptiness(lowered: Lowered, request: Request) -> bool:
+    """Is there a node before the first conflict that takes empty inputs only? Then that node is the one to tell of."""
+    clash = lowered.walk.clashes[0]
+    if request.bind or request.assume or request.filled or clash.entry is None:
+        return False
+    facts = Facts()
+    for size in lowered.symbols.values():
+        facts.assume(ge(size, 1), 0)
+    needed = (e.cond for e in lowered.walk.log[: clash.entry] if e.role == "requirement" and e.guard.is_true)
+    return any(cond.free and facts.cond(cond).is_false for cond in needed)
 
 
 def find_contradiction(lowered: Lowered, numbers: Iterable[int]) -> Conflict:
@@ -177,8 +191,17 @@ def _notes(lowered: Lowered, core: Sequence[Constraint], entry: Entry) -> tuple[
 
 def _ending(lowered: Lowered, core: Iterable[Constraint]) -> str:
     """That nothing runs, under the assumptions among these constraints."""
-    assumed = [str(c.cond) for c in core if c.role == "assumption"]
-    return f"under the assumption {' and '.join(assumed)}, {_never(lowered)}" if assumed else _never(lowered)
+    assumptions = [c for c in core if c.role == "assumption"]
+    assumed = [str(c.cond) for c in assumptions if not _is_of_filled(c)]
+    never = _never(lowered)
+    if len(assumed) < len(assumptions):
+        never += ": empty inputs pass here, and fail at another node"
+    return f"under the assumption {' and '.join(assumed)}, {never}" if assumed else never
+
+
+def _is_of_filled(constraint: Constraint) -> bool:
+    """Does it say that an input is taken not to be empty, which no node does?"""
+    return constraint.role == "assumption" and not constraint.origin.node
 
 
 def _never(lowered: Lowered) -> str:
@@ -201,7 +224,7 @@ def _steps_and_nodes(
                 step = chain_step(site, links, lowered)
                 steps.setdefault(step.text, step)
         nodes.update(dict.fromkeys(tracer.behind(entry)))
-        if index != meeting:
+        if index != meeting and not _is_of_filled(constraint):
             text = need_text(constraint, entry, lowered)
             steps.setdefault(text, _stated(constraint, text))
         if constraint.origin.node:

@@ -147,8 +147,10 @@ class Solved:
         """Sets of conditions that cannot hold together, each a minimal core with a message in words."""
         if self.outside or not self.walk.clashes:
             return self.outside
-        from .conflict import find_conflicts
+        from .conflict import find_conflicts, is_after_emptiness
 
+        if is_after_emptiness(self.lowered, self.request):
+            return self.again(filled=True).conflicts
         return find_conflicts(self.lowered, self.cores, self.request)
 
     @cached_property

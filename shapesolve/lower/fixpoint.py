@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ..expr import Cond, Dim, Shape, eq, parse_cond, symbol
+from ..expr import Cond, Dim, Shape, eq, ge, parse_cond, symbol
 from ..expr.grammar import is_word
 from ..expr.nearest import meant
 from ..expr.parse import JOINED, dim_from_param
@@ -62,6 +62,8 @@ def _walk(
         facts.introduce(name)
     for cond in _conditions(request, symbols):
         walk.given(cond)
+    for size in symbols.values() if request.filled else ():
+        walk.define(ge(size, 1), "inputs are taken not to be empty", None, "assumption")
     for remark in model.remarks:
         walk.note("file", remark, None, walk.scope)
     for fault in model.faults:

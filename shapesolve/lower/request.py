@@ -21,7 +21,7 @@ class Request(NamedTuple):
 
     `untaken` are inputs whose default is not taken for their value; without `granted`, nothing is assumed that neither the
     user nor a node states. `instead` are elements that stored tensors have in place of those of the file, by full name, flat:
-    None is a number that may be any.
+    None is a number that may be any. With `filled`, no input is taken to be empty.
     """
 
     assume: tuple[str | Cond, ...]
@@ -33,6 +33,7 @@ class Request(NamedTuple):
     granted: bool = True
     semantics: Semantics = "onnxruntime"
     instead: Mapping[str, tuple[Elem, ...]] = MappingProxyType({})
+    filled: bool = False
 
 
 def size_of(name: str, given: Any) -> int:

@@ -124,3 +124,27 @@ def test_what_is_refused_is_an_error_on_stderr(impossible: Path, command: str, t
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_node_that_takes_empty_inputs_only_is_told_and_not_what_then_fails() -> None:
+    """Heads of a wrong width: reshaped they fit if there is nothing to reshape, and the first row is read all the same."""
+    proto = model(
+        """g (float[batch, seq, 32] x) => (y) { [rows] b = Shape<start=0, end=2>(x) [heads] t = Concat<axis=0>(b, h)
+        [split] r = Reshape(x, t) [row] z = Gather(x, zero) [step] s = Gather<axis=1>(z, zero) [join] y = MatMul(s, w) }""",
+        h=ints(2, 8),
+        zero=ints(0),
+        w=[32, 4],
+    )
+    a = ss.analyze(proto)
+    assert a.contract.impossible
+    conflict = a.conflicts[0]
+    assert conflict.finding.node == "split"
+    assert [name for name, shape, _ in conflict.finding.operands] == ["x", "t"]
+    assert conflict.finding.operands[0][1] == "[batch, seq, 32]"
+    assert conflict.finding.notes[-1] == (
+        "no input size makes this model run: empty inputs pass here, and fail at another node"
+    )
+    assert not any("assumed" in step.text for step in conflict.finding.steps)
+    assert "false" not in [str(c.cond) for c in conflict.core]
+    for shape in ([0, 3, 32], [2, 0, 32], [2, 3, 32]):
+        assert a.check_inputs({"x": shape})
