@@ -48,8 +48,9 @@ class _Path:
 class ComputedIndices:
     """Indices that one model computes from its inputs."""
 
-    def __init__(self, analysis: Analysis) -> None:
-        self.analysis = analysis
+    def __init__(self, analysis: Analysis, stored: Collection[str] = ()) -> None:
+        #: with `stored` only what is computed from these tensors, which are inputs no more
+        self.analysis, self.stored = analysis, stored
 
     def outside(self, feed: Arrays, at: Mapping[str, int]) -> Use | None:
         """The first read for which the inputs give an index outside of the table; None when none is known."""
@@ -117,10 +118,12 @@ class ComputedIndices:
         nodes: dict[int, Node] = {}
         inputs: set[str] = set()
         shapes: set[str] = set()
+        read = False
         waiting = [index]
         while waiting:
             name = waiting.pop()
             node = producers.get(name)
+            read |= name in self.stored
             if node is None:
                 if self._constant(name) is None:
                     if name not in self.analysis.inputs or not self._is_whole(name):
@@ -135,7 +138,9 @@ class ComputedIndices:
                     shapes.add(node.inputs[0])
                 else:
                     waiting += [n for n in node.inputs if n]
-        if not inputs:
+        if self.stored and (inputs or not read):
+            return None
+        if not self.stored and not inputs:
             return None
         made = {name for node in nodes.values() for name in node.outputs}
         return _Path(

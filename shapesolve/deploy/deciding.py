@@ -23,6 +23,7 @@ from ..lower.fixpoint import lower_model
 from ..lower.types import Tensor
 from ..model import Constant
 from ..solve.engine import Engine
+from .computed import ComputedIndices
 from .sizes import MAX_TENSOR
 from .values import Use, deciding_inputs
 
@@ -206,7 +207,9 @@ class Deciding:
         if 0 in at.values() and (trial.contract.internal or any(d.terms for d in dims)):
             return False  # what is computed from sizes of 0 in floats, such as ratios of them, is no size
         sizes = [[d.const if not d.terms else 1 for d in shape] for shape in trial.shapes.values()]
-        return all(prod(s) <= MAX_TENSOR for s in sizes)
+        if any(prod(s) > MAX_TENSOR for s in sizes):
+            return False
+        return ComputedIndices(trial, chosen.keys()).outside({}, at) is None
 
     def _with(self, chosen: Arrays, at: Mapping[str, int]) -> Analysis:
         """The analysis of the model with stored numbers, at these sizes."""

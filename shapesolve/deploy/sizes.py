@@ -119,7 +119,14 @@ class Sizes:
             return False
         if any(divisor.evaluate(sizes) == 0 for divisor in self._divisors):
             return False
+        if 0 in sizes.values() and self.analysis.contract.internal and self._is_open(sizes):
+            return False  # what is computed from sizes of 0 in floats, such as ratios of them, is no size
         return all(prod(all_shapes.get(name, (1,))) for name in self._never_empty)
+
+    def _is_open(self, sizes: Mapping[str, int]) -> bool:
+        """Does something else than these sizes decide whether the model runs, or do they not let it run when all is computed?"""
+        bound = self.analysis.again(bind={**self.analysis.request.bind, **sizes})
+        return bound.stuck or bound.contract.impossible or bool(bound.contract.internal)
 
     @cached_property
     def _changing(self) -> tuple[str, ...]:

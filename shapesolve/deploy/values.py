@@ -123,7 +123,7 @@ class _Readers:
             for node, position, prefix in self.by_tensor.get(reached, ()):
                 rule = self._rule(node)
                 if rule is not None and position in rule.passes:
-                    for name in filter(None, node.outputs):
+                    for name in filter(None, node.outputs[: rule.held]):
                         if prefix + name not in seen:
                             seen.add(prefix + name)
                             waiting.append(prefix + name)

@@ -113,6 +113,7 @@ class Cond(Statement):
 def _new(kind: str, args: tuple[Any, ...]) -> Cond:
     cond = Cond()
     cond.kind, cond.args, cond._text, cond._order = kind, args, None, None
+    cond.valued = None
     if len(args) == 1:
         cond.free, cond.size = args[0].free, 1 + args[0].size
     else:
@@ -299,8 +300,10 @@ def _join(kind: str, conds: Iterable[Cond], neutral: Cond, absorbing: Cond) -> C
 
 def has_value(c: Cond) -> bool:
     """Is it true or false at all sizes? Not when it divides by something that may be 0."""
-    divisors = (a.args[1] for a in atoms_of(c) if a.kind == "//")
-    return all(d.value != 0 if not d.terms else (d.lo or 0) > 0 for d in divisors)
+    if c.valued is None:
+        divisors = (a.args[1] for a in atoms_of(c) if a.kind == "//")
+        c.valued = all(d.value != 0 if not d.terms else (d.lo or 0) > 0 for d in divisors)
+    return c.valued
 
 
 def _implied(solved: tuple[str, Dim], others: Iterable[Cond]) -> bool:

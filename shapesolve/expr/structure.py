@@ -80,7 +80,7 @@ class Polynomial(Surface):
 class Statement:
     """The content of a condition: its kind, and the dims or conditions that it is made of."""
 
-    __slots__ = ("_order", "_text", "args", "free", "kind", "size")
+    __slots__ = ("_order", "_text", "args", "free", "kind", "size", "valued")
 
     kind: str
     args: tuple[Any, ...]
@@ -88,6 +88,7 @@ class Statement:
     size: int
     _order: tuple[Any, ...] | None
     _text: str | None
+    valued: bool | None  # has it a value at all sizes? None until somebody asks
 
     @property
     def order(self) -> tuple[Any, ...]:

@@ -142,6 +142,7 @@ def lower(
     work: Work | None = None,
     reads: Mapping[int, Reading] | None = None,
     passes: Container[int] = (),
+    held: int | None = None,
 ) -> Callable[[Lower], Lower]:
     """Register a function for operators of the default registry; what else is told of them is in `Rule`."""
 
@@ -168,6 +169,7 @@ def lower(
             work,
             reads,
             passes,
+            held,
         )
         for name in op_types:
             DEFAULT.add(Rule(domain, name, since, function, "function", *told))

@@ -109,7 +109,7 @@ class Rule:
         draws: does it give something else each time that it runs?
         runtime: see `Runtime`.
         reads: by input, what the integers there are for and may be.
-        passes: inputs whose elements the outputs hold, in whatever order.
+        passes: inputs whose elements the outputs hold, in whatever order; with `held` only so many of the first ones.
         work: what it computes, and whether its output needs memory of its own; None where that is not counted.
     """
 
@@ -137,6 +137,7 @@ class Rule:
     work: Work | None = None
     reads: Mapping[int, Reading] | None = None
     passes: Container[int] = ()
+    held: int | None = None
 
     @property
     def has_kernel(self) -> bool:

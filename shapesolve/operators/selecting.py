@@ -140,7 +140,7 @@ def _is_nonzero(e: Any) -> Cond | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Unique.html
-@lower("Unique", elements=(0,))
+@lower("Unique", elements=(0,), passes=(0,), held=1)
 def unique(op: Op) -> list[Known]:
     shape, value = op.shape(0), op.value(0)
     loose = value and value.loose

@@ -157,21 +157,25 @@ def symbol_of(name: str, conds: Iterable[Cond]) -> Dim:
 
 def _interesting(conds: Iterable[Cond]) -> list[int]:
     """Numbers that occur in the conditions: likely edges."""
+    return sorted({n for c in conds for n in _numbers(c)})[:6]
+
+
+@lru_cache(maxsize=1024)
+def _numbers(c: Cond) -> frozenset[int]:
     found: set[int] = set()
-    for c in conds:
-        stack = [c]
-        while stack:
-            top = stack.pop()
-            for a in top.args:
-                if isinstance(a, Cond):
-                    stack.append(a)
-                else:
-                    found.add(abs(a.const))
-                    found.update(abs(k) for _, k in a.terms)
-        for atom in atoms_of(c):
-            if atom.kind == "//" and not atom.args[1].terms:
-                found.add(atom.args[1].const)
-    return sorted(n for n in found if 1 < n <= 1 << 40)[:6]
+    stack = [c]
+    while stack:
+        top = stack.pop()
+        for a in top.args:
+            if isinstance(a, Cond):
+                stack.append(a)
+            else:
+                found.add(abs(a.const))
+                found.update(abs(k) for _, k in a.terms)
+    for atom in atoms_of(c):
+        if atom.kind == "//" and not atom.args[1].terms:
+            found.add(atom.args[1].const)
+    return frozenset(n for n in found if 1 < n <= 1 << 40)
 
 
 def _pool(name: str, facts: Facts, interesting: Sequence[int], conds: Sequence[Cond]) -> list[int]:

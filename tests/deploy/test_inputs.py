@@ -388,3 +388,44 @@ def test_what_onnxruntime_divides_by_is_not_zero() -> None:
     for feed in made:
         runs.run(None, feed)
     assert any(0 in sizes.values() for sizes in made.sizes)
+
+
+def test_distinct_elements_are_read_as_the_elements_are() -> None:
+    nodes = [
+        helper.make_node("Unique", ["i"], ["u", "", "", "c"]),
+        helper.make_node("Gather", ["x", "u"], ["y"]),
+    ]
+    model = reader(nodes, TensorProto.INT64, ["k"])
+    runs = session(model)
+    for feed in ss.generate_inputs(model, count=20):
+        runs.run(None, feed)
+        assert np.all(feed["i"] < max(feed["x"].shape[0], 1))
+
+
+def test_sizes_of_0_are_left_out_where_floats_decide_what_becomes_of_them() -> None:
+    """An image is scaled until its longer side is 64; of nothing, nothing can be made that is 1 high."""
+    graph = helper.make_graph(
+        [
+            helper.make_node("Shape", ["x"], ["hw"], start=2),
+            helper.make_node("Cast", ["hw"], ["f"], to=1),
+            helper.make_node("ReduceMax", ["f"], ["longest"]),
+            helper.make_node("Div", ["side", "longest"], ["ratio"]),
+            helper.make_node("Mul", ["f", "ratio"], ["g"]),
+            helper.make_node("Cast", ["g"], ["k"], to=7),
+            helper.make_node("Max", ["k", "one"], ["size"]),
+            helper.make_node("Shape", ["x"], ["nc"], end=2),
+            helper.make_node("Concat", ["nc", "size"], ["sizes"], axis=0),
+            helper.make_node("Resize", ["x", "", "", "sizes"], ["y"]),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, "height", "width"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.float32(64), "side"), numpy_helper.from_array(np.array(1), "one")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    runs = session(model)
+    with pytest.raises(Exception, match="Input dim is zero"):
+        runs.run(None, {"x": np.zeros((1, 3, 0, 8), np.float32)})
+    made = ss.generate_inputs(model, count=20)
+    for feed in made:
+        runs.run(None, feed)
