@@ -76,7 +76,7 @@ MAX_MET = 64
 #: a cheap question takes all the conditions that it is linked to up to this many; above, the nearest ones only
 MAX_CHEAP = 64
 #: relations in all cheap questions of one purpose; beyond, no more are answered
-MAX_CHEAP_WORK = 4000
+MAX_CHEAP_WORK = 2500
 #: size of the conditions of such a question beyond which Z3 does not answer it for what it may cost
 MAX_CHEAP_SIZE = 600
 #: size of the conditions in all such questions of one purpose that Z3 is asked, which costs a second per 10,000

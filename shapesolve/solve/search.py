@@ -205,16 +205,7 @@ def _assignments(pools: Sequence[Sequence[int]], tries: int) -> Iterator[tuple[i
     yield tuple(pool[i % min(2, len(pool))] for i, pool in enumerate(pools))
     yield tuple(pool[min(i % 5, len(pool) - 1)] for i, pool in enumerate(pools))
     yield tuple(pool[0] for pool in pools)
-    bits = Random(len(pools)).getrandbits
+    drawn = Random(len(pools)).randbytes
     reaches = [[(pool, min(reach, len(pool))) for pool in pools] for reach in (4, 8, 24)]
     for k in range(tries - 3):
-        yield tuple([pool[_below(most, bits)] for pool, most in reaches[k % 3]])
-
-
-def _below(most: int, bits: Callable[[int], int]) -> int:
-    """A number below `most`, each as likely: `Random.randrange` without what checks its arguments, which took longer."""
-    count = most.bit_length()
-    found = bits(count)
-    while found >= most:
-        found = bits(count)
-    return found
+        yield tuple([pool[byte * most >> 8] for byte, (pool, most) in zip(drawn(len(pools)), reaches[k % 3])])
