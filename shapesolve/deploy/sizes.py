@@ -124,7 +124,7 @@ class Sizes:
         return all(prod(all_shapes.get(name, (1,))) for name in self._never_empty)
 
     def _is_open(self, sizes: Mapping[str, int]) -> bool:
-        """Does something else than these sizes decide whether the model runs, or do they not let it run when all is computed?"""
+        """Is it open whether the model runs at these sizes, or does it not run when all that follows from them is computed?"""
         bound = self.analysis.again(bind={**self.analysis.request.bind, **sizes})
         return bound.stuck or bound.contract.impossible or bool(bound.contract.internal)
 
