@@ -92,7 +92,7 @@ class ComputedIndices:
         inside = [candidate for candidate in alike if suits(candidate)]
         if not inside or not array.size:
             return None
-        mixed = rng.choice([candidate.flat[0] for candidate in inside], array.shape).astype(array.dtype)
+        mixed = np.asarray(rng.choice([c.flat[0] for c in inside], array.shape), array.dtype)
         return {name: mixed if suits(mixed) else inside[int(rng.integers(len(inside)))]}
 
     def _outside(self, paths: Iterable[_Path], feed: Arrays, known: Mapping[str, int]) -> _Path | None:

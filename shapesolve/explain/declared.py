@@ -47,8 +47,8 @@ def title(analysis: Solved, doubtful: Doubtful) -> str:
     """The first dim that is declared so, and what it is."""
     row = doubtful.rows[0]
     site = row.origin.sites[0]
-    shape = analysis.simple_shapes[site.tensor]
-    return f"{row.origin.rule}, it is {shape[site.axis or 0]}"
+    shape = analysis.simple_shapes.get(site.tensor)  # none of a graph whose trips are not followed one by one
+    return row.origin.rule if shape is None else f"{row.origin.rule}, it is {shape[site.axis or 0]}"
 
 
 def disagreements(analysis: Solved) -> list[str]:

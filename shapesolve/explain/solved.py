@@ -150,7 +150,9 @@ class Solved:
         from .conflict import find_conflicts, is_after_emptiness
 
         if is_after_emptiness(self.lowered, self.request):
-            return self.again(filled=True).conflicts
+            filled = self.again(filled=True)
+            if filled.walk.clashes:
+                return filled.conflicts
         return find_conflicts(self.lowered, self.cores, self.request)
 
     @cached_property

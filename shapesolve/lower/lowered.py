@@ -112,7 +112,11 @@ def _constraint(walk: Walk, number: int) -> Constraint:
     entry = walk.log[number]
     if entry.node is None:
         return Constraint(entry.cond, entry.role, Origin("", "", entry.why), entry.guard)
-    names = (*entry.node.inputs, *entry.node.outputs)
+    names = entry.node.inputs
+    if (
+        entry.role == "declared"
+    ):  # of an output; other places are of inputs, of which the last may be left out
+        names = (*names, *entry.node.outputs)
     sites = tuple(
         Site(walk.full_name(names[i], entry.prefix), axis) for i, axis in entry.places if i < len(names)
     )
