@@ -20,6 +20,9 @@ from .core import Dim
 from .traverse import atoms_of
 from .visit import visit
 
+#: a divisor that is at most this is one of so many numbers
+_FEW = 3
+
 
 class Z3Scope:
     """Terms in one private Z3 context, with the definitions that they rest on.
@@ -78,11 +81,21 @@ class Z3Scope:
         return v
 
     def _quotient(self, n: Dim, d: Dim) -> Any:
+        if d.terms and d.lo is not None and d.lo >= 0 and d.hi is not None and d.hi <= _FEW:
+            return self._by_one_of_few(n, d, d.hi)
         if self.native and positive_if_defined(d):
             return self._polynomial(n) / self._polynomial(d)
         q = self._introduced("q")
         self.definitions.append(self._division(n, d, q, self._introduced("r")))
         return q
+
+    def _by_one_of_few(self, n: Dim, d: Dim, most: int) -> Any:
+        """A quotient of which the divisor is a few numbers: one division by each, which are linear."""
+        numerator, divisor = self._polynomial(n), self._polynomial(d)
+        quotient = numerator / most if most > 1 else numerator
+        for k in range(most - 1, 0, -1):
+            quotient = z3.If(divisor == k, numerator / k if k > 1 else numerator, quotient)
+        return quotient
 
     def _positive(self, x: Dim) -> Any:
         v, term = self._introduced("pos"), self._polynomial(x)

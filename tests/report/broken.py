@@ -331,6 +331,14 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         ),
         (),
     ),
+    "size_of_the_example": (
+        model(
+            """g (float[batch, 8] past, float[batch, horizon] future) => (float[5, batch] y) <float[batch, 5] rows> {
+            [level] mean = MatMul(past, w) [shift] rows = Add(future, mean) [turn] y = Transpose(rows) }""",
+            w=[8, 1],
+        ),
+        (),
+    ),
     "open_broadcast": (
         model("g (float[batch, m] a, float[batch, n] b) => (y) { [sum] y = Add(a, b) }"),
         (),
