@@ -17,6 +17,8 @@ from benchmarks.corpus import model_files
 from benchmarks.quantized import measure
 from shapesolve import compat
 
+from . import building
+
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = [ROOT / f"examples/{n}.onnx" for n in ("attention", "unet")]
 
@@ -114,9 +116,7 @@ def test_preprocessing_for_quantization(
 
     out = tmp_path / "ready.onnx"
     quant_pre_process(str(path), str(out), auto_merge=auto_merge)
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    ort.InferenceSession(str(out), options, providers=["CPUExecutionProvider"])
+    building.session(out)
     assert len(shapes(onnx.load(out))) > 10
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,20 +14,19 @@ from onnx import helper
 
 import shapesolve as ss
 
+from .building import bundled_files, corpus_files
 from .report.broken import CASES
 from .test_defects_proofs import info, model
 
 N = helper.make_node
 HERE = Path(__file__).parent
-CORPUS = Path(os.environ.get("SHAPESOLVE_CORPUS") or "nowhere")
 LARGEST = 3_000_000
 #: characters of a title: a few conditions, and names
 MOST_READ = 900
 
 
 def files() -> list[Path]:
-    found = [*HERE.glob("models/**/model.onnx"), *(HERE.parent / "examples").glob("*.onnx")]
-    found += [p for part in ("models", "broken") for p in (CORPUS / part).glob("*/model.onnx")]
+    found = bundled_files(broken=True) + corpus_files()
     return sorted(p for p in found if p.stat().st_size < LARGEST)
 
 

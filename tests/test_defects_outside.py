@@ -16,6 +16,7 @@ from onnx import helper, numpy_helper
 
 import shapesolve as ss
 
+from . import building
 from .test_defects_proofs import info, ints, model, z
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,9 +27,7 @@ N = helper.make_node
 
 def runs(path: Path, sizes: dict[str, int]) -> bool:
     """Does onnxruntime run the model at these sizes (2 for others)?"""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    session = building.session(path)
     feeds = {
         i.name: np.zeros([sizes.get(d, 2) if isinstance(d, str) else d for d in i.shape], np.float32)
         for i in session.get_inputs()

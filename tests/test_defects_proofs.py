@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -15,6 +14,8 @@ import shapesolve as ss
 from shapesolve.report.diff import compare
 from shapesolve.solve.proof import Proved, Refuted, Unknown
 from shapesolve.testing import assert_shapes
+
+from . import building
 
 DTYPES = {TensorProto.FLOAT: np.float32, TensorProto.INT64: np.int64, TensorProto.BOOL: np.bool_}
 
@@ -39,9 +40,7 @@ def body(nodes: Any, outputs: Sequence[Any], inputs: Sequence[Any]) -> onnx.Grap
 
 
 def run(m: onnx.ModelProto, **feeds: Any) -> list[np.ndarray[Any, Any]]:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(m.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = building.session(m)
     return list(session.run(None, feeds))
 
 

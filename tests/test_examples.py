@@ -9,13 +9,13 @@ import pytest
 
 from examples.make_examples import MODELS
 
+from . import building
+
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 def session(name: str) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(EXAMPLES / f"{name}.onnx", options)
+    return building.session(EXAMPLES / f"{name}.onnx")
 
 
 @pytest.mark.parametrize("name", MODELS)

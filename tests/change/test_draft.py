@@ -4,12 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from shapesolve.change.draft import Draft, DraftNode, as_array
 from shapesolve.model import read_model
+
+from .. import building
 
 MODELS = sorted((Path(__file__).resolve().parent.parent / "models").glob("*/model.onnx"))
 
@@ -21,9 +22,7 @@ def parsed(text: str) -> onnx.ModelProto:
 
 
 def run(model: onnx.ModelProto, **feeds: np.ndarray) -> list[np.ndarray]:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = building.session(model)
     return session.run(None, feeds)
 
 

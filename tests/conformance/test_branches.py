@@ -14,6 +14,8 @@ import pytest
 
 import shapesolve
 
+from .. import building
+
 _THEN = {
     "as it is": "p = Identity(x)",
     "at most three": "o = Constant<value_ints=[0]>() e = Constant<value_ints=[3]>() p = Slice(x, o, e, o)",
@@ -57,9 +59,7 @@ def _model(then: str, other: str, node: str) -> onnx.ModelProto:
 @pytest.mark.parametrize("then", _THEN)
 def test_sizes_are_accepted_where_one_branch_runs(then: str, other: str, node: str) -> None:
     model = _model(_THEN[then], _ELSE[other], _NODES[node])
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = building.session(model)
     a = shapesolve.analyze(model)
     for n, m in _SIZES:
         ran = []

@@ -8,7 +8,6 @@ graphs are held against onnxruntime by `tests.fuzz`; here are the bundled models
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -23,11 +22,11 @@ import z3
 
 import shapesolve
 
+from ..building import bundled_files, corpus_files
 from ..fuzz.judge import Claim, drawn_claims
 from ..fuzz.model import drawn_model
 
 ROOT = Path(__file__).parents[2]
-CORPUS = Path(os.environ.get("SHAPESOLVE_CORPUS") or "nowhere")
 #: sizes that are drawn: nothing, one, few, odd, large
 SIZES = (0, 1, 2, 3, 7, 8, 33, 64, 100, 1001)
 #: a corpus model of more nodes is left to the benchmarks
@@ -36,8 +35,7 @@ MOST_NODES = 3000
 
 def models() -> list[Path]:
     """The bundled models, the examples, and the corpus."""
-    found = [*ROOT.glob("tests/models/**/model.onnx"), *ROOT.glob("examples/*.onnx")]
-    return sorted(found) + sorted(CORPUS.glob("*/*/model.onnx"))
+    return bundled_files(broken=True) + corpus_files()
 
 
 def name_of(path: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -21,17 +20,15 @@ from shapesolve.solve.cones import cone
 from shapesolve.solve.engine import Engine
 from shapesolve.solve.tables import Table
 
+from ..building import bundled_files, corpus_files
 from ..fuzz.model import drawn_model
 
-BUNDLED = Path(__file__).parents[1] / "models"
 RLIMIT = 2_000_000
 
 
 def models() -> list[Path]:
-    """The bundled models, or those of the corpus in ``$SHAPESOLVE_CORPUS``."""
-    corpus = os.environ.get("SHAPESOLVE_CORPUS")
-    root = Path(corpus) if corpus and Path(corpus).is_dir() else BUNDLED
-    return sorted(p for p in root.glob("**/model.onnx") if "broken" not in p.parts)
+    """The bundled models and those of the corpus that run."""
+    return [f for f in bundled_files() if f.name == "model.onnx"] + corpus_files("models")
 
 
 def is_original(row: Stated) -> bool:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 from onnx import helper, numpy_helper
 
 import shapesolve as ss
 from shapesolve.deploy.values import deciding_inputs
+
+from ..building import session
 
 #: element types: float, int64
 FLOAT, INT = 1, 7
@@ -375,12 +376,6 @@ MODELS = {
         [("y", FLOAT)],
     ),
 }
-
-
-def session(proto: onnx.ModelProto) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    return ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -38,6 +38,7 @@ from shapesolve.expr.closures import Compiler
 from shapesolve.expr.code import unless_undefined
 from shapesolve.solve.program import Check, Program
 
+from ..building import session
 from .guard_runs import answers_of, compiler_of, drawn_shapes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -236,12 +237,6 @@ def stub(ranks: dict[str, int]) -> onnx.ModelProto:
         [helper.make_tensor_value_info(f"out {n}", TensorProto.INT8, None) for n in ranks],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
-
-def session(model: onnx.ModelProto) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def what_breaks(run: ort.InferenceSession, shapes: dict[str, Any]) -> str:

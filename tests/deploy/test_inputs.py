@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
@@ -14,14 +13,10 @@ from onnx import TensorProto, helper, numpy_helper
 import shapesolve as ss
 from shapesolve.cli import app
 
+from ..building import session
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = [ROOT / f"examples/{n}.onnx" for n in ("attention", "unet")]
-
-
-def session(model: onnx.ModelProto) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)

@@ -38,7 +38,7 @@ def test_bounds_of_forms(text, expected):
     assert (dim.lo, dim.hi) == expected
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(trees, bindings, st.data())
 def test_known_intervals_give_sound_bounds(tree, case, data):
     dim = build(tree)

@@ -115,14 +115,14 @@ def test_conditions_read_well(source, text):
     assert parse_cond(text) is cond
 
 
-@settings(max_examples=600)
+@settings(max_examples=100)
 @given(trees)
 def test_a_dim_is_read_back_as_the_same_object(tree):
     dim = build(tree)
     assert parse_dim(python_text(dim), SYMBOLS) is dim
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(condition_trees)
 def test_a_condition_is_read_back_as_the_same_object(tree):
     cond = build(tree)

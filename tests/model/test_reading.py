@@ -1,7 +1,6 @@
 """What a model looks like once it is read."""
 
 import contextlib
-import os
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +23,11 @@ from shapesolve.model import (
     read_model,
 )
 
+from ..building import bundled_files, corpus_files
 from .building import FLOAT, function, graph, model, nested, node, value
 
 ROOT = Path(__file__).parents[2]
-CORPUS = Path(os.environ.get("SHAPESOLVE_CORPUS") or ROOT.parent / "shared" / "corpus")
-FOLDERS = [CORPUS, CORPUS / "models", CORPUS / "broken", ROOT / "tests" / "models", ROOT / "examples"]
-MODELS = sorted(
-    {path for folder in FOLDERS for depth in ("*.onnx", "*/*.onnx") for path in folder.glob(depth)}
-)
+MODELS = bundled_files(broken=True) + corpus_files()
 
 
 def labels(scope: Any) -> list[str]:

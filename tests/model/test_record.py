@@ -1,6 +1,5 @@
 """Nodes are read from their bytes, as protobuf itself reads them."""
 
-import os
 from pathlib import Path
 
 import onnx
@@ -10,11 +9,11 @@ from onnx import TensorProto, helper
 from shapesolve.model import ModelError, read_model
 from shapesolve.model.record import read_record
 
+from ..building import bundled_files, corpus_files
 from .building import FLOAT, graph, model, node
 
 ROOT = Path(__file__).parents[2]
-CORPUS = Path(os.environ.get("SHAPESOLVE_CORPUS") or ROOT.parent / "shared" / "corpus")
-MODELS = sorted([*CORPUS.glob("models/*/model.onnx"), *ROOT.glob("tests/models/**/*.onnx")])[:80]
+MODELS = bundled_files(broken=True) + corpus_files("models")
 
 
 def agrees(proto: onnx.NodeProto) -> None:

@@ -19,20 +19,14 @@ from shapesolve.report.annotate import CONTRACT_KEY, read_contract, read_names
 from shapesolve.report.annotate_file import save_annotated
 from shapesolve.report.verification import draw_sizes
 
+from ..building import bundled_files, corpus_files
 from .broken import CASES, ints, model
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def bundled() -> list[Path]:
-    corpus = os.environ.get("SHAPESOLVE_CORPUS")
-    folders = [ROOT / "examples", ROOT / "tests/models", *([Path(corpus) / "models"] if corpus else [])]
-    return [
-        f
-        for folder in folders
-        for f in sorted(folder.rglob("*.onnx"))
-        if "broken" not in str(f.relative_to(folder))
-    ]
+    return bundled_files() + corpus_files("models")
 
 
 def dims(info: onnx.ValueInfoProto) -> list[int | str | None]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import onnx_ir as ir
-import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
 from shapesolve.onnx_ir import infer_symbolic_shapes
+
+from ..building import session
 
 
 def forecaster(declared: list[object], output: list[object]) -> onnx.ModelProto:
@@ -41,12 +42,6 @@ def forecaster(declared: list[object], output: list[object]) -> onnx.ModelProto:
 
 
 STALE = forecaster(["batch", 5], [5, "batch"])
-
-
-def session(model: onnx.ModelProto) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def feed(batch: int, horizon: int) -> dict[str, np.ndarray]:

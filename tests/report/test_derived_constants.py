@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 
 import shapesolve as ss
 from shapesolve.explain.finding import Finding
 from shapesolve.solve.effort import Effort
 
+from .. import building
 from .broken import model
 
 #: what the derived forms start from: the sizes of x, alone and as vectors
@@ -167,10 +167,7 @@ def made(case: Case, derived: Collection[str]) -> onnx.ModelProto:
 
 def refusal(proto: onnx.ModelProto, batch: int, seq: int) -> str:
     """What onnxruntime says at these sizes, on zeros; nothing when it runs."""
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = ort.InferenceSession(proto.SerializeToString(), options, ["CPUExecutionProvider"])
+    session = building.session(proto, optimized=False)
     sizes = {"batch": batch, "seq": seq}
     feeds = {}
     for i in session.get_inputs():

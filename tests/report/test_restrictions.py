@@ -13,6 +13,7 @@ import pytest
 import shapesolve as ss
 from shapesolve.explain.finding import Finding
 
+from .. import building
 from ..operators.conftest import RunFailed, run, text
 from .broken import CASES, ints, model
 
@@ -197,9 +198,7 @@ def _limits(m: onnx.ModelProto) -> list[Finding]:
 
 
 def _runs(m: onnx.ModelProto, sizes: dict[str, int]) -> bool:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    session = ort.InferenceSession(m.SerializeToString(), options, ["CPUExecutionProvider"])
+    session = building.session(m)
     feeds = {
         i.name: np.zeros(
             [sizes[d] if isinstance(d, str) else d for d in i.shape], "int64" if i.name == "ids" else "f4"

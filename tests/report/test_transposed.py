@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 
 import shapesolve as ss
 
+from .. import building
 from .broken import model
 
 #: a graph with an operand as it is and as it should be, the sizes that have to run, and the advice
@@ -50,9 +50,7 @@ AS_MEANT = {
 
 
 def _runs(m: onnx.ModelProto, sizes: dict[str, int]) -> bool:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    session = ort.InferenceSession(m.SerializeToString(), options, ["CPUExecutionProvider"])
+    session = building.session(m)
     shapes = {i.name: [sizes.get(d, d) for d in i.shape] for i in session.get_inputs()}
     try:
         session.run(None, {name: np.zeros(shape, "f4") for name, shape in shapes.items()})

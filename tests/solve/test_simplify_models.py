@@ -8,10 +8,11 @@ import onnx
 import pytest
 
 import shapesolve
-from benchmarks.corpus import default_corpus, model_files
 from benchmarks.stems import STEMS
 
-MODELS = [f for f in model_files(default_corpus(), "") if f.with_name("truth.json").exists()]
+from ..building import bundled_files, corpus_files
+
+MODELS = [f for f in bundled_files() + corpus_files("models") if f.with_name("truth.json").exists()]
 
 
 def test_there_are_models():
