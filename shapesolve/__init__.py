@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .analysis import Analysis, analyze
     from .change.fix import fix
-    from .change.free_model import free
     from .change.refused import Refused
     from .change.simplify import simplify
     from .deploy import (
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
         profile_text,
     )
     from .deploy.cost import Cost, cost
+    from .dynamic.free_model import free
     from .explain.finding import Conflict, Finding
     from .expr import (
         Cond,
@@ -78,7 +78,7 @@ _ROOMS = {
         ),
         "deploy",
     ),
-    "free": "change.free_model",
+    "free": "dynamic.free_model",
     **dict.fromkeys(("Cost", "cost"), "deploy.cost"),
 }
 

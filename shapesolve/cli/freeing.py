@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import onnx
 
-    from ..change.free_verify import Run
+    from ..dynamic.free_verify import Run
 
 
 @app.command()
@@ -27,7 +27,8 @@ def free(
         Option(
             "--dim",
             metavar="INPUT[AXIS]=NAME",
-            help="An axis with a fixed size, and the name that its size gets; may be repeated.",
+            help="An axis with a fixed size, and the name that its size gets, or a declared NAME that has one size only; "
+            "may be repeated.",
         ),
     ],
     verify: Annotated[
@@ -39,13 +40,13 @@ def free(
     """Let a model exported with fixed sizes take others.
 
     A size of 1 is a number of rows, and rows stay apart, which is proved: row i of every output depends on row i of the inputs
-    alone. Other sizes follow their name wherever they were baked in. Where that cannot be shown, nothing is written, the node
-    is named, and the exit code is 1. Example:
+    alone. Another size is freed only where nothing that is stored may have followed it; else use `generalize`. Where it cannot
+    be shown, nothing is written, the node is named, and the exit code is 1. Example:
 
         shapesolve free fixed.onnx --dim 'images[0]=batch' -o dynamic.onnx --verify
     """
-    from ..change.free_model import freed
     from ..change.refused import Refused
+    from ..dynamic.free_model import freed
     from ..model import ModelError, read_model
     from ..model.saving import with_weights
     from ..report.annotate_file import save_changed
@@ -83,13 +84,15 @@ def free(
 
 
 def _verify(original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[str, str]) -> list[Run]:
-    from ..change.free_verify import verify
+    from ..dynamic.free_verify import verify
 
     return verify(original, changed, dims)
 
 
 def _place(text: str) -> tuple[str, str]:
     place, equals, name = text.rpartition("=")
+    if not equals and name.strip() and "[" not in name:
+        return name.strip(), name.strip()
     if not equals or not place.strip() or not name.strip():
         fail(f"--dim takes INPUT[AXIS]=NAME, not {text[:200]!r}")
     return place.strip(), name.strip()

@@ -378,8 +378,10 @@ def _help(term: Term, derived: Collection[str], sample: _Sample | None) -> str:
         if told or sample is None:
             return told
         sizes = " and ".join(f"`{n}` as {sample.runs[n]}" for n in term.symbols)
-        return f"declare {sizes}, which runs, or export the model for the sizes that you need"
+        return f"declare {sizes}, which runs, or export at two sizes and run `shapesolve generalize` on both"
     declare = f"declare `{term.symbols[0]}` as {only}"
+    if only == 1:
+        declare += f", or try `shapesolve free --dim {term.symbols[0]}`"
     return f"{told}, or {declare}" if told else declare
 
 

@@ -1,8 +1,8 @@
 """`free`: sizes that were baked into a model become symbols again, and the model still computes the same.
 
 For the rows of a batch that is proved: what the model computes of row i depends on row i alone, and in the same way for every
-i and every number of rows. For other sizes, every place that held the old one is found and follows the symbol; at the old size
-the model is what it was. What cannot be shown is refused, with the node.
+i and every number of rows. Another size is freed only in a model that stores no number, table, mask or attribute which may have
+followed it; everything else is refused, with the node (`generalize` learns from a second export what follows a size).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from ..analysis import Analysis, analyze
 from ..arguments import checked
+from ..change.refused import Refused
 from ..expr import Dim, parse_dim
 from ..expr.nearest import meant
 from ..model import Model, ModelError, read_model
@@ -25,7 +26,6 @@ from .free_state import Freeing
 from .free_walk import run
 from .provenance_lists import Listing
 from .provenance_walk import trace
-from .refused import Refused
 
 if TYPE_CHECKING:
     import onnx
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _SMALL = 1 << 16
 #: a size that a table bounds may become this many times as large as it was, or it is not called free
 _ROOM = 2
-#: attempts with other candidates, and with one that must not do as well
-_MAX_ATTEMPTS, _MAX_RIVALS = 24, 6
+#: attempts with other candidates
+_MAX_ATTEMPTS = 24
 _PLACE = re.compile(r"(?P<name>.+)\[(?P<axis>-?\d+)\]", re.DOTALL)
 
 
@@ -56,13 +56,14 @@ def free(model: Any, dims: Mapping[str, str]) -> onnx.ModelProto:
     A size that was 1 is a number of rows: what the copy computes of row i depends on row i alone, in the same way for every i
     and for every number of rows. That is proved, node by node, and with one row the copy computes what the model did.
 
-    Another size follows its name wherever it was baked in. At the old sizes the copy computes what the model did; every stored
-    number, mask or table that the size left behind is either computed from the input's shape now, or the model is refused.
+    Another size is freed where the constraints force every entry that held it, and nothing else that is stored may have
+    followed it. All other models are refused: `generalize` learns from an export at another size what follows it.
 
     Args:
         model: a path, bytes, `onnx.ModelProto`, `onnx_ir.Model`, exporter program or onnxscript function.
         dims: for each input axis the name that its size gets, ``{"images[0]": "batch"}``; a sum or product of names
-            (``"past + seq"``) where each of them also stands alone somewhere.
+            (``"past + seq"``) where each of them also stands alone somewhere. An axis that has this name already is freed
+            where a constant in the model leaves it one size (``{"batch": "batch"}``: all axes of that name).
 
     Raises:
         Refused: it cannot be shown to be right; the message names the node.
@@ -76,7 +77,7 @@ def free(model: Any, dims: Mapping[str, str]) -> onnx.ModelProto:
 def freed(original: Model, dims: Mapping[str, str]) -> onnx.ModelProto:
     """`free`, with weights left where those of the model's proto are (see `model.saving`)."""
     proto = _inlined(original.proto)
-    request = _request(proto, dims)
+    request = _request(original, proto, dims)
     changed = _attempt(read_model(_relabelled(proto, request, original)), request)
     _finish(changed, request)
     return changed
@@ -94,29 +95,27 @@ def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
     return inliner.inline_local_functions(proto)
 
 
-def _request(proto: onnx.ModelProto, dims: Mapping[str, str]) -> Request:
+def _request(original: Model, proto: onnx.ModelProto, dims: Mapping[str, str]) -> Request:
     stored = {t.name for t in proto.graph.initializer}
     inputs = {v.name: v for v in proto.graph.input if v.name not in stored}
     found: dict[Site, Dim] = {}
     old: dict[Site, int] = {}
     for text, name in dims.items():
-        match = _PLACE.fullmatch(text.strip())
-        if match is None:
-            raise ValueError(
-                f"{text!r} is not an axis of an input; write it as name[axis], such as images[0]"
-            )
-        tensor, axis = match["name"], int(match["axis"])
-        if tensor not in inputs:
-            raise ValueError(f"the model has no input {tensor!r}{meant(tensor, inputs, 'its inputs are')}")
-        shape = inputs[tensor].type.tensor_type.shape.dim
-        if not -len(shape) <= axis < len(shape):
-            raise ValueError(f"input {tensor!r} has {len(shape)} axes, there is no axis {axis}")
-        site, size = Site(tensor, axis % len(shape)), shape[axis]
-        if not size.HasField("dim_value"):
-            raise ValueError(
-                f"{text} is {size.dim_param or 'unknown'} already: only a fixed size can be freed"
-            )
-        found[site], old[site] = parse_dim(name), size.dim_value
+        if text.strip() == name.strip() and _PLACE.fullmatch(text.strip()) is None:
+            places = [(s, text.strip()) for s in _named(inputs, name.strip())]
+        else:
+            site = place_of(text, inputs)
+            declared = inputs[site.tensor].type.tensor_type.shape.dim[site.axis or 0]
+            if declared.HasField("dim_value"):
+                found[site], old[site] = parse_dim(name), declared.dim_value
+                continue
+            if declared.dim_param != name.strip():
+                raise ValueError(
+                    f"{text} is {declared.dim_param or 'unknown'} already: only a fixed size can be freed"
+                )
+            places = [(s, text) for s in _named(inputs, name.strip())]
+        for site, said in places:
+            found[site], old[site] = parse_dim(name), _only_size(original, name.strip(), said)
     sites = {dim.name: site for site, dim in reversed(found.items()) if dim.name is not None}
     baked = {name: old[site] for name, site in reversed(sites.items())}
     _check(proto, found, old, baked)
@@ -124,12 +123,57 @@ def _request(proto: onnx.ModelProto, dims: Mapping[str, str]) -> Request:
     return Request(found, {name: sites[name] for name in baked}, baked, rows)
 
 
+def place_of(text: str, inputs: Mapping[str, onnx.ValueInfoProto]) -> Site:
+    """The axis of an input that a text such as ``images[0]`` names.
+
+    Raises:
+        ValueError: there is none.
+    """
+    match = _PLACE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not an axis of an input; write it as name[axis], such as images[0]")
+    tensor, axis = match["name"], int(match["axis"])
+    if tensor not in inputs:
+        raise ValueError(f"the model has no input {tensor!r}{meant(tensor, inputs, 'its inputs are')}")
+    rank = len(inputs[tensor].type.tensor_type.shape.dim)
+    if not -rank <= axis < rank:
+        raise ValueError(f"input {tensor!r} has {rank} axes, there is no axis {axis}")
+    return Site(tensor, axis % rank)
+
+
+def _named(inputs: Mapping[str, onnx.ValueInfoProto], name: str) -> list[Site]:
+    """The axes of inputs that have a declared name."""
+    found = [
+        Site(key, axis)
+        for key, value in inputs.items()
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim)
+        if dim.dim_param == name
+    ]
+    if not found:
+        raise ValueError(f"{name!r} is not an axis of an input; write it as name[axis], such as images[0]")
+    return found
+
+
+def _only_size(original: Model, name: str, text: str) -> int:
+    """The one size with which a declared dim runs."""
+    analysis = analyze(original, broadcast="strict")
+    now = analysis.facts.dim(analysis.symbols[name]) if name in analysis.symbols else None
+    if now is None or now.value is None:
+        raise ValueError(f"{text} is {name} already, and may have more than one size: nothing is to be freed")
+    return int(now.value)
+
+
 def _check(
     proto: onnx.ModelProto, dims: Mapping[Site, Dim], old: Mapping[Site, int], baked: Mapping[str, int]
 ) -> None:
     if not dims:
         raise ValueError("nothing is to be freed")
-    taken = {d.dim_param for v in proto.graph.input for d in v.type.tensor_type.shape.dim}
+    taken = {
+        d.dim_param
+        for v in proto.graph.input
+        for axis, d in enumerate(v.type.tensor_type.shape.dim)
+        if Site(v.name, axis) not in dims
+    }
     for site, dim in dims.items():
         alone = sorted(dim.free - baked.keys())
         if alone:
@@ -192,34 +236,11 @@ def _attempt(model: Model, request: Request) -> onnx.ModelProto:
     """The first of the candidates that can be shown to be right.
 
     Raises:
-        Refused: there is none, or another way to cut a size would do as well.
+        Refused: there is none.
     """
-    changed, freeing, choices = _search(model, request, {}, _MAX_ATTEMPTS)
-    labels = [*freeing.options]
-    for label, rivals in freeing.rivals.items():
-        before = {k: n for k, n in choices.items() if k in labels[: labels.index(label)]}
-        for rival in rivals:
-            if _would_do(model, request, {**before, label: rival}, label):
-                raise Refused(
-                    f"{label} (Reshape) cuts a size in two, and either of both may follow it", node=label
-                )
-    return changed
-
-
-def _would_do(model: Model, request: Request, choices: dict[str, int], label: str) -> bool:
-    try:
-        _search(model, request, choices, _MAX_RIVALS, after=label)
-    except Refused:
-        return False
-    return True
-
-
-def _search(
-    model: Model, request: Request, choices: dict[str, int], attempts: int, after: str = ""
-) -> tuple[onnx.ModelProto, Freeing, dict[str, int]]:
-    """What comes of the first choices that can be shown to be right; those up to the node `after` stay."""
     first: Refused | None = None
-    for _ in range(attempts):
+    choices: dict[str, int] = {}
+    for _ in range(_MAX_ATTEMPTS):
         freeing = Freeing(model, request.baked, request.sites, request.rows, choices)
         try:
             run(freeing)
@@ -228,11 +249,11 @@ def _search(
         except Refused as refused:
             first = first or refused
             following = _next(freeing, choices, refused.node)
-            if following is None or (after and following.get(after) != choices[after]):
+            if following is None:
                 break
             choices = following
         else:
-            return changed, freeing, choices
+            return changed
     assert first is not None
     raise first
 
@@ -305,7 +326,7 @@ def _prove_rows(analysis: Analysis, request: Request) -> None:
                     f"output {name} cannot be shown to be computed row by row of {symbol}: {mixing}",
                     node=mixing.node,
                 )
-            if origin.layout is None:
+            if origin.layout is None and mixing is None:
                 raise Refused(
                     f"the rank of output {name} is not known, so where its rows are is not known either"
                 )

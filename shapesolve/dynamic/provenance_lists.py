@@ -59,12 +59,12 @@ def through_lists(
     """`found`, but for symbols of which the rows are listed one after the other."""
     results = list(found)
     node = view.node
-    rule = None if node.domain or node.subgraphs else _RULES.get(node.op_type)
+    rule = None if node.subgraphs else _RULES.get((node.domain, node.op_type))
     origins = [origin or _NOTHING for origin in given]
     for symbol in symbols:
         is_listed = any(_list(o, symbol) is not None for o in origins)
         made: Seq[Listing | None] = ()
-        if rule is not None and (is_listed or node.op_type == "NonZero"):
+        if rule is not None and (is_listed or node.op_type in _LISTING):
             with suppress(Unfollowed, IndexError, TypeError, ValueError):
                 made = rule(view, origins, symbol)
         for i, result in enumerate(results):
@@ -101,6 +101,13 @@ def _nonzero(view: View, given: Seq[Origin], symbol: str) -> Seq[Listing | None]
     numbers = ((inner, inner), *((ZERO, as_dim(size)) for size in view.shape(0)[1:]))
     what = f"lists what it finds in all rows of {symbol} together"
     return [Listing(view.node.label, view.node.op_type, what, axis=1, across=0, numbers=numbers)]
+
+
+def _maps(view: View, given: Seq[Origin], symbol: str) -> Seq[Listing | None]:
+    """One map for each row."""
+    if _rows_outside(given[0], symbol) is not ONE:
+        return ()
+    return [Listing(view.node.label, view.node.op_type, "makes maps", axis=0, across=None, numbers=_ANY)]
 
 
 def _each(view: View, given: Seq[Origin], symbol: str) -> Seq[Listing | None]:
@@ -234,7 +241,8 @@ def _transpose(view: View, given: Seq[Origin], symbol: str) -> Seq[Listing | Non
 
 
 _EACH = "Abs Add Cast Clip Div Exp Floor Identity Log Mul Neg Relu Round Sigmoid Sqrt Sub Tanh Where Max Min"
-_RULES: dict[str, Rule] = {
+_LISTING = ("NonZero", "ZipMap")
+_STANDARD: dict[str, Rule] = {
     **dict.fromkeys(_EACH.split(), _each),
     **dict.fromkeys(["Flatten", "Reshape", "Squeeze", "Unsqueeze"], _regrouped),
     "Concat": _concat,
@@ -244,5 +252,6 @@ _RULES: dict[str, Rule] = {
     "Split": _split,
     "Transpose": _transpose,
 }
+_RULES = {**{("", name): rule for name, rule in _STANDARD.items()}, ("ai.onnx.ml", "ZipMap"): _maps}
 
 __all__ = ["Listing", "through_lists"]

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis import Analysis, analyze
+from ..change.refused import Refused
 from .provenance import Origin
 from .provenance_lists import Listing
 from .provenance_walk import trace
-from .refused import Refused
 
 if TYPE_CHECKING:
     import onnx

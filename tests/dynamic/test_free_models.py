@@ -12,9 +12,9 @@ import pytest
 from onnx import helper
 
 import shapesolve as ss
-from shapesolve.change.free_verify import verify
+from shapesolve.dynamic.free_verify import verify
 
-from .running import weighted
+from ..change.running import weighted
 
 MODELS = Path(__file__).resolve().parents[1] / "models"
 ROWS = ("batch", "batch_size")

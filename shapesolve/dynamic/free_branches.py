@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from ..change.draft import DraftNode
+from ..change.refused import Refused
 from ..expr import Dim, Shape
 from ..lower.types import Tensor
 from ..model import Graph, Node, TensorType
-from .draft import DraftNode
 from .free_state import Freeing
-from .refused import Refused
 
 
 def branched(freeing: Freeing, node: Node, drafted: DraftNode, run: Callable[[Freeing], None]) -> None:
@@ -23,7 +23,6 @@ def branched(freeing: Freeing, node: Node, drafted: DraftNode, run: Callable[[Fr
     for attribute, graph in node.subgraphs:
         inner = _inside(freeing, graph)
         run(inner)
-        _check_undecided(freeing, inner, node)
         freeing.options.update(inner.options)
         freeing.draft.taken |= inner.draft.taken
         freeing.draft.node_names |= inner.draft.node_names
@@ -63,33 +62,16 @@ def _declared(freeing: Freeing, name: str) -> TensorType:
     known = freeing.walk.read(name, freeing.scope)
     if not isinstance(known, Tensor):
         raise Refused(f"a branch takes {name}, which is no tensor")
-    dims = None if known.shape is None else tuple(_told(freeing, name, d) for d in known.shape)
+    dims = None if known.shape is None else tuple(_declared_size(freeing, d) for d in known.shape)
     return TensorType(known.dtype, dims)
 
 
-def _told(freeing: Freeing, name: str, size: Dim) -> int | str | None:
+def _declared_size(freeing: Freeing, size: Dim) -> int | str | None:
     if size.value is not None:
         return size.value
     if size.free <= {*freeing.symbols}:
         return str(size)
-    if not size.free.isdisjoint(freeing.baked.keys() - {*freeing.symbols}):
-        raise Refused(f"a branch takes {name}, and it is open what its size {size} follows")
     return None  # data decides it, for a part at least: no number can hold it
-
-
-def _check_undecided(freeing: Freeing, inner: Freeing, node: Node) -> None:
-    """A branch may ask nothing of a size that data decides and that follows a symbol as well."""
-    for name in (n for n, _ in inner.model.graph.inputs):
-        for outside, inside in zip(freeing.shape(name) or (), inner.shape(name) or (), strict=False):
-            if outside.free <= {*freeing.symbols} or not freeing.is_free(outside):
-                continue
-            asked = (e for e in inner.walk.log if e.role == "requirement" and inside.free & e.cond.free)
-            entry = next(asked, None)
-            if entry is not None or inner.facts.dim(inside) is not inside:
-                why = "a size is fixed" if entry is None else entry.why
-                raise Refused(
-                    f"{node.label} (If) needs something of the size {outside}: {why}", node=node.label
-                )
 
 
 def _type(inner: Freeing, name: str) -> tuple[int, Shape | None]:

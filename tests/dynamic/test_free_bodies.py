@@ -41,19 +41,9 @@ def stepped(x: np.ndarray) -> np.ndarray:
     return np.stack(made) if made else np.zeros((0, *state.shape), np.float32)
 
 
-@pytest.mark.parametrize(("dims", "shape"), [({"x[0]": "batch"}, (4, 7, 3)), ({"x[1]": "seq"}, (1, 11, 3))])
-def test_a_first_state_follows_the_rows_and_the_trips_the_sequence(
-    dims: dict[str, str], shape: tuple[int, ...]
-) -> None:
-    changed = ss.free(recurrent(), dims)
-    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    np.testing.assert_allclose(run(changed, x), stepped(x), rtol=1e-5, atol=1e-6)
-
-
-def test_rows_that_were_several_follow_too() -> None:
-    fixed = recurrent(start="float[2, 3] h0 = {0, 0, 0, 0, 0, 0}", rows=2)
-    changed = ss.free(fixed, {"x[0]": "batch", "x[1]": "seq"})
-    x = np.random.default_rng(1).standard_normal((5, 9, 3)).astype(np.float32)
+def test_a_first_state_follows_the_rows() -> None:
+    changed = ss.free(recurrent(), {"x[0]": "batch"})
+    x = np.random.default_rng(0).standard_normal((4, 7, 3)).astype(np.float32)
     np.testing.assert_allclose(run(changed, x), stepped(x), rtol=1e-5, atol=1e-6)
 
 
@@ -63,28 +53,9 @@ def test_states_that_differ_from_row_to_row_are_no_rows() -> None:
         ss.free(fixed, {"x[0]": "batch"})
 
 
-@pytest.mark.parametrize(
-    "inside",
-    ["k = Cast <to = 1> (i) v = Div (k, seven) o = Mul (u, v)", "o = Slice (u, zero, seven_ends)"],
-    ids=["a part of the whole", "an end"],
-)
-def test_what_holds_the_size_inside_is_refused(inside: str) -> None:
-    fixed = recurrent(inside=inside)
-    body = fixed.graph.node[0].attribute[0].g
-    for name, array in (
-        ("seven", np.array(7, np.float32)), ("zero", np.array([0])), ("seven_ends", np.array([7])),
-    ):  # fmt: skip
-        body.initializer.append(onnx.numpy_helper.from_array(array, name))
-    with pytest.raises(ss.Refused, match="may hold the size seq"):
-        ss.free(fixed, {"x[1]": "seq"})
-
-
-def test_trips_that_go_along_nothing_are_refused() -> None:
-    fixed = recurrent(trips=7)
-    gather = fixed.graph.node[0].attribute[0].g.node[0]
-    gather.CopyFrom(onnx.helper.make_node("ReduceMax", ["x"], ["row"], axes=[1], keepdims=0))
-    with pytest.raises(ss.Refused, match="makes 7 trips"):
-        ss.free(fixed, {"x[1]": "seq"})
+def test_another_size_than_rows_of_a_loop_is_refused() -> None:
+    with pytest.raises(ss.Refused, match=r"Loop.*generalize"):
+        ss.free(recurrent(), {"x[1]": "seq"})
 
 
 def branched(then: str, otherwise: str, more: str = "") -> onnx.ModelProto:
@@ -111,14 +82,13 @@ NOTHING = "s = Constant <value = float[0, 2] {}> ()"
 
 
 @pytest.mark.parametrize("which", [True, False])
-@pytest.mark.parametrize(("dims", "shape"), [({"x[0]": "batch"}, (3, 7, 4)), ({"x[1]": "seq"}, (1, 12, 4))])
-def test_both_branches_follow(which: bool, dims: dict[str, str], shape: tuple[int, ...]) -> None:
+def test_both_branches_follow(which: bool) -> None:
     """What a branch has no rows of, such as an empty cache, is no reason to refuse."""
     fixed = branched(f"{HEADS} b = Reshape (q, flat) {NOTHING}", "c = Mul (x, t) s = Identity (x)")
-    x = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
-    y, z = session(ss.free(fixed, dims)).run(None, {"x": x, "which": np.array(which)})
+    x = np.random.default_rng(2).standard_normal((3, 7, 4)).astype(np.float32)
+    y, z = session(ss.free(fixed, {"x[0]": "batch"})).run(None, {"x": x, "which": np.array(which)})
     np.testing.assert_allclose(y, -np.tanh(x) * (1 if which else x), rtol=1e-5, atol=1e-6)
-    assert z.shape == ((0, 2) if which else shape)
+    assert z.shape == ((0, 2) if which else (3, 7, 4))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +130,7 @@ def test_what_a_body_needs_only_if_it_runs_is_needed() -> None:
             d = Identity (c)
         }> (n, go, x)
     }""")
-    with pytest.raises(ss.Refused, match="wherever its body runs"):
+    with pytest.raises(ss.Refused, match="Loop"):
         ss.free(fixed, {"x[1]": "seq"})
 
 

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
-from shapesolve.change.free_verify import verify
 from shapesolve.cli import app
+from shapesolve.dynamic.free_verify import verify
 
 from .test_free_rows import run
 

@@ -6,9 +6,8 @@ the one that a baked size is in. `free_walk` goes through the nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from collections.abc import Sequence as Seq
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -17,7 +16,9 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from ..expr import ONE, Dim, DimTooLarge, Shape, constant, eq, exact_quotient, ge, symbol
+from ..change.draft import Draft, DraftNode
+from ..change.refused import Refused
+from ..expr import Dim, Shape, constant, ge, symbol
 from ..lower.fixpoint import lower_model
 from ..lower.records import Entry
 from ..lower.request import Request
@@ -26,15 +27,15 @@ from ..lower.values import MAX_ELEMENTS, Value
 from ..model import Constant, Model, Node
 from ..operators import with_built_in
 from ..propagate.constraint import Site
-from .draft import Draft, DraftNode
 from .free_reshape import Piece, pieces_of
 from .free_sizes import Sizes
 from .provenance_walk import Contents, Provenance
-from .refused import Refused
 
 Array: TypeAlias = NDArray[Any]
 #: a number of rows is at least this: a size of 1 is what baking leaves no trace of, and it broadcasts
 _LEAST = 2
+#: largest stored tensor that is looked into, in elements
+LARGEST = 1 << 22
 #: a size that a table bounds may become this many times as large as it was
 _ROOM = 2
 
@@ -64,25 +65,13 @@ class Freeing:
         self.baked = dict(baked)
         self.given = frozenset(name for name, _ in model.graph.inputs)
         self.symbols = tuple(baked)
+        self._taken: dict[Hashable, int] = {}
         self.options: dict[str, int] = {}  # how many candidates there were, by label of the node
-        self.rivals: dict[str, list[int]] = {}  # those of which none may do as well
-        self.pending: dict[str, tuple[tuple[Dim, ...], bool]] = {}
-        self.seen: dict[int, dict[Dim, None]] = {}
-        self.strides: dict[int, dict[Dim, None]] = {}
-        self.unsure: dict[str, tuple[str, str]] = {}  # what has to be decided, and its node
-        self.reverts: dict[
-            str, tuple[str, Seq[Dim]]
-        ] = {}  # what stays as it was if these sizes turn out to be numbers
-        self.staying: dict[
-            str, tuple[str, str, int]
-        ] = {}  # amounts that later nodes must decide; why, where, and how much of it comes first
-        self.usual: dict[str, Dim] = {}  # what a size is of which it stays open what it follows
-        self.demands: list[tuple[Dim, int | None]] = []
         self.nodes: list[DraftNode] = []
-        #: attributes of nodes that became another operator, and those that replace a node's own, by output
+        #: old sizes of axes that follow a symbol which is no number of rows
+        self.seen: set[int] = set()
+        #: attributes of nodes that became another operator, by output
         self.own: dict[str, dict[str, int]] = {}
-        self.replaced: dict[str, dict[str, Seq[int]]] = {}
-        self.padded_same: dict[str, bool] = {}  # kinds of windows: is their padding shown to follow sizes?
         empty = replace(model, graph=replace(model.graph, nodes=()))
         least = [ge(symbol(name), _LEAST if name in self.rows else 1) for name in self.symbols]
         request = Request(tuple(least), {}, "strict", with_built_in(None))
@@ -127,14 +116,6 @@ class Freeing:
         value = made.attributes.get("value") if made is not None and made.is_constant else None
         return value if isinstance(value, Constant) else None
 
-    def stored_tensors(self) -> Iterator[tuple[str, Constant]]:
-        """All that the graph stores, by name."""
-        yield from self.model.graph.initializers.items()
-        for node in self.model.graph.nodes:
-            value = node.attributes.get("value") if node.is_constant else None
-            if isinstance(value, Constant):
-                yield node.outputs[0], value
-
     def is_stored(self, name: str) -> bool:
         """Is a tensor stored in the model?"""
         return self.stored(name) is not None
@@ -157,17 +138,11 @@ class Freeing:
         return not dim.free.isdisjoint(self.baked)
 
     def notice(self, name: str) -> None:
-        """Remember the sizes of a tensor that follow symbols, by what they were, and its strides."""
-        stride = ONE
-        for dim in reversed(self.shape(name) or ()):
-            with suppress(DimTooLarge):
-                stride = stride * dim
-            for size, found in ((dim, self.seen), (stride, self.strides)):
-                was = self.old(size) if self.is_other(size) else None
-                if was is not None and self.facts.bounds(size)[1] != was:  # not the few that a Slice takes
-                    found.setdefault(was, {}).setdefault(size)
-            if self.is_free(dim) and not self.is_other(dim):
-                self.seen.setdefault(self.old(dim) or 0, {}).setdefault(dim)
+        """Remember the old sizes of a tensor's axes that follow other symbols than rows."""
+        for dim in self.shape(name) or ():
+            was = self.old(dim) if self.is_other(dim) else None
+            if was is not None:
+                self.seen.add(was)
 
     def pieces(self, name: str) -> list[Piece] | None:
         """The factors of a tensor with their baked sizes."""
@@ -182,56 +157,12 @@ class Freeing:
 
     # ------------------------------------------------------------------ what is changed
 
-    def maybe(self, size: int, what: str, node: Node | None = None) -> Dim:
-        """A baked size: a number, or a name of its own when some size that follows a symbol was the same.
-
-        Where later nodes do not decide what it is, it stays the number; with `node` that is refused.
-        """
-        if size < _LEAST or size not in self.seen:
-            return constant(size)
-        name = self.walk.fresh(what)
-        assert name.name is not None
-        if node is not None:
-            self.unsure[name.name] = f"{what} of {node.label} ({node.op_type})", node.label
-        self.baked[name.name] = size
-        self.walk.given(ge(name, 1))
-        return name
-
-    def staying_amount(self, before: int, after: int, why: str, node: Node) -> Dim:
-        """Both amounts together with a name of their own, until later nodes show that only one amount will do.
-
-        Where they do not, the model is refused, with `why`.
-        """
-        name = self.walk.fresh(f"an amount of {node.label}")
-        assert name.name is not None
-        self.baked[name.name] = before + after
-        self.staying[name.name] = why, node.label, before
-        return name
-
-    def as_many(self, size: Dim, what: str) -> Dim:
-        """A count that was a size: that size, unless later nodes need another one that was the same."""
-        was = self.old(size)
-        if was is None or was < _LEAST or not self.is_other(size):
-            return size
-        name = self.maybe(was, what)
-        assert name.name is not None
-        self.usual[name.name] = size
-        return name
-
     def vector(self, dims: Seq[Dim], hint: str) -> str:
-        """The name of a tensor with these sizes, to be computed when all is known."""
+        """The name of a tensor with these sizes, computed at the start of the graph."""
         if all(not d.terms for d in dims):
             return self.number_vector([int(d) for d in dims], hint)
-        name = self.draft.fresh(hint)
-        self.pending[name] = tuple(dims), False
+        name = self.sizes.vector(dims, hint)
         self._bind(name, (len(dims),), dims)
-        return name
-
-    def scalar(self, dim: Dim, hint: str) -> str:
-        """The name of a scalar with this size."""
-        name = self.draft.fresh(hint)
-        self.pending[name] = (dim,), True
-        self._bind(name, (), (dim,))
         return name
 
     def number_vector(self, numbers: Seq[int], hint: str) -> str:
@@ -248,10 +179,12 @@ class Freeing:
         value = Value(shape, tuple(elems))
         self.scope.env[name] = self.walk.interner.tensor(TensorProto.INT64, Shape(shape), value)
 
-    def choose(self, node: Node, count: int) -> int:
-        """Which of some candidates to take at a node."""
+    def choose(self, node: Node, count: int, like: Hashable) -> int:
+        """Which of some candidates to take at a node: first the one that the last node with the same question took."""
         self.options[node.label] = max(count, self.options.get(node.label, 0))
-        return min(self.choices.get(node.label, 0), count - 1)
+        taken = (self._taken.get(like, 0) + self.choices.get(node.label, 0)) % count
+        self._taken[like] = taken
+        return taken
 
     def insert(self, op_type: str, inputs: Seq[str], hint: str, **attributes: int) -> str:
         """A new node before the one that is looked at; the name of its output."""
@@ -270,18 +203,6 @@ class Freeing:
         made.key, made.subgraphs = None, node.subgraphs
         return made
 
-    def with_attribute(self, node: Node, name: str, values: Seq[int]) -> Node:
-        """The node with another attribute."""
-        self.replaced.setdefault(node.outputs[0], {})[name] = values
-        proto = onnx.NodeProto()
-        proto.CopyFrom(node.proto)
-        kept = [a for a in proto.attribute if a.name != name]
-        del proto.attribute[:]
-        proto.attribute.extend([*kept, helper.make_attribute(name, values)])
-        return Node(
-            [proto], node.op_type, node.domain, node.overload, node.name, node.inputs, node.outputs, 0, node._folder
-        )  # fmt: skip
-
     def become(self, node: Node, op_type: str, inputs: Seq[str], **attributes: int) -> Node:
         """A node with another operator and its attributes that makes the same output."""
         self.own[node.outputs[0]] = attributes
@@ -296,19 +217,13 @@ class Freeing:
             self.scope.env[name] = self.walk.interner.tensor(_type_of(array), Shape(array.shape), value)
         return name
 
-    def demand(self, dim: Dim, exactly: int | None) -> None:
-        """At the end a difference of sizes has to be a number, or (None) never negative."""
-        self.demands.append((dim, exactly))
-
     # ------------------------------------------------------------------ lowering
 
     def lower(self, node: Node, original: Node) -> None:
         """Lower a node, and see what it asks of the symbols."""
         walk, facts = self.walk, self.facts
-        clashes, log, opens = len(walk.clashes), len(walk.log), len(walk.opens)
+        clashes, log = len(walk.clashes), len(walk.log)
         walk.lower(node)
-        for pair in walk.opens[opens:]:
-            self._unify(facts.dim(pair.a), facts.dim(pair.b))
         if len(walk.clashes) > clashes:
             raise Refused(
                 f"{original.label} ({original.op_type}) cannot run at other sizes: {walk.clashes[-1].message}. "
@@ -355,12 +270,6 @@ class Freeing:
             if name:
                 self.notice(name)
 
-    def _unify(self, a: Dim, b: Dim) -> None:
-        """A size of which it was open what it follows follows what it meets."""
-        is_open = not (a.free | b.free) <= {*self.symbols}
-        if is_open and self.is_free(a) and self.old(a) == self.old(b):
-            self.walk.given(eq(*_without_common(self.symbols, a, b)))
-
     def _is_held(self, name: str) -> bool:
         """Has a symbol lost its freedom? Rows may be any number; another size may have a lower bound, and room above."""
         own = symbol(name)
@@ -369,18 +278,6 @@ class Freeing:
         if name in self.rows:
             return now is not own or hi is not None or (lo is not None and lo > _LEAST)
         return not now.terms or (hi is not None and hi < _ROOM * self.baked[name])
-
-
-def _without_common(symbols: Iterable[str], a: Dim, b: Dim) -> tuple[Dim, Dim]:
-    """Both sides of an equation divided by the symbols that are factors of both: none of these is 0."""
-    for name in symbols:
-        factor = symbol(name)
-        while a.terms and b.terms:
-            p, q = exact_quotient(a, factor), exact_quotient(b, factor)
-            if p is None or q is None:
-                break
-            a, b = p, q
-    return a, b
 
 
 def _new_node(

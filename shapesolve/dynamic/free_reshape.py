@@ -1,25 +1,18 @@
 """Where a Reshape whose target was baked in puts the sizes that are free again.
 
 A Reshape keeps the elements in row-major order, so the factors of its input, read from the left, fill the entries of its
-target, read from the left. An entry may take a part of a factor: of ``2*height`` that was 14, an entry of 7 takes the height.
-A size that was 1 when it was baked leaves no trace in the products: where it may go is a list of
-candidates, the likeliest first.
+target, read from the left. A size that was 1 when it was baked leaves no trace in the products: where it may go is a list of
+candidates, the likeliest first, and the proof that rows stay apart decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
-from itertools import combinations
-from math import gcd
-from typing import TypeAlias
 
-from ..expr import ONE, Dim, constant, exact_quotient, floor_div, of_atom, product
+from ..expr import ONE, Dim, constant
 
-Old: TypeAlias = Callable[[Dim], "int | None"]
-#: what is only tried to see whether it would do as well
-_UNLIKELY = 40
 #: most candidates that are looked at
 _MAX_CANDIDATES = 24
 
@@ -38,20 +31,18 @@ class _State:
     pieces: Seq[Piece]
     sizes: Seq[int]
     raw: Seq[int]
-    old: Old
     found: list[tuple[int, tuple[Dim, ...]]] = field(default_factory=list)
 
 
-def placements(pieces: Seq[Piece], sizes: Seq[int], raw: Seq[int], old: Old) -> list[tuple[Dim, ...]]:
+def placements(pieces: Seq[Piece], sizes: Seq[int], raw: Seq[int]) -> list[tuple[Dim, ...]]:
     """Shapes with the elements of `pieces` in order that are `sizes` at the baked sizes, the likeliest first.
 
     Args:
         pieces: the input's factors, outermost first, without ones.
         sizes: the output's baked sizes.
         raw: the entries of the target as they stand, 0 and -1 among them.
-        old: the baked size of a dim.
     """
-    state = _State(pieces, sizes, raw, old)
+    state = _State(pieces, sizes, raw)
     _fill(state, 0, None, 0, sizes[0] if sizes else 1, ONE, (), 0)
     state.found.sort(key=lambda entry: entry[0])
     return list(dict.fromkeys(dims for _, dims in state.found))
@@ -74,10 +65,6 @@ def _fill(
             if need % piece.baked == 0 and (need > 1 or piece.baked == 1):
                 more = cost + (_cost(state, piece, k, taken) if piece.baked == 1 else 0)
                 _fill(state, i + 1, None, k, need // piece.baked, taken * piece.size, dims, more)
-            for outer, inner in _parts(piece.size, need, state.old) if 1 < need < piece.baked else ():
-                rest = Piece(inner, piece.baked // need, piece.axis)
-                inside = _State([rest, *pieces[i + 1 :]], sizes, state.raw, state.old, state.found)
-                _fill(inside, 0, None, k, 1, taken * outer, dims, cost + _cost_of_part(state, k, outer))
         elif need > 1:
             have = head or piece.baked
             if need % have == 0:
@@ -89,32 +76,6 @@ def _fill(
         _fill(state, i, head, k + 1, following, ONE, (*dims, taken), cost)
 
 
-def _parts(size: Dim, need: int, old: Old) -> Iterator[tuple[Dim, Dim]]:
-    """The product that a size is and of which the first was `need`; nothing where there are several, which order decides."""
-    factors = [of_atom(atom) for atom in size.terms[0][0]]
-    found: dict[Dim, Dim] = {}
-    for count in range(len(factors) + 1):
-        for some in combinations(factors, count):
-            whole = product(some)
-            was = old(whole)
-            if was and need % was == 0:
-                outer = whole * (need // was)
-                inner = exact_quotient(size, outer)
-                if inner is not None:
-                    found.setdefault(outer, inner)
-    content = gcd(size.const, *(c for _, c in size.terms))
-    rest = exact_quotient(size, constant(content))
-    for part in (p for p in range(1, content + 1) if content % p == 0):
-        if rest is not None and (old(rest) or 0) * part == need:
-            found.setdefault(rest * part, constant(content // part))
-    if len(found) == 1:
-        yield from found.items()
-    was = old(size) or 0
-    if not found and was % need == 0:  # so many, or of such a length each: one of both is a number
-        yield floor_div(size, constant(was // need)), constant(was // need)
-        yield constant(need), floor_div(size, constant(need))
-
-
 def _cost(state: _State, piece: Piece, k: int, taken: Dim) -> int:
     """How unlikely it is that a size that was 1 belongs to entry `k`."""
     if state.sizes[k] == 1:
@@ -124,26 +85,6 @@ def _cost(state: _State, piece: Piece, k: int, taken: Dim) -> int:
     if state.raw[k] == -1:
         return 10
     return 20 if taken is not ONE else 30
-
-
-def other_ways(ways: Seq[tuple[Dim, ...]], taken: int, pieces: Seq[Piece], raw: Seq[int]) -> list[int]:
-    """Which of the ways cut a size elsewhere than the one that is taken, where no entry of -1 says what is right."""
-    parts = [{d for d in dims if d.terms and all(d is not piece.size for piece in pieces)} for dims in ways]
-    if -1 in raw or not any(_is_cut(d) for d in parts[taken]):
-        return []
-    return [k for k, cut in enumerate(parts) if k != taken and any(_is_cut(d) for d in cut - parts[taken])]
-
-
-def _is_cut(size: Dim) -> bool:
-    return any(atom.kind == "//" for monomial, _ in size.terms for atom in monomial)
-
-
-def _cost_of_part(state: _State, k: int, outer: Dim) -> int:
-    """How unlikely it is that entry `k` has this part of a size: an entry of -1 is the one that follows."""
-    following = state.raw[k + 1] if k + 1 < len(state.raw) else 0
-    if -1 in (state.raw[k], following):
-        return 1 if (state.raw[k] == -1) == bool(outer.terms) else _UNLIKELY
-    return 1 if outer.terms else 2
 
 
 def target_of(dims: Seq[Dim], given: Seq[Dim], *, copies: bool) -> list[int] | None:

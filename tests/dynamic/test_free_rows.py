@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapesolve import Refused, analyze, free
-from shapesolve.change.provenance_walk import trace
+from shapesolve.dynamic.provenance_walk import trace
 
 from .row_models import random_model
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence as Seq
 
 import numpy as np
 
+from ..change.arithmetic import Arithmetic
+from ..change.draft import Draft, DraftNode, as_array
+from ..change.refused import Refused
 from ..expr import Dim
 from ..propagate.constraint import Site
-from .arithmetic import Arithmetic
-from .draft import Draft, DraftNode, as_array
-from .refused import Refused
 
 
 class Sizes(Arithmetic):

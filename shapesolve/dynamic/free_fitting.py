@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from collections.abc import Sequence as Seq
-from typing import TypeAlias
+from collections.abc import Hashable
 
-from ..expr import ONE, Dim, eq, product
+from ..change.refused import Refused
+from ..expr import ONE, Dim
 from ..model import Node
 from .free_state import Freeing
-from .free_stored import opened, regrown
+from .free_suspects import SECOND_EXPORT
 from .provenance_notation import Links
-from .refused import Refused
-
-#: where a label stands: input, axis and size
-Stands: TypeAlias = Mapping[Hashable, "Seq[tuple[int, int, Dim]]"]
-#: a stored size below may be anything
-_LEAST = 2
 
 
 def fit(freeing: Freeing, node: Node) -> Node:
@@ -40,7 +33,7 @@ def _fit_one(freeing: Freeing, node: Node, links: Links) -> Node | None:
             found.setdefault(label, []).append((i, axis, dim))
     one_row: tuple[int, int, Dim] | None = None
     for name, at in found.items():
-        size = _free_one(freeing, [d for _, _, d in at])
+        size = next((d for _, _, d in at if freeing.is_free(d)), None)
         if size is None or len(at) == 1:
             continue
         was = freeing.old(size)
@@ -55,33 +48,8 @@ def _fit_one(freeing: Freeing, node: Node, links: Links) -> Node | None:
                 return _repeat(freeing, node, i, axis, rows)
             if dim is ONE:
                 continue
-            sizes = _sizes_of(freeing, node, found, i)
-            made = regrown(freeing, node, i, sizes, broadcasts=links.broadcasts)
-            if made is not None:
-                return made
-            if not _is_settled(freeing, size, dim):
-                raise Refused(_table(freeing, node, i, axis, size), node=node.label, term=f"{size} == {was}")
-    if one_row is not None:  # after what is stored: that says its own places while it is
-        return _spread(freeing, node, *one_row)
-    return _open(freeing, node, links, found)
-
-
-def _open(freeing: Freeing, node: Node, links: Links, found: Stands) -> Node | None:
-    """A stored operand that alone has an axis of a size that may have followed a symbol."""
-    if not links.broadcasts:
-        return None
-    alone: dict[int, list[int]] = {}
-    for at in found.values():
-        wide = [(i, axis, dim) for i, axis, dim in at if dim is not ONE]
-        if len(wide) == 1 and len(at) > 1:
-            ((i, axis, dim),) = wide
-            if dim.value in freeing.seen and dim.const >= _LEAST and freeing.is_stored(node.inputs[i]):
-                alone.setdefault(i, []).append(axis)
-    for i, axes in alone.items():
-        changed = opened(freeing, node, i, axes)
-        if changed is not None:
-            return changed
-    return None
+            raise Refused(_table(freeing, node, i, axis, size), node=node.label, term=f"{size} == {was}")
+    return None if one_row is None else _spread(freeing, node, *one_row)
 
 
 def _table(freeing: Freeing, node: Node, i: int, axis: int, size: Dim) -> str:
@@ -89,36 +57,8 @@ def _table(freeing: Freeing, node: Node, i: int, axis: int, size: Dim) -> str:
     what = "constant" if freeing.is_stored(name) else "tensor"
     return (
         f"{node.label} ({node.op_type}) joins the {what} {name}, which has {freeing.old(size)} entries along axis {axis}, "
-        f"with an axis of size {size}: there are no entries for other sizes"
+        f"with an axis of size {size}: there are no entries for other sizes. {SECOND_EXPORT}"
     )
-
-
-def _free_one(freeing: Freeing, sizes: Iterable[Dim]) -> Dim | None:
-    """One of them that follows a symbol; rather one of which it is not open what it follows."""
-    free = [d for d in sizes if freeing.is_free(d)]
-    return next((d for d in free if d.free <= {*freeing.symbols}), free[0] if free else None)
-
-
-def _is_settled(freeing: Freeing, size: Dim, number: Dim) -> bool:
-    """Does a size of which it was open what it follows turn out to be a number?"""
-    if not size.free.isdisjoint(freeing.symbols):
-        return False
-    freeing.walk.given(eq(size, number))
-    return freeing.facts.dim(size) is number
-
-
-def _sizes_of(freeing: Freeing, node: Node, found: Stands, i: int) -> dict[int, Seq[Dim]]:
-    """For each axis of operand `i` that should follow the size that others have with its label, the factors of that."""
-    sizes: dict[int, Seq[Dim]] = {}
-    for at in found.values():
-        free = _free_one(freeing, [d for _, _, d in at])
-        for j, axis, dim in at:
-            if j == i and free is not None and dim is not ONE and dim.value == freeing.old(free):
-                holder, k = next((h, k) for h, k, d in at if d is free)
-                layout = freeing.provenance.of(node.inputs[holder]).layout
-                factors = [freeing.facts.dim(f) for f in layout[k]] if layout is not None else []
-                sizes[axis] = factors if product(factors) is free else [free]
-    return sizes
 
 
 def _rows_of(freeing: Freeing, links: Links, node: Node, labels_at: Hashable) -> Dim | None:

@@ -189,11 +189,16 @@ def split(view: View) -> Links:
 
 
 def cut(view: View) -> Links:
-    """Slice: an axis whose size stays, with steps forward, is left alone."""
+    """Slice: an axis whose size stays, without steps backward, is left alone."""
     shape, made = view.shape(0), view.out()
-    steps = view.attr("steps") if view.version < 10 else (view.ints(4) if view.has(4) else ())
-    forward = steps is not None and all(step > 0 for step in steps)
-    return _resized(view, [a is b and forward for a, b in zip(shape, made, strict=True)])
+    steps: Seq[int] | None = () if view.version < 10 or not view.has(4) else view.ints(4)
+    axes = view.ints(3) if steps and view.has(3) else range(len(steps or ()))
+    if steps is None or axes is None:
+        raise Unfollowed
+    backward = {axis % len(shape) for axis, step in zip(axes, steps, strict=True) if step < 0}
+    return _resized(
+        view, [a is b and k not in backward for k, (a, b) in enumerate(zip(shape, made, strict=True))]
+    )
 
 
 def _resized(view: View, same: Seq[bool]) -> Links:

@@ -1,0 +1,96 @@
+"""Refusal of stored numbers and attributes that may hold a size which is no number of rows: one export cannot tell."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..change.refused import Refused
+from ..model import Constant, Node
+from .free_state import LARGEST, Freeing
+
+SECOND_EXPORT = "One export cannot show what follows the size: `shapesolve generalize` learns it from an export at another size"
+
+#: attributes that name axes, types and weights, and never hold a size of the input
+_HARMLESS = frozenset(
+    (
+        "axes",
+        "axis",
+        "direction",
+        "dtype",
+        "epsilon",
+        "group",
+        "hidden_size",
+        "keepdims",
+        "momentum",
+        "perm",
+        "to",
+    )
+).union(("training_mode", "transA", "transB", "noop_with_empty_axes", "stash_type", "allowzero"))
+#: attributes of operators whose windows are those of stored weights
+_WINDOWS = frozenset(("dilations", "kernel_shape", "strides"))
+_WEIGHTED = frozenset(("Conv", "ConvTranspose", "GRU", "Gemm", "LSTM", "MatMul", "RNN"))
+#: operands that are handled by the solver (targets), or name axes
+_SETTLED = frozenset(("Reshape", "Unsqueeze", "Squeeze"))
+#: numbers that no size gives
+_NEUTRAL = (-1, 0, 1)
+#: an end from here on is that of the axis
+_ALL = (1 << 31) - 1
+
+
+def check_suspects(freeing: Freeing, node: Node) -> None:
+    """Raises `Refused` if a node has a number that may have been computed from a size that is no number of rows."""
+    if len(freeing.rows) == len(freeing.symbols) or node.is_constant:
+        return
+    held = "a graph inside it" if node.subgraphs else _attribute(node) or _operand(freeing, node)
+    if held:
+        raise Refused(
+            f"{node.label} ({node.op_type}) has {held}, which may have followed a size that is freed. {SECOND_EXPORT}",
+            node=node.label,
+        )
+
+
+def _attribute(node: Node) -> str:
+    for name, value in node.attributes.items():
+        if name in _HARMLESS or (name in _WINDOWS and node.op_type in _WEIGHTED):
+            continue
+        numbers = value if isinstance(value, (list, tuple)) else (value,)
+        if any(
+            isinstance(n, Constant) or (isinstance(n, (int, float)) and not _is_neutral(n)) for n in numbers
+        ):
+            return f"the attribute {name} = {value}"
+    return ""
+
+
+def _operand(freeing: Freeing, node: Node) -> str:
+    for i, name in enumerate(node.inputs):
+        stored = freeing.stored(name) if name else None
+        if stored is None or _settles(node, i):
+            continue
+        if any(n > 1 and n in freeing.seen for n in stored.dims):
+            return f"the stored tensor {name} of shape {list(stored.dims)}"
+        array = stored.array(LARGEST)
+        if array is None or (not array.size) or array.dtype.kind not in "biuf":
+            continue
+        is_same = bool((array == array.flat[0]).all())
+        if (
+            array.dtype.kind == "f"
+            and not is_same
+            and not np.isin(array, [n for n in freeing.seen if n > 1]).any()
+        ):
+            continue  # weights: their axes show what they follow
+        if not is_same or not _is_neutral(float(array.flat[0])):
+            shown = f" = {array.flat[0]:g}" if is_same else ""
+            return f"the stored {'number' if array.size == 1 else 'tensor'} {name}{shown}"
+    return ""
+
+
+def _settles(node: Node, i: int) -> bool:
+    """True if operand `i` is a target that the constraints force, or names axes."""
+    return i == 1 and not node.domain and (node.op_type in _SETTLED or node.op_type.startswith("Reduce"))
+
+
+def _is_neutral(number: float) -> bool:
+    return number in _NEUTRAL or abs(number) >= _ALL or not np.isfinite(number)
+
+
+__all__ = ["SECOND_EXPORT", "check_suspects"]
