@@ -32,12 +32,12 @@ def measure_checks(corpus: Path, pattern: str = "") -> Iterator[tuple[str, int, 
             start = time.perf_counter()
             analysis.check_inputs(shapes)
             repeated.append(time.perf_counter() - start)
-            analysis._checker.checker.forget()
+            analysis._solved._checker.checker.forget()
             start = time.perf_counter()
             analysis.check_inputs(shapes)
             new.append(time.perf_counter() - start)
         medians = 1e6 * statistics.median(repeated), 1e6 * statistics.median(new)
-        yield file.parent.name, len(analysis.stated), *medians
+        yield file.parent.name, len(analysis._solved.stated), *medians
 
 
 def _measured_inputs(file: Path) -> dict[str, tuple[int, ...]]:

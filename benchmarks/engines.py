@@ -105,7 +105,7 @@ def _read_annotations(model: onnx.ModelProto) -> Shapes:
 def _shapesolve(model: onnx.ModelProto) -> Any:
     """Shapes, constraints and bindings: what is computed at first use is used."""
     analysis = importlib.import_module("shapesolve").analyze(model)
-    len(analysis.shapes), len(analysis.stated), len(analysis.bindings)
+    len(analysis.shapes), len(analysis._solved.stated), len(analysis.bindings)
     return analysis
 
 

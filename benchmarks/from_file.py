@@ -41,7 +41,11 @@ class Pair(NamedTuple):
 
 def _analyze(source: Any) -> object:
     analysis = importlib.import_module("shapesolve").analyze(source)
-    len(analysis.shapes), len(analysis.stated), len(analysis.bindings)  # what is worked out at first use
+    (
+        len(analysis.shapes),
+        len(analysis._solved.stated),
+        len(analysis.bindings),
+    )  # what is worked out at first use
     return analysis
 
 

@@ -70,7 +70,7 @@ def figures_of(name: str, analysis: Analysis) -> Figures:
         name,
         longest(term.text for term in (analysis.contract.usual or analysis.contract)),
         longest(str(d) for n in known for d in analysis.shapes[n]),
-        longest(str(d) for n in known for d in analysis.simple_shapes.usual(n)[0]),
+        longest(str(d) for n in known for d in analysis._solved.simple_shapes.usual(n)[0]),
     )
 
 

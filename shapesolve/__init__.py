@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from .deploy.cost import Cost, cost
     from .dynamic.free_model import free
-    from .explain.finding import Conflict, Finding
+    from .explain.finding import Conflict, Finding, Violation
     from .expr import (
         Cond,
         Dim,
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from .lower import DEFAULT, InvalidNode, Op, Registry, Rule
     from .model import ModelError
     from .propagate.constraint import Constraint
+    from .report.annotate import annotate
+    from .report.diff import diff
+    from .solve.contract.contract import Contract, Term
+    from .solve.proof import Proved, Refuted, Unknown
 
     #: decorator that adds a rule for an operator to the default registry (see `Registry.register`)
     register = DEFAULT.register
@@ -54,7 +58,11 @@ __version__ = "0.1.0"
 #: name -> the room that it comes from
 _ROOMS = {
     **dict.fromkeys(("Analysis", "analyze"), "analysis"),
-    **dict.fromkeys(("Conflict", "Finding"), "explain.finding"),
+    **dict.fromkeys(("Conflict", "Finding", "Violation"), "explain.finding"),
+    **dict.fromkeys(("Contract", "Term"), "solve.contract.contract"),
+    **dict.fromkeys(("Proved", "Refuted", "Unknown"), "solve.proof"),
+    "annotate": "report.annotate",
+    "diff": "report.diff",
     **dict.fromkeys(
         ("Cond", "Dim", "DimSyntaxError", "Shape", "broadcast_shapes", "parse_cond", "parse_dim"), "expr"
     ),
@@ -83,16 +91,18 @@ _ROOMS = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("register", "signature"):
-        # after all that is built in, so that it comes before that where both speak of a version
-        value = getattr(import_module(".operators", __name__).default_registry(), name)
-    elif name in _ROOMS:
-        value = getattr(import_module(f".{_ROOMS[name]}", __name__), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # type checkers know the names above and no other
+
+    def __getattr__(name: str) -> Any:
+        if name in ("register", "signature"):
+            # after all that is built in, so that it comes before that where both speak of a version
+            value = getattr(import_module(".operators", __name__).default_registry(), name)
+        elif name in _ROOMS:
+            value = getattr(import_module(f".{_ROOMS[name]}", __name__), name)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
@@ -104,6 +114,7 @@ __all__ = [
     "Cond",
     "Conflict",
     "Constraint",
+    "Contract",
     "Cost",
     "Dim",
     "DimSyntaxError",
@@ -113,14 +124,21 @@ __all__ = [
     "NoProfile",
     "NoSizes",
     "Op",
+    "Proved",
     "Refused",
+    "Refuted",
     "Registry",
     "Rule",
     "Shape",
+    "Term",
+    "Unknown",
+    "Violation",
     "analyze",
+    "annotate",
     "broadcast_shapes",
     "buckets",
     "cost",
+    "diff",
     "enumerate_sizes",
     "fix",
     "free",

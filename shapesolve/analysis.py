@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +12,7 @@ from .arguments import checked
 from .collection import CollectionPaused
 from .explain.solved import Solved, item_size
 from .expr import Cond, Dim, Shape
+from .lazy import cached_property
 from .lower import Registry
 from .lower.fixpoint import lower_model
 from .lower.request import DEFAULT_RLIMIT, Request, sizes_of
@@ -25,11 +25,19 @@ if TYPE_CHECKING:
     import onnx
 
     from .explain.derivation import Derivation
-    from .explain.finding import Finding, Violation
+    from .explain.finding import Conflict, Finding, Violation
     from .explain.judge import Bounds, Divisor
     from .explain.violation import Sizes
+    from .lower.types import Known
+    from .lower.values import Value
+    from .model import Model
+    from .solve.ambiguity import Ambiguity
+    from .solve.bindings import Bindings
+    from .solve.contract.contract import Contract
+    from .solve.equality import Equalities
     from .solve.proof import Proof
     from .system.audit import Audit
+    from .system.constraints import ConstraintSystem
 
 #: Z3 work per question of an audit, which is about a whole model
 AUDIT_RLIMIT = 3_000_000
@@ -91,36 +99,135 @@ def analyze(
         read = read_model(model)
         if opset is not None:
             read = replace(read, opsets=MappingProxyType({**read.opsets, "": int(opset)}))
-        return Analysis(lower_model(read, request, progress), request).judged()
+        return analysis_of(read, request, progress)
 
 
-class Analysis(Solved):
-    """What `analyze` found out. Everything beyond shapes is worked out at first use and kept.
+def analysis_of(
+    model: Model, request: Request, progress: Callable[[int, int], None] | None = None
+) -> Analysis:
+    """The analysis of a model that has been read.
 
-    Attributes:
-        shapes: `Shape` per tensor name; tensors of unknown rank are absent. Tensors of nested graphs are named by
-            scope (``loop_node/body/x``).
-        dtypes: element type (`onnx.TensorProto.DataType`) per tensor.
-        values: propagated data (`Value`) per tensor, where any is known.
+    Where the contract excludes the sizes or assumptions of the request, it reports the model without them, and the terms
+    that they break as conflicts.
+    """
+    solved = Solved(lower_model(model, request, progress), request)
+    if not solved.stuck or not (request.bind or request.assume):
+        return Analysis(solved)
+    free = solved.again(bind={}, assume=())
+    if free.stuck:
+        return Analysis(free)
+    from .explain.outside import find_outside
+
+    rejected = find_outside(free, solved)
+    return Analysis(Solved(free.lowered, request, rejected_request=rejected) if rejected else solved)
+
+
+def _analyzed_again(source: str | bytes, opsets: Mapping[str, int], options: dict[str, Any]) -> Analysis:
+    """The analysis that a pickle stands for."""
+    request = Request(**{**options, "rules": options["rules"] or with_built_in(None)})
+    return analysis_of(replace(read_model(source), opsets=MappingProxyType(opsets)), request)
+
+
+class Analysis:
+    """Result of `analyze`: shapes, constraints, contract, findings and proofs of one model, each computed at first use.
+
+    It is immutable, so copies are the same object. A pickle holds the model (its path, where it came from a file) and the
+    arguments of `analyze`, and is analyzed again when it is read.
+
+    >>> import onnx.parser, shapesolve as ss
+    >>> text = '<ir_version: 8, opset_import: ["": 17]> g (float[n, 3] x) => (y) { y = Concat<axis = 0>(x, x) }'
+    >>> ss.analyze(onnx.parser.parse_model(text)).shapes["y"]
+    Shape(2*n, 3)
     """
 
-    def judged(self) -> Analysis:
-        """The analysis to tell of: where the user stated sizes that the contract excludes, that of the model without
-        them, and what is wrong with them; else this one.
-        """
-        if not self.stuck or not (self.request.bind or self.request.assume):
-            return self
-        free = self.again(bind={}, assume=())
-        if free.stuck:
-            return free
-        from .explain.outside import find_outside
+    def __init__(self, solved: Solved) -> None:
+        self._solved = solved
 
-        outside = find_outside(free, self)
-        if not outside:
-            return self
-        told = Analysis(free.lowered, self.request)
-        told.outside = outside
-        return told
+    def __reduce__(self) -> tuple[Any, ...]:
+        model, request = self.model, self._solved.request
+        source = model.proto.SerializeToString() if model.path is None else str(model.path)
+        options = {**request._asdict(), "bind": dict(request.bind), "instead": dict(request.instead)}
+        if request.rules is with_built_in(None):
+            options["rules"] = None
+        return _analyzed_again, (source, dict(model.opsets), options)
+
+    def __copy__(self) -> Analysis:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Analysis:
+        return self
+
+    # ------------------------------------------------------------------ what is known
+
+    @property
+    def model(self) -> Model:
+        """The model as it was read."""
+        return self._solved.model
+
+    @property
+    def shapes(self) -> Mapping[str, Shape]:
+        """`Shape` per tensor; a tensor of unknown rank is absent. Nested graphs: named by scope (``loop_node/body/x``)."""
+        return self._solved.shapes
+
+    @property
+    def dtypes(self) -> Mapping[str, int]:
+        """Element type (`onnx.TensorProto.DataType`) per tensor."""
+        return self._solved.dtypes
+
+    @property
+    def values(self) -> Mapping[str, Value]:
+        """Propagated data (`Value`) per tensor, where any is known."""
+        return self._solved.values
+
+    @property
+    def inputs(self) -> Mapping[str, Known]:
+        """The model's inputs by name, with their types and the shapes declared for them."""
+        return self._solved.inputs
+
+    @property
+    def symbols(self) -> dict[str, Dim]:
+        """The dim names of the model's inputs, in order of appearance."""
+        return self._solved.symbols
+
+    @property
+    def defaults(self) -> tuple[str, ...]:
+        """Inputs with a default that was taken for their value (finding SS502)."""
+        return self._solved.defaults
+
+    @property
+    def ok(self) -> bool:
+        """True if there is no conflict."""
+        return self._solved.ok
+
+    @property
+    def constraints(self) -> ConstraintSystem:
+        """All constraints of nodes, inputs and assumptions, in graph order."""
+        return self._solved.constraints
+
+    @property
+    def bindings(self) -> Bindings:
+        """Symbols that have one possible value: ``{"d_model": 64}``; ``.why(name)`` gives the assumption and the origin."""
+        return self._solved.bindings
+
+    @property
+    def equalities(self) -> Equalities:
+        """Classes of dims, and of tensors' byte sizes, that are provably equal."""
+        return self._solved.equalities
+
+    @property
+    def contract(self) -> Contract:
+        """The irredundant conditions on the input symbols under which the model runs."""
+        return self._solved.contract
+
+    @property
+    def conflicts(self) -> Sequence[Conflict]:
+        """Sets of conditions that cannot hold together, each a minimal core with a message."""
+        return self._solved.conflicts
+
+    @property
+    def ambiguities(self) -> Sequence[Ambiguity]:
+        """Broadcasts of two sizes that may be equal or 1, which nothing in the model decides."""
+        return self._solved.ambiguities
 
     def audit(
         self,
@@ -144,7 +251,9 @@ class Analysis(Solved):
         """
         from .system.audit import Auditor, some_sizes
 
-        given = [*sizes] if sizes is not None else some_sizes(self.contract, self.symbols, self.rlimit)
+        given = (
+            [*sizes] if sizes is not None else some_sizes(self.contract, self.symbols, self._solved.rlimit)
+        )
         runs = [(point, measured[i] if i < len(measured) else {}) for i, point in enumerate(given)]
         auditor = Auditor(self.constraints, self.shapes, self.symbols, rlimit)
         return auditor.judge(runs, changes, samples, seed)
@@ -154,7 +263,7 @@ class Analysis(Solved):
         """All findings, errors first, with stable codes."""
         from .explain.diagnose import diagnose
 
-        return diagnose(self)
+        return diagnose(self._solved)
 
     @checked
     def prove(self, claim: str | Cond) -> Proof:
@@ -168,21 +277,21 @@ class Analysis(Solved):
         """
         from .explain.judge import judge
 
-        return judge(self, claim)
+        return judge(self._solved, claim)
 
     @checked
     def equal(self, a: str | Dim, b: str | Dim) -> Proof:
         """Are two dims equal for every input that the model accepts? Answers and raises as `prove` does."""
         from .explain.judge import judge
 
-        return judge(self, (self.dim(a), self.dim(b)))
+        return judge(self._solved, (self.dim(a), self.dim(b)))
 
     @checked
     def dim(self, text: str | Dim) -> Dim:
         """A dim from text over dim names and dims of tensors (``"Z[1] + seq"``)."""
         from .explain.claim import read_dim
 
-        return read_dim(text, self.lowered)
+        return read_dim(text, self._solved.lowered)
 
     @checked
     def bounds(self, text: str | Dim) -> Bounds:
@@ -192,14 +301,14 @@ class Analysis(Solved):
         """
         from .explain.judge import bounds_of
 
-        return bounds_of(self, text)
+        return bounds_of(self._solved, text)
 
     @checked
     def divisor(self, text: str | Dim) -> Divisor:
         """The largest number that divides a dim for all accepted inputs (0 when the dim is always 0), with `assumptions`."""
         from .explain.judge import divisor_of
 
-        return divisor_of(self, text)
+        return divisor_of(self._solved, text)
 
     @checked
     def size_in_bytes(self, tensor: str) -> Dim:
@@ -231,9 +340,11 @@ class Analysis(Solved):
 
             known = tensor in self.dtypes
             raise KeyError(
-                f"the rank of tensor {tensor!r} is not known" if known else no_tensor(tensor, self.lowered)
+                f"the rank of tensor {tensor!r} is not known"
+                if known
+                else no_tensor(tensor, self._solved.lowered)
             )
-        return self.shapes[tensor] if form == "exact" else self.simple_shapes[tensor]
+        return self.shapes[tensor] if form == "exact" else self._solved.simple_shapes[tensor]
 
     # ------------------------------------------------------------------ sizes
 
@@ -247,38 +358,10 @@ class Analysis(Solved):
         from .explain.claim import known_names, no_dim
         from .explain.violation import Sizes
 
-        sizes = sizes_of(bindings)
-        for name in sizes.keys() - known_names(self.lowered):
-            raise ValueError(no_dim(name, self.lowered))
-        return Sizes(self.sizes_at(sizes), self.violations_at(sizes))
-
-    @checked
-    def violations_at(self, sizes: Mapping[str, int]) -> list[Violation]:
-        """Requirements that these sizes of dim names break, whatever the other sizes are."""
-        return self._checker.at(sizes)
-
-    @checked
-    def sizes_at(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-        """Sizes of inputs as given, and of other tensors as their expressions have them, accepted or not."""
-        known = {**self.fixed_sizes, **sizes}
-        for symbol, dim in self.named_sizes:
-            if symbol not in known and (size := dim.evaluate(known)) is not None:
-                known[symbol] = size
-        declared = {n: getattr(given, "shape", None) for n, given in self.inputs.items()}
-        memo: dict[Dim, int | None] = {}
-        out: dict[str, tuple[int, ...]] = {}
-        for name, shape in self.shapes.items():
-            found = []
-            for d in declared.get(name) or shape:
-                if d not in memo:
-                    memo[d] = d.evaluate(known) if d.terms else d.const
-                size = memo[d]
-                if size is None:
-                    break
-                found.append(size)
-            else:
-                out[name] = tuple(found)
-        return out
+        solved, sizes = self._solved, sizes_of(bindings)
+        for name in sizes.keys() - known_names(solved.lowered):
+            raise ValueError(no_dim(name, solved.lowered))
+        return Sizes(solved.sizes_at(sizes), solved.violations_at(sizes))
 
     @checked
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
@@ -287,15 +370,19 @@ class Analysis(Solved):
         An input that has a default is taken to have another value where a shape for it is given. Raises `ValueError` for a
         name that no input has, and for what is no shape.
         """
-        given = frozenset(self.defaults).intersection(shapes)
-        return (self._with_own(given) if given else self)._checker.check(shapes)
+        return self._solved.check_inputs(shapes)
+
+    @checked
+    def bind_inputs(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """Sizes of the symbols that concrete input shapes give: ``{"x": (2, 5)}`` to ``{"batch": 2, "seq": 5}``."""
+        return self._solved.bind_inputs(shapes)
 
     @checked
     def verify(self, inputs: Mapping[str, Any]) -> Any:
         """Run the model on real inputs (with onnxruntime) and compare every tensor's shape with the prediction."""
         from .runtime import verify
 
-        return verify(self, inputs)
+        return verify(self._solved, inputs)
 
     def compare_with_true_inputs(
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | Sequence[Any]
@@ -303,7 +390,7 @@ class Analysis(Solved):
         """Per output ``(expression, true size, computed size)`` for every dim, from arrays fed to and got from a runtime."""
         from .runtime import compare
 
-        return compare(self, inputs, outputs)
+        return compare(self._solved, inputs, outputs)
 
     # ------------------------------------------------------------------ people and other tools
 
@@ -312,7 +399,7 @@ class Analysis(Solved):
         """The derivation of a tensor's shape: of one `axis`, or of all; `depth`: only so many nodes, the last ones."""
         from .explain.derivation import explain
 
-        return explain(self.lowered, tensor, axis, depth)
+        return explain(self._solved.lowered, tensor, axis, depth)
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:
@@ -326,7 +413,7 @@ class Analysis(Solved):
         return model
 
     def update_shapes(self, model: onnx.ModelProto) -> None:
-        """Write the shapes of intermediate tensors into the value_info of `model` (in place)."""
+        """Write the shapes of intermediate tensors into the value_info of `model`, in place (`annotate` makes a copy)."""
         self._render("updated", model)
 
     def to_json(self) -> str:

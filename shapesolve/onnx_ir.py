@@ -83,12 +83,12 @@ def _infer(model: ir.Model, policy: Policy, options: dict[str, Any]) -> tuple[An
         raise ValueError(f"policy is skip, override, refine or strict, not {policy!r}")
     analysis = analyze(model, **options)
     if policy == "strict":
-        wrong = disagreements(analysis)
+        wrong = disagreements(analysis._solved)
         if wrong:
             raise ValueError(wrong[0])
     outputs = {id(v) for v in model.graph.outputs}
     changed = False
-    doubtful = doubtful_dims(analysis) if policy == "refine" else frozenset()
+    doubtful = doubtful_dims(analysis._solved) if policy == "refine" else frozenset()
     for value, name in _values(model.graph, ""):
         changed |= _fill(value, name, analysis, policy, doubtful, is_output=id(value) in outputs)
     return analysis, changed
@@ -125,7 +125,7 @@ def _fill(
     *,
     is_output: bool,
 ) -> bool:
-    dtype, shape = analysis.dtypes.get(name, 0), analysis.simple_shapes.get(name)
+    dtype, shape = analysis.dtypes.get(name, 0), analysis._solved.simple_shapes.get(name)
     changed = False
     if dtype and (value.dtype is None or (policy == "override" and int(value.dtype) != dtype)):
         value.dtype = ir.DataType(dtype)

@@ -56,7 +56,7 @@ def assert_contract(model: Any, expected: Iterable[str], *, exact: bool = True, 
     """
     __tracebackhide__ = True
     a = assert_ok(model, **options)
-    engine = Engine(a.rlimit)
+    engine = Engine(a._solved.rlimit)
     filled = [ge(symbol, 1) for symbol in a.symbols.values()]
     needed = [*(t.cond for t in a.contract), *filled]
     try:

@@ -32,8 +32,6 @@ MAPPINGS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "guarded": (lambda v: ss.guarded(MODEL, bind=v), "bind"),
     "evaluate": (UNET.evaluate, "bindings"),
     "check_inputs": (UNET.check_inputs, "shapes"),
-    "violations_at": (UNET.violations_at, "sizes"),
-    "sizes_at": (UNET.sizes_at, "sizes"),
     "verify": (UNET.verify, "inputs"),
     "holds": (UNET.contract.holds, "sizes"),
     "subs": (MASK.subs, "bindings"),

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
-from shapesolve.report.diff import compare
+from shapesolve.report.diff import diff
 from shapesolve.solve.proof import Proved, Refuted, Unknown
 from shapesolve.testing import assert_shapes
 
@@ -77,7 +77,7 @@ def test_a_difference_at_size_one_is_a_difference() -> None:
         )
 
     assert [run(sliced(*ends), X=z(1))[0].shape for ends in ((1, 2), (0, 1))] == [(0,), (1,)]
-    found = compare(ss.analyze(sliced(1, 2)), ss.analyze(sliced(0, 1)))
+    found = diff(ss.analyze(sliced(1, 2)), ss.analyze(sliced(0, 1)))
     assert found.outputs[0].verdict != "same"
     assert not found.same
 

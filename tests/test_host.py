@@ -282,7 +282,7 @@ def test_registries_of_the_caller_stay_as_they_are() -> None:
 
 def test_the_names_of_the_inputs_are_collected_once() -> None:
     analysis = shapesolve.analyze(EXAMPLES[0])
-    assert analysis.lowered.symbols is analysis.lowered.symbols
-    assert analysis.symbols == analysis.lowered.symbols
+    assert analysis._solved.lowered.symbols is analysis._solved.lowered.symbols
+    assert analysis.symbols == analysis._solved.lowered.symbols
     analysis.symbols.clear()
     assert analysis.symbols

@@ -94,7 +94,9 @@ def carried_out(source: Any, original: onnx.ModelProto, given: tuple[str, ...] =
     a = ss.analyze(source, assume=given)
     tried = 0
     for conflict in a.conflicts:
-        entries = [c for c in a.walk.clashes if c.node is not None and c.node.label == conflict.finding.node]
+        entries = [
+            c for c in a._solved.walk.clashes if c.node is not None and c.node.label == conflict.finding.node
+        ]
         for remedy in conflict.remedies:
             assert str(remedy) in conflict.finding.help
             if remedy.change.instead:
@@ -108,7 +110,7 @@ def carried_out(source: Any, original: onnx.ModelProto, given: tuple[str, ...] =
             assert changed is not None
             after = ss.analyze(changed, assume=given)
             assert after.ok is not bool(remedy.leaves)
-            sizes = after.completed({}) or dict.fromkeys(after.symbols, 2)
+            sizes = after._solved.completed({}) or dict.fromkeys(after.symbols, 2)
             said = refusal(
                 written(changed, original),
                 {n: tuple(d.evaluate(sizes) for d in k.shape) for n, k in after.inputs.items()},
@@ -179,13 +181,13 @@ def declared_as_told(source: Any, original: onnx.ModelProto, given: tuple[str, .
     """Dims are declared as findings say: the file runs at sizes that the model accepts, and nothing is told of them again."""
     a = ss.analyze(source, assume=given)
     told = [f for f in a.diagnostics if f.code in ("SS401", "SS402", "SS405") and "declare " in f.help]
-    sizes = a.completed({})
+    sizes = a._solved.completed({})
     if not told or not a.ok or sizes is None:
         return 0
     proto = written(a.model, original)
     for value in proto.graph.input:
         for dim in value.type.tensor_type.shape.dim:
-            to = a.facts.substitution.get(dim.dim_param)
+            to = a._solved.facts.substitution.get(dim.dim_param)
             if to is not None and any(f"`{dim.dim_param}`" in f.title for f in told):
                 assert any(f.help.endswith(f"as {to}") or f" as {to}," in f.help for f in told)
                 if to.terms:

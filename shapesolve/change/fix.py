@@ -48,7 +48,7 @@ def fixed(read: Model, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) ->
     free = analyze(read, broadcast="strict")
     _refuse_broken(free, sizes)
     done, analysis = simplified_draft(read, keep=keep, bind=sizes)
-    if analysis.stuck:
+    if analysis._solved.stuck:
         raise _without_rest(free, analysis, sizes)
     graph = done.model.graph
     for info in (*graph.input, *graph.output, *graph.value_info):
@@ -65,11 +65,11 @@ def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
         raise ValueError(
             f"no input of the model has a dim named {unknown!r}{meant(unknown, analysis.symbols)}"
         )
-    if analysis.walk.clashes:
+    if analysis._solved.walk.clashes:
         conflict = next(iter(analysis.conflicts), None)
         text = "" if conflict is None else f": {conflict.message}"
         raise Refused(f"no size makes this model run{text}")
-    broken = analysis.violations_at(sizes)
+    broken = analysis._solved.violations_at(sizes)
     if broken:
         raise _refusal(broken[0], sizes)
 
@@ -84,7 +84,7 @@ def _refusal(broken: Violation, sizes: Mapping[str, int]) -> Refused:
 def _without_rest(free: Analysis, bound: Analysis, sizes: Mapping[str, int]) -> Refused:
     """What is broken whatever the sizes are that stay free."""
     conflict = next(iter(bound.conflicts), None)
-    text = bound.walk.clashes[0].message if conflict is None else conflict.message
+    text = bound._solved.walk.clashes[0].message if conflict is None else conflict.message
     stated = () if conflict is None else conflict.stated
     broken = next((t.text for t in free.contract if t.cond.evaluate(sizes) is False), "")
     node = conflict.nodes[0] if conflict is not None and conflict.nodes else ""

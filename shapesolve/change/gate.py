@@ -97,8 +97,8 @@ class _Side:
         self.ties: list[Cond] = []
         self.open = 0
         self._match(mine, other)
-        for cond in Checker(mine.lowered.constraints, mine.facts).conditions:
-            now = cond if cond.free <= self.to.keys() else mine.facts.cond(cond)
+        for cond in Checker(mine._solved.lowered.constraints, mine._solved.facts).conditions:
+            now = cond if cond.free <= self.to.keys() else mine._solved.facts.cond(cond)
             if now.free <= self.to.keys():
                 self.ties.append(now.subs(self.to))
             else:
@@ -154,8 +154,10 @@ def hold(before: Analysis, after: Analysis) -> Gate:
 
 
 def _prover(analysis: Analysis) -> Prover:
-    request = analysis.request
-    return Prover(analysis.lowered.constraints, analysis.facts, rlimit=request.rlimit, assumptions=())
+    request = analysis._solved.request
+    return Prover(
+        analysis._solved.lowered.constraints, analysis._solved.facts, rlimit=request.rlimit, assumptions=()
+    )
 
 
 #: not known whether there are such sizes
@@ -164,7 +166,7 @@ _UNDECIDED: Mapping[str, int] = {}
 
 def _outside(mine: Analysis, prover: Prover, other: _Side) -> Mapping[str, int] | None:
     """Sizes that `mine` accepts and the other model does not; None: proved that there are none; empty: undecided."""
-    checker = Checker(mine.lowered.constraints, mine.facts)
+    checker = Checker(mine._solved.lowered.constraints, mine._solved.facts)
     decided = True
     for cond in dict.fromkeys(other.ties):
         proof = prover.prove(cond)
@@ -213,14 +215,14 @@ def _sizes(before: Analysis, prover: Prover, second: _Side, a: Dim, b: Dim) -> t
         return "open", f"{a} or {b} depends on data, or on sizes that the inputs of only one model have"
     if a is its:
         return "same", ""
-    refused = [~c for c in dict.fromkeys(second.ties) if not before.facts.cond(c).is_true]
+    refused = [~c for c in dict.fromkeys(second.ties) if not before._solved.facts.cond(c).is_true]
     proof = prover.prove(any_of((*refused, eq(a, its))))
     if isinstance(proof, Proved):
         return "same", ""
     if isinstance(proof, Refuted):
         sizes = {n: v for n, v in proof.counterexample.items() if n in before.symbols}
         values = a.evaluate(sizes), its.evaluate(sizes)
-        accepted = not Checker(before.lowered.constraints, before.facts).broken(sizes)
+        accepted = not Checker(before._solved.lowered.constraints, before._solved.facts).broken(sizes)
         if accepted and None not in values and values[0] != values[1]:
             return "differs", f"{a} is {values[0]} and {its} is {values[1]} for {told(sizes)}"
     return "open", f"{a} == {its} is not decided"

@@ -44,7 +44,7 @@ class Knowledge:
         self, analysis: Analysis, graph: DraftGraph, scopes: Sequence[str], around: Knowledge | None = None
     ) -> None:
         self.analysis, self.graph, self.scopes, self.around = analysis, graph, tuple(scopes), around
-        self.facts = analysis.facts
+        self.facts = analysis._solved.facts
         self.opset: int = analysis.model.opsets.get("", 1)
         if isinstance(graph.origin, Function):
             self.opset = graph.origin.opsets.get("", 1)
@@ -156,7 +156,7 @@ class Knowledge:
         """Does a node give something else each time, as its operator is declared?"""
         key = node.domain, node.op_type
         if key not in self._drawing:
-            rule = self.analysis.request.rules.lookup(*key, self.opset)
+            rule = self.analysis._solved.request.rules.lookup(*key, self.opset)
             self._drawing[key] = rule is not None and rule.draws
         return self._drawing[key]
 

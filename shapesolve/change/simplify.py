@@ -99,8 +99,8 @@ def simplified_draft(
     keep = tuple(keep)
     _check(keep, nodes)
     reasons: dict[int, str] = {}
-    doubtful = any(entry.role == "assumption" for entry in analysis.walk.log)
-    if not analysis.stuck and not doubtful:  # from a contradiction everything follows
+    doubtful = any(entry.role == "assumption" for entry in analysis._solved.walk.log)
+    if not analysis._solved.stuck and not doubtful:  # from a contradiction everything follows
         sweeps = Sweeps(analysis, draft, keep)
         sweeps.run()
         reasons = sweeps.reasons

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from ..expr import Dim
+from ..lazy import cached_property
 from .draft import DraftNode, as_array
 from .knowledge import Dims, Knowledge
 

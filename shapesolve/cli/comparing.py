@@ -49,10 +49,10 @@ def diff(
     models = load(before, broadcast=mode), load(after, broadcast=mode)
     if prove:
         _gate(*models, run, json)
-    from ..report.diff import compare, diff_data, diff_lines
+    from ..report.diff import diff, diff_data, diff_lines
 
     with Progress("comparison"):
-        found = compare(*models)
+        found = diff(*models)
     if json:
         from ..report.json import envelope
 

@@ -65,8 +65,8 @@ def cost(
     from ..deploy.cost_text import bytes_in
 
     sizes = listed_sizes(at, "--at")
-    if a.nothing_runs and (sizes or max_memory is not None or plot is not None):
-        refuse("cost", a.nothing_runs, json)
+    if a._solved.nothing_runs and (sizes or max_memory is not None or plot is not None):
+        refuse("cost", a._solved.nothing_runs, json)
     fit, drawn = None, ""
     numbers: dict[str, int] = {}
     try:

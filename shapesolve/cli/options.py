@@ -80,8 +80,8 @@ def accepts(analysis: Analysis) -> int:
 
 def end(analysis: Analysis) -> NoReturn:
     """End a command that has shown or written something: where no input sizes run, that is said, and the exit code tells."""
-    if analysis.nothing_runs:
-        complain(analysis.nothing_runs)
+    if analysis._solved.nothing_runs:
+        complain(analysis._solved.nothing_runs)
     raise SystemExit(accepts(analysis))
 
 

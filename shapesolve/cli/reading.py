@@ -258,7 +258,7 @@ def evaluate(
         say(envelope("evaluate", evaluation_data(a, sizes, wanted)))
     else:
         show(evaluation_lines(a, sizes, wanted))
-    raise SystemExit(FOUND if a.violations_at(sizes) or broken_terms(a, sizes) else OK)
+    raise SystemExit(FOUND if a._solved.violations_at(sizes) or broken_terms(a, sizes) else OK)
 
 
 @app.command()

@@ -209,7 +209,7 @@ class _Search:
         self.any.known([name])
         self.symbol = analysis.symbols[name]
         self.proved = True
-        self.engine = Engine(analysis.rlimit)
+        self.engine = Engine(analysis._solved.rlimit)
         fixed = {n: v for n, v in self.any.fixed.items() if n != name or n in self.bind}
         conds = [c.subs(fixed) for c in self.any.contract]
         if any(c.is_false for c in conds):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from ..lazy import cached_property
 from ..model import Constant, Node
 from .values import Use, uses_of_computed
 
@@ -130,7 +130,7 @@ class ComputedIndices:
                         return None
                     inputs.add(name)
             elif not node.is_constant and node.index not in nodes:
-                rule = None if node.domain else self.analysis.lowered.rule(node, "")
+                rule = None if node.domain else self.analysis._solved.lowered.rule(node, "")
                 if rule is None or rule.draws or node.subgraphs or len(nodes) >= _MAX_NODES:
                     return None
                 nodes[node.index] = node

@@ -30,6 +30,9 @@ class Cost(Figures):
         remarks: what else the figures leave out or take for granted.
     """
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cost, (self.analysis,)
+
     def fit(
         self, memory: int, symbol: str, sizes: Mapping[str, int] | None = None, *, reuse: bool = False
     ) -> Fit:

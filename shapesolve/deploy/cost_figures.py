@@ -105,7 +105,7 @@ class Figures:
 
     def missing(self, sizes: Mapping[str, int]) -> str:
         """The names that have no size yet, with what the data decides explained."""
-        reasons = self.analysis.walk.reasons
+        reasons = self.analysis._solved.walk.reasons
         left = sorted(self.free - self.known(sizes).keys())
         return ", ".join(f"{n} ({reasons[n]})" if n in reasons else n for n in left)
 
@@ -147,7 +147,7 @@ class Figures:
 
     def known(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """These sizes, and those of names that the analysis introduced and that follow from them."""
-        known = {**self.analysis.fixed_sizes, **sizes}
+        known = {**self.analysis._solved.fixed_sizes, **sizes}
         for name, dim in self.analysis.contract.derived:
             value = dim.evaluate(known)
             if value is not None:

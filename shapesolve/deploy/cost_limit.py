@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ..lazy import cached_property
 from .sizes import NoSizes, Sizes
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Line:
         Sizes(self.analysis, self.given).known((symbol,))
         if len(self.given) < len(sizes):  # sizes that data decides, if they are any
             self.analysis.evaluate(sizes)
-        self.known = {**self.analysis.fixed_sizes, **sizes}
+        self.known = {**self.analysis._solved.fixed_sizes, **sizes}
         if symbol in self.known:
             raise ValueError(f"{symbol} is {self.known[symbol]} already: it cannot be chosen")
         if not self.peak.free <= cost.known({**self.known, symbol: 1}).keys():
@@ -69,7 +69,7 @@ class Line:
         sizes = {**self.given, self.symbol: size}
         if self.analysis.contract.holds(sizes) is False:
             return None
-        return self.analysis.completed(sizes)
+        return self.analysis._solved.completed(sizes)
 
     def next(self, size: int, step: int = 1) -> int | None:
         """The first accepted size from `size` on, upwards or (`step` -1) downwards; None within reach."""

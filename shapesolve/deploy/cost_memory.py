@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from operator import le
 
 from ..expr import ZERO, Dim, maximum
 from ..expr.atom import Atom
 from ..expr.bounds import atom_bounds
 from ..expr.structure import Monomial
+from ..lazy import cached_property
 from ..lower.rule import Memory
 from ..model import Node
 

@@ -71,13 +71,13 @@ class Tracer:
     """Follows the bodies of one analysis. What could not be followed is in `uncounted`, `unmeasured` and `remarks`."""
 
     def __init__(self, analysis: Analysis) -> None:
-        self.analysis, self.walk, self.interner = analysis, analysis.walk, Interner()
+        self.analysis, self.walk, self.interner = analysis, analysis._solved.walk, Interner()
         self.uncounted: dict[str, str] = {}  # operator by full name of the node
         self.unmeasured: dict[str, None] = {}  # tensors
         self.remarks: dict[str, None] = {}
         self.weights: dict[str, tuple[int, int]] = {}  # elements and bytes, by name
         self.rows: list[NodeCost] = []
-        self.strides = analysis.simple_shapes.strides
+        self.strides = analysis._solved.simple_shapes.strides
         self._followed: set[str] = set()
         self._taken: set[str] = set()  # weights that a row counts
 
@@ -228,7 +228,7 @@ class Tracer:
         known = None if known is None else self.walk.current(known)
         if not isinstance(known, Tensor) or full not in self.analysis.shapes:
             return known
-        shape = Shape(map(self.strides.inward, self.analysis.simple_shapes[full]))
+        shape = Shape(map(self.strides.inward, self.analysis._solved.simple_shapes[full]))
         return self.interner.tensor(known.dtype, shape, known.value)
 
     def _op(self, node: Node, prefix: str, attrs: Attributes) -> Op:

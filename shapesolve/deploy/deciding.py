@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,9 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from ..analysis import Analysis
 from ..expr import Cond, Dim, eq, ge, le, symbol
-from ..lower.fixpoint import lower_model
+from ..lazy import cached_property
 from ..lower.types import Tensor
 from ..model import Constant
 from ..solve.engine import Engine
@@ -29,8 +29,6 @@ from .values import Use, deciding_inputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from ..analysis import Analysis
 
     Arrays = dict[str, NDArray[Any]]
     Shapes = Mapping[str, tuple[int, ...]]
@@ -122,7 +120,7 @@ class Deciding:
 
     def _is_impossible(self, at: Mapping[str, int]) -> bool:
         """Is it proved that no numbers suit these sizes?"""
-        return Engine(self.analysis.rlimit).satisfiable(self._stated_at(self._known(at))).unsat
+        return Engine(self.analysis._solved.rlimit).satisfiable(self._stated_at(self._known(at))).unsat
 
     def sizes_near(
         self, at: Mapping[str, int], fixed: Mapping[str, int], rng: random.Random
@@ -201,7 +199,7 @@ class Deciding:
     def _runs(self, chosen: Arrays, at: Mapping[str, int]) -> bool:
         """Does the model with these numbers accept these sizes, and are its tensors small enough to run?"""
         trial = self.trial = self._with(chosen, at)
-        if trial.stuck or trial.contract.impossible:
+        if trial._solved.stuck or trial.contract.impossible:
             return False
         dims = [d for shape in trial.shapes.values() for d in shape]
         if 0 in at.values() and (trial.contract.internal or any(d.terms for d in dims)):
@@ -228,9 +226,8 @@ class Deciding:
         )
         others = [known for name, known in a.inputs.items() if name not in stored]
         left = {n for known in others if isinstance(known, Tensor) for d in known.shape or () for n in d.free}
-        bound = {n: size for n, size in {**a.request.bind, **at}.items() if n in left}
-        request = a.request._replace(bind=bound, assume=())
-        return type(a)(lower_model(changed, request), request)
+        bound = {n: size for n, size in {**a._solved.request.bind, **at}.items() if n in left}
+        return Analysis(a._solved.again(changed, bind=bound, assume=()))
 
     def _solved(self, name: str, known: Mapping[str, int]) -> list[int] | None:
         """Numbers with which all that nodes state holds together."""
@@ -253,7 +250,7 @@ class Deciding:
             -1,
         ):  # no 0, which makes all empty, nor -1, which says nothing, where there are others
             bounds = [c for e in elems for c in (ge(e, least), le(e, most))]
-            answer = Engine(self.analysis.rlimit).satisfiable([*stated, *bounds])
+            answer = Engine(self.analysis._solved.rlimit).satisfiable([*stated, *bounds])
             if answer.sat and answer.model is not None:
                 return answer.model
         return None
@@ -269,7 +266,7 @@ class Deciding:
         return {**self.analysis.bindings, **at}
 
     def _stated_at(self, known: Mapping[str, int]) -> list[Cond]:
-        stated = [c.cond for c in self.analysis.stated if c.guard.is_true]
+        stated = [c.cond for c in self.analysis._solved.stated if c.guard.is_true]
         names = {n for c in stated for n in c.free}
         return [*stated, *(eq(symbol(n), size) for n, size in known.items() if n in names)]
 

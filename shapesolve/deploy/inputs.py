@@ -139,7 +139,7 @@ def generate_inputs(
 
 def _sizes(analysis: Analysis, fixed: Mapping[str, int] | None, filler: _Filler) -> Sizes:
     """The accepted sizes; where there are such, those at which the file is right about its tensors: onnxruntime believes it."""
-    declared = sharing_memory(analysis.doubtful, {name for name, _ in analysis.model.graph.outputs})
+    declared = sharing_memory(analysis._solved.doubtful, {name for name, _ in analysis.model.graph.outputs})
     if declared:
         sizes = Sizes(analysis, fixed, also=[d.cond for d in declared])
         try:

@@ -138,7 +138,7 @@ class _Corners:
                     raise ValueError(
                         f"{smaller} {name} = {size} is greater than {larger} {name} = {self.asked[larger][name]}"
                     )
-        self.engine = Engine(analysis.rlimit)
+        self.engine = Engine(analysis._solved.rlimit)
 
     # ------------------------------------------------------------------ the three corners
 

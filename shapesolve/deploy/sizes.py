@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cached_property
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from ..expr import Cond, Dim, Shape, eq, ge, le, symbol
 from ..expr.nearest import meant
+from ..lazy import cached_property
 from ..lower.types import Tensor
 from ..solve.engine import Engine
 
@@ -66,13 +66,13 @@ class Sizes:
     ) -> None:
         self.analysis, self.least, self.also = analysis, least, tuple(also)
         self.names = tuple(analysis.symbols)
-        certain = {n: v for n, v in analysis.fixed_sizes.items() if n in analysis.symbols}
+        certain = {n: v for n, v in analysis._solved.fixed_sizes.items() if n in analysis.symbols}
         #: sizes that names have if an assumption holds: where the search begins, no more
         self.likely = {n: v for n, v in analysis.bindings.items() if n not in certain}
         self.fixed = {**certain, **(fixed or {})}
         self.known(fixed or {})
-        if analysis.nothing_runs:
-            raise NoSizes(analysis.nothing_runs)
+        if analysis._solved.nothing_runs:
+            raise NoSizes(analysis._solved.nothing_runs)
         for name, known in analysis.inputs.items():
             if not isinstance(known, Tensor) or name not in analysis.shapes:
                 raise NoSizes(f"input {name} is not a tensor of known rank: give its value yourself")
@@ -125,7 +125,7 @@ class Sizes:
 
     def _is_open(self, sizes: Mapping[str, int]) -> bool:
         """Is it open whether the model runs at these sizes, or does it not run when all that follows from them is computed?"""
-        bound = self.analysis.again(bind={**self.analysis.request.bind, **sizes})
+        bound = self.analysis._solved.again(bind={**self.analysis._solved.request.bind, **sizes})
         return bound.stuck or bound.contract.impossible or bool(bound.contract.internal)
 
     @cached_property
@@ -170,7 +170,7 @@ class Sizes:
 
     @cached_property
     def _guarded(self) -> tuple[Cond, ...]:
-        found = [c for c in self.analysis.stated.role("requirement") if not c.guard.is_true]
+        found = [c for c in self.analysis._solved.stated.role("requirement") if not c.guard.is_true]
         return tuple(dict.fromkeys(c.cond for c in found))
 
     def broken(self, sizes: Mapping[str, int]) -> list[str]:
@@ -312,7 +312,7 @@ class Sizes:
 
         `open_names` may take any size from `start` on; they are made small last.
         """
-        engine = Engine(self.analysis.rlimit)
+        engine = Engine(self.analysis._solved.rlimit)
         contract = self.contract
         free = [n for n in self.names if n not in self.fixed and n not in open_names]
         pinned = [c for n in self.names if n in self.fixed for c in self._within(n, start[n], 0, "both")]

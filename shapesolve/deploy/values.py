@@ -95,7 +95,7 @@ class _Readers:
 
     def __init__(self, analysis: Analysis) -> None:
         self.shapes = analysis.shapes
-        self._rules, self._opsets = analysis.request.rules, analysis.model.opsets
+        self._rules, self._opsets = analysis._solved.request.rules, analysis.model.opsets
         self._found: dict[tuple[str, str], Rule | None] = {}
         self.by_tensor: dict[str, list[tuple[Node, int, str]]] = {}
         for node, prefix, names in _nodes(analysis.model.graph, "", {}):

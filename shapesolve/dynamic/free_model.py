@@ -306,8 +306,8 @@ def _prove(changed: onnx.ModelProto, request: Request) -> None:
         conflict = analysis.conflicts[0]
         raise Refused(conflict.message, node=conflict.nodes[0] if conflict.nodes else "")
     for name, was in request.baked.items():
-        now = analysis.facts.dim(analysis.symbols[name])
-        hi = analysis.facts.bounds(now)[1]
+        now = analysis._solved.facts.dim(analysis.symbols[name])
+        hi = analysis._solved.facts.bounds(now)[1]
         if not now.terms or (hi is not None and hi < _ROOM * was):
             raise Refused(f"the changed model runs only with {name} = {now}", term=f"{name} == {now}")
     _prove_rows(analysis, request)

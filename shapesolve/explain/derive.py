@@ -8,12 +8,13 @@ the model is analyzed anew with these sizes in the place of the constants: only 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain, combinations, islice
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import ONE, Cond, Dim, eq, ge
+from ..lazy import cached_property
 from ..lower.values import Ratio
 from ..propagate import budget
 from ..solve.contract.examples import Beside
@@ -81,9 +82,8 @@ class Deriver:
         """The analysis with other elements of constants; None where that is too much work, or where a node cannot run."""
         if not self.may_try():
             return None
-        after = self.analysis.again(instead=instead)
-        after.effort, after.trial = self.effort, True
-        after.rlimit = min(after.rlimit, budget.CHEAP_RLIMIT)
+        rlimit = min(self.analysis.rlimit, budget.CHEAP_RLIMIT)
+        after = self.analysis.again(effort=self.effort, trial=True, instead=instead, rlimit=rlimit)
         return None if after.stuck else after
 
     def may_try(self) -> bool:

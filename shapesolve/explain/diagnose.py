@@ -67,8 +67,8 @@ def finds(**codes: tuple[Severity, str]) -> Callable[[Finder], Finder]:
 
 def diagnose(analysis: Solved) -> tuple[Finding, ...]:
     """Findings, errors first, then in graph order; equal ones once."""
-    if analysis.outside:
-        return tuple(c.finding for c in analysis.outside)
+    if analysis.rejected_request:
+        return tuple(c.finding for c in analysis.rejected_request)
     found = dict.fromkeys(
         [
             *_merged(analysis.conflicts),

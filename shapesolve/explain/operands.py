@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim
+from ..lazy import cached_property
 from ..lower.records import Entry, Open
 from ..model import Node
 from ..propagate.constraint import Site

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from ..expr import Dim
+from ..lazy import cached_property
 from ..lower.fixpoint import lower_model
 from ..lower.lowered import Lowered
 from ..lower.request import Request
@@ -20,6 +21,7 @@ from ..solve.bindings import Bindings, find_bindings
 from ..solve.effort import Effort
 
 if TYPE_CHECKING:
+    from ..model import Model
     from ..solve.accepted import Accepted
     from ..solve.ambiguity import Ambiguity
     from ..solve.contract.contract import Contract
@@ -29,35 +31,46 @@ if TYPE_CHECKING:
     from ..solve.simplify import Readable
     from ..system.constraints import ConstraintSystem
     from ..system.cores import Cores
-    from .finding import Conflict
+    from .finding import Conflict, Violation
     from .given import GivenSizes
     from .violation import InputChecker
 
 
 class Solved:
-    """A model with what is known of its sizes, and the questions about it that need no words.
+    """Solver results of one lowered model, each computed at first use: contract, bindings, conflicts, accepted sizes.
 
-    Attributes: those of `Analysis`.
+    Attributes:
+        rejected_request: conflicts between the contract and the sizes or assumptions of the user; nothing is accepted then.
+        effort: counter of solver work, shared by analyses that have one budget.
+        trial: True for one of many candidate models, whose contract is neither shortened nor attributed.
     """
 
-    def __init__(self, lowered: Lowered, request: Request) -> None:
+    def __init__(
+        self,
+        lowered: Lowered,
+        request: Request,
+        *,
+        rejected_request: tuple[Conflict, ...] = (),
+        effort: Effort | None = None,
+        trial: bool = False,
+    ) -> None:
         self.lowered, self.request = lowered, request
         self.model, self.walk, self.inputs = lowered.model, lowered.walk, lowered.inputs
         self.broadcast, self.rlimit = request.broadcast, request.rlimit
         self.facts: Any = lowered.facts
         self.shapes, self.dtypes, self.values = lowered.shapes, lowered.dtypes, lowered.values
-        #: sizes and assumptions of the user that the contract excludes, term by term: nothing is accepted under them
-        self.outside: tuple[Conflict, ...] = ()
-        #: what the solver is asked for the contract and for proofs
-        self.effort = Effort()
-        #: is it one of many that are only tried? Then nobody reads its contract
-        self.trial = False
+        self.rejected_request = rejected_request
+        self.effort = effort or Effort()
+        self.trial = trial
         self._given: dict[frozenset[str], Self] = {}
 
-    def again(self, **changes: Any) -> Self:
-        """The same model analyzed anew, with parts of the `Request` changed."""
+    def again(
+        self, model: Model | None = None, *, effort: Effort | None = None, trial: bool = False, **changes: Any
+    ) -> Self:
+        """The same model, or a changed one, lowered again, with fields of the `Request` changed."""
         request = self.request._replace(**changes)
-        return type(self)(lower_model(self.model, request), request)
+        lowered = lower_model(model or self.model, request)
+        return type(self)(lowered, request, effort=effort, trial=trial)
 
     # ------------------------------------------------------------------ constraints
 
@@ -94,14 +107,14 @@ class Solved:
 
     @property
     def stuck(self) -> bool:
-        """Is no size accepted: is there a node that none lets run, or is what the user states outside the contract?"""
-        return bool(self.walk.clashes or self.outside)
+        """True if no input size is accepted: some node never runs, or the contract rejects the request."""
+        return bool(self.walk.clashes or self.rejected_request)
 
     # ------------------------------------------------------------------ what the solver concludes
 
     @property
     def ok(self) -> bool:
-        """Is there no conflict?"""
+        """True if there is no conflict."""
         return not self.conflicts
 
     @cached_property
@@ -145,8 +158,8 @@ class Solved:
     @cached_property
     def conflicts(self) -> Sequence[Conflict]:
         """Sets of conditions that cannot hold together, each a minimal core with a message in words."""
-        if self.outside or not self.walk.clashes:
-            return self.outside
+        if self.rejected_request or not self.walk.clashes:
+            return self.rejected_request
         from .conflict import find_conflicts, is_after_emptiness
 
         if is_after_emptiness(self.lowered, self.request):
@@ -160,8 +173,8 @@ class Solved:
         """Why no input sizes run, in words that name the node; empty where some do."""
         if not self.contract.impossible:
             return ""
-        if self.outside:
-            return self.outside[0].message
+        if self.rejected_request:
+            return self.rejected_request[0].message
         from .conflict import find_contradiction
 
         found = next(iter(self.conflicts), None)
@@ -232,6 +245,37 @@ class Solved:
         """Accepted sizes of all inputs, with these for the names that they give; None where none were found."""
         return self._checker.completed(sizes)
 
+    def violations_at(self, sizes: Mapping[str, int]) -> list[Violation]:
+        """Requirements that these sizes of dim names break, whatever the other sizes are."""
+        return self._checker.at(sizes)
+
+    def sizes_at(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """Sizes of inputs as given, and of other tensors as their expressions have them, accepted or not."""
+        known = {**self.fixed_sizes, **sizes}
+        for symbol, dim in self.named_sizes:
+            if symbol not in known and (size := dim.evaluate(known)) is not None:
+                known[symbol] = size
+        declared = {n: getattr(given, "shape", None) for n, given in self.inputs.items()}
+        memo: dict[Dim, int | None] = {}
+        out: dict[str, tuple[int, ...]] = {}
+        for name, shape in self.shapes.items():
+            found = []
+            for d in declared.get(name) or shape:
+                if d not in memo:
+                    memo[d] = d.evaluate(known) if d.terms else d.const
+                size = memo[d]
+                if size is None:
+                    break
+                found.append(size)
+            else:
+                out[name] = tuple(found)
+        return out
+
+    def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
+        """Requirements that these concrete input shapes break, with the nodes that need them; empty when they run."""
+        given = frozenset(self.defaults).intersection(shapes)
+        return (self._with_own(given) if given else self)._checker.check(shapes)
+
     @cached_property
     def fixed_sizes(self) -> dict[str, int]:
         """Symbols, those that the analysis introduced among them, that can have one size only."""
@@ -244,7 +288,7 @@ class Solved:
         return tuple((name.name, self.facts.dim(d)) for (d, _), name in named if name.name is not None)
 
     @cached_property
-    def given(self) -> GivenSizes:
+    def concrete_shapes(self) -> GivenSizes:
         """The sizes that tensors have at given sizes of the inputs, whether these are accepted or not."""
         from .given import GivenSizes
 
@@ -255,7 +299,12 @@ class Solved:
         from .violation import InputChecker
 
         return InputChecker(
-            self.lowered, self.accepted, self.outside, self.request, self.given, self._contract
+            self.lowered,
+            self.accepted,
+            self.rejected_request,
+            self.request,
+            self.concrete_shapes,
+            self._contract,
         )
 
     def _with_own(self, names: frozenset[str]) -> Self:

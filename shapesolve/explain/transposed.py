@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..lower.fixpoint import lower_model
 from .limit import Limit
 from .operands import sites_of
 from .trial import Change, changed_model
@@ -56,8 +55,7 @@ def _runs_freely(limit: Limit, change: Change, deriver: Deriver) -> bool:
     changed = changed_model(analysis.model, limit.entry.node, change)
     if changed is None or not deriver.may_try():
         return False
-    after = type(analysis)(lower_model(changed, analysis.request), analysis.request)
-    after.effort = deriver.effort
+    after = analysis.again(changed, effort=deriver.effort)
     fixed, before = after.facts.substitution.keys(), analysis.facts.substitution.keys()
     holds = not fixed.isdisjoint(limit.names) or not fixed <= before
     if after.stuck or holds or after.contract.impossible:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import onnx
 from onnx import helper
 
 from ..expr import Dim, Shape
+from ..lazy import cached_property
 from ..lower.fixpoint import lower_model
 from ..lower.records import Clash, Entry
 from ..lower.speculate import tried

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim, all_of, eq, symbol
 from ..expr.cond import has_value
 from ..expr.nearest import meant
+from ..lazy import cached_property
 from ..lower.request import size_of
 from ..lower.types import Tensor
 from ..propagate.log import need
@@ -46,12 +46,13 @@ class InputChecker:
         self,
         lowered: Lowered,
         accepted: Accepted,
-        outside: tuple[Conflict, ...],
+        rejected_request: tuple[Conflict, ...],
         request: Request,
-        given: GivenSizes,
+        concrete_shapes: GivenSizes,
         contract: Callable[[], Contract],
     ) -> None:
-        self.lowered, self.outside, self.request, self.given = lowered, outside, request, given
+        self.lowered, self.request = lowered, request
+        self.rejected_request, self.concrete_shapes = rejected_request, concrete_shapes
         self.engine, self._contract = Engine(request.rlimit), contract
         self.declared: list[tuple[str, tuple[tuple[str | None, int | None, Dim], ...]]] = []
         alike: dict[tuple[Dim, ...], tuple[tuple[str | None, int | None, Dim], ...]] = {}
@@ -159,8 +160,8 @@ class InputChecker:
 
     @cached_property
     def _conflicts(self) -> tuple[Conflict, ...]:
-        if self.outside or not self.lowered.walk.clashes:
-            return self.outside
+        if self.rejected_request or not self.lowered.walk.clashes:
+            return self.rejected_request
         from .conflict import find_conflicts
 
         return find_conflicts(self.lowered, request=self.request)
@@ -183,8 +184,8 @@ class InputChecker:
                 )
         cond = constraint.cond if need(constraint) is broken.cond else broken.cond
         needed = self._needed(cond, constraint, sizes)
-        text = violation_text(needed, cond, constraint, sizes, self.given)
-        place = breaking_text(constraint, sizes, self.given)
+        text = violation_text(needed, cond, constraint, sizes, self.concrete_shapes)
+        place = breaking_text(constraint, sizes, self.concrete_shapes)
         assumed = self._assumption(constraint) if cond.is_false else None
         if assumed is not None:
             text = f"under the assumption {assumed.cond} ({assumed.origin.rule}), {text}"

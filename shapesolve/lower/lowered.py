@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..expr import Dim, Shape
 from ..expr.cond import symbols_in
+from ..lazy import cached_property
 from ..model import Model, Node
 from ..propagate.facts import Facts
 from ..propagate.log import ConstraintSet

@@ -114,7 +114,9 @@ class _Writer:
             if isinstance(value, (int, float, str, tuple)):
                 attrs.append(gb.KeyValue(key, str(value)[:_MAX_ATTRIBUTE]))
         attrs += [gb.KeyValue(f.code, f"{f.title}. {f.help}" if f.help else f.title) for f in found]
-        needs = dict.fromkeys(str(c) for c in self.analysis.stated.for_node(label) if c.role == "requirement")
+        needs = dict.fromkeys(
+            str(c) for c in self.analysis._solved.stated.for_node(label) if c.role == "requirement"
+        )
         attrs += [gb.KeyValue("needs", text) for text in needs]
         edges = [gb.IncomingEdge(*sources[n], str(i)) for i, n in enumerate(node.inputs) if n in sources]
         return gb.GraphNode(
@@ -129,7 +131,7 @@ class _Writer:
         )
 
     def _type(self, prefix: str, name: str) -> str:
-        full = self.analysis.lowered.full_name(name, prefix)
+        full = self.analysis._solved.lowered.full_name(name, prefix)
         return f"{dtype_name(self.analysis.dtypes.get(full, 0))} {shape_text(self.analysis.shapes.get(full))}"
 
     def _output(self, port: str, full: str) -> gb.MetadataItem:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from ..expr import Cond, implies
 
@@ -67,6 +67,9 @@ class ConstraintSet(Sequence["Constraint"]):
         self._numbers = numbers
         self._make = make
         self._made: dict[int, Constraint] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ConstraintSet, (tuple(self),)
 
     @property
     def rows(self) -> Sequence[Stated]:

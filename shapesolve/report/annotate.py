@@ -10,17 +10,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import onnx
 
+from ..analysis import Analysis, analyze
 from ..explain.declared import disagreements, doubtful_dims
 from ..expr import Dim, Shape
 from ..expr.printing import dim_param_text
 from ..model.saving import with_weights
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis
     from ..model import Graph
 
 #: what to do where a shape is declared already: keep it, replace it, replace what is less specific, or fail
@@ -32,12 +32,15 @@ CONTRACT_KEY = "shapesolve.contract"
 NAMES_KEY = "shapesolve.names"
 
 
-def annotate(analysis: Analysis, policy: Policy = "refine") -> onnx.ModelProto:
+def annotate(model: Any, policy: Policy = "refine") -> onnx.ModelProto:
     """A copy of the model with the inferred shapes in it, and its contract in the metadata (`CONTRACT_KEY`).
+
+    `model` is an `Analysis` or what `analyze` takes; the policies are those of `annotated`.
 
     Raises:
         ValueError: as `annotated` does, or the model is larger than protobuf can hold.
     """
+    analysis = model if isinstance(model, Analysis) else analyze(model)
     return with_weights(annotated(analysis, policy), analysis.model)
 
 
@@ -58,7 +61,7 @@ def annotated(analysis: Analysis, policy: Policy = "refine") -> onnx.ModelProto:
     if policy not in get_args(Policy):
         raise ValueError(f"policy is skip, override, refine or strict, not {policy!r}")
     if policy == "strict":
-        wrong = disagreements(analysis)
+        wrong = disagreements(analysis._solved)
         if wrong:
             raise ValueError(wrong[0])
     copy = onnx.ModelProto()
@@ -127,7 +130,7 @@ class _Writer:
         self.texts: dict[Dim, str] = {}
         self.taken = {n for shape in analysis.shapes.values() for d in shape for n in d.free}
         self.taken.update(_dim_names(analysis.model.proto.graph))
-        self.doubtful = doubtful_dims(analysis) if policy == "refine" else frozenset()
+        self.doubtful = doubtful_dims(analysis._solved) if policy == "refine" else frozenset()
 
     def write_inputs(self, graph: onnx.GraphProto) -> None:
         """Names for dims that the inputs leave without one, so that expressions over them mean something."""
@@ -171,7 +174,7 @@ class _Writer:
         self, graph: onnx.GraphProto, there: Mapping[str, onnx.ValueInfoProto], name: str, full: str
     ) -> None:
         """The declaration of an intermediate tensor."""
-        dtype, shape = self.analysis.dtypes.get(full, 0), self.analysis.simple_shapes.get(full)
+        dtype, shape = self.analysis.dtypes.get(full, 0), self.analysis._solved.simple_shapes.get(full)
         if name in there:
             self.fill(there[name], full, is_output=False)
         elif dtype and shape is not None:
@@ -179,7 +182,7 @@ class _Writer:
 
     def fill(self, info: onnx.ValueInfoProto, full: str, *, is_output: bool) -> None:
         """A declaration that is there, merged with what was inferred."""
-        dtype, shape = self.analysis.dtypes.get(full, 0), self.analysis.simple_shapes.get(full)
+        dtype, shape = self.analysis.dtypes.get(full, 0), self.analysis._solved.simple_shapes.get(full)
         tensor = _shapes_of(info)
         if not dtype or shape is None or tensor is None:
             return

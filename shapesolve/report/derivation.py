@@ -39,7 +39,7 @@ class _Told:
     """Shapes, sizes and conditions as people read them everywhere."""
 
     def __init__(self, analysis: Analysis) -> None:
-        self.analysis, self.simple = analysis, analysis.simple_shapes
+        self.analysis, self.simple = analysis, analysis._solved.simple_shapes
         self.needs: dict[str, dict[str, None]] = {}
         for term in analysis.contract.readable:
             for c in term.constraints:
@@ -47,7 +47,7 @@ class _Told:
 
     def shape(self, tensor: str) -> str:
         """The shape of a tensor; `legend_lines` tells from which sizes on that is so."""
-        return shape_text(self._shown(tensor), self.analysis.walk.poisoned)
+        return shape_text(self._shown(tensor), self.analysis._solved.walk.poisoned)
 
     def size(self, tensor: str, axis: int) -> str:
         """A size of it, as `shape` has it."""
@@ -59,7 +59,7 @@ class _Told:
         return self._text(self.simple.dim(dim))
 
     def _text(self, dim: Dim) -> str:
-        return str(dim) if self.analysis.walk.poisoned.isdisjoint(dim.free) else "?"
+        return str(dim) if self.analysis._solved.walk.poisoned.isdisjoint(dim.free) else "?"
 
     def _shown(self, tensor: str) -> Shape | None:
         return shown_shapes(self.analysis, [tensor]).get(tensor)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from ..analysis import Analysis, analyze
 from ..expr import Dim, Shape, eq, symbol
 from ..lower.types import Tensor
 from ..solve.contract.contract import text_of
 from ..solve.proof import Proved, Refuted
 from .lines import GAP, Line, Printed, line, row
 from .names import dtype_name, shape_text
-
-if TYPE_CHECKING:
-    from ..analysis import Analysis
 
 #: an output of both models: provably of one shape, provably not, or not decided
 Verdict = Literal["same", "differs", "open"]
@@ -82,8 +80,12 @@ class Diff:
         return tuple(c for c in self.changed if c.name.startswith("input "))
 
 
-def compare(before: Analysis, after: Analysis) -> Diff:
-    """Compare two analyses."""
+def diff(before: Any, after: Any) -> Diff:
+    """Differences in output shapes, accepted sizes and conflicts between two models.
+
+    Each is an `Analysis` or what `analyze` takes. Values are not compared.
+    """
+    before, after = (m if isinstance(m, Analysis) else analyze(m) for m in (before, after))
     renamed = _renaming(before, after)
     to = {old: before.symbols.get(new) or symbol(new) for old, new in renamed.items()}
     names_b, names_a = set(before.dtypes), set(after.dtypes)
@@ -212,7 +214,7 @@ def _terms(analysis: Analysis, to: Mapping[str, Dim]) -> dict[str, None]:
 
 def _needs(analysis: Analysis, to: Mapping[str, Dim]) -> dict[str, None]:
     found: dict[str, None] = {}
-    for c in analysis.stated:
+    for c in analysis._solved.stated:
         if c.role == "requirement" and c.cond.free and c.cond.free <= analysis.symbols.keys():
             found[f"{c.origin.node}: {c.cond.subs(to) if to else c.cond}"] = None
     return found

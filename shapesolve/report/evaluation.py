@@ -25,7 +25,7 @@ def broken_terms(analysis: Analysis, sizes: Mapping[str, int]) -> list[Term]:
 
 def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> dict[str, Any]:
     """Sizes of tensors (those that the given sizes decide), broken contract terms and requirements, as plain data."""
-    known = analysis.sizes_at(sizes)
+    known = analysis._solved.sizes_at(sizes)
     return {
         "sizes": dict(sizes),
         "tensors": {n: list(known[n]) for n in names if n in known},
@@ -33,7 +33,7 @@ def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequenc
         "broken_contract": [t.text for t in broken_terms(analysis, sizes)],
         "violations": [
             {"condition": v.text, "message": v.message, "nodes": list(v.nodes)}
-            for v in analysis.violations_at(sizes)
+            for v in analysis._solved.violations_at(sizes)
         ],
     }
 
@@ -48,8 +48,10 @@ def _at(shape: Shape, sizes: Mapping[str, int]) -> Shape:
 
 def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> Iterator[Printed]:
     """A table of tensors with numbers for sizes, and what these sizes break."""
-    known, simple = analysis.sizes_at(sizes), analysis.simple_shapes
-    shapes = analysis.shapes if analysis.violations_at(sizes) else simple  # which are for accepted sizes
+    known, simple = analysis._solved.sizes_at(sizes), analysis._solved.simple_shapes
+    shapes = (
+        analysis.shapes if analysis._solved.violations_at(sizes) else simple
+    )  # which are for accepted sizes
     rows: list[tuple[str, str, str, str]] = []
     for name in names:
         symbolic = shape_text(simple.get(name))
@@ -63,7 +65,7 @@ def evaluation_lines(analysis: Analysis, sizes: Mapping[str, int], names: Sequen
         rows.append((name, dtype, text, symbolic if symbolic != text else ""))
     for name, dtype, text, symbolic in rows:
         yield row(("name", name), ("dim", dtype), ("shape", text), ("dim", symbolic))
-    missing = [s for s in analysis.symbols if s not in sizes and s not in analysis.fixed_sizes]
+    missing = [s for s in analysis.symbols if s not in sizes and s not in analysis._solved.fixed_sizes]
     if missing:
         yield ()
         yield line(("dim", f"open: {', '.join(missing)}   (--bind {missing[0]}=... gives it a size)"))
@@ -86,7 +88,7 @@ def _broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Prin
 
 def broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Printed]:
     """What these sizes break: each term of the contract with the nodes that fail, in graph order, and what no term says."""
-    terms, found = broken_terms(analysis, sizes), analysis.violations_at(sizes)
+    terms, found = broken_terms(analysis, sizes), analysis._solved.violations_at(sizes)
     stated = [set(term.constraints) for term in terms]
     said = {v for v in found if any(v.constraint in own for own in stated)}
     for term, own in zip(terms, stated, strict=True):

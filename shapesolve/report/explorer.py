@@ -42,7 +42,7 @@ def explorer_data(analysis: Analysis, title: str = "") -> dict[str, Any]:
 class _Tables:
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
-        self.walk = analysis.walk
+        self.walk = analysis._solved.walk
         self.expressions = Expressions()
         for name in analysis.symbols:
             self.expressions.number(symbol(name))
@@ -139,7 +139,7 @@ class _Tables:
                 of_sizes.update(made)
             scoped.append(Scoped(label, node.op_type, weights, constant or sizes, sources))
             self.by_label.setdefault(label, []).append(len(rows))
-            data = [reads[k] for k in analysis.lowered.data_inputs(node, prefix) if k < len(reads)]
+            data = [reads[k] for k in analysis._solved.lowered.data_inputs(node, prefix) if k < len(reads)]
             if data := list(filter(None, data)):
                 self.as_data[len(rows)] = data
             if texts := attribute_texts(node):
@@ -174,7 +174,7 @@ class _Tables:
     ) -> bool:
         """Do these tensors of integers or truth values depend on no data of the inputs? Positions and masks do so."""
         whole = all(self.analysis.dtypes.get(name) in _WHOLE for name in made if name)
-        read, rule = set(filter(None, reads)), self.analysis.lowered.rule(*call)
+        read, rule = set(filter(None, reads)), self.analysis._solved.lowered.rule(*call)
         reads_sizes = rule is not None and rule.sizes
         return whole and (reads_sizes or (not read.isdisjoint(of_sizes) and read <= of_sizes | fixed))
 
@@ -197,12 +197,12 @@ class _Tables:
 
     def _source(self, name: str, prefix: str) -> str:
         """The tensor that `name` stands for in a scope: outside of a body where it is handed in."""
-        full = self.analysis.lowered.full_name(name, prefix)
+        full = self.analysis._solved.lowered.full_name(name, prefix)
         for _ in range(64):
             alias = self.walk.aliases.get(full)
             if full in self.walk.producers or alias is None:
                 break
-            full = self.analysis.lowered.full_name(*alias)
+            full = self.analysis._solved.lowered.full_name(*alias)
         return full
 
     def _ends(self, title: str, names: list[str], kind: int) -> list[list[Any]]:
@@ -259,7 +259,7 @@ class _Tables:
         number = self.shapes.get(shape)
         if number is None:
             number = self.shapes[shape] = len(self.shape_rows)
-            simple = self.analysis.simple_shapes[name]
+            simple = self.analysis._solved.simple_shapes[name]
             self.shape_rows.append([self._dim(d, form) for d, form in zip(shape, simple, strict=True)])
         return number
 
@@ -277,7 +277,7 @@ class _Tables:
         """Every symbol that an expression uses: those of the inputs first, then those that data decides."""
         analysis = self.analysis
         samples = sample_sizes(analysis)
-        replaced = {n: self._dim(d) for n, d in analysis.facts.substitution.items()}
+        replaced = {n: self._dim(d) for n, d in analysis._solved.facts.substitution.items()}
         out: list[dict[str, Any]] = []
         for name in self.expressions.symbols:
             entry: dict[str, Any] = {"name": name, "input": name in analysis.symbols}
@@ -318,7 +318,7 @@ class _Tables:
         """Distinct requirements with the nodes that have them, and what each node states."""
         needed: dict[Cond, dict[int, None]] = {}
         stated: dict[int, dict[tuple[str, str, str], None]] = {}
-        for c in self.analysis.stated:
+        for c in self.analysis._solved.stated:
             for n in self.by_label.get(c.origin.node, ()):
                 stated.setdefault(n, {})[c.role, str(c), c.origin.rule] = None
                 if c.role == "requirement":

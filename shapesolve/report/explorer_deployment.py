@@ -62,7 +62,7 @@ def deployment_of(analysis: Analysis) -> Deployment | None:
     """See `Deployment`; None for a model that runs at no sizes."""
     if analysis.conflicts or analysis.contract.impossible:
         return None
-    names = tuple(name for name in analysis.symbols if name not in analysis.fixed_sizes)
+    names = tuple(name for name in analysis.symbols if name not in analysis._solved.fixed_sizes)
     usual = {name: size for name, size in sample_sizes(analysis).items() if name in names}
     try:
         found = enumerate_sizes(analysis, _LISTED) if names else []
@@ -93,7 +93,7 @@ def _way(analysis: Analysis, name: str, usual: Mapping[str, int]) -> Way:
     best = Way(name, None, (), ())
     for follows in (None, *(n for n in reversed(list(usual)) if n != name)):
         kept = {n: size for n, size in usual.items() if n not in (name, follows)}
-        found = [(n, analysis.completed({**kept, name: n})) for n in tried]
+        found = [(n, analysis._solved.completed({**kept, name: n})) for n in tried]
         accepted = [(n, sizes) for n, sizes in found if sizes is not None]
         if accepted and accepted[-1][0] > max(best.sizes, default=0):
             values = tuple(sizes[follows] for _, sizes in accepted) if follows is not None else ()

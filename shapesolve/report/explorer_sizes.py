@@ -37,6 +37,6 @@ def sample_sizes(analysis: Analysis) -> dict[str, int]:
             return {n: found.get(n, usual[n]) for n in names}
     kept: dict[str, int] = {}
     for name in names[:_TRIED]:  # as many usual sizes as some accepted sizes have
-        if analysis.completed({**kept, name: usual[name]}) is not None:
+        if analysis._solved.completed({**kept, name: usual[name]}) is not None:
             kept[name] = usual[name]
-    return analysis.completed(kept) or usual
+    return analysis._solved.completed(kept) or usual

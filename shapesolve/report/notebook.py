@@ -91,22 +91,24 @@ class PlainExplorer:
 def _tensors(title: str, analysis: Analysis, names: list[str]) -> str:
     rows = [
         (f"{r.name}  (and {r.more} more like it)" if r.more else r.name, r.dtype, r.shape)
-        for r in grouped(names, shown_shapes(analysis, names), analysis.dtypes, analysis.walk.poisoned)
+        for r in grouped(
+            names, shown_shapes(analysis, names), analysis.dtypes, analysis._solved.walk.poisoned
+        )
     ]
     return _table(title, ("name", "type", "shape"), rows)
 
 
 def _all_tensors(analysis: Analysis) -> str:
-    names = list(analysis.walk.producers)
+    names = list(analysis._solved.walk.producers)
     rows = []
     for name in names[:MAX_ROWS]:
-        node, prefix = analysis.walk.producers[name]
+        node, prefix = analysis._solved.walk.producers[name]
         dtype = dtype_name(analysis.dtypes.get(name, 0))
         rows.append(
             (
                 name,
                 dtype,
-                shape_text(analysis.simple_shapes.get(name)),
+                shape_text(analysis._solved.simple_shapes.get(name)),
                 f"{node.op_type} {prefix}{node.label}",
             )
         )

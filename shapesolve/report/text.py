@@ -63,12 +63,12 @@ def headline(analysis: Analysis, seconds: float | None = None) -> Line:
 
 
 def _rows(analysis: Analysis, names: list[str]) -> list[Tensors]:
-    return grouped(names, shown_shapes(analysis, names), analysis.dtypes, analysis.walk.poisoned)
+    return grouped(names, shown_shapes(analysis, names), analysis.dtypes, analysis._solved.walk.poisoned)
 
 
 def shown_shapes(analysis: Analysis, names: list[str]) -> dict[str, Shape]:
     """Shapes as people read them; `legend_lines` tells from which sizes on they are so."""
-    return {n: analysis.simple_shapes.usual(n)[0] for n in names if n in analysis.shapes}
+    return {n: analysis._solved.simple_shapes.usual(n)[0] for n in names if n in analysis.shapes}
 
 
 def _table(title: str, rows: list[Tensors]) -> Iterator[Row]:
@@ -101,13 +101,13 @@ def legend_lines(analysis: Analysis, names: Iterable[str]) -> Iterator[Printed]:
 
 def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]:
     """Bounds and generated names that need a word, each with it; names in a definition follow that."""
-    shown = [analysis.simple_shapes.usual(n) for n in names]
+    shown = [analysis._solved.simple_shapes.usual(n) for n in names]
     for bound in dict.fromkeys(c for _, bounds in shown for c in bounds):
         yield str(bound), "smaller sizes that run follow a longer form"
-    reasons, definitions = analysis.walk.reasons, analysis.definitions
+    reasons, definitions = analysis._solved.walk.reasons, analysis._solved.definitions
     told = reasons.keys() | definitions.keys()
     used = dict.fromkeys(s for shape, _ in shown for d in shape for s in sorted(d.free) if s in told)
-    unknown = [n for n in used if n in analysis.walk.poisoned]
+    unknown = [n for n in used if n in analysis._solved.walk.poisoned]
     yield from (("?", reason) for reason in dict.fromkeys(reasons[n] for n in unknown if n in reasons))
     left = [n for n in used if n not in unknown]
     while left:
@@ -128,9 +128,9 @@ def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]
 
 def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterator[Printed]:
     """What the input sizes must satisfy, and which nodes need it."""
-    for i, conflict in enumerate(analysis.outside):
+    for i, conflict in enumerate(analysis._solved.rejected_request):
         yield line(("dim", ("" if i else "contract").ljust(_LABEL)), ("error", conflict.message))
-    if analysis.outside:
+    if analysis._solved.rejected_request:
         return
     if analysis.conflicts:
         yield line(

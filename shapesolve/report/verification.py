@@ -87,8 +87,8 @@ def _runnable(analysis: Analysis, given: Mapping[str, int]) -> None:
             raise CannotRun(
                 f"the rank of input {name} is not known: give inputs of your own to Analysis.verify"
             )
-    if analysis.nothing_runs:
-        raise CannotRun(analysis.nothing_runs)
+    if analysis._solved.nothing_runs:
+        raise CannotRun(analysis._solved.nothing_runs)
 
 
 def draw_sizes(analysis: Analysis, given: Mapping[str, int], rng: random.Random) -> dict[str, int]:

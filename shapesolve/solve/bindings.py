@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arguments import checked
 from ..expr import Cond, Dim, ne, symbol
 from ..propagate.facts import Facts
-from ..propagate.log import Stated
+from ..propagate.log import ConstraintSet, Stated
 from ..propagate.residual import Residue
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Bindings(Mapping[str, int]):
 
     def __init__(self, residue: Residue, symbols: Iterable[Dim], mode: str = "named") -> None:
         self._residue = residue
+        self._constraints: Any = residue.constraints
         self._sizes: dict[str, int] = {}
         self._assumed: dict[str, tuple[str, ...]] = {}
         self._numbers: dict[str, frozenset[int]] = {}
@@ -134,6 +136,9 @@ class Bindings(Mapping[str, int]):
                 texts |= dict.fromkeys(self._granted(numbers))
                 self._bind(name, value, numbers, tuple(texts))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _bindings, (self._sizes, self._assumed, {name: self.why(name).constraints for name in self})
+
     def __getitem__(self, name: str) -> int:
         return self._sizes[name]
 
@@ -150,9 +155,8 @@ class Bindings(Mapping[str, int]):
         """
         if name not in self._sizes:
             raise KeyError(name)
-        numbered = self._residue.constraints.numbered
         assumption = " and ".join(self._assumed.get(name, ())) or None
-        return Reason(assumption, tuple(numbered(n) for n in sorted(self._numbers[name])))
+        return Reason(assumption, tuple(self._constraints.numbered(n) for n in sorted(self._numbers[name])))
 
     @property
     def assumed(self) -> Mapping[str, str]:
@@ -161,6 +165,22 @@ class Bindings(Mapping[str, int]):
 
     def __repr__(self) -> str:
         return f"Bindings({dict(self)!r})"
+
+
+def _bindings(
+    sizes: dict[str, int],
+    assumed: dict[str, tuple[str, ...]],
+    causes: Mapping[str, tuple[Constraint, ...]],
+) -> Bindings:
+    """The bindings that a pickle holds: sizes, assumptions, and the constraints behind each."""
+    made = Bindings.__new__(Bindings)
+    made._sizes, made._assumed = sizes, assumed
+    made._constraints = ConstraintSet(tuple(c for found in causes.values() for c in found))
+    ends = [0, *accumulate(len(found) for found in causes.values())]
+    made._numbers = {
+        name: frozenset(range(a, b)) for name, (a, b) in zip(causes, pairwise(ends), strict=True)
+    }
+    return made
 
 
 def _listed(c: Cond, name: str) -> set[int] | None:

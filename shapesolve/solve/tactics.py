@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import gcd
 
 from ..expr import Atom, Cond
+from ..lazy import cached_property
 from ..propagate import budget
 from ..propagate.residual import Residue
 from .cases import decide

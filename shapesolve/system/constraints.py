@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, overload
 
 from ..collection import CollectionPaused
 from ..expr import Cond, implies
+from ..lazy import cached_property
 from ..lower.local import Analysed, Definition, LocalWalk
 from ..lower.types import Known
 from ..model import Model
 from ..propagate.constraint import Constraint, Origin, Role, Sides, Site
+from ..propagate.log import ConstraintSet
 from .composition import Composition, Row
 
 _ORDER: tuple[Role, ...] = ("input", "definition", "requirement", "declared", "assumption", "user")
@@ -102,6 +103,11 @@ class ConstraintSystem(Sequence[Constraint]):
 
     def __init__(self, content: Content, numbers: Sequence[int] | None = None) -> None:
         self._content, self._numbers = content, numbers
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ConstraintSet, (
+            tuple(self),
+        )  # without the model, which `for_tensor` and the bridges to Z3 need
 
     @property
     def numbers(self) -> Sequence[int]:

@@ -7,9 +7,9 @@ as `Constraint.reading` has them: so a core says which requirement it is that fa
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from functools import cached_property
 
 from ..expr import Cond, ge, symbol
+from ..lazy import cached_property
 from ..lower.local import Definition
 from ..solve.contract.contract import Term
 from ..solve.engine import Engine

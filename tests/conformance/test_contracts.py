@@ -87,7 +87,7 @@ def agrees(a, seed, largest):
     random, contract = Random(seed), a.contract
     for _ in range(60):
         sizes = {n: random.choice((0, 1, 2, 3, 7, 8, 16, 32, 33, 64, 96, 224)) % largest for n in a.symbols}
-        broken = a._checker.checker.broken(sizes)
+        broken = a._solved._checker.checker.broken(sizes)
         assert contract.holds(sizes) == (not broken), (sizes, str(contract), broken)
 
 

@@ -43,7 +43,7 @@ def least_padding(accepted: list[int], seen: list[int], k: int) -> int | None:
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_no_choice_has_less_padding(condition: str) -> None:
     a = pairs(condition)
-    accepted = [m for m in range(30) if any(not a.violations_at({"m": m, "n": n}) for n in range(31))]
+    accepted = [m for m in range(30) if any(not a._solved.violations_at({"m": m, "n": n}) for n in range(31))]
     rng = Random(condition)
     for k in (1, 2, 3, 4):
         seen = [rng.randint(0, max(accepted)) for _ in range(rng.randint(1, 9))]

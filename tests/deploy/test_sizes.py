@@ -149,5 +149,5 @@ def test_another_size_than_the_only_one_is_not_near() -> None:
 
 def test_inputs_are_told_as_they_were_given() -> None:
     a = ss.analyze(_pinned())
-    assert a.sizes_at({"n": 2, "k": 7})["x"] == (2, 7)
-    assert a.sizes_at({})["y"] == (5, 3)
+    assert a._solved.sizes_at({"n": 2, "k": 7})["x"] == (2, 7)
+    assert a._solved.sizes_at({})["y"] == (5, 3)

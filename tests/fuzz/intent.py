@@ -36,7 +36,7 @@ def by_intent(
     known = {**{d.name or "": size for d, size in measured(analysis, result)}, **bound}
     return any(
         c.cond.evaluate(known) is False and c.guard.evaluate(known) is not False
-        for c in analysis.stated.role("requirement")
+        for c in analysis._solved.stated.role("requirement")
         if reason_id(c.origin.rule) in _REFUSED
         and (c.cond.free_symbols | c.guard.free_symbols) - bound.keys()
     )

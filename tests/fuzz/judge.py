@@ -267,7 +267,7 @@ class Judge:
         """
         if self.broadcast != "equal":
             return False
-        stated = self.analysis.stated.role("assumption")
+        stated = self.analysis._solved.stated.role("assumption")
         assumed = [c.cond for c in stated if c.cond.free_symbols - bound.keys()]
         if not assumed:
             return False
@@ -277,7 +277,7 @@ class Judge:
             known.setdefault(d.name or "", real)
         right = all(d.evaluate(known) in (None, real) for d, real in pairs)
         # it may know one of the sizes that are taken to be equal
-        now = [strict.facts.cond(cond) for cond in assumed]
+        now = [strict._solved.facts.cond(cond) for cond in assumed]
         return right and any(cond.evaluate(known) is False for cond in now)
 
     def _taken(self, sizes: Mapping[str, int], result: Mapping[str, Data]) -> bool:

@@ -58,7 +58,7 @@ def test_the_same_seed_draws_the_same_model() -> None:
 #: what a judge asks of an analysis
 _ASKED = (
     "contract", "conflicts", "inputs", "symbols", "shapes", "dtypes", "values", "equalities", "bindings", "check_inputs",
-    "bind_inputs", "evaluate", "prove", "stated",
+    "bind_inputs", "evaluate", "prove", "_solved",
 )  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def test_ranks_are_as_declared() -> None:
     for model in one_node_models():
         node = model.graph.node[0]
         analysis = shapesolve.analyze(model)
-        rule = analysis.walk.operators.rule(node, analysis.model.opsets)
+        rule = analysis._solved.walk.operators.rule(node, analysis.model.opsets)
         relation = "" if rule is None else rule.rank_relation
         ranks = [len(analysis.shapes[name]) for name in node.input if name in analysis.shapes]
         if relation and "y0" in analysis.shapes and len(ranks) == len(node.input):

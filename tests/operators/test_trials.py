@@ -61,6 +61,6 @@ def test_a_trial_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_that_a_walk_has_is_either_undone_or_meant_to_stay() -> None:
-    walk = shapesolve.analyze(onnx.parser.parse_model(LOOP)).walk
+    walk = shapesolve.analyze(onnx.parser.parse_model(LOOP))._solved.walk
     attributes = getattr(Walk, "__mypyc_attrs__", None) or vars(walk)
     assert set(attributes) - {"__dict__"} == set(speculate.STATE)

@@ -190,7 +190,7 @@ def test_every_expression_reads_back_as_the_same_value(path: Path) -> None:
         out.graph.output.remove(info)  # onnx_ir reads no maps
     memo: dict[tuple[str, ss.Dim], None] = {}
     for value in values(ir.from_proto(out).graph):
-        shape = a.simple_shapes.get(value.name or "")
+        shape = a._solved.simple_shapes.get(value.name or "")
         if value.shape is None or shape is None or value.name in kept:
             continue
         for read, dim in zip(value.shape, shape, strict=True):

@@ -122,7 +122,9 @@ def test_tables_are_consistent(path: Path) -> None:
         assert 0 <= dtype < len(data["dtypes"])
         assert (shape >= 0) == (known is not None)
         if known is not None:
-            assert [data["texts"][str(r)] for r in shapes[shape]] == [str(d) for d in a.simple_shapes[name]]
+            assert [data["texts"][str(r)] for r in shapes[shape]] == [
+                str(d) for d in a._solved.simple_shapes[name]
+            ]
         assert (producer >= 0) == (kind != 2), name
     labels = {n[0] for n in nodes}
     assert {n.label for n in a.model.graph.nodes if any(n.outputs)} <= labels
@@ -161,7 +163,7 @@ def test_the_explorer_is_green_where_sizes_are_accepted(name: str) -> None:
             sizes = {s: (n, m)[i % 2] for i, s in enumerate(a.symbols)}
             values = evaluate(data["rows"], [sizes.get(s["name"]) for s in data["symbols"]])
             green = not contract["impossible"] and all(values[row] is not False for row in needed)
-            assert green == (not a.violations_at(sizes)), sizes
+            assert green == (not a._solved.violations_at(sizes)), sizes
 
 
 @pytest.mark.parametrize("name", ["attention", "unet"])

@@ -82,7 +82,7 @@ def test_what_a_node_would_get_are_numbers_and_the_target_that_was_computed() ->
 
 def test_sizes_of_other_names_stay_names() -> None:
     a = ss.analyze(UNET)
-    (v,) = a.violations_at({"height": 7})
+    (v,) = a._solved.violations_at({"height": 7})
     assert v.place.endswith("would get x [batch, 3, 7, width] and u [batch, 3, 6, 2*max(width//2, 1)]")
 
 

@@ -52,11 +52,13 @@ def test_of_nodes_in_a_chain_one_is_shown_that_fails_where_only_this_size_is_ano
     """A `Reshape` that fixes the batch takes part in what makes ``seq == 9`` of ``batch == 0 or seq == 9``, and is innocent."""
     a = ss.analyze(_chained(first, second, turned))
     for f in (f for f in a.diagnostics if f.code == "SS401"):
-        runs = dict(f.runs) or a.completed({"batch": 1}) or a.completed({})
+        runs = dict(f.runs) or a._solved.completed({"batch": 1}) or a._solved.completed({})
         (name,) = (n for n in a.symbols if f.title.startswith(f"`{n}` is"))
         others = [{**runs, name: runs[name] + k} for k in (1, -1, 2, 3, 9)]
-        assert f.node in {v.constraint.node for o in others for v in a.violations_at(o) if v.constraint}
-        assert not f.fails or f.node == a.violations_at(dict(f.fails))[0].constraint.node
+        assert f.node in {
+            v.constraint.node for o in others for v in a._solved.violations_at(o) if v.constraint
+        }
+        assert not f.fails or f.node == a._solved.violations_at(dict(f.fails))[0].constraint.node
 
 
 def test_the_reshape_is_shown_that_keeps_the_example_and_not_the_one_that_groups() -> None:
@@ -91,7 +93,7 @@ def test_a_signature_names_the_inputs_and_axes_that_must_agree(text: str, said: 
     m = model(f"g ({inputs}) => (y) {{ [node] y = {text} }}")
     m.opset_import.append(onnx.helper.make_opsetid("local", 1))
     a = ss.analyze(m, registry=rules)
-    told = [c.rule for c in a.stated if c.node == "node"] + [
+    told = [c.rule for c in a._solved.stated if c.node == "node"] + [
         f.steps[-1].text for f in a.diagnostics if f.steps
     ]
     assert any(said in t for t in told)

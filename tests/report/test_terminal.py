@@ -13,7 +13,7 @@ import shapesolve as ss
 from shapesolve.cli import app, console, layout
 from shapesolve.explain.diagnose import CODES
 from shapesolve.report.derivation import derivation_lines
-from shapesolve.report.diff import compare, diff_lines
+from shapesolve.report.diff import diff, diff_lines
 from shapesolve.report.evaluation import evaluation_lines
 from shapesolve.report.lines import Printed, line, plain, row
 from shapesolve.report.rules import rule_lines, rule_page
@@ -51,7 +51,7 @@ def reports() -> dict[str, list[Printed]]:
         "explain": [*derivation_lines(attention.explain("present_key"), attention)],
         "unfold": [*derivation_lines(unet.explain("mask"), unet, unfold=True)],
         "evaluate": [*evaluation_lines(unet, {"height": 20, "width": 24, "batch": 1}, ["image", "mask"])],
-        "diff": [*diff_lines(compare(unet, attention))],
+        "diff": [*diff_lines(diff(unet, attention))],
     }
 
 

@@ -74,7 +74,7 @@ def test_ways_that_are_taken_somewhere_are_not_held_against_each_other_condition
 
 
 def test_facts_of_single_symbols_are_learned_before_what_waits_for_them(monkeypatch):
-    conds = list(shapesolve.analyze(chain(12)).accepted.conds)
+    conds = list(shapesolve.analyze(chain(12))._solved.accepted.conds)
     sizes = [Dim(f"d{i}") for i in range(13)]
     read = []
     cond = Facts.cond

@@ -51,7 +51,7 @@ def test_what_is_shown_is_equal_from_the_named_sizes_on_and_short(stem):
     analysis = shapesolve.analyze(onnx.parser.parse_model(stem.source))
     names = sorted(analysis.symbols)
     for name, shape in analysis.shapes.items():
-        shown, bounds = analysis.simple_shapes.usual(name)
+        shown, bounds = analysis._solved.simple_shapes.usual(name)
         assert max(map(len, map(str, shown)), default=0) <= 40, shown
         for exact, usual in zip(shape, shown, strict=True):
             for size in range(300):
@@ -64,7 +64,7 @@ def test_what_is_shown_is_equal_from_the_named_sizes_on_and_short(stem):
 
 def test_alexnet_is_one_floor():
     analysis = shapesolve.analyze(onnx.parser.parse_model(STEMS[1].source))
-    shown, bounds = analysis.simple_shapes.usual("features")
+    shown, bounds = analysis._solved.simple_shapes.usual("features")
     assert str(shown) == "[N, 4, (H + 1)//32 - 1, (W + 1)//32 - 1]"
     assert list(map(str, bounds)) == ["H >= 63", "W >= 63"]
     text = str(analysis)
@@ -82,7 +82,7 @@ def test_what_an_if_chooses_between_is_told():
     }"""
     analysis = shapesolve.analyze(onnx.parser.parse_model(source))
     name = analysis.shapes["Y"][0].name
-    assert str(analysis.definitions[name]) in ("(2*n if _d0 == 1 else n)", "(n if _d0 == 0 else 2*n)")
+    assert str(analysis._solved.definitions[name]) in ("(2*n if _d0 == 1 else n)", "(n if _d0 == 0 else 2*n)")
     lines = str(analysis).splitlines()
     assert any(line.split() == f"where {name} 2*n if _d0 == 1 else n".split() for line in lines), lines
 

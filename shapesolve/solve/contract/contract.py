@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, overload
 
 from ...arguments import checked
 from ...expr import Cond, Dim
 from ...expr.plain import Kind, sides_of
+from ...lazy import cached_property
 from ...propagate.constraint import Constraint, Role
 from ...propagate.log import ConstraintSet
 
@@ -31,6 +31,14 @@ class Term:
     beside: tuple[Cond, ...] = field(default=(), repr=False)
     """The conditions of the contract's other terms, and what the user gave."""
     find: Callable[[Term], Sequence[Constraint]] | None = field(default=None, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        needs = tuple(self.constraints)
+        parts = (self.cond, self.kind, self.text, self.symbols, tuple(range(len(needs))), self.assumptions)
+        return Term, (*parts, ConstraintSet(needs), self.beside, _Found(self.core))
+
+    def __deepcopy__(self, memo: object) -> Term:
+        return self
 
     @cached_property
     def passes(self) -> dict[str, int] | None:
@@ -83,6 +91,16 @@ class Term:
             "nodes": list(self.nodes),
             "assuming": list(self.assumptions),
         }
+
+
+class _Found:
+    """The core of a term that was pickled."""
+
+    def __init__(self, core: tuple[Constraint, ...]) -> None:
+        self.core = core
+
+    def __call__(self, term: Term) -> tuple[Constraint, ...]:
+        return self.core
 
 
 class Terms(tuple[Term, ...]):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property
 from itertools import product
 
 from ...expr import Cond, Dim, all_of, any_of, eq, ge, of_atom
 from ...expr.canonical import common_factor, without
 from ...expr.cond import symbols_in
 from ...expr.plain import bounds_on, tightest
+from ...lazy import cached_property
 from ...propagate import budget
 from ...propagate.constraint import Role
 from ...propagate.facts import Causes, Facts
