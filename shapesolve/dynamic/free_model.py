@@ -157,7 +157,7 @@ def _named(inputs: Mapping[str, onnx.ValueInfoProto], name: str) -> list[Site]:
 def _only_size(original: Model, name: str, text: str) -> int:
     """The one size with which a declared dim runs."""
     analysis = analyze(original, broadcast="strict")
-    now = analysis.facts.dim(analysis.symbols[name]) if name in analysis.symbols else None
+    now = analysis._solved.facts.dim(analysis.symbols[name]) if name in analysis.symbols else None
     if now is None or now.value is None:
         raise ValueError(f"{text} is {name} already, and may have more than one size: nothing is to be freed")
     return int(now.value)
