@@ -69,7 +69,9 @@ def test_operands_that_fit_no_way_round_are_not_advised_to(swapped: bool) -> Non
         with pytest.raises(Exception, match="scores"):
             run(scores(one), x=z(1, 3, 32), past=z(1, 2, 3, 16))
     (found,) = ss.analyze(scores(swapped)).diagnostics
-    assert (found.node, found.help) == ("scores", "")
+    assert found.node == "scores"
+    assert "scores computes" not in found.help
+    assert "Transpose" not in found.help
 
 
 def test_an_element_is_not_taken_for_the_number_of_elements() -> None:
@@ -90,7 +92,7 @@ def test_what_a_fix_settles_as_well_is_not_told() -> None:
 
     assert run(fully_connected(transB=1), x=z(2, 64))[0].shape == (2, 10)
     (found,) = ss.analyze(fully_connected()).diagnostics
-    assert found.help.endswith("fits with transB = 1")
+    assert found.help.startswith("the model runs if fc has transB = 1 (now 0)")
     assert not ss.analyze(fully_connected(transB=1)).diagnostics
 
 
@@ -100,7 +102,7 @@ def test_a_weight_is_advised_with_those_that_must_fit_beside_it() -> None:
         return model([node], [info("x", ["n", 6, "w"])], ["y"], [weight(name, n) for name in "abcd"])
 
     (found,) = ss.analyze(normed(4)).diagnostics
-    assert found.help.startswith("a, b, c and d would fit with shape [6]")
+    assert found.help == "the model runs if a, b, c and d have shape [6] (now [4])"
     assert run(normed(6), x=z(2, 6, 3))[0].shape == (2, 6, 3)
 
 

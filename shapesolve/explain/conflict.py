@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,9 @@ from ..expr import ge
 from ..lower.records import Clash, Entry
 from ..propagate.constraint import Constraint, Site
 from ..propagate.facts import Facts
-from .advice import Advice, advise
 from .finding import Conflict, Finding, Step
 from .operands import SiteTracer, input_sites, sides_of, sites_of
-from .trial import Trials
+from .repair import Place, Repair, Repairs, place_of
 from .wording import (
     attributes_text,
     chain_step,
@@ -38,19 +38,26 @@ def find_conflicts(
 ) -> tuple[Conflict, ...]:
     """Every independent conflict of the model, in graph order, each distinct contradiction once; `finder` finds their cores.
 
-    With the `request` that the model was lowered for, advice is tried on the whole model.
+    With the `request` that the model was lowered for, repairs are searched; what the repair of a conflict mends, too, is not
+    searched for again.
     """
-    trials = None if request is None else Trials(lowered, request)
+    repairs = None if request is None else Repairs(lowered, request)
+    mended: set[Place] = set()
     found: dict[tuple[Constraint, ...] | str, Conflict] = {}
     for clash in lowered.walk.clashes[:MAX_CONFLICTS]:
-        invalid = clash.entry is None
-        conflict = (
-            _invalid(lowered, clash, finder, trials)
-            if invalid
-            else _contradiction(lowered, clash, finder, trials)
-        )
+        conflict = (_invalid if clash.entry is None else _contradiction)(lowered, clash, finder, repairs)
+        stated = any(c.role == "user" for c in conflict.stated)
+        if repairs is not None and not stated and place_of(clash, lowered) not in mended:
+            conflict = _repaired(conflict, repairs.of(clash))
+            mended.update(p for r in conflict.repairs[:1] for p in r.mends)
         found.setdefault(conflict.stated or conflict.message, conflict)
     return tuple(found.values())
+
+
+def _repaired(conflict: Conflict, repairs: tuple[Repair, ...]) -> Conflict:
+    """The conflict with its repairs as the help of its finding."""
+    help_ = ". Or: ".join(map(str, repairs))
+    return replace(conflict, repairs=repairs, finding=replace(conflict.finding, help=help_))
 
 
 def is_after_emptiness(lowered: Lowered, request: Request) -> bool:
@@ -77,7 +84,7 @@ def find_contradiction(lowered: Lowered, numbers: Iterable[int]) -> Conflict:
     return _contradiction(lowered, clash, None)
 
 
-def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Trials | None = None) -> Conflict:
+def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repairs | None = None) -> Conflict:
     """A node that is wrong by itself."""
     node = clash.node
     label = f"{clash.prefix}{node.label}" if node is not None else ""
@@ -100,7 +107,7 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Trial
 
 
 def _contradiction(
-    lowered: Lowered, clash: Clash, finder: Cores | None, trials: Trials | None = None
+    lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repairs | None = None
 ) -> Conflict:
     from ..solve.core import minimal_cores
 
@@ -115,11 +122,9 @@ def _contradiction(
         core = (*_granted(trials, clash), *core)
     meeting = clash.entry if clash.entry in indices else indices[-1]
     last, entry = constraints[meeting], lowered.walk.log[meeting]
-    sites = sites_of(entry, lowered)
     steps, nodes = _steps_and_nodes(lowered, indices, meeting)
     stated = [str(c.cond) for c in core if c.role == "user"]
     title = _assumptions_title(stated, core) or title_of(entry, lowered)
-    advice = Advice() if stated else advise(entry, sites, lowered, trials)
     finding = Finding(
         "SS203" if stated else "SS201",
         title,
@@ -129,15 +134,14 @@ def _contradiction(
         operand_rows(sides_of(entry, lowered), lowered, learned=True),
         steps,
         _notes(lowered, core, entry),
-        advice.text,
     )
     behind = map(lowered.walk.log.__getitem__, (*indices, *candidates))
     places = frozenset((id(e.node), e.prefix, e.why) for e in behind)
     find = None if finder is None else partial(finder.of_contradiction, places)
-    return Conflict(core, _message(finding, last), nodes, finding, find, advice.remedies)
+    return Conflict(core, _message(finding, last), nodes, finding, find)
 
 
-def _granted(trials: Trials | None, clash: Clash) -> tuple[Constraint, ...]:
+def _granted(trials: Repairs | None, clash: Clash) -> tuple[Constraint, ...]:
     """What was taken for granted, where the contradiction rests on it through data, which no chain of sizes shows."""
     return () if trials is None else trials.granted_behind(clash)
 

@@ -22,7 +22,7 @@ from ..solve.effort import Effort
 from .baked import Baked, Stored, whole
 from .limit import Limit
 from .operands import IDLE, sites_of
-from .trial import MOST_LOWERED
+from .repair import MAX_LOWERED as MOST_LOWERED
 
 if TYPE_CHECKING:
     from ..lower.values import Elem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -99,21 +99,32 @@ def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
 def _merged(conflicts: Iterable[Conflict]) -> Iterator[Finding]:
     """Conflicts of one node that say the same of different axes or operands, as one finding.
 
-    What a node needs besides is not told where the advice of an earlier finding settles that, too.
+    Nodes that fail no more with the repair of an earlier finding have the same cause: a note of that finding names them.
     """
     groups: dict[tuple[str, str, str], Finding] = {}
-    settled: set[str] = set()
+    mended: dict[str, tuple[str, str, str]] = {}
+    follow: dict[tuple[str, str, str], dict[str, None]] = {}
     for conflict in conflicts:
         f = conflict.finding
         key = (f.code, f.title, f.node)
         first = groups.get(key)
         if first is not None:
             groups[key] = _joined(first, f)
-        elif f.node not in settled:
+        elif f.node in mended:
+            follow.setdefault(mended[f.node], {})[f.node] = None
+        else:
             groups[key] = f
-        if conflict.remedies:
-            settled.add(f.node)
-    yield from groups.values()
+        for repair in conflict.repairs[:1]:
+            for node, _ in repair.mends:
+                mended.setdefault(node, key)
+    for key, f in groups.items():
+        others = [n for n in follow.get(key, ()) if n != f.node]
+        yield replace(f, notes=(*f.notes, _for_the_same_cause(others))) if others else f
+
+
+def _for_the_same_cause(nodes: Sequence[str]) -> str:
+    shown = ", ".join(nodes[:_MAX_REASONS]) + (" …" if len(nodes) > _MAX_REASONS else "")
+    return f"{len(nodes)} more {'nodes fail' if len(nodes) > 1 else 'node fails'} for the same cause: {shown}"
 
 
 def _joined(a: Finding, b: Finding) -> Finding:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from ..propagate.constraint import Constraint
 
 if TYPE_CHECKING:
-    from .advice import Remedy
+    from .repair import Repair
 
 Severity = Literal["error", "warning", "info"]
 #: a tensor that a node reads: its name, its shape, where it comes from
@@ -99,8 +99,8 @@ class Conflict:
     nodes: tuple[str, ...]
     finding: Finding = field(compare=False)
     find: Callable[[], Sequence[Constraint]] | None = field(default=None, compare=False, repr=False)
-    #: the changes that the finding advises; its node runs with any of them
-    remedies: tuple[Remedy, ...] = field(default=(), compare=False, repr=False)
+    #: edits of the model with which nothing that the conflict is about fails, best first
+    repairs: tuple[Repair, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def core(self) -> tuple[Constraint, ...]:

@@ -13,7 +13,7 @@ from .baked import Baked, Stored
 from .finding import Finding, Operand
 from .limit import Limit, left_text
 from .operands import sides_of
-from .transposed import transposed_text
+from .repair import Repairs
 from .wording import derived_text, operand_rows
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class _Fixed(NamedTuple):
 
 def findings(analysis: Solved, deriver: Deriver) -> Iterator[Finding]:
     """A finding for each dim that has one size only, or that of another dim."""
-    baked = Baked(analysis)
+    baked, repairs = Baked(analysis), Repairs(analysis.lowered, analysis.request)
     for fixed in _fixed(analysis, baked, analysis.symbols):
         name, to, causes = fixed.name, fixed.to, fixed.causes
         first, reasons = causes[-1].origin, _reasons(causes)
@@ -65,7 +65,9 @@ def findings(analysis: Solved, deriver: Deriver) -> Iterator[Finding]:
             fixed.nodes,
             _sides(fixed, constant, analysis),
             notes=(*reasons, *left_text(limit, found.left)),
-            help=_help(fixed, found.elements, "" if found.elements else transposed_text(limit, deriver)),
+            help=_help(
+                fixed, found.elements, "" if found.elements else _repair_text(limit, analysis, repairs)
+            ),
             constants=tuple(found.elements),
         )
 
@@ -126,6 +128,15 @@ def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:
     told.reverse()
     rest = len(told) - _MAX_REASONS
     return (*told[:_MAX_REASONS], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
+
+
+def _repair_text(limit: Limit, analysis: Solved, repairs: Repairs) -> str:
+    """The edits with which the limit is gone, in words; empty where none was found."""
+    entry = limit.entry
+    found = (
+        () if entry is None or entry.node is None else repairs.of_limit(entry.node, entry.prefix, limit.names)
+    )
+    return ". Or: ".join(map(str, found))
 
 
 def _help(fixed: _Fixed, derived: Collection[str], transposed: str = "") -> str:

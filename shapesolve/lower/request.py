@@ -16,12 +16,18 @@ from .values import Elem
 DEFAULT_RLIMIT = 1_000_000
 
 
+class OtherShape(NamedTuple):
+    """A shape that a stored tensor has in place of its own; None is a size that may be any."""
+
+    dims: tuple[int | None, ...]
+
+
 class Request(NamedTuple):
     """The arguments of `analyze`, checked.
 
     `untaken` are inputs whose default is not taken for their value; without `granted`, nothing is assumed that neither the
-    user nor a node states. `instead` are elements that stored tensors have in place of those of the file, by full name, flat:
-    None is a number that may be any. With `filled`, no input is taken to be empty.
+    user nor a node states. `instead` are elements that stored tensors have in place of those of the file, by full name, flat,
+    where None is a number that may be any, or an `OtherShape`. With `filled`, no input is taken to be empty.
     """
 
     assume: tuple[str | Cond, ...]
@@ -32,7 +38,7 @@ class Request(NamedTuple):
     untaken: frozenset[str] = frozenset()
     granted: bool = True
     semantics: Semantics = "onnxruntime"
-    instead: Mapping[str, tuple[Elem, ...]] = MappingProxyType({})
+    instead: Mapping[str, tuple[Elem, ...] | OtherShape] = MappingProxyType({})
     filled: bool = False
 
 

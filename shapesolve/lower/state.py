@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..expr import TRUE, Cond, Dim, Shape, all_of, eq, le
+from ..expr import TRUE, Cond, Dim, Shape, all_of, constant, eq, le
 from ..model import Graph, Model, Node
 from .attributes import InvalidNode
 from .declared import declared_known
 from .operators import Operators
 from .records import Body, FactStore, Scope, Sizes
+from .request import OtherShape
 from .rule import Rules
 from .semantics import Semantics
 from .statements import Statements
@@ -51,7 +52,9 @@ class State(Statements):
         self.overwritten: list[tuple[dict[str, Known], str, Known]] = []  # by the trial that is under way
         self.expanded = 0  # nodes of function bodies lowered so far
         self.undeclared: set[str] = set()  # symbols of inputs that are declared without a rank
-        self.instead: Mapping[str, tuple[Elem, ...]] = {}  # elements of stored tensors, in place of their own
+        self.instead: Mapping[
+            str, tuple[Elem, ...] | OtherShape
+        ] = {}  # elements of stored tensors, in place of their own
         self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
         self.believed: set[str] = set()  # tensors whose rank is known only by what later nodes need
         self.varying: set[str] = set()  # tensors whose rank is not the same in every run
@@ -135,10 +138,13 @@ class State(Statements):
         return cond
 
     def replaced(self, full: str, tensor: Tensor) -> Tensor:
-        """A stored tensor with the elements that it is to have instead of its own."""
+        """A stored tensor with the elements, or the shape, that it is to have instead of its own."""
         given = self.instead.get(full)
         if given is None or tensor.shape is None:
             return tensor
+        if isinstance(given, OtherShape):
+            sizes = [self.fresh(f"a size of {full}") if d is None else constant(d) for d in given.dims]
+            return self.interner.tensor(tensor.dtype, Shape(sizes))
         elems: list[Elem] = []
         for i, e in enumerate(given):
             e = self.fresh(_element(i, full, tensor), "value") if e is None else e

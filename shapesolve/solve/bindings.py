@@ -97,7 +97,7 @@ class Bindings(Mapping[str, int]):
     def _bind_by_cases(
         self, name: str, found: list[tuple[Cond, frozenset[int], tuple[str, ...]]], mode: str
     ) -> bool:
-        lists = [listed for c, _, _ in found if (listed := _listed(c, name))]
+        lists = [listed for c, _, _ in found if (listed := listed_sizes(c, name))]
         if not lists:
             return False
         cases = set.intersection(*lists)
@@ -183,7 +183,7 @@ def _bindings(
     return made
 
 
-def _listed(c: Cond, name: str) -> set[int] | None:
+def listed_sizes(c: Cond, name: str) -> set[int] | None:
     """The sizes that a condition on one symbol allows when it lists them, else None."""
     if c.kind == "==":
         solved = c.solved()
@@ -193,14 +193,14 @@ def _listed(c: Cond, name: str) -> set[int] | None:
     if c.kind == "or":
         sizes: set[int] = set()
         for part in c.args:
-            listed = _listed(part, name)
+            listed = listed_sizes(part, name)
             if listed is None:
                 return None
             sizes |= listed
         return sizes
     if c.kind == "and":
         for part in c.args:
-            listed = _listed(part, name)
+            listed = listed_sizes(part, name)
             if listed is not None:
                 return listed
     return None

@@ -101,7 +101,10 @@ def test_what_is_simplified_is_written_and_said_to_run_at_no_size(impossible: Pa
 
 
 def test_a_model_that_runs_has_nothing_to_say() -> None:
-    assert ss.analyze(model("g (float[n, 2] x) => (y) { y = MatMul(x, w) }", w=[2, 3]))._solved.nothing_runs == ""
+    assert (
+        ss.analyze(model("g (float[n, 2] x) => (y) { y = MatMul(x, w) }", w=[2, 3]))._solved.nothing_runs
+        == ""
+    )
 
 
 def test_a_model_of_empty_inputs_only_is_verified_at_those(tmp_path: Path) -> None:

@@ -1,0 +1,306 @@
+"""Edits: small changes of a model, one place each, of which one may be what an export got wrong.
+
+Candidates lie in the cone of influence of a failing node: an attribute (an order of axes, an axis, an element type), an
+element of a stored shape or bound, a size of a weight, the order of two operands, an axis more or less. What a number has to
+be is not guessed: it is freed, and the constraints of the lowered model fix it (`repair`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import onnx
+from onnx import helper
+
+from ..expr import Dim, constant
+from ..lower.request import OtherShape
+from ..lower.types import Tensor
+from ..model import Model, Node
+
+if TYPE_CHECKING:
+    from ..lower.lowered import Lowered
+    from ..lower.values import Elem
+
+#: nodes of a cone that are edited, elements of one tensor that are freed, and the highest rank whose axes are reordered
+_MAX_NODES, _MAX_ELEMENTS, _MAX_RANK = 48, 8, 5
+#: first opset in which the axes of Unsqueeze are an input
+_AXES_ARE_AN_INPUT = 13
+#: elements of a stored shape that are no size: computed, copied, or there anyway
+_IDLE = frozenset((-1, 0, 1))
+
+Stored = Mapping[str, "tuple[Elem, ...] | OtherShape"]
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One small change of a model.
+
+    Attributes:
+        subject: the node or the tensors that are changed.
+        text: a sentence, "the model runs if ..."; ``{}`` stands for what was freed.
+        cost: 1 for a value in place of another, 2 for a Transpose more, 3 for an axis more.
+        node: the node of the main graph that `nodes` replace, if any.
+        stored: what stored tensors hold instead of their own elements, or their shape.
+        computed: the tensor whose shape has the freed element as a size, where the reader of a -1 computes it.
+    """
+
+    subject: str
+    text: str
+    cost: int = 1
+    node: Node | None = None
+    nodes: tuple[onnx.NodeProto, ...] = ()
+    stored: Stored = field(default_factory=dict)
+    computed: str = ""
+
+    def applied(self, model: Model) -> Model:
+        """The model with its nodes changed; elements and shapes of stored tensors go into the `Request`."""
+        if self.node is None:
+            return model
+        graph = model.graph
+        at = graph.nodes.index(self.node)
+        nodes = (*graph.nodes[:at], *map(_read, self.nodes), *graph.nodes[at + 1 :])
+        return replace(model, graph=replace(graph, nodes=nodes))
+
+
+def edits(node: Node, lowered: Lowered, *, by_itself: bool = False) -> Iterator[Edit]:
+    """Edits of a failing node of the main graph and of the nodes behind it, nearest first.
+
+    `by_itself`: it fails for its rank or its attributes, and not for sizes that do not fit together.
+    """
+    graph = lowered.model.graph
+    own = {id(n) for n in graph.nodes}
+    read = [lowered.dtypes[n] for n in node.inputs if lowered.dtypes.get(n)]
+    yield from _at_node(node, lowered, read)
+    yield from _beside(node, lowered, by_itself)
+    for other in _cone(node, lowered):
+        if id(other) in own:
+            yield from _at_node(other, lowered, read)
+
+
+def _cone(node: Node, lowered: Lowered) -> Iterator[Node]:
+    """Nodes behind a node, nearest first."""
+    waiting, seen, count = deque(node.inputs), set(node.inputs), 0
+    while waiting and count < _MAX_NODES:
+        made = lowered.walk.producers.get(waiting.popleft())
+        if made is None or made[1] or made[0].is_constant:
+            continue
+        count += 1
+        yield made[0]
+        for name in made[0].inputs:
+            if name and name not in seen:
+                seen.add(name)
+                waiting.append(name)
+
+
+def _at_node(node: Node, lowered: Lowered, types: Sequence[int]) -> Iterator[Edit]:
+    yield from _attributes(node, lowered, types)
+    yield from _operands(node, lowered)
+    yield from _elements(node, lowered)
+    yield from _sizes(node, lowered)
+
+
+def _attributes(node: Node, lowered: Lowered, types: Sequence[int]) -> Iterator[Edit]:
+    """Another order of axes, another axis, another element type (one of `types`, or one near by), a flag the other way."""
+    found = node.attributes
+    perm, axis, to = found.get("perm"), found.get("axis"), found.get("to")
+    if isinstance(perm, tuple) and 1 < len(perm) <= _MAX_RANK:
+        for i, j in combinations(range(len(perm)), 2):
+            other = list(perm)
+            other[i], other[j] = other[j], other[i]
+            yield _with(node, "perm", other, f"perm = {other} (now {list(perm)})")
+    if isinstance(axis, int):
+        rank = _rank(node, lowered)
+        for k in range(rank):
+            if k not in (axis, axis + rank):
+                yield _with(node, "axis", k, f"axis = {k} (now {axis})")
+    if isinstance(to, int):
+        for kind in dict.fromkeys((*types, *_types_around(node, lowered))):
+            if kind != to:
+                yield _with(node, "to", kind, f"to = {_type_text(kind)} (now {_type_text(to)})")
+    if isinstance(found.get("group", 1), int) and _has_attribute(node, "group"):
+        now = found.get("group", 1)
+        sizes = (d.const for n in node.inputs for d in lowered.shapes.get(n) or () if not d.terms)
+        for count in sorted({1, *sizes} - {0, now}):
+            yield _with(node, "group", count, f"group = {count} (now {now})")
+    for name in ("transA", "transB"):
+        if isinstance(found.get(name, 0), int) and _has_attribute(node, name):
+            now = int(found.get(name, 0))
+            yield _with(node, name, 1 - now, f"{name} = {1 - now} (now {now})")
+
+
+def _operands(node: Node, lowered: Lowered) -> Iterator[Edit]:
+    """The first two operands of a product in the other order."""
+    rule = lowered.rule(node, "")
+    if rule is not None and rule.advice == "product" and len(node.inputs) == 2:
+        proto = _copy(node)
+        proto.input[:] = proto.input[::-1]
+        a, b = node.inputs
+        yield Edit(
+            node.label,
+            f"the model runs if {node.label} computes {b} times {a} (now {a} times {b})",
+            1,
+            node,
+            (proto,),
+        )
+
+
+def _elements(node: Node, lowered: Lowered) -> Iterator[Edit]:
+    """Elements of the stored tensors that it reads as data: each freed, and neighbours exchanged."""
+    for i in lowered.data_inputs(node, ""):
+        name = node.inputs[i] if i < len(node.inputs) else ""
+        value = lowered.values.get(name) if name and lowered.is_stored(name) else None
+        held = None if value is None else value.elems
+        if not held or len(held) > _MAX_ELEMENTS or not all(isinstance(e, Dim) and not e.terms for e in held):
+            continue
+        numbers = [e.const for e in held if isinstance(e, Dim)]
+        rule = lowered.rule(node, "")
+        computes = rule is not None and rule.advice == "target" and -1 not in numbers
+        for k, n in enumerate(numbers):
+            if n not in _IDLE:
+                freed = (*held[:k], constant(-1) if computes else None, *held[k + 1 :])
+                listed = ", ".join([*map(str, numbers[:k]), "{}", *map(str, numbers[k + 1 :])])
+                text = f"the model runs if {name} holds [{listed}] (now {numbers})"
+                yield Edit(name, text, stored={name: freed}, computed=node.outputs[0] if computes else "")
+        for k in range(len(numbers) - 1):
+            if numbers[k] != numbers[k + 1]:
+                moved = (*held[:k], held[k + 1], held[k], *held[k + 2 :])
+                other = [e.const for e in moved if isinstance(e, Dim)]
+                yield Edit(
+                    name, f"the model runs if {name} holds {other} (now {numbers})", stored={name: moved}
+                )
+
+
+def _sizes(node: Node, lowered: Lowered) -> Iterator[Edit]:
+    """Other shapes of the stored tensors that it computes with: the last axes exchanged, or one size freed.
+
+    Tensors of one shape are changed together, too.
+    """
+    data = lowered.data_inputs(node, "")
+    alike: dict[tuple[int, ...], list[str]] = {}
+    for i, name in enumerate(node.inputs):
+        shape = lowered.shapes.get(name) if name and i not in data and lowered.is_stored(name) else None
+        if shape is not None and 0 < len(shape) <= _MAX_RANK:
+            alike.setdefault(tuple([d.const for d in shape]), []).append(name)
+    for dims, names in alike.items():
+        for together in (*([n] for n in names), *([names] if len(names) > 1 else ())):
+            if len(dims) > 1 and dims[-2] != dims[-1]:
+                swapped = (*dims[:-2], dims[-1], dims[-2])
+                text = f"the model runs if {_listed(together)} has shape {list(swapped)} (now {list(dims)})"
+                yield Edit(_listed(together), text, stored=dict.fromkeys(together, OtherShape(swapped)))
+            for axis in range(len(dims)):
+                freed = OtherShape((*dims[:axis], None, *dims[axis + 1 :]))
+                listed = ", ".join([*map(str, dims[:axis]), "{}", *map(str, dims[axis + 1 :])])
+                verb = "has" if len(together) == 1 else "have"
+                text = f"the model runs if {_listed(together)} {verb} shape [{listed}] (now {list(dims)})"
+                yield Edit(_listed(together), text, stored=dict.fromkeys(together, freed))
+
+
+def _beside(node: Node, lowered: Lowered, by_itself: bool) -> Iterator[Edit]:
+    """An axis more, or other axes first, on the way into a node that reads several tensors, or takes another rank."""
+    ranks = {n: len(lowered.shapes[n]) for n in node.inputs if n in lowered.shapes}
+    data = {node.inputs[i] for i in lowered.data_inputs(node, "") if i < len(node.inputs)}
+    most, alone = max(ranks.values(), default=0), len(ranks.keys() - data) < 2
+    if alone and not by_itself:
+        return
+    for name, rank in reversed(ranks.items()):
+        if name in data or lowered.is_stored(name):
+            continue
+        for order in _orders(rank) if not alone else ():
+            yield _between(node, name, lowered, f"a Transpose (perm = {order})", perm=order)
+        for axis in range(rank + 1) if by_itself or rank < most else ():
+            yield _between(node, name, lowered, f"an Unsqueeze (axes = [{axis}])", axes=axis)
+
+
+def _orders(rank: int) -> Iterator[list[int]]:
+    """Orders of axes that exports get wrong: channels last for channels first and back, and any two exchanged."""
+    if not 1 < rank <= _MAX_RANK:
+        return
+    if rank > 3:
+        yield [0, rank - 1, *range(1, rank - 1)]
+        yield [0, *range(2, rank), 1]
+    for i, j in combinations(range(rank), 2):
+        order = list(range(rank))
+        order[i], order[j] = order[j], order[i]
+        yield order
+
+
+def _between(
+    node: Node, name: str, lowered: Lowered, text: str, axes: int | None = None, perm: Sequence[int] = ()
+) -> Edit:
+    """A node between a tensor and the failing node."""
+    graph = lowered.model.graph
+    taken = {n for other in graph.nodes for n in (*other.inputs, *other.outputs)} | graph.initializers.keys()
+    result = f"{name}_changed"
+    while result in taken or f"{result}_axes" in taken:
+        result += "_"
+    made: list[onnx.NodeProto] = []
+    if axes is None:
+        made.append(helper.make_node("Transpose", [name], [result], perm=list(perm)))
+    elif lowered.model.opsets.get("", 1) < _AXES_ARE_AN_INPUT:
+        made.append(helper.make_node("Unsqueeze", [name], [result], axes=[axes]))
+    else:
+        made.append(helper.make_node("Constant", [], [f"{result}_axes"], value_ints=[axes]))
+        made.append(helper.make_node("Unsqueeze", [name, f"{result}_axes"], [result]))
+    proto = _copy(node)
+    proto.input[:] = [result if n == name else n for n in proto.input]
+    text = f"the model runs with {text} between {name} and {node.label}"
+    return Edit(name, text, 2 if axes is None else 3, node, (*made, proto))
+
+
+def _with(node: Node, name: str, value: object, text: str) -> Edit:
+    proto = _copy(node)
+    kept = [a for a in proto.attribute if a.name != name]
+    del proto.attribute[:]
+    proto.attribute.extend([*kept, helper.make_attribute(name, value)])
+    return Edit(node.label, f"the model runs if {node.label} has {text}", 1, node, (proto,))
+
+
+def _copy(node: Node) -> onnx.NodeProto:
+    proto = onnx.NodeProto()
+    proto.CopyFrom(node.proto)
+    return proto
+
+
+def _read(proto: onnx.NodeProto) -> Node:
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    names = tuple(proto.input), tuple(proto.output)
+    return Node([proto], proto.op_type, domain, proto.overload, proto.name, *names, 0, None)
+
+
+def _rank(node: Node, lowered: Lowered) -> int:
+    shapes = [lowered.shapes[n] for n in node.inputs if n in lowered.shapes]
+    return min(max((len(s) for s in shapes), default=0), _MAX_RANK)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _types_around(node: Node, lowered: Lowered) -> Iterator[int]:
+    """Element types of what its readers read beside its output, and of what it reads."""
+    made = set(node.outputs)
+    for other in lowered.model.graph.nodes:
+        if not made.isdisjoint(other.inputs):
+            yield from (lowered.dtypes[n] for n in other.inputs if n not in made and lowered.dtypes.get(n))
+    yield from (lowered.dtypes[n] for n in node.inputs if lowered.dtypes.get(n))
+    yield from (k.dtype for k in lowered.inputs.values() if isinstance(k, Tensor) and k.dtype)
+    yield from (onnx.TensorProto.FLOAT, onnx.TensorProto.INT64)
+
+
+def _type_text(kind: int) -> str:
+    return str(onnx.TensorProto.DataType.Name(kind)).lower()
+
+
+def _has_attribute(node: Node, name: str) -> bool:
+    """True if the operator's schema has the attribute."""
+    try:
+        return name in onnx.defs.get_schema(node.op_type, domain=node.domain).attributes
+    except onnx.defs.SchemaError:
+        return False
+
+
+__all__ = ["Edit", "edits"]

@@ -1,0 +1,252 @@
+"""Repairs: the smallest edit of a model with which nothing is broken any more, found by lowering the model with it.
+
+Each candidate of `edits` is lowered once with the whole model. One is a repair when no node fails, or only nodes that fail
+for another reason, and no input gets a size or a relation that it had not. Numbers that an edit frees must come out as
+one number. Of several repairs the one is told that changes least: a value before a node, what makes a node like its
+siblings before what makes it a stranger, near before far.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import onnx
+
+from ..expr import Cond, Dim, constant
+from ..lazy import cached_property
+from ..lower.fixpoint import lower_model
+from ..lower.records import Clash
+from ..lower.request import OtherShape
+from ..model import Node
+from ..propagate.constraint import Constraint
+from ..solve.bindings import listed_sizes
+from .edits import Edit, edits
+from .wording import derived_text
+
+if TYPE_CHECKING:
+    from ..lower.lowered import Lowered
+    from ..lower.request import Request
+    from ..lower.values import Elem
+
+#: nodes that all trials of an analysis lower together
+MAX_LOWERED = 40_000
+#: equally good repairs that are told
+_MAX_TOLD = 2
+#: sizes that a model takes if nothing in it is made for others
+_SMALL = (1, 2, 3, 5, 8)
+#: kinds of conditions that tie sizes; bounds and multiples leave many
+_TYING = ("==", "or")
+
+Place = tuple[str, str]
+
+
+class Repair(NamedTuple):
+    """An edit with which nothing that it is for fails, the places that fail no more, and how many still do."""
+
+    edit: Edit
+    mends: frozenset[Place]
+    remaining: int = 0
+
+    def __str__(self) -> str:
+        return self.edit.text
+
+
+class Repairs:
+    """Searches repairs for the clashes of one lowered model, within one budget of lowered nodes."""
+
+    def __init__(self, lowered: Lowered, request: Request) -> None:
+        self.lowered, self.request = lowered, request
+        self._left = MAX_LOWERED
+        self._known = {place_of(c, lowered) for c in lowered.walk.clashes}
+        self._fixed = lowered.facts.substitution.keys() & lowered.symbols.keys()
+        self._asked = self._needs(lowered)
+
+    def of(self, clash: Clash) -> tuple[Repair, ...]:
+        """The best repairs of a clash, best first; none where no edit leaves nothing broken."""
+        place = place_of(clash, self.lowered)
+
+        def mended(after: Lowered) -> bool:
+            broken = {place_of(c, after) for c in after.walk.clashes}
+            return broken <= self._known and all(node != place[0] for node, _ in broken)
+
+        return self._best(clash.node, clash.prefix, mended, by_itself=clash.entry is None)
+
+    def of_limit(self, node: Node, prefix: str, names: Iterable[str]) -> tuple[Repair, ...]:
+        """The best repairs with which nothing ties these names to a number or to each other any more.
+
+        One size may be what the model is for. An edit counts only if it makes its node like its siblings, or, where it puts
+        in a node, if nothing at all is asked of any size with it that was not before.
+        """
+        tied = {c for c in self._asked if not c.free.isdisjoint(names)}
+
+        def mended(after: Lowered) -> bool:
+            if after.walk.clashes or not after.facts.substitution.keys().isdisjoint(names):
+                return False
+            left = self._needs(after)
+            return left <= self._asked and (not tied or not tied <= left)
+
+        found = self._best(node, prefix, mended)
+        return tuple(r for r in found if r.edit.cost > 1 or self._siblings(r.edit) > 0)
+
+    def _best(
+        self, node: Node | None, prefix: str, mended: Callable[[Lowered], bool], *, by_itself: bool = False
+    ) -> tuple[Repair, ...]:
+        if node is None or prefix or node not in self.lowered.model.graph.nodes:
+            return ()
+        found: list[tuple[tuple[int, int, int, int, int, int], Repair]] = []
+        for number, edit in enumerate(edits(node, self.lowered, by_itself=by_itself)):
+            if self._left < len(self.lowered.model.graph.nodes):
+                break
+            settled, after = self._tried(edit)
+            if settled is None or not mended(after):
+                continue
+            if not self._fixed >= (after.facts.substitution.keys() & after.symbols.keys()):
+                continue
+            here = len(self._needs(after, node) - self._asked)
+            if here and edit.cost > 1:
+                continue
+            broken = {place_of(c, after) for c in after.walk.clashes}
+            asked = len(self._needs(after) - self._asked)
+            alike = self._siblings(settled)
+            key = (len(broken), here, edit.cost, -alike, asked, number)
+            found.append((key, Repair(settled, frozenset(self._known - broken), len(broken))))
+        found.sort(key=lambda pair: pair[0])
+        best: dict[str, Repair] = {}
+        for key, repair in found:
+            if key[:5] == found[0][0][:5]:
+                best.setdefault(repair.edit.subject, repair)
+        return tuple(best.values())[:_MAX_TOLD]
+
+    def _tried(self, edit: Edit) -> tuple[Edit | None, Lowered]:
+        """The edit with numbers for what it frees, and the model lowered with it; None where they are not settled."""
+        after = self._lowered(edit)
+        settled = _settled(edit, after, self.lowered)
+        if settled is None or settled is edit:
+            return settled, after
+        return settled, self._lowered(settled)
+
+    def _lowered(self, edit: Edit) -> Lowered:
+        self._left -= len(self.lowered.model.graph.nodes)
+        return lower_model(edit.applied(self.lowered.model), self.request._replace(instead=edit.stored))
+
+    @staticmethod
+    def _needs(lowered: Lowered, node: Node | None = None) -> set[Cond]:
+        """Requirements (of one node) that tie sizes to numbers or to each other, where some small sizes break them."""
+        found: set[Cond] = set()
+        for e in lowered.walk.log:
+            if node is not None and (e.node is None or e.prefix or e.node.label != node.label):
+                continue
+            if e.role == "requirement" and e.cond.kind in _TYING and e.cond.free and e.guard.is_true:
+                free = e.cond.free
+                if any(e.cond.evaluate(dict.fromkeys(free, n)) is False for n in _SMALL):
+                    found.add(e.cond)
+        return found
+
+    def _siblings(self, edit: Edit) -> int:
+        """Places of the model that are as the edited one is afterwards, less those that are as it is now."""
+        if edit.node is not None and edit.cost == 1:
+            return (
+                self._alike[self._signature(edit.nodes[-1])] - self._alike[self._signature(edit.node.proto)]
+            )
+        for name, now in edit.stored.items():
+            if isinstance(now, OtherShape):
+                own_dims = tuple([d.const for d in self.lowered.shapes[name]])
+                return self._alike[now.dims] - self._alike[own_dims]
+            return self._alike[now] - self._alike[self.lowered.values[name].elems]
+        return 0
+
+    @cached_property
+    def _alike(self) -> Counter[object]:
+        """How often operators have their attributes and stored inputs, and stored tensors their shapes and elements."""
+        low = self.lowered
+        found = Counter[object](self._signature(n.proto) for n in low.model.graph.nodes)
+        for name, shape in low.shapes.items():
+            if low.is_stored(name):
+                found[tuple([d.const for d in shape])] += 1
+                value = low.values.get(name)
+                found[None if value is None else value.elems] += 1
+        return found
+
+    def _signature(self, proto: onnx.NodeProto) -> object:
+        stored = tuple([bool(n) and self.lowered.is_stored(n) for n in proto.input])
+        given = sorted((a.name, a.i, a.f, a.s, *a.ints, *a.floats, *a.strings) for a in proto.attribute)
+        return proto.domain, proto.op_type, stored, *given
+
+    # ------------------------------------------------------------------ assumptions
+
+    def granted_behind(self, clash: Clash) -> tuple[Constraint, ...]:
+        """The assumptions of the `broadcast` mode, if the clash rests on them."""
+        granted = self.lowered.constraints.role("assumption")
+        if not granted or not self.request.granted or place_of(clash, self.lowered) in self._certain:
+            return ()
+        return tuple(granted)
+
+    @cached_property
+    def _certain(self) -> set[Place]:
+        """Places that fail without any assumption."""
+        bare = lower_model(self.lowered.model, self.request._replace(granted=False))
+        return {place_of(c, bare) for c in bare.walk.clashes}
+
+
+def place_of(clash: Clash, lowered: Lowered) -> Place:
+    """The node that fails and the reason: the same before and after an edit elsewhere."""
+    label = clash.node.label if clash.node is not None else ""
+    why = clash.message if clash.entry is None else lowered.walk.log[clash.entry].why
+    return f"{clash.prefix}{label}", str(why)
+
+
+def _settled(edit: Edit, after: Lowered, before: Lowered) -> Edit | None:
+    """The edit with the one size that the constraints leave for what it freed, 1 apart; None if they leave several."""
+    stored: dict[str, tuple[Elem, ...] | OtherShape] = {}
+    sizes: list[Dim] = []
+    for name, now in edit.stored.items():
+        if isinstance(now, OtherShape) and None in now.dims:
+            at, freed = now.dims.index(None), after.shapes.get(name)
+            size = None if freed is None else _only(freed[at], after)
+            if not size or size.terms or size == before.shapes[name][at]:
+                return None
+            stored[name] = OtherShape((*now.dims[:at], size.const, *now.dims[at + 1 :]))
+            sizes.append(size)
+        elif not isinstance(now, OtherShape) and (edit.computed or None in now):
+            at = now.index(constant(-1) if edit.computed else None)
+            element = _size_at(edit.computed, at, after) if edit.computed else _element_at(name, at, after)
+            size = _only(element, after) if isinstance(element, Dim) else None
+            if not size or not size.free <= after.symbols.keys():
+                return None
+            stored[name] = (*now[:at], size, *now[at + 1 :])
+            sizes.append(size)
+    if not sizes:
+        return edit
+    if len(set(sizes)) > 1:
+        return None
+    text = derived_text(list(stored)) if sizes[0].terms else edit.text.format(sizes[0])
+    return replace(edit, text=text, stored=stored)
+
+
+def _size_at(tensor: str, axis: int, lowered: Lowered) -> Dim | None:
+    shape = lowered.shapes.get(tensor)
+    return shape[axis] if shape is not None and axis < len(shape) else None
+
+
+def _element_at(tensor: str, at: int, lowered: Lowered) -> Elem:
+    value = lowered.values.get(tensor)
+    return None if value is None or value.elems is None else value.elems[at]
+
+
+def _only(size: Dim, lowered: Lowered) -> Dim | None:
+    """The size itself where it is known in terms of the inputs, else the only number other than 1 that it may be."""
+    if size.free <= lowered.symbols.keys():
+        return size
+    name = size.name
+    if name is None:
+        return None
+    needed = (e.cond for e in lowered.walk.log if e.role == "requirement" and e.cond.free == {name})
+    listed = [sizes for c in needed if (sizes := listed_sizes(c, name)) is not None]
+    left = set.intersection(*listed) - {1} if listed else set()
+    return constant(left.pop()) if len(left) == 1 else None
+
+
+__all__ = ["MAX_LOWERED", "Place", "Repair", "Repairs", "place_of"]
