@@ -69,3 +69,11 @@ def test_an_analysis_and_its_parts_can_be_pickled_and_copied() -> None:
         assert constraint == next(iter(a.constraints))
     for cost in copies(ss.cost(a)):
         assert str(cost) == str(ss.cost(a))
+
+
+def test_a_dim_cannot_be_changed() -> None:
+    for dim in (ss.Dim("seq"), ss.Dim("seq") + 1, ss.Dim(5)):
+        for name in ("const", "terms", "free", "size", "anything"):
+            with pytest.raises(AttributeError):
+                setattr(dim, name, 5)
+    assert str(ss.Dim("seq")) == "seq"

@@ -42,15 +42,16 @@ def _new(terms: Terms, const: int) -> Dim:
     dim.bounds_memo = dim._text = dim._order = None
     atoms = [a for mono, _ in terms for a in mono]
     if len(atoms) == 1:
-        dim.free, dim.size = atoms[0].free, 1 + atoms[0].size
+        dim.free, size = atoms[0].free, 1 + atoms[0].size
     elif not atoms:
-        dim.free, dim.size = _NO_NAMES, 1
+        dim.free, size = _NO_NAMES, 1
     else:
         dim.free = frozenset().union(*[a.free for a in atoms])
-        dim.size = 1 + sum([a.size for a in atoms])
+        size = 1 + sum([a.size for a in atoms])
     for _, c in terms:
         if not -_WIDE < c < _WIDE:
-            dim.size += c.bit_length() // 12  # Python prints 4300 digits at most
+            size += c.bit_length() // 12  # Python prints 4300 digits at most
+    dim.size = size  # last: what has a size does not change any more
     return dim
 
 

@@ -10,6 +10,8 @@ from typing import Any, Protocol, Self, SupportsIndex, SupportsInt
 
 #: instead of a value: an object that `make_dim` then fills
 UNFILLED: Any = object()
+#: attributes of a dim that are computed at first use
+_MEMOS = frozenset(("bounds_memo", "_text", "_order"))
 
 
 class Surface:
@@ -28,6 +30,12 @@ class Surface:
     def _made_of(value: Any) -> Any:
         """What a value stands for; dims say it."""
         raise NotImplementedError
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuses to change a dim that is made; compiled code does not come by here."""
+        if name not in _MEMOS and hasattr(self, "size"):
+            raise AttributeError(f"a Dim is immutable: {name} cannot be set")
+        super().__setattr__(name, value)
 
     def __index__(self) -> int:
         value: SupportsInt = self  # type: ignore[assignment]  # `Dim` says which
