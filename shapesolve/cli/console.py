@@ -47,7 +47,6 @@ class ContractFormat(StrEnum):
     smtlib = "smtlib"
     python = "python"
     cpp = "cpp"
-    rust = "rust"
     js = "js"
     onnx = "onnx"
 

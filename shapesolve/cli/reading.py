@@ -124,7 +124,7 @@ def contract(
     """What input sizes must satisfy for the model to run.
 
     Every condition names the nodes that need it. Checkers take the shapes of all inputs by name and return the conditions that
-    are broken: C++14, Rust, JavaScript or Python without dependencies, or a copy of the model in which a node named after the
+    are broken: C++14, JavaScript or Python without dependencies, or a copy of the model in which a node named after the
     condition fails. Exit code 1 when no sizes run. Examples:
 
         shapesolve contract model.onnx

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from ..expr import Cond
     from ..solve.languages.language import Language as Written
 
-Language = Literal["python", "cpp", "rust", "js"]
+Language = Literal["python", "cpp", "js"]
 #: where the languages are
 _ROOMS: Mapping[Language, str] = {
-    "python": "python:PYTHON", "cpp": "cpp:CPP", "rust": "rust:RUST", "js": "javascript:JAVASCRIPT",
+    "python": "python:PYTHON", "cpp": "cpp:CPP", "js": "javascript:JAVASCRIPT",
 }  # fmt: skip
 
 
@@ -37,13 +37,13 @@ def guard(
     """Source of a function that checks input shapes against the contract of a model, and names what is broken.
 
     It has no dependencies, takes the shapes of all inputs by name, and returns the broken conditions as texts; when there
-    are none, the model runs. It accepts what `Analysis.check_inputs` accepts. C++ and Rust compute in 64 bits: a condition in
-    which a number does not fit counts as broken, and is marked; Python and JavaScript compute exactly.
+    are none, the model runs. It accepts what `Analysis.check_inputs` accepts. C++ computes in 64 bits: a condition in which a
+    number does not fit counts as broken, and is marked; Python and JavaScript compute exactly.
 
     Args:
         model: what `analyze` takes, or an `Analysis`.
         language: ``"python"`` (``check_inputs(shapes)``), ``"cpp"`` (C++14, a header with ``checked::check_inputs``),
-            ``"rust"`` (``check_inputs``), or ``"js"`` (a module that exports ``checkInputs``).
+            or ``"js"`` (a module that exports ``checkInputs``).
         assume, bind: as for `analyze`; what you state is checked, too.
 
     Raises:

@@ -14,7 +14,6 @@ from shapesolve.deploy.sizes import NoSizes, Sizes
 from shapesolve.solve.languages.cpp import CPP
 from shapesolve.solve.languages.javascript import JAVASCRIPT
 from shapesolve.solve.languages.python import PYTHON
-from shapesolve.solve.languages.rust import RUST
 from shapesolve.solve.program import Program
 
 Shapes = Mapping[str, Sequence[int]]
@@ -48,33 +47,6 @@ int main() {
     }
 }
 """
-_RUST_MAIN = """
-use std::collections::HashMap;
-use std::io::{BufRead, Write};
-fn main() {
-    let stdin = std::io::stdin();
-    let mut out = std::io::stdout().lock();
-    for line in stdin.lock().lines() {
-        let line = line.unwrap();
-        let mut parts = line.split(';');
-        let number: usize = parts.next().unwrap().parse().unwrap();
-        let mut shapes: HashMap<String, Vec<i64>> = HashMap::new();
-        for part in parts {
-            let mut sizes = part.split(',');
-            let name: usize = sizes.next().unwrap().parse().unwrap();
-            shapes.insert(NAMES[name].to_string(), sizes.map(|s| s.parse().unwrap()).collect());
-        }
-        let broken = match number {
-@CASES@
-            _ => vec![],
-        };
-        for text in broken {
-            write!(out, "{}\\x1e", text).unwrap();
-        }
-        write!(out, "\\x1d").unwrap();
-    }
-}
-"""
 _JS_MAIN = """
 import { readFileSync } from "node:fs";
 const guards = await Promise.all(process.argv.slice(2).map((file) => import(file)));
@@ -85,13 +57,13 @@ console.log(JSON.stringify(asked.map((all, k) => all.map((pairs) => guards[k].ch
 
 def compiler_of(language: str) -> str | None:
     """What compiles or runs a language on this machine."""
-    tools = {"cpp": ("g++", "c++", "clang++"), "rust": ("rustc",), "js": ("node",)}[language]
+    tools = {"cpp": ("g++", "c++", "clang++"), "js": ("node",)}[language]
     return next((found for tool in tools if (found := shutil.which(tool))), None)
 
 
 def answers_of(language: str, programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
     """What the checkers of a language say."""
-    return {"python": _python, "cpp": _cpp, "rust": _rust, "js": _js}[language](programs, asked, folder)
+    return {"python": _python, "cpp": _cpp, "js": _js}[language](programs, asked, folder)
 
 
 def _python(programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
@@ -131,32 +103,6 @@ def _cpp(programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
         "-fno-sanitize-recover",
     ]
     _run([str(compiler_of("cpp")), *options, str(folder / "main.cpp"), "-o", str(program_file)])
-    return _asked(program_file, asked, names)
-
-
-def _rust(programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
-    names = _names(asked)
-    lines = []
-    for k, program in enumerate(programs):
-        (folder / f"g{k}.rs").write_text(RUST.source(program), "utf-8")
-        lines.append(f"mod g{k};")
-    literals = ", ".join(RUST.templates.literal(n) for n in names)
-    lines.append(f"const NAMES: &[&str] = &[{literals}];")
-    cases = [f"{k} => g{k}::check_inputs(&shapes)," for k in range(len(programs))]
-    lines.append(_RUST_MAIN.replace("@CASES@", "\n".join(cases)))
-    (folder / "main.rs").write_text("\n".join(lines), "utf-8")
-    program_file = folder / "rust_guards"
-    _run(
-        [
-            str(compiler_of("rust")),
-            "--edition=2021",
-            "-D",
-            "warnings",
-            "-o",
-            str(program_file),
-            str(folder / "main.rs"),
-        ]
-    )
     return _asked(program_file, asked, names)
 
 

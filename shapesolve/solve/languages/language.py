@@ -1,6 +1,6 @@
 """`Language`: how a language says what a `Program` does, and nothing else.
 
-Integers are those of Python: quotients round down, remainders have the sign of the divisor. C++ and Rust have 64 bits; a
+Integers are those of Python: quotients round down, remainders have the sign of the divisor. C++ has 64 bits; a
 condition in which a number does not fit is told as broken, with a word on it. JavaScript computes with BigInt.
 """
 
