@@ -14,6 +14,7 @@ from typing import Any
 from .analysis import Analysis, analyze
 from .arguments import checked
 from .expr import DimSyntaxError, ge, parse_cond, parse_dim
+from .expr.sizes import sizes_text
 from .report.text import findings_text
 from .solve.engine import Engine
 from .solve.proof import Proof, Proved, Refuted
@@ -80,7 +81,7 @@ def assert_contract(model: Any, expected: Iterable[str], *, exact: bool = True, 
 
 
 def _example(model: Mapping[str, int] | None, a: Analysis) -> str:
-    sizes = ", ".join(f"{n} = {model[n]}" for n in a.symbols if n in model) if model else ""
+    sizes = sizes_text(model or {}, a.symbols)
     return f" (for example {sizes})" if sizes else ""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from ..expr.sizes import sizes_text
 from .app import app
 from .console import FOUND, fail, refuse, say, show, tell
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, sizes_of
@@ -66,7 +67,7 @@ def inputs(
         say(envelope("inputs", told))
         return
     for k, sizes in enumerate(made.sizes):
-        tell(f"{k:>4}  {_said(sizes) or 'no free sizes'}")
+        tell(f"{k:>4}  {sizes_text(sizes) or 'no free sizes'}")
     for guess in made.guesses:
         tell(f"guessed  {guess}")
     if made.guesses:
@@ -146,7 +147,7 @@ def sizes(
     elif buckets is not None:
         tell("\n".join(_bucket_lines(told)))
     elif enumerate is not None:
-        tell("\n".join(_said(sizes) or "no free sizes" for sizes in told["sizes"]))
+        tell("\n".join(sizes_text(sizes) or "no free sizes" for sizes in told["sizes"]))
     else:
         if against:
             show(against)
@@ -169,7 +170,7 @@ def _buckets(a: Analysis, file: Path, symbol: str, k: int, bind: dict[str, int])
 def _bucket_lines(told: dict[str, Any]) -> Iterator[str]:
     symbol = told["symbol"]
     for one in told["buckets"]:
-        others = _said({n: v for n, v in one["sizes"].items() if n != symbol})
+        others = sizes_text({n: v for n, v in one["sizes"].items() if n != symbol})
         where = f"  with {others}" if others else ""
         yield f"{symbol} = {one['size']}  holds {one['count']}, padding {one['padding']}{where}"
     share = 100 * told["padding"] / max(told["padding"] + told["total"], 1)
@@ -226,11 +227,7 @@ def _none_text(limits: dict[str, int], side: Literal["above", "below", "both"]) 
 
 def _near_lines(told: dict[str, Any]) -> Iterator[str]:
     for side in _SIDES if not told["accepted"] else ():
-        at = _said(told[side]) if told[side] else _none_text(told["limits"][side], side)
+        at = sizes_text(told[side]) if told[side] else _none_text(told["limits"][side], side)
         yield f"{side if side != 'both' else 'nearest':<8} {at}"
     if told["accepted"]:
-        yield f"accepted as they are: {_said(told['sizes'])}"
-
-
-def _said(sizes: dict[str, int]) -> str:
-    return ", ".join(f"{n} = {v}" for n, v in sizes.items())
+        yield f"accepted as they are: {sizes_text(told['sizes'])}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from ..expr.sizes import sizes_text
 from .app import app
 from .console import fail, refuse, say, tell
 from .options import AsJson, Model
@@ -75,7 +76,7 @@ def free(
         say(envelope("free", {"output": str(output), "runs": [asdict(run) for run in runs]}))
         return
     for run in runs:
-        sizes = ", ".join(f"{name} = {size}" for name, size in run.sizes.items())
+        sizes = sizes_text(run.sizes)
         if run.difference is None:
             tell(f"{sizes}: runs, with the shapes that are proved")
         else:

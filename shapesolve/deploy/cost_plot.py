@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from ..expr.sizes import sizes_text
 from .cost_limit import Line
 from .cost_text import human
 
@@ -27,7 +28,7 @@ def plot(cost: Figures, symbol: str, sizes: Mapping[str, int], upto: int | None)
         "memory shared": [shared.memory(n) for n in at],
         "weights": [cost.parameter_bytes] * len(at),
     }
-    others = ", ".join(f"{n} = {size}" for n, size in line.given.items())
+    others = sizes_text(line.given)
     return _drawn(symbol, others, at, curves)
 
 

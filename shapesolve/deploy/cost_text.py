@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Dim
+from ..expr.sizes import sizes_text
 from .cost_memory import Largest
 from .cost_trace import NodeCost
 
@@ -73,7 +74,7 @@ def columns(cost: Figures, numbers: Mapping[str, int]) -> list[tuple[str, str, s
 
 def fit_text(fit: Fit) -> list[str]:
     """The largest size that fits, and what the next one would take."""
-    others = ", ".join(f"{n} = {size}" for n, size in fit.sizes.items() if n != fit.symbol)
+    others = sizes_text(fit.sizes, (n for n in fit.sizes if n != fit.symbol))
     lines = [
         f"fits    {fit.symbol} = {fit.size} takes {fit.memory:,} bytes{f' ({others})' if others else ''}"
     ]

@@ -13,6 +13,7 @@ from typing import Any
 from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..expr import Cond, ge, le
+from ..expr.sizes import sizes_text
 from ..lower.types import Tensor
 from ..solve.engine import Engine
 from .sizes import NoSizes, Side, Sizes
@@ -33,8 +34,9 @@ class NoProfile(NoSizes):
 
     def __init__(self, corner: str, sizes: SizesByName, broken: Iterable[str], more: str = "") -> None:
         self.corner, self.broken = corner, tuple(broken)
-        told = ", ".join(f"{n} = {v}" for n, v in sizes.items())
-        super().__init__(f"no profile has {corner} {told}: {'; '.join(self.broken) or 'not accepted'}{more}")
+        super().__init__(
+            f"no profile has {corner} {sizes_text(sizes)}: {'; '.join(self.broken) or 'not accepted'}{more}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +117,7 @@ def profile(
             return tuple(parts)
         more = f"; {len(parts)} profiles can be split off" if len(parts) > 1 else ""
         if len(parts) == 1:
-            nearest = ", ".join(f"{n} = {parts[0].max[n]}" for n in high)
-            more = f"; {nearest} is accepted"
+            more = f"; {sizes_text(parts[0].max, high)} is accepted"
         raise NoProfile(refused.corner, high, refused.broken, more) from None
 
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Literal
 
 from ..expr import Cond, Dim, Shape, eq, ge, le, symbol
 from ..expr.nearest import meant
+from ..expr.sizes import sizes_text
 from ..lazy import cached_property
 from ..lower.types import Tensor
 from ..solve.engine import Engine
+from ..solve.sizes import LIKELY
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -30,8 +32,6 @@ _MOVERS = 2
 _FARTHEST = 1 << 24
 #: draws of usual sizes before none are given
 _DRAWS = 18
-#: usual sizes: small primes show relations, powers of two suit windows and strides
-_USUAL = (2, 3, 4, 5, 7, 8, 9, 12, 16, 24, 32, 48, 64, 96, 128, 224)
 #: operators with whose empty inputs onnxruntime ends the process, or says that they must not be empty
 _NEVER_EMPTY = frozenset(("Einsum", "GroupQueryAttention"))
 #: elements of one tensor, and of all inputs, above which sizes are taken for too large to run
@@ -208,7 +208,7 @@ class Sizes:
         }
         if moved:
             raise NoSizes(
-                f"{_told(moved)} in every run, which is not {side} {_told({n: wanted[n] for n in moved})}"
+                f"{sizes_text(moved)} in every run, which is not {side} {sizes_text(wanted, moved)}"
             )
         if self.accepted(start):
             return start
@@ -219,7 +219,9 @@ class Sizes:
         if found is None:
             alone = self._broken_terms(self.fixed)  # whatever the others are
             told = "; ".join((_must_hold(alone) or self.broken(start))[:3])
-            where = f"have {_told(self.fixed)}" if alone else f"were found near {_told(start)}"
+            where = (
+                f"have {sizes_text(self.fixed)}" if alone else f"were found near {sizes_text(start) or 'any'}"
+            )
             raise NoSizes(f"no accepted sizes {where}{f': {told}' if told else ''}")
         return found
 
@@ -360,7 +362,7 @@ class Sizes:
         refused: NoSizes | None = None
         second_best: dict[str, int] | None = None
         for attempt in range(_DRAWS):
-            palette = _USUAL[: (len(_USUAL), 6, 3)[attempt % 3]]
+            palette = LIKELY[: (len(LIKELY), 6, 3)[attempt % 3]]
             try:
                 found = self.near({n: rng.choice(palette) for n in self.names} | self.likely)
             except NoSizes as e:
@@ -407,10 +409,6 @@ class Sizes:
 
 def _steps(reach: int, side: Side) -> range:
     return range(0 if side == "above" else -reach, 1 if side == "below" else reach + 1)
-
-
-def _told(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{n} = {v}" for n, v in sizes.items()) or "any"
 
 
 def _must_hold(terms: Iterable[Term]) -> list[str]:

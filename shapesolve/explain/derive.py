@@ -17,8 +17,8 @@ from ..expr import ONE, Cond, Dim, eq, ge
 from ..lazy import cached_property
 from ..lower.values import Ratio
 from ..propagate import budget
-from ..solve.contract.examples import Beside
 from ..solve.effort import Effort
+from ..solve.sizes import SizeFinder
 from .baked import Baked, Stored, whole
 from .limit import Limit
 from .operands import IDLE, sites_of
@@ -164,7 +164,7 @@ class _Search:
     def _runs_elsewhere(self, after: Solved) -> bool:
         """Does the model run at sizes that the limit excludes, of tensors that are not empty?"""
         needed, cond = [*_present(after), *after.contract.terms.cond], self.limit.cond
-        return cond not in needed and Beside(needed, None).breaking(cond) is not None
+        return cond not in needed and SizeFinder(needed).breaking(cond, None) is not None
 
     def _options(self, tensor: str) -> Iterator[tuple[Elem, ...]]:
         """The elements with some that may be any number: those that are one size first, then one element, then all."""

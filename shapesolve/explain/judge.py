@@ -23,8 +23,6 @@ T = TypeVar("T")
 _NOTHING_RUNS = "no input size is accepted"
 #: conditions and defaults that are left out one by one to see which ones a proof needs
 _MAX_GRANTED = 6
-#: sizes at which a claim about symbols of ours is tried
-_TRIED = (3, 0, 1, 8)
 #: symbols of ours that an answer names where the claim itself has none
 _MOST_NAMED = 3
 
@@ -198,7 +196,7 @@ def _confirmed(a: Solved, claim: Claim, proof: Refuted) -> Proof:
     ours = claim.cond.free - a.symbols.keys()
     found = {n: v for n, v in proof.counterexample.items() if n in a.symbols}
     answer: Proof | None = None
-    for given in (found, *(dict.fromkeys(a.symbols, n) for n in _TRIED)):
+    for given in (found, *(dict.fromkeys(a.symbols, n) for n in (3, 0, 1, 8))):
         sizes = a.completed(given)
         tried = None if sizes is None else _refuted_at(a, claim, sizes)
         if isinstance(tried, Refuted):

@@ -23,6 +23,7 @@ from ..lower.request import OtherShape
 from ..model import Node
 from ..propagate.constraint import Constraint
 from ..solve.bindings import listed_sizes
+from ..solve.sizes import SMALL
 from .edits import Edit, edits
 from .wording import derived_text
 
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 MAX_LOWERED = 40_000
 #: equally good repairs that are told
 _MAX_TOLD = 2
-#: sizes that a model takes if nothing in it is made for others
-_SMALL = (1, 2, 3, 5, 8)
 #: kinds of conditions that tie sizes; bounds and multiples leave many
 _TYING = ("==", "or")
 
@@ -141,7 +140,7 @@ class Repairs:
                 continue
             if e.role == "requirement" and e.cond.kind in _TYING and e.cond.free and e.guard.is_true:
                 free = e.cond.free
-                if any(e.cond.evaluate(dict.fromkeys(free, n)) is False for n in _SMALL):
+                if any(e.cond.evaluate(dict.fromkeys(free, n)) is False for n in SMALL[1:]):
                     found.add(e.cond)
         return found
 

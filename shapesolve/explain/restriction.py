@@ -6,17 +6,16 @@ one near to it that does not, are judged by what the model accepts before they a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Cond, ge
+from ..expr.sizes import sizes_text
 from ..lower.records import Entry
-from ..propagate import budget
 from ..solve.check import Checker
-from ..solve.contract.examples import Beside, accepted_sizes, around, nearer
-from ..solve.engine import Engine
+from ..solve.sizes import SizeFinder, around, nearer
 from .baked import LARGEST, Baked, Stored
 from .derive import Derived, Deriver
 from .finding import Finding
@@ -56,7 +55,7 @@ class _Sample(NamedTuple):
         """In words; `names` are the symbols of the term that is broken, which alone may be other sizes that run."""
         changed = [n for n in self.fails if self.runs[n] != self.fails[n]]
         shown = dict.fromkeys((*names, *changed))
-        return f"runs at {_listed(self.runs, shown)}, not at {_listed(self.fails, shown)}"
+        return f"runs at {sizes_text(self.runs, shown)}, not at {sizes_text(self.fails, shown)}"
 
 
 def findings(analysis: Solved, deriver: Deriver) -> Iterator[Finding]:
@@ -126,12 +125,12 @@ class _Teller:
         self.checker = Checker(analysis.stated, analysis.facts, analysis.accepted)
         self.present = [ge(d, 1) for d in analysis.symbols.values()]
         conds = [t.cond for t in (*contract, *contract.assumed)]
-        usual = accepted_sizes([*conds, *self.present])
+        usual = SizeFinder([*conds, *self.present]).some()
         #: sizes of all inputs at which the model runs, of inputs that are not empty where it runs on such
-        self.runs = usual or accepted_sizes(conds) or analysis.completed({}) or {}
+        self.runs = usual or SizeFinder(conds).some() or analysis.completed({}) or {}
         self.is_usual = usual is not None
         self.beside = [*conds, *(self.present if usual else ())]
-        self.near = Beside(self.beside, self.runs, Engine(budget.CHEAP_RLIMIT))
+        self.near = SizeFinder(self.beside)
 
     def finding(self, term: Term) -> Finding:
         """The finding of one term: a warning where a constant is behind it that nobody meant."""
@@ -263,8 +262,7 @@ class _Teller:
         if term.cond.size > LARGEST or not self.runs or not self._runs(self.runs):
             return
         runs = self._alike(term)
-        beside = self.near if runs is self.runs else Beside(self.beside, runs, self.near.engine)
-        alone = beside.breaking(term.cond)
+        alone = self.near.breaking(term.cond, runs)
         near = around(runs, [n for n in term.symbols if n in runs])
         for fails in chain([{**runs, **alone}] if alone else [], near):
             if term.cond.evaluate(fails) is False and not self._runs(fails):
@@ -291,7 +289,7 @@ class _Teller:
         for part in (p for p in parts if p.evaluate(sample.fails) is not False):
             others = [*(c for c in self.beside if c is not term.cond), *parts]
             runs = dict(sample.runs)
-            fails = Beside(others, runs, self.near.engine).breaking(part)
+            fails = SizeFinder(others, self.near.engine).breaking(part, runs)
             if fails is not None and not self._runs(fails):
                 yield self._nearest(part, _Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails))
 
@@ -415,7 +413,3 @@ def _beside(first: str, same: Collection[str], nodes: Collection[str]) -> str:
             else "one more node needs it for a different reason"
         )
     return f" ({told})" if told else ""
-
-
-def _listed(sizes: Sizes, names: Iterable[str]) -> str:
-    return ", ".join(f"{n} = {sizes[n]}" for n in names if n in sizes)

@@ -197,7 +197,7 @@ class InputChecker:
     def _needed(self, cond: Cond, constraint: Constraint, sizes: Mapping[str, int]) -> str:
         """A condition that these sizes break as the contract has it, or else in its shortest form."""
         from ..solve.contract.contract import text_of
-        from ..solve.contract.shorten import short_form
+        from ..solve.contract.forms import short_form
 
         terms = self._contract().standing_for(constraint)
         broken = [t.cond for t in terms if t.cond.evaluate(sizes) is False]

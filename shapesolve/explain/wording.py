@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim
+from ..expr.sizes import sizes_text
 from ..lower.reason import BROADCAST, ELEMENTS, fault_of, reason_id
 from ..lower.records import Entry
 from ..lower.types import Tensor
@@ -209,7 +210,7 @@ def violation_text(
 ) -> str:
     """A condition that concrete sizes break: what is `needed`, what it gets, and (from `constraint`) who needs it."""
     origin = constraint.origin
-    used = ", ".join(f"{n} = {sizes[n]}" for n in sorted(cond.free) if n in sizes)
+    used = sizes_text(sizes, sorted(cond.free))
     text = "no size makes this run" if cond.is_false else f"{needed} does not hold"
     if used:
         text += f" for {used}"

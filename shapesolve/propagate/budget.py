@@ -26,14 +26,10 @@ MAX_BRANCHES = 24
 MAX_FACTORED = 1 << 20
 #: inequalities kept while unknowns are eliminated
 MAX_LINEAR_ROWS = 64
-#: unknowns that are replaced while equations are solved in integers
-MAX_REPLACED = 64
 #: sizes in the table that decides conditions on one symbol
 MAX_TABLE = 1 << 14
 #: largest values that a counterexample is first looked for with
 SMALL_DOMAINS = (16, 4096)
-#: models that an engine keeps to try at its next questions
-MAX_WITNESSES = 16
 #: smaller values tried per symbol when a counterexample is shrunk
 SHRINK_TRIES = 40
 
@@ -48,21 +44,17 @@ MAX_LISTED = 4
 MAX_REDUNDANCY = 80
 #: contract terms that a shorter form is looked for, and the conditions nearest to each that it may rest on
 MAX_SHORTENED = 16
-#: size of a term that nobody reads in any form, and of all terms of a contract that may be worked on in vain
-MAX_READ = 200
+#: size of a term that nobody reads in any form, and of all terms of a contract that a shorter form is looked for
+MAX_READ = 150
 MAX_BESIDE = 16
 #: questions asked to name exactly the non-emptiness assumptions that contract terms rest on
 MAX_ASSUMPTION_QUERIES = 24
+#: size of a term of which they are told exactly; a larger one names all that were granted
+MAX_NAMING = 16
 #: constraints of a proof beyond this number are not reduced to a minimal core by deletion
 MAX_CORE_DELETION = 48
-#: inputs that may be empty, one by one, in a term that names them
-MAX_EMPTY = 24
-#: pairs of an alternative and another contract term, of which the term may exclude the alternative
-MAX_EXCLUDED = 2000
 #: conditions that facts learn to tell, where the solver does not, whether contract terms follow from others
 MAX_TOLD = 8000
-#: symbols that are not inputs, and pairs of bounds of each, from which conditions on inputs are drawn
-MAX_ELIMINATED = 32
 #: nodes of the search tree that lists several minimal cores
 MAX_CORE_NODES = 64
 #: pairs of dims that look equal, compared by proof
@@ -81,8 +73,6 @@ MAX_CHEAP_WORK = 2500
 MAX_CHEAP_SIZE = 600
 #: size of the conditions in all such questions of one purpose that Z3 is asked, which costs a second per 10,000
 MAX_CHEAP_ASKED = 4000
-#: size of the conditions of such a question for which it counts as one more
-LARGE_NEEDS = 4000
 #: size of conditions times the sizes near to usual ones at which they are tried, before a solver looks for some
 MAX_AROUND_WORK = 2_000_000
 #: the same for sizes near to known ones, with which one condition is broken or all of a question hold

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ..analysis import Analysis, analyze
 from ..expr import Dim, Shape, eq, symbol
+from ..expr.sizes import sizes_text
 from ..lower.types import Tensor
 from ..solve.contract.contract import text_of
 from ..solve.proof import Proved, Refuted
@@ -201,7 +202,7 @@ def _dims(before: Analysis, after: Analysis, x: Dim, y: Dim, to: Mapping[str, Di
     if isinstance(proof, Refuted):
         sizes = {n: v for n, v in proof.counterexample.items() if n in before.symbols}
         if all(t.cond.subs(to).evaluate(sizes) is not False for t in after.contract):
-            at = ", ".join(f"{n} = {sizes[n]}" for n in sorted(x.free | y.free) if n in sizes)
+            at = sizes_text(sizes, sorted(x.free | y.free))
             return "differs", f"{f'at {at}: ' if at else ''}{x.evaluate(sizes)} against {y.evaluate(sizes)}"
     return "open", f"{x} == {y} is not decided"
 

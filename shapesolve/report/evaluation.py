@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Shape
+from ..expr.sizes import sizes_text
 from .lines import Printed, line, row
 from .names import dtype_name, shape_text
 
@@ -92,8 +93,7 @@ def broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Print
     stated = [set(term.constraints) for term in terms]
     said = {v for v in found if any(v.constraint in own for own in stated)}
     for term, own in zip(terms, stated, strict=True):
-        told = ", ".join(f"{s} = {sizes[s]}" for s in term.symbols if s in sizes)
-        yield line("  ", ("shape", term.text), f" is needed, but {told}")
+        yield line("  ", ("shape", term.text), f" is needed, but {sizes_text(sizes, term.symbols)}")
         weaker = {v for v in found if v not in said and not _free(v).isdisjoint(term.symbols)}
         said |= weaker
         fail = [v for v in found if v.constraint in own or v in weaker]

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from ..expr import ge, symbol
 from ..solve.search import Contradiction, find_model
+from ..solve.sizes import distinct
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
 
-#: different numbers, so that a reader can tell the names apart
-_USUAL = (2, 5, 7, 11, 13, 17, 19, 23)
 #: names that are given a usual size one after the other where no quick search finds sizes
 _TRIED = 4
 
@@ -19,7 +18,7 @@ _TRIED = 4
 def sample_sizes(analysis: Analysis) -> dict[str, int]:
     """A size per dim name of the inputs that satisfies the contract where such sizes were found."""
     names = list(analysis.symbols)
-    usual = {name: _USUAL[i % len(_USUAL)] for i, name in enumerate(names)}
+    usual = distinct(names)
     if analysis.conflicts:
         return usual
     contract = analysis.contract

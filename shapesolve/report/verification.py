@@ -11,8 +11,10 @@ import onnx
 
 from ..deploy.sizes import NoSizes, Sizes
 from ..expr.nearest import meant
+from ..expr.sizes import sizes_text
 from ..lower.types import Tensor
 from ..model.saving import external_locations
+from ..solve.sizes import LIKELY
 from .evaluation import broken_terms
 from .lines import Printed, line, row
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..runtime import Verification
 
-_SIZES = (2, 3, 4, 5, 7, 8, 9, 12, 16, 24, 32, 48, 64, 96, 128, 224)
 _DRAWS, _TRIES = 200, 5
 _MAX_ELEMENTS = 50_000_000
 _MAX_SHOWN = 20
@@ -99,7 +100,7 @@ def draw_sizes(analysis: Analysis, given: Mapping[str, int], rng: random.Random)
     """
     names = list(analysis.symbols)
     for attempt in range(_DRAWS):
-        palette = _SIZES if attempt % 2 else _SIZES[:6]
+        palette = LIKELY if attempt % 2 else LIKELY[:6]
         sizes = {n: given[n] if n in given else analysis.bindings.get(n, rng.choice(palette)) for n in names}
         if _fits(analysis, sizes):
             return sizes
@@ -108,15 +109,11 @@ def draw_sizes(analysis: Analysis, given: Mapping[str, int], rng: random.Random)
             return Sizes(analysis, given, least=least).usual(rng)
         except NoSizes:
             continue
-    told = _told(given)
+    told = sizes_text(given)
     wrong = [t.text for t in broken_terms(analysis, given)]
     if wrong:
         raise CannotRun(f"{told} breaks the contract: {' and '.join(wrong)} must hold")
     raise CannotRun(f"no sizes{f' with {told}' if told else ''} were found that satisfy the contract")
-
-
-def _told(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{n} = {v}" for n, v in sizes.items())
 
 
 def _fits(analysis: Analysis, sizes: Mapping[str, int]) -> bool:
@@ -144,7 +141,7 @@ def _run(analysis: Analysis, sizes: Mapping[str, int], seed: int) -> Verificatio
             return replace(done, bindings=dict(sizes))
         except RuntimeError as e:
             failure = failure or e
-    told = _told(sizes)
+    told = sizes_text(sizes)
     raise CannotRun(f"at {told}: {failure}" if told else str(failure))
 
 
@@ -176,7 +173,7 @@ def verification_lines(analysis: Analysis, runs: Sequence[Verification]) -> Iter
 
     yield headline(analysis)
     yield ()
-    told_sizes = [_told(run.bindings) or "no free sizes" for run in runs]
+    told_sizes = [sizes_text(run.bindings) or "no free sizes" for run in runs]
     for run, sizes in zip(runs, told_sizes):
         state = ("good", "agrees") if run.ok else ("error", "differs")
         told = f"{run.compared} tensors compared"

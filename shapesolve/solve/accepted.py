@@ -31,7 +31,6 @@ from ..expr.core import from_terms, make_dim
 from ..expr.traverse import outgrows
 from ..propagate.facts import Facts
 from ..propagate.log import Stated, all_rows, need
-from .emptiness import by_emptiness
 
 Numbers = tuple[int, ...]
 #: bounds on what is projected: conditions on one symbol, cases of a symbol with few values, the size of what they make
@@ -95,12 +94,7 @@ class _Projection:
         for group in _linked(data, self.inputs):
             self._group(group, own)
         internal = {c: ns for c, ns in conds.items() if not self.inputs.issuperset(c.free)}
-        plain: dict[Cond, Numbers] = {}
-        for cond, numbers in own.items():
-            short = by_emptiness(cond)
-            for part in short.args if short is not cond and short.kind == "and" else (short,):
-                _add(plain, part, numbers)
-        return Accepted(self._needed(plain), tuple(self.derived.items()), self._needed(internal))
+        return Accepted(self._needed(own), tuple(self.derived.items()), self._needed(internal))
 
     def _needed(self, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
         """Those that a node, an assumption or the user states, with the numbers of what states them."""

@@ -6,17 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..expr import Cond, Dim, eq
+from ..expr.traverse import atoms_of
 from ..propagate import budget
 from ..propagate.facts import Facts
 from ..propagate.log import Stated
 from ..propagate.residual import Residue
 from .cones import by_symbol, nearby
-from .emptiness import always_equal
+from .contract.forms import short_form
 from .engine import Engine
 from .search import Model
 
 #: open pairs that speak of a size, of which one may settle the next
 _MOST_EARLIER = 8
+#: symbols of a pair that is looked at for being equal always
+_MOST_SYMBOLS = 3
 #: two dims that a node broadcasts against each other, the node's label and its operator
 OpenPair = tuple[Dim, Dim, str, str]
 
@@ -84,7 +87,7 @@ def find_ambiguities(
     about: dict[str, list[frozenset[Dim]]] = {}
     for key, (a, b) in pairs.items():
         cases = _possible_cases(a, b, residue, links, engine, examples)
-        if len(cases) > 1 and not always_equal(a, b):
+        if len(cases) > 1 and not _always_equal(a, b, engine):
             names = a.free | b.free
             near = dict.fromkeys(k for name in sorted(names) for k in about.get(name, ())[:_MOST_EARLIER])
             root = next((k for k in near if _settles(found[k], a, b)), None)
@@ -95,6 +98,13 @@ def find_ambiguities(
             for name in sorted(names):
                 about.setdefault(name, []).append(key)
     return tuple(known._replace(sites=tuple(sites[key])) for key, known in found.items())
+
+
+def _always_equal(a: Dim, b: Dim, engine: Engine) -> bool:
+    """True if two sizes, one of which is a choice, are shown to be the same at all sizes of few symbols."""
+    cond = eq(a, b)
+    chosen = any(atom.kind == "ite" for atom in atoms_of(cond))
+    return chosen and len(cond.free) <= _MOST_SYMBOLS and short_form(cond, engine).is_true
 
 
 def _settles(earlier: Ambiguity, a: Dim, b: Dim) -> bool:
@@ -122,7 +132,7 @@ def _possible_cases(
         if residue.facts.cond(cond).is_false:
             continue
         different = () if cond is eq(a, b) else (~eq(a, b),)
-        answer = engine.satisfiable([cond, *different, *near], cheap=True, any_model=True)
+        answer = engine.satisfiable([cond, *different, *near], cheap=True)
         if not answer.unsat:
             cases.append(Case(cond, result, {} if answer.model is None else examples.checked(answer.model)))
     return cases

@@ -14,7 +14,6 @@ from ..expr.traverse import atoms_of
 from ..propagate import budget
 from ..propagate.facts import Facts
 from ..propagate.residual import Residue
-from .choices import settled
 from .periods import Regular, Solutions
 from .search import Contradiction, Model, learned, satisfies, symbol_of
 
@@ -65,7 +64,7 @@ class _Cases:
         self.size -= sum(c.size for c in conds)
         if self.size <= 0:
             return None
-        plainer = self._paired(settled(conds), by_name, facts)
+        plainer = self._paired(conds, by_name, facts)
         if plainer != conds:
             return self._tried([TRUE], plainer)
         branches = _branches(several, found, facts)

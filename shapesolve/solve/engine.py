@@ -2,8 +2,8 @@
 
 Each query runs in a fresh private context over nothing but the conditions connected to it, in canonical
 order, under a resource limit: a verdict depends on the question alone. What Z3 cannot answer is an `unknown`,
-never a guess, and a model is believed only after evaluation. Without need Z3 is not even imported: the
-`tactics` answer the easy questions.
+never a guess, and a model is believed only after evaluation. Z3 is asked, and imported, only for questions that a
+search of small sizes and a division into cases leave open.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 from ..expr import FALSE, Cond, Dim, ge
 from ..propagate import budget
+from ..propagate.residual import Residue
+from .cases import decide
 from .cones import (
     broadcast_pairs,
     by_symbol,
@@ -25,9 +27,7 @@ from .cones import (
 )
 from .effort import Effort
 from .periods import Regular
-from .search import Contradiction, Model, Search, find_model, satisfies, shrink
-from .tactics import Question, attempt
-from .witnesses import Witnesses
+from .search import Contradiction, Model, Search, satisfies, shrink
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,6 @@ class Engine:
         self._work = 0  # relations in cheap questions so far
         self._asked = 0  # size of the conditions in those of them that Z3 was asked
         self._memo: dict[tuple[Cond, ...], Answer] = {}
-        self._witnesses = Witnesses()
         self._regular = Regular()
         #: what the facts leave of questions that were answered with no
         self._refuted: set[frozenset[Cond]] = set()
@@ -119,24 +118,21 @@ class Engine:
         partly = cheap and len(linked) > budget.MAX_CHEAP
         if partly:
             linked = nearby(negated.free, by_symbol(linked))
-        answer = self._component([negated, *linked], cheap, any_model=cheap)
+        answer = self._component([negated, *linked], cheap)
         if answer.unsat:
             return Verdict("proved")
         if answer.sat and not partly:
             return Verdict("refuted", answer.model)
         return Verdict("unknown", reason=answer.reason or "only the nearest conditions were considered")
 
-    def satisfiable(self, conds: Iterable[Cond], *, cheap: bool = False, any_model: bool = False) -> Answer:
-        """Can all `conds` hold together? A model binds every symbol in them.
-
-        With `any_model` it is one that is at hand, perhaps with larger numbers.
-        """
+    def satisfiable(self, conds: Iterable[Cond], *, cheap: bool = False) -> Answer:
+        """Can all `conds` hold together? A model binds every symbol in them."""
         if cheap and self.is_spent:
             return Answer("unknown", reason=_TOO_MANY)
         model: Model = {}
         unknown: Answer | None = None
         for group in components(conds):
-            answer = self._component(group, cheap, any_model=any_model)
+            answer = self._component(group, cheap)
             if answer.unsat:
                 return answer
             if answer.sat:
@@ -144,16 +140,6 @@ class Engine:
             else:
                 unknown = unknown or answer
         return unknown or Answer("sat", model)
-
-    def expect(self, conds: Sequence[Cond]) -> Model | None:
-        """Find sizes at which all `conds` hold: near to these are those of cheap questions about most of them."""
-        try:
-            model = find_model(conds)
-        except Contradiction:
-            return None
-        if model is not None:
-            self._witnesses.add(model)
-        return model
 
     def core(self, conds: Sequence[Cond]) -> tuple[int, ...] | None:
         """Indices of a minimal set of `conds` that cannot hold together; None when no contradiction is
@@ -187,8 +173,7 @@ class Engine:
 
     # ------------------------------------------------------------------ one connected group of conditions
 
-    def _component(self, conds: Iterable[Cond], cheap: bool, *, any_model: bool = False) -> Answer:
-        """The answer to a question; with `any_model` its model need not have small numbers."""
+    def _component(self, conds: Iterable[Cond], cheap: bool) -> Answer:
         if cheap and self.is_spent:
             return Answer("unknown", reason=_TOO_MANY)
         stated = dict.fromkeys(c for c in conds if not c.is_true)
@@ -200,18 +185,11 @@ class Engine:
             return Answer("sat", {})
         found = self._memo.get(key)
         relations = sum(max(len(c.args), 1) for c in key)
-        if found is None and any_model:
-            self._work += relations // 8 if cheap else 0
-            model = self._witnesses.of([*stated, *legal])
-            if model is not None:
-                return Answer("sat", model)
         if found is None or (found.kind == "unknown" and not cheap):
             if cheap:
                 self._work += relations
             self.effort.count(relations)
             found = self._memo[key] = self._answer(key, cheap, self.shortcuts and certain)
-            if found.model is not None:
-                self._witnesses.add(found.model)
         return found
 
     def _legal(self, conds: Iterable[Cond]) -> tuple[list[Cond], bool]:
@@ -227,7 +205,7 @@ class Engine:
             return _UNSAT
         if shortcuts:
             try:
-                model = attempt(Question(conds, Search(conds), self._regular, self._refuted))
+                model = self._without_z3(conds)
             except Contradiction:
                 return _UNSAT
             if model is not None:
@@ -249,7 +227,6 @@ class Engine:
                 return answer
             if answer.sat:
                 model = answer.model or {}
-                self._witnesses.add(model)
                 return Answer("sat", shrink(model, conds) if cheap else self._small(conds, model, limit))
             reason = reason or answer.reason
         for top in () if cheap else budget.SMALL_DOMAINS:
@@ -258,6 +235,23 @@ class Engine:
                 return Answer("sat", shrink(answer.model or {}, conds))
         self._failures += cheap
         return Answer("unknown", reason=reason)
+
+    def _without_z3(self, conds: Sequence[Cond]) -> Model | None:
+        """A model at a few likely sizes, then by cases, then at more sizes. Raises `Contradiction` when there is none."""
+        search = Search(conds)
+        model = search.model(budget.FIRST_TRIES)
+        if model is not None:
+            return model
+        residue = Residue(search.facts)
+        left = frozenset(residue.conds)
+        if left in self._refuted:
+            raise Contradiction
+        try:
+            found = decide(conds, residue, self._regular)
+        except Contradiction:
+            self._refuted.add(left)
+            raise
+        return search.model(budget.SEARCH_TRIES) or found  # the sizes of a search are smaller
 
     def equivalent(self, some: Sequence[Cond], others: Sequence[Cond], name: str, least: int) -> bool | None:
         """Do two lists of conditions on one symbol hold at the same sizes of at least `least`? None: not found out."""

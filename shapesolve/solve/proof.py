@@ -14,6 +14,7 @@ from math import gcd
 from ..expr import Cond, Dim, IntoDim, as_dim, constant, divides, eq, ge, ne
 from ..expr.cond import symbols_in
 from ..expr.plain import sides_of
+from ..expr.sizes import sizes_text
 from ..propagate import budget
 from ..propagate.constraint import Constraint
 from ..propagate.facts import Facts
@@ -96,7 +97,7 @@ class Refuted(Proof):
     def at(self) -> str:
         """The sizes that matter to the claim, in words; empty where it fails at all sizes."""
         names = self.shown if self.shown or self.sides else tuple(self.counterexample)
-        return ", ".join(f"{n} = {self.counterexample[n]}" for n in names if n in self.counterexample)
+        return sizes_text(self.counterexample, names)
 
     def __repr__(self) -> str:
         sizes = self.at

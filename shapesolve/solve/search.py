@@ -121,9 +121,13 @@ class _Test:
 
 
 def satisfies(model: Mapping[str, int], conds: Iterable[Cond]) -> bool:
-    """Do all `conds` hold at these sizes, and is each symbol a size where it must be one?"""
+    """True if all `conds` hold at these sizes, and each symbol is a size where it must be one.
+
+    A condition may be settled by the sizes of some of its symbols.
+    """
     return all(
-        c.evaluate(model) is True and all(model[name] >= lo for name, lo in _lower_bounds(c)) for c in conds
+        c.evaluate(model) is True and all(model.get(name, lo) >= lo for name, lo in _lower_bounds(c))
+        for c in conds
     )
 
 

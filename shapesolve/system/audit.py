@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from ..expr import Dim, Shape, ge
+from ..expr import Dim, Shape
+from ..expr.sizes import sizes_text
 from ..lower.local import Definition
 from ..solve.contract.contract import Contract
 from ..solve.engine import Engine, limited
+from ..solve.sizes import SizeFinder
 from .constraints import ConstraintSystem
 
 #: questions of one kind without an answer after which no more are asked
@@ -61,14 +63,10 @@ class Audit:
 
 def some_sizes(contract: Contract, symbols: Mapping[str, Dim], rlimit: int) -> list[Mapping[str, int]]:
     """One choice of sizes that a contract accepts, none of them 0 if that can be; empty when none is found."""
-    terms, engine = [t.cond for t in contract], Engine(rlimit)
-    for least in (2, 1, 0):
-        found = (
-            None if contract.impossible else engine.model([*terms, *(ge(d, least) for d in symbols.values())])
-        )
-        if found is not None:
-            return [{name: found.get(name, least) for name in symbols}]
-    return []
+    if contract.impossible:
+        return []
+    found = SizeFinder((t.cond for t in contract), Engine(rlimit)).least(symbols.values())
+    return [] if found is None else [found]
 
 
 class Auditor:
@@ -167,7 +165,7 @@ class Auditor:
 
     def _sizes_of(self, model: Any) -> str:
         told = {d.name(): model[d] for d in model.decls() if d.name() in self.symbols}
-        return ", ".join(f"{name} = {told[name]}" for name in sorted(told))
+        return sizes_text(told, sorted(told))
 
     def _solver(self, more: Sequence[Any], tactics: tuple[str, ...] = ()) -> Any:
         import z3

@@ -7,12 +7,9 @@ import shapesolve
 from shapesolve.expr import Dim, ge, parse_cond
 from shapesolve.propagate.facts import Facts
 from shapesolve.solve.contract.implied import Held, Implications
-from shapesolve.solve.contract.requirements import Requirements
 from shapesolve.solve.engine import Engine
 from shapesolve.solve.search import learned
 from tests.test_tail import chain
-
-from .building import system
 
 _TEXTS = [
     "a == b or a == 1 or b == 1", "b == c or b == 1 or c == 1", "a >= 2", "b >= 2", "c <= 3", "a + b >= c", "a % 2 == 0",
@@ -63,16 +60,6 @@ def test_what_has_nothing_to_do_with_a_question_is_not_asked(monkeypatch):
     assert len(asked) == 100
 
 
-def test_ways_that_are_taken_somewhere_are_not_held_against_each_other_condition(monkeypatch):
-    asked = []
-    follows = Implications.follows
-    monkeypatch.setattr(
-        Implications, "follows", lambda self, *args, **how: asked.append(args) or follows(self, *args, **how)
-    )
-    assert len(shapesolve.analyze(chain(12)).contract) == 12
-    assert len(asked) < 60
-
-
 def test_facts_of_single_symbols_are_learned_before_what_waits_for_them(monkeypatch):
     conds = list(shapesolve.analyze(chain(12))._solved.accepted.conds)
     sizes = [Dim(f"d{i}") for i in range(13)]
@@ -82,11 +69,3 @@ def test_facts_of_single_symbols_are_learned_before_what_waits_for_them(monkeypa
     facts = learned([*conds, *(ge(s, 1) for s in sizes)])
     assert all(facts.bounds(s)[0] == 1 for s in sizes)
     assert len(read) < 4 * len(sizes)
-
-
-def test_causes_that_share_causes_are_followed_once():
-    needs = Requirements(system("a >= 2", "b >= 2").constraints, {})
-    first = len(needs.constraints.rows)
-    needs._merged = [frozenset({0, -1}), frozenset({1, first})]
-    needs._merged += [frozenset({first + i, first + i + 1}) for i in range(100)]
-    assert needs._numbers([first + 101]) == {0, 1, -1}

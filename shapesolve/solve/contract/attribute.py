@@ -20,9 +20,9 @@ _NEAR = (1, -1, 2, -2, 3, 5, 7, 8, 16, 32)
 
 
 def needed_by(
-    terms: Sequence[Cond], needs: Mapping[Cond, int], given: Sequence[Cond], granted: Mapping[str, Cond]
-) -> dict[Cond, set[int]]:
-    """For each term, the numbers of the requirements that fail at sizes that break this term alone.
+    terms: Sequence[Cond], needs: Sequence[Cond], given: Sequence[Cond], granted: Mapping[str, Cond]
+) -> dict[Cond, set[Cond]]:
+    """For each term, those of the requirements `needs` that fail at sizes that break this term alone.
 
     What fails only far from sizes that are accepted does not count: it needs less. Terms for which no such size was found are
     absent: their causes must do. So are the last of very many terms.
@@ -31,15 +31,19 @@ def needed_by(
     links, nodes = by_symbol((*terms, *given)), by_symbol(needs)
     position = {c: i for i, c in enumerate((*terms, *given))}
     tests: dict[Cond, Test] = {}
-    found: dict[Cond, set[int]] = {}
+    found: dict[Cond, set[Cond]] = {}
     work = 0
     for term in terms:
         asked = {c: None for name in sorted(term.free) for c in nodes.get(name, ())}
+        if len(asked) == 1:
+            found[term] = set(asked)
+        if len(asked) < 2:
+            continue
         beside = set().union(*(c.free for c in asked))
         around = reached(term.free | beside, links)
         names = beside.union(*(c.free for c in around))
         others = sorted((c for c in around if c is not term), key=position.__getitem__)
-        others += [c for n, c in granted.items() if n in names]
+        others += [c for n, c in granted.items() if n in names and c is not term]
         work += _work(others)
         if work > budget.MAX_WITNESS_WORK:
             break
@@ -61,7 +65,7 @@ def needed_by(
             hits.append((full, more))
         enough = _enough(term, [(p, cs) for p, cs in hits if cs], [compiler.test(c) for c in others])
         if enough:
-            found[term] = {needs[c] for c in enough}
+            found[term] = enough
     return found
 
 
@@ -115,13 +119,13 @@ def _model(conds: Sequence[Cond]) -> Model | None:
 
 def _points(term: Cond, others: Sequence[Cond]) -> Iterator[Model]:
     """Sizes that break `term` and nothing else: a small one for each of its parts, and variations of these."""
-    starts: list[Model] = []
     parts = term.args if term.kind == "and" else (term,)
-    nearly = [eq(part.args[0], -1) for part in parts if part.kind == ">="]  # just too small, or too large
-    for start in (*nearly, *(~part for part in parts), term):
-        model = _model([start, *others])
-        if model is not None:
-            starts.append(model)
+    nearly = [_model([eq(c.args[0], -1), *others]) if c.kind == ">=" else None for c in parts]
+    if None not in nearly:  # just too small, or too large
+        starts = [m for m in nearly if m is not None]
+    else:
+        found = (_model([cond, *others]) for cond in (*(~c for c in parts), term))
+        starts = [m for m in found if m is not None]
     compiler = Compiler()
     broken = compiler.test(~term)
     tests = [compiler.test(c) for c in others]

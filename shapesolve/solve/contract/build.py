@@ -1,42 +1,44 @@
-"""Building the contract: requirements projected onto input symbols, made plain, and freed of what follows
-from the rest.
+"""The contract of a model: what its input sizes must satisfy, as few conditions that are easy to read.
 
-The facts do most of the work: requirements are learned anew by facts that know that inputs are not empty;
-what these then know of the input symbols, and the conditions that they could not use, say together what all
-requirements say. The rest is guess and verify (`invert`), and the removal of terms that others imply. Every
-step is proved equivalent, or not made.
+One pipeline makes both forms. Conditions on inputs (`Accepted`) are taken in one by one, unless they follow from those before;
+each that is hard to read gives way to the cheapest form that is proved equivalent where the others hold; what follows from the
+others then is left out, and bounds of the same thing are joined. The form for usual sizes is made in the same way from the
+exact one, with ``n >= 1`` given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
-from ...expr import FALSE, Cond, Dim, all_of, any_of, eq
+from ...expr import FALSE, Cond, Dim, all_of, any_of, eq, ge
 from ...expr.cond import has_value
-from ...expr.plain import (
-    KINDS,
-    factors_paired,
-    is_plain,
-    is_plain_group,
-    kind_of,
-)
-from ...expr.traverse import atoms_of
+from ...expr.plain import KINDS, factors_paired, is_plain, kind_of
 from ...propagate import budget
-from ...propagate.facts import Causes, Facts
-from ...propagate.log import ConstraintSet, Stated, all_rows
-from ...propagate.residual import intervals
+from ...propagate.facts import Facts
+from ...propagate.log import ConstraintSet, Stated, all_rows, need
+from ...propagate.residual import divisors, equalities, intervals, waiting
 from ..accepted import Accepted, find_accepted
-from ..cones import by_symbol, nearby, reached
+from ..cones import by_symbol, nearby
 from ..effort import Effort
 from ..engine import Engine
-from ..inverse import separate
+from ..search import Contradiction, learned
+from ..simplify.cost import cost
+from ..simplify.domain import defined_where, is_size
 from .attribute import needed_by
 from .contract import Contract, Term, Terms, text_of
+from .forms import Forms, by_choices, by_factors, is_worked_on
 from .implied import Held, Implications
-from .requirements import Requirements
-from .shorten import shortened
+from .ranges import separated
+
+#: numbers of the constraints that a condition comes from
+Numbers = frozenset[int]
+#: conditions of a contract, each with the constraints that it comes from
+Sourced = Mapping[Cond, Numbers]
+#: what a form for usual sizes takes for granted, by its text
+Granted = Mapping[str, Sequence[Cond]]
 
 
 def find_contract(
@@ -55,39 +57,16 @@ def find_contract(
     `facts` have learned the constraints. `accepted` is what the terms must say, exactly (default: what the constraints
     say). `usual` are conditions that inputs of usual sizes satisfy, in words: what is hard to read is stated for such
     inputs as well, when it reads better then, and names that as an assumption. `effort` counts what the solver is asked for it.
-    Without `short`, terms stay as they are found, each with all requirements that led to it.
+    Without `short`, no shorter forms are looked for, and terms name all requirements that led to them.
     """
-    shorter = shortened if short else _as_found
     rows, inputs = all_rows(constraints), {d.name or "": d for d in symbols}
     if accepted is None:
         accepted = find_accepted(rows, facts, inputs)
-    effort = effort or Effort()
-    builder = _Builder(rows, facts, inputs, Engine(rlimit, effort=effort), accepted, attributed=short)
     if FALSE in accepted.conds:
         return nothing_runs()
-    nonempty = builder.build()
-    if nonempty.impossible:
-        return nonempty
-    exact = shorter(builder.exactly(nonempty), builder.sure)
-    if any(t.cond.is_false for t in exact):
-        return nothing_runs()
-    if not nonempty.assumptions and not (usual and _unreadable(nonempty)):
-        return exact
-    best = shorter(nonempty, builder.engine)
-    if usual and _unreadable(best):
-        engine = Engine(rlimit, effort=effort)
-        plainer = shorter(
-            _Builder(rows, facts, inputs, engine, accepted, usual, attributed=short).build(), builder.engine
-        )
-        if not plainer.impossible and _unreadable(plainer) < _unreadable(best):
-            best = plainer
-    if best.assumptions and {t.cond for t in best} != {t.cond for t in exact}:
-        return replace(exact, usual=best)
-    return exact
-
-
-def _as_found(contract: Contract, engine: Engine) -> Contract:
-    return contract
+    return _Builder(rows, facts, inputs, accepted, rlimit, effort or Effort(), short=short).contract(
+        usual or {}
+    )
 
 
 def nothing_runs() -> Contract:
@@ -95,351 +74,400 @@ def nothing_runs() -> Contract:
     return Contract(Terms(), impossible=True)
 
 
-def _unreadable(contract: Contract) -> int:
-    """How much of a contract a person cannot take in at once."""
-    return sum(t.cond.size for t in (*contract.terms, *contract.internal) if not is_plain(t.cond))
-
-
 class _Builder:
+    """Builds the contract of one model."""
+
     def __init__(
         self,
-        constraints: ConstraintSet,
+        rows: ConstraintSet,
         facts: Facts,
         inputs: Mapping[str, Dim],
-        engine: Engine,
         accepted: Accepted,
-        usual: Mapping[Cond, str] | None = None,
+        rlimit: int,
+        effort: Effort,
         *,
-        attributed: bool = True,
+        short: bool,
     ) -> None:
-        self.facts, self.accepted, self.engine, self.attributed = facts, accepted, engine, attributed
-        self.needs = needs = Requirements(constraints, inputs, usual)
-        self.sure = Engine(engine.rlimit, effort=engine.effort)
-        self._links = by_symbol((*needs.stated, *needs.usual))
-        self._stated_apart: set[str] = set()
-        self._precision = budget.MAX_ASSUMPTION_QUERIES
-        self.implied = Implications(self.sure)
-        self._example: Mapping[str, int] = {}  # sizes at which all terms hold, where some were found
+        self.rows, self.facts, self.inputs, self.accepted = rows, facts, inputs, accepted
+        self.rlimit, self.effort, self.short = rlimit, effort, short
+        self.position = {name: i for i, name in enumerate(inputs)}
+        stated = {need(row) for _, row in rows.stated() if row.role in ("user", "assumption")}
+        #: what the user or an assumption gives, and what a model needs besides
+        self.given: dict[Cond, Numbers] = {}
+        self.needed: dict[Cond, Numbers] = {}
+        for cond, numbers in accepted.conds.items():
+            own = cond in stated or not self._roles(numbers) - {"user", "assumption"}
+            (self.given if own else self.needed)[cond] = frozenset(numbers)
 
-    # ------------------------------------------------------------------ the whole
-
-    def build(self) -> Contract:
-        facts = self.needs.learned(nonempty=True) or self.needs.learned(nonempty=False)
-        if facts is None:
+    def contract(self, usual: Mapping[Cond, str]) -> Contract:
+        """The contract with its form for usual sizes, where that reads better."""
+        reduced = self._reduced(self.needed, self.given)
+        if reduced is None:
             return nothing_runs()
-        raw = self.needs.known_to(facts)
-        internal = {c: causes for c, causes in raw.items() if not self.needs.known.issuperset(c.free)}
-        internal = {c: causes for c, causes in internal.items() if self.needs.roles(causes) - {"definition"}}
-        own = {
-            c: causes
-            for c, causes in raw.items()
-            if c not in internal and self.needs.known.issuperset(c.free)
-        }
-        said = self.needs.said()
-        given = {c: causes for c, causes in own.items() if said.cond(c).is_true}
-        plain = self._made_plain({c: causes for c, causes in own.items() if c not in given}, given)
-        plain = self._irredundant(plain, given)
-        self._restore_nonempty(plain, given)
-        declared = {facts.cond(c): frozenset(ns) for c, ns in self.needs.declared.items()}
-        return Contract(
-            self._terms(plain, given),
-            self._terms(internal, {}, exact=False),
-            self._terms(given, {}, exact=False),
-            self._terms({c: ns for c, ns in declared.items() if not c.is_true}, {}, exact=False),
+        exact = Contract(
+            self._terms(self._attributed(reduced, reduced, {})),
+            self._terms(self._internal(reduced)),
+            self._terms(_joined(self.given)),
+            self._terms(self._declared(reduced)),
+            derived=self.accepted.derived,
         )
+        best = self._usual(exact, reduced, usual)
+        return exact if best is None else replace(exact, usual=replace(exact, terms=best))
 
-    def exactly(self, contract: Contract) -> Contract:
-        """The contract with terms that say what is accepted at every size, empty inputs included.
+    # ------------------------------------------------------------------ the pipeline
 
-        A term that rests on an assumption is left out, and what the others do not imply is stated as it is. Every
-        implication is proved, or not used.
+    def _reduced(
+        self, conds: Sourced, given: Iterable[Cond], kept: Sourced | None = None
+    ) -> dict[Cond, Numbers] | None:
+        """Conditions that say what `conds` do where `given` holds, in short forms, none implied by the others.
+
+        `kept` are known not to follow from each other. None when it is shown that there are no such sizes.
         """
-        said = {t.cond: t for t in contract.assumed}
-        accepted = {c: ns for c, ns in self.accepted.conds.items() if c not in said}
-        everything = Held([*accepted, *said])
-        kept: dict[Cond, Term] = {}
-        for term in contract:
-            if self.implied.follows(term.cond, everything, proved=not term.assumptions):
-                kept[term.cond] = term
-                continue
-            empty = [
-                eq(self.needs.symbols[n], 0) for n in self.needs.granted if f"{n} >= 1" in term.assumptions
-            ]
-            if len(empty) > budget.MAX_EMPTY:
-                continue  # nobody reads that: what is accepted is stated as it is
-            weaker = any_of((term.cond, *empty))
-            if empty and self.implied.follows(weaker, everything):
-                kept[weaker] = self._term(weaker, term.numbers, frozenset(term.numbers))
-        held = Held([*kept, *said])
-        for cond, numbers in sorted(accepted.items(), key=lambda item: (item[0].size, item[0].order)):
-            if not self.implied.follows(cond, held):
-                for part in plain_parts(cond):
-                    if not self.implied.follows(part, held):
-                        kept[part] = self._term(part, self.needs.repeats(numbers), frozenset(numbers))
-                        held.add(part)
-        self._without_dead_ways(kept)
-        held, before = Held([*kept, *said]), set(contract.terms.cond)
-        for cond in [c for c in kept if c not in before]:  # a bound that a later one made superfluous
-            if cond not in said:
-                held.discard(cond)
-            if self.implied.follows(cond, held):
-                del kept[cond]
-            else:
-                held.add(cond)
-        self._exactly_plain(kept)
-        terms = [replace(t, assumptions=()) for t in kept.values()]
-        return replace(contract, terms=Terms(sorted(terms, key=self._rank)), derived=self.accepted.derived)
+        terms = _Conjunction(Engine(self.rlimit, effort=self.effort), given)
+        terms.keep(kept or {})
+        if not terms.take_in(conds):
+            return None
+        terms.separate()
+        if self.short:
+            terms.shorten()
+        if FALSE in terms.conds:
+            return None
+        terms.leave_out_implied()
+        return _joined(terms.conds)
 
-    def _without_dead_ways(self, kept: dict[Cond, Term]) -> None:
-        """Alternatives dropped that another condition excludes: ``batch != 0 or samples == 0`` beside ``samples >= 912``."""
-        names = frozenset[str]().union(*(c.free for c in kept))
-        points = self.implied.points(kept, (self._example, *(dict.fromkeys(names, n) for n in (1, 2, 0))))
-        held, left_to_ask = Held(kept), budget.MAX_EXCLUDED
-        for cond in [c for c in kept if c.kind == "or"]:
-            left, numbers = list(cond.args), set(kept[cond].numbers)
-            for way in cond.args:
-                if len(left) == 1 or self.implied.points((way,), points):
-                    continue
-                others = [c for c in held.about(way.free) if c is not cond][: max(left_to_ask, 0)]
-                left_to_ask -= len(others)
-                excludes = next((c for c in others if self.implied.follows(~way, Held((c,)))), None)
-                if excludes is not None:
-                    left.remove(way)
-                    numbers.update(kept[excludes].numbers)
-            if len(left) < len(cond.args):
-                del kept[cond]
-                held.discard(cond)
-                for part in plain_parts(any_of(left)):
-                    kept.setdefault(part, self._term(part, self.needs.repeats(numbers), frozenset(numbers)))
-                    held.add(part)
+    # ------------------------------------------------------------------ sizes that are usual
 
-    def _exactly_plain(self, kept: dict[Cond, Term]) -> None:
-        """Conditions on one size replaced by ranges and remainders, where these say the same at every size."""
-        for name in self.needs.inputs:
-            group = [c for c in kept if c.free == {name}]
-            ranges = all(is_plain(c) and c.kind not in ("or", "!=") for c in group)
-            if ranges and not (len(group) > 1 and any(c.kind == "==" for c in group)):
-                continue
-            found = separate(group, {}, self.sure)
-            plain = [p for c in found or () for p in (c.args if c.kind == "and" else (c,))]
-            if len(plain) > len(group) and all(
-                c.kind == "or" and all(e.kind == "==" for e in c.args) for c in group
-            ):
-                continue  # a list of sizes says that they are few, two bounds do not
-            if found is not None and set(plain) != set(group) and self._same(plain, group):
-                numbers = frozenset(n for c in group for n in kept.pop(c).numbers)
-                for part in plain:
-                    kept[part] = self._term(part, self.needs.repeats(numbers), numbers)
+    def _usual(self, exact: Contract, reduced: Sourced, usual: Mapping[Cond, str]) -> Terms | None:
+        """The terms for inputs that are not empty, and for those of `usual` sizes where these read better still."""
+        present = {n for c in reduced for n in c.free if _excludes_empty(c)}
+        names = frozenset[str]().union(*(c.free for c in reduced))
+        granted: dict[str, list[Cond]] = {
+            f"{n} >= 1": [ge(size, 1)] for n, size in self.inputs.items() if n in names and n not in present
+        }
+        best = self._granting(reduced, granted)
+        if usual and _unreadable(reduced if best is None else best):
+            more = dict(granted)
+            for cond, text in usual.items():
+                more[text] = [*more.get(text, ()), cond]
+            plainer = self._granting(reduced, more)
+            if plainer is not None and _unreadable(plainer) < _unreadable(reduced if best is None else best):
+                best, granted = plainer, more
+        if best is None or not (new := [c for c in best if c not in reduced]):
+            return None
+        assumed = self._assumptions(new, reduced, granted)
+        given = {c: text for text, conds in granted.items() for c in conds}
+        terms = self._terms(self._attributed(best, new, given), assumed)
+        return terms if any(t.assumptions for t in terms) else None
 
-    def _rank(self, term: Term) -> tuple[int, list[int], Any]:
-        return KINDS.index(term.kind), [self.needs.position.get(s, -1) for s in term.symbols], term.cond.order
-
-    # ------------------------------------------------------------------ plain forms
-
-    def _made_plain(self, conds: Mapping[Cond, Causes], given: Mapping[Cond, Causes]) -> dict[Cond, Causes]:
-        """Conditions that are hard to read replaced by ranges and remainders, where these say the same."""
-        done = dict(conds)
-        for c in conds:
-            self._pair(done, c, given)
-        by_symbol: dict[str, list[Cond]] = {}
-        for c in done:
-            if len(c.free) == 1:
-                by_symbol.setdefault(next(iter(c.free)), []).append(c)
-        for _, group in sorted(by_symbol.items()):
-            if not is_plain_group(group):
-                self._replace(done, group)
-        for group in self._groups(done):
-            if any(not is_plain(c) for c in group) and 1 < len(set().union(*(c.free for c in group))) <= 4:
-                self._replace(done, group)
-        return done
-
-    def _pair(self, conds: dict[Cond, Causes], cond: Cond, given: Iterable[Cond]) -> None:
-        """An equality of products replaced by equalities of their factors, where these say the same."""
-        found = factors_paired(cond)
-        if found is None:
-            return
-        pairs, needs = found
-        others = [*(c for c in conds if c is not cond), *given]
-        causes = conds[cond]
-        for c in needs:
-            if not self.engine.entails(c, others, cheap=True).proved:
-                if not self.engine.entails(c, [*others, *self.needs.granted_for([c])], cheap=True).proved:
-                    return
-                causes = causes | {-1 - self.needs.position[n] for n in c.free if n in self.needs.granted}
-        del conds[cond]
-        for c in pairs:
-            if not c.is_true:
-                conds[c] = conds.get(c, frozenset()) | causes
-
-    def _replace(self, conds: dict[Cond, Causes], group: Sequence[Cond]) -> None:
-        plain = separate(group, self.needs.granted, self.engine)
-        if plain is None or set(plain) == set(group):
-            return
-        used = frozenset[int]().union(*(conds.pop(c) for c in group))
-        if not self._same(plain, group):
-            used |= self.needs.nonempty(*group)
-        for cond in plain:
-            for part in cond.args if cond.kind == "and" else (cond,):
+    def _granting(self, conds: Sourced, granted: Granted) -> dict[Cond, Numbers] | None:
+        """What is left of `conds` where all of `granted` holds; None where that is no shorter."""
+        given = [c for some in granted.values() for c in some]
+        try:
+            facts = learned([*given, *self.given])
+        except Contradiction:
+            return None
+        left: dict[Cond, Numbers] = {}
+        for cond, numbers in conds.items():
+            now = facts.cond(cond)
+            for part in now.args if now.kind == "and" and now is not cond else (now,):
                 if not part.is_true:
-                    conds[part] = used
+                    left[part] = left.get(part, frozenset()) | numbers
+        given += self.given
+        hard = any(not is_plain(c) and (self.short or bounds_of(c, given)) for c in left)
+        if left.keys() == conds.keys() and not hard:
+            return None
+        kept = {c: numbers for c, numbers in left.items() if c in conds}
+        return self._reduced({c: numbers for c, numbers in left.items() if c not in conds}, given, kept)
 
-    def _same(self, some: Sequence[Cond], others: Sequence[Cond]) -> bool:
-        """Do two lists of conditions provably say the same, also for empty inputs?"""
-        names = set().union(*(c.free for c in (*some, *others)))
-        if len(names) == 1:
-            same = self.engine.equivalent(some, others, names.pop(), 0)
-            if same is not None:
-                return same
-        return self.engine.entails(all_of(some), others, cheap=True).proved and all(
-            self.engine.entails(c, some, cheap=True).proved for c in others
+    def _assumptions(
+        self, new: Sequence[Cond], exact: Sourced, granted: Granted
+    ) -> dict[Cond, tuple[str, ...]]:
+        """The fewest of what is granted that each new term rests on, as far as that is cheap to find out."""
+        implied = Implications(Engine(self.rlimit, effort=self.effort))
+        left = budget.MAX_ASSUMPTION_QUERIES
+        found = {}
+        for cond in new:
+            used = list(granted)
+            for text in granted if cond.size <= budget.MAX_NAMING else ():
+                if left <= 0:
+                    break
+                left -= 1
+                fewer = [c for other in used if other != text for c in granted[other]]
+                if implied.follows(cond, Held([*exact, *self.given, *fewer])):
+                    used.remove(text)
+            found[cond] = tuple(used)
+        return found
+
+    # ------------------------------------------------------------------ what stands beside the terms
+
+    def _internal(self, reduced: Sourced) -> dict[Cond, Numbers]:
+        """Conditions on data: what the facts know of other symbols that the definitions of these do not say."""
+        names = sorted(self.facts.substitution.keys() - self.inputs.keys())
+        known = (
+            equalities(self.facts, names),
+            intervals(self.facts),
+            divisors(self.facts),
+            waiting(self.facts),
         )
-
-    def _groups(self, conds: Iterable[Cond]) -> list[list[Cond]]:
-        left = dict.fromkeys(conds)
-        groups, links = [], by_symbol(left)
-        while left:
-            first = next(iter(left))
-            group = reached(first.free, links) or [first]
-            for c in group:
-                left.pop(c, None)
-            groups.append(group)
-        return groups
-
-    # ------------------------------------------------------------------ redundancy
-
-    def _irredundant(self, conds: dict[Cond, Causes], given: Mapping[Cond, Causes]) -> dict[Cond, Causes]:
-        """Without the conditions that the others imply, the complex ones tried first."""
-        done = dict(conds)
-        if len(conds) > 1:
-            everything = [*conds, *given, *self.needs.granted_for([*conds, *given])]
-            self._example = self.engine.expect(everything) or {}
-        for cond in sorted(conds, key=lambda c: c.order, reverse=True)[: budget.MAX_REDUNDANCY]:
-            near = [c for c in (*done, *given) if c is not cond and not c.free.isdisjoint(cond.free)]
-            if (not near and is_plain(cond)) or not has_value(cond) or _is_legality(cond, near):
-                continue
-            others = [*(c for c in done if c is not cond), *given, *self.needs.granted_for([*done, *given])]
-            if self.engine.entails(cond, others, cheap=True).proved:
-                del done[cond]
-            elif cond.kind == "or":
-                self._drop_impossible(done, cond, others)
-        return done
-
-    def _drop_impossible(self, conds: dict[Cond, Causes], cond: Cond, others: Sequence[Cond]) -> None:
-        """An alternative without the members that the other conditions exclude."""
-        close = nearby(cond.free, by_symbol(others), budget.MAX_CHEAP)
-        left = [
-            c for c in cond.args if not self.engine.satisfiable([c, *close], cheap=True, any_model=True).unsat
+        found = {
+            cond: frozenset(causes)
+            for cond, causes in chain.from_iterable(known)
+            if not cond.is_true
+            and not self.inputs.keys() >= cond.free
+            and self._roles(causes) - {"definition", "declared"}
+        }
+        data = frozenset[str]().union(*(c.free for c in found)) - self.inputs.keys()
+        defined = [
+            self.facts.cond(need(row))
+            for _, row in (self.rows.stated() if data else ())
+            if row.role == "definition" and not data.isdisjoint(row.cond.free)
         ]
-        if left and len(left) < len(cond.args):
-            causes = conds.pop(cond)
-            used = self.needs.nonempty(cond, *close)
-            fewer = any_of(left)
-            for part in fewer.args if fewer.kind == "and" else (fewer,):
-                conds[part] = conds.get(part, frozenset()) | causes | used
+        return self._more(found, [*reduced, *defined])
 
-    def _restore_nonempty(self, conds: dict[Cond, Causes], given: Iterable[Cond]) -> None:
-        """``batch >= 1`` where a node needs it and no other term implies it: the assumption had hidden it."""
-        for cond in self.needs.granted.values():
-            numbers = self.needs.stated.get(cond)
-            if numbers and not self.engine.entails(cond, [*conds, *given], cheap=True).proved:
-                conds[cond] = frozenset(numbers)
+    def _declared(self, reduced: Sourced) -> dict[Cond, Numbers]:
+        """What the model states about itself and nothing needs."""
+        found: dict[Cond, Numbers] = {}
+        for number, row in self.rows.stated():
+            if row.role == "declared":
+                cond = need(row)
+                cond = cond if self.inputs.keys() >= cond.free else self.facts.cond(cond)
+                found[cond] = found.get(cond, frozenset()) | {number}
+        return self._more(found, reduced)
+
+    def _more(self, conds: Sourced, held: Iterable[Cond]) -> dict[Cond, Numbers]:
+        """Those of the conditions that do not follow from what is held, or from each other."""
+        if not conds:
+            return {}
+        terms = _Conjunction(Engine(self.rlimit, effort=self.effort), [*held, *self.given])
+        terms.take_in(conds)
+        return _joined(terms.conds)
 
     # ------------------------------------------------------------------ terms
 
-    def _terms(
-        self, conds: Mapping[Cond, Causes], given: Mapping[Cond, Causes], *, exact: bool = True
-    ) -> Terms:
+    def _attributed(
+        self, conds: Sourced, new: Iterable[Cond], granted: Iterable[Cond]
+    ) -> dict[Cond, Numbers]:
+        """The terms, `new` ones with the requirements that fail at sizes which break them alone, where such are found."""
+        if not self.short:
+            return dict(conds)
+        needs = [c for c, numbers in self.needed.items() if "requirement" in self._roles(numbers)]
+        nonempty = {n: ge(size, 1) for n, size in self.inputs.items()}
+        read = [c for c in new if c.size <= budget.MAX_READ]
+        others = [*self.given, *granted, *(c for c in conds if c not in read)]
+        found = needed_by(read, needs, others, nonempty)
+        return {
+            c: frozenset(n for need_ in found[c] for n in self.needed[need_]) if c in found else numbers
+            for c, numbers in conds.items()
+        }
+
+    def _terms(self, conds: Sourced, assumed: Mapping[Cond, tuple[str, ...]] | None = None) -> Terms:
         terms = []
-        conds = _with_chains(conds)
-        witnesses = (
-            needed_by(list(conds), self.needs.of_nodes(), [*given, *self.needs.usual], self.needs.granted)
-            if exact and self.attributed
-            else {}
-        )
-        for cond, causes in sorted(conds.items(), key=lambda item: not _excludes_empty(item[0])):
-            numbers = witnesses.get(cond) or {n for n in causes if n >= 0}
-            term = self._term(cond, self.needs.repeats(numbers), causes)
-            if exact and not term.assumptions and _excludes_empty(cond):
-                self._stated_apart.update(cond.free)
-            terms.append(term)
+        for cond, numbers in conds.items():
+            symbols = tuple(sorted(cond.free, key=lambda n: (self.position.get(n, len(self.position)), n)))
+            texts = (assumed or {}).get(cond, ())
+            terms.append(
+                Term(cond, kind_of(cond), text_of(cond), symbols, tuple(sorted(numbers)), texts, self.rows)
+            )
         return Terms(sorted(terms, key=self._rank))
 
-    def _term(self, cond: Cond, numbers: tuple[int, ...], causes: Causes) -> Term:
-        symbols = tuple(
-            sorted(cond.free, key=lambda n: (self.needs.position.get(n, len(self.needs.position)), n))
-        )
-        granted = [-1 - n for n in sorted(causes, reverse=True) if n < 0]
-        usual = dict.fromkeys(
-            list(self.needs.usual.values())[i - len(self.needs.inputs)]
-            for i in granted
-            if i >= len(self.needs.inputs)
-        )
-        names = [self.needs.inputs[i] for i in granted if i < len(self.needs.inputs)]
-        used = self._used([n for n in names if n not in self._stated_apart], cond)
-        assumed = (*(f"{name} >= 1" for name in used), *usual)
-        return Term(cond, kind_of(cond), text_of(cond), symbols, numbers, assumed, self.needs.constraints)
+    def _rank(self, term: Term) -> tuple[int, list[int], Any]:
+        return KINDS.index(term.kind), [self.position.get(s, -1) for s in term.symbols], term.cond.order
 
-    def _used(self, names: list[str], cond: Cond) -> list[str]:
-        """Those inputs (of `names`) whose non-emptiness a term really rests on, as far as that is cheap to
-        tell.
+    def _roles(self, numbers: Iterable[int]) -> set[str]:
+        return {self.rows.rows[n].role for n in numbers}
+
+
+class _Conjunction:
+    """Conditions of which all must hold where `given` does. Every step keeps the sizes at which they do."""
+
+    def __init__(self, engine: Engine, given: Iterable[Cond]) -> None:
+        self.engine, self.implied = engine, Implications(engine)
+        self.given = list(given)
+        self.held = Held(self.given)
+        self.conds: dict[Cond, Numbers] = {}
+        #: those of which it is known that they have no shorter form
+        self.done: set[Cond] = set()
+
+    def keep(self, conds: Sourced) -> None:
+        """Add conditions that do not follow from each other, as they are, but for what facts see to follow from `given`."""
+        for cond, numbers in conds.items():
+            if not self.held.decided(cond):
+                self.conds[cond] = numbers
+                self.held.add(cond)
+        self.done.update(filter(is_plain, conds))
+
+    def take_in(self, conds: Sourced) -> bool:
+        """Add what does not follow from what was added before, the smaller conditions first.
+
+        False when they contradict each other.
         """
-        if not names or self.facts.cond(cond).is_true:
-            return []
-        if self._precision <= 0:
-            return names
-        needs = reached(cond.free, self._links)
-        if len(needs) > budget.MAX_CORE_DELETION:
-            return names
-        price = 1 + sum(c.size for c in needs) // budget.LARGE_NEEDS
-        if len(names) > 1:  # often it rests on none
-            self._precision -= price
-            if self.engine.entails(cond, [*needs, *self.needs.usual], cheap=True).proved:
-                return []
-        for name in list(names):
-            if self._precision <= 0:
+        parts: dict[Cond, Numbers] = {}
+        for cond, numbers in conds.items():
+            factored = by_factors(cond)
+            plain = by_choices(factored)
+            for part in self._parts(plain if plain.kind != "and" and is_plain(plain) else factored):
+                parts[part] = parts.get(part, frozenset()) | numbers
+        for cond in sorted(parts, key=_by_size):
+            self._add(cond, parts[cond])
+        self._drop_dead_ways()
+        return not self.held.is_empty
+
+    def separate(self) -> None:
+        """Conditions on one size, and equal products of ordered factors, as ranges and remainders of single sizes."""
+        for cond in list(self.conds):
+            paired = factors_paired(cond)
+            if paired is not None and all(self._follows(c, cond) for c in paired[1]):
+                self._replace([cond], paired[0])
+        alone: dict[str, list[Cond]] = {}
+        for cond in self.conds:
+            if len(cond.free) == 1 and has_value(cond) and is_size(cond, min(cond.free)):
+                alone.setdefault(min(cond.free), []).append(cond)
+        for group in alone.values():
+            found = None if _is_simple(group) else separated(group, self.engine)
+            if found is not None:
+                plain = [p for c in found for p in (c.args if c.kind == "and" else (c,))]
+                if set(plain) != set(group):
+                    self._replace(group, plain)
+
+    def shorten(self) -> None:
+        """The conditions that are hard to read in their cheapest form, the dearest one first."""
+        left, changed = budget.MAX_READ, False
+        for _ in range(budget.MAX_SHORTENED):
+            hard = [c for c in self.conds if c not in self.done and c.size <= left and is_worked_on(c)]
+            if not hard:
                 break
-            self._precision -= price
-            fewer = [*(self.needs.granted[n] for n in names if n != name), *self.needs.usual]
-            if self.engine.entails(cond, [*needs, *fewer], cheap=True).proved:
-                names = [n for n in names if n != name]
-        return names
+            cond = max(hard, key=cost)
+            self.done.add(cond)
+            left -= cond.size
+            found = Forms(self._beside(cond), self.engine).shortest(cond)
+            if found is not cond:
+                self._replace([cond], _terms_of(found))
+                self.done.add(found)
+                changed = True
+        if changed:
+            self._drop_dead_ways()
+            self.separate()
+
+    def leave_out_implied(self) -> None:
+        """Leave out conditions that follow from the others, the longer ones first."""
+        for cond in sorted(self.conds, key=_by_size, reverse=True)[: budget.MAX_REDUNDANCY]:
+            if self.held.was_last(cond):
+                continue  # when it was added it did not follow, and nothing about its sizes was added later
+            if self._follows(cond, cond):
+                del self.conds[cond]
+                self.held.discard(cond)
+
+    # ------------------------------------------------------------------ steps
+
+    def _drop_dead_ways(self) -> None:
+        """Alternatives without those that the facts exclude: ``batch == 0 or seq <= 64`` where ``batch >= 1``."""
+        self.held.learn()
+        dead: dict[Cond, list[Cond]] = {}
+        for cond in self.conds:
+            if cond.kind == "or":
+                left = [way for way in cond.args if self.held.decided(way) is not False]
+                if len(left) < len(cond.args):
+                    dead[cond] = left
+        for cond, left in dead.items():
+            self._replace([cond], [any_of(left)])
+
+    def _add(self, cond: Cond, numbers: Numbers) -> None:
+        if not cond.is_true and not self.implied.follows(cond, self.held):
+            self.conds[cond] = self.conds.get(cond, frozenset()) | numbers
+            self.held.add(cond)
+
+    def _replace(self, old: Sequence[Cond], new: Iterable[Cond]) -> None:
+        numbers = frozenset[int]().union(*(self.conds.pop(c) for c in old))
+        for cond in old:
+            self.held.discard(cond)
+        for cond in new:
+            for part in self._parts(cond):
+                self._add(part, numbers)
+
+    def _parts(self, cond: Cond) -> tuple[Cond, ...]:
+        """The condition as bounds of single sizes, or as the parts of a conjunction."""
+        return bounds_of(cond, self.given) or (cond.args if cond.kind == "and" else (cond,))
+
+    def _follows(self, goal: Cond, cond: Cond) -> bool:
+        """True if `goal` is shown to follow from all but `cond`."""
+        self.held.discard(cond)
+        found = self.implied.follows(goal, self.held)
+        self.held.add(cond)
+        return found
+
+    def _beside(self, cond: Cond) -> list[Cond]:
+        """The conditions nearest to one that its form may rest on. One that divides by 0 says nothing there."""
+        small = [c for c in self.conds if c is not cond and c.size <= budget.MAX_READ]
+        others = [any_of((c, *(~d for d in defined_where(c)))) for c in small]
+        return nearby(cond.free, by_symbol([*others, *self.given]), budget.MAX_BESIDE)
 
 
-def _with_chains(conds: Mapping[Cond, Causes]) -> dict[Cond, Causes]:
+def bounds_of(cond: Cond, given: Iterable[Cond]) -> tuple[Cond, ...]:
+    """Bounds of single sizes that say what a condition does: ``a >= 1`` and ``b >= 1`` for ``a*b != 0``.
+
+    Empty where there are none, and where it is made of bounds already.
+    """
+    parts = cond.args if cond.kind == "and" else (cond,)
+    if not has_value(cond) or len(parts) > 2 or all(c.kind == ">=" and is_plain(c) for c in parts):
+        return ()
+    facts = Facts()
+    for number, known in enumerate(given):
+        if len(known.free) == 1 and known.free <= cond.free and known.kind == ">=":
+            facts.assume(known, number)
+    if not facts.assume(cond, -1) or facts.substitution or facts.divisors:
+        return ()
+    return tuple(c for c, _ in intervals(facts)) if facts.cond(cond).is_true else ()
+
+
+def _by_size(cond: Cond) -> tuple[int, Any]:
+    return cond.size, cond.order
+
+
+def _terms_of(cond: Cond) -> list[Cond]:
+    """A form as terms: ``n == 0 or (a and b)`` is ``n == 0 or a`` and ``n == 0 or b``."""
+    if cond.kind == "or":
+        inner = [c for c in cond.args if c.kind == "and" and text_of(c) == str(c)]
+        if len(inner) == 1:
+            rest = [c for c in cond.args if c is not inner[0]]
+            return [any_of((*rest, c)) for c in _ranges(inner[0])]
+    return [cond]
+
+
+def _ranges(cond: Cond) -> list[Cond]:
+    """The parts of a conjunction, with two bounds of the same thing as one."""
+    return list(_joined(dict.fromkeys(cond.args, frozenset())))
+
+
+def _is_simple(group: Sequence[Cond]) -> bool:
+    """True if conditions on one symbol are bounds and remainders already, or one of them alone that lists sizes."""
+    if len(group) == 1 and group[0].kind == "or" and all(way.kind == "==" for way in group[0].args):
+        return all(map(is_plain, group[0].args))
+    ranges = all(is_plain(c) and c.kind not in ("or", "!=") for c in group)
+    return ranges and (len(group) == 1 or all(kind_of(c) in ("range", "nonempty") for c in group))
+
+
+def _joined(conds: Sourced) -> dict[Cond, Numbers]:
     """Lower and upper bounds of the same thing joined: ``193 <= H <= 224``, and ``H == 64`` where they are the same."""
-    joined: dict[Cond, Causes] = {}
+    joined: dict[Cond, Numbers] = {}
     bounds: dict[Dim, Cond] = {}
-    for c, causes in conds.items():
+    for c, numbers in conds.items():
         if c.kind == ">=" and kind_of(c) != "nonempty":
             opposite = bounds.pop(-(c.args[0] - c.args[0].const), None)
             if opposite is not None:
                 tight = (opposite.args[0] + c.args[0]).value == 0
-                causes = joined.pop(opposite) | causes
+                numbers = joined.pop(opposite) | numbers
                 c = eq(c.args[0], 0) if tight else all_of((opposite, c))
             else:
                 bounds[c.args[0] - c.args[0].const] = c
-        joined[c] = joined[c] | causes if c in joined else causes
+        joined[c] = joined[c] | numbers if c in joined else numbers
     return joined
 
 
 def _excludes_empty(cond: Cond) -> bool:
-    """Does it say of one size that it is not 0? Then no other term needs to name that as an assumption."""
+    """True if it says of one size that it is not 0."""
     return len(cond.free) == 1 and cond.evaluate(dict.fromkeys(cond.free, 0)) is False
 
 
-def plain_parts(cond: Cond) -> tuple[Cond, ...]:
-    """The condition as bounds of single sizes, where it says no more: ``a*b != 0`` is ``a >= 1`` and ``b >= 1``.
-
-    Else the parts of a conjunction, each one.
-    """
-    own = cond.args if cond.kind == "and" and text_of(cond) == str(cond) else (cond,)
-    facts = Facts()
-    if not facts.assume(cond, 0) or facts.substitution or facts.divisors:
-        return own
-    found = tuple(known for known, _ in intervals(facts))
-    return found if found and facts.cond(cond).is_true else own
-
-
-def _is_legality(cond: Cond, others: Sequence[Cond]) -> bool:
-    """Does it make a broadcast in the other terms legal? They mean nothing without it."""
-    return cond.kind == "or" and any(a.kind == "broadcast" for a in atoms_of(*others))
+def _unreadable(conds: Iterable[Cond]) -> int:
+    """Size of the conditions that a person cannot take in at once."""
+    return sum(c.size for c in conds if not is_plain(c))

@@ -45,16 +45,16 @@ class Term:
         """Sizes at which the whole contract holds, near to usual ones (a size for every symbol in it); None when none were
         found.
         """
-        from .examples import accepted_sizes
+        from ..sizes import SizeFinder
 
-        return accepted_sizes([self.cond, *self.beside])
+        return SizeFinder([self.cond, *self.beside]).some()
 
     @cached_property
     def fails(self) -> dict[str, int] | None:
         """Sizes that break this term and no other one, as near to `passes` as they were found; None when none were."""
-        from .examples import Beside
+        from ..sizes import SizeFinder
 
-        return Beside(self.beside, self.passes).breaking(self.cond)
+        return SizeFinder(self.beside).breaking(self.cond, self.passes)
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:

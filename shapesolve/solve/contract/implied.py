@@ -1,27 +1,37 @@
-"""What follows from conditions at all sizes, however small these are and illegal the broadcasts in them."""
+"""Implication at all sizes, however small these are and illegal the broadcasts in the conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from ...expr import Cond
 from ...expr.cond import has_value
-from ...expr.plain import factors_paired
+from ...expr.plain import factors_paired, is_plain
+from ...expr.traverse import atoms_of
 from ...propagate import budget
 from ...propagate.facts import Facts
 from ..cones import reached
 from ..engine import Engine
-from ..simplify.domain import Plainly
+from ..search import Contradiction, learned
+from ..simplify.domain import Plainly, is_size
 
 
 class Held:
-    """Conditions that hold, in the order in which they were added, found by the symbols that they speak of."""
+    """Conditions that hold, in the order in which they were added, found by the symbols that they speak of.
+
+    Broadcasts are written out (see `Plainly`) for what is proved from them.
+    """
 
     def __init__(self, conds: Iterable[Cond] = ()) -> None:
         self._position: dict[Cond, int] = {}
         self._links: dict[str, dict[Cond, None]] = {}
         self._valued: dict[str, dict[Cond, None]] = {}  # of these, those with a value at all sizes
         self._added = 0
+        self._plain: dict[Cond, Cond] = {}
+        self._plainly = Plainly()
+        self._facts: Facts | None = Facts()  # of all that have a value; None when one was left out since
+        self.is_empty = False
+        """True if they were seen to contradict each other."""
         for cond in conds:
             self.add(cond)
 
@@ -30,9 +40,12 @@ class Held:
         if cond not in self._position:
             self._added += 1
             self._position[cond] = self._added
-            for links in (self._links, self._valued) if has_value(cond) else (self._links,):
+            valued = has_value(cond)
+            for links in (self._links, self._valued) if valued else (self._links,):
                 for name in cond.free:
                     links.setdefault(name, {})[cond] = None
+            if valued and self._facts is not None:
+                self._assume(self._facts, cond)
 
     def discard(self, cond: Cond) -> None:
         """Leave a condition out."""
@@ -40,9 +53,17 @@ class Held:
             for name in cond.free:
                 del self._links[name][cond]
                 self._valued.get(name, {}).pop(cond, None)
+            self._facts = None
 
     def __contains__(self, cond: Cond) -> bool:
         return cond in self._position
+
+    def plain(self, cond: Cond) -> Cond:
+        """The condition with broadcasts written out."""
+        found = self._plain.get(cond)
+        if found is None:
+            found = self._plain[cond] = self._plainly.cond(cond)
+        return found
 
     def about(self, names: Iterable[str]) -> list[Cond]:
         """Those that speak of one of these symbols."""
@@ -53,6 +74,34 @@ class Held:
         """Those that are connected to these symbols through conditions that have a value at all sizes."""
         return reached(names, self._valued)
 
+    def was_last(self, cond: Cond) -> bool:
+        """True if nothing that speaks of its symbols was added after it."""
+        return self.about(cond.free)[-1] is cond
+
+    def decided(self, cond: Cond) -> bool | None:
+        """Truth of a condition as far as the facts settle it; None where they do not, or a condition was left out."""
+        if self._facts is None or not has_value(cond):
+            return None
+        plain = self.plain(cond)
+        for name in sorted(plain.free):
+            self._facts.introduce(name)
+        return self._facts.decide(plain)
+
+    def learn(self) -> None:
+        """Let the facts know what is held now."""
+        if self._facts is None:
+            self._facts = Facts()
+            for cond in self._position:
+                if has_value(cond):
+                    self._assume(self._facts, cond)
+
+    def _assume(self, facts: Facts, cond: Cond) -> None:
+        plain = self.plain(cond)
+        for name in sorted(plain.free):
+            facts.introduce(name)
+        if not facts.assume(plain, self._added):
+            self.is_empty = True
+
 
 class Implications:
     """Shows what follows, within a budget for all questions together. What is not shown is taken not to follow."""
@@ -60,55 +109,48 @@ class Implications:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._facts_left = budget.MAX_TOLD
-        self._plain: dict[Cond, Cond] = {}
-        self._plainly = Plainly()
 
-    def plain(self, cond: Cond) -> Cond:
-        """The condition with broadcasts written out (see `Plainly`)."""
-        found = self._plain.get(cond)
-        if found is None:
-            found = self._plain[cond] = self._plainly.cond(cond)
-        return found
-
-    def follows(self, cond: Cond, held: Held, *, proved: bool = False) -> bool:
-        """Does `cond` hold wherever all that is `held` does?
-
-        With `proved` it was shown before, and what the solver cannot tell is believed.
-        """
-        if cond in held:
+    def follows(self, cond: Cond, held: Held) -> bool:
+        """True if `cond` is shown to hold wherever all that is `held` does."""
+        if cond in held or held.decided(cond):
+            return True
+        if cond.kind == "or" and _is_weaker(cond, held):
             return True
         if cond.kind == "or" and any(self.follows(c, held) for c in cond.args if factors_paired(c)):
             return True
         paired = factors_paired(cond)
         if paired is not None and all(self.follows(c, held) for c in paired[0]):
             return True
-        if len(cond.free) == 1:
+        if len(cond.free) == 1 and is_size(cond, next(iter(cond.free))):
             about = [c for c in held.about(cond.free) if c.free == cond.free]
+            if len(about) == len(held.about(cond.free)) and all(map(_is_bound, (cond, *about))):
+                return _settled(cond, about)
             if self.engine.equivalent([*about, cond], about, next(iter(cond.free)), 0):
                 return True
         if not has_value(cond) or (self.engine.is_spent and self._facts_left <= 0):
-            return proved
-        given = held.linked(cond.free)
-        verdict = self.engine.entails(self.plain(cond), map(self.plain, given), cheap=True)
-        if verdict.proved or verdict.refuted:
-            return verdict.proved
-        if proved or self._facts_left <= 0:
-            return proved
-        self._facts_left -= len(given)
-        return _told_by_facts(cond, given)
-
-    def points(self, conds: Iterable[Cond], sizes: Iterable[Mapping[str, int]]) -> list[Mapping[str, int]]:
-        """Those of the sizes at which all of the conditions hold."""
-        plain = [self.plain(c) for c in conds]
-        return [at for at in sizes if all(c.evaluate(at) is True for c in plain)]
-
-
-def _told_by_facts(cond: Cond, given: Iterable[Cond]) -> bool:
-    """Do facts alone see that `cond` follows? They do so for chains of equalities too long for the solver's cheap questions."""
-    facts = Facts()
-    for number, known in enumerate(given):
-        for name in sorted(known.free):
-            facts.introduce(name)
-        if not facts.assume(known, number):
             return False
-    return cond.free <= facts.rank.keys() and facts.cond(cond).is_true
+        given = [held.plain(c) for c in held.linked(cond.free)]
+        verdict = self.engine.entails(held.plain(cond), given, cheap=True)
+        if verdict.proved or verdict.refuted or self._facts_left <= 0:
+            return verdict.proved
+        self._facts_left -= len(given)
+        return _settled(held.plain(cond), given)
+
+
+def _is_bound(cond: Cond) -> bool:
+    return cond.kind == ">=" and is_plain(cond) and not any(a.kind != "sym" for a in atoms_of(cond))
+
+
+def _is_weaker(cond: Cond, held: Held) -> bool:
+    """True if a condition that is held lists fewer of the same alternatives."""
+    ways = set(cond.args)
+    return any(ways.issuperset(c.args if c.kind == "or" else (c,)) for c in held.about(cond.free))
+
+
+def _settled(cond: Cond, given: Iterable[Cond]) -> bool:
+    """True if facts alone see that `cond` follows: chains of equalities too long for the solver's cheap questions."""
+    try:
+        facts = learned(given)
+    except Contradiction:
+        return False
+    return facts.cond(cond).is_true

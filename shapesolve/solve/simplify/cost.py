@@ -48,7 +48,16 @@ def operators(node: Dim | Cond) -> int:
     return _of_cond(node, memo) if isinstance(node, Cond) else _of_dim(node, memo)
 
 
+def is_chain(cond: Cond) -> bool:
+    """True for a lower and an upper bound of the same thing: ``193 <= H <= 224``."""
+    if cond.kind != "and" or len(cond.args) != 2 or any(c.kind != ">=" for c in cond.args):
+        return False
+    return (cond.args[0].args[0] + cond.args[1].args[0]).value is not None
+
+
 def _of_cond(cond: Cond, memo: dict[Dim, int]) -> int:
+    if is_chain(cond):
+        return 1 + _of_cond(cond.args[0], memo)
     if cond.kind in ("and", "or"):
         return len(cond.args) - 1 + sum(_of_cond(c, memo) for c in cond.args)
     if not cond.args:

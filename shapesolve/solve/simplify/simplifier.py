@@ -75,7 +75,7 @@ class Simplifier:
 
     def _simplified(self, d: Dim) -> Dim:
         best, price = d, cost(d)
-        for step in (self.strides.shown, self._read, self._fitted, self._ruled, self._fitted, self._matched):
+        for step in (self._fitted, self._ruled, self._fitted, self._matched):
             now = step(best)
             if now is not best and is_small(now):
                 new = cost(now)
@@ -84,13 +84,6 @@ class Simplifier:
                     if len(d.free) == 1 and step == self._fitted:
                         break  # one template says all of it
         return best
-
-    def _read(self, d: Dim) -> Dim:
-        """What bounds and divisors of symbols make of it; symbols stay."""
-        facts = self.domain.facts
-        if facts is None or any(n in facts.substitution for n in d.free):
-            return d
-        return d if _has_broadcast(d) else facts.dim(d)
 
     def _ruled(self, d: Dim) -> Dim:
         return rebuild(d, self._atom)
@@ -171,7 +164,3 @@ def collected(d: Dim, name: str) -> dict[Monomial, Dim]:
             consts[others] = consts.get(others, 0) + c
             tables.setdefault(others, {})
     return {others: from_terms(table, consts.get(others, 0)) for others, table in tables.items()}
-
-
-def _has_broadcast(d: Dim) -> bool:
-    return any(a.kind == "broadcast" for a in atoms_of(d))

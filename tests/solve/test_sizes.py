@@ -6,9 +6,9 @@ from itertools import product
 import pytest
 
 from shapesolve.expr import Cond, any_of, eq, ge, parse_cond, symbol
-from shapesolve.solve.contract import examples
-from shapesolve.solve.contract.examples import Beside, accepted_sizes
+from shapesolve.solve import sizes as module
 from shapesolve.solve.engine import Answer, Engine
+from shapesolve.solve.sizes import SizeFinder
 
 TEXTS = ["a == b or a == 1 or b == 1", "b == c or b == 1 or c == 1", "c % 2 == 0", "d <= 3", "d + e >= 4"]
 
@@ -16,10 +16,10 @@ TEXTS = ["a == b or a == 1 or b == 1", "b == c or b == 1 or c == 1", "c % 2 == 0
 @pytest.mark.parametrize("start", [dict.fromkeys("abcde", 2), {"a": 1, "b": 4, "c": 4, "d": 3, "e": 1}, None])
 def test_what_breaks_a_condition_breaks_no_other(start):
     conds = [parse_cond(t) for t in TEXTS]
-    beside = Beside(conds, start)
+    finder = SizeFinder(conds)
     for cond in conds:
         others = [c for c in conds if c is not cond]
-        found = beside.breaking(cond)
+        found = finder.breaking(cond, start)
         assert found is not None
         assert cond.evaluate(found) is False
         assert all(c.evaluate(found) for c in others)
@@ -35,28 +35,28 @@ def test_what_breaks_a_condition_breaks_no_other(start):
 
 def test_conditions_on_other_sizes_are_looked_at_once_for_all_terms(monkeypatch):
     looked = []
-    satisfies = examples.satisfies
+    satisfies = module.satisfies
 
     def counted(model, conds):
         conds = list(conds)
         looked.extend(conds)
         return satisfies(model, conds)
 
-    monkeypatch.setattr(examples, "satisfies", counted)
+    monkeypatch.setattr(module, "satisfies", counted)
     conds = [parse_cond(f"a{i} <= b{i}") for i in range(200)]
-    beside = Beside(conds, {f"{x}{i}": 2 for i in range(200) for x in "ab"})
+    finder, start = SizeFinder(conds), {f"{x}{i}": 2 for i in range(200) for x in "ab"}
     for cond in conds:
-        assert beside.breaking(cond) is not None
+        assert finder.breaking(cond, start) is not None
     assert len(looked) < 2 * len(conds)
 
 
 def test_what_failed_at_the_last_sizes_is_looked_at_first_at_the_next(monkeypatch):
     looked = []
-    satisfies = examples.satisfies
-    monkeypatch.setattr(examples, "satisfies", lambda at, conds: looked.extend(conds) or satisfies(at, conds))
+    satisfies = module.satisfies
+    monkeypatch.setattr(module, "satisfies", lambda at, conds: looked.extend(conds) or satisfies(at, conds))
     conds = [parse_cond(t) for t in (*(f"a <= 90 + b{i}" for i in range(50)), "a == c", "a <= 2")]
-    beside = Beside(conds, {"a": 2, "c": 2, **{f"b{i}": 2 for i in range(50)}})
-    assert beside.breaking(conds[-1]) is not None
+    start = {"a": 2, "c": 2, **{f"b{i}": 2 for i in range(50)}}
+    assert SizeFinder(conds).breaking(conds[-1], start) is not None
     assert len(looked) < 1000  # 50 at each of 64 tries, else
 
 
@@ -70,7 +70,7 @@ def _in_a_row(count: int) -> list[Cond]:
 def test_sizes_of_many_equalities_need_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     conds = _in_a_row(100)
     monkeypatch.setattr(Engine, "satisfiable", None)
-    found = accepted_sizes(conds)
+    found = SizeFinder(conds).some()
     assert found is not None
     assert all(c.evaluate(found) for c in conds)
 
@@ -90,10 +90,10 @@ def test_sizes_that_break_one_of_many_conditions_are_asked_of_those_near_to_it(
 
     monkeypatch.setattr(Engine, "satisfiable", counting)
     follows = ge(symbol("a0") + symbol("b0") - 1, symbol("a5"))
-    beside = Beside([*conds, follows], accepted_sizes(conds))
-    assert beside.breaking(follows) is None
+    finder, start = SizeFinder([*conds, follows]), SizeFinder(conds).some()
+    assert finder.breaking(follows, start) is None
     assert asked
     assert max(asked) < 100 < len(conds)
-    found = beside.breaking(conds[7])
+    found = finder.breaking(conds[7], start)
     assert found is not None
     assert [c for c in conds if not c.evaluate(found)] == [conds[7]]

@@ -1,13 +1,12 @@
-"""Contract terms in the shortest form that says the same beside the other terms, at all sizes, empty ones included.
+"""Shorter forms of one condition, equivalent at all sizes at which some other conditions hold, empty inputs included.
 
-A term is rewritten by rules and fitted to templates. What is found is proved to follow from the term and the others, and the
-term from it and the others, before it takes the term's place. Terms that rest on an assumption are no ground for other terms.
+Candidates come from rules, from tables of sizes and from the parts of the condition. Each is proved before it is used, and the
+cheapest one wins.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice, permutations
 
@@ -25,120 +24,85 @@ from ...expr import (
     ne,
     of_atom,
     rebuild,
+    total,
 )
 from ...expr.canonical import common_factor, without
-from ...expr.plain import is_plain, kind_of
+from ...expr.plain import factors_paired, is_plain
 from ...expr.traverse import atoms_of
 from ...propagate import budget
-from ..cones import by_symbol, nearby
 from ..engine import Engine
 from ..simplify.cost import MORE, cost, is_small
 from ..simplify.domain import Domain, defined_where
 from ..simplify.simplifier import Simplifier
-from ..simplify.statements import statements
-from .contract import Contract, Term, Terms, text_of
+from .ranges import separated
 
 #: forms that are looked at, and of these compared by proof
 _MOST_FORMS, _MOST_PROOFS = 60, 3
-#: a term with so many operators is short enough
+#: a condition with so many operators is short enough
 _SHORT = 3
-
-
-def shortened(contract: Contract, engine: Engine) -> Contract:
-    """The contract with the terms that are hard to read in their shortest form."""
-    terms = list(contract.terms)
-    ground = _Ground([t.cond for t in contract.assumed])
-    hard = [t for t in terms if t.cond.size <= budget.MAX_READ and not is_short(t.cond) and is_small(t.cond)]
-    fresh: list[Term] = []
-    left = budget.MAX_READ
-    for term in sorted(hard, key=lambda t: cost(t.cond), reverse=True)[: budget.MAX_SHORTENED]:
-        if (
-            term.cond.size > left
-        ):  # what was found to have no shorter form is much: terms like it have none either
-            continue
-        try:
-            found = _Shortener(ground.of(term, terms), engine).shortest(term.cond)
-        except DimTooLarge:
-            continue
-        if found is not term.cond:
-            at, new = terms.index(term), _terms_for(found, term)
-            terms[at : at + 1] = new
-            fresh += new
-        else:
-            left -= term.cond.size
-    if terms == list(contract.terms):
-        return contract
-    return replace(contract, terms=Terms(_without_repeats(terms, fresh, ground, engine)))
-
-
-class _Ground:
-    """The conditions that terms of a contract may rest on."""
-
-    def __init__(self, beside: Sequence[Cond]) -> None:
-        self.beside = beside
-        self._said: dict[Cond, Cond] = {}
-
-    def of(self, term: Term, terms: Sequence[Term]) -> list[Cond]:
-        """The conditions nearest to a term that it may rest on: those of terms that assume no more than it does."""
-        assumed = set(term.assumptions)
-        ground = [self._saying(t.cond) for t in terms if t is not term and assumed.issuperset(t.assumptions)]
-        return nearby(term.cond.free, by_symbol([*ground, *self.beside]), budget.MAX_BESIDE)
-
-    def _saying(self, cond: Cond) -> Cond:
-        """A term that has no value, because it divides by 0, is no obstacle: it says nothing there."""
-        found = self._said.get(cond)
-        if found is None:
-            found = self._said[cond] = any_of((cond, *(~c for c in defined_where(cond))))
-        return found
-
-
-def _without_repeats(
-    terms: Sequence[Term], fresh: Sequence[Term], ground: _Ground, engine: Engine
-) -> list[Term]:
-    """Without the terms that follow from others, now that some read differently; the longer ones go first."""
-    kept = list(terms)
-    names = frozenset[str]().union(*(t.cond.free for t in fresh))
-    for term in sorted(terms, key=lambda t: cost(t.cond), reverse=True)[: budget.MAX_SHORTENED]:
-        others = [] if names.isdisjoint(term.cond.free) else ground.of(term, kept)
-        domain = Domain(others, engine)
-        if term.kind != "nonempty" and others and not domain.is_empty and domain.holds(term.cond):
-            kept.remove(term)
-    return kept
-
-
-def _terms_for(cond: Cond, term: Term) -> list[Term]:
-    """What stands for a term that `cond` takes the place of."""
-    parts = cond.args if cond.kind == "and" and text_of(cond) == str(cond) else (cond,)
-    return [
-        replace(
-            term,
-            cond=c,
-            kind=kind_of(c),
-            text=text_of(c),
-            symbols=tuple(s for s in term.symbols if s in c.free),
-        )
-        for c in parts
-        if not c.is_true
-    ]
 
 
 def short_form(cond: Cond, engine: Engine) -> Cond:
     """A condition by itself in the shortest form that was found: it holds at the same sizes, all of them."""
-    if cond.size > budget.MAX_READ or is_short(cond) or not is_small(cond):
-        return cond
-    try:
-        return _Shortener((), engine).shortest(cond)
-    except DimTooLarge:
-        return cond
+    return Forms((), engine).shortest(cond) if is_worked_on(cond) else cond
+
+
+def is_worked_on(cond: Cond) -> bool:
+    """True if a shorter form is looked for: the condition is hard to read, and not so large that nobody reads any form."""
+    return cond.size <= budget.MAX_READ and not is_short(cond) and is_small(cond)
 
 
 def is_short(cond: Cond) -> bool:
-    """Is it read at once? A term takes an operator between two of its symbols in any form."""
+    """True if it is read at once. A term takes an operator between two of its symbols in any form."""
     return is_plain(cond) and cost(cond).operators <= max(_SHORT, len(cond.free))
 
 
-class _Shortener:
-    """Works on one condition beside others."""
+def by_choices(cond: Cond) -> Cond:
+    """The condition with the choice that stands in it at the top: ``(c or f(b)) and (~c or f(a))`` for ``f(a if c else b)``.
+
+    ``broadcast(a, b)`` is ``b if a == 1 else a``. The condition itself where it has no choice, or more than one.
+    """
+    chosen = [a for a in atoms_of(cond) if a.kind in ("ite", "broadcast", "pos")]
+    if len(chosen) != 1 or cond.kind == "and":
+        return cond
+    atom = chosen[0]
+    if atom.kind == "ite":
+        test, a, b = atom.args
+    elif atom.kind == "pos":
+        test, a, b = ge(atom.args[0], 0), atom.args[0], constant(0)
+    elif len(atom.args) == 2:
+        test, a, b = ne(atom.args[0], 1), atom.args[0], atom.args[1]
+    else:
+        return cond
+    try:
+        first, second = (cond.map_dims(partial(_with, atom=atom, to=to)) for to in (a, b))
+    except (ZeroDivisionError, DimTooLarge):
+        return cond
+    if atom in atoms_of(first, second):
+        return cond
+    return all_of((any_of((~test, first)), any_of((test, second))))
+
+
+def by_factors(cond: Cond) -> Cond:
+    """Relations with 0 without sizes that are factors of all terms: ``n == 0 or k == 6`` for ``n*k == 6*n``."""
+    if cond.kind in ("and", "or"):
+        return (all_of if cond.kind == "and" else any_of)(map(by_factors, cond.args))
+    if not cond.args or cond.args[0].const or len(cond.args[0].terms) < 2:
+        return cond
+    sizes = tuple(
+        a
+        for a in common_factor(cond.args[0])
+        if a.kind == "sym" and (a.args[1] if a.args[1] is not None else -1) >= 0
+    )
+    if not sizes:
+        return cond
+    left = _related(cond.kind, without(cond.args[0], sizes))
+    zero = [eq(of_atom(a), 0) for a in dict.fromkeys(sizes)]
+    return all_of((left, *(~c for c in zero))) if cond.kind == "!=" else any_of((*zero, left))
+
+
+class Forms:
+    """Forms of conditions where `others` hold."""
 
     def __init__(self, others: Sequence[Cond], engine: Engine) -> None:
         self.others, self.engine = others, engine
@@ -146,27 +110,35 @@ class _Shortener:
         self.simplifier = Simplifier(domain=self.domain)
 
     def shortest(self, cond: Cond) -> Cond:
-        """The cheapest form found that is equivalent to `cond` beside the others; itself where it may divide by 0."""
+        """The cheapest form found that is equivalent to `cond` where the others hold; itself where it may divide by 0.
+
+        The search ends at a conjunction: its parts are conditions of their own.
+        """
         best = cond
-        if self._has_value(cond):
-            while (form := self._shorter(best)) is not None:
-                best = form
+        try:
+            if self._has_value(cond):
+                while (form := self._shorter(best)) is not None:
+                    best = form
+                    if best.kind == "and":
+                        break
+        except DimTooLarge:
+            return cond
         return best
 
     def _has_value(self, cond: Cond) -> bool:
         return all(self.domain.holds(c) for c in defined_where(cond))
 
     def _shorter(self, cond: Cond) -> Cond | None:
-        """A cheaper form by the first of the ways that finds one."""
+        """A cheaper form from the first source of candidates that has one."""
         price = cost(cond)
-        for way, is_proof in (
+        for source, is_proof in (
             (self._by_rules, True),
+            (self._by_ranges, True),
             (self._by_parts, False),
             (self._by_expressions, True),
-            (self._by_templates, False),
         ):
             small = (
-                c for c in islice(way(cond), _MOST_FORMS) if c is not cond and c.size <= cond.size + MORE
+                c for c in islice(source(cond), _MOST_FORMS) if c is not cond and c.size <= cond.size + MORE
             )
             forms = {c: cost(c) for c in small}
             cheaper = sorted((c for c in forms if forms[c] < price), key=lambda c: forms[c])
@@ -176,7 +148,7 @@ class _Shortener:
         return None
 
     def equivalent(self, cond: Cond, form: Cond) -> bool:
-        """Do two conditions provably hold at the same sizes, beside the others?"""
+        """True if two conditions are proved to hold at the same sizes where the others do."""
         return self._follows(form, cond) and self._follows(cond, form)
 
     def _follows(self, goal: Cond, given: Cond) -> bool:
@@ -184,10 +156,12 @@ class _Shortener:
             return False
         return Domain((*self.others, given), self.engine).holds(goal)
 
-    # ------------------------------------------------------------------ forms
+    # ------------------------------------------------------------------ candidates
 
     def _by_rules(self, cond: Cond) -> Iterator[Cond]:
         """By replacing what is proved equal, or what is proved positive, so that the form needs no proof of its own."""
+        yield by_choices(cond)
+        yield from self._paired(cond)
         for form in (cond, *self._aligned(cond)):
             yield form
             if form.args and form.kind not in ("and", "or"):
@@ -195,11 +169,15 @@ class _Shortener:
                 yield from self._stripped(form)
                 yield from self._replaced(form)
 
-    def _by_expressions(self, cond: Cond) -> Iterator[Cond]:
-        yield self.simplifier.cond(cond)
-
-    def _by_templates(self, cond: Cond) -> Iterator[Cond]:
-        yield from statements(cond, self.domain, cost(cond).operators)
+    def _by_ranges(self, cond: Cond) -> Iterator[Cond]:
+        """Ranges and remainders of its symbols, by itself and together with the others that are about no more symbols."""
+        if cond.kind == "or" and len(cond.free) > 1:  # what it allows of one symbol depends on another one
+            return
+        near = [c for c in self.others if len(c.free) == 1 and c.free <= cond.free]
+        for group in ([cond], [cond, *near]) if near and len(cond.free) == 1 else ([cond, *near],):
+            found = separated(group, self.engine)
+            if found is not None:
+                yield all_of(found)
 
     def _by_parts(self, cond: Cond) -> Iterator[Cond]:
         """Without one part, and with one part shortened where the others do not settle the matter."""
@@ -211,18 +189,32 @@ class _Shortener:
             yield join(rest)
             if not is_short(part):
                 settled = [~c if cond.kind == "or" else c for c in rest]
-                inner = _Shortener([*self.others, *settled], self.engine)
+                inner = Forms([*self.others, *settled], self.engine)
                 if not inner.domain.is_empty:
                     yield join([*rest[:i], inner.shortest(part), *rest[i:]])
 
+    def _by_expressions(self, cond: Cond) -> Iterator[Cond]:
+        yield self.simplifier.cond(cond)
+
+    def _paired(self, cond: Cond) -> Iterator[Cond]:
+        """Equal products of ordered factors as equal factors, where no factor is 0 (see `factors_paired`)."""
+        found = factors_paired(cond)
+        if found is not None and all(self.domain.holds(c) for c in found[1]):
+            yield all_of(found[0])
+
     def _multiplied(self, cond: Cond) -> Iterator[Cond]:
-        """``n//d == q`` as ``n == q*d`` where d divides n."""
-        d = cond.args[0]
-        for mono, c in d.terms:
-            if len(mono) == 1 and mono[0].kind == "//" and mono[0].args[1].terms and cond.kind == "==":
-                n, divisor = mono[0].args
-                if self.domain.holds(eq(n % divisor, 0)):
-                    yield eq(n.scale(c) + (d - of_atom(mono[0]).scale(c)) * divisor, 0)
+        """``n//d == q`` as ``n == q*d``, for all quotients by d at once, where d divides their numerators."""
+        if cond.kind != "==":
+            return
+        quotients = [m[0] for m, _ in cond.args[0].terms if len(m) == 1 and m[0].kind == "//"]
+        for divisor in dict.fromkeys(a.args[1] for a in quotients):
+            whole = [
+                a for a in quotients if a.args[1] is divisor and self.domain.holds(eq(a.args[0] % divisor, 0))
+            ]
+            parts = [(a, c) for a in whole for m, c in cond.args[0].terms if m == (a,)]
+            rest = cond.args[0] - total(of_atom(a).scale(c) for a, c in parts)
+            if parts:
+                yield eq(total(a.args[0].scale(c) for a, c in parts) + rest * divisor, 0)
 
     def _stripped(self, cond: Cond) -> Iterator[Cond]:
         """Without factors of all terms that are positive."""
@@ -299,4 +291,4 @@ def _with(d: Dim, atom: Atom, to: Dim) -> Dim:
     return rebuild(d, replaced)
 
 
-__all__ = ["is_short", "short_form", "shortened"]
+__all__ = ["Forms", "by_choices", "by_factors", "is_short", "is_worked_on", "short_form"]
