@@ -145,7 +145,11 @@ def main() -> None:
         "--rounds", type=int, default=2, help="rounds of which the fastest counts (default 2)"
     )
     args = parser.parse_args()
-    files = list(dict.fromkeys([*model_files(ROOT / "tests" / "models", ""), *model_files(args.corpus, "")]))
+    files = list(
+        dict.fromkeys(
+            [*model_files(ROOT / "tests" / "models", ""), *sorted(args.corpus.glob("**/model.onnx"))]
+        )
+    )
     files += sorted((ROOT / "examples").glob("*.onnx"))
     print(ablated(files, args.rounds))
 

@@ -49,8 +49,8 @@ MAX_READ = 150
 MAX_BESIDE = 16
 #: questions asked to name exactly the non-emptiness assumptions that contract terms rest on
 MAX_ASSUMPTION_QUERIES = 24
-#: size of a term of which they are told exactly; a larger one names all that were granted
-MAX_NAMING = 16
+#: size of a term whose nodes and assumptions are found by trying sizes and leaving assumptions out; a larger one names all
+MAX_NAMING = 17
 #: constraints of a proof beyond this number are not reduced to a minimal core by deletion
 MAX_CORE_DELETION = 48
 #: conditions that facts learn to tell, where the solver does not, whether contract terms follow from others

@@ -252,7 +252,7 @@ class _Builder:
             return dict(conds)
         needs = [c for c, numbers in self.needed.items() if "requirement" in self._roles(numbers)]
         nonempty = {n: ge(size, 1) for n, size in self.inputs.items()}
-        read = [c for c in new if c.size <= budget.MAX_READ]
+        read = [c for c in new if c.size <= budget.MAX_NAMING]
         others = [*self.given, *granted, *(c for c in conds if c not in read)]
         found = needed_by(read, needs, others, nonempty)
         return {

@@ -22,6 +22,8 @@ from ..tables import Inexact, Sizes, Table, Truth, truth_table
 _LARGEST = 2**62
 #: sizes per symbol in a table that shows that conditions on several symbols cannot be told apart
 _GRID = {2: 96, 3: 20, 4: 9}
+#: sizes of each symbol at which suggested forms are tried together before they are proved
+_SAMPLED = 4
 
 
 def separated(conds: Sequence[Cond], engine: Engine) -> list[Cond] | None:
@@ -36,12 +38,16 @@ def separated(conds: Sequence[Cond], engine: Engine) -> list[Cond] | None:
     model = {names[0]: 0} if alone else engine.satisfiable(conds, cheap=True).model
     if model is None:
         return None
-    found = []
+    found, samples = [], []
     for name in names:
-        form = _suggested(name, model, conds)
-        if form is None:
+        sizes = _allowed(name, model, conds)
+        form = None if sizes is None else plain_form(symbol_of(name, conds), sizes)
+        if form is None or sizes is None:
             return None
         found.append(form)
+        samples.append(sizes[:: max(len(sizes) // 3, 1)][:_SAMPLED])
+    if not alone and not _all_hold(names, samples, conds):
+        return None
     if alone:
         same = engine.equivalent(found, conds, names[0], 0)
         if same is not None:
@@ -71,8 +77,18 @@ def _is_joint(names: Sequence[str], conds: Sequence[Cond]) -> bool:
     return bool((apart & ~held).any())
 
 
-def _suggested(name: str, model: Mapping[str, int], conds: Sequence[Cond]) -> Cond | None:
-    """The form of `conds` on one symbol, the others fixed, that a table of sizes suggests."""
+def _all_hold(names: Sequence[str], samples: Sequence[Sequence[int]], conds: Sequence[Cond]) -> bool:
+    """True if `conds` hold at every choice of one of the samples for each symbol, as far as a table tells."""
+    columns = [np.array(sizes, dtype=np.int64) for sizes in samples]
+    table = Table(dict(zip(names, np.meshgrid(*columns, indexing="ij"), strict=True)))
+    try:
+        return all(bool(np.all(table.truth(c))) for c in conds)
+    except Inexact:
+        return True
+
+
+def _allowed(name: str, model: Mapping[str, int], conds: Sequence[Cond]) -> list[int] | None:
+    """The sizes of a table that `conds` allow of one symbol, the others fixed."""
     sizes: Sizes = np.arange(budget.TABLE_SIZES + 1, dtype=np.int64)
     if any(abs(v) > _LARGEST for v in model.values()):
         return None
@@ -84,7 +100,7 @@ def _suggested(name: str, model: Mapping[str, int], conds: Sequence[Cond]) -> Co
                 held = np.logical_and(held, truth_table(c, columns))
     except (Inexact, KeyError):
         return None
-    return plain_form(symbol_of(name, conds), [int(s) for s in sizes[held]])
+    return [int(s) for s in sizes[held]]
 
 
 def plain_form(x: Dim, sizes: Sequence[int]) -> Cond | None:
