@@ -21,7 +21,7 @@ from shapesolve.expr.plain import factors_paired
 from shapesolve.propagate.linear import infeasible
 from shapesolve.solve import cases, engine, search
 from shapesolve.solve.contract import attribute, build, forms, ranges
-from shapesolve.solve.simplify import rules, simplifier, templates, univariate
+from shapesolve.solve.simplify import rules, simplifier, univariate
 
 from .corpus import ROOT, default_corpus, model_files
 
@@ -93,7 +93,8 @@ MECHANISMS = (
     Mechanism("contract: nodes found by sizes that break a term", build, "needed_by", _no_attribution, (attribute,)),
     Mechanism("shapes: rules", simplifier.Simplifier, "_ruled", _second, (rules, simplifier.Simplifier._ruled)),
     Mechanism("shapes: expressions of one symbol", simplifier.Simplifier, "_fit", _second, (univariate,)),
-    Mechanism("shapes: templates", simplifier.Simplifier, "_matched", _second, (templates,)),
+    Mechanism("shapes: constants", simplifier.Simplifier, "_constant", _second,
+              (simplifier.Simplifier._constant,)),
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`Simplifier`: the cheapest of the equivalent forms of an expression that rules and templates find, each one proved."""
+"""`Simplifier`: the cheapest of the equivalent forms of an expression that are found, each one proved."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, constant, exact_quotient
 from ...expr.core import apply, from_terms
 from ...expr.structure import Monomial
 from ...expr.traverse import atoms_of
+from ..tables import Inexact, Table
 from .cost import MORE, cost, is_small
 from .domain import Domain, is_size
 from .rules import of_atoms, rewritten
 from .strides import Strides
-from .templates import matching
 from .univariate import eventually, fits
 
 #: candidates of one kind whose cost is looked at, the small ones first, and of these compared by proof
@@ -75,7 +75,7 @@ class Simplifier:
 
     def _simplified(self, d: Dim) -> Dim:
         best, price = d, cost(d)
-        for step in (self._fitted, self._ruled, self._fitted, self._matched):
+        for step in (self._fitted, self._ruled, self._fitted, self._constant):
             now = step(best)
             if now is not best and is_small(now):
                 new = cost(now)
@@ -120,11 +120,24 @@ class Simplifier:
         if is_one_floor(part) and all(
             c.kind == ">=" and is_linear(c.args[0]) for c in self.domain.alone(name)
         ):
-            return part  # nothing is known that could make it shorter
+            low, high = self.domain.facts.bounds(part) if self.domain.facts is not None else (None, None)
+            return (
+                constant(low) if low is not None and low == high else part
+            )  # nothing else could make it shorter
         return self._cheapest(part, fits(part, self._symbol(part, name), self.domain))
 
-    def _matched(self, d: Dim) -> Dim:
-        return d if is_linear(d) else self._cheapest(d, matching(d, self.domain))
+    def _constant(self, d: Dim) -> Dim:
+        """The number that it is at all sizes of the domain, where it is one."""
+        points = None if is_linear(d) else self.domain.points(d)
+        if points is None:
+            return d
+        try:
+            values, there = Table(points).dim(d)
+        except Inexact:
+            return d
+        if (there is not True and not there.all()) or (values != values.flat[0]).any():
+            return d
+        return self._cheapest(d, iter((constant(int(values.flat[0])),)))
 
     def _cheapest(self, d: Dim, candidates: Iterator[Dim]) -> Dim:
         """The cheapest of the candidates that costs less than `d` and is proved equal to it; else `d`."""
