@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import onnx_ir as ir
 
 from .analysis import analyze
-from .explain.declared import disagreements, doubtful_dims
+from .explain.declared import disagreements, stale_dims
 from .expr import Dim, Shape
 from .expr.printing import dim_param_text
 from .report.annotate import Policy
@@ -88,9 +88,9 @@ def _infer(model: ir.Model, policy: Policy, options: dict[str, Any]) -> tuple[An
             raise ValueError(wrong[0])
     outputs = {id(v) for v in model.graph.outputs}
     changed = False
-    doubtful = doubtful_dims(analysis._solved) if policy == "refine" else frozenset()
+    stale = stale_dims(analysis._solved) if policy == "refine" else frozenset()
     for value, name in _values(model.graph, ""):
-        changed |= _fill(value, name, analysis, policy, doubtful, is_output=id(value) in outputs)
+        changed |= _fill(value, name, analysis, policy, stale, is_output=id(value) in outputs)
     return analysis, changed
 
 
@@ -121,7 +121,7 @@ def _fill(
     name: str,
     analysis: Analysis,
     policy: Policy,
-    doubtful: frozenset[tuple[str, int | None]],
+    stale: frozenset[tuple[str, int | None]],
     *,
     is_output: bool,
 ) -> bool:
@@ -138,7 +138,7 @@ def _fill(
     else:
         new = ir.Shape(
             [
-                _dim(d) if (name, i) in doubtful else _merged(o, d, policy, is_output)
+                _dim(d) if (name, i) in stale else _merged(o, d, policy, is_output)
                 for i, (o, d) in enumerate(zip(old, shape))
             ]
         )

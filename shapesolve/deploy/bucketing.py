@@ -16,7 +16,7 @@ from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..expr import Cond, ge, le
 from ..expr.closures import Compiler
-from ..solve.cones import cone
+from ..solve.cone_of_influence import cone
 from ..solve.engine import Engine
 from .sizes import NoSizes, Sizes
 

@@ -17,7 +17,7 @@ from ..arguments import checked
 from ..expr import Dim
 from ..expr.nearest import meant
 from ..solve.contract.contract import text_of
-from ..solve.doubtful import Doubtful, sharing_memory
+from ..solve.stale_shapes import StaleShape, sharing_memory
 from .computed import ComputedIndices
 from .deciding import Deciding
 from .sizes import NoSizes, Sizes
@@ -139,7 +139,9 @@ def generate_inputs(
 
 def _sizes(analysis: Analysis, fixed: Mapping[str, int] | None, filler: _Filler) -> Sizes:
     """The accepted sizes; where there are such, those at which the file is right about its tensors: onnxruntime believes it."""
-    declared = sharing_memory(analysis._solved.doubtful, {name for name, _ in analysis.model.graph.outputs})
+    declared = sharing_memory(
+        analysis._solved.stale_shapes, {name for name, _ in analysis.model.graph.outputs}
+    )
     if declared:
         sizes = Sizes(analysis, fixed, also=[d.cond for d in declared])
         try:
@@ -335,7 +337,7 @@ class _Filler:
         """Say that an index lies outside at sizes that are given all the same."""
         self.guesses[f"{use.node}: an index that the model computes may lie outside of its table"] = None
 
-    def tell_declared(self, declared: Iterable[Doubtful]) -> None:
+    def tell_declared(self, declared: Iterable[StaleShape]) -> None:
         """Say at which sizes alone the file is right."""
         for d in declared:
             told = f"only sizes with {text_of(d.cond)}, as the file declares of {d.sites[0].tensor}"

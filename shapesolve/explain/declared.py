@@ -1,4 +1,4 @@
-"""What is said of declared sizes that computed tensors have at some sizes only (`solve.doubtful`)."""
+"""What is said of declared sizes that computed tensors have at some sizes only (`solve.stale_shapes`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..solve.contract.contract import text_of
-from ..solve.doubtful import Doubtful, sharing_memory
+from ..solve.stale_shapes import StaleShape, sharing_memory
 from .finding import Finding
 from .wording import is_short
 
@@ -19,22 +19,22 @@ HELP = "the inferred size is used; correct the declaration, or remove it (`shape
 def findings(analysis: Solved) -> Iterator[Finding]:
     """A finding for each condition under which declared sizes are right."""
     outputs = {name for name, _ in analysis.model.graph.outputs}
-    for doubtful in analysis.doubtful:
-        first = doubtful.rows[0].origin
-        tensors = dict.fromkeys(site.tensor for site in doubtful.sites)
+    for stale in analysis.stale_shapes:
+        first = stale.rows[0].origin
+        tensors = dict.fromkeys(site.tensor for site in stale.sites)
         more = len(tensors) - 1
-        where = text_of(doubtful.cond)
+        where = text_of(stale.cond)
         notes = [f"they agree only where {where}"] if is_short(where) else []
         if more:
             notes.append(f"so {'are' if more > 1 else 'is'} {more} more tensor{'s' if more > 1 else ''}")
-        if sharing_memory([doubtful], outputs):
+        if sharing_memory([stale], outputs):
             notes.append(
                 "onnxruntime lets tensors share memory whose declared shapes are equal: a run at other sizes may fail"
             )
-        nodes = tuple(dict.fromkeys(row.origin.node for row in doubtful.rows))
+        nodes = tuple(dict.fromkeys(row.origin.node for row in stale.rows))
         yield Finding(
             "SS102",
-            title(analysis, doubtful),
+            title(analysis, stale),
             first.node,
             first.op_type,
             nodes,
@@ -43,9 +43,9 @@ def findings(analysis: Solved) -> Iterator[Finding]:
         )
 
 
-def title(analysis: Solved, doubtful: Doubtful) -> str:
+def title(analysis: Solved, stale: StaleShape) -> str:
     """The first dim that is declared so, and what it is."""
-    row = doubtful.rows[0]
+    row = stale.rows[0]
     site = row.origin.sites[0]
     shape = analysis.simple_shapes.get(site.tensor)  # none of a graph whose trips are not followed one by one
     return row.origin.rule if shape is None else f"{row.origin.rule}, it is {shape[site.axis or 0]}"
@@ -54,9 +54,9 @@ def title(analysis: Solved, doubtful: Doubtful) -> str:
 def disagreements(analysis: Solved) -> list[str]:
     """In words, every declared shape that is not that of the tensor, always or at some sizes."""
     always = [note.message for note in analysis.walk.notes if note.kind == "declared"]
-    return always + [title(analysis, d) for d in analysis.doubtful]
+    return always + [title(analysis, d) for d in analysis.stale_shapes]
 
 
-def doubtful_dims(analysis: Solved) -> frozenset[tuple[str, int | None]]:
+def stale_dims(analysis: Solved) -> frozenset[tuple[str, int | None]]:
     """Tensors and axes that are declared so that it holds at some sizes only."""
-    return frozenset((site.tensor, site.axis) for d in analysis.doubtful for site in d.sites)
+    return frozenset((site.tensor, site.axis) for d in analysis.stale_shapes for site in d.sites)

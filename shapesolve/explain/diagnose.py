@@ -175,7 +175,7 @@ def _notes(analysis: Solved) -> Iterator[Finding]:
 
 
 @finds()
-def _doubtful(analysis: Solved) -> Iterator[Finding]:
+def _stale_shapes(analysis: Solved) -> Iterator[Finding]:
     yield from declared.findings(analysis)
 
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from ..solve.accepted import Accepted
     from ..solve.ambiguity import Ambiguity
     from ..solve.contract.contract import Contract
-    from ..solve.doubtful import Doubtful
     from ..solve.equality import Equalities
     from ..solve.proof import Prover
     from ..solve.simplify import Readable
+    from ..solve.stale_shapes import StaleShape
     from ..system.constraints import ConstraintSystem
     from ..system.cores import Cores
     from .finding import Conflict, Violation
@@ -200,14 +200,14 @@ class Solved:
         return find_ambiguities(opens, self.stated, self.facts, self.rlimit, strict=strict)
 
     @cached_property
-    def doubtful(self) -> Sequence[Doubtful]:
+    def stale_shapes(self) -> Sequence[StaleShape]:
         """Declared sizes of computed tensors that are not theirs at some accepted sizes."""
-        from ..solve.doubtful import find_doubtful
+        from ..solve.stale_shapes import find_stale_shapes
 
         declared = self.stated.role("declared")
         if not declared or self.stuck or self.contract.impossible:
             return []
-        return find_doubtful(declared, self.facts, self.contract, self.symbols.keys(), self.prover.engine)
+        return find_stale_shapes(declared, self.facts, self.contract, self.symbols.keys(), self.prover.engine)
 
     @cached_property
     def prover(self) -> Prover:

@@ -13,7 +13,7 @@ from ..lower.request import size_of
 from ..lower.types import Tensor
 from ..propagate.log import need
 from ..solve.check import Broken, Checker
-from ..solve.cones import cone
+from ..solve.cone_of_influence import cone
 from ..solve.engine import Engine
 from .finding import Violation
 

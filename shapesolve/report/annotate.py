@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import onnx
 
 from ..analysis import Analysis, analyze
-from ..explain.declared import disagreements, doubtful_dims
+from ..explain.declared import disagreements, stale_dims
 from ..expr import Dim, Shape
 from ..expr.printing import dim_param_text
 from ..model.saving import with_weights
@@ -130,7 +130,7 @@ class _Writer:
         self.texts: dict[Dim, str] = {}
         self.taken = {n for shape in analysis.shapes.values() for d in shape for n in d.free}
         self.taken.update(_dim_names(analysis.model.proto.graph))
-        self.doubtful = doubtful_dims(analysis._solved) if policy == "refine" else frozenset()
+        self.stale = stale_dims(analysis._solved) if policy == "refine" else frozenset()
 
     def write_inputs(self, graph: onnx.GraphProto) -> None:
         """Names for dims that the inputs leave without one, so that expressions over them mean something."""
@@ -195,7 +195,7 @@ class _Writer:
         else:
             tensor.elem_type = dtype
             for i, (old, new) in enumerate(zip(tensor.shape.dim, shape)):
-                if (full, i) in self.doubtful:
+                if (full, i) in self.stale:
                     self.set_dim(old, new)
                 else:
                     self.merge(old, new, keep_name=is_output)

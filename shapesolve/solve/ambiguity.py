@@ -11,7 +11,7 @@ from ..propagate import budget
 from ..propagate.facts import Facts
 from ..propagate.log import Stated
 from ..propagate.residual import Residue
-from .cones import by_symbol, nearby
+from .cone_of_influence import by_symbol, nearby
 from .contract.forms import short_form
 from .engine import Engine
 from .search import Model

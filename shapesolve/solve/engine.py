@@ -16,7 +16,7 @@ from ..expr import FALSE, Cond, Dim, ge
 from ..propagate import budget
 from ..propagate.residual import Residue
 from .cases import decide
-from .cones import (
+from .cone_of_influence import (
     broadcast_pairs,
     by_symbol,
     components,

@@ -10,7 +10,7 @@ from ..expr import Dim, Shape, eq
 from ..propagate import budget
 from ..propagate.facts import Facts
 from ..propagate.residual import Residue
-from .cones import by_symbol, cone, nearby
+from .cone_of_influence import by_symbol, cone, nearby
 from .engine import Engine
 from .search import Contradiction, Model, find_model
 

@@ -20,7 +20,7 @@ from ..propagate.constraint import Constraint
 from ..propagate.facts import Facts
 from ..propagate.log import Stated, need
 from ..propagate.residual import Residue
-from .cones import cone
+from .cone_of_influence import cone
 from .effort import Effort
 from .engine import Engine
 

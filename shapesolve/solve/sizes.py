@@ -10,7 +10,7 @@ from itertools import chain, combinations, islice, product
 
 from ..expr import Cond, Dim, ge
 from ..propagate import budget
-from .cones import by_symbol, components, nearby, reached
+from .cone_of_influence import by_symbol, components, nearby, reached
 from .engine import Engine
 from .search import Model, satisfies
 

@@ -16,7 +16,7 @@ from shapesolve.expr.plain import factors_paired
 from shapesolve.lower.types import Tensor
 from shapesolve.propagate.log import Stated, need
 from shapesolve.propagate.residual import TRUSTED, divisors, intervals
-from shapesolve.solve.cones import cone
+from shapesolve.solve.cone_of_influence import cone
 from shapesolve.solve.engine import Engine
 from shapesolve.solve.tables import Table
 

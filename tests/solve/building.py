@@ -26,7 +26,7 @@ from shapesolve.expr import (
 from shapesolve.propagate.constraint import Constraint, Origin
 from shapesolve.propagate.facts import Facts
 from shapesolve.propagate.log import ConstraintSet, need
-from shapesolve.solve.cones import legal_broadcasts
+from shapesolve.solve.cone_of_influence import legal_broadcasts
 
 #: symbols that an analysis made, as texts call them here
 OURS = {f"_d{i}": symbol(f"_d{i}", made=True) for i in range(4)}

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from shapesolve.expr import TRUE, Dim, broadcast, divides, eq, ge, le, ne, parse_cond, symbol
-from shapesolve.solve.cones import components, cone
+from shapesolve.solve.cone_of_influence import components, cone
 from shapesolve.solve.engine import Engine
 from shapesolve.solve.search import Contradiction, find_model, satisfies, shrink
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...expr import Cond, eq
 from ...expr.closures import Compiler, Test
 from ...propagate import budget
-from ..cones import by_symbol, reached
+from ..cone_of_influence import by_symbol, reached
 from ..search import Contradiction, Model, find_model
 
 _POINTS = 24

@@ -21,7 +21,7 @@ from ...propagate.facts import Facts
 from ...propagate.log import ConstraintSet, Stated, all_rows, need
 from ...propagate.residual import divisors, equalities, intervals, waiting
 from ..accepted import Accepted, find_accepted
-from ..cones import by_symbol, nearby
+from ..cone_of_influence import by_symbol, nearby
 from ..effort import Effort
 from ..engine import Engine
 from ..search import Contradiction, learned

@@ -10,7 +10,7 @@ from ...expr.plain import factors_paired, is_plain
 from ...expr.traverse import atoms_of
 from ...propagate import budget
 from ...propagate.facts import Facts
-from ..cones import reached
+from ..cone_of_influence import reached
 from ..engine import Engine
 from ..search import Contradiction, learned
 from ..simplify.domain import Plainly, is_size

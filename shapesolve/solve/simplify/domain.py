@@ -14,7 +14,7 @@ from ...expr.atom import Atom
 from ...expr.rewrite import Rewriter
 from ...expr.traverse import atoms_of
 from ...propagate.facts import Facts
-from ..cones import cone
+from ..cone_of_influence import cone
 from ..engine import Engine
 from ..periods import Regular
 from ..search import Contradiction, learned

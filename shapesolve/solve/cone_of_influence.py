@@ -1,4 +1,4 @@
-"""Which conditions have to do with each other: cones of symbols, components, legality of broadcasts."""
+"""Cone of influence, connected components, and legality of the broadcasts of conditions."""
 
 from __future__ import annotations
 

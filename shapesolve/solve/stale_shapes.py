@@ -1,4 +1,4 @@
-"""Sizes that the file declares of computed tensors, and that these have at some of the accepted sizes only.
+"""Stale shapes: declared sizes of computed tensors that hold at some of the accepted sizes only.
 
 Such a declaration is left over from the example of an export, or from an edit. What was inferred is used, but a runtime may
 believe the file: onnxruntime lets tensors of equal declared shapes share memory, and fails where they differ.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST, _LARGEST = 16, 4_096
 
 
-class Doubtful(NamedTuple):
+class StaleShape(NamedTuple):
     """What must hold for declared sizes to be right, and the constraints that state them."""
 
     cond: Cond
@@ -33,9 +33,9 @@ class Doubtful(NamedTuple):
         return [site for row in self.rows for site in row.origin.sites]
 
 
-def find_doubtful(
+def find_stale_shapes(
     declared: Iterable[Constraint], facts: Facts, contract: Contract, names: Set[str], engine: Engine
-) -> list[Doubtful]:
+) -> list[StaleShape]:
     """Declared sizes that are not those of the tensor at some accepted sizes of the inputs `names`, none of them 0 and none
     very large."""
     rows: dict[Cond, list[Constraint]] = {}
@@ -47,9 +47,9 @@ def find_doubtful(
     known += [eq(symbol(name), dim) for name, dim in contract.derived]
     near = [bound for d in map(symbol, names) for bound in (ge(d, 1), le(d, _LARGEST))]
     asked = list(rows)[:_MOST]
-    return [Doubtful(c, rows[c]) for c in asked if engine.satisfiable([~c, *known, *near]).sat]
+    return [StaleShape(c, rows[c]) for c in asked if engine.satisfiable([~c, *known, *near]).sat]
 
 
-def sharing_memory(doubtful: Iterable[Doubtful], outputs: Collection[str]) -> list[Doubtful]:
+def sharing_memory(stale: Iterable[StaleShape], outputs: Collection[str]) -> list[StaleShape]:
     """Those of tensors whose memory onnxruntime may give to others: what a graph returns has memory of its own."""
-    return [d for d in doubtful if any(site.tensor not in outputs for site in d.sites)]
+    return [d for d in stale if any(site.tensor not in outputs for site in d.sites)]
