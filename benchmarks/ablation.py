@@ -20,7 +20,7 @@ import shapesolve
 from shapesolve.expr.plain import factors_paired
 from shapesolve.propagate.linear import infeasible
 from shapesolve.solve import cases, engine, search
-from shapesolve.solve.contract import attribute, build, forms, ranges
+from shapesolve.solve.contract import attribute, build, conjunction, forms, ranges
 from shapesolve.solve.simplify import rules, simplifier, univariate
 
 from .corpus import ROOT, default_corpus, model_files
@@ -78,18 +78,19 @@ MECHANISMS = (
     Mechanism("cases", engine, "decide", _none, (cases,)),
     Mechanism("linear elimination in a search", search, "infeasible", _false, (infeasible,)),
     Mechanism("conditions on one symbol decided by tables", engine.Engine, "equivalent", _none, (engine.Engine.equivalent,)),
-    Mechanism("contract: shorter forms", build._Conjunction, "shorten", _none, (build._Conjunction.shorten, forms.Forms)),
+    Mechanism("contract: shorter forms", conjunction.Conjunction, "shorten", _none,
+              (conjunction.Conjunction.shorten, forms.Forms)),
     Mechanism("contract: forms by rules", forms.Forms, "_by_rules", _nothing, (forms.Forms._by_rules,)),
     Mechanism("contract: forms by ranges", forms.Forms, "_by_ranges", _nothing, (forms.Forms._by_ranges,)),
     Mechanism("contract: forms by parts", forms.Forms, "_by_parts", _nothing, (forms.Forms._by_parts,)),
     Mechanism("contract: forms by simpler expressions", forms.Forms, "_by_expressions", _nothing,
               (forms.Forms._by_expressions,)),
-    Mechanism("contract: equal products as equal factors", build, "factors_paired", _none, (factors_paired,)),
-    Mechanism("contract: ranges of single sizes", build, "separated", _none, (ranges,)),
-    Mechanism("contract: choices at the top", build, "by_choices", _first, (forms.by_choices,)),
-    Mechanism("contract: factors of all terms", build, "by_factors", _first, (forms.by_factors,)),
-    Mechanism("contract: alternatives that are excluded", build._Conjunction, "_drop_dead_ways", _none,
-              (build._Conjunction._drop_dead_ways,)),
+    Mechanism("contract: equal products as equal factors", conjunction, "factors_paired", _none, (factors_paired,)),
+    Mechanism("contract: ranges of single sizes", conjunction, "separated", _none, (ranges,)),
+    Mechanism("contract: choices at the top", conjunction, "by_choices", _first, (forms.by_choices,)),
+    Mechanism("contract: factors of all terms", conjunction, "by_factors", _first, (forms.by_factors,)),
+    Mechanism("contract: alternatives that are excluded", conjunction.Conjunction, "_drop_dead_ways", _none,
+              (conjunction.Conjunction._drop_dead_ways,)),
     Mechanism("contract: nodes found by sizes that break a term", build, "needed_by", _no_attribution, (attribute,)),
     Mechanism("shapes: rules", simplifier.Simplifier, "_ruled", _second, (rules, simplifier.Simplifier._ruled)),
     Mechanism("shapes: expressions of one symbol", simplifier.Simplifier, "_fit", _second, (univariate,)),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import permutations
 from math import prod
 from typing import Literal
 
-from . import Atom, Cond, Dim, constant, eq, ge, of_atom
+from . import Atom, Cond, Dim, eq, ge, of_atom
 from .core import make_dim
 
 Kind = Literal["equality", "range", "divisibility", "alternative", "other", "nonempty"]
@@ -78,38 +77,6 @@ def sides_of(difference: Dim) -> tuple[Dim, Dim]:
     return left, right
 
 
-Bound = tuple[Dim, frozenset[int]]
-
-
-def bounds_on(x: Dim, conds: Mapping[Cond, frozenset[int]]) -> tuple[list[Bound], list[Bound]]:
-    """Lower and upper bounds of a symbol that conditions state, each with the causes of its condition."""
-    (mono, _), name = x.terms[0], x.name
-    lows: list[Bound] = [] if x.lo is None else [(constant(x.lo), frozenset())]
-    highs: list[Bound] = []
-    for cond, causes in conds.items():
-        if cond.kind != ">=" or name not in cond.free:
-            continue
-        d = cond.args[0]
-        c = dict(d.terms).get(mono, 0)
-        rest = d - x.scale(c)
-        if c in (1, -1) and name not in rest.free:
-            (lows if c == 1 else highs).append((-rest if c == 1 else rest, causes))
-    return lows, highs
-
-
-def tightest(conds: Mapping[Cond, frozenset[int]]) -> dict[Cond, frozenset[int]]:
-    """Without bounds that another bound of the same expression implies: ``n <= 600`` next to ``n <= 512``."""
-    best: dict[Dim, Cond] = {}
-    for cond in conds:
-        if cond.kind == ">=":
-            d = cond.args[0]
-            known = best.get(d - d.const)
-            if known is None or d.const < known.args[0].const:
-                best[d - d.const] = cond
-    kept = set(best.values())
-    return {c: causes for c, causes in conds.items() if c.kind != ">=" or c in kept}
-
-
 def is_plain(c: Cond) -> bool:
     """Does a person read it at once: linear, or a remainder of something linear, or a choice of such?"""
     if c.kind in ("and", "or"):
@@ -156,11 +123,3 @@ def _span(atom: Atom) -> Fraction:
 
 def _is_linear(d: Dim) -> bool:
     return all(len(mono) == 1 and mono[0].kind == "sym" for mono, _ in d.terms)
-
-
-def is_plain_group(group: Sequence[Cond]) -> bool:
-    """Are these conditions on one symbol in their simplest form already?"""
-    if not all(map(is_plain, group)):
-        return False
-    kinds = {kind_of(c) for c in group}
-    return len(group) == 1 or kinds <= {"range", "nonempty"}
