@@ -157,8 +157,6 @@ class Analysis:
     def __deepcopy__(self, memo: object) -> Analysis:
         return self
 
-    # ------------------------------------------------------------------ what is known
-
     @property
     def model(self) -> Model:
         """The model as it was read."""
@@ -322,8 +320,6 @@ class Analysis:
             raise ValueError(f"the elements of tensor {tensor!r} have no fixed size")
         return shape.numel * size
 
-    # ------------------------------------------------------------------ readable forms
-
     @checked
     def shape(self, tensor: str, form: Literal["exact", "simple"] = "exact") -> Shape:
         """The shape of a tensor: ``exact`` as in `shapes`, or ``simple``.
@@ -345,8 +341,6 @@ class Analysis:
                 else no_tensor(tensor, self._solved.lowered)
             )
         return self.shapes[tensor] if form == "exact" else self._solved.simple_shapes[tensor]
-
-    # ------------------------------------------------------------------ sizes
 
     @checked
     def evaluate(self, bindings: Mapping[str, int]) -> Sizes:
@@ -391,8 +385,6 @@ class Analysis:
         from .runtime import compare
 
         return compare(self._solved, inputs, outputs)
-
-    # ------------------------------------------------------------------ people and other tools
 
     @checked
     def explain(self, tensor: str, axis: int | None = None, depth: int | None = None) -> Derivation:

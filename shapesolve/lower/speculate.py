@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..expr import Cond
-from ..model import Node
-from .records import Scope
-
 if TYPE_CHECKING:
+    from ..expr import Cond
     from .records import FactStore
     from .state import State
-    from .types import Known
-    from .walk import Walk
 
 #: what a trial starts without, and what it starts with and changes in a copy
 _EMPTY = ("_memo", "clashes", "log", "notes", "opens", "overwritten", "producers", "tensors")
@@ -65,16 +60,3 @@ def rehearsal(walk: State) -> Iterator[None]:
             env[tensor] = known
         for name, value in kept.items():
             setattr(walk, name, value)
-
-
-def tried(walk: Walk, node: Node, inputs: Mapping[str, Known], prefix: str) -> list[Cond] | None:
-    """What a node requires of these inputs, by their names in it; None where it cannot run on them. Nothing is stated."""
-    around = walk.scope
-    with rehearsal(walk):
-        walk.scope = Scope(prefix, walk.opsets[prefix], dict(inputs))
-        try:
-            walk.lower(node)
-            stated = [entry.cond for entry in walk.log if entry.role == "requirement"]
-            return None if walk.clashes else stated
-        finally:
-            walk.scope = around
