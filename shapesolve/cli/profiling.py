@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ..report.lines import row
 from .app import app
 from .console import fail, refuse, say, show, tell
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, write_file
@@ -17,18 +17,6 @@ from .parameters import Option
 if TYPE_CHECKING:
     from ..deploy.profiles import Profile
     from ..report.lines import Printed
-
-
-class Tool(StrEnum):
-    """Who takes the profile."""
-
-    trtexec = "trtexec"
-    ort_trt = "ort-trt"
-    polygraphy = "polygraphy"
-    openvino = "openvino"
-    coreml = "coreml"
-    triton = "triton"
-    json = "json"
 
 
 @app.command()
@@ -43,9 +31,13 @@ def profile(
         str, Option("--max", metavar="NAME=SIZE,...", help="Greatest sizes; default: the usual ones.")
     ] = "",
     tool: Annotated[
-        Tool | None,
-        Option("--for", help="The tool that takes it; default: a table on a terminal, else JSON."),
-    ] = None,
+        str,
+        Option(
+            "--for",
+            metavar="TOOL",
+            help="The tool that takes it, `--for list` names them; default: a table on a terminal, else JSON.",
+        ),
+    ] = "",
     split: Annotated[
         bool,
         Option("--split", help="Several profiles where the greatest sizes are not accepted together."),
@@ -65,8 +57,13 @@ def profile(
 
         shapesolve profile gpt2.onnx --opt seq=1,past_seq=128 --max seq=128,past_seq=512 --for ort-trt
     """
-    if json and tool not in (None, Tool.json):
-        fail(f"--json and --for {tool.value} are two forms of one thing: give one of them")
+    if json and tool not in ("", "json"):
+        fail(f"--json and --for {tool} are two forms of one thing: give one of them")
+    if tool == "list":
+        from ..deploy.profile_formats import TARGETS
+
+        show([row(f"{name:12}", one.text) for name, one in TARGETS.items()])
+        return
     a = load(model, assume, bind)
     find(a, findings=False)
     from ..deploy import NoSizes, profile_text
@@ -79,19 +76,19 @@ def profile(
         found = profiles_of(a, usual, min=low, max=high, split=split)
         if not usual and found[0].opt:
             fail(f"--opt NAME=SIZE,... says the usual sizes; {_example(model, found[0])} works")
-        text = profile_text(a, found, (tool or Tool.json).value)
+        text = profile_text(a, found, tool or "json")
     except NoSizes as e:
         refuse("profile", str(e), json)
     except ValueError as e:
         fail(str(e))
-    if tool is None and not json and output is None and sys.stdout.isatty():
+    if not tool and not json and output is None and sys.stdout.isatty():
         show(_table(found))
         return
-    if tool in (None, Tool.json):
+    if tool in ("", "json"):
         from ..report.json import envelope
 
         text = envelope("profile", {"profiles": [one.to_json() for one in found]})
-    for k, one in enumerate(() if tool in (None, Tool.json) else found):
+    for k, one in enumerate(() if tool in ("", "json") else found):
         if one.conditions:
             where = f"profile {k}: " if len(found) > 1 else ""
             print(f"note: {where}sizes between keep {', '.join(one.conditions)}", file=sys.stderr)

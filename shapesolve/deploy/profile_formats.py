@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from onnx import TensorProto
 
@@ -15,26 +15,43 @@ from ..lower.types import Tensor
 from .profiles import Profile
 from .values import unread_inputs
 
-Target = Literal["trtexec", "ort-trt", "polygraphy", "openvino", "coreml", "triton", "json"]
 Corner = Literal["min", "opt", "max"]
 _CORNERS: tuple[Corner, ...] = ("min", "opt", "max")
+Writer = Callable[[Analysis, Sequence[Profile]], str]
+
+
+class Target(NamedTuple):
+    """A tool that takes profiles: what is written for it, in words, and by which function."""
+
+    text: str
+    write: Writer
+
+
+#: tools by the name that ``profile --for`` takes
+TARGETS: dict[str, Target] = {}
+
+
+def target(name: str, text: str) -> Callable[[Writer], Writer]:
+    """Declare the function that writes profiles for a tool."""
+
+    def declare(write: Writer) -> Writer:
+        TARGETS[name] = Target(text, write)
+        return write
+
+    return declare
 
 
 @checked
-def profile_text(analysis: Analysis, profiles: Sequence[Profile], target: Target) -> str:
-    """Profiles for a tool. Inputs of fixed shape are left out, except where the tool wants all.
-
-    ``trtexec`` and ``polygraphy``: options of the command. ``ort-trt``: JSON of provider options for onnxruntime's TensorRT
-    provider. ``openvino``: Python text of shapes for ``Model.reshape``. ``coreml``: Python text of inputs for coremltools.
-    ``triton``: ``config.pbtxt`` with a warm-up at each corner. ``json``: everything.
+def profile_text(analysis: Analysis, profiles: Sequence[Profile], target: str) -> str:
+    """Profiles for a tool, by its name in `TARGETS`. Inputs of fixed shape are left out, except where the tool wants all.
 
     Raises `ValueError` for a tool that does not exist, and where it cannot be told a name or a shape.
     """
-    if target not in _TARGETS:
-        raise ValueError(f"there is no tool {target!r}; there are {', '.join(_TARGETS)}")
+    if target not in TARGETS:
+        raise ValueError(f"there is no tool {target!r}; there are {', '.join(TARGETS)}")
     if not any(one.inputs for one in profiles):
         raise ValueError("every input has a fixed shape: there is nothing to tell a tool")
-    return _TARGETS[target](analysis, profiles)
+    return TARGETS[target].write(analysis, profiles)
 
 
 def _joined(profile: Profile, corner: Corner, form: Callable[[str, tuple[int, ...]], str]) -> list[str]:
@@ -45,6 +62,10 @@ def _crossed(shape: Iterable[int]) -> str:
     return "x".join(map(str, shape))
 
 
+@target(
+    "trtexec",
+    "options of trtexec: --minShapes, --optShapes, --maxShapes, after --profile=K where there are several",
+)
 def _trtexec(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://docs.nvidia.com/deeplearning/tensorrt/latest/reference/command-line-programs.html
     lines = []
@@ -64,6 +85,10 @@ def _trtexec_shape(name: str, shape: tuple[int, ...]) -> str:
     return f"{said}:{_crossed(shape)}"
 
 
+@target(
+    "ort-trt",
+    "JSON of the provider options of onnxruntime's TensorRT provider: trt_profile_min_shapes, _opt_, _max_",
+)
 def _ort_trt(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://onnxruntime.ai/docs/execution-providers/TensorRT-ExecutionProvider.html
     options = {}
@@ -79,6 +104,7 @@ def _ort_shape(name: str, shape: tuple[int, ...]) -> str:
     return f"{name}:{_crossed(shape)}"
 
 
+@target("polygraphy", "options of polygraphy: --trt-min-shapes, --trt-opt-shapes, --trt-max-shapes")
 def _polygraphy(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://docs.nvidia.com/deeplearning/tensorrt/polygraphy/docs/index.html
     def form(name: str, shape: tuple[int, ...]) -> str:
@@ -97,6 +123,7 @@ def _named(profiles: Sequence[Profile], name: str) -> Iterator[tuple[str, Profil
         yield (name if len(profiles) == 1 else f"{name}_{k}"), one
 
 
+@target("openvino", "Python text: the argument of openvino.Model.reshape")
 def _openvino(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://docs.openvino.ai/2025/openvino-workflow/running-inference/model-input-output/dynamic-shapes.html
     lines = ["# openvino.Core().read_model(...).reshape(shapes)"]
@@ -112,6 +139,7 @@ def _openvino(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     return "\n".join(lines)
 
 
+@target("coreml", "Python text: the inputs of coremltools")
 def _coreml(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://apple.github.io/coremltools/docs-guides/source/flexible-inputs.html
     lines = ["import coremltools as ct", ""]
@@ -137,6 +165,7 @@ _TRITON_TYPES: Mapping[int, str] = {
 }  # fmt: skip
 
 
+@target("triton", "config.pbtxt with a warm-up at each corner")
 def _triton(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://github.com/triton-inference-server/server/blob/main/docs/user_guide/model_configuration.md
     lines = ['backend: "onnxruntime"', "max_batch_size: 0"]
@@ -189,16 +218,6 @@ def _pbtxt(text: str) -> str:
     return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:03o}" for b in data) + '"'
 
 
+@target("json", "sizes, shapes and conditions of each profile (the default)")
 def _json(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     return json.dumps({"profiles": [one.to_json() for one in profiles]}, indent=1)
-
-
-_TARGETS: Mapping[str, Callable[[Analysis, Sequence[Profile]], str]] = {
-    "trtexec": _trtexec,
-    "ort-trt": _ort_trt,
-    "polygraphy": _polygraphy,
-    "openvino": _openvino,
-    "coreml": _coreml,
-    "triton": _triton,
-    "json": _json,
-}

@@ -17,7 +17,6 @@ from onnx import TensorProto, helper
 
 import shapesolve as ss
 from shapesolve.cli import app
-from shapesolve.deploy.profile_formats import Target
 from shapesolve.deploy.profiles import Profile
 from shapesolve.deploy.sizes import Sizes
 
@@ -137,7 +136,7 @@ def test_a_corner_that_is_refused_is_named_with_its_term() -> None:
 # ---------------------------------------------------------------------- what tools read
 
 
-def read_back(text: str, target: Target, names: list[str]) -> list[dict[str, dict[str, list[int]]]]:
+def read_back(text: str, target: str, names: list[str]) -> list[dict[str, dict[str, list[int]]]]:
     """Profiles as the tool's own reader takes them apart."""
     if target == "json":
         return [p["inputs"] for p in json.loads(text)["profiles"]]
@@ -169,7 +168,7 @@ def read_back(text: str, target: Target, names: list[str]) -> list[dict[str, dic
 
 
 @pytest.mark.parametrize("target", ["json", "trtexec", "ort-trt", "polygraphy"])
-def test_tools_read_the_shapes(target: Target) -> None:
+def test_tools_read_the_shapes(target: str) -> None:
     a = pairs("m + n <= 12")
     found = ss.profile(a, {"m": 2, "n": 2}, min={"m": 2}, max={"m": 9, "n": 9}, split=True)
     assert len(found) == 2
