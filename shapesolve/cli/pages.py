@@ -1,4 +1,4 @@
-"""The documentation of the commands, written from the commands: ``python -m shapesolve.cli.pages docs/cli``.
+"""The documentation of the commands, written from the commands: ``python -m shapesolve.cli.pages docs``.
 
 Examples are run in the checkout, and what they print is on the page.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from ..explain.diagnose import CODES
 from .app import app
 
 _WIDTH = 100
@@ -111,6 +112,7 @@ SHOWN = {
     "view": "`shapesolve view examples/unet.onnx` opens the page that [report](report.md) writes.",
     "serve": "`shapesolve serve` prints the address of a page that takes models, on this machine only, and opens it.",
 }
+_SEVERITY = re.compile(r"^Severity: \w+\n+", re.MULTILINE)
 #: what is another number on another machine
 _TIME = re.compile(r"(?<=  )( *)\d+\.\d\d(?=  )")
 
@@ -164,13 +166,39 @@ def _summary(name: str) -> str:
     return ((command and command.help) or "").partition("\n\n")[0].replace("\n", " ").strip()
 
 
-def write_pages(folder: str) -> None:
-    """Write all pages into a folder."""
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    for name, text in render_pages(Path()).items():
-        (target / name).write_text(text, "utf-8")
+def render_findings(docs: Path) -> dict[str, str]:
+    """File name -> Markdown: the pages of findings with title and severity as `CODES` states them, and their index."""
+    index = (docs / "findings/index.md").read_text("utf-8")
+    head = index[: index.index("| code |")]
+    rows = "".join(
+        f"| [{code}]({code}.md) | {severity} | {line} |\n" for code, (severity, line) in CODES.items()
+    )
+    pages = {"index.md": f"{head}| code | severity | what it says |\n|---|---|---|\n{rows}"}
+    for code, (severity, line) in CODES.items():
+        page = docs / f"findings/{code}.md"
+        text = page.read_text("utf-8") if page.exists() else "\n\n## What it means\n\n## What to do\n"
+        body = _SEVERITY.sub("", text.partition("\n")[2], count=1).lstrip("\n")
+        pages[f"{code}.md"] = f"# {code}: {line}\n\nSeverity: {severity}\n\n{body}"
+    return pages
+
+
+def render_nav(docs: Path) -> str:
+    """``mkdocs.yml`` with an entry for each command and each finding."""
+    text = (docs / "mkdocs.yml").read_text("utf-8")
+    commands = "".join(f"      - {name}: cli/{name}.md\n" for name in app.list_commands())
+    findings = "".join(f"      - findings/{code}.md\n" for code in CODES)
+    text = re.sub(r"(?:      - [\w-]+: cli/[\w-]+\.md\n)+", commands, text)
+    return re.sub(r"(?:      - findings/SS\d+\.md\n)+", findings, text)
+
+
+def write_pages(docs: Path) -> None:
+    """Write the pages of commands and findings, and their entries in the navigation."""
+    for folder, pages in (("cli", render_pages(Path())), ("findings", render_findings(docs))):
+        (docs / folder).mkdir(parents=True, exist_ok=True)
+        for name, text in pages.items():
+            (docs / folder / name).write_text(text, "utf-8")
+    (docs / "mkdocs.yml").write_text(render_nav(docs), "utf-8")
 
 
 if __name__ == "__main__":
-    write_pages(sys.argv[1] if len(sys.argv) > 1 else "docs/cli")
+    write_pages(Path(sys.argv[1] if len(sys.argv) > 1 else "docs"))

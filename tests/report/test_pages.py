@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from shapesolve.cli import app
-from shapesolve.cli.pages import EXAMPLES, SHOWN, render_pages
+from shapesolve.cli.pages import EXAMPLES, SHOWN, render_findings, render_nav, render_pages
 from shapesolve.explain.diagnose import CODES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -26,7 +26,13 @@ def test_every_finding_has_a_page(code: str) -> None:
     assert f"Severity: {severity}\n" in text
     assert "## What it means" in text
     assert "## What to do" in text
-    assert f"| [{code}]({code}.md) | {severity} | {line} |" in (DOCS / "findings/index.md").read_text("utf-8")
+
+
+def test_pages_of_findings_and_the_navigation_are_current() -> None:
+    """`python -m shapesolve.cli.pages docs` writes them again."""
+    for name, text in render_findings(DOCS).items():
+        assert (DOCS / "findings" / name).read_text("utf-8") == text, name
+    assert (DOCS / "mkdocs.yml").read_text("utf-8") == render_nav(DOCS)
 
 
 def test_examples_on_the_pages_are_real_output() -> None:
@@ -38,7 +44,7 @@ def test_examples_on_the_pages_are_real_output() -> None:
 
 
 def test_pages_of_commands_are_current() -> None:
-    """`python -m shapesolve.cli.pages docs/cli` writes them again: with what their examples print."""
+    """`python -m shapesolve.cli.pages docs` writes them again: with what their examples print."""
     pages = render_pages(DOCS.parent)
     assert {f.name for f in (DOCS / "cli").glob("*.md")} == set(pages)
     for name, text in pages.items():
