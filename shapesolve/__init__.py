@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from .deploy.cost import Cost, cost
     from .dynamic.free_model import free
+    from .dynamic.generalize_model import generalize
     from .explain.finding import Conflict, Finding, Violation
     from .expr import (
         Cond,
@@ -87,6 +88,7 @@ _ROOMS = {
         "deploy",
     ),
     "free": "dynamic.free_model",
+    "generalize": "dynamic.generalize_model",
     **dict.fromkeys(("Cost", "cost"), "deploy.cost"),
 }
 
@@ -142,6 +144,7 @@ __all__ = [
     "enumerate_sizes",
     "fix",
     "free",
+    "generalize",
     "generate_inputs",
     "guard",
     "guarded",

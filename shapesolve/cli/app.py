@@ -25,6 +25,7 @@ _FILES = {
     **dict.fromkeys(("annotate", "report"), "writing"),
     "simplify": "changing",
     "free": "freeing",
+    "generalize": "generalizing",
     "fix": "changing",
 }
 

@@ -52,7 +52,7 @@ def free(
     from ..model.saving import with_weights
     from ..report.annotate_file import save_changed
 
-    dims = dict(_place(text) for text in dim)
+    dims = dict(place(text) for text in dim)
     runs: list[Run] = []
     try:
         original = read_model(model)
@@ -90,7 +90,8 @@ def _verify(original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[s
     return verify(original, changed, dims)
 
 
-def _place(text: str) -> tuple[str, str]:
+def place(text: str) -> tuple[str, str]:
+    """The axis and the name that an option says."""
     place, equals, name = text.rpartition("=")
     if not equals and name.strip() and "[" not in name:
         return name.strip(), name.strip()

@@ -99,6 +99,15 @@ EXAMPLES: dict[str, tuple[str, tuple[str, ...]]] = {
             "analyze dynamic.onnx --tensors mask",
         ),
     ),
+    "generalize": (
+        "Two exports for images of fixed sizes become one model for any.",
+        (
+            "fix examples/unet.onnx -o small.onnx --bind height=64 --bind width=64 --bind batch=1",
+            "fix examples/unet.onnx -o wide.onnx --bind height=96 --bind width=160 --bind batch=1",
+            "generalize small.onnx wide.onnx -o dynamic.onnx --dim image[2]=height --dim image[3]=width",
+            "analyze dynamic.onnx --tensors mask",
+        ),
+    ),
     "fix": (
         "Sizes at which the model does not run are refused.",
         (

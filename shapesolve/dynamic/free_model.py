@@ -76,9 +76,9 @@ def free(model: Any, dims: Mapping[str, str]) -> onnx.ModelProto:
 
 def freed(original: Model, dims: Mapping[str, str]) -> onnx.ModelProto:
     """`free`, with weights left where those of the model's proto are (see `model.saving`)."""
-    proto = _inlined(original.proto)
+    proto = inlined(original.proto)
     request = _request(original, proto, dims)
-    changed = _attempt(read_model(_relabelled(proto, request, original)), request)
+    changed = _attempt(read_model(relabelled(proto, request, original)), request)
     _finish(changed, request)
     return changed
 
@@ -86,7 +86,7 @@ def freed(original: Model, dims: Mapping[str, str]) -> onnx.ModelProto:
 # ---------------------------------------------------------------------- what is asked for
 
 
-def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
+def inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
     """The model without functions of its own."""
     if not proto.functions:
         return proto
@@ -188,7 +188,7 @@ def _check(
         raise ValueError(f"the model has a size named {clash[0]!r} already; choose another name")
 
 
-def _relabelled(proto: onnx.ModelProto, request: Request, original: Model) -> onnx.ModelProto:
+def relabelled(proto: onnx.ModelProto, request: Request, original: Model) -> onnx.ModelProto:
     """A copy in which the inputs say the symbols, and nothing else says a size that may not hold any more.
 
     Small tensors that are stored in files of their own are taken into it, to be looked at.

@@ -85,6 +85,44 @@ def verify(
     return runs
 
 
+def verify_exports(exports: Seq[onnx.ModelProto], changed: onnx.ModelProto, *, seed: int = 0) -> list[Run]:
+    """Run a dynamic model and fixed exports of it with onnxruntime, at the sizes of each export.
+
+    Args:
+        exports: models with fixed sizes; inputs and outputs go by their order.
+        changed: what `generalize` made of them.
+        seed: of the drawn inputs.
+
+    Raises:
+        Refused: an output differs, or the dynamic model does not run.
+        RuntimeError: an export cannot be run on drawn inputs.
+    """
+    analysis, runs = analyze(changed), []
+    after = _session(changed)
+    for k, export in enumerate(exports):
+        fixed, before = analyze(export), _session(export)
+        feeds = _feeds(fixed, {}, seed + k)
+        names = dict(
+            zip([i.name for i in before.get_inputs()], [i.name for i in after.get_inputs()], strict=True)
+        )
+        if set(names) == set(names.values()):
+            names = {n: n for n in names}
+        given = {names[name]: array for name, array in feeds.items()}
+        sizes: dict[str, int] = {}
+        for name, array in given.items():
+            for d, n in zip(analysis.shapes[name], array.shape, strict=True):
+                if d.name is not None:
+                    sizes[d.name] = n
+        outputs = [o.name for o in before.get_outputs()]
+        want = _run(before, outputs, feeds)
+        try:
+            got = _run(after, [o.name for o in after.get_outputs()], given)
+        except RuntimeError as error:
+            raise Refused(f"at {_told(sizes)} an export runs and the new model does not: {error}") from error
+        runs.append(_compared(sizes, want, got, outputs))
+    return runs
+
+
 def _old_sizes(original: Analysis, changed: Analysis, dims: Mapping[str, str]) -> dict[str, int]:
     found = {}
     for place, name in dims.items():

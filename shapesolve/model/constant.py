@@ -129,6 +129,14 @@ class Constant:
         result: np.ndarray[Any, Any] | None = self._array
         return result
 
+    def is_same_data(self, other: Constant) -> bool:
+        """True if both have the same data field, or name the same place in a file; else nothing is said."""
+        a, b = self._proto, other._proto
+        if a.data_location == TensorProto.EXTERNAL or b.data_location == TensorProto.EXTERNAL:
+            places = [sorted([(e.key, e.value) for e in t.external_data[:]]) for t in (a, b)]
+            return a.data_location == b.data_location and places[0] == places[1]
+        return bool(a.raw_data) and a.raw_data == b.raw_data
+
     def items(self, limit: int = 4096) -> list[Any] | None:
         """The data, flat, as Python numbers, where it is stored so that no array is needed for that; else None."""
         code = _CODES.get(self.dtype)

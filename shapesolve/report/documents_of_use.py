@@ -119,10 +119,20 @@ class Freed(TypedDict):
     runs: list[FreedRunData]
 
 
+class Generalized(TypedDict):
+    """`shapesolve generalize --json`: the file, its contract, the input shapes of each export, and the runs."""
+
+    command: Literal["generalize"]
+    output: str
+    contract: list[str]
+    exports: list[dict[str, list[int]]]
+    runs: list[FreedRunData]
+
+
 class Refused(TypedDict):
     """What a command prints where there is nothing else to tell: no sizes are accepted, or no model can be written."""
 
-    command: Literal["inputs", "sizes", "profile", "cost", "simplify", "fix", "free"]
+    command: Literal["inputs", "sizes", "profile", "cost", "simplify", "fix", "free", "generalize"]
     refused: str
 
 

@@ -1,0 +1,278 @@
+"""Expressions of sizes that fit numbers seen at several sizes, the simplest first.
+
+The length of a description decides what is simple: each symbol counts 1, each coefficient its bits. Forms are affine in a size,
+a product or a sum of sizes; quotients rounded down or up, and their multiples; remainders; and the smaller or larger of a size
+and a number. Fits of nearly the same length are rivals: the numbers alone do not decide between them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement
+from math import log
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..expr import Atom, Dim, constant, floor_div, maximum, minimum, of_atom, product, symbol
+
+Array: TypeAlias = NDArray[Any]
+#: a number in each export, None where an export says nothing of it
+Seen: TypeAlias = "Seq[int | None]"
+#: fits up to this much longer than the shortest are rivals
+MARGIN = 2
+#: fits that are kept of one number
+_MAX_FITS = 24
+#: largest divisor of which all remainders are tried, and largest at all
+_SMALL_DIVISOR, _LARGEST_DIVISOR = 16, 64
+#: sizes at which fits are compared, and how many combinations of them
+_LARGEST_SIZE, _POINTS = 48, 96
+#: most symbols of which products and sums are formed
+_MAX_SYMBOLS = 6
+_CLOSE = 1e-6
+#: parts of a size that a constant may be, and the least constant that is looked at
+_PARTS, _TELLING = (2, 3, 4), 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """An expression that fits, the length of its description, and its values at the sizes at which fits are compared."""
+
+    dim: Dim
+    cost: int
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FloatFit:
+    """``factor * f(dim)``, with f a power, or the logarithm (power 0)."""
+
+    factor: float
+    dim: Dim
+    power: float
+
+
+class Fitter:
+    """Fits of numbers by the sizes of the exports.
+
+    Args:
+        sizes: of the symbols, in each export.
+    """
+
+    def __init__(self, sizes: Seq[Mapping[str, int]]) -> None:
+        self.sizes = sizes
+        self.symbols = [name for name in sizes[0] if len({s[name] for s in sizes}) > 1]
+        self.points = _points(self.symbols, sizes)
+        self._bases = [(d, [d.evaluate(s) or 0 for s in sizes], cost) for d, cost in _bases(self.symbols)]
+        self._columns = {n: np.array([p[n] for p in self.points]) for n in self.points[0]}
+        self._values: dict[Dim, tuple[int, ...]] = {}
+        self.coincident = _coincident(self.symbols, sizes)
+        self._known: dict[tuple[int | None, ...], list[Fit]] = {}
+
+    def at(self, dim: Dim) -> tuple[int, ...]:
+        """The values of an expression at the sizes at which fits are compared."""
+        found = self._values.get(dim)
+        if found is None:
+            found = self._values[dim] = tuple(np.broadcast_to(self._at(dim), len(self.points)).tolist())
+        return found
+
+    def _at(self, dim: Dim) -> Array:
+        total = np.asarray(dim.const)
+        for monomial, factor in dim.terms:
+            term = np.asarray(factor)
+            for atom in monomial:
+                term = term * self._atom(atom)
+            total = total + term
+        return total
+
+    def _atom(self, atom: Atom) -> Array:
+        if atom.kind == "//":
+            return self._at(atom.args[0]) // np.maximum(self._at(atom.args[1]), 1)
+        if atom.kind == "pos":
+            return np.maximum(self._at(atom.args[0]), 0)
+        whole = of_atom(atom)
+        if whole.name is not None:
+            return self._columns[whole.name]
+        return np.array([whole.evaluate(p) or 0 for p in self.points])
+
+    def fits(self, seen: Seen) -> list[Fit]:
+        """What fits these numbers, the simplest first; a number that never differs is constant."""
+        key = tuple(seen)
+        if key not in self._known:
+            known = {v for v in seen if v is not None}
+            if len(known) < 2:
+                n = next(iter(known), 0)
+                self._known[key] = [Fit(constant(n), 0, (n,) * len(self.points))]
+            else:
+                self._known[key] = self._shortest(self._forms(key))
+        return self._known[key]
+
+    def rivals(self, seen: Seen) -> list[Fit]:
+        """The fits of nearly the same length as the shortest; a size, a sum or a product of sizes has no longer rivals."""
+        found = self.fits(seen)
+        if not found:
+            return []
+        margin = 0 if self.is_plain(found[0].dim) else MARGIN
+        return [f for f in found if f.cost <= found[0].cost + margin]
+
+    def is_plain(self, dim: Dim) -> bool:
+        """True for a number, and for a size, or a sum or product of two."""
+        return not dim.terms or any(dim is d for d, _, cost in self._bases if cost <= 2)
+
+    def _shortest(self, forms: Iterable[tuple[Dim, int]]) -> list[Fit]:
+        best: dict[tuple[int, ...], Fit] = {}
+        for dim, cost in forms:
+            values = self.at(dim)
+            if values not in best or cost < best[values].cost:
+                best[values] = Fit(dim, cost, values)
+        return sorted(best.values(), key=lambda f: f.cost)[:_MAX_FITS]
+
+    # ------------------------------------------------------------------ forms
+
+    def _forms(self, seen: Seen) -> Iterator[tuple[Dim, int]]:
+        where = [k for k, v in enumerate(seen) if v is not None]
+        want = [v for v in seen if v is not None]
+        for base, all_values, cost in self._bases:
+            given = [all_values[k] for k in where]
+            if len(set(given)) < 2:
+                continue
+            yield from _affine(base, given, want, cost)
+            yield from _limits(base, given, want, cost)
+            yield from _quotients(base, given, want, cost)
+
+    def float_fits(self, seen: Seq[float]) -> list[tuple[int, FloatFit]]:
+        """What fits floating-point numbers, up to rounding, the simplest first."""
+        found: list[tuple[int, FloatFit]] = []
+        for base, values, cost in self._bases:
+            for shift in (0, -1, 1):
+                given = [v + shift for v in values]
+                if min(given) < 1 or len(set(given)) < 2:
+                    continue
+                for power in (1.0, -1.0, 0.5, -0.5, 0.0):
+                    scaled = [log(g) if not power else g**power for g in given]
+                    if 0.0 in scaled:
+                        continue
+                    factors = [v / x for v, x in zip(seen, scaled, strict=True)]
+                    factor = round(factors[0]) if abs(factors[0] - round(factors[0])) < _CLOSE else factors[0]
+                    if factor and all(abs(f - factor) <= _CLOSE * abs(factor) for f in factors):
+                        more = (
+                            abs(shift)
+                            + 2 * (power in (0.5, -0.5, 0.0))
+                            + _bits(round(factor))
+                            + 4 * (factor % 1 != 0)
+                        )
+                        found.append((cost + more, FloatFit(float(factor), base + shift, power)))
+        return sorted(found, key=lambda f: f[0])
+
+
+def _bits(n: int) -> int:
+    return 0 if abs(n) == 1 else abs(n).bit_length()
+
+
+def _divided(k: int) -> int:
+    """Length of a divisor: powers of 2 are what strides make."""
+    return k.bit_length() - 1 if k & (k - 1) == 0 else k.bit_length() + (k > 5)
+
+
+def _bases(symbols: Seq[str]) -> Iterator[tuple[Dim, int]]:
+    """Sizes, their sums and products, with the lengths of their descriptions."""
+    names = [symbol(name) for name in symbols[:_MAX_SYMBOLS]]
+    yield from ((symbol(name), 1) for name in symbols)
+    for a, b in combinations(names, 2):
+        yield a + b, 2
+        yield from (((a + b) * c, 3) for c in names if c is not a and c is not b)
+    for count in (2, 3):
+        yield from ((product(some), count) for some in combinations_with_replacement(names, count))
+    for k in (2, 4, 8, 16, 32):
+        for up in (0, k - 1):
+            for some in combinations_with_replacement(names, 2):
+                yield product(floor_div(d + up, constant(k)) for d in some), 2 + _bits(k) + (up > 0)
+
+
+def _affine(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[tuple[Dim, int]]:
+    i = next(k for k, g in enumerate(given) if g != given[0])
+    slope, rest = divmod(want[i] - want[0], given[i] - given[0])
+    start = want[0] - slope * given[0]
+    if not rest and slope and all(slope * g + start == w for g, w in zip(given, want, strict=True)):
+        yield base * slope + start, cost + _bits(slope) + (slope < 0) + (_bits(start) + 1 if start else 0)
+
+
+def _limits(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[tuple[Dim, int]]:
+    for limit in {*want}:
+        if want.count(limit) == len(want):
+            continue
+        for bound, make in ((min, minimum), (max, maximum)):
+            shift = next(w - g for g, w in zip(given, want, strict=True) if w != limit)
+            if all(bound(g + shift, limit) == w for g, w in zip(given, want, strict=True)):
+                more = _bits(shift) + 1 if shift else 0
+                yield make(base + shift, constant(limit)), cost + 2 + _bits(limit) + more
+
+
+def _quotients(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[tuple[Dim, int]]:
+    """Multiples of quotients and a constant, and remainders."""
+    spread, rise = max(given) - min(given), max(want) - min(want)
+    for k in range(2, _LARGEST_DIVISOR + 1):
+        ups = range(k) if k <= _SMALL_DIVISOR else (0, k - 1)
+        for up in ups:
+            quotient = [(g + up) // k for g in given]
+            plain = (
+                cost + _divided(k) + 2 * (cost > 1) + (0 if not up else 1 if up == k - 1 else 1 + _bits(up))
+            )
+            if len(set(quotient)) > 1:
+                yield from _multiples(base, k, up, quotient, want, plain)
+        if rise < k:
+            for sign in (1, -1):
+                for up in ups:
+                    if all((sign * g + up) % k == w for g, w in zip(given, want, strict=True)):
+                        yield (base * sign + up) % k, cost + 1 + _divided(k) + (_bits(up) + 1 if up else 0)
+    for p, k in ((2, 3), (3, 2), (3, 4), (4, 3), (2, 5), (3, 5), (4, 5), (5, 2), (5, 3), (5, 4)):
+        if abs(rise * k - spread * p) > k * 2:
+            continue
+        for up in range(k):
+            more = cost + _divided(k) + _bits(p) + 1 + (up > 0)
+            yield from _multiples(base * p, k, up, [(g * p + up) // k for g in given], want, more)
+
+
+def _multiples(
+    base: Dim, k: int, up: int, quotient: Seq[int], want: Seq[int], cost: int
+) -> Iterator[tuple[Dim, int]]:
+    i = next((j for j, q in enumerate(quotient) if q != quotient[0]), None)
+    if i is None:
+        return
+    factor, rest = divmod(want[i] - want[0], quotient[i] - quotient[0])
+    if rest or not factor:
+        return
+    start = want[0] - factor * quotient[0]
+    if all(factor * q + start == w for q, w in zip(quotient, want, strict=True)):
+        made = floor_div(base + up, constant(k)) * factor + start
+        yield (
+            made,
+            cost + (1 if factor == k else _bits(factor)) + (factor < 0) + (_bits(start) + 1 if start else 0),
+        )
+
+
+def _coincident(symbols: Seq[str], sizes: Seq[Mapping[str, int]]) -> frozenset[int]:
+    """Numbers that are the same in all exports, but are also a part of a size there: the exports are too close to each other."""
+    found = set[int]()
+    for name in symbols:
+        for k in _PARTS:
+            for up in (0, k - 1):
+                parts = {(s[name] + up) // k for s in sizes}
+                found |= parts if len(parts) == 1 else set()
+    return frozenset(n for n in found if n >= _TELLING)
+
+
+def _points(symbols: Seq[str], sizes: Seq[Mapping[str, int]]) -> list[dict[str, int]]:
+    fixed = {name: size for name, size in sizes[0].items() if name not in symbols}
+    largest = max([_LARGEST_SIZE, *(2 * s[name] + 2 for s in sizes for name in symbols)])
+    if len(symbols) == 1:
+        return [{**fixed, symbols[0]: n} for n in range(1, largest + 1)]
+    rng = random.Random(0)
+    return [{**fixed, **{name: rng.randint(1, largest) for name in symbols}} for _ in range(_POINTS)]
+
+
+__all__ = ["MARGIN", "Fit", "Fitter", "FloatFit", "Seen"]

@@ -1,0 +1,442 @@
+"""`generalize`: one dynamic model from exports of it at several fixed sizes.
+
+The exports are matched node by node; what is the same in all of them stays. Numbers and tables that differ become the simplest
+expressions of the sizes that fit all exports (their least general generalization). What the numbers leave open is a generated
+symbol at first, and the constraint system says which sizes it has to follow for the model to run; what stays open is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..analysis import Analysis, analyze
+from ..arguments import checked
+from ..change.draft import Draft, DraftNode
+from ..change.refused import Refused
+from ..change.simplify import simplified
+from ..expr import Dim, constant, parse_dim, symbol
+from ..model import Model, ModelError, read_model
+from ..model.saving import with_weights
+from ..propagate.constraint import Site
+from .free_model import Request, inlined, place_of, relabelled
+from .free_reshape import target_of
+from .free_sizes import Sizes
+from .generalize_fit import Fit, Fitter, Seen
+from .generalize_match import Differing, Matched, Place, array_of, match
+from .generalize_program import Nodes, Rule
+from .generalize_settle import AXES, OPEN, Open, Settler
+from .generalize_tables import Integers, Tables, Undecided
+
+if TYPE_CHECKING:
+    import onnx
+
+#: opset since which an entry of a Reshape's target may be a size of 0
+_ALLOW_ZERO = 14
+
+
+@checked
+def generalize(models: Iterable[Any], names: Mapping[str, str] | None = None) -> onnx.ModelProto:
+    """One dynamic model from exports of the same model at two or more fixed sizes.
+
+    Inputs, outputs, their names and order are those of the first export. At the sizes of each export the result is proved to
+    have its shapes; `verify_exports` runs it there. A number or table of which the exports do not show how it follows the sizes
+    is refused; so are exports that are not the same graph.
+
+    Args:
+        models: the exports, each as for `analyze`.
+        names: for each input axis that differs the name that its size gets, ``{"ids[1]": "seq"}``, or a sum or product of such
+            names. Without it, axes that differ are named after their input, those that are equal in every export alike.
+
+    Raises:
+        Refused: the exports do not show one model; says which node, number or tensor, and which export would settle it.
+        ModelError: a model cannot be read.
+        ValueError: an argument makes no sense.
+    """
+    exports = [read_model(model) for model in models]
+    return with_weights(generalized(exports, names or {}), exports[0])
+
+
+def generalized(exports: Seq[Model], names: Mapping[str, str]) -> onnx.ModelProto:
+    """`generalize`, with weights left where those of the first export's proto are (see `model.saving`)."""
+    if len(exports) < 2:
+        raise ValueError("generalize takes two exports or more")
+    flat = [_flat(export) for export in exports]
+    labels = _labels(exports)
+    request, sizes = _asked(flat, names, labels)
+    work = _Work(flat, labels, request, sizes)
+    return work.run()
+
+
+def _flat(export: Model) -> Model:
+    return export if not export.proto.functions else read_model(inlined(export.proto))
+
+
+def _labels(exports: Seq[Model]) -> list[str]:
+    """What messages call the exports."""
+    return [e.path.name if e.path is not None else f"export {k + 1}" for k, e in enumerate(exports)]
+
+
+# ---------------------------------------------------------------------- what is asked for
+
+
+def _asked(
+    exports: Seq[Model], names: Mapping[str, str], labels: Seq[str]
+) -> tuple[Request, list[dict[str, int]]]:
+    """The expression of each input axis that differs, and the sizes of all symbols in each export."""
+    shapes = [_input_shapes(e) for e in exports]
+    differing = _differing(shapes, labels)
+    first = exports[0].proto.graph
+    inputs = {v.name: v for v in first.input}
+    dims: dict[Site, Dim] = {}
+    if names:
+        for text, name in names.items():
+            site = place_of(text, inputs)
+            dims[site] = parse_dim(name)
+            if not dims[site].terms:
+                raise ValueError(f"{name!r} is a number, not a name")
+    else:
+        dims = _named(differing)
+    sites = {d.name: site for site, d in reversed(dims.items()) if d.name is not None}
+    sizes = []
+    for seen, label in zip(shapes, labels, strict=True):
+        here = {name: _size(seen, site, label) for name, site in sites.items()}
+        for site, d in dims.items():
+            alone = sorted(d.free - here.keys())
+            if alone:
+                raise ValueError(
+                    f"{alone[0]!r} in {str(d)!r} stands alone at no input: its size is not known"
+                )
+            if d.evaluate(here) != _size(seen, site, label):
+                raise ValueError(
+                    f"{site} is {_size(seen, site, label)} in {label}, but {d} is {d.evaluate(here)}"
+                )
+        sizes.append(here)
+    for site in differing:
+        if site not in dims:
+            shown = ", ".join(str(_size(s, site, label)) for s, label in zip(shapes, labels, strict=True))
+            raise ValueError(f"{site} differs ({shown}): give its size a name")
+    for name in sites:
+        if len({s[name] for s in sizes}) < 2:
+            raise Refused(f"{name} is {sizes[0][name]} in every export: one with another {name} is needed")
+    if not sites:
+        raise ValueError("the exports have the same input sizes: export at two sizes")
+    baked = {name: sizes[0][name] for name in sites}
+    return Request(dims, {name: sites[name] for name in baked}, baked, ()), sizes
+
+
+def _input_shapes(export: Model) -> list[tuple[str, list[int | None] | None]]:
+    stored = export.graph.initializers
+    found = []
+    for value in export.proto.graph.input:
+        if value.name not in stored:
+            kind = value.type.tensor_type
+            dims = [d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim]
+            found.append((value.name, dims if kind.HasField("shape") else None))
+    return found
+
+
+def _differing(
+    shapes: Seq[list[tuple[str, list[int | None] | None]]], labels: Seq[str]
+) -> dict[Site, tuple[int, ...]]:
+    """The axes of the first export's inputs that are not the same everywhere, with their sizes."""
+    found: dict[Site, tuple[int, ...]] = {}
+    for other, label in zip(shapes[1:], labels[1:], strict=True):
+        if len(other) != len(shapes[0]):
+            raise Refused(f"{label} has {len(other)} inputs, {labels[0]} has {len(shapes[0])}")
+    for k, (name, dims) in enumerate(shapes[0]):
+        sides = [_same_input(s, name, k)[1] for s in shapes]
+        if any(
+            (s is None) != (dims is None) or (s is not None and dims is not None and len(s) != len(dims))
+            for s in sides
+        ):
+            raise Refused(f"input {name} has another rank in another export")
+        for axis in range(len(dims or ())):
+            seen = [s[axis] for s in sides if s is not None]
+            if len({*seen}) > 1:
+                if None in seen:
+                    raise ValueError(f"{name}[{axis}] is a name in one export and a number in another")
+                found[Site(name, axis)] = tuple(n for n in seen if n is not None)
+    return found
+
+
+def _same_input(
+    shapes: list[tuple[str, list[int | None] | None]], name: str, k: int
+) -> tuple[str, list[int | None] | None]:
+    return next((s for s in shapes if s[0] == name), shapes[k])
+
+
+def _size(shapes: list[tuple[str, list[int | None] | None]], site: Site, label: str) -> int:
+    at = next((k for k, s in enumerate(shapes) if s[0] == site.tensor), 0)
+    dims = _same_input(shapes, site.tensor, at)[1]
+    size = None if dims is None or site.axis is None else dims[site.axis]
+    if size is None:
+        raise ValueError(f"{site} is no number in {label}: a fixed export is needed")
+    return size
+
+
+def _named(differing: Mapping[Site, tuple[int, ...]]) -> dict[Site, Dim]:
+    """A name for each axis: the same one for those that are equal in every export."""
+    names: dict[tuple[int, ...], str] = {}
+    for site, seen in differing.items():
+        base = "".join(c if c.isalnum() else "_" for c in site.tensor)
+        names.setdefault(seen, f"{base if base[:1].isalpha() else 'x' + base}_{site.axis}")
+    return {site: symbol(names[seen]) for site, seen in differing.items()}
+
+
+# ---------------------------------------------------------------------- the work
+
+
+@dataclass(slots=True)
+class _Change:
+    """An operand, or an output, that is computed from now on."""
+
+    node: DraftNode | None
+    index: int
+    rule: Rule
+    graph: Any
+
+
+@dataclass(slots=True)
+class _Work:
+    exports: Seq[Model]
+    labels: Seq[str]
+    request: Request
+    sizes: list[dict[str, int]]
+    opens: list[Open] = field(default_factory=list)
+    fitter: Fitter = field(init=False)
+    fixed: list[Analysis] = field(init=False)
+    draft: Draft = field(init=False)
+    settler: Settler = field(init=False)
+
+    def run(self) -> onnx.ModelProto:
+        self.fitter = Fitter(self.sizes)
+        self.fixed = [analyze(export, broadcast="strict") for export in self.exports]
+        base = read_model(relabelled(self.exports[0].proto, self.request, self.exports[0]))
+        self.draft = Draft(base)
+        found = match([base, *self.exports[1:]], self.draft.graph, self.labels)
+        changes = self._changes(found)
+        assumed = [f"{name} >= 1" for name in self.sizes[0]]
+        trial = analyze(self._write(changes, {}, None), broadcast="equal", assume=assumed)
+        if trial.conflicts:
+            conflict = trial.conflicts[0]
+            raise Refused(conflict.message, node=conflict.nodes[0] if conflict.nodes else "")
+        self.settler = Settler(trial, self.opens, self.sizes, self.fitter, self._keeps(changes, trial))
+        made = self._write(changes, self.settler.settle(), trial)
+        done = simplified(read_model(made)).model
+        self._prove(done)
+        return done
+
+    # ------------------------------------------------------------------ what differs
+
+    def _changes(self, found: Matched) -> list[_Change]:
+        for differing in found.attributes:
+            self._refuse_attribute(differing)
+        tables = Tables(
+            self.dim, self._hint, self.float_dim, self.bindings, lambda: len(self.opens), self._reset
+        )
+        known: dict[tuple[int, ...], Rule] = {}
+        changes = []
+        for place in found.places:
+            key, before = tuple(id(s) for s in place.stored), len(self.opens)
+            rule = known.get(key)
+            if rule is None:
+                arrays = self._inferred(place, [array_of(s) for s in place.stored])
+                rule = tables.rule(arrays, f"the stored operand {place.stored[0].name}")
+                if rule is None:
+                    shapes = " and ".join(str(list(a.shape)) for a in arrays)
+                    raise Refused(
+                        f"{place.label} has the stored tensor {place.stored[0].name}, {shapes} in the exports: no rule shows "
+                        "how it follows the sizes",
+                        node=place.node.label if place.node is not None else "",
+                    )
+                if len(self.opens) == before:
+                    known[key] = rule
+            changes.append(_Change(place.node, place.index, rule, place.graph))
+        return changes
+
+    def _inferred(self, place: Place, arrays: list[Any]) -> list[Any]:
+        """Targets of a Reshape with the sizes that an entry of -1 stands for in each export."""
+        if place.node is None or not place.node.is_standard("Reshape") or place.graph is not self.draft.graph:
+            return arrays
+        found = []
+        for array, fixed, name in zip(arrays, self.fixed, place.made, strict=True):
+            shape = fixed.shapes.get(name)
+            if (
+                shape is None
+                or array.ndim != 1
+                or len(shape) != array.size
+                or any(d.value is None for d in shape)
+            ):
+                return arrays
+            sizes = np.array([int(d) for d in shape], np.int64)
+            found.append(np.where(array == -1, sizes, array))
+        return found
+
+    def _refuse_attribute(self, differing: Differing) -> None:
+        node, values = differing.node, differing.values
+        shown = " and ".join(str(v) for v in values)
+        raise Refused(
+            f"{node.label} ({node.op_type}) has the attribute {differing.name} {shown}: an attribute cannot follow a size",
+            node=node.label,
+        )
+
+    def dim(self, seen: Seen, what: str) -> Dim:
+        """The expression of a number: the only simple fit, or else a generated symbol."""
+        rivals = self.fitter.rivals(seen)
+        known = [v for v in seen if v is not None]
+        if len({*known}) == 1 and len(known) == len(seen) and known[0] in self.fitter.coincident:
+            raise Undecided
+        if len(rivals) == 1 and (None in seen or self.fitter.is_plain(rivals[0].dim)):
+            return rivals[0].dim
+        if None in seen or not known:
+            raise Undecided
+        low = min(1, *known)
+        fits = [Fit(f.dim - low, f.cost, tuple(v - low for v in f.values)) for f in self.fitter.fits(seen)]
+        name = f"{OPEN}_{len(self.opens)}"
+        self.opens.append(Open(name, [v - low for v in known], low, fits, what))
+        return symbol(name) + low
+
+    def _hint(self, seen: Seq[int]) -> Dim:
+        found = self.fitter.fits(seen)
+        return found[0].dim if found else constant(seen[0])
+
+    def float_dim(self, seen: Seq[float]) -> tuple[float, Dim, float] | None:
+        """The simplest fit of floating-point numbers, None where there is none or another is as simple."""
+        found = self.fitter.float_fits(seen)
+        if not found or (len(found) > 1 and found[1][0] <= found[0][0] + 1):
+            return None
+        return found[0][1].factor, found[0][1].dim, found[0][1].power
+
+    def bindings(self) -> list[dict[str, int]]:
+        """The sizes of each export, of generated symbols too."""
+        return [{**sizes, **{o.name: o.seen[k] for o in self.opens}} for k, sizes in enumerate(self.sizes)]
+
+    def _reset(self, count: int) -> None:
+        del self.opens[count:]
+
+    # ------------------------------------------------------------------ writing
+
+    def _write(
+        self, changes: Seq[_Change], settled: Mapping[str, Dim], trial: Analysis | None
+    ) -> onnx.ModelProto:
+        """The model with what follows the sizes computed; without the analysis of a trial, one whose open sizes are an input's."""
+        import onnx
+
+        graph = self.draft.graph
+        sites = dict(self.request.sites)
+        if trial is None:
+            sites.update({o.name: Site(f"{OPEN}_in_{k // AXES}", k % AXES) for k, o in enumerate(self.opens)})
+        sizes = Sizes(self.draft, sites)
+        builder = Nodes(sizes, settled)
+        before = [(c.node, [*c.node.inputs]) for c in changes if c.node is not None]
+        nodes, made = [*graph.nodes], dict[int, str]()
+        for change in changes:
+            target = None if trial is None else self._target(change, settled, trial)
+            if target is not None and change.node is not None:
+                change.node.inputs[1] = graph.constant(np.array(target, np.int64), "target")
+                continue
+            if id(change.rule) not in made:
+                made[id(change.rule)] = change.rule(builder)
+            name = made[id(change.rule)]
+            if change.node is not None:
+                change.node.inputs[change.index] = name
+            else:
+                self._replace_output(change, name)
+        graph.nodes = [*sizes.nodes, *graph.nodes]
+        proto = self.draft.to_proto()
+        if trial is None:
+            for k in range(0, len(self.opens), AXES):
+                rank = len(self.opens[k : k + AXES])
+                name = f"{OPEN}_in_{k // AXES}"
+                proto.graph.input.append(
+                    onnx.helper.make_tensor_value_info(name, onnx.TensorProto.BOOL, [None] * rank)
+                )
+            graph.nodes = nodes
+            for node, inputs in before:
+                node.inputs = inputs
+        return proto
+
+    def _target(self, change: _Change, settled: Mapping[str, Dim], trial: Analysis) -> list[int] | None:
+        """The target of a Reshape in numbers, 0 and -1, where that says the same at all sizes, 0 included."""
+        node, rule = change.node, change.rule
+        if node is None or not node.is_standard("Reshape") or not isinstance(rule, Integers):
+            return None
+        given = trial.shapes.get(node.inputs[0]) if change.graph is self.draft.graph else None
+        dims = [d.subs(settled) for d in rule.dims]
+        copies = not node.attribute("allowzero", 0)
+        if not copies or any(d.value == 0 for d in dims):
+            return None
+        out = trial.shapes.get(node.outputs[0])
+        if given is not None and out is not None:
+            now, then = ([self.settler.size(d) for d in side] for side in (given, out))
+            target = target_of(then, now, copies=True)
+            if target is not None:
+                return target
+        if trial.model.opsets.get("", 1) >= _ALLOW_ZERO and all(d.value != -1 for d in dims):
+            node.own["allowzero"] = 1
+        return None
+
+    def _replace_output(self, change: _Change, name: str) -> None:
+        raise Refused(f"output {change.graph.outputs[change.index]} is stored, and differs in the exports")
+
+    def _keeps(self, changes: Seq[_Change], trial: Analysis) -> list[tuple[str, Dim]]:
+        """Open sizes of Resizes, each with the size of the axis that is resized."""
+        found = []
+        for change in changes:
+            node, rule = change.node, change.rule
+            if (
+                node is not None
+                and node.is_standard("Resize")
+                and isinstance(rule, Integers)
+                and change.index == 3
+            ):
+                given = trial.shapes.get(node.inputs[0]) if change.graph is self.draft.graph else None
+                for d, entry in zip(given or (), rule.dims, strict=False):
+                    found += [(o.name, d) for o in self.opens if entry.free == {o.name}]
+        return found
+
+    # ------------------------------------------------------------------ the proof
+
+    def _prove(self, made: onnx.ModelProto) -> None:
+        """At the sizes of each export the model runs, with the shapes of the export; and it runs at others."""
+        try:
+            analysis = analyze(made, broadcast="strict")
+        except ModelError as error:
+            raise Refused(f"the new model cannot be read: {error}") from error
+        if analysis.conflicts:
+            conflict = analysis.conflicts[0]
+            raise Refused(conflict.message, node=conflict.nodes[0] if conflict.nodes else "")
+        for fixed, sizes, label in zip(self.fixed, self.sizes, self.labels, strict=True):
+            told = ", ".join(f"{n} = {size}" for n, size in sizes.items())
+            if fixed.conflicts:
+                continue  # nothing runs at these sizes
+            broken = analysis.violations_at({n: s for n, s in sizes.items() if n in analysis.symbols})
+            if broken:
+                raise Refused(
+                    f"the new model does not run at {told}, the sizes of {label}: {broken[0].message}"
+                )
+            for (name, _), (other, _) in zip(made_outputs(made), fixed.model.graph.outputs, strict=True):
+                mine, theirs = analysis.shapes.get(name), fixed.shapes.get(other)
+                for a, b in zip(mine or (), theirs or (), strict=False):
+                    x, y = a.evaluate(sizes), b.value
+                    if x is not None and y is not None and x != y:
+                        raise Refused(f"output {name} has the size {x} at {told}, and {y} in {label}")
+        for name in self.sizes[0]:
+            if name not in analysis.symbols:
+                continue
+            now = analysis.facts.dim(analysis.symbols[name])
+            if not now.terms:
+                raise Refused(f"the new model runs only with {name} = {now}", term=f"{name} == {now}")
+
+
+def made_outputs(proto: onnx.ModelProto) -> list[tuple[str, None]]:
+    """The outputs of a model, as a graph lists them."""
+    return [(value.name, None) for value in proto.graph.output]
+
+
+__all__ = ["generalize", "generalized"]
