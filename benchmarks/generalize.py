@@ -1,3 +1,4 @@
+# ruff: noqa: D102, D103, E501, N812  # a table of blocks, one a line
 """`generalize` on random PyTorch modules: exported at two sizes, judged at others. Needs torch and onnxscript.
 
     python -m benchmarks.generalize --count 200 --seed 0
@@ -63,7 +64,7 @@ SEQUENCE: dict[str, Callable[[random.Random], Block]] = {
     "heads": lambda r: lambda x, p: x.view(x.shape[0], x.shape[1], 2, 4).transpose(1, 2).softmax(-1).transpose(1, 2).reshape(x.shape),
     "rows": lambda r: lambda x, p: torch.softmax(x.reshape(-1, C), -1).view(x.shape),
     "causal": lambda r: lambda x, p: masked(x, torch.tril(torch.ones(x.shape[1], x.shape[1], dtype=torch.bool))),
-    "sliding": lambda r, w=0: (lambda w: lambda x, p: masked(x, (distance(x) <= 0) & (distance(x) > -w)))(r.randint(2, 9)),
+    "sliding": lambda r: (lambda w: lambda x, p: masked(x, (distance(x) <= 0) & (distance(x) > -w)))(r.randint(2, 9)),
     "band": lambda r: (lambda w: lambda x, p: masked(x, distance(x).abs() < w))(r.randint(1, 6)),
     "blocks": lambda r: (lambda b: lambda x, p: masked(x, (torch.arange(x.shape[1]) // b)[:, None] == torch.arange(x.shape[1]) // b))(r.randint(2, 5)),
     "learned": lambda r: lambda x, p: x + p["table"][: x.shape[1]],
@@ -114,7 +115,7 @@ SEQUENCE: dict[str, Callable[[random.Random], Block]] = {
 }  # fmt: skip
 
 
-class Chain(nn.Module):
+class Chain(nn.Module):  # type: ignore[misc]
     """Blocks one after the other."""
 
     def __init__(self, blocks: list[Block], seed: int) -> None:
@@ -135,12 +136,17 @@ class Chain(nn.Module):
 def exported(module: nn.Module, x: torch.Tensor, dynamo: bool) -> onnx.ModelProto:
     """The module as a fixed export of this input's size."""
     file = io.BytesIO()
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
         warnings.simplefilter("ignore")
         if dynamo:
             program = torch.onnx.export(module, (x,), dynamo=True, verbose=False, input_names=["x"])
             assert program is not None
-            return program.model_proto
+            proto: onnx.ModelProto = program.model_proto
+            return proto
         torch.onnx.export(module, (x,), file, dynamo=False, input_names=["x"])
     return onnx.load_from_string(file.getvalue())
 

@@ -49,10 +49,10 @@ def generalize(
 ) -> None:
     """Make one dynamic model from exports of it at several fixed sizes.
 
-    What is the same in all exports stays. Numbers and tables that differ become expressions of the input sizes: the simplest that
-    fits all exports, and with which the model runs at others. At the sizes of each export the new model has the shapes of that,
-    which is proved, and its values, which is run. Where the exports leave something open, nothing is written, the node is named,
-    and the exit code is 1. Example:
+    What is the same in all exports stays. Numbers and tables that differ become expressions of the input sizes: the simplest
+    that fits all exports, and with which the model runs at others. At the sizes of each export the new model has the shapes of
+    that, which is proved, and its values, which is run. Where the exports leave something open, nothing is written, the node is
+    named, and the exit code is 1. Example:
 
         shapesolve generalize at_7.onnx at_11.onnx --dim 'ids[1]=seq' -o dynamic.onnx
     """

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
-from math import log
+from math import gcd, log
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,8 +34,8 @@ _LARGEST_SIZE, _POINTS = 48, 96
 #: most symbols of which products and sums are formed
 _MAX_SYMBOLS = 6
 _CLOSE = 1e-6
-#: parts of a size that a constant may be, and the least constant that is looked at
-_PARTS, _TELLING = (2, 3, 4), 3
+#: parts and multiples that a constant may be, and the least constant that is looked at
+_PARTS, _MULTIPLES, _TELLING = (2, 3, 4), range(2, 9), 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,12 @@ def _affine(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[t
     slope, rest = divmod(want[i] - want[0], given[i] - given[0])
     start = want[0] - slope * given[0]
     if not rest and slope and all(slope * g + start == w for g, w in zip(given, want, strict=True)):
-        yield base * slope + start, cost + _bits(slope) + (slope < 0) + (_bits(start) + 1 if start else 0)
+        # a sum that is a multiple of more than what is added may have been rounded
+        rounded = 2 if start and slope == 1 and gcd(*want) > abs(start) else 0
+        yield (
+            base * slope + start,
+            cost + _bits(slope) + (slope < 0) + (_bits(start) + 1 if start else 0) + rounded,
+        )
 
 
 def _limits(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[tuple[Dim, int]]:
@@ -255,15 +260,18 @@ def _multiples(
         )
 
 
-def _coincident(symbols: Seq[str], sizes: Seq[Mapping[str, int]]) -> frozenset[int]:
-    """Numbers that are the same in all exports, but are also a part of a size there: the exports are too close to each other."""
-    found = set[int]()
+def _coincident(symbols: Seq[str], sizes: Seq[Mapping[str, int]]) -> dict[int, str]:
+    """Numbers that are a part of a size in every export, though the size differs: the exports are too close to each other."""
+    found: dict[int, str] = {}
     for name in symbols:
-        for k in _PARTS:
-            for up in (0, k - 1):
-                parts = {(s[name] + up) // k for s in sizes}
-                found |= parts if len(parts) == 1 else set()
-    return frozenset(n for n in found if n >= _TELLING)
+        d = symbol(name)
+        forms = [((d + up) // k, _TELLING) for k in _PARTS for up in (0, k - 1)]
+        forms += [((d + up) // k * k, 2 * k) for k in _MULTIPLES for up in (0, k - 1)]
+        for form, least in forms:
+            seen = {form.evaluate(s) or 0 for s in sizes}
+            if len(seen) == 1 and (n := seen.pop()) >= least:
+                found.setdefault(n, str(form))
+    return found
 
 
 def _points(symbols: Seq[str], sizes: Seq[Mapping[str, int]]) -> list[dict[str, int]]:

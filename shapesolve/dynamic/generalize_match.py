@@ -17,6 +17,9 @@ from ..change.draft import DraftGraph, DraftNode
 from ..change.refused import Refused
 from ..model import Constant, Graph, Model, Node
 
+_INTEGERS = (TensorProto.INT32, TensorProto.INT64)
+#: so many integers may be sizes
+_FEW = 16
 #: attributes of a Constant node that hold numbers themselves, with their types
 _NUMBERS = {
     "value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32,
@@ -57,6 +60,18 @@ class Differing:
     node: DraftNode
     name: str
     values: tuple[Any, ...]
+    #: the first input in each export
+    reads: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Few integers that a node is given, the same in all exports."""
+
+    label: str
+    op_type: str
+    index: int
+    stored: Constant
 
 
 @dataclass(slots=True)
@@ -65,6 +80,8 @@ class Matched:
 
     places: list[Place] = field(default_factory=list)
     attributes: list[Differing] = field(default_factory=list)
+    same: list[Same] = field(default_factory=list)
+    pads: list[Seq[Node]] = field(default_factory=list)
 
 
 class _Scope:
@@ -175,6 +192,10 @@ def _match_nodes(
         tensors = tuple(s for s in stored if isinstance(s, Constant))
         if tensors and not all(equal(tensors[0], s) for s in tensors[1:]):
             found.places.append(Place(draft, node, i, tensors, tuple(n.outputs[0] for n in group)))
+        elif tensors and tensors[0].dtype in _INTEGERS and tensors[0].numel <= _FEW:
+            found.same.append(Same(node.label, node.op_type, i, tensors[0]))
+    if node.is_standard("Pad") and len(node.inputs) > 1 and draft.parent is None:
+        found.pads.append(group)
     graphs = [dict(n.subgraphs) for n in group]
     for name, inner in graphs[0].items():
         bodies = [inside[name] for inside in graphs if name in inside]
@@ -190,15 +211,16 @@ def _match_nodes(
         if any(name in inside or f"{name}[0]" in inside for inside in graphs):
             continue
         values = tuple(n.attributes.get(name) for n in group)
-        if all(isinstance(v, Constant) for v in values):
-            if all(equal(values[0], v) for v in values[1:]):
+        held = [v for v in values if isinstance(v, Constant)]
+        if len(held) == len(values):
+            if all(equal(held[0], v) for v in held[1:]):
                 continue
         elif all(
             type(v) is type(values[0]) and (v == values[0] or (v != v and values[0] != values[0]))
             for v in values
         ):
             continue
-        found.attributes.append(Differing(draft, node, name, values))
+        found.attributes.append(Differing(draft, node, name, values, tuple(n.inputs[0] for n in group)))
 
 
 def _key(node: Node, scope: _Scope) -> tuple[Any, ...] | None:
@@ -272,7 +294,7 @@ def _alike(node: Node, scope: _Scope, other: Node, there: _Scope) -> int:
         x, y = scope.look(a), there.look(b)
         if isinstance(x, Constant) and isinstance(y, Constant):
             count += 8 * equal(x, y) + 4 * (x.dims == y.dims)
-    return count + 4 * sum(other.attributes.get(k) == v for k, v in node.attributes.items())
+    return count + 4 * sum(bool(other.attributes.get(k) == v) for k, v in node.attributes.items())
 
 
 def equal(a: Constant, b: Constant) -> bool:

@@ -7,7 +7,7 @@ symbol at first, and the constraint system says which sizes it has to follow for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,16 +16,17 @@ import numpy as np
 
 from ..analysis import Analysis, analyze
 from ..arguments import checked
-from ..change.draft import Draft, DraftNode
+from ..change.draft import Draft, DraftGraph, DraftNode
 from ..change.refused import Refused
 from ..change.simplify import simplified
 from ..expr import Dim, constant, parse_dim, symbol
-from ..model import Model, ModelError, read_model
+from ..model import Model, ModelError, Node, read_model
 from ..model.saving import with_weights
 from ..propagate.constraint import Site
 from .free_model import Request, inlined, place_of, relabelled
 from .free_reshape import target_of
 from .free_sizes import Sizes
+from .generalize_attributes import check_same, coincident_padding, padding, whole_pool, write_padding
 from .generalize_fit import Fit, Fitter, Seen
 from .generalize_match import Differing, Matched, Place, array_of, match
 from .generalize_program import Nodes, Rule
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 
 #: opset since which an entry of a Reshape's target may be a size of 0
 _ALLOW_ZERO = 14
+#: sizes next to those of an export, at which a model may not run whose padding only fits these
+_NEAR = 4
+#: so many integers may be the target of a Reshape
+_FEW = 16
 
 
 @checked
@@ -198,7 +203,9 @@ class _Change:
     node: DraftNode | None
     index: int
     rule: Rule
-    graph: Any
+    graph: DraftGraph
+    #: the rule says amounts by which the first operand is padded
+    pads: bool = False
 
 
 @dataclass(slots=True)
@@ -212,10 +219,25 @@ class _Work:
     fixed: list[Analysis] = field(init=False)
     draft: Draft = field(init=False)
     settler: Settler = field(init=False)
+    open_all: bool = False
+    #: tensors whose nodes bound the sizes
+    guards: list[str] = field(default_factory=list)
 
     def run(self) -> onnx.ModelProto:
+        """The new model: first with numbers that are input sizes in all exports taken for these, else with all of them open."""
         self.fitter = Fitter(self.sizes)
         self.fixed = [analyze(export, broadcast="strict") for export in self.exports]
+        first: Refused | None = None
+        for self.open_all in (False, True):
+            try:
+                return self._attempt()
+            except Refused as refused:
+                first = first or refused
+        assert first is not None
+        raise first
+
+    def _attempt(self) -> onnx.ModelProto:
+        self.opens.clear()
         base = read_model(relabelled(self.exports[0].proto, self.request, self.exports[0]))
         self.draft = Draft(base)
         found = match([base, *self.exports[1:]], self.draft.graph, self.labels)
@@ -227,31 +249,34 @@ class _Work:
             raise Refused(conflict.message, node=conflict.nodes[0] if conflict.nodes else "")
         self.settler = Settler(trial, self.opens, self.sizes, self.fitter, self._keeps(changes, trial))
         made = self._write(changes, self.settler.settle(), trial)
-        done = simplified(read_model(made)).model
-        self._prove(done)
+        done = simplified(read_model(made), keep=self.guards).model
+        self._prove(done, [*coincident_padding(found.pads, self.fixed)])
         return done
 
     # ------------------------------------------------------------------ what differs
 
     def _changes(self, found: Matched) -> list[_Change]:
-        for differing in found.attributes:
-            self._refuse_attribute(differing)
+        check_same(found.same, self.fixed, self.fitter.coincident)
+        changes = [*self._attributes(found.attributes)]
         tables = Tables(
             self.dim, self._hint, self.float_dim, self.bindings, lambda: len(self.opens), self._reset
         )
-        known: dict[tuple[int, ...], Rule] = {}
-        changes = []
+        known: dict[tuple[object, ...], Rule] = {}
         for place in found.places:
-            key, before = tuple(id(s) for s in place.stored), len(self.opens)
+            arrays = self._inferred(place, [array_of(s) for s in place.stored])
+            key, before = (
+                (*map(id, place.stored), str(arrays) if arrays[0].size <= _FEW else ""),
+                len(self.opens),
+            )
             rule = known.get(key)
             if rule is None:
-                arrays = self._inferred(place, [array_of(s) for s in place.stored])
+                tables.reason = ""
                 rule = tables.rule(arrays, f"the stored operand {place.stored[0].name}")
                 if rule is None:
                     shapes = " and ".join(str(list(a.shape)) for a in arrays)
                     raise Refused(
                         f"{place.label} has the stored tensor {place.stored[0].name}, {shapes} in the exports: no rule shows "
-                        "how it follows the sizes",
+                        f"how it follows the sizes{'; ' if tables.reason else ''}{tables.reason}",
                         node=place.node.label if place.node is not None else "",
                     )
                 if len(self.opens) == before:
@@ -277,29 +302,47 @@ class _Work:
             found.append(np.where(array == -1, sizes, array))
         return found
 
-    def _refuse_attribute(self, differing: Differing) -> None:
-        node, values = differing.node, differing.values
-        shown = " and ".join(str(v) for v in values)
-        raise Refused(
-            f"{node.label} ({node.op_type}) has the attribute {differing.name} {shown}: an attribute cannot follow a size",
-            node=node.label,
-        )
+    def _attributes(self, found: Seq[Differing]) -> Iterator[_Change]:
+        """Attributes that differ, as nodes that say the same; those of which there is none are refused."""
+        by_node: dict[int, list[Differing]] = {}
+        for one in found:
+            by_node.setdefault(id(one.node), []).append(one)
+        for some in by_node.values():
+            node, whole = some[0].node, whole_pool(some, self.fixed)
+            amounts = (
+                padding(some[0], self.dim, self.draft.model.opsets.get("", 1)) if len(some) == 1 else None
+            )
+            if whole is not None:
+                node.op_type = whole
+            elif amounts is not None:
+                yield _Change(node, 0, Integers(amounts, np.zeros(1, np.int64)), some[0].graph, pads=True)
+            else:
+                shown = " and ".join(str(v) for v in some[0].values)
+                raise Refused(
+                    f"{node.label} ({node.op_type}) has the attribute {some[0].name} {shown} in the exports: no attribute "
+                    "can follow a size",
+                    node=node.label,
+                )
 
     def dim(self, seen: Seen, what: str) -> Dim:
-        """The expression of a number: the only simple fit, or else a generated symbol."""
+        """The expression of a number that was seen in each export: a constant, or a generated symbol."""
         rivals = self.fitter.rivals(seen)
         known = [v for v in seen if v is not None]
         if len({*known}) == 1 and len(known) == len(seen) and known[0] in self.fitter.coincident:
-            raise Undecided
-        if len(rivals) == 1 and (None in seen or self.fitter.is_plain(rivals[0].dim)):
+            part = self.fitter.coincident[known[0]]
+            raise Undecided(f"{what} is {known[0]} in all exports, which is also {part} in all of them")
+        if len(rivals) == 1 and (None in seen or not rivals[0].dim.terms or self._is_size(rivals[0].dim)):
             return rivals[0].dim
         if None in seen or not known:
-            raise Undecided
+            raise Undecided(f"{what} does not follow the sizes in a way that is plain")
         low = min(1, *known)
         fits = [Fit(f.dim - low, f.cost, tuple(v - low for v in f.values)) for f in self.fitter.fits(seen)]
         name = f"{OPEN}_{len(self.opens)}"
         self.opens.append(Open(name, [v - low for v in known], low, fits, what))
         return symbol(name) + low
+
+    def _is_size(self, dim: Dim) -> bool:
+        return not self.open_all and self.fitter.is_plain(dim)
 
     def _hint(self, seen: Seq[int]) -> Dim:
         found = self.fitter.fits(seen)
@@ -324,7 +367,7 @@ class _Work:
     def _write(
         self, changes: Seq[_Change], settled: Mapping[str, Dim], trial: Analysis | None
     ) -> onnx.ModelProto:
-        """The model with what follows the sizes computed; without the analysis of a trial, one whose open sizes are an input's."""
+        """The model with sizes computed; without the analysis of a trial, a trial model, whose inputs have the open sizes."""
         import onnx
 
         graph = self.draft.graph
@@ -334,8 +377,12 @@ class _Work:
         sizes = Sizes(self.draft, sites)
         builder = Nodes(sizes, settled)
         before = [(c.node, [*c.node.inputs]) for c in changes if c.node is not None]
-        nodes, made = [*graph.nodes], dict[int, str]()
+        lists = {id(g): (g, [*g.nodes]) for g in (graph, *(c.graph for c in changes))}
+        made: dict[int, str] = {}
         for change in changes:
+            if change.pads and change.node is not None and isinstance(change.rule, Integers):
+                write_padding(change.graph, change.node, change.rule.dims, builder)
+                continue
             target = None if trial is None else self._target(change, settled, trial)
             if target is not None and change.node is not None:
                 change.node.inputs[1] = graph.constant(np.array(target, np.int64), "target")
@@ -347,6 +394,7 @@ class _Work:
                 change.node.inputs[change.index] = name
             else:
                 self._replace_output(change, name)
+        self.guards = builder.guards
         graph.nodes = [*sizes.nodes, *graph.nodes]
         proto = self.draft.to_proto()
         if trial is None:
@@ -356,7 +404,8 @@ class _Work:
                 proto.graph.input.append(
                     onnx.helper.make_tensor_value_info(name, onnx.TensorProto.BOOL, [None] * rank)
                 )
-            graph.nodes = nodes
+            for inner, nodes in lists.values():
+                inner.nodes = nodes
             for node, inputs in before:
                 node.inputs = inputs
         return proto
@@ -402,7 +451,7 @@ class _Work:
 
     # ------------------------------------------------------------------ the proof
 
-    def _prove(self, made: onnx.ModelProto) -> None:
+    def _prove(self, made: onnx.ModelProto, doubts: Seq[tuple[Node, str]]) -> None:
         """At the sizes of each export the model runs, with the shapes of the export; and it runs at others."""
         try:
             analysis = analyze(made, broadcast="strict")
@@ -432,6 +481,18 @@ class _Work:
             now = analysis.facts.dim(analysis.symbols[name])
             if not now.terms:
                 raise Refused(f"the new model runs only with {name} = {now}", term=f"{name} == {now}")
+        for point in self.settler.broken_at():
+            if not analysis.violations_at({n: s for n, s in point.items() if n in analysis.symbols}):
+                shown = ", ".join(f"{n} = {s}" for n, s in point.items())
+                raise Refused(
+                    f"numbers that fit the exports do not fit together at {shown}: a further export is needed"
+                )
+        for node, why in doubts:
+            others = [
+                {**self.sizes[0], name: n + k} for name, n in self.sizes[0].items() for k in range(1, _NEAR)
+            ]
+            if any(sizes not in self.sizes and not analysis.violations_at(sizes) for sizes in others):
+                raise Refused(why, node=node.label)
 
 
 def made_outputs(proto: onnx.ModelProto) -> list[tuple[str, None]]:

@@ -1,7 +1,7 @@
 """Small programs that compute a tensor from sizes: run with numpy to check them, written as nodes to use them.
 
-A rule is a function of a `Builder`. What it builds with `Numbers` at the sizes of an export has to be the stored tensor, element by
-element; what it builds with `Nodes` goes into the model.
+A rule is a function of a `Builder`. What it builds with `Numbers` at the sizes of an export has to be the stored tensor,
+element by element; what it builds with `Nodes` goes into the model.
 """
 
 from __future__ import annotations
@@ -59,7 +59,11 @@ class Builder(ABC):
         axes = self.constant(np.array([*sizes], np.int64))
         ends = self.vector([start + size for start, size in zip(starts, sizes.values(), strict=True)])
         made = self.op("Slice", x, self.vector(starts), ends, axes)
-        return self.op("Reshape", made, self.vector(whole))
+        return self.guarded(self.op("Reshape", made, self.vector(whole)))
+
+    def guarded(self, x: Any) -> Any:
+        """The output of a node that asks for what has to be there."""
+        return x
 
 
 Rule: TypeAlias = Callable[[Builder], Any]
@@ -77,15 +81,19 @@ class Numbers(Builder):
         return int(found)
 
     def vector(self, dims: Seq[Dim]) -> Array:
+        """See `Builder`."""
         return np.array([self._at(d) for d in dims], np.int64)
 
     def scalar(self, dim: Dim) -> Array:
+        """See `Builder`."""
         return np.array(self._at(dim), np.int64)
 
     def constant(self, array: Array) -> Array:
+        """See `Builder`."""
         return array
 
     def op(self, op_type: str, *operands: Any, **attributes: int) -> Any:
+        """See `Builder`."""
         return _RUN[op_type](*operands, **attributes)
 
 
@@ -99,17 +107,28 @@ class Nodes(Builder):
 
     def __init__(self, sizes: Sizes, settled: Mapping[str, Dim]) -> None:
         self.sizes, self.settled = sizes, settled
+        #: outputs of nodes that ask for what has to be there: no simplification may drop them
+        self.guards: list[str] = []
+
+    def guarded(self, x: str) -> str:
+        """See `Builder`."""
+        self.guards.append(x)
+        return x
 
     def vector(self, dims: Seq[Dim]) -> str:
+        """See `Builder`."""
         return self.sizes.vector([d.subs(self.settled) for d in dims], "sizes")
 
     def scalar(self, dim: Dim) -> str:
+        """See `Builder`."""
         return self.sizes.scalar(dim.subs(self.settled), "size")
 
     def constant(self, array: Array) -> str:
+        """See `Builder`."""
         return self.sizes.draft.graph.constant(array, "stored")
 
     def op(self, op_type: str, *operands: Any, **attributes: int) -> str:
+        """See `Builder`."""
         if self.sizes.opset < _SINCE.get(op_type, 1):
             raise Refused(
                 f"{op_type} is needed, which opset {self.sizes.opset} does not have: export with a later one"
@@ -133,14 +152,13 @@ def _div(x: Array, y: Array) -> Array:
 
 
 _RUN: dict[str, Callable[..., Array]] = {
-    "Range": lambda a, b, c: np.arange(a, b, c, np.int64),
+    "Range": lambda a, b, c: np.arange(int(a), int(b), int(c), dtype=np.int64),
     "Reshape": lambda x, shape: x.reshape(shape.tolist()),
     "Expand": lambda x, shape: x * np.ones(shape, x.dtype) if x.dtype.kind not in "b" else x & np.ones(shape, bool),
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _div, "Mod": np.mod, "Sqrt": np.sqrt, "Log": np.log,
-    "Less": np.less, "Greater": np.greater, "Equal": np.equal, "And": np.logical_and, "Or": np.logical_or, "Not": np.logical_not,
+    "Less": np.less, "Greater": np.greater, "Equal": np.equal, "And": np.logical_and, "Not": np.logical_not,
     "Where": np.where, "Cast": _cast, "Slice": _slice,
     "Concat": lambda *xs, axis: np.concatenate(xs, axis=axis),
-    "Gather": lambda x, i, axis: np.take(x, i, axis=axis),
 }  # fmt: skip
 
 __all__ = ["Array", "Builder", "Nodes", "Numbers", "Rule"]

@@ -1,13 +1,13 @@
 """Numbers of which the exports leave open what they follow: decided by the constraints of a trial model, or refused.
 
-In the trial model such a number is a generated symbol. Constraints that every run has to meet express most of them by the input
-sizes. Of the others, fits of nearly the same length are held against these constraints at many sizes; the one that runs at most of
-them is taken where it is the only one, and otherwise the exports have to decide.
+In the trial model such a number is a generated symbol. Constraints that every run has to meet express most of them by the
+input sizes. Of the others, fits of nearly the same length are held against these constraints at many sizes; the one that runs
+at most of them is taken where it is the only one, and otherwise the exports have to decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from itertools import islice, pairwise, product
@@ -22,7 +22,9 @@ OPEN = "generalize_open"
 #: axes of such an input
 AXES = 8
 #: length of a size that the model has somewhere, as a fit
-_OF_THE_MODEL = 3
+_OF_THE_MODEL = 2
+#: a number may be up to so many times a size that the model has
+_MAX_FACTOR = 16
 #: combinations of fits that are tried together, of them those that are compared by conditions, and at how many sizes
 _MAX_TRIED, _MAX_RIVALS, _MAX_POINTS = 1024, 64, 12
 #: symbols that are decided together
@@ -49,8 +51,12 @@ class Open:
 
     def fitting(self, pool: Mapping[tuple[int, ...], list[Fit]]) -> list[Fit]:
         """Expressions of the symbol: simple ones, and sizes that the model has."""
-        there = pool.get(tuple(v + self.low for v in self.seen), ())
-        moved = [Fit(f.dim - self.low, f.cost, tuple(v - self.low for v in f.values)) for f in there]
+        number = [v + self.low for v in self.seen]
+        moved = []
+        for k in (k for k in range(1, _MAX_FACTOR + 1) if all(v % k == 0 for v in number)):
+            for f in pool.get(tuple(v // k for v in number), ()):
+                cost = f.cost + (k.bit_length() + 1 if k > 1 else 0)
+                moved.append(Fit(f.dim * k - self.low, cost, tuple(v * k - self.low for v in f.values)))
         return [*self.fits, *moved]
 
 
@@ -109,7 +115,8 @@ class Settler:
 
     def size(self, dim: Dim) -> Dim:
         """A size of the trial model by the input sizes, as far as it is settled."""
-        return self.analysis.facts.dim(dim).subs(self.roots)
+        found: Dim = self.analysis.facts.dim(dim).subs(self.roots)
+        return found
 
     def _next(self, left: set[str]) -> list[str]:
         """Symbols to settle next: the fewest that stand in one condition, or else those that most numbers follow."""
@@ -161,7 +168,11 @@ class Settler:
                     found[fit.values] = fit
             if not found:
                 raise self._undecided(mine[0], [])
-            by_cost = sorted(found.values(), key=lambda f: f.cost)
+            # a fit that takes more to say than the numbers hold shows nothing
+            held = max(sum((v + o.low).bit_length() for v in o.seen) for o in alone)
+            by_cost = sorted((f for f in found.values() if f.cost <= held), key=lambda f: f.cost)
+            if not by_cost and same is None:
+                raise self._undecided(alone[0], [])
             options.append(by_cost if same is None else [Fit(same, 0, self.fitter.at(same))])
         tried: list[tuple[int, dict[str, Dim], dict[str, Dim]]] = []
         for some in islice(product(*options), _MAX_TRIED):
@@ -183,7 +194,9 @@ class Settler:
         counts = [self._broken(made) for _, made, _ in rivals]
         runs = [t for t, count in zip(rivals, counts, strict=True) if count == min(counts)]
         best = runs[0]
-        for _, other, _ in (t for t in runs[1:] if t[0] <= best[0] + MARGIN):
+        plain = all(self.fitter.is_plain(d + o.low) for o in mine if (d := best[1].get(o.name)) is not None)
+        margin = len(mine) if plain else MARGIN
+        for _, other, _ in (t for t in runs[1:] if t[0] <= best[0] + margin):
             for o in mine:
                 if o.name in other and self.fitter.at(other[o.name]) != self.fitter.at(best[1][o.name]):
                     raise self._undecided(o, [best[1][o.name], other[o.name]])
@@ -203,6 +216,15 @@ class Settler:
             _fails(conds, {**points[k], **{n: v[k] for n, v in columns.items()}})
             for k in range(0, len(points), max(1, len(points) // _MAX_POINTS))
         )
+
+    def broken_at(self) -> Iterator[Mapping[str, int]]:
+        """Sizes at which a condition of the trial model does not hold."""
+        dims = {self._given[n]: d for n, d in self.settled.items()}
+        conds = [c for c in self._conds if c.free <= dims.keys() | self.symbols]
+        points = self.fitter.points
+        for k in range(0, len(points), max(1, len(points) // _MAX_POINTS)):
+            if _fails(conds, {**points[k], **{n: self.fitter.at(d)[k] for n, d in dims.items()}}):
+                yield points[k]
 
     def _cost(self, o: Open, dim: Dim, pool: Mapping[tuple[int, ...], list[Fit]]) -> int:
         values = self.fitter.at(dim)

@@ -1,22 +1,22 @@
 """Rules by which stored tensors of several exports follow the sizes.
 
-A rule computes every element of every export's tensor, which is checked. Where no rule is found, a tensor that is the first part
-(or the last) of the longest one is cut from that, and the longest export bounds the size.
+A rule computes every element of every export's tensor, which is checked. Where no rule is found, a tensor that is the first
+part (or the last) of the longest one is cut from that, and the longest export bounds the size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Seq
-from contextlib import suppress
 from functools import partial
 from itertools import islice, permutations
 from itertools import product as choices
+from typing import Any
 
 import numpy as np
 from onnx import helper
 
-from ..expr import ONE, ZERO, Dim, constant, of_atom
+from ..expr import ONE, ZERO, Dim, constant, of_atom, pos
 from .generalize_fit import Seen
 from .generalize_program import Array, Builder, Numbers, Rule
 
@@ -42,6 +42,7 @@ class Integers:
         self.dims, self._like = dims, like
 
     def __call__(self, b: Builder) -> object:
+        """The integers."""
         made = b.vector(self.dims) if self._like.ndim else b.scalar(self.dims[0])
         return _typed(b, made, self._like)
 
@@ -67,9 +68,11 @@ class Tables:
     ) -> None:
         self._dim, self._hint, self._float, self._bindings = dim, hint, float_dim, bindings
         self._mark, self._reset = mark, reset
+        #: why a rule that came to mind last is left open
+        self.reason = ""
 
     def rule(self, arrays: Seq[Array], what: str) -> Rule | None:
-        """A rule that computes these tensors at the sizes of the exports, rather one for all sizes; None where there is none."""
+        """A rule that computes these tensors, rather one for all sizes; None where there is none."""
         return self._rule(arrays, what, cuts=False) or self._rule(arrays, what, cuts=True)
 
     def _rule(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
@@ -87,18 +90,20 @@ class Tables:
         simple = (self._constant, self._elements, self._even, self._interval, self._scaled)
         inside = (
             partial(self._ends, cuts=cuts),
-            partial(self._apart, cuts=cuts),
             partial(self._parts, cuts=cuts),
+            partial(self._apart, cuts=cuts),
             partial(self._regular, cuts=cuts),
         )
         for find in (*(() if cuts else simple), *((self._cut,) if cuts else ()), *inside):
             mark = self._mark()
-            with suppress(Undecided):
+            try:
                 made = find(cores, what)
                 if made is not None:
                     made = self._spread(made, spread, rank, what)
                     if self._holds(made, arrays, exact=find != self._scaled):
                         return made
+            except Undecided as undecided:
+                self.reason = str(undecided)
             self._reset(mark)
         return None
 
@@ -161,8 +166,8 @@ class Tables:
             or not moving
         ):
             return None
-        starts = [_whole(a.flat[0]) for a in arrays]
-        steps = {k: [_step(a, k) for a in arrays] for k in moving}
+        starts: list[Any] = [_whole(a.flat[0]) for a in arrays]
+        steps: dict[int, list[Any]] = {k: [_step(a, k) for a in arrays] for k in moving}
         if _BROKEN in starts or any(_BROKEN in seen for seen in steps.values()):
             return None
         if not all(_is_even(a, k, s[e]) for k, s in steps.items() for e, a in enumerate(arrays)):
@@ -289,7 +294,8 @@ class Tables:
                 sizes = self._sizes(arrays, what)
                 kept = np.ascontiguousarray(longest)
                 starts = [
-                    longest.shape[k] - sizes[k] if end else ZERO for k, end in zip(axes, last, strict=True)
+                    pos(longest.shape[k] - sizes[k]) if end else ZERO
+                    for k, end in zip(axes, last, strict=True)
                 ]
                 return lambda b: b.cut(b.constant(kept), starts, {k: sizes[k] for k in axes}, sizes)
         return None
@@ -309,7 +315,7 @@ class Tables:
                 inner = self._either(apart, what, cuts=cuts)
                 if inner is not None:
                     sizes = self._sizes(arrays, what)
-                    return lambda b, inner=inner, sizes=sizes: b.op("Reshape", inner(b), b.vector(sizes))
+                    return _reshaped(inner, sizes)
         return None
 
     def _regular(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
@@ -322,7 +328,7 @@ class Tables:
                 inner = self._either([f for f in found if f is not None], what, cuts=cuts)
                 if inner is not None:
                     sizes = self._sizes(arrays, what)
-                    return lambda b, inner=inner: b.op("Reshape", inner(b), b.vector(sizes))
+                    return _reshaped(inner, sizes)
         return None
 
     def _varies_at_all(self, arrays: Seq[Array]) -> bool:
@@ -347,9 +353,7 @@ class Tables:
                     pieces.append([np.take(a, [-1], axis=axis) for a in arrays])
                 rules = [self._either(p, what, cuts=cuts) for p in pieces]
                 if None not in rules:
-                    return lambda b, rules=rules, axis=axis: b.op(
-                        "Concat", *[r(b) for r in rules if r], axis=axis
-                    )
+                    return _joined([r for r in rules if r], axis)
         return None
 
     def _parts(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
@@ -364,7 +368,7 @@ class Tables:
                     break
                 rules.append(made)
             else:
-                return lambda b, rules=rules, axis=axis: b.op("Concat", *[r(b) for r in rules], axis=axis)
+                return _joined(rules, axis)
         return None
 
 
@@ -446,6 +450,15 @@ def _two_values(arrays: Seq[Array]) -> tuple[Array, Array] | None:
 
 # ---------------------------------------------------------------------- helpers
 
+
+def _reshaped(inner: Rule, sizes: Seq[Dim]) -> Rule:
+    return lambda b: b.op("Reshape", inner(b), b.vector(sizes))
+
+
+def _joined(rules: Seq[Rule], axis: int) -> Rule:
+    return lambda b: b.op("Concat", *[r(b) for r in rules], axis=axis)
+
+
 #: a step that is no whole number
 _BROKEN = object()
 
@@ -488,7 +501,7 @@ def _between_ends(array: Array, axis: int, first: int, last: int) -> Array:
 
 
 def _split(array: Array, axis: int, along: int) -> Array | None:
-    """An axis taken apart into two: the shortest inner one with which the outer one is regular, or the longest that is the same."""
+    """An axis as two: the shortest inner one with which the outer one is regular, or the longest that is the same."""
     count = array.shape[axis]
     lengths = [n for n in range(2, count // 2 + 1) if count % n == 0 and count // n >= 2]
     for n in lengths if along == 0 else reversed(lengths):
@@ -512,6 +525,8 @@ def _factors(size: Dim) -> list[Dim]:
         return []
     monomial, factor = size.terms[0]
     parts = [of_atom(atom) for atom in monomial]
+    if any(part.name is None for part in parts):
+        return []
     return [*([constant(factor)] if factor != 1 else []), *parts]
 
 
