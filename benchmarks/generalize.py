@@ -4,7 +4,7 @@
     python -m benchmarks.generalize --count 200 --seed 0
 
 A module is a chain of blocks that use the length of a sequence, or the height and width of an image, in ways that exporters
-fold into constants. The truth is PyTorch itself. Printed: how many are right, refused or wrong, and every one that is wrong.
+fold into constants. The truth is PyTorch itself, or an export of that size. Printed: how many are right, refused or wrong, and every one that is wrong.
 """
 
 from __future__ import annotations
@@ -151,6 +151,18 @@ def exported(module: nn.Module, x: torch.Tensor, dynamo: bool) -> onnx.ModelProt
     return onnx.load_from_string(file.getvalue())
 
 
+def close(want: np.ndarray[Any, Any], got: np.ndarray[Any, Any]) -> bool:
+    return want.shape == got.shape and np.allclose(want, got, rtol=2e-2, atol=2e-3)
+
+
+def rerun(module: nn.Module, x: torch.Tensor, seed: int) -> np.ndarray[Any, Any]:
+    """What an export of this size gives: onnxruntime rounds places in a resized tensor in another way than PyTorch."""
+    model = exported(module, x, dynamo=bool(seed % 2))
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    found: np.ndarray[Any, Any] = session.run(None, {"x": x.numpy()})[0]
+    return found
+
+
 def judged(seed: int) -> tuple[str, str, str]:
     """The verdict on one random module, its blocks, and why."""
     rng = random.Random(seed)
@@ -186,7 +198,7 @@ def judged(seed: int) -> tuple[str, str, str]:
             (got,) = session.run(None, {"x": x.numpy()})
         except Exception as e:
             return "crash", what, f"at {n}: {e}"[:300]
-        if want.shape != got.shape or not np.allclose(want, got, rtol=2e-2, atol=2e-3):
+        if not close(want, got) and not close(rerun(module, x, seed), got):
             return "wrong", what, f"at {n}: {want.shape} {got.shape}"
         tried += n not in sizes
     return ("right" if tried else "exported sizes only"), what, ""

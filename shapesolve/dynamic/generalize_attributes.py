@@ -96,7 +96,7 @@ def check_same(same: Seq[Same], fixed: Seq[Analysis], parts: Mapping[int, str]) 
 def coincident_padding(pads: Seq[Seq[Node]], fixed: Seq[Analysis]) -> Iterator[tuple[Node, str]]:
     """Pads of one side by the same in all exports, of which the sizes have the same remainder; each with a reason."""
     for group in pads:
-        amounts = [_numbers(a, n.inputs[1]) for n, a in zip(group, fixed, strict=True)]
+        amounts = [_amounts(n, a) for n, a in zip(group, fixed, strict=True)]
         shapes = [a.shapes.get(n.inputs[0]) for n, a in zip(group, fixed, strict=True)]
         first = amounts[0]
         if first is None or any(a != first for a in amounts):
@@ -114,8 +114,13 @@ def coincident_padding(pads: Seq[Seq[Node]], fixed: Seq[Analysis]) -> Iterator[t
                 )
 
 
-def _numbers(analysis: Analysis, name: str) -> list[int] | None:
-    value = analysis.values.get(name)
+def _amounts(node: Node, analysis: Analysis) -> list[int] | None:
+    """What a Pad, a convolution or a pool pads each axis by, before and after."""
+    if node.op_type != "Pad":
+        pads = [int(n) for n in node.attributes.get("pads") or ()]
+        half, none = len(pads) // 2, [0] * _BEFORE
+        return [*none, *pads[:half], *none, *pads[half:]]
+    value = analysis.values.get(node.inputs[1]) if len(node.inputs) > 1 else None
     elems = [] if value is None else [getattr(e, "value", None) for e in value.elems or ()]
     return None if not elems or None in elems else [int(e or 0) for e in elems]
 

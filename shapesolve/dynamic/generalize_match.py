@@ -194,7 +194,7 @@ def _match_nodes(
             found.places.append(Place(draft, node, i, tensors, tuple(n.outputs[0] for n in group)))
         elif tensors and tensors[0].dtype in _INTEGERS and tensors[0].numel <= _FEW:
             found.same.append(Same(node.label, node.op_type, i, tensors[0]))
-    if node.is_standard("Pad") and len(node.inputs) > 1 and draft.parent is None:
+    if node.is_standard("Pad", "Conv", "MaxPool", "AveragePool") and draft.parent is None:
         found.pads.append(group)
     graphs = [dict(n.subgraphs) for n in group]
     for name, inner in graphs[0].items():

@@ -20,6 +20,8 @@ from ..expr import ONE, ZERO, Dim, constant, of_atom, pos
 from .generalize_fit import Seen
 from .generalize_program import Array, Builder, Numbers, Rule
 
+#: so many integers are looked at one by one
+_FEW_ELEMENTS = 16
 #: parts of a small fixed axis are looked at one by one
 _FEW = 4
 #: orders in which the factors of a size are tried
@@ -83,6 +85,13 @@ class Tables:
             return None
         cores = [*arrays]
         spread = {}
+        if (
+            arrays[0].dtype.kind == "i"
+            and len({a.shape for a in arrays}) == 1
+            and arrays[0].size <= _FEW_ELEMENTS
+            and rank < 2
+        ):
+            return None if cuts else self._elements(arrays, what)
         for axis in range(rank):
             firsts = [np.take(a, [0], axis=axis) for a in cores]
             if any(a.shape[axis] > 1 for a in cores) and all(map(_same_along, cores, firsts)):

@@ -19,6 +19,7 @@ from .documents_of_use import (
     Diff,
     DiffProved,
     Freed,
+    Generalized,
     Inputs,
     Profile,
     Refused,
@@ -31,7 +32,7 @@ from .json import VERSION
 #: what a document may be: one of these, with the version of the layout
 DOCUMENTS = (
     Analyze, Check, CheckSource, Contract, Explain, Evaluate, Prove, Verify, Inputs, SizesNear, SizesFirst, SizesBuckets,
-    Profile, Cost, Diff, DiffProved, Scan, Ops, Changed, Freed, Refused,
+    Profile, Cost, Diff, DiffProved, Scan, Ops, Changed, Freed, Generalized, Refused,
 )  # fmt: skip
 
 

@@ -52,6 +52,7 @@ COMMANDS = [
     ("fix UNET -o OUT --bind height=7", "Refused"),
     ("free FIXED -o OUT --dim image[0]=batch --verify", "Freed"),
     ("free FIXED -o OUT --dim image[1]=channels", "Refused"),
+    ("generalize FIXED LARGE -o OUT", "Generalized"),
     ("diff UNET ATTENTION", "Diff"),
     ("diff UNET UNET --prove --run 1", "DiffProved"),
     ("scan UNET WRONG -j 1", "Scan"),
@@ -70,6 +71,9 @@ def printed(command: str, tmp_path: Path) -> dict[str, object]:
     if "FIXED" in command:
         files["FIXED"] = str(tmp_path / "fixed.onnx")
         onnx.save(ss.fix(files["UNET"], {"batch": 1, "height": 8, "width": 8}), files["FIXED"])
+    if "LARGE" in command:
+        files["LARGE"] = str(tmp_path / "large.onnx")
+        onnx.save(ss.fix(files["UNET"], {"batch": 1, "height": 24, "width": 40}), files["LARGE"])
     args = [files.get(word, word) for word in command.split()]
     if "--format" not in args:
         args.append("--json")
