@@ -464,7 +464,7 @@ class _Work:
             told = ", ".join(f"{n} = {size}" for n, size in sizes.items())
             if fixed.conflicts:
                 continue  # nothing runs at these sizes
-            broken = analysis.violations_at({n: s for n, s in sizes.items() if n in analysis.symbols})
+            broken = analysis._solved.violations_at({n: s for n, s in sizes.items() if n in analysis.symbols})
             if broken:
                 raise Refused(
                     f"the new model does not run at {told}, the sizes of {label}: {broken[0].message}"
@@ -478,11 +478,11 @@ class _Work:
         for name in self.sizes[0]:
             if name not in analysis.symbols:
                 continue
-            now = analysis.facts.dim(analysis.symbols[name])
+            now = analysis._solved.facts.dim(analysis.symbols[name])
             if not now.terms:
                 raise Refused(f"the new model runs only with {name} = {now}", term=f"{name} == {now}")
         for point in self.settler.broken_at():
-            if not analysis.violations_at({n: s for n, s in point.items() if n in analysis.symbols}):
+            if not analysis._solved.violations_at({n: s for n, s in point.items() if n in analysis.symbols}):
                 shown = ", ".join(f"{n} = {s}" for n, s in point.items())
                 raise Refused(
                     f"numbers that fit the exports do not fit together at {shown}: a further export is needed"
@@ -491,7 +491,7 @@ class _Work:
             others = [
                 {**self.sizes[0], name: n + k} for name, n in self.sizes[0].items() for k in range(1, _NEAR)
             ]
-            if any(sizes not in self.sizes and not analysis.violations_at(sizes) for sizes in others):
+            if any(sizes not in self.sizes and not analysis._solved.violations_at(sizes) for sizes in others):
                 raise Refused(why, node=node.label)
 
 

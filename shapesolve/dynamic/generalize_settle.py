@@ -83,9 +83,9 @@ class Settler:
         self.symbols = frozenset(sizes[0])
         shape = [d for k in range(0, len(opens), AXES) for d in analysis.shapes[f"{OPEN}_in_{k // AXES}"]]
         #: each symbol by those that no constraint expresses
-        self.now = {o.name: analysis.facts.dim(d) for o, d in zip(opens, shape, strict=True)}
+        self.now = {o.name: analysis._solved.facts.dim(d) for o, d in zip(opens, shape, strict=True)}
         self._given = {o.name: f"{OPEN}_in_{k // AXES}_d{k % AXES}" for k, o in enumerate(opens)}
-        log = [e.cond for e in analysis.walk.log if e.role == "requirement" and e.guard.is_true]
+        log = [e.cond for e in analysis._solved.walk.log if e.role == "requirement" and e.guard.is_true]
         self._conds = [c for c in dict.fromkeys(log) if c.kind in ("==", "or")]
         #: what those symbols turn out to be, and all symbols
         self.roots: dict[str, Dim] = {}
@@ -115,7 +115,7 @@ class Settler:
 
     def size(self, dim: Dim) -> Dim:
         """A size of the trial model by the input sizes, as far as it is settled."""
-        found: Dim = self.analysis.facts.dim(dim).subs(self.roots)
+        found: Dim = self.analysis._solved.facts.dim(dim).subs(self.roots)
         return found
 
     def _next(self, left: set[str]) -> list[str]:
