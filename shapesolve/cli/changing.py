@@ -30,7 +30,7 @@ Explain = Annotated[bool, Option("--explain", help="List every node that went, a
 def simplify(
     model: Model, output: Out, explain: Explain = False, keep: Keep = None, json: AsJson = False
 ) -> None:
-    """Write a copy with everything folded that is proved of its sizes.
+    """Write a copy with everything folded that its sizes prove.
 
     It computes the same outputs, bit for bit, at every size that the model accepts, 0 and 1 among them; its interface stays.
     Run it before optimizers that fuse nodes: they see more when shape arithmetic is gone. Exit code 1 when no input sizes run:

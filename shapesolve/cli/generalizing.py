@@ -47,7 +47,7 @@ def generalize(
     ] = True,
     json: AsJson = False,
 ) -> None:
-    """Make one dynamic model from exports of it at several fixed sizes.
+    """Make one dynamic model of several fixed exports.
 
     What is the same in all exports stays. Numbers and tables that differ become expressions of the input sizes: the simplest
     that fits all exports, and with which the model runs at others. At the sizes of each export the new model has the shapes of
