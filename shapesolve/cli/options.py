@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -88,12 +89,18 @@ def end(analysis: Analysis) -> NoReturn:
 def sizes_of(given: Iterable[str] | None, option: str = "--bind") -> dict[str, int]:
     """The sizes that an option gives, one by one; a text that is none ends the command."""
     sizes = {}
-    for text in given or ():
+    for text in chain.from_iterable(map(_parted, given or ())):
         name, equals, size = (part.strip() for part in text.rpartition("="))
         if not equals or not size.isascii() or not size.isdigit() or len(size) > 18:
             fail(f"{option} takes NAME=SIZE with a size >= 0, not {text[:200]!r}")
         sizes[name] = int(size)
     return sizes
+
+
+def _parted(text: str) -> list[str]:
+    """``a=1,b=2`` in its parts; a comma within a name parts nothing."""
+    parts = [part for part in text.split(",") if part.strip()]
+    return parts if all("=" in part for part in parts) else [text]
 
 
 def listed_sizes(text: str, option: str) -> dict[str, int]:

@@ -138,7 +138,8 @@ def _parameters(function: Callable[..., Any]) -> Iterator[click.Parameter]:
         else:
             read = _type(kind, said.min, said.max)
             shown = attributes.get("default") != ""
-            yield click.Option(
+            option = click.Option if many else _Once
+            yield option(
                 [*said.names, name],
                 type=read,
                 multiple=many,
@@ -146,6 +147,31 @@ def _parameters(function: Callable[..., Any]) -> Iterator[click.Parameter]:
                 show_default=shown,
                 **attributes,
             )
+
+
+class _Once(click.Option):
+    """An option with one value: repeated lists of sizes are one list, anything else repeated is refused."""
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        super().add_to_parser(parser, ctx)
+        for name in self.opts:
+            found = (parser._long_opt.get(name) or parser._short_opt.get(name)) if parser else None
+            if found is not None:
+                found.process = _once(found, self, found.process)
+
+
+def _once(
+    found: Any, option: click.Option, process: Callable[[str, Any], None]
+) -> Callable[[str, Any], None]:
+    def call(value: str, state: Any) -> None:
+        before = state.opts.get(found.dest)
+        if before is not None and str(option.metavar or "").endswith(",..."):
+            value = f"{before},{value}"
+        elif before is not None:
+            raise click.UsageError(f"{option.opts[-1]} is given twice")
+        process(value, state)
+
+    return call
 
 
 def _as_list(_ctx: click.Context, _param: click.Parameter, given: tuple[Any, ...] | None) -> list[Any] | None:

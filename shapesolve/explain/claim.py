@@ -39,6 +39,14 @@ def known_names(lowered: Lowered) -> AbstractSet[str]:
     return lowered.symbols.keys() | introduced
 
 
+def unknown_names(names: AbstractSet[str], lowered: Lowered) -> list[str]:
+    """Those names that no dim of any tensor has."""
+    strange = set(names - known_names(lowered))
+    if strange:  # else no shape has to be looked at
+        strange.difference_update(*[d.free for shape in lowered.shapes.values() for d in shape])
+    return sorted(strange)
+
+
 def no_dim(name: str, lowered: Lowered) -> str:
     """That no dim has this name, and which was meant."""
     names = {n for n in known_names(lowered) if n not in lowered.walk.reasons}
@@ -105,7 +113,7 @@ def read_dim(text: str | Dim, lowered: Lowered) -> Dim:
         if isinstance(text, Dim)
         else parse_dim(*resolve_references(text, lowered))
     )
-    for name in sorted(dim.free - known_names(lowered)):
+    for name in unknown_names(dim.free, lowered):
         raise ValueError(no_dim(name, lowered))
     return dim
 

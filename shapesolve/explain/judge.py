@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from ..expr import Cond, Dim, DimSyntaxError, eq, parse_cond
 from ..solve.proof import Proof, Proved, Refuted, Sides, Unknown, compared_at, sides_said
-from .claim import compared, known_names, no_dim, read_dim, resolve_references
+from .claim import compared, no_dim, read_dim, resolve_references, unknown_names
 
 if TYPE_CHECKING:
     from .solved import Solved
@@ -37,10 +37,7 @@ class Claim:
     def __init__(self, said: str | Cond | tuple[Dim, Dim], meant: Solved) -> None:
         self.said, self.meant = said, meant
         self.cond, self.sides = self._read(meant, {})
-        strange = self.cond.free - known_names(meant.lowered)
-        if strange:  # else no shape has to be looked at
-            strange = strange.difference(*[d.free for shape in meant.shapes.values() for d in shape])
-        for name in sorted(strange):
+        for name in unknown_names(self.cond.free, meant.lowered):
             raise ValueError(no_dim(name, meant.lowered))
         self._ours = self.cond.free - meant.symbols.keys()
         self._places = dict(_places(meant, self._ours)) if self._ours else {}

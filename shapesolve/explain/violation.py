@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..expr import Cond, Dim, all_of, eq, symbol
 from ..expr.cond import has_value
@@ -37,6 +37,14 @@ class Sizes(dict[str, tuple[int, ...]]):
     def __init__(self, shapes: Mapping[str, tuple[int, ...]], violations: Sequence[Violation] = ()) -> None:
         super().__init__({} if violations else shapes)
         self.violations = tuple(violations)
+
+
+def _shape_of(given: Any) -> tuple[Any, ...]:
+    """The shape that is given, or that of a tensor given in its place; a vector of integers is a shape."""
+    shape = getattr(given, "shape", None)
+    if shape is None or (len(shape) == 1 and getattr(getattr(given, "dtype", None), "kind", "i") in "iu"):
+        return tuple(given)
+    return tuple(shape)
 
 
 class InputChecker:
@@ -82,7 +90,7 @@ class InputChecker:
             if given is None:
                 continue
             if type(given) is not tuple:  # an array of numpy does not compare to one truth
-                given = tuple(given)
+                given = _shape_of(given)
             if fit.get(id(dims)) == given:
                 continue
             found = len(wrong) + len(later)

@@ -103,6 +103,10 @@ class Registry(Rules):
         rule = Signature(dims, (where,) if isinstance(where, str) else tuple(where), names)
         form: Form = "signature"
         made = Rule(canonical(domain), op_type, since, rule, form, until, types, choices=choices)
+        if (
+            self is not DEFAULT or DEFAULT.supply is not None
+        ):  # built-in ones are tested, and parsed when they are used
+            rule.check()
         self.add(replace(made, needs=needs, fault=fault, runtime=runtime, work=work))
 
 

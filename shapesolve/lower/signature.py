@@ -92,6 +92,10 @@ class Signature:
             self._parsed = (_patterns(left), _patterns(right), tuple(parse_cond(w) for w in self.where))
         return self._parsed
 
+    def check(self) -> None:
+        """Raises `ValueError` where the text is none, at the place where it is written."""
+        _ = self.parsed
+
     @property
     def ranks(self) -> Ranks:
         """How the rank of its first output follows from those of its inputs."""

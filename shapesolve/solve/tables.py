@@ -112,7 +112,7 @@ def _and(a: Any, b: Any) -> Any:
 def peak(values: Any) -> int:
     """The largest magnitude among some numbers."""
     array = np.asarray(values)
-    return max(abs(int(array.max())), abs(int(array.min())))
+    return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
 
 
 def fit(value: int) -> int:
