@@ -10,6 +10,7 @@ The model's values get shapes whose dims are numbers or `onnx_ir.SymbolicDim` ex
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
@@ -26,20 +27,27 @@ if TYPE_CHECKING:
     from .analysis import Analysis
 
 
-def infer_symbolic_shapes(model: ir.Model, *, policy: Policy = "refine", **options: Any) -> ir.Model:
+def infer_symbolic_shapes(
+    model: ir.Model, *, policy: Policy = "refine", warn_on_missing: bool = True, **options: Any
+) -> ir.Model:
     """Fill in the shapes and types of `model`, in place, and return it.
 
     Args:
         model: the model.
         policy: what to do where a value has a shape already: ``skip``, ``override``, ``refine`` (a number over a name over
             nothing) or ``strict`` (as refine, and fail where a declared number contradicts the inferred one).
+        warn_on_missing: warn of operators that no rule is known for.
         options: as for `shapesolve.analyze`.
 
     Raises:
         ValueError: an unknown policy, or a contradiction under ``strict``.
         ModelError: the model cannot be analyzed.
     """
-    _infer(model, policy, options)
+    analysis, _ = _infer(model, policy, options)
+    if warn_on_missing:
+        for note in analysis._solved.walk.notes:
+            if note.kind == "unknown-op":
+                warnings.warn(note.message, stacklevel=2)
     return model
 
 

@@ -32,6 +32,9 @@ _AXES_ARE_AN_INPUT = 13
 #: elements of a stored shape that are no size: computed, copied, or there anyway
 _IDLE = frozenset((-1, 0, 1))
 
+#: element types that ONNX defines
+_TYPES = frozenset(onnx.TensorProto.DataType.values())
+
 Stored = Mapping[str, "tuple[Elem, ...] | OtherShape"]
 
 
@@ -97,8 +100,9 @@ def _cone(node: Node, lowered: Lowered) -> Iterator[Node]:
 
 
 def _at_node(node: Node, lowered: Lowered, types: Sequence[int]) -> Iterator[Edit]:
-    yield from _attributes(node, lowered, types)
-    yield from _operands(node, lowered)
+    if not node.subgraphs:  # a node that is changed is read anew, without its graphs
+        yield from _attributes(node, lowered, types)
+        yield from _operands(node, lowered)
     yield from _elements(node, lowered)
     yield from _sizes(node, lowered)
 
@@ -117,9 +121,9 @@ def _attributes(node: Node, lowered: Lowered, types: Sequence[int]) -> Iterator[
         for k in range(rank):
             if k not in (axis, axis + rank):
                 yield _with(node, "axis", k, f"axis = {k} (now {axis})")
-    if isinstance(to, int):
+    if isinstance(to, int) and to in _TYPES:
         for kind in dict.fromkeys((*types, *_types_around(node, lowered))):
-            if kind != to:
+            if kind != to and kind in _TYPES:
                 yield _with(node, "to", kind, f"to = {_type_text(kind)} (now {_type_text(to)})")
     if isinstance(found.get("group", 1), int) and _has_attribute(node, "group"):
         now = found.get("group", 1)
@@ -204,7 +208,7 @@ def _beside(node: Node, lowered: Lowered, by_itself: bool) -> Iterator[Edit]:
     ranks = {n: len(lowered.shapes[n]) for n in node.inputs if n in lowered.shapes}
     data = {node.inputs[i] for i in lowered.data_inputs(node, "") if i < len(node.inputs)}
     most, alone = max(ranks.values(), default=0), len(ranks.keys() - data) < 2
-    if alone and not by_itself:
+    if node.subgraphs or (alone and not by_itself):
         return
     for name, rank in reversed(ranks.items()):
         if name in data or lowered.is_stored(name):

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from ..lower.request import Request
     from ..lower.values import Elem
 
-#: nodes that all trials of an analysis lower together
-MAX_LOWERED = 40_000
+#: nodes that all trials of an analysis lower together: for conflicts, and for limits of a model that runs
+MAX_LOWERED, MAX_FOR_LIMITS = 40_000, 12_000
 #: equally good repairs that are told
 _MAX_TOLD = 2
 #: kinds of conditions that tie sizes; bounds and multiples leave many
@@ -79,6 +79,7 @@ class Repairs:
         One size may be what the model is for. An edit counts only if it makes its node like its siblings, or, where it puts
         in a node, if nothing at all is asked of any size with it that was not before.
         """
+        self._left = min(self._left, MAX_FOR_LIMITS)
         tied = {c for c in self._asked if not c.free.isdisjoint(names)}
 
         def mended(after: Lowered) -> bool:

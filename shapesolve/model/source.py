@@ -17,7 +17,21 @@ from .external import OwnFile
 from .wire import NotPlain, without_weights
 
 _LARGEST_PROTOBUF = 2**31 - 1
-
+#: endings of text formats, as `onnx.load` reads them
+_TEXT_FORMS = {
+    **dict.fromkeys((".textproto", ".prototxt", ".txtpb", ".pbtxt"), "textproto"),
+    **dict.fromkeys((".onnxjson", ".json"), "json"),
+    **dict.fromkeys((".onnxtxt", ".onnxtext"), "onnxtxt"),
+}
+#: bytes of the largest model in a text format: one is read into several times its size
+_LARGEST_TEXT = 1 << 28
+#: how other kinds of files begin that are taken for models
+_OTHER_FILES = {
+    b"\x1f\x8b": "compressed by gzip: unpack it first",
+    b"PK\x03\x04": "a zip archive, such as PyTorch saves: export it to ONNX first",
+    b"<!DOCTYPE": "an HTML page: was a web page saved in place of the file?",
+    b"<html": "an HTML page: was a web page saved in place of the file?",
+}
 
 #: bytes of a file from which on it is read without its weights
 _LARGE_FILE = 1 << 20
@@ -36,7 +50,12 @@ def load_proto(source: object) -> tuple[onnx.ModelProto, Path | None, OwnFile | 
     if isinstance(source, (str, os.PathLike)):
         path = Path(os.fsdecode(source))
         data, own = _read_file(path)
-        return _parse(data, quoted(path)), path, own
+        form = _TEXT_FORMS.get(path.suffix.lower())
+        return (
+            (_parse(data, quoted(path)) if form is None else _parse_text(data, form, quoted(path))),
+            path,
+            own,
+        )
     if isinstance(source, (bytes, bytearray, memoryview)):
         return _parse(bytes(source), f"input of {len(source):,} bytes"), None, None
     return _convert(source), None, None
@@ -98,6 +117,13 @@ def _parse(data: bytes, name: str) -> onnx.ModelProto:
         raise ModelError(f"{name} is larger than the 2 GiB that protobuf can hold")
     if data.startswith(b"version https://git-lfs.github.com/spec/"):
         raise ModelError(f"{name} is a Git LFS pointer, not the model itself: run git lfs pull")
+    for start, what in _OTHER_FILES.items():
+        if data.startswith(start):
+            raise ModelError(f"{name} is {what}")
+    if data[4:8] == b"ORTM":
+        raise ModelError(
+            f"{name} is in onnxruntime's own format (ORT): give the .onnx file that it was made of"
+        )
     try:
         proto: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except DecodeError as error:
@@ -107,6 +133,22 @@ def _parse(data: bytes, name: str) -> onnx.ModelProto:
         if missing:
             raise ModelError(f"{name} is truncated: at least {missing:,} bytes are missing") from None
         raise ModelError(f"{name} is not an ONNX model: it is not protobuf, or damaged") from None
+    if not proto.HasField("graph"):
+        raise ModelError(f"{name} is not an ONNX model: it has no graph")
+    return proto
+
+
+def _parse_text(data: bytes, form: str, name: str) -> onnx.ModelProto:
+    """A model in one of onnx's text formats: ``textproto``, ``json`` or ``onnxtxt``."""
+    if len(data) > _LARGEST_TEXT:
+        raise ModelError(f"{name} has {len(data):,} bytes, more than {_LARGEST_TEXT:,} of text that are read")
+    from onnx import serialization
+
+    try:
+        proto: onnx.ModelProto = serialization.registry.get(form).deserialize_proto(data, onnx.ModelProto())
+    except Exception as error:  # each format's reader raises classes of its own
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(f"{name} is not an ONNX model in the format {form}: {reason}") from None
     if not proto.HasField("graph"):
         raise ModelError(f"{name} is not an ONNX model: it has no graph")
     return proto
