@@ -6,7 +6,7 @@ part (or the last) of the longest one is cut from that, and the longest export b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from functools import partial
 from itertools import islice, permutations
@@ -14,10 +14,30 @@ from itertools import product as choices
 from typing import Any
 
 import numpy as np
-from onnx import helper
 
-from ..expr import ONE, ZERO, Dim, constant, of_atom, pos
+from ..expr import ONE, ZERO, Dim, pos
 from .generalize_fit import Seen
+from .generalize_looks import (
+    BROKEN,
+    EVEN,
+    as_type,
+    between_bounds,
+    between_ends,
+    factors_in,
+    is_even,
+    joined_rules,
+    of_blocks,
+    of_differences,
+    of_places,
+    part_of,
+    reshaped_rule,
+    same_along,
+    split_axis,
+    step_along,
+    two_values,
+    type_of,
+    whole_number,
+)
 from .generalize_program import Array, Builder, Numbers, Rule
 
 #: so many integers are looked at one by one
@@ -26,10 +46,6 @@ _FEW_ELEMENTS = 16
 _FEW = 4
 #: orders in which the factors of a size are tried
 _ORDERS = 24
-#: of so few places along an axis nothing shows that steps are even
-_EVEN = 3
-#: longest blocks that are looked for in masks
-_LARGEST_BLOCK = 65
 _FLOAT64 = 11
 
 
@@ -46,7 +62,7 @@ class Integers:
     def __call__(self, b: Builder) -> object:
         """The integers."""
         made = b.vector(self.dims) if self._like.ndim else b.scalar(self.dims[0])
-        return _typed(b, made, self._like)
+        return as_type(b, made, self._like)
 
 
 class Tables:
@@ -91,10 +107,10 @@ class Tables:
             and arrays[0].size <= _FEW_ELEMENTS
             and rank < 2
         ):
-            return None if cuts else self._elements(arrays, what)
+            return None if cuts else self._numbers(arrays, what)
         for axis in range(rank):
             firsts = [np.take(a, [0], axis=axis) for a in cores]
-            if any(a.shape[axis] > 1 for a in cores) and all(map(_same_along, cores, firsts)):
+            if any(a.shape[axis] > 1 for a in cores) and all(map(same_along, cores, firsts)):
                 spread[axis], cores = [a.shape[axis] for a in arrays], firsts
         simple = (self._constant, self._elements, self._even, self._interval, self._scaled)
         inside = (
@@ -150,6 +166,15 @@ class Tables:
         kept = np.ascontiguousarray(first)
         return lambda b: b.constant(kept)
 
+    def _numbers(self, arrays: Seq[Array], what: str) -> Rule | None:
+        mark = self._mark()
+        try:
+            return self._elements(arrays, what)
+        except Undecided as undecided:
+            self.reason = str(undecided)
+            self._reset(mark)
+            return None
+
     def _elements(self, arrays: Seq[Array], what: str) -> Rule | None:
         """Few integers, each an expression of its own."""
         first = arrays[0]
@@ -171,15 +196,15 @@ class Tables:
             return None
         moving = [k for k in range(rank) if max(a.shape[k] for a in arrays) > 1]
         if (
-            any(max(a.shape[k] for a in arrays) < _EVEN and self._varies(arrays, k) for k in moving)
+            any(max(a.shape[k] for a in arrays) < EVEN and self._varies(arrays, k) for k in moving)
             or not moving
         ):
             return None
-        starts: list[Any] = [_whole(a.flat[0]) for a in arrays]
-        steps: dict[int, list[Any]] = {k: [_step(a, k) for a in arrays] for k in moving}
-        if _BROKEN in starts or any(_BROKEN in seen for seen in steps.values()):
+        starts: list[Any] = [whole_number(a.flat[0]) for a in arrays]
+        steps: dict[int, list[Any]] = {k: [step_along(a, k) for a in arrays] for k in moving}
+        if BROKEN in starts or any(BROKEN in seen for seen in steps.values()):
             return None
-        if not all(_is_even(a, k, s[e]) for k, s in steps.items() for e, a in enumerate(arrays)):
+        if not all(is_even(a, k, s[e]) for k, s in steps.items() for e, a in enumerate(arrays)):
             return None
         start = self._dim(starts, f"the first element of {what}")
         step = {k: self._dim(seen, f"the step along axis {k} of {what}") for k, seen in steps.items()}
@@ -191,7 +216,7 @@ class Tables:
                 along = b.numbers(sizes[k], k, rank)
                 along = along if by is ONE else b.op("Mul", along, b.scalar(by))
                 total = along if total is None else b.op("Add", total, along)
-            return _typed(b, total if start is ZERO else b.op("Add", total, b.scalar(start)), first)
+            return as_type(b, total if start is ZERO else b.op("Add", total, b.scalar(start)), first)
 
         return rule
 
@@ -200,7 +225,7 @@ class Tables:
 
     def _interval(self, arrays: Seq[Array], what: str) -> Rule | None:
         """Two values: one where a place, or the distance or block of two places, is between two bounds."""
-        pair = _two_values(arrays)
+        pair = two_values(arrays)
         rank = arrays[0].ndim
         moving = [k for k in range(rank) if max(a.shape[k] for a in arrays) > 1]
         if pair is None or not 1 <= len(moving) <= 2:
@@ -211,13 +236,13 @@ class Tables:
             for a in arrays
         ]
         sizes = self._sizes(arrays, what)
-        for make in (_places, _differences, _blocks):
+        for make in (of_places, of_differences, of_blocks):
             for kind in make(masks):
                 for inverted in (False, True):
                     bounds = self._bounds(kind.numbers(masks), [m ^ inverted for m in masks], what)
                     if bounds is None:
                         continue
-                    rule = _between(kind, bounds, sizes, moving, rank, low, high, inverted)
+                    rule = between_bounds(kind, bounds, sizes, moving, rank, low, high, inverted)
                     if self._holds(rule, arrays, exact=True):
                         return rule
         return None
@@ -255,9 +280,9 @@ class Tables:
         if begin is None:
             return None
         if not moving:
-            return lambda b: b.op("Cast", begin(b), to=_type(first))
+            return lambda b: b.op("Cast", begin(b), to=type_of(first))
         (axis,) = moving
-        if min(a.shape[axis] for a in arrays) < _EVEN:
+        if min(a.shape[axis] for a in arrays) < EVEN:
             return None
         by = self._follows([float((a.flat[-1] - a.flat[0]) / (a.size - 1)) for a in arrays])
         if by is None:
@@ -266,7 +291,7 @@ class Tables:
 
         def rule(b: Builder) -> object:
             along = b.op("Cast", b.numbers(size, axis, rank), to=_FLOAT64)
-            return b.op("Cast", b.op("Add", b.op("Mul", along, by(b)), begin(b)), to=_type(first))
+            return b.op("Cast", b.op("Add", b.op("Mul", along, by(b)), begin(b)), to=type_of(first))
 
         return rule
 
@@ -292,13 +317,13 @@ class Tables:
         """The first part of the longest, or the last, along each axis."""
         longest = max(arrays, key=lambda a: a.size)
         axes = [k for k in range(longest.ndim) if self._varies(arrays, k)]
-        if any(sorted(a.shape[k] for a in arrays)[-2] < _EVEN for k in axes):
+        if any(sorted(a.shape[k] for a in arrays)[-2] < EVEN for k in axes):
             return None
         if not axes or any(n > m for a in arrays for n, m in zip(a.shape, longest.shape, strict=True)):
             return None
         for last in choices((False, True), repeat=len(axes)):
             if all(
-                _part(longest, a, axes, last).tobytes() == np.ascontiguousarray(a).tobytes() for a in arrays
+                part_of(longest, a, axes, last).tobytes() == np.ascontiguousarray(a).tobytes() for a in arrays
             ):
                 sizes = self._sizes(arrays, what)
                 kept = np.ascontiguousarray(longest)
@@ -312,7 +337,7 @@ class Tables:
     def _apart(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
         """A rule for an axis whose size is a product, taken apart."""
         for axis in range(arrays[0].ndim):
-            factors = _factors(self._hint([a.shape[axis] for a in arrays]))
+            factors = factors_in(self._hint([a.shape[axis] for a in arrays]))
             for parts in islice(permutations(factors), _ORDERS) if len(factors) > 1 else ():
                 split = [[d.evaluate(s) or 0 for d in parts] for s in self._bindings()]
                 if any(min(p) < 1 for p in split):
@@ -324,20 +349,20 @@ class Tables:
                 inner = self._either(apart, what, cuts=cuts)
                 if inner is not None:
                     sizes = self._sizes(arrays, what)
-                    return _reshaped(inner, sizes)
+                    return reshaped_rule(inner, sizes)
         return None
 
     def _regular(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
         """A rule for an axis that goes through the places of two axes, of which each export shows the lengths."""
         for axis in range(arrays[0].ndim) if self._varies_at_all(arrays) else ():
             for along in (0, 1):
-                found = [_split(a, axis, along) for a in arrays]
+                found = [split_axis(a, axis, along) for a in arrays]
                 if any(f is None for f in found):
                     continue
                 inner = self._either([f for f in found if f is not None], what, cuts=cuts)
                 if inner is not None:
                     sizes = self._sizes(arrays, what)
-                    return _reshaped(inner, sizes)
+                    return reshaped_rule(inner, sizes)
         return None
 
     def _varies_at_all(self, arrays: Seq[Array]) -> bool:
@@ -350,10 +375,10 @@ class Tables:
         """An axis along which all is the same but for the first and the last places."""
         for axis in range(arrays[0].ndim):
             for first, last in ((0, 1), (1, 0), (1, 1)) if self._varies(arrays, axis) else ():
-                inner = [_between_ends(a, axis, first, last) for a in arrays]
-                if min(a.shape[axis] for a in inner) < 1 or max(a.shape[axis] for a in inner) < _EVEN:
+                inner = [between_ends(a, axis, first, last) for a in arrays]
+                if min(a.shape[axis] for a in inner) < 1 or max(a.shape[axis] for a in inner) < EVEN:
                     continue
-                if not all(_same_along(a, np.take(a, [0], axis=axis)) for a in inner):
+                if not all(same_along(a, np.take(a, [0], axis=axis)) for a in inner):
                     continue
                 pieces = [inner]
                 if first:
@@ -362,7 +387,7 @@ class Tables:
                     pieces.append([np.take(a, [-1], axis=axis) for a in arrays])
                 rules = [self._either(p, what, cuts=cuts) for p in pieces]
                 if None not in rules:
-                    return _joined([r for r in rules if r], axis)
+                    return joined_rules([r for r in rules if r], axis)
         return None
 
     def _parts(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
@@ -377,174 +402,8 @@ class Tables:
                     break
                 rules.append(made)
             else:
-                return _joined(rules, axis)
+                return joined_rules(rules, axis)
         return None
-
-
-# ---------------------------------------------------------------------- what is between
-
-
-class _Kind:
-    """What two bounds are about: a place on an axis, the difference of two places, or that of their blocks."""
-
-    def __init__(self, axes: Seq[int], block: int = 1, factors: tuple[int, int] = (1, -1)) -> None:
-        self.axes, self.block, self.factors = axes, block, factors
-
-    def numbers(self, masks: Seq[Array]) -> list[Array]:
-        found = []
-        for mask in masks:
-            along = [
-                np.arange(mask.shape[k]).reshape([-1 if a == k else 1 for a in range(mask.ndim)])
-                // self.block
-                for k in self.axes
-            ]
-            found.append(
-                along[0] if len(along) == 1 else along[1] * self.factors[0] + along[0] * self.factors[1]
-            )
-        return found
-
-
-def _places(masks: Seq[Array]) -> Iterator[_Kind]:
-    if masks[0].ndim == 1:
-        yield _Kind([0])
-
-
-def _differences(masks: Seq[Array]) -> Iterator[_Kind]:
-    if masks[0].ndim == 2:
-        yield _Kind([0, 1])
-        yield _Kind([0, 1], factors=(1, 1))
-
-
-def _blocks(masks: Seq[Array]) -> Iterator[_Kind]:
-    """Blocks of a length that is the same in all exports."""
-    if masks[0].ndim == 2:
-        yield from (
-            _Kind([0, 1], block) for block in range(2, min(_LARGEST_BLOCK, *(max(m.shape) for m in masks)))
-        )
-
-
-def _between(
-    kind: _Kind, bounds: tuple[Dim | None, Dim | None], sizes: Seq[Dim], moving: Seq[int], rank: int, low: Array, high: Array,
-    inverted: bool,
-) -> Rule:  # fmt: skip
-    def rule(b: Builder) -> object:
-        along = []
-        for k in kind.axes:
-            place = b.numbers(sizes[moving[k]], moving[k], rank)
-            along.append(
-                place if kind.block == 1 else b.op("Div", place, b.constant(np.array(kind.block, np.int64)))
-            )
-        number = along[0]
-        if len(along) > 1:
-            number = b.op("Sub" if kind.factors[1] < 0 else "Add", along[1], along[0])
-        parts = []
-        for bound, outside in zip(bounds, ("Less", "Greater"), strict=True):
-            if bound is not None:
-                parts.append(b.op("Not", b.op(outside, number, b.scalar(bound))))
-        if not parts:
-            parts = [b.op("Equal", number, number)]
-        inside = parts[0] if len(parts) == 1 else b.op("And", parts[0], parts[1])
-        if low.dtype.kind == "b":
-            return b.op("Not", inside) if inverted else inside
-        values = [b.constant(v) for v in ((low, high) if inverted else (high, low))]
-        return b.op("Where", inside, *values)
-
-    return rule
-
-
-def _two_values(arrays: Seq[Array]) -> tuple[Array, Array] | None:
-    values = np.unique(np.concatenate([np.unique(a) for a in arrays]))
-    return (values[0], values[1]) if len(values) == 2 else None
-
-
-# ---------------------------------------------------------------------- helpers
-
-
-def _reshaped(inner: Rule, sizes: Seq[Dim]) -> Rule:
-    return lambda b: b.op("Reshape", inner(b), b.vector(sizes))
-
-
-def _joined(rules: Seq[Rule], axis: int) -> Rule:
-    return lambda b: b.op("Concat", *[r(b) for r in rules], axis=axis)
-
-
-#: a step that is no whole number
-_BROKEN = object()
-
-
-def _same_along(array: Array, first: Array) -> bool:
-    return bool((array == first).all()) or (
-        array.dtype.kind == "f" and np.array_equal(array, np.broadcast_to(first, array.shape), equal_nan=True)
-    )
-
-
-def _whole(number: object) -> object:
-    value = float(number)  # type: ignore[arg-type]
-    return int(value) if np.isfinite(value) and value == int(value) and abs(value) < 1 << 53 else _BROKEN
-
-
-def _step(array: Array, axis: int) -> object:
-    if array.shape[axis] < 2:
-        return None
-    second = array[tuple(int(k == axis) for k in range(array.ndim))]
-    by = float(second) - float(array.flat[0])
-    return int(by) if np.isfinite(by) and by == int(by) else _BROKEN
-
-
-def _is_even(array: Array, axis: int, step: object) -> bool:
-    return step is None or bool((np.diff(array.astype(np.float64), axis=axis) == step).all())
-
-
-def _part(whole: Array, like: Array, axes: Seq[int], last: Seq[bool]) -> Array:
-    at = [slice(None)] * whole.ndim
-    for axis, end in zip(axes, last, strict=True):
-        n = like.shape[axis]
-        at[axis] = slice(whole.shape[axis] - n, None) if end else slice(n)
-    return np.ascontiguousarray(whole[tuple(at)])
-
-
-def _between_ends(array: Array, axis: int, first: int, last: int) -> Array:
-    at = [slice(None)] * array.ndim
-    at[axis] = slice(first, array.shape[axis] - last)
-    return array[tuple(at)]
-
-
-def _split(array: Array, axis: int, along: int) -> Array | None:
-    """An axis as two: the shortest inner one with which the outer one is regular, or the longest that is the same."""
-    count = array.shape[axis]
-    lengths = [n for n in range(2, count // 2 + 1) if count % n == 0 and count // n >= 2]
-    for n in lengths if along == 0 else reversed(lengths):
-        apart = array.reshape(*array.shape[:axis], count // n, n, *array.shape[axis + 1 :])
-        if _is_regular(apart, axis) if along == 0 else _same_along(apart, np.take(apart, [0], axis=axis + 1)):
-            return apart
-    return None
-
-
-def _is_regular(array: Array, axis: int) -> bool:
-    """True if all is the same along an axis, or but for its last place."""
-    first = np.take(array, [0], axis=axis)
-    if _same_along(array, first):
-        return True
-    return array.shape[axis] > _EVEN and _same_along(_between_ends(array, axis, 0, 1), first)
-
-
-def _factors(size: Dim) -> list[Dim]:
-    """The factors of a size that is a product of several that follow symbols."""
-    if len(size.terms) != 1 or size.const:
-        return []
-    monomial, factor = size.terms[0]
-    parts = [of_atom(atom) for atom in monomial]
-    if any(part.name is None for part in parts):
-        return []
-    return [*([constant(factor)] if factor != 1 else []), *parts]
-
-
-def _type(array: Array) -> int:
-    return int(helper.np_dtype_to_tensor_dtype(array.dtype))
-
-
-def _typed(b: Builder, x: object, like: Array) -> object:
-    return x if like.dtype == np.int64 else b.op("Cast", x, to=_type(like))
 
 
 __all__ = ["Integers", "Tables", "Undecided"]
