@@ -14,6 +14,7 @@ from .parameters import Command, OneLine, refuse
 _FILES = {
     "analyze": "reading",
     "check": "checking",
+    "why": "explaining",
     **dict.fromkeys(("contract", "explain", "evaluate", "prove"), "reading"),
     "verify": "running",
     **dict.fromkeys(("inputs", "sizes"), "deploying"),

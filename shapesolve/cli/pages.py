@@ -51,6 +51,10 @@ EXAMPLES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("verify examples/unet.onnx --bind batch=1 --bind height=8 --bind width=16",),
     ),
     "inputs": ("The first are border cases.", ("inputs examples/unet.onnx -n 6 -o feeds",)),
+    "why": (
+        "A height that three poolings and three joins do not fit, and one that they do.",
+        ("why examples/unet.onnx height=1082", "why examples/unet.onnx height=1080"),
+    ),
     "sizes": (
         "The accepted sizes near to those wanted, and the smallest.",
         (

@@ -51,14 +51,13 @@ def _conflict(term: Term, stated: Mapping[Cond, str], free: Solved, bound: Solve
             guilty = fewer
     verb = "is" if len(guilty) == 1 else "are"
     told = f"{' and '.join(stated[c] for c in guilty)} {verb} not accepted: {term.text} is needed"
-    node = term.nodes[0] if term.nodes else ""
     story = next((c.finding for c in bound.conflicts if _is_about(c, guilty) and c.nodes), None)
     sizes = {n: bound.request.bind[n] for c in guilty for n in c.free if n in bound.request.bind}
     finding = Finding(
         "SS203",
         told,
-        node,
-        term.constraints[0].origin.op_type if term.constraints else "",
+        story.node if story else next(iter(term.nodes), ""),
+        story.op_type if story else term.constraints[0].origin.op_type if term.constraints else "",
         term.nodes,
         story.operands if story else (),
         story.steps if story else (),

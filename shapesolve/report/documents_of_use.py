@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from .documents import Sizes
+from .documents import FindingData, Sizes
 
 
 class BucketData(TypedDict):
@@ -14,6 +14,16 @@ class BucketData(TypedDict):
     sizes: Sizes
     count: int
     padding: int
+
+
+class Why(TypedDict):
+    """`shapesolve why --json`; `sizes` are those of all names where the model runs, `near` the nearest accepted ones."""
+
+    command: Literal["why"]
+    runs: bool
+    sizes: Sizes | None
+    near: dict[str, Sizes | None]
+    findings: list[FindingData]
 
 
 class SizesNear(TypedDict):

@@ -26,12 +26,13 @@ from .documents_of_use import (
     SizesBuckets,
     SizesFirst,
     SizesNear,
+    Why,
 )
 from .json import VERSION
 
 #: what a document may be: one of these, with the version of the layout
 DOCUMENTS = (
-    Analyze, Check, CheckSource, Contract, Explain, Evaluate, Prove, Verify, Inputs, SizesNear, SizesFirst, SizesBuckets,
+    Analyze, Check, CheckSource, Contract, Explain, Evaluate, Prove, Verify, Inputs, Why, SizesNear, SizesFirst, SizesBuckets,
     Profile, Cost, Diff, DiffProved, Scan, Ops, Changed, Freed, Generalized, Refused,
 )  # fmt: skip
 

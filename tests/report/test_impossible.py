@@ -63,6 +63,7 @@ ASKED = {
     "prove": [["y[0] == n"]],
     "verify": [[]],
     "inputs": [[], ["-o", "out"]],
+    "why": [["n=3"]],
     "sizes": [["--enumerate", "2"], ["--near", "n=3"]],
     "profile": [["--opt", "n=4"]],
     "cost": [[], ["--json"], ["--at", "n=4"], ["--max-memory", "1GB", "--of", "n"]],

@@ -40,6 +40,8 @@ COMMANDS = [
     ("inputs UNET -n 2", "Inputs"),
     ("inputs UNET -n 2 -o OUT", "Inputs"),
     ("inputs UNET --bind height=7", "Refused"),
+    ("why UNET height=30", "Why"),
+    ("why UNET height=32", "Why"),
     ("sizes UNET --near height=30", "SizesNear"),
     ("sizes UNET --near height=32,width=32,batch=1", "SizesNear"),
     ("sizes UNET --enumerate 3", "SizesFirst"),

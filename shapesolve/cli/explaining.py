@@ -1,0 +1,107 @@
+"""The command that says why a size does not run: why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+from ..expr.sizes import sizes_text
+from .app import app
+from .console import FOUND, fail, refuse, say, show
+from .options import AsJson, Assume, Model, find, listed_sizes, load
+from .parameters import Argument
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+    from ..explain.finding import Finding
+    from ..report.lines import Printed
+
+#: findings on a dim that a constant of the export holds
+_BAKED = frozenset(("SS401", "SS402", "SS404"))
+
+
+@app.command()
+def why(
+    model: Model,
+    sizes: Annotated[list[str], Argument(metavar="NAME=SIZE...", help="The sizes in question: height=1082.")],
+    assume: Assume = None,
+    json: AsJson = False,
+) -> None:
+    """Why a model does not run at some sizes.
+
+    Says which node fails there, with the shapes that it gets, the nearest sizes that run, and what holds the size where that
+    is a constant of the export. Exit code 0 when the model runs at these sizes, 1 when it does not. Example:
+
+        shapesolve why unet.onnx height=1082
+    """
+    from ..deploy import NoSizes, Sizes
+
+    wanted = listed_sizes(",".join(sizes), "why")
+    free = load(model, assume)
+    find(free, findings=False)
+    try:
+        question = Sizes(free, {}, least=0)
+        question.known(wanted)
+    except NoSizes as e:
+        refuse("why", str(e), json, lead=f"{model}: ")
+    except ValueError as e:
+        fail(str(e))
+    full = question.completed(wanted)
+    causes = [] if full is not None else _causes(free, wanted)
+    held = [] if full is not None else _held(free, wanted)
+    near = {} if full is not None else _nearest(free, wanted)
+    if json:
+        from ..report.json import envelope, finding_data
+
+        told: dict[str, Any] = {"runs": full is not None, "sizes": full, "near": near}
+        say(envelope("why", {**told, "findings": [finding_data(f) for f in (*causes, *held)]}))
+    else:
+        show(_lines(full, causes, held, near))
+    raise SystemExit(0 if full is not None else FOUND)
+
+
+def _causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
+    """The errors of the model at these sizes."""
+    from ..analysis import analyze
+
+    bound = analyze(free.model, bind=wanted, assume=free._solved.request.assume)
+    return [f for f in bound.diagnostics if f.severity == "error"]
+
+
+def _held(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
+    """Findings of the model itself on these names: what a constant of the export holds."""
+    return [
+        f for f in free.diagnostics if f.code in _BAKED and any(f"`{name}`" in f.title for name in wanted)
+    ]
+
+
+def _nearest(free: Analysis, wanted: dict[str, int]) -> dict[str, dict[str, int] | None]:
+    """The nearest accepted sizes from those wanted up, and from them down; empty inputs only where nothing else runs."""
+    from ..deploy import NoSizes, Sizes
+
+    found: dict[str, dict[str, int] | None] = {}
+    for side in ("below", "above"):
+        found[side] = None
+        for least in (1, 0):
+            try:
+                found[side] = Sizes(free, {}, least=least).nearest(wanted, side)
+                break
+            except (NoSizes, ValueError):
+                continue
+    return found
+
+
+def _lines(
+    full: dict[str, int] | None, causes: list[Finding], held: list[Finding], near: dict[str, Any]
+) -> Iterator[Printed]:
+    from ..report.lines import line
+    from ..report.text import finding_lines
+
+    if full is not None:
+        yield line(("good", "runs"), f"  {sizes_text(full) or 'at every size'}")
+        return
+    for finding in (*causes, *held):
+        yield from finding_lines(finding)
+        yield line()
+    sides = [f"{sizes_text(at)} ({side})" for side, at in near.items() if at]
+    yield line(("bold", "nearest sizes that run: "), " or ".join(sides) or "none were found")
