@@ -7,16 +7,23 @@ followed in turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..expr import Dim, Shape
+from ..expr import Dim, Shape, symbol
+from ..lower.speculate import probed
+from ..lower.types import Known, Tensor
+from ..lower.values import Value
 from ..model import Node
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
 
+#: places of an equal number that are told apart at one node, and in all by one tracer
+_MAX_PROBES, _MAX_PROBED = 6, 200
+#: what stands in for a size to see which results follow it
+_PROBE = symbol("size in question", 1, made=True)
 #: links at which a dim is computed that are followed; those that pass it on are not counted
 MAX_LINKS = 400
 #: a tensor that carries a dim, as the size of an axis or (None) as an element
@@ -46,6 +53,7 @@ class Tracer:
     def __init__(self, lowered: Lowered) -> None:
         self.lowered = lowered
         self.walk = lowered.walk
+        self._probes = 0
 
     def chain(
         self, tensor: str, axis: int | None, *, to_inputs: bool = False, most: int | None = None
@@ -103,9 +111,55 @@ class Tracer:
         read = {self.lowered.full_name(node.inputs[i], prefix) for i in data if i < len(node.inputs)}
         carriers = [c for name in names for c in self._carries(name, axis, dim, tensor, name in read)]
         if carriers:
-            best = min(carriers, key=lambda c: c[0])
-            return Link("passes", tensor, axis, dim, node, prefix), [best[1]]
+            ranked = [c for _, c in sorted(carriers, key=lambda c: c[0])]
+            if len(ranked) > 1 and not dim.terms:
+                ranked = self._deciding(node, prefix, tensor, axis, dim, ranked) or ranked
+            return Link("passes", tensor, axis, dim, node, prefix), ranked[:1]
         return Link("computes", tensor, axis, dim, node, prefix), self._ingredients(names, read, dim)
+
+    def _deciding(
+        self, node: Node, prefix: str, tensor: str, axis: int | None, dim: Dim, carriers: Sequence[Carrier]
+    ) -> list[Carrier]:
+        """Of places that hold an equal number, those from which the node has it: another number there is one here.
+
+        The node is lowered on its own with a symbol in the place of each; a result that holds the symbol follows it.
+        """
+        if node.subgraphs:
+            return []
+        inputs = {n: k for n in node.inputs if n and (k := self._known(n, prefix)) is not None}
+        names = {self.lowered.full_name(n, prefix): n for n in node.inputs if n}
+        output = next((n for n in node.outputs if n and tensor.endswith(n)), "")
+        found = []
+        for carrier in carriers[:_MAX_PROBES]:
+            name = names.get(carrier[0], "")
+            known = inputs.get(name)
+            if self._probes >= _MAX_PROBED or not isinstance(known, Tensor):
+                break
+            self._probes += 1
+            changed = self._with_probe(known, carrier)
+            made = {} if changed is None else probed(self.walk, node, {**inputs, name: changed}, prefix)
+            if _holds_probe(made.get(output), axis, dim):
+                found.append(carrier)
+        return found
+
+    def _known(self, name: str, prefix: str) -> Known | None:
+        """An input of a node, with what the whole analysis learned of it."""
+        full = self.lowered.full_name(name, prefix)
+        known = self.walk.tensors.get(full)
+        if not isinstance(known, Tensor):
+            return known
+        return self.walk.interner.tensor(known.dtype, self._shape(full), self.lowered.values.get(full))
+
+    def _with_probe(self, known: Tensor, carrier: Carrier) -> Tensor | None:
+        """The tensor with a symbol in the place of a size, or of the elements that are equal to it."""
+        _, axis, dim = carrier
+        if axis is not None:
+            return self.walk.interner.tensor(known.dtype, known.shape and known.shape.with_dim(axis, _PROBE))
+        value = known.value
+        if value is None or value.elems is None or value.shape is None:
+            return None
+        elems = tuple([_PROBE if e is dim else e for e in value.elems])
+        return self.walk.interner.tensor(known.dtype, known.shape, Value.known(value.shape, elems))
 
     def _carries(
         self, name: str, axis: int | None, dim: Dim, result: str, as_data: bool
@@ -147,3 +201,13 @@ class Tracer:
                 if not e.free.isdisjoint(dim.free) or (name in read and not dim.free and not e.free):
                     out.append((name, None, e))
         return out
+
+
+def _holds_probe(known: Known | None, axis: int | None, dim: Dim) -> bool:
+    """True if the size of an axis, or (None) some element, follows the probe."""
+    if not isinstance(known, Tensor):
+        return False
+    if axis is not None:
+        return known.shape is not None and axis < len(known.shape) and _PROBE.free <= known.shape[axis].free
+    elems = known.value.elems if known.value is not None else None
+    return any(isinstance(e, Dim) and _PROBE.free <= e.free for e in elems or ())

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from .records import Scope
+
 if TYPE_CHECKING:
     from ..expr import Cond
+    from ..model import Node
     from .records import FactStore
     from .state import State
+    from .types import Known
+    from .walk import Walk
 
 #: what a trial starts without, and what it starts with and changes in a copy
 _EMPTY = ("_memo", "clashes", "log", "notes", "opens", "overwritten", "producers", "tensors")
@@ -60,3 +65,15 @@ def rehearsal(walk: State) -> Iterator[None]:
             env[tensor] = known
         for name, value in kept.items():
             setattr(walk, name, value)
+
+
+def probed(walk: Walk, node: Node, inputs: Mapping[str, Known], prefix: str) -> dict[str, Known]:
+    """What a node makes of other inputs than it has, by the names of its outputs; nothing where it cannot run on them."""
+    around = walk.scope
+    with rehearsal(walk):
+        walk.scope = scope = Scope(prefix, walk.opsets[prefix], dict(inputs))
+        try:
+            walk.lower(node)
+            return {} if walk.clashes else {n: scope.env[n] for n in node.outputs if n in scope.env}
+        finally:
+            walk.scope = around
