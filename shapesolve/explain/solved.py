@@ -15,6 +15,7 @@ from ..expr import Dim
 from ..lazy import cached_property
 from ..lower.fixpoint import lower_model
 from ..lower.lowered import Lowered
+from ..lower.op import MAX_BROADCAST
 from ..lower.request import Request
 from ..propagate.log import ConstraintSet
 from ..solve.bindings import Bindings, find_bindings
@@ -63,6 +64,7 @@ class Solved:
         self.effort = effort or Effort()
         self.trial = trial
         self._given: dict[frozenset[str], Self] = {}
+        self._numbers: tuple[Mapping[str, int], Self] | None = None  # the last that were looked at
 
     def again(
         self, model: Model | None = None, *, effort: Effort | None = None, trial: bool = False, **changes: Any
@@ -243,14 +245,40 @@ class Solved:
 
     def completed(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
         """Accepted sizes of all inputs, with these for the names that they give; None where none were found."""
-        return self._checker.completed(sizes)
+        found = self._checker.completed(sizes)
+        if found is None or not self.violations_at(found):
+            return found
+        for size in range(1, MAX_BROADCAST):  # what terms leave open, numbers decide
+            alike = {**dict.fromkeys(self.symbols, size), **sizes}
+            if not self.violations_at(alike):
+                return {name: alike[name] for name in self.symbols}
+        return None
 
     def violations_at(self, sizes: Mapping[str, int]) -> list[Violation]:
         """Requirements that these sizes of dim names break, whatever the other sizes are."""
-        return self._checker.at(sizes)
+        found = self._checker.at(sizes)
+        numbers = None if found else self._with_numbers(sizes)
+        return found if numbers is None else numbers.refusals
+
+    @property
+    def refusals(self) -> list[Violation]:
+        """Why no input size is accepted; empty where some are."""
+        return self._checker.at(self.request.bind)
+
+    def _with_numbers(self, sizes: Mapping[str, int]) -> Self | None:
+        """The model lowered again at these sizes, where terms leave anything open; None where they do not."""
+        bind = {name: size for name, size in sizes.items() if name in self.symbols}
+        if not self.lowered.is_open or not bind.items() - self.request.bind.items() or self.stuck:
+            return None
+        if self._numbers is None or self._numbers[0] != bind:
+            self._numbers = bind, self.again(bind={**self.request.bind, **bind})
+        return self._numbers[1]
 
     def sizes_at(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Sizes of inputs as given, and of other tensors as their expressions have them, accepted or not."""
+        numbers = self._with_numbers(sizes) if sizes.keys() <= self.symbols.keys() else None
+        if numbers is not None and not numbers.stuck:
+            return numbers.sizes_at(sizes)
         known = {**self.fixed_sizes, **sizes}
         for symbol, dim in self.named_sizes:
             if symbol not in known and (size := dim.evaluate(known)) is not None:
@@ -274,7 +302,9 @@ class Solved:
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
         """Requirements that these concrete input shapes break, with the nodes that need them; empty when they run."""
         given = frozenset(self.defaults).intersection(shapes)
-        return (self._with_own(given) if given else self)._checker.check(shapes)
+        solved = self._with_own(given) if given else self
+        sizes, wrong = solved._checker.bind(shapes)
+        return wrong + (solved._checker.at(sizes) if wrong else solved.violations_at(sizes))
 
     @cached_property
     def fixed_sizes(self) -> dict[str, int]:

@@ -154,11 +154,6 @@ class InputChecker:
         full.update({n: _ANY for n in missing if n not in full})
         return None if self.checker.broken(full) else {n: full[n] for n in self.lowered.symbols}
 
-    def check(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
-        """Everything that these shapes break."""
-        sizes, wrong = self.bind(shapes)
-        return wrong + self.at(sizes)
-
     def at(self, sizes: Mapping[str, int]) -> list[Violation]:
         """Everything that these sizes break, whatever the sizes of other names are."""
         broken = self.checker.broken(sizes)

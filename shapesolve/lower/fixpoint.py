@@ -33,11 +33,32 @@ def lower_model(read: Model, request: Request, progress: Callable[[int, int], No
         walk, facts, given = _walk(read, request, hints, names, progress)
         learned = {**walk.hints, **_ranks_of_inputs(walk, given)}
         if learned.keys() <= hints.keys() and walk.author == names:
-            break
+            learned = {**hints, **_only_ranks(walk, read, request, hints, names)}
+            if learned.keys() == hints.keys():
+                break
         hints, names = learned, dict(walk.author)
     if request.bind or request.assume:
         _check_names(request, _symbols(given, names))
     return Lowered(read, walk, given, facts)
+
+
+def _only_ranks(
+    walk: Walk, model: Model, request: Request, hints: Mapping[str, Shape], names: Mapping[str, str]
+) -> dict[str, Shape]:
+    """Tensors whose rank sizes decide, with the only one of their possible ranks at which later nodes run."""
+    found: dict[str, Shape] = {}
+    few = [
+        (n, ranks)
+        for n, ranks in walk.possible_ranks.items()
+        if n and n not in hints and len(ranks) <= MAX_ROUNDS
+    ]
+    for name, ranks in few[: 0 if walk.clashes else MAX_ROUNDS]:
+        shapes = [Shape(symbol(f"{name}_d{i}") for i in range(rank)) for rank in ranks]
+        trials = [{**hints, **found, name: shape} for shape in shapes]
+        fit = [t for t in trials if not _walk(model, request, t, names, None)[0].clashes]
+        if len(fit) == 1 < len(trials):
+            found[name] = fit[0][name]
+    return found
 
 
 def _walk(

@@ -129,7 +129,11 @@ def by_rank(op: Op, i: int, cond: Cond, a: Tensor, b: Tensor) -> Tensor:
 
     The node that reads it fails on the other one, so what leads to it is required. Without such a node neither is known.
     """
-    needed, name = op.needed_rank(i), op.node.outputs[i] if op.wants(i) else ""
+    ranks = [len(t.shape) for t in (a, b) if t.shape is not None]
+    needed, name = (
+        op.needed_rank(i, ranks if len(ranks) == 2 else ()),
+        op.node.outputs[i] if op.wants(i) else "",
+    )
     fits = [needed is None or t.shape is None or len(t.shape) == needed for t in (a, b)]
     if not all(fits):
         needs = any_of(c for c, fit in zip((cond, ~cond), fits, strict=True) if fit)
@@ -137,8 +141,8 @@ def by_rank(op: Op, i: int, cond: Cond, a: Tensor, b: Tensor) -> Tensor:
     if fits[0] is not fits[1]:
         return a if fits[0] else b
     if name and a.shape is not None and b.shape is not None:
-        ranks = f"{axes(len(a.shape))} where {op.walk.told(cond)}, else {axes(len(b.shape))}"
-        op.walk.note("open", f"{name} has {ranks}: its shape is not followed", op.node, op.walk.scope)
+        either = f"{axes(len(a.shape))} where {op.walk.told(cond)}, else {axes(len(b.shape))}"
+        op.walk.note("open", f"{name} has {either}: its shape is not followed", op.node, op.walk.scope)
     op.pure = False
     return op.out(None, a.dtype or b.dtype)
 

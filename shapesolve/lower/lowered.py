@@ -14,7 +14,7 @@ from ..propagate.facts import Facts
 from ..propagate.log import ConstraintSet
 from .rule import Rule
 from .types import Known, Optional, Sequence, Tensor
-from .values import Value
+from .values import INT_TYPES, Value
 from .walk import Walk
 
 if TYPE_CHECKING:
@@ -85,6 +85,26 @@ class Lowered:
             self.full_name(n, p) for node, p in made.values() for n in (*node.inputs, *node.captures) if n
         }
         return tuple(n for n in self.walk.tensors if n in believed or (n in read and n in self.unranked))
+
+    @cached_property
+    def is_open(self) -> bool:
+        """True if numbers for the inputs' sizes may decide more than terms: a rank, size or small value is not expressed."""
+        if self.unranked or self.walk.believed or any(note.kind == "open" for note in self.walk.notes):
+            return True
+        made = {d for shape in set(self.shapes.values()) for d in shape if d.terms}
+        return any(not d.free <= self.symbols.keys() for d in made) or any(map(self._given_up, self.dtypes))
+
+    def _given_up(self, tensor: str) -> bool:
+        """Are all elements that a node reads known, but not those of the small integer tensor that it makes of them?"""
+        node, prefix = self.walk.producers.get(tensor, (None, ""))
+        rule = None if node is None else self.rule(node, prefix)
+        made = self.values.get(tensor)
+        if node is None or rule is None or not rule.values or self.dtypes[tensor] not in INT_TYPES:
+            return False
+        if not node.inputs or (made is not None and (made.elems is None or None not in made.elems)):
+            return False
+        read = [self.values.get(self.full_name(name, prefix)) for name in node.inputs if name]
+        return all(v is not None and v.elems is not None and None not in v.elems for v in read)
 
     def full_name(self, name: str, prefix: str) -> str:
         """The tensor that `name` means inside the scope of `prefix`."""

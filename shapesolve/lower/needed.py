@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Seq
 
 from ..expr import Dim, eq
-from .op import Op
+from .op import MAX_BROADCAST, Op
 from .records import Place
 
 
@@ -24,7 +24,9 @@ def rank_made(op: Op, made: Dim, *places: Place) -> int | None:
     if made.value is not None:
         return made.const
     op.pure = False
-    needed = op.needed_rank()
+    lo, hi = made.bounds()
+    few = lo is not None and hi is not None and hi - lo < MAX_BROADCAST
+    needed = op.needed_rank(0, range(max(lo, 0), hi + 1) if few and lo is not None and hi is not None else ())
     if needed is not None:
         op.require(eq(made, needed), rank_need(op, 0), *places)
     return needed

@@ -230,10 +230,11 @@ class Op(Attributes):
         if cond.args and self.walk.scope.guard.is_true:
             self.walk.usual.setdefault(cond, what)
 
-    def needed_rank(self, i: int = 0) -> int | None:
-        """The rank of output `i` that a later node needs, where one does."""
-        shape = self.walk.hints.get(self.walk.scope.prefix + self.node.outputs[i]) if self.wants(i) else None
-        return None if shape is None else len(shape)
+    def needed_rank(self, i: int = 0, among: Iterable[int] = ()) -> int | None:
+        """The rank of output `i` that a later node needs; where none does, those `among` are tried."""
+        name = self.walk.scope.prefix + self.node.outputs[i] if self.wants(i) else ""
+        self.walk.possible_ranks[name] = tuple(sorted(set(among)))
+        return len(self.walk.hints[name]) if name in self.walk.hints else None
 
     def counted(self, i: int, n: int, why: str) -> None:
         """Require that input `i`, a vector, has `n` elements."""

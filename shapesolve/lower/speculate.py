@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _EMPTY = ("_memo", "clashes", "log", "notes", "opens", "overwritten", "producers", "tensors")
 _COPIED = (
     "_others", "_taken", "aliases", "author", "chosen", "hints", "made", "named", "opsets",
+    "possible_ranks",
     "believed", "failed", "poisoned", "reasons", "trips", "undeclared", "unnamed", "usual", "varying",
 )  # fmt: skip
 #: the work done and the numbers given to names count on, and what an operator is does not depend on a trial

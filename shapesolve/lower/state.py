@@ -46,6 +46,7 @@ class State(Statements):
         self.opsets: dict[str, Mapping[str, int]] = {}  # versions of operators, by prefix
         self.aliases: dict[str, tuple[str, str]] = {}  # formal input of a body -> (name, prefix) outside
         self.hints: dict[str, Shape] = {}
+        self.possible_ranks: dict[str, tuple[int, ...]] = {}  # of tensors whose rank sizes decide
         self.chosen: dict[Dim, Dim] = {}  # names of choices that depend on data
         self.named: dict[tuple[Dim, Cond], Dim] = {}  # names of expressions too large to carry, by guard
         self.trips: dict[str, Dim] = {}  # how often the body of a loop runs, by the full name of its node

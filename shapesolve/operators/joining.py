@@ -21,7 +21,7 @@ from ..lower.reason import JOIN
 from ..lower.reconcile import rank_follows_inputs
 from ..lower.records import Place
 from ..lower.registry import lower
-from ..lower.standard import standard_size
+from ..lower.standard import standard_rank, standard_size
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, Elem, Value
 from ..lower.work import MOVES
@@ -57,7 +57,8 @@ def concatenated(op: Op, axis: int) -> Known:
     """All inputs one after another along `axis`."""
     shapes = [op.shape(i) for i in range(op.n_in)]
     values = [op.value(i) for i in range(op.n_in)]
-    rank = next((len(s) for s in shapes if s is not None), None)
+    ranks = [len(s) for s in shapes if s is not None]
+    rank = ranks[0] if ranks else None
     if rank is None:
         return op.out(None, value=hull(values))
     axis = op.axis(axis, rank)
@@ -66,7 +67,17 @@ def concatenated(op: Op, axis: int) -> Known:
             shapes[i] = op.shape(i, rank)
     known = [(i, s) for i, s in enumerate(shapes) if s is not None]
     if any(len(s) != rank for _, s in known):
-        raise InvalidNode(f"Concat needs inputs of one rank, they are {', '.join(map(str, shapes))}")
+        if not _may_differ(op, known):
+            raise InvalidNode(f"Concat needs inputs of one rank, they are {', '.join(map(str, shapes))}")
+        rank = min(ranks)
+        axis = op.axis(op.int_attr("axis", 1), rank)
+        for i, s in known:
+            if len(s) > rank:
+                op.require(is_empty(s), "inputs that have elements need one rank", (i, None))
+        known = [(i, s) for i, s in known if len(s) == rank]
+        if ranks[0] != rank:
+            some = any_of(~is_empty(s) for _, s in known)
+            op.require(some, "the first input has more axes, so that another must have elements", (0, None))
     excused = _known_empty(op, known, axis)
     parts = [(i, s) for i, s in known if i not in excused] or known[:1]
     dims = joined_sizes(op, parts, axis, JOIN, lambda i, k: (i, k))
@@ -84,6 +95,12 @@ def concatenated(op: Op, axis: int) -> Known:
 
 def _excuses(op: Op) -> bool:
     return op.as_onnxruntime("concat-empty")
+
+
+def _may_differ(op: Op, known: Seq[tuple[int, Shape]]) -> bool:
+    """Are ranks that differ excused by inputs that may be empty, since onnxruntime did not see them when it loaded the file?"""
+    seen = {standard_rank(op, i) for i, _ in known} - {None}
+    return _excuses(op) and not op.walk.scope.prefix and len(seen) < 2
 
 
 def _has_elements(op: Op, shape: Iterable[Dim]) -> bool:

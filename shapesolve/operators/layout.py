@@ -180,7 +180,8 @@ def squeezed(op: Op, axes: Seq[int]) -> Known:
     else:
         gone = {i for i, d in enumerate(shape) if held(op, eq(d, 1))}
         if not all(held(op, ne(d, 1)) for i, d in enumerate(shape) if i not in gone):
-            rank, why = op.needed_rank(), "Squeeze must leave as many axes as later nodes need"
+            possible = range(sum(held(op, ne(d, 1)) for d in shape), len(shape) - len(gone) + 1)
+            rank, why = op.needed_rank(0, possible), "Squeeze must leave as many axes as later nodes need"
             if rank is not None and rank != len(shape) - len(gone):
                 left = total(ite(eq(d, 1), ZERO, ONE) for d in shape)
                 op.require(eq(left, rank), why, (0, None))

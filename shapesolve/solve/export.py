@@ -51,7 +51,7 @@ def shapes_program(contract: Contract, declared: Mapping[str, Shape], others: It
     if missing:
         raise ValueError(f"the shapes of the inputs do not determine the size {quoted_name(missing[0])}")
     ranks = {name: len(shape) for name, shape in declared.items()}
-    return Program((), reading.places, ranks, tuple(others), tuple(_needed(steps)))
+    return Program((), reading.places, ranks, tuple(others), tuple(_needed(steps)), contract.limits)
 
 
 def _terms(contract: Contract) -> Iterator[Step]:

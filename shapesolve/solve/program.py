@@ -45,6 +45,7 @@ class Program:
         ranks: how many axes each input has that is checked.
         others: inputs of which nothing is known, and which may have any shape.
         steps: in order; a condition speaks of symbols that are defined before it.
+        limits: what the conditions leave out, in words; empty where they are all that is needed.
     """
 
     parameters: tuple[str, ...]
@@ -52,6 +53,7 @@ class Program:
     ranks: Mapping[str, int]
     others: tuple[str, ...]
     steps: tuple[Step, ...]
+    limits: str = ""
 
 
 class Identifiers:
@@ -112,7 +114,7 @@ def lines_of(program: Program, syntax: Syntax, templates: Templates, names: Iden
         return templates.place.format(name=templates.literal(name), axis=axis)
 
     writer = CodeWriter(syntax, identifier, names.fresh)
-    out: list[str] = []
+    out = [templates.remark.format(f"not judged: {ascii(program.limits)[1:-1]}")] if program.limits else []
 
     def text(said: Dim | Cond) -> str:
         before = len(writer.lets)
