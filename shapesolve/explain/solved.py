@@ -276,9 +276,6 @@ class Solved:
 
     def sizes_at(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Sizes of inputs as given, and of other tensors as their expressions have them, accepted or not."""
-        numbers = self._with_numbers(sizes) if sizes.keys() <= self.symbols.keys() else None
-        if numbers is not None and not numbers.stuck:
-            return numbers.sizes_at(sizes)
         known = {**self.fixed_sizes, **sizes}
         for symbol, dim in self.named_sizes:
             if symbol not in known and (size := dim.evaluate(known)) is not None:
@@ -297,7 +294,8 @@ class Solved:
                 found.append(size)
             else:
                 out[name] = tuple(found)
-        return out
+        numbers = self._with_numbers(sizes) if sizes.keys() <= self.symbols.keys() else None
+        return out if numbers is None or numbers.stuck else {**out, **numbers.sizes_at(sizes)}
 
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
         """Requirements that these concrete input shapes break, with the nodes that need them; empty when they run."""
