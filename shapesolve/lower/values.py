@@ -239,6 +239,22 @@ class Value:
                 return None
         return out
 
+    def components(self, count: int) -> tuple[Value | None, ...] | None:
+        """What is known of each index of the last axis, which has `count` of them; None where they are not known apart."""
+        if self.parts is not None:
+            return self.parts if len(self.parts) == count else None
+        if self.elems is not None and self.shape and self.shape[-1] == count:
+            return tuple(Value.known((len(c),), c) for c in (self.elems[k::count] for k in range(count)))
+        stored = self.source.array(MAX_BOUNDED) if self.source is not None and count <= MAX_RANK else None
+        if stored is None or not stored.size or stored.shape[-1] != count:
+            return None
+        columns = stored.reshape(-1, count)
+        lows, highs = columns.min(axis=0).tolist(), columns.max(axis=0).tolist()
+        return tuple(
+            Value.between(constant(lo), constant(hi), reached=True)
+            for lo, hi in zip(lows, highs, strict=True)
+        )
+
     def map(self, change: Callable[[Elem], Elem]) -> Value | None:
         """The value with each element replaced (only for values that are known one by one)."""
         if self.elems is None:

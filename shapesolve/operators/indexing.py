@@ -173,14 +173,10 @@ def _as_array(found: Any) -> Array:
 def components_fit(op: Op, sizes: Seq[Dim], checked: Seq[Dim], first: int) -> None:
     """Each component of an index (its last axis) lies within its axis, unless `checked` holds a size of 0."""
     index = op.value(1)
-    array = index.array if index is not None else None
-    for j, d in enumerate(sizes):
-        if array is not None and array.ndim:
-            part = Value.of(array[..., j])
-        elif index is not None and index.parts is not None and len(index.parts) == len(sizes):
-            part = index.parts[j]
-        else:
-            part = index if len(sizes) == 1 else None
+    parts = index.components(len(sizes)) if index is not None else None
+    if parts is None:
+        parts = (index if len(sizes) == 1 else None,) * len(sizes)
+    for j, (d, part) in enumerate(zip(sizes, parts, strict=True)):
         _lie_within(op, part, d, checked, (0, first + j))
 
 

@@ -234,11 +234,8 @@ def _is_positive(d: Dim) -> bool:
 
 
 def _parts(value: Value, count: int) -> list[Value]:
-    if value.parts is not None and len(value.parts) == count:
-        return list(value.parts)
-    array = value.array
-    if array is not None and array.ndim and array.shape[-1] == count:
-        apart = [Value.of(array[..., k]) for k in range(count)]
+    apart = value.components(count)
+    if apart is not None:
         return [v if v is not None else value for v in apart]
     reached = value.reached and count == 1
     return [Value(None, None, value.bounds, None, reached)] * count
