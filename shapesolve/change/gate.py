@@ -20,7 +20,7 @@ from ..solve.proof import Proved, Prover, Refuted
 
 Verdict = Literal["same", "differs", "open"]
 #: how the sizes that the second model accepts lie to those of the first
-Relation = Literal["equal", "wider", "narrower", "neither", "open", "none"]
+Relation = Literal["equal", "wider", "narrower", "neither", "open", "none", "unrelated"]
 _CLOSE = 1e-3
 
 
@@ -40,7 +40,8 @@ class ContractProof:
     """The accepted sizes of two models as sets.
 
     Attributes:
-        relation: of the second to the first; ``none`` where no size runs either of them.
+        relation: of the second to the first; ``none`` where no size runs either of them, ``unrelated`` where they have
+            no input in common.
         only_first: sizes that the first accepts and the second does not, if there are any.
         only_second: the other way round.
         left_out: how many conditions on data, not on sizes, are not compared.
@@ -72,7 +73,7 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        """Are all outputs proved the same, the accepted sizes equal or wider, and did no run differ?"""
+        """True if all output shapes and types are proved the same, the accepted sizes equal or wider, and no run differs."""
         same = all(o.verdict == "same" for o in self.outputs) and not self.unmatched
         return same and self.contract.relation in ("equal", "wider") and not (self.runs and self.runs.faults)
 
@@ -149,6 +150,8 @@ def hold(before: Analysis, after: Analysis) -> Gate:
     relation = _relation(only_first, only_second)
     if before.contract.impossible and after.contract.impossible:
         relation, only_first, only_second, outputs = "none", None, None, ()  # there is nothing to compare
+    elif not matched([*before.inputs], [*after.inputs]) and (before.inputs or after.inputs):
+        relation, only_first, only_second = "unrelated", None, None
     contract = ContractProof(relation, only_first or None, only_second or None, first.open + second.open)
     return Gate(outputs, tuple(unmatched), contract)
 
@@ -302,7 +305,7 @@ def gate_lines(gate: Gate) -> Iterator[str]:
     names = [o.name if o.name == o.other else f"{o.name} ({o.other} in the second)" for o in gate.outputs]
     width = max(map(len, names), default=0)
     for o, name in zip(gate.outputs, names, strict=True):
-        word = {"same": "proved the same", "differs": "differs", "open": "not decided"}[o.verdict]
+        word = {"same": "same shape and type, proved", "differs": "differs", "open": "not decided"}[o.verdict]
         shapes = o.shapes[0] if o.shapes[0] == o.shapes[1] else " against ".join(o.shapes)
         yield f"output    {name:<{width}}  {word}  {shapes}" + (f"  ({o.why})" if o.why else "")
     for name in gate.unmatched:
@@ -315,6 +318,7 @@ def gate_lines(gate: Gate) -> Iterator[str]:
         "neither": "each accepts sizes that the other does not",
         "open": "which sizes they accept is not decided",
         "none": "no input runs either of them",
+        "unrelated": "not compared: the models have no input in common",
     }
     yield f"contract  {words[c.relation]}"
     if c.only_first:
@@ -323,7 +327,9 @@ def gate_lines(gate: Gate) -> Iterator[str]:
         yield f"          only the second:  {told(c.only_second)}"
     if c.left_out:
         yield f"          {c.left_out} conditions on data are not compared"
-    if gate.runs is not None:
+    if gate.runs is None and gate.outputs:
+        yield "values    not compared: --run N runs both models on the same inputs"
+    elif gate.runs is not None:
         largest = gate.runs.largest
         how = "bit for bit the same" if not largest else f"largest difference {largest:.3g}"
         yield f"runs      {gate.runs.count} at accepted sizes: {'differences' if gate.runs.faults else how}"

@@ -20,12 +20,11 @@ from ..model import Node
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
 
-#: places of an equal number that are told apart at one node, and in all by one tracer
-_MAX_PROBES, _MAX_PROBED = 6, 200
 #: what stands in for a size to see which results follow it
 _PROBE = symbol("size in question", 1, made=True)
-#: links at which a dim is computed that are followed; those that pass it on are not counted
-MAX_LINKS = 400
+#: links at which a dim is computed that are followed (those that pass it on are not counted); places of an equal number that
+#: are told apart at one node, and in all by one tracer
+MAX_LINKS, _MAX_PROBES, _MAX_PROBED = 400, 6, 200
 #: a tensor that carries a dim, as the size of an axis or (None) as an element
 Carrier: TypeAlias = tuple[str, int | None, Dim]
 

@@ -197,7 +197,7 @@ class OutputProofData(TypedDict):
 class ContractProofData(TypedDict):
     """The accepted sizes of two models as sets, with sizes that only one accepts."""
 
-    relation: Literal["equal", "wider", "narrower", "neither", "open", "none"]
+    relation: Literal["equal", "wider", "narrower", "neither", "open", "none", "unrelated"]
     only_first: Sizes | None
     only_second: Sizes | None
     left_out: int
