@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..collection import CollectionPaused
+from ..expr import constant
 from ..expr.nearest import like_pattern
 from ..model import Model, read_model
 from ..model.saving import with_weights
@@ -113,7 +114,30 @@ def simplified_draft(
             if id(node.origin) not in there
         ]
     )
-    return Simplified(draft.to_proto(), removed, _count(nodes), _count(left)), analysis
+    proto = draft.to_proto()
+    kept = [info for info in proto.graph.value_info if _holds(info, analysis)]
+    del proto.graph.value_info[:]
+    proto.graph.value_info.extend(kept)
+    return Simplified(proto, removed, _count(nodes), _count(left)), analysis
+
+
+def _holds(info: onnx.ValueInfoProto, analysis: Analysis) -> bool:
+    """False if the type or the shape declared of a tensor is refuted, or right at some of the accepted sizes only.
+
+    onnxruntime lets tensors share memory by what is declared, and onnx's checker refuses a file that contradicts itself.
+    """
+    shape, kind = analysis.shapes.get(info.name), analysis.dtypes.get(info.name, 0)
+    declared = info.type.tensor_type
+    if kind and declared.elem_type not in (0, kind):
+        return False
+    if shape is None or not declared.HasField("shape"):
+        return True
+    symbols = analysis.symbols
+    return len(declared.shape.dim) == len(shape) and all(
+        d is constant(one.dim_value) if one.HasField("dim_value")
+        else one.dim_param not in symbols or d is symbols[one.dim_param]
+        for one, d in zip(declared.shape.dim, shape, strict=True)
+    )  # fmt: skip
 
 
 def _check(keep: Iterable[str], nodes: Iterable[DraftNode]) -> None:
