@@ -13,6 +13,8 @@ from .parameters import Option
 from .writing import Out
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from ..analysis import Analysis
     from ..change.simplify import Simplified
     from ..model import Model as Read
@@ -113,4 +115,17 @@ def _change(
     if explain and done.removed:
         tell("\n".join(map(str, done.removed)))
     tell(f"wrote {output}: {done.before:,} nodes became {done.after:,}, Constant nodes apart")
+    given = _overridable(done.model)
+    if given:
+        many = len(given) > 1
+        which = f"{len(given)} initializers are inputs" if many else f"initializer {min(given)} is an input"
+        them = "them" if many else "it"
+        tell(
+            f"{which} too, so a caller may override {them}: what reads {them} is not folded; take {them} out of the inputs"
+        )
     return analysis
+
+
+def _overridable(model: ModelProto) -> set[str]:
+    """Initializers that are also inputs, whose value a caller may give."""
+    return {t.name for t in model.graph.initializer} & {i.name for i in model.graph.input}
