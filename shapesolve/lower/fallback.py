@@ -201,6 +201,12 @@ def infer_by_schema(op: Op, schema: Any) -> list[Known | None] | None:
     return [_from_proto(op, found.get(name), sizes) for name in op.node.outputs]
 
 
+def inferred_by_schema(op: Op) -> list[Known | None]:
+    """What onnx's own inference says of the outputs of a node whose rule stopped: ranks, and sizes that are numbers."""
+    schema = find_schema(op.node.domain, op.node.op_type, op.version)
+    return (infer_by_schema(op, schema) if schema is not None else None) or []
+
+
 #: where inference functions are onnx's own
 _STANDARD_DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "ai.onnx.training")
 

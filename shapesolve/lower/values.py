@@ -9,6 +9,7 @@ be unknown, ``None``) or only bounds that all elements satisfy (``lo``, ``hi``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Seq
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -119,7 +120,7 @@ class Value:
         """The value of an object array (or nested sequence) of elements; None when nothing is known or it is too large."""
         a = array if isinstance(array, np.ndarray) else np.array(array, dtype=object)
         if a.size > MAX_ELEMENTS:
-            return None
+            return cls._bounded(a.reshape(-1).tolist())
         return cls.known(a.shape, tuple(a.reshape(-1).tolist()))
 
     @classmethod
@@ -133,7 +134,13 @@ class Value:
     def vector(cls, elems: Iterable[Elem]) -> Value | None:
         """A one-dimensional value."""
         elems = tuple(elems)
-        return None if len(elems) > MAX_ELEMENTS else cls.known((len(elems),), elems)
+        return cls._bounded(elems) if len(elems) > MAX_ELEMENTS else cls.known((len(elems),), elems)
+
+    @classmethod
+    def _bounded(cls, elems: Seq[Elem]) -> Value | None:
+        """What is left of elements that are too many to follow: bounds of integers."""
+        dims = [e for e in elems if isinstance(e, Dim)]
+        return span(dims, dims, True) if len(dims) == len(elems) else None
 
     @classmethod
     def scalar(cls, elem: Elem) -> Value | None:
@@ -292,6 +299,22 @@ class Value:
         if self.elems is None:
             return f"Value(in {self.bounds})"
         return f"Value({self.shape}, [{', '.join(map(str, self.elems))}])"
+
+
+def span(lows: Iterable[Dim | None], highs: Iterable[Dim | None], reached: bool) -> Value | None:
+    """Bounds of all of these bounds: numbers where they are many, which no element needs to reach."""
+    low, high = list(dict.fromkeys(lows)), list(dict.fromkeys(highs))
+    few = all(sum(d is not None and bool(d.terms) for d in side) <= _FEW for side in (low, high))
+    least = [d if d is None or few else _number(d.bounds()[0]) for d in low]
+    most = [d if d is None or few else _number(d.bounds()[1]) for d in high]
+    below, above = [d for d in least if d is not None], [d for d in most if d is not None]
+    lo = minimum(*below) if below and len(below) == len(least) else None
+    hi = maximum(*above) if above and len(above) == len(most) else None
+    return Value.between(lo, hi, reached=reached and few)
+
+
+def _number(bound: int | None) -> Dim | None:
+    return None if bound is None else constant(bound)
 
 
 _NO_NAMES: frozenset[str] = frozenset()

@@ -7,12 +7,12 @@ same outputs, which makes the repeated layers of a model cost a lookup each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..expr import DimTooLarge, Shape
 from ..model import Model, Node
-from .fallback import lower_unregistered
+from .fallback import inferred_by_schema, lower_unregistered
 from .interface import misranked, mistyped, unchosen
 from .op import InvalidNode, MalformedNode, Op
 from .reconcile import reconcile
@@ -32,14 +32,16 @@ class Call:
     Attributes:
         key: what the result is remembered by, or None.
         version: that of the facts.
+        outputs: what is known of the outputs where the rule stopped.
     """
 
-    __slots__ = ("clashes", "fits", "key", "op", "scope", "steps", "version")
+    __slots__ = ("clashes", "fits", "key", "op", "outputs", "scope", "steps", "version")
 
     def __init__(self, op: Op, scope: Scope, key: Any, version: int, clashes: int, fits: bool) -> None:
         self.op, self.scope, self.key = op, scope, key
         self.version, self.clashes, self.fits = version, clashes, fits
         self.steps: Steps | None = None
+        self.outputs: Sequence[Known | None] = ()
 
 
 class Walk(State):
@@ -137,6 +139,7 @@ class Walk(State):
         except Exception as e:
             if not self._stopped(call, e):
                 raise
+            outputs = call.outputs
         self._finish(call, outputs)
         return None
 
@@ -220,6 +223,7 @@ class Walk(State):
         except Exception as error:
             if not self._stopped(call, error):
                 raise
+            outputs = call.outputs
         self._finish(call, outputs)
         return None
 
@@ -234,6 +238,7 @@ class Walk(State):
             if not (self.failed and self.follows_from_failure(node, call.op.inputs, scope)):
                 self.note("open", f"an expression could not be followed: {error}", node, scope)
             call.op.pure = False
+            call.outputs = inferred_by_schema(call.op)
             return True
         if isinstance(error, MemoryError):
             return False

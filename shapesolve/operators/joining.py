@@ -23,7 +23,7 @@ from ..lower.records import Place
 from ..lower.registry import lower
 from ..lower.standard import standard_rank, standard_size
 from ..lower.types import Known
-from ..lower.values import MAX_ELEMENTS, Elem, Value
+from ..lower.values import MAX_ELEMENTS, MAX_RANK, Elem, Value
 from ..lower.work import MOVES
 from .layout import held, hull, is_empty
 
@@ -86,7 +86,7 @@ def concatenated(op: Op, axis: int) -> Known:
     along = [s[axis] for _, s in known]
     if len(known) == op.n_in:
         dims[axis] = total(along)
-        return op.out(dims, value=_joined(values, along, axis, rank))
+        return op.out(dims, value=_joined(values, along, axis, rank, dims[-1]))
     if not any(_has_elements(op, s) for _, s in known):
         return op.out(None, value=hull(values))
     dims[axis] = total(along) + op.fresh("sizes of joined tensors of unknown rank")
@@ -193,11 +193,11 @@ def _excusing(
 _FEW_UNKNOWN = 64
 
 
-def _joined(values: list[Value | None], along: Seq[Dim], axis: int, rank: int) -> Value | None:
+def _joined(values: list[Value | None], along: Seq[Dim], axis: int, rank: int, last: Dim) -> Value | None:
     """Data of joined tensors: one by one, or bounds (apart for each index of the last axis, joined there)."""
     row = _row(values, along) if rank == 1 else None
     if row is not None:
-        return Value.known((len(row),), row)
+        return Value.vector(row)
     arrays = [v.array for v in values if v is not None and v.elems is not None]
     if len(arrays) == len(values) and sum(a.size for a in arrays if a is not None) <= MAX_ELEMENTS:
         try:
@@ -208,7 +208,14 @@ def _joined(values: list[Value | None], along: Seq[Dim], axis: int, rank: int) -
     present = len(every) == len(values) and all(map(_is_positive, along))
     whole = hull(values, present and all(v.reached for v in every))
     counts = [n.const for n in along if not n.terms]
-    if whole is None or axis != rank - 1 or len(counts) < len(along) or sum(counts) > 16:
+    if whole is not None and axis < rank - 1 and last.value is not None and last.const <= MAX_RANK:
+        apart = [v.components(last.const) for v in every]
+        columns = [hull(c, whole.reached) for c in zip(*(c for c in apart if c is not None), strict=True)]
+        if None not in apart and all(columns):
+            return Value.between(
+                *whole.bounds, reached=whole.reached, parts=tuple(c for c in columns if c is not None)
+            )
+    if whole is None or axis != rank - 1 or len(counts) < len(along) or sum(counts) > MAX_RANK:
         return whole
     parts = [p for v, n in zip(every, counts, strict=True) for p in _parts(v, n)]
     return Value.between(*whole.bounds, reached=whole.reached, parts=tuple(parts))
@@ -226,7 +233,7 @@ def _row(values: list[Value | None], along: Seq[Dim]) -> tuple[Elem, ...] | None
             return None
         else:
             row += (None,) * n.const
-    return tuple(row) if len(row) <= MAX_ELEMENTS else None
+    return tuple(row)
 
 
 def _is_positive(d: Dim) -> bool:

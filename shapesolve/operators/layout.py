@@ -26,7 +26,6 @@ from ..expr import (
     ite,
     le,
     maximum,
-    minimum,
     ne,
     product,
     total,
@@ -36,7 +35,7 @@ from ..lower.op import InvalidNode, Op
 from ..lower.reads import AXES, LENGTHS, NEW_AXES, SPREAD, between
 from ..lower.registry import lower, signature
 from ..lower.types import Known
-from ..lower.values import MAX_ELEMENTS, Array, Value
+from ..lower.values import MAX_ELEMENTS, Array, Value, span
 from ..lower.work import MOVES, VIEW
 
 
@@ -302,11 +301,8 @@ def zero_of(dtype: int) -> Dim | Cond | float | None:
 
 def hull(values: Iterable[Value | None], reached: bool = False) -> Value | None:
     """Bounds of all elements of several tensors."""
-    bounds = [v.bounds if v is not None else (None, None) for v in values]
-    lows, highs = [lo for lo, _ in bounds if lo is not None], [hi for _, hi in bounds if hi is not None]
-    lo = minimum(*lows) if lows and len(lows) == len(bounds) else None
-    hi = maximum(*highs) if highs and len(highs) == len(bounds) else None
-    return Value.between(lo, hi, reached=reached)
+    bounds = list(dict.fromkeys(v.bounds if v is not None else (None, None) for v in values))
+    return span([lo for lo, _ in bounds], [hi for _, hi in bounds], reached) if bounds else None
 
 
 # ---------------------------------------------------------------------- repeated and joined

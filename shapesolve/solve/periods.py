@@ -269,7 +269,7 @@ def _quotient(n: _EventualValue, divisor: Dim) -> _EventualValue:
     k = divisor.value
     if k is None or k < 1:
         raise _Irregular
-    times = k // gcd(k, *map(int, n.slope))
+    times = fit(k) // gcd(k, *map(int, n.slope))
     n = _spread(n, _common(len(n.base) * times))
     return _EventualValue(n.slope // k, n.base // k, n.start, n.most // k + 1)
 
