@@ -1,0 +1,21 @@
+"""One thing is changed in a model that runs: findings name it, and help gives what stood there before."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.culprit import mutants, verdict
+
+from ..building import ROOT
+
+
+@pytest.mark.parametrize(
+    ("name", "most_missed"), [("unet_pad__ts", 3), ("lstm_tagger__ts", 2), ("resnet50__ts", 0)]
+)
+def test_what_was_changed_is_named_and_help_undoes_it(name: str, most_missed: int) -> None:
+    file = ROOT / "tests/models" / name / "model.onnx"
+    found = [verdict(kind, name, mutant) for kind, mutant in mutants(file)]
+    assert len(found) >= 2
+    assert sum(not v.first for v in found) <= most_missed
+    assert sum(not v.right for v in found) <= most_missed
+    assert sum(v.errors > 1 for v in found) == 0
