@@ -235,7 +235,7 @@ class Contract(Sequence[Term]):
 
     @checked
     def holds(self, sizes: Mapping[str, int]) -> bool | None:
-        """Are these sizes accepted? None when that depends on a symbol without a size."""
+        """True if these sizes are accepted; None if that depends on a symbol without a size, or on what is `unjudged`."""
         sizes = dict(sizes)
         for name, dim in self.derived:
             value = dim.evaluate(sizes)
@@ -246,7 +246,7 @@ class Contract(Sequence[Term]):
         if False in truths or self.impossible:
             return False
         unsettled = [t for t, truth in zip(terms, truths) if truth is None]
-        return None if any(not t.cond.free <= sizes.keys() for t in unsettled) else True
+        return None if self.unjudged or any(not t.cond.free <= sizes.keys() for t in unsettled) else True
 
     def __str__(self) -> str:
         if self.impossible:
