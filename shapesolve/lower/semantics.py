@@ -65,6 +65,21 @@ DIFFERENCES: dict[str, Difference] = {
         "the first operand is a matrix",
         "a vector, of which that is not known when the model is loaded, is a matrix of one row, whatever transA says",
     ),
+    "recurrent-attributes": Difference(
+        "LSTM, GRU, RNN",
+        "activations are named in any case, and clip is any number",
+        "the model is not loaded with clip <= 0 (LSTM, GRU), with names in other letters (RNN), or with more or fewer of them",
+    ),
+    "quantized-rows": Difference(
+        "MatMulInteger, QLinearMatMul, ConvInteger, QLinearConv",
+        "scales and zero points of the first matrix may differ between its rows, those of ConvInteger's weight between filters",
+        "they must be scalars or hold one element",
+    ),
+    "loss-labels": Difference(
+        "NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss",
+        "the labels have the shape of the scores without the classes",
+        "sizes that are known when the model is loaded must be so; of others there must not be more labels than scores",
+    ),
     "gridsample-volumes": Difference(
         "GridSample", "volumes (rank 5) are taken from opset 20 on", "volumes are taken at every opset"
     ),

@@ -32,6 +32,7 @@ from ..lower.reason import EMPTY_POOL, WINDOW, channels
 from ..lower.registry import lower
 from ..lower.types import Known, Tensor
 from ..lower.work import MOVES, POOLS, reads, slides, spreads
+from .linear import per_tensor
 from .window import (
     Window,
     kernel_attr,
@@ -128,12 +129,23 @@ def conv(op: Op) -> Known:
 # https://onnx.ai/onnx/operators/onnx__ConvInteger.html
 @lower("ConvInteger", advice="convolution", work=slides(1))
 def conv_integer(op: Op) -> Known:
+    per_tensor(op, 2, 3)
     return op.out(conv_shape(op, bias=None))
 
 
 # https://onnx.ai/onnx/operators/onnx__QLinearConv.html
 @lower("QLinearConv", advice="convolution", work=slides(3, 8))
 def qlinear_conv(op: Op) -> Known:
+    per_tensor(op, 1, 2, 6, 7)
+    for i in (4, 5):
+        shape, weight = op.shape(i), op.shape(3)
+        if shape is not None and len(shape) > 1:
+            raise InvalidNode(f"{op.name_of(i)} must hold one element or one per filter, it is {shape}")
+        if shape and weight:
+            fits = any_of((eq(shape[0], 1), eq(shape[0], weight[0])))
+            op.require(
+                fits, "the parameters of a weight must hold one element or one per filter", (i, 0), (3, 0)
+            )
     return op.out(conv_shape(op, x=0, w=3, bias=8))
 
 

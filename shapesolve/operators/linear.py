@@ -37,12 +37,31 @@ def matmul_shape(op: Op, left: int = 0, right: int = 1) -> Shape | None:
     return Shape([*batch, *x[-2:-1], *(y[-1:] if len(y) > 1 else ())])
 
 
-def per_column(op: Op, parameter: int, columns: Dim, what: str, *places: Place) -> None:
-    """A quantization parameter of rank 1 holds one element, or one for each of `columns`."""
+def per_tensor(op: Op, *parameters: int) -> None:
+    """Quantization parameters of a whole tensor: scalars, or vectors of one element."""
+    for i in parameters:
+        shape = op.shape(i) if op.has(i) and op.as_onnxruntime("quantized-rows") else None
+        if shape is not None and len(shape) > 1:
+            raise InvalidNode(f"{op.name_of(i)} must be a scalar or hold one element, it is {shape}")
+        if shape is not None and len(shape) == 1:
+            op.require(eq(shape[0], 1), "a quantization parameter must hold one element", (i, 0))
+
+
+def per_column(op: Op, parameter: int, matrix: int, what: str) -> None:
+    """A quantization parameter that holds one element, or one for each column of a matrix."""
     shape = op.shape(parameter) if op.has(parameter) else None
-    if shape is not None and len(shape) == 1:
-        fits = any_of((eq(shape[0], columns), eq(shape[0], 1)))
-        op.require(fits, f"the {what} must hold one element or one per column", (parameter, 0), *places)
+    b = op.shape(matrix)
+    if shape is None or b is None or len(b) < 2 or not shape:
+        return
+    why = f"the {what} must hold one element or one per column"
+    if len(shape) == 1:
+        fits = any_of((eq(shape[0], b[-1]), eq(shape[0], 1)))
+        op.require(fits, why, (parameter, 0), (matrix, len(b) - 1))
+    elif len(shape) != len(b):
+        raise InvalidNode(f"{why}, it is {shape}")
+    else:
+        for k, (d, size) in enumerate(zip(shape, b, strict=True)):
+            op.same(d, ONE if k == len(b) - 2 else size, why, (parameter, k), (matrix, k))
 
 
 # https://onnx.ai/onnx/operators/onnx__MatMul.html
@@ -54,20 +73,18 @@ def matmul(op: Op) -> Known:
 # https://onnx.ai/onnx/operators/onnx__MatMulInteger.html
 @lower("MatMulInteger", fault="cannot multiply these shapes", advice="product", work=product_of(last_of(0)))
 def matmul_integer(op: Op) -> Known:
-    shape, b = matmul_shape(op), op.shape(1)
-    if b is not None and len(b) > 1:
-        per_column(op, 3, b[-1], "zero point of the second matrix", (1, len(b) - 1))
-    return op.out(shape)
+    per_tensor(op, 2)
+    per_column(op, 3, 1, "zero point of the second matrix")
+    return op.out(matmul_shape(op))
 
 
 # https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html
 @lower("QLinearMatMul", fault="cannot multiply these shapes", advice="product", work=product_of(last_of(0)))
 def qlinear_matmul(op: Op) -> Known:
-    shape, b = matmul_shape(op, 0, 3), op.shape(3)
-    if b is not None and len(b) > 1:
-        per_column(op, 4, b[-1], "scale of the second matrix", (3, len(b) - 1))
-        per_column(op, 5, b[-1], "zero point of the second matrix", (3, len(b) - 1))
-    return op.out(shape)
+    per_tensor(op, 1, 2, 6, 7)
+    per_column(op, 4, 3, "scale of the second matrix")
+    per_column(op, 5, 3, "zero point of the second matrix")
+    return op.out(matmul_shape(op, 0, 3))
 
 
 def gemm_shape(op: Op, *, expands: bool = True) -> Shape | None:

@@ -5,21 +5,28 @@ from __future__ import annotations
 from functools import partial
 
 from ..expr import Dim, IntoDim, any_of, as_dim, constant, eq, exact_quotient, floor_div, ge, le, minimum
-from ..lower.op import InvalidNode, Op
+from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.reads import LENGTHS
 from ..lower.records import Place
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.work import Operations, Outputs, Work
 
+#: as onnxruntime's kernels write them
+_ACTIVATIONS = frozenset((
+    "Relu", "Tanh", "Sigmoid", "Affine", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "ScaledTanh", "Elu", "Softsign",
+    "Softplus",
+))  # fmt: skip
 _DIRECTIONS = {"forward": 1, "foward": 1, "reverse": 1, "bidirectional": 2}  # GRU-1's default is misspelt
 
 
 # https://onnx.ai/onnx/operators/onnx__LSTM.html
 # https://onnx.ai/onnx/operators/onnx__GRU.html
 # https://onnx.ai/onnx/operators/onnx__RNN.html
-def recurrent(op: Op, gates: int, not_empty: str = "") -> list[Known]:
+def recurrent(op: Op, gates: int, not_empty: str = "", activations: int = 0) -> list[Known]:
     """A layer whose weights stack `gates` gates; `not_empty` are the sizes that onnxruntime needs to be >= 1.
+
+    A cell has so many `activations`.
 
     With ``layout=1`` the batch comes first in X, in the states and in the outputs.
     """
@@ -27,6 +34,8 @@ def recurrent(op: Op, gates: int, not_empty: str = "") -> list[Known]:
     if direction not in _DIRECTIONS:
         raise InvalidNode(f"direction {direction!r} is not one of forward, reverse, bidirectional")
     directions = constant(_DIRECTIONS[direction])
+    if op.as_onnxruntime("recurrent-attributes"):
+        _check_attributes(op, activations, _DIRECTIONS[direction])
     batch_first = op.int_attr("layout", 0)
     x = op.shape(0, 3)
     assert x is not None
@@ -53,6 +62,24 @@ def recurrent(op: Op, gates: int, not_empty: str = "") -> list[Known]:
             op.require(fits, "sequence_lens must not exceed the sequence", *places)
     y = (batch, length, directions, hidden) if batch_first else (length, directions, batch, hidden)
     return [op.out(y), *(op.out(state) for _ in range(1, op.n_out))]
+
+
+def _check_attributes(op: Op, activations: int, directions: int) -> None:
+    """Refuse attributes with which onnxruntime's kernel is not made: the model is not loaded then."""
+    simple = activations == 1  # RNN's kernel reads no clip, and its names as they are written
+    clip, named = op.attr("clip"), op.attr("activations")
+    if isinstance(clip, (int, float)) and clip <= 0 and not simple:
+        raise MalformedNode(f"{op.node.op_type} needs clip > 0, it is {clip}")
+    if not isinstance(named, tuple) or not named:
+        return
+    known = _ACTIVATIONS if simple else {name.lower() for name in _ACTIVATIONS}
+    for name in map(str, named):
+        if (name if simple else name.lower()) not in known:
+            raise MalformedNode(f"{op.node.op_type} has no activation {name!r}")
+    if len(named) != activations * directions and not (simple and len(named) == 2):
+        raise MalformedNode(
+            f"{op.node.op_type} needs {activations * directions} activations, it has {len(named)}"
+        )
 
 
 def _hidden_size(op: Op, gates: int) -> Dim:
@@ -94,11 +121,15 @@ def recurrent_work(op: Op, outputs: Outputs, gates: int, cell: int) -> Operation
 
 
 # onnxruntime's kernels abort on these empty inputs
-for name, gates, cell, not_empty in (("LSTM", 4, 5, "B"), ("GRU", 3, 5, "SBI"), ("RNN", 1, 0, "")):
+for name, gates, cell, not_empty, activations in (
+    ("LSTM", 4, 5, "B", 3),
+    ("GRU", 3, 5, "SBI", 2),
+    ("RNN", 1, 0, "", 1),
+):
     lower(
         name,
         reads={4: LENGTHS},
         elements=(4,),
         fault="has weights that do not fit together",
         work=Work(partial(recurrent_work, gates=gates, cell=cell)),
-    )(partial(recurrent, gates=gates, not_empty=not_empty))
+    )(partial(recurrent, gates=gates, not_empty=not_empty, activations=activations))

@@ -8,6 +8,7 @@ from ..expr import Shape, any_of, eq, ge, le
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import along
 from ..lower.registry import lower
+from ..lower.standard import standard_size
 from ..lower.types import Known
 
 _TRAINING = "ai.onnx.preview.training"
@@ -26,6 +27,9 @@ def _loss(op: Op, scores: Shape | None, labels: Shape | None) -> Known:
     if scores is not None and labels is not None:
         for k, label in enumerate(labels):
             at = k + (k > 0)
+            known = {standard_size(op, 1, k), standard_size(op, 0, at)} - {None}
+            if len(known) > 1 or not op.as_onnxruntime("loss-labels"):
+                op.same(label, scores[at], "each place of the scores needs one label", (1, k), (0, at))
             op.require(le(label, scores[at]), "there must not be more labels than scores", (1, k), (0, at))
         empty = eq(labels.numel, 0)
         op.require(any_of((ge(scores[1], 1), empty)), "a label needs a class", (0, 1))
