@@ -66,18 +66,28 @@ def make_atom(kind: str, *args: Any) -> Atom:
     return known
 
 
-def evaluate_atom(atom: Atom, bindings: Mapping[str, SupportsIndex]) -> int | None:
-    """Value of one atom; None when unbound or undefined."""
-    kind, args = atom.kind, atom.args
-    if kind == "sym":
-        size = bindings.get(args[0])
+#: values of atoms at one mapping of sizes
+Values = dict[Atom, "int | None"]
+
+
+def evaluate_atom(atom: Atom, bindings: Mapping[str, SupportsIndex], values: Values) -> int | None:
+    """Value of one atom, which `values` remembers; None when unbound or undefined."""
+    if atom.kind == "sym":
+        size = bindings.get(atom.args[0])
         return None if size is None else index(size)
+    if atom not in values:
+        values[atom] = _evaluated(atom, bindings, values)
+    return values[atom]
+
+
+def _evaluated(atom: Atom, bindings: Mapping[str, SupportsIndex], memo: Values) -> int | None:
+    kind, args = atom.kind, atom.args
     if kind == "ite":
-        held = args[0].evaluate(bindings)
-        return None if held is None else args[1 if held else 2].evaluate(bindings)
+        held = args[0]._value_at(bindings, memo)
+        return None if held is None else args[1 if held else 2]._value_at(bindings, memo)
     values: list[int] = []
     for a in args:
-        v = a.evaluate(bindings)
+        v = a._value_at(bindings, memo)
         if v is None:
             return None
         values.append(v)

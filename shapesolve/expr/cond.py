@@ -13,7 +13,7 @@ from typing import Any, SupportsIndex, TypeAlias
 
 from ..arguments import wrong
 from . import canonical, surface
-from .atom import Atom, make_atom
+from .atom import Atom, Values, make_atom
 from .core import ONE, ZERO, Dim, IntoDim, Substitution, as_dim, constant, make_dim, of_atom
 from .pool import Pool
 from .structure import Statement
@@ -52,18 +52,22 @@ class Cond(Statement):
 
     def evaluate(self, bindings: Mapping[str, SupportsIndex]) -> bool | None:
         """Truth at these sizes; None when it depends on a symbol that is not bound."""
+        return self._value_at(bindings, {})
+
+    def _value_at(self, bindings: Mapping[str, SupportsIndex], values: Values) -> bool | None:
+        """The same; `values` remembers those of the atoms at these sizes."""
         kind = self.kind
         if kind in ("and", "or"):
             settles, is_open = kind == "or", False
             for a in self.args:
-                held: bool | None = a.evaluate(bindings)
+                held: bool | None = a._value_at(bindings, values)
                 if held is settles:
                     return settles
                 is_open = is_open or held is None
             return None if is_open else not settles
         if kind in ("true", "false"):
             return kind == "true"
-        value = self.args[0].evaluate(bindings)
+        value = self.args[0]._value_at(bindings, values)
         if value is None:
             return None
         return bool(value >= 0 if kind == ">=" else (value == 0) == (kind == "=="))
@@ -204,7 +208,9 @@ def _clamped(kind: str, d: Dim) -> Cond | None:
     for mono, c in d.terms:
         if len(mono) != 1 or mono[0].kind != "pos" or c not in (1, -1):
             continue
-        rest = d - make_dim(((mono, c),), 0)
+        if len(d.terms) > 1 and len(mono[0].args[0].terms) != len(d.terms) - 1:
+            continue  # neither side is a number
+        rest = make_dim(tuple([t for t in d.terms if t[0] != mono]), d.const)
         other = rest + mono[0].args[0].scale(c)
         x, m = (other, rest.const) if not rest.terms else (rest, other.const)
         if rest.terms and other.terms:

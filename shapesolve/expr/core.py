@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, Union
 
 from ..arguments import wrong
 from . import surface
-from .atom import Atom, evaluate_atom, make_atom
+from .atom import Atom, Values, evaluate_atom, make_atom
 from .bounds import bounds
 from .limits import MAX_TERMS, DimTooLarge
 from .pool import Pool
@@ -238,19 +238,23 @@ class Dim(Polynomial):
 
     def evaluate(self, bindings: Mapping[str, SupportsIndex]) -> int | None:
         """The integer at these sizes; None when a symbol is not bound or a divisor is zero."""
-        total = self.const
         try:
-            for mono, c in self.terms:
-                for atom in mono:
-                    v = evaluate_atom(atom, bindings)
-                    if v is None:
-                        return None
-                    c *= v
-                total += c
+            return self._value_at(bindings, {})
         except AttributeError:  # looked at here only: sizes are asked for very often
             if isinstance(bindings, Mapping):
                 raise
             raise wrong("evaluate takes bindings as a mapping of str to int", bindings)  # noqa: B904
+
+    def _value_at(self, bindings: Mapping[str, SupportsIndex], values: Values) -> int | None:
+        """The same; `values` remembers those of the atoms at these sizes, so that shared parts are evaluated once."""
+        total = self.const
+        for mono, c in self.terms:
+            for atom in mono:
+                v = evaluate_atom(atom, bindings, values)
+                if v is None:
+                    return None
+                c *= v
+            total += c
         return total
 
     def subs(self, bindings: Mapping[str, IntoDim]) -> Dim:
