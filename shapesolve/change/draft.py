@@ -231,6 +231,7 @@ class Draft:
         self.model = model
         self.taken: set[str] = {""}
         self.node_names: set[str] = {""}
+        self._numbers: tuple[dict[str, int], dict[str, int]] = {}, {}
         self.graph = DraftGraph(self, model.graph)
         self.functions: dict[FunctionKey, DraftGraph] = {
             key: DraftGraph(self, function) for key, function in model.functions.items()
@@ -241,11 +242,11 @@ class Draft:
 
     def fresh(self, hint: str) -> str:
         """A tensor name that is not in use, close to `hint`."""
-        return _fresh(hint, self.taken)
+        return _fresh(hint, self.taken, self._numbers[0])
 
     def fresh_node(self, hint: str) -> str:
         """A node name that is not in use, close to `hint`."""
-        return _fresh(hint, self.node_names)
+        return _fresh(hint, self.node_names, self._numbers[1])
 
     def drop_dead(self, stays: Callable[[DraftNode], bool] | None = None) -> list[DraftNode]:
         """Remove nodes of which nothing is needed, everywhere, but for those that stay; returns them."""
@@ -259,11 +260,15 @@ class Draft:
         return write(self)
 
 
-def _fresh(hint: str, taken: set[str]) -> str:
-    name, number = hint, 0
-    while name in taken:
-        number += 1
-        name = f"{hint}_{number}"
+def _fresh(hint: str, taken: set[str], numbers: dict[str, int]) -> str:
+    """A name not in `taken`, which never shrinks; `numbers` has the last one given to each hint."""
+    name = hint
+    if name in taken:
+        number = numbers.get(hint, 0)
+        while name in taken:
+            number += 1
+            name = f"{hint}_{number}"
+        numbers[hint] = number
     taken.add(name)
     return name
 
