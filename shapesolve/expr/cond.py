@@ -52,7 +52,12 @@ class Cond(Statement):
 
     def evaluate(self, bindings: Mapping[str, SupportsIndex]) -> bool | None:
         """Truth at these sizes; None when it depends on a symbol that is not bound."""
-        return self._value_at(bindings, {})
+        try:
+            return self._value_at(bindings, {})
+        except AttributeError:  # looked at here only: sizes are asked for very often
+            if isinstance(bindings, Mapping):
+                raise
+            raise wrong("evaluate takes bindings as a mapping of str to int", bindings)  # noqa: B904
 
     def _value_at(self, bindings: Mapping[str, SupportsIndex], values: Values) -> bool | None:
         """The same; `values` remembers those of the atoms at these sizes."""

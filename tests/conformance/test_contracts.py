@@ -88,7 +88,8 @@ def agrees(a, seed, largest):
     for _ in range(60):
         sizes = {n: random.choice((0, 1, 2, 3, 7, 8, 16, 32, 33, 64, 96, 224)) % largest for n in a.symbols}
         broken = a._solved._checker.checker.broken(sizes)
-        assert contract.holds(sizes) == (not broken), (sizes, str(contract), broken)
+        accepted = None if contract.unjudged and not broken else not broken
+        assert contract.holds(sizes) is accepted, (sizes, str(contract), broken)
 
 
 @pytest.mark.parametrize("path", models(), ids=lambda p: p.parent.name)
