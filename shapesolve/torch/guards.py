@@ -17,6 +17,7 @@ from ..propagate.log import ConstraintSet
 from ..solve.contract.build import find_contract
 from ..solve.contract.contract import Contract, Terms
 from ..solve.engine import Engine
+from ..solve.simplify.domain import defined_where
 from .declared import Axis, Declaration
 from .exporting import Watch
 from .places import NOWHERE, Origin, Place, is_foreign
@@ -185,9 +186,10 @@ def guard_contract(
 ) -> Contract:
     """The guards (with the minor ones, or without), simplified and irredundant, as a contract on the declared sizes."""
     constraints = [
-        Constraint(g.cond, "requirement", Rule(f"guard:{i}", "torch.export", g.text))
+        Constraint(cond, "requirement", Rule(f"guard:{i}", "torch.export", g.text))
         for i, g in enumerate(guards)
         if g.cond is not None and not g.always and (minor or not g.minor)
+        for cond in (*defined_where(g.cond), g.cond)  # a guard that divides by 0 fails
     ]
     facts = Facts()
     for name in roots:

@@ -53,8 +53,17 @@ def is_worked_on(cond: Cond) -> bool:
 
 
 def is_short(cond: Cond) -> bool:
-    """True if it is read at once. A term takes an operator between two of its symbols in any form."""
-    return is_plain(cond) and cost(cond).operators <= max(_SHORT, len(cond.free))
+    """True if it is read at once. A term takes an operator between two of its symbols in any form.
+
+    A division by a quotient, as in ``h % (h//4)``, is not.
+    """
+    plain = is_plain(cond) and cost(cond).operators <= max(_SHORT, len(cond.free))
+    quotients = [a for a in atoms_of(cond) if a.kind == "//"] if plain else []
+    return plain and not any(isinstance(a.args[1], Dim) and _has_quotient(a.args[1]) for a in quotients)
+
+
+def _has_quotient(dim: Dim) -> bool:
+    return any(a.kind == "//" for mono, _ in dim.terms for a in mono)
 
 
 def by_choices(cond: Cond) -> Cond:
@@ -134,6 +143,7 @@ class Forms:
         for source, is_proof in (
             (self._by_rules, True),
             (self._by_ranges, True),
+            (self._by_multiples, False),
             (self._by_parts, False),
             (self._by_expressions, True),
         ):
@@ -178,6 +188,16 @@ class Forms:
             found = separated(group, self.engine)
             if found is not None:
                 yield all_of(found)
+
+    def _by_multiples(self, cond: Cond) -> Iterator[Cond]:
+        """Multiples of a number that it divides by, where it relates one symbol: ``h % 4 == 0`` for ``h % (h//4) == 0``."""
+        if cond.kind != "==" or len(cond.free) != 1:
+            return
+        atoms = atoms_of(cond)
+        names = [of_atom(a) for a in atoms if a.kind == "sym"]
+        divisors = {a.args[1].const for a in atoms if a.kind == "//" and not a.args[1].terms}
+        for name in names:
+            yield from (eq(name % k, 0) for k in sorted(divisors))
 
     def _by_parts(self, cond: Cond) -> Iterator[Cond]:
         """Without one part, and with one part shortened where the others do not settle the matter."""
