@@ -1,4 +1,4 @@
-"""`analyze` and its result: everything that is known of a model's shapes, computed when it is asked for."""
+"""`analyze` and its result, `Analysis`."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def analysis_of(
 
 
 def _analyzed_again(source: str | bytes, opsets: Mapping[str, int], options: dict[str, Any]) -> Analysis:
-    """The analysis that a pickle stands for."""
+    """Restores a pickled analysis: reads the model again and analyzes it."""
     request = Request(**{**options, "rules": options["rules"] or with_built_in(None)})
     return analysis_of(replace(read_model(source), opsets=MappingProxyType(opsets)), request)
 
@@ -265,7 +265,7 @@ class Analysis:
 
     @checked
     def prove(self, claim: str | Cond) -> Proof:
-        """Is the claim true for every input that the model accepts, whatever its data?
+        """Proves or refutes a claim for every input that the model accepts, whatever its data.
 
         ``claim`` is a condition over dim names and dims of tensors: ``"Z[1] == 2*seq"``. Returns `Proved` (false as a truth
         value where it rests on assumptions, which it names then), `Refuted` with sizes of all inputs that the model accepts
@@ -279,7 +279,7 @@ class Analysis:
 
     @checked
     def equal(self, a: str | Dim, b: str | Dim) -> Proof:
-        """Are two dims equal for every input that the model accepts? Answers and raises as `prove` does."""
+        """Proves or refutes that two dims are equal, as `prove` does."""
         from .explain.judge import judge
 
         return judge(self._solved, (self.dim(a), self.dim(b)))

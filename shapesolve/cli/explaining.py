@@ -76,7 +76,7 @@ def _held(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
 
 
 def _nearest(free: Analysis, wanted: dict[str, int]) -> dict[str, dict[str, int] | None]:
-    """The nearest accepted sizes from those wanted up, and from them down; empty inputs only where nothing else runs."""
+    """The nearest accepted sizes below and above; empty inputs only where nothing else runs."""
     from ..deploy import NoSizes, Sizes
 
     found: dict[str, dict[str, int] | None] = {}

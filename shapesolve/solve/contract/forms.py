@@ -63,6 +63,7 @@ def is_short(cond: Cond) -> bool:
 
 
 def _has_quotient(dim: Dim) -> bool:
+    """True if a term of the dim has a quotient as a factor."""
     return any(a.kind == "//" for mono, _ in dim.terms for a in mono)
 
 
