@@ -100,7 +100,7 @@ def simplified_draft(
     keep = tuple(keep)
     _check(keep, nodes)
     reasons: dict[int, str] = {}
-    doubtful = any(entry.role == "assumption" for entry in analysis._solved.walk.log)
+    doubtful = any(entry.role == "assumption" for entry in analysis._solved.walk.state.log)
     if not analysis._solved.stuck and not doubtful:  # from a contradiction everything follows
         sweeps = Sweeps(analysis, draft, keep)
         sweeps.run()

@@ -105,7 +105,7 @@ class Figures:
 
     def missing(self, sizes: Mapping[str, int]) -> str:
         """The names that have no size yet, with what the data decides explained."""
-        reasons = self.analysis._solved.walk.reasons
+        reasons = self.analysis._solved.walk.state.reasons
         left = sorted(self.free - self.known(sizes).keys())
         return ", ".join(f"{n} ({reasons[n]})" if n in reasons else n for n in left)
 

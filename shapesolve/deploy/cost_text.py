@@ -95,7 +95,7 @@ def left_out(cost: Figures) -> list[str]:
     if cost.unmeasured:
         more = f" and {len(cost.unmeasured) - 5} more" if len(cost.unmeasured) > 5 else ""
         lines.append(f"bytes not known: {', '.join(cost.unmeasured[:5])}{more}")
-    reasons = cost.analysis._solved.walk.reasons
+    reasons = cost.analysis._solved.walk.state.reasons
     lines += [f"{n} is decided by data: {reasons[n]}" for n in sorted(cost.free) if n in reasons]
     return [*lines, *cost.remarks]
 

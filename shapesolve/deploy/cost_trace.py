@@ -175,7 +175,7 @@ class Tracer:
 
     def _branches(self, op: Op, inner: str) -> Body:
         """The larger figures of the branches, where it is not known which one runs."""
-        lowered = [(n, g) for n, g in op.node.subgraphs if f"{inner}{n}/" in self.walk.opsets]
+        lowered = [(n, g) for n, g in op.node.subgraphs if f"{inner}{n}/" in self.walk.state.opsets]
         found = [self.graph(g, f"{inner}{n}/", op.attrs, own_inputs=False) for n, g in lowered]
         works = [b.work for b in found if b.work is not None]
         if not works:
@@ -188,7 +188,7 @@ class Tracer:
 
     def _repeated(self, op: Op, prefix: str, body: Body) -> Body:
         """A body that runs once a trip; its state is held twice, before and after the trip."""
-        trips, outside = self.walk.trips.get(f"{prefix}{op.node.label}"), self._names(op, prefix)
+        trips, outside = self.walk.state.trips.get(f"{prefix}{op.node.label}"), self._names(op, prefix)
         work = body.work
         if trips is None or work is None or not (work.macs.free | work.other.free) <= outside:
             work = None
@@ -217,14 +217,14 @@ class Tracer:
     def _known(self, name: str, prefix: str) -> Known | None:
         """What is known of a tensor by its name in a scope."""
         full = self.walk.full_name(name, prefix) if name else ""
-        while full not in self.walk.tensors and prefix + name in self.walk.aliases:
-            name, prefix = self.walk.aliases[prefix + name]
+        while full not in self.walk.state.tensors and prefix + name in self.walk.state.aliases:
+            name, prefix = self.walk.state.aliases[prefix + name]
             full = self.walk.full_name(name, prefix) if name else ""
         return self._tensor(full)
 
     def _tensor(self, full: str) -> Known | None:
         """What is known of a tensor, its shape in a form that is equal at all sizes that the model accepts."""
-        known = self.walk.tensors.get(full)
+        known = self.walk.state.tensors.get(full)
         known = None if known is None else self.walk.current(known)
         if not isinstance(known, Tensor) or full not in self.analysis.shapes:
             return known
@@ -232,7 +232,7 @@ class Tracer:
         return self.interner.tensor(known.dtype, shape, known.value)
 
     def _op(self, node: Node, prefix: str, attrs: Attributes) -> Op:
-        opsets = self.walk.opsets.get(prefix, self.walk.model.opsets)
+        opsets = self.walk.state.opsets.get(prefix, self.walk.model.opsets)
         inputs = tuple(self._known(name, prefix) for name in node.inputs)
         return Op(
             self.walk, node, inputs, opsets.get(node.domain, 1), attrs, self.walk.operators.rule(node, opsets)

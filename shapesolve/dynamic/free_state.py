@@ -123,7 +123,7 @@ class Freeing:
     @property
     def producers(self) -> Mapping[str, Node]:
         """The node that makes each tensor, so far."""
-        return {name: node for name, (node, _) in self.walk.producers.items()}
+        return {name: node for name, (node, _) in self.walk.state.producers.items()}
 
     def is_other(self, dim: Dim) -> bool:
         """Does it follow a symbol that is no number of rows?"""
@@ -222,11 +222,11 @@ class Freeing:
     def lower(self, node: Node, original: Node) -> None:
         """Lower a node, and see what it asks of the symbols."""
         walk, facts = self.walk, self.facts
-        clashes, log = len(walk.clashes), len(walk.log)
+        clashes, log = len(walk.state.clashes), len(walk.state.log)
         walk.lower(node)
-        if len(walk.clashes) > clashes:
+        if len(walk.state.clashes) > clashes:
             raise Refused(
-                f"{original.label} ({original.op_type}) cannot run at other sizes: {walk.clashes[-1].message}. "
+                f"{original.label} ({original.op_type}) cannot run at other sizes: {walk.state.clashes[-1].message}. "
                 "A size that it depends on was baked in, and nothing says how it follows",
                 node=original.label,
             )
@@ -234,14 +234,15 @@ class Freeing:
             if self._is_held(name):
                 now = facts.dim(symbol(name))
                 why = next(
-                    (e.why for e in reversed(walk.log[log:]) if e.role == "requirement"), "a size is fixed"
+                    (e.why for e in reversed(walk.state.log[log:]) if e.role == "requirement"),
+                    "a size is fixed",
                 )
                 raise Refused(
                     f"{original.label} ({original.op_type}) needs {name} = {now if not now.terms else self.baked[name]}: {why}",
                     node=original.label,
                     term=f"{name} == {self.baked[name]}",
                 )
-        for entry in walk.log[log:]:
+        for entry in walk.state.log[log:]:
             held = self._held_inside(entry)
             if held is not None:
                 raise Refused(

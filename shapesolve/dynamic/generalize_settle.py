@@ -85,7 +85,7 @@ class Settler:
         #: each symbol by those that no constraint expresses
         self.now = {o.name: analysis._solved.facts.dim(d) for o, d in zip(opens, shape, strict=True)}
         self._given = {o.name: f"{OPEN}_in_{k // AXES}_d{k % AXES}" for k, o in enumerate(opens)}
-        log = [e.cond for e in analysis._solved.walk.log if e.role == "requirement" and e.guard.is_true]
+        log = [e.cond for e in analysis._solved.walk.state.log if e.role == "requirement" and e.guard.is_true]
         self._conds = [c for c in dict.fromkeys(log) if c.kind in ("==", "or")]
         #: what those symbols turn out to be, and all symbols
         self.roots: dict[str, Dim] = {}

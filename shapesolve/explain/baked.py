@@ -82,7 +82,7 @@ class Baked:
         waiting, seen = [tensor], {tensor}
         while waiting and len(seen) < _MOST_FED:
             name = waiting.pop(0)
-            made = self.lowered.walk.producers.get(name)
+            made = self.lowered.walk.state.producers.get(name)
             value = self.lowered.values.get(name)
             if self.lowered.is_stored(name):
                 held = () if value is None else value.elems or ()
@@ -92,8 +92,8 @@ class Baked:
             rule = None if made is None else self.lowered.rule(*made)
             if made is not None and rule is not None and not rule.sizes:
                 names = [self.lowered.full_name(n, made[1]) for n in made[0].inputs if n]
-            elif name in self.lowered.walk.aliases:
-                names = [self.lowered.full_name(*self.lowered.walk.aliases[name])]
+            elif name in self.lowered.walk.state.aliases:
+                names = [self.lowered.full_name(*self.lowered.walk.state.aliases[name])]
             else:
                 continue
             waiting += [n for n in names if n not in seen]

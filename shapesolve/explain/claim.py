@@ -25,7 +25,7 @@ _COMPARISON = re.compile(r"([^<>=!]+)(==|!=|<=|>=|<|>)([^<>=!]+)")
 
 def no_tensor(name: str, lowered: Lowered) -> str:
     """That the model has no such tensor, and which was meant, or what its outputs are called."""
-    names = list(lowered.walk.tensors)
+    names = list(lowered.walk.state.tensors)
     close = [n for n in names if name and name in n]
     if close:
         return f"the model has no tensor {name!r}; did you mean {' or '.join(close[:_MAX_NAMES])}?"
@@ -49,7 +49,7 @@ def unknown_names(names: AbstractSet[str], lowered: Lowered) -> list[str]:
 
 def no_dim(name: str, lowered: Lowered) -> str:
     """That no dim has this name, and which was meant."""
-    names = {n for n in known_names(lowered) if n not in lowered.walk.reasons}
+    names = {n for n in known_names(lowered) if n not in lowered.walk.state.reasons}
     return f"no dim of the model is called {name!r}{meant(name, names)}"
 
 
@@ -62,7 +62,7 @@ def resolve_references(
     """
     if len(text) > _MAX_LENGTH:
         raise DimSyntaxError(f"a claim may have {_MAX_LENGTH} characters, this has {len(text)}")
-    table: dict[str, Dim] = {**lowered.walk.made, **lowered.symbols}
+    table: dict[str, Dim] = {**lowered.walk.state.made, **lowered.symbols}
     for shape in lowered.shapes.values():
         for d in shape:
             if d.name is not None:
@@ -89,7 +89,9 @@ def _named(written: str, lowered: Lowered) -> str:
         *(m.start() for m in re.finditer("/", written)),
     ]
     ends = (written[i:] for i in sorted(set(cuts)))
-    return next((end for end in ends if end in lowered.dtypes or end in lowered.walk.tensors), _word(written))
+    return next(
+        (end for end in ends if end in lowered.dtypes or end in lowered.walk.state.tensors), _word(written)
+    )
 
 
 def _word(written: str) -> str:
@@ -109,7 +111,7 @@ def compared(claim: str, table: Mapping[str, Dim]) -> tuple[Dim, str, Dim] | Non
 def read_dim(text: str | Dim, lowered: Lowered) -> Dim:
     """A dim from text over dim names and dims of tensors; raises `ValueError` for a name that the model does not have."""
     dim = (
-        text.subs(lowered.walk.made)
+        text.subs(lowered.walk.state.made)
         if isinstance(text, Dim)
         else parse_dim(*resolve_references(text, lowered))
     )

@@ -53,7 +53,7 @@ def title(analysis: Solved, stale: StaleShape) -> str:
 
 def disagreements(analysis: Solved) -> list[str]:
     """In words, every declared shape that is not that of the tensor, always or at some sizes."""
-    always = [note.message for note in analysis.walk.notes if note.kind == "declared"]
+    always = [note.message for note in analysis.walk.state.notes if note.kind == "declared"]
     return always + [title(analysis, d) for d in analysis.stale_shapes]
 
 

@@ -100,7 +100,7 @@ class Deriver:
     def read_beside(self, tensor: str, lowered: Solved) -> Iterator[tuple[Dim, ...]]:
         """The shapes of the tensors that nodes read together with this one."""
         low = lowered.lowered
-        for node, prefix in dict.fromkeys(low.walk.producers.values()):
+        for node, prefix in dict.fromkeys(low.walk.state.producers.values()):
             names = [low.full_name(n, prefix) for n in node.inputs if n]
             if tensor in names:
                 yield from (tuple(low.shapes[n]) for n in names if n != tensor and n in low.shapes)
@@ -213,7 +213,7 @@ class _Search:
         for term in after.contract.internal:
             needs = [n for n in term.numbers if after.stated[n].role == "requirement"]
             if needs and names & term.cond.free and term.cond not in self.terms:
-                entry = after.walk.log[needs[-1]]
+                entry = after.walk.state.log[needs[-1]]
                 yield Limit(self.limit.names, term.cond, entry, Baked(after).constant(entry))
 
     def _asked(self, after: Solved) -> list[Term]:

@@ -143,7 +143,7 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
     """Nodes inside a branch or a loop that cannot run: the model runs only where they are not reached."""
     tracer = SiteTracer(analysis.lowered)
     told = {node for conflict in analysis.conflicts for node in conflict.nodes}
-    for number, entry in enumerate(analysis.walk.log):
+    for number, entry in enumerate(analysis.walk.state.log):
         if entry.guard.is_true or not entry.cond.is_false:
             continue
         origin = analysis.stated[number].origin
@@ -165,7 +165,7 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
     SS502=("info", "the default of an input that may be overridden was taken for its value"),
 )
 def _notes(analysis: Solved) -> Iterator[Finding]:
-    for note in analysis.walk.notes:
+    for note in analysis.walk.state.notes:
         label = f"{note.prefix}{note.node.label}" if note.node else ""
         op_type = note.node.op_type if note.node else ""
         code = _NOTE_CODES[note.kind]
@@ -183,10 +183,12 @@ def _stale_shapes(analysis: Solved) -> Iterator[Finding]:
 def _unranked(analysis: Solved) -> Iterator[Finding]:
     """Tensors of which not even the rank is known, where that begins and no remark says why."""
     walk = analysis.walk
-    told = {f"{note.prefix}{note.node.label}" for note in walk.notes if note.node is not None} | walk.failed
+    told = {
+        f"{note.prefix}{note.node.label}" for note in walk.state.notes if note.node is not None
+    } | walk.state.failed
     told.update(label for conflict in analysis.conflicts for label in conflict.nodes)
     for name in (n for n, begins in analysis.lowered.unranked.items() if begins):
-        node, prefix = walk.producers.get(name, (None, ""))
+        node, prefix = walk.state.producers.get(name, (None, ""))
         if node is None:
             if name in analysis.inputs:
                 yield Finding("SS103", f"input {name} declares no shape, and no node tells its rank")
@@ -206,10 +208,10 @@ def _registration(node: Node) -> str:
 
 @finds(SS301=("warning", "a broadcast of two sizes is open"))
 def _ambiguities(analysis: Solved) -> Iterator[Finding]:
-    opens = {f"{o.prefix}{o.node.label}": o for o in reversed(analysis.walk.opens)}
+    opens = {f"{o.prefix}{o.node.label}": o for o in reversed(analysis.walk.state.opens)}
     for a in analysis.ambiguities:
         left, right = a.pair
-        if not analysis.walk.poisoned.isdisjoint(left.free | right.free):
+        if not analysis.walk.state.poisoned.isdisjoint(left.free | right.free):
             continue  # what follows from a node that cannot run is not worth a finding of its own
         first = a.sites[0]
         sites = len(a.sites)
@@ -253,7 +255,7 @@ def _undecided(analysis: Solved) -> Iterator[Finding]:
             continue
         if (own.node, term.cond.free) not in told:
             groups.setdefault((own.node, own.op_type, own.rule), []).append(term)
-    reasons = analysis.walk.reasons
+    reasons = analysis.walk.state.reasons
     for (node, op_type, rule), terms in groups.items():
         needed = quoted_conditions([term.text for term in terms])
         verb = "is" if len(terms) == 1 else "are"

@@ -88,7 +88,7 @@ def _cone(node: Node, lowered: Lowered) -> Iterator[Node]:
     """Nodes behind a node, nearest first."""
     waiting, seen, count = deque(node.inputs), set(node.inputs), 0
     while waiting and count < _MAX_NODES:
-        made = lowered.walk.producers.get(waiting.popleft())
+        made = lowered.walk.state.producers.get(waiting.popleft())
         if made is None or made[1] or made[0].is_constant:
             continue
         count += 1

@@ -47,7 +47,7 @@ class GivenSizes:
 
     def _held(self, tensor: str) -> str:
         """The numbers in a small tensor; empty where not all are known."""
-        known = self._content.walk.tensors.get(tensor)
+        known = self._content.walk.state.tensors.get(tensor)
         value = known.value if isinstance(known, Tensor) else None
         elems = () if value is None or value.elems is None else value.elems
         dims = [e for e in elems if isinstance(e, Dim)]

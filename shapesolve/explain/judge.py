@@ -56,7 +56,7 @@ class Claim:
         return self._read(other, there) if self._ours <= there.keys() else None
 
     def _read(self, a: Solved, there: Mapping[str, Dim]) -> tuple[Cond, Sides | None]:
-        said, names = self.said, {**a.walk.made, **there}
+        said, names = self.said, {**a.walk.state.made, **there}
         if isinstance(said, Cond):
             return said.subs(names), None
         if isinstance(said, tuple):
@@ -229,7 +229,7 @@ def _refuted_at(a: Solved, claim: Claim, sizes: Mapping[str, int]) -> Proof | No
 
 def _not_accepted(a: Solved, claim: Claim, proof: Refuted) -> str:
     """That none of the sizes that were tried is accepted once it is bound, and which symbols of ours decide that."""
-    made = [n for n in proof.counterexample if n in a.walk.reasons]
+    made = [n for n in proof.counterexample if n in a.walk.state.reasons]
     names = [n for n in made if n in claim.cond.free] or made[:_MOST_NAMED]
     told = "no counterexample was found that the model accepts"
     return f"{told}; {_undecided(names, a)}" if names else told
@@ -237,6 +237,6 @@ def _not_accepted(a: Solved, claim: Claim, proof: Refuted) -> str:
 
 def _undecided(names: Iterable[str], a: Solved) -> str:
     """That symbols of ours decide, and what they stand for."""
-    told = [f"{n} ({a.walk.reasons[n]})" if n in a.walk.reasons else n for n in sorted(names)]
+    told = [f"{n} ({a.walk.state.reasons[n]})" if n in a.walk.state.reasons else n for n in sorted(names)]
     verb = "decide" if len(told) > 1 else "decides"
     return f"{' and '.join(told) or 'data'} {verb}, which the sizes of the inputs do not settle"

@@ -104,7 +104,7 @@ class SiteTracer(Tracer):
     def labels(self, site: Site) -> tuple[str, ...]:
         """Nodes between the site and the inputs, nearest first."""
         found = dict.fromkeys(self.nodes(self.links(site, to_inputs=True)))
-        made = self.walk.producers.get(site.tensor)
+        made = self.walk.state.producers.get(site.tensor)
         if made is not None:
             found[f"{made[1]}{made[0].label}"] = None
             if site.data and (
@@ -115,14 +115,14 @@ class SiteTracer(Tracer):
 
     def rank_makers(self, site: Site) -> tuple[str, ...]:
         """Nodes that decide the rank of a tensor: those that computed the shape argument of what made it."""
-        made = self.walk.producers.get(site.tensor)
+        made = self.walk.state.producers.get(site.tensor)
         while made is not None:
             node, prefix = made
             data = [s for s in input_sites(node, prefix, self.lowered) if s.data]
             if data:
                 labels = [f"{prefix}{node.label}", *(n for s in data for n in self._feeding(s.tensor))]
                 return tuple(dict.fromkeys(labels))
-            made = self.walk.producers.get(
+            made = self.walk.state.producers.get(
                 self.lowered.full_name(next(filter(None, node.inputs), ""), prefix)
             )
         return ()
@@ -147,7 +147,7 @@ class SiteTracer(Tracer):
     @cached_property
     def scopes(self) -> dict[str, tuple[Node, str]]:
         """Label of every node -> the node, and the scope that it is in."""
-        return {f"{at}{node.label}": (node, at) for node, at in self.walk.producers.values()}
+        return {f"{at}{node.label}": (node, at) for node, at in self.walk.state.producers.values()}
 
     def behind(self, entry: Entry) -> tuple[str, ...]:
         """Nodes behind all sides of a condition; of a rule that speaks of one tensor only, behind all that its node reads."""
@@ -161,7 +161,7 @@ class SiteTracer(Tracer):
         labels: dict[str, None] = {}
         stack, seen = [tensor], {tensor}
         while stack and len(labels) < MAX_LINKS:
-            made = self.walk.producers.get(stack.pop())
+            made = self.walk.state.producers.get(stack.pop())
             if made is not None:
                 node, prefix = made
                 labels[f"{prefix}{node.label}"] = None

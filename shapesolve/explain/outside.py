@@ -63,7 +63,7 @@ def _conflict(term: Term, stated: Mapping[Cond, str], free: Solved, bound: Solve
         story.steps if story else (),
         (*_needed(term), *_would_do(term, free, bound, sizes)),
     )
-    rows = map(free.walk.log.__getitem__, term.numbers)
+    rows = map(free.walk.state.log.__getitem__, term.numbers)
     places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
     find = partial(bound.cores.of_contradiction, places)  # of a system that holds what the user stated
     return Conflict(term.constraints, told, term.nodes, finding, find)

@@ -59,7 +59,7 @@ class Repairs:
     def __init__(self, lowered: Lowered, request: Request) -> None:
         self.lowered, self.request = lowered, request
         self._left = MAX_LOWERED
-        self._known = {place_of(c, lowered) for c in lowered.walk.clashes}
+        self._known = {place_of(c, lowered) for c in lowered.walk.state.clashes}
         self._fixed = lowered.facts.substitution.keys() & lowered.symbols.keys()
         self._asked = self._needs(lowered)
 
@@ -68,7 +68,7 @@ class Repairs:
         place = place_of(clash, self.lowered)
 
         def mended(after: Lowered) -> bool:
-            broken = {place_of(c, after) for c in after.walk.clashes}
+            broken = {place_of(c, after) for c in after.walk.state.clashes}
             return broken <= self._known and all(node != place[0] for node, _ in broken)
 
         return self._best(clash.node, clash.prefix, mended, by_itself=clash.entry is None)
@@ -83,7 +83,7 @@ class Repairs:
         tied = {c for c in self._asked if not c.free.isdisjoint(names)}
 
         def mended(after: Lowered) -> bool:
-            if after.walk.clashes or not after.facts.substitution.keys().isdisjoint(names):
+            if after.walk.state.clashes or not after.facts.substitution.keys().isdisjoint(names):
                 return False
             left = self._needs(after)
             return left <= self._asked and (not tied or not tied <= left)
@@ -108,7 +108,7 @@ class Repairs:
             here = len(self._needs(after, node) - self._asked)
             if here and edit.cost > 1:
                 continue
-            broken = {place_of(c, after) for c in after.walk.clashes}
+            broken = {place_of(c, after) for c in after.walk.state.clashes}
             asked = len(self._needs(after) - self._asked)
             alike = self._siblings(settled)
             key = (len(broken), here, edit.cost, -alike, asked, number)
@@ -136,7 +136,7 @@ class Repairs:
     def _needs(lowered: Lowered, node: Node | None = None) -> set[Cond]:
         """Requirements (of one node) that tie sizes to numbers or to each other, where some small sizes break them."""
         found: set[Cond] = set()
-        for e in lowered.walk.log:
+        for e in lowered.walk.state.log:
             if node is not None and (e.node is None or e.prefix or e.node.label != node.label):
                 continue
             if e.role == "requirement" and e.cond.kind in _TYING and e.cond.free and e.guard.is_true:
@@ -188,13 +188,13 @@ class Repairs:
     def _certain(self) -> set[Place]:
         """Places that fail without any assumption."""
         bare = lower_model(self.lowered.model, self.request._replace(granted=False))
-        return {place_of(c, bare) for c in bare.walk.clashes}
+        return {place_of(c, bare) for c in bare.walk.state.clashes}
 
 
 def place_of(clash: Clash, lowered: Lowered) -> Place:
     """The node that fails and the reason: the same before and after an edit elsewhere."""
     label = clash.node.label if clash.node is not None else ""
-    why = clash.message if clash.entry is None else lowered.walk.log[clash.entry].why
+    why = clash.message if clash.entry is None else lowered.walk.state.log[clash.entry].why
     return f"{clash.prefix}{label}", str(why)
 
 
@@ -243,7 +243,7 @@ def _only(size: Dim, lowered: Lowered) -> Dim | None:
     name = size.name
     if name is None:
         return None
-    needed = (e.cond for e in lowered.walk.log if e.role == "requirement" and e.cond.free == {name})
+    needed = (e.cond for e in lowered.walk.state.log if e.role == "requirement" and e.cond.free == {name})
     listed = [sizes for c in needed if (sizes := listed_sizes(c, name)) is not None]
     left = set.intersection(*listed) - {1} if listed else set()
     return constant(left.pop()) if len(left) == 1 else None

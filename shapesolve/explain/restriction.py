@@ -219,7 +219,7 @@ class _Teller:
         return tuple(self._shared.setdefault(pair, pair) for pair in sizes.items())
 
     def _entry(self, cause: _Cause) -> Entry:
-        return self.analysis.walk.log[cause.number]
+        return self.analysis.walk.state.log[cause.number]
 
     def _best(self, term: Term) -> _Best:
         """The sizes that show a term, what breaks there, and what of it is a constant that nobody meant.

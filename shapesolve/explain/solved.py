@@ -110,7 +110,7 @@ class Solved:
     @property
     def stuck(self) -> bool:
         """True if no input size is accepted: some node never runs, or the contract rejects the request."""
-        return bool(self.walk.clashes or self.rejected_request)
+        return bool(self.walk.state.clashes or self.rejected_request)
 
     # ------------------------------------------------------------------ what the solver concludes
 
@@ -151,7 +151,14 @@ class Solved:
 
         if self.stuck:
             return nothing_runs
-        parts = (self.stated, self.facts, self.symbols.values(), self.rlimit, self.walk.usual, self.accepted)
+        parts = (
+            self.stated,
+            self.facts,
+            self.symbols.values(),
+            self.rlimit,
+            self.walk.state.usual,
+            self.accepted,
+        )
         made = partial(find_contract, *parts, effort=self.effort, short=not self.trial)
         cores = self.cores
         unjudged = self.lowered.unjudged
@@ -160,13 +167,13 @@ class Solved:
     @cached_property
     def conflicts(self) -> Sequence[Conflict]:
         """Sets of conditions that cannot hold together, each a minimal core with a message in words."""
-        if self.rejected_request or not self.walk.clashes:
+        if self.rejected_request or not self.walk.state.clashes:
             return self.rejected_request
         from .conflict import find_conflicts, is_after_emptiness
 
         if is_after_emptiness(self.lowered, self.request):
             filled = self.again(filled=True)
-            if filled.walk.clashes:
+            if filled.walk.state.clashes:
                 return filled.conflicts
         return find_conflicts(self.lowered, self.cores, self.request)
 
@@ -188,14 +195,14 @@ class Solved:
     @cached_property
     def ambiguities(self) -> Sequence[Ambiguity]:
         """Broadcasts of two sizes that may be equal or 1, which nothing in the model decides."""
-        if not self.walk.opens:
+        if not self.walk.state.opens:
             return ()
         from ..solve.ambiguity import find_ambiguities
 
-        poisoned = self.walk.poisoned  # sizes after a node that cannot run
+        poisoned = self.walk.state.poisoned  # sizes after a node that cannot run
         opens = [
             (o.a, o.b, f"{o.prefix}{o.node.label}", o.node.op_type)
-            for o in self.walk.opens
+            for o in self.walk.state.opens
             if poisoned.isdisjoint(o.a.free) and poisoned.isdisjoint(o.b.free)
         ]
         strict = self.broadcast == "strict"
@@ -238,7 +245,9 @@ class Solved:
         from ..solve.simplify import Simplifier
 
         simplifier = Simplifier()
-        named = {self.facts.dim(to).name: self.facts.dim(choice) for choice, to in self.walk.chosen.items()}
+        named = {
+            self.facts.dim(to).name: self.facts.dim(choice) for choice, to in self.walk.state.chosen.items()
+        }
         return {n: simplifier.dim(d) for n, d in named.items() if n and n not in self.symbols}
 
     # ------------------------------------------------------------------ sizes
@@ -312,7 +321,7 @@ class Solved:
     @cached_property
     def named_sizes(self) -> tuple[tuple[str, Dim], ...]:
         """What large expressions that have names mean, in terms of symbols and of the names before them."""
-        named = self.lowered.walk.named.items()
+        named = self.lowered.walk.state.named.items()
         return tuple((name.name, self.facts.dim(d)) for (d, _), name in named if name.name is not None)
 
     @cached_property

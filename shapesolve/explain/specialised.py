@@ -88,7 +88,7 @@ def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_
     bound = analysis.request.bind and not facts.substitution.keys().isdisjoint(symbols)
     unbound = analysis.again(bind={}) if bound else analysis
     for name in names:
-        if name not in facts.substitution or name not in symbols or name in analysis.walk.undeclared:
+        if name not in facts.substitution or name not in symbols or name in analysis.walk.state.undeclared:
             continue
         to = facts.dim(symbols[name])
         numbers = _deciding(name, to, sorted(facts.why([name])), analysis)
@@ -98,7 +98,7 @@ def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_
         if unbound is not analysis and unbound.facts.dim(symbols[name]) is not to:
             continue  # it follows from sizes that the user gave, and not from the model alone
         if to.free <= symbols.keys():
-            entry = analysis.walk.log[numbers[-1]]
+            entry = analysis.walk.state.log[numbers[-1]]
             yield _Fixed(
                 name, to, causes, entry, baked.constant(entry) if to.const and not to.terms else None
             )

@@ -163,7 +163,7 @@ class InputChecker:
 
     @cached_property
     def _conflicts(self) -> tuple[Conflict, ...]:
-        if self.rejected_request or not self.lowered.walk.clashes:
+        if self.rejected_request or not self.lowered.walk.state.clashes:
             return self.rejected_request
         from .conflict import find_conflicts
 

@@ -89,7 +89,7 @@ def operand_rows(sites: Iterable[Site], lowered: Lowered, *, learned: bool = Fal
 
 
 def _operand_row(tensor: str, lowered: Lowered, data: bool, learned: bool) -> Operand:
-    made = None if learned else lowered.walk.tensors.get(tensor)
+    made = None if learned else lowered.walk.state.tensors.get(tensor)
     known = made if isinstance(made, Tensor) else None
     shape = lowered.shapes.get(tensor) if known is None or known.shape is None else known.shape
     value = lowered.values.get(tensor) if known is None or known.value is None else known.value
@@ -100,12 +100,12 @@ def _operand_row(tensor: str, lowered: Lowered, data: bool, learned: bool) -> Op
 
 def origin_text(tensor: str, lowered: Lowered) -> str:
     """Where a tensor comes from: an input, an initializer, or a node."""
-    made = lowered.walk.producers.get(tensor)
+    made = lowered.walk.state.producers.get(tensor)
     if made is not None:
         return f"from {made[1]}{made[0].label}"
     if tensor in lowered.inputs:
         return "an input of the model"
-    alias = lowered.walk.aliases.get(tensor)
+    alias = lowered.walk.state.aliases.get(tensor)
     return "an initializer" if alias is None else f"given as {alias[0]}"
 
 

@@ -51,7 +51,7 @@ def unnamed_dim(walk: Statements, name: str) -> Dim:
     """
     while name in walk.words:
         name += "_"
-    chosen = walk.author.get(name, name)
+    chosen = walk.state.author.get(name, name)
     if chosen == name:
-        walk.unnamed.add(name)
+        walk.state.unnamed.add(name)
     return symbol(chosen)

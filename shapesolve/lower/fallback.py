@@ -28,7 +28,7 @@ from .needed import need_inside
 from .op import InvalidNode, MalformedNode, Op
 from .records import Body, Scope, Steps
 from .schema import find_schema
-from .state import State
+from .scopes import Scopes
 from .types import Known, Sequence, Tensor
 
 #: nodes of function bodies lowered in one walk: functions that call the one before twice would double them each
@@ -68,7 +68,7 @@ def lower_unregistered(op: Op, scope: Scope) -> Steps:
     return [None] * op.n_out
 
 
-def _model_function(walk: State, node: Node) -> Function | None:
+def _model_function(walk: Scopes, node: Node) -> Function | None:
     functions = walk.model.functions
     if not functions:
         return None
@@ -90,7 +90,7 @@ def lower_function(op: Op, scope: Scope, function: Function) -> Steps:
         known = op.known(i)
         if known is not None:
             inner.env[name] = known
-            walk.aliases[inner.prefix + name] = (node.inputs[i], scope.prefix)
+            walk.state.aliases[inner.prefix + name] = (node.inputs[i], scope.prefix)
     need_inside(op, inner.prefix, function.outputs[: op.n_out])
     yield Body(function.nodes, inner)
     return [walk.read(name, inner) for name in function.outputs]

@@ -31,12 +31,12 @@ def lower_model(read: Model, request: Request, progress: Callable[[int, int], No
     names: dict[str, str] = {}
     for _ in range(MAX_ROUNDS):
         walk, facts, given = _walk(read, request, hints, names, progress)
-        learned = {**walk.hints, **_ranks_of_inputs(walk, given)}
-        if learned.keys() <= hints.keys() and walk.author == names:
+        learned = {**walk.state.hints, **_ranks_of_inputs(walk, given)}
+        if learned.keys() <= hints.keys() and walk.state.author == names:
             learned = {**hints, **_only_ranks(walk, read, request, hints, names)}
             if learned.keys() == hints.keys():
                 break
-        hints, names = learned, dict(walk.author)
+        hints, names = learned, dict(walk.state.author)
     if request.bind or request.assume:
         _check_names(request, _symbols(given, names))
     return Lowered(read, walk, given, facts)
@@ -49,13 +49,13 @@ def _only_ranks(
     found: dict[str, Shape] = {}
     few = [
         (n, ranks)
-        for n, ranks in walk.possible_ranks.items()
+        for n, ranks in walk.state.possible_ranks.items()
         if n and n not in hints and len(ranks) <= MAX_ROUNDS
     ]
-    for name, ranks in few[: 0 if walk.clashes else MAX_ROUNDS]:
+    for name, ranks in few[: 0 if walk.state.clashes else MAX_ROUNDS]:
         shapes = [Shape(symbol(f"{name}_d{i}") for i in range(rank)) for rank in ranks]
         trials = [{**hints, **found, name: shape} for shape in shapes]
-        fit = [t for t in trials if not _walk(model, request, t, names, None)[0].clashes]
+        fit = [t for t in trials if not _walk(model, request, t, names, None)[0].state.clashes]
         if len(fit) == 1 < len(trials):
             found[name] = fit[0][name]
     return found
@@ -72,7 +72,7 @@ def _walk(
     equal = request.broadcast == "equal" and request.granted
     walk = Walk(model, request.rules, facts, equal=equal, semantics=request.semantics, progress=progress)
     walk.granted, walk.instead = request.granted, request.instead
-    walk.hints, walk.author = dict(hints), dict(names)
+    walk.state.hints, walk.state.author = dict(hints), dict(names)
     texts = list(_declared_names(model.graph))
     walk.reserve(texts)
     walk.words = frozenset(n for text in texts for n in (text, *_words(text)))
@@ -132,12 +132,12 @@ def _inputs(walk: Walk, model: Model, untaken: frozenset[str]) -> dict[str, Know
         known = declared_known(walk, declared, name)
         if known is None:
             known = walk.interner.tensor(0, None)
-        hint = walk.hints.get(name)
+        hint = walk.state.hints.get(name)
         if hint is not None and isinstance(known, Tensor) and known.shape is None:
             if name.isidentifier():
                 hint = Shape(unnamed_dim(walk, f"{name}_d{i}") for i in range(len(hint)))
             known = walk.interner.tensor(known.dtype, hint)
-            walk.undeclared.update(hint.free_symbols())
+            walk.state.undeclared.update(hint.free_symbols())
         if isinstance(known, Tensor):
             for axis, d in enumerate(known.shape or ()):
                 lo = d.bounds()[0]
@@ -174,9 +174,11 @@ def _ranks_of_inputs(walk: Walk, given: Mapping[str, Known]) -> dict[str, Shape]
     if not missing:
         return {}
     ranks = {
-        n: len(k.shape) for n, k in walk.tensors.items() if isinstance(k, Tensor) and k.shape is not None
+        n: len(k.shape)
+        for n, k in walk.state.tensors.items()
+        if isinstance(k, Tensor) and k.shape is not None
     }
-    ranks.update((name, len(shape)) for name, shape in walk.hints.items())
+    ranks.update((name, len(shape)) for name, shape in walk.state.hints.items())
     for node in reversed(walk.model.graph.nodes):
         if any(n and n not in ranks for n in node.inputs):
             rule = walk.operators.rule(node, walk.model.opsets)

@@ -160,7 +160,7 @@ class Choice:
 
     def __init__(self, op: Op, cond: Cond) -> None:
         self.op, self.cond = op, cond
-        self.by_data = any(name in op.walk.reasons for name in cond.free)
+        self.by_data = any(name in op.walk.state.reasons for name in cond.free)
 
     def known(self, a: Known | None, b: Known | None) -> Known | None:
         """One or the other."""
@@ -214,11 +214,11 @@ class Choice:
         if choice is a or choice is b or (not self.by_data and choice.size <= _MAX_CHOICE):
             return choice
         walk = self.op.walk
-        named = walk.chosen.get(choice)
+        named = walk.state.chosen.get(choice)
         if named is None:
             lo, hi = choice.bounds()
             kind = "size" if lo is not None and lo >= 0 else kind
-            named = walk.chosen[choice] = walk.fresh("one of two sizes, by a condition", kind)
+            named = walk.state.chosen[choice] = walk.fresh("one of two sizes, by a condition", kind)
             if lo is not None:
                 self.op.define(ge(named, lo), "neither choice is smaller")
             if hi is not None:

@@ -104,11 +104,11 @@ class LocalWalk(Walk):
         self._variables: dict[tuple[str, int], Dim] = {}
         self._numbers: dict[str, Dim] = {}
         walk = analysed.walk
-        self.hints = dict(walk.hints)
+        self.hints = dict(walk.state.hints)
         self._names = dict(walk._names)
         self._reserved = set(walk._reserved)
-        self._generated = frozenset(walk.reasons)
-        self._refused = {(id(c.node), c.prefix) for c in walk.clashes if c.entry is None}
+        self._generated = frozenset(walk.state.reasons)
+        self._refused = {(id(c.node), c.prefix) for c in walk.state.clashes if c.entry is None}
         self._entries: dict[tuple[int, str], list[Entry]] | None = None
         self._attempts: dict[tuple[int, str], Attempt] = {}
 
@@ -124,7 +124,7 @@ class LocalWalk(Walk):
     def _given(self) -> list[Entry]:
         """What the user states, and what the analysis assumed of sizes that it took to be equal."""
         made = {(id(r.node), r.prefix, r.why) for r in self.rows if r.role == "assumption"}
-        log = self.analysed.walk.log
+        log = self.analysed.walk.state.log
         assumed = [e for e in log if e.role == "assumption" and (id(e.node), e.prefix, e.why) not in made]
         return [*(e for e in log if e.role == "user"), *assumed]
 
@@ -136,7 +136,7 @@ class LocalWalk(Walk):
                 name = d.name
                 if name is not None and name in self._generated and name not in named:
                     named.add(name)
-                    why = self.analysed.walk.reasons[name]
+                    why = self.analysed.walk.state.reasons[name]
                     variable = self.variable(tensor, axis)
                     self.rows.append(Definition(name, -1, d, variable, "definition", why, None, "", TRUE))
 
@@ -178,7 +178,7 @@ class LocalWalk(Walk):
 
     def body(self, graph: Graph, scope: Scope) -> Body:
         """The nodes of `graph`; its stored tensors have variables as well."""
-        if not self.rehearsing:
+        if not self.state.trials:
             for name, stored in graph.initializers.items():
                 if name not in scope.env:
                     known = self.interner.stored(stored.dtype, stored.dims, Value.stored(stored))
@@ -188,11 +188,11 @@ class LocalWalk(Walk):
 
     def _lower(self, node: Node, scope: Scope) -> Call | None:
         """Lower one node over variables."""
-        if self.rehearsing or scope.repeats:
+        if self.state.trials or scope.repeats:
             return super()._lower(node, scope)
         self._take_log()
         inputs = tuple([self.read(name, scope) for name in node.inputs])
-        attempt = Attempt(inputs, len(self.rows), len(self.clashes), len(self.reasons))
+        attempt = Attempt(inputs, len(self.rows), len(self.state.clashes), len(self.state.reasons))
         self._attempts[id(node), scope.prefix] = attempt
         return self._apply(node, inputs, scope, None)
 
@@ -202,7 +202,7 @@ class LocalWalk(Walk):
         if attempt is not None:
             self._take_log()
             is_refused = (id(node), scope.prefix) in self._refused
-            refused = [c for c in self.clashes[attempt.clashes :] if c.entry is None and c.node is node]
+            refused = [c for c in self.state.clashes[attempt.clashes :] if c.entry is None and c.node is node]
             poor = self._poor(node, outputs, scope, attempt)
             if (poor or bool(refused) is not is_refused) and not attempt.numbered:
                 self._with_numbers(node, scope, attempt)
@@ -218,7 +218,7 @@ class LocalWalk(Walk):
             attempt is not None
         ):  # what a body says that runs more than once, the loop around it reads in the log
             self._take_log()
-        if not self.rehearsing:
+        if not self.state.trials:
             self._cut_outputs(node, scope)
 
     def _cut_outputs(self, node: Node, scope: Scope) -> None:
@@ -233,7 +233,7 @@ class LocalWalk(Walk):
 
     def _poor(self, node: Node, outputs: Inputs, scope: Scope, attempt: Attempt) -> list[int]:
         """Which outputs say less than the analysis does."""
-        made = list(self.reasons)[attempt.names :] if len(self.reasons) > attempt.names else ()
+        made = list(self.state.reasons)[attempt.names :] if len(self.state.reasons) > attempt.names else ()
         new, prefix = frozenset(made), scope.prefix
         return [
             i
@@ -280,7 +280,7 @@ class LocalWalk(Walk):
                 scope.env[name] = self.interner.resolve(captured[name], number)
         begin = attempt.rows
         del self.rows[begin:]
-        again = Attempt(inputs, begin, len(self.clashes), len(self.reasons), True)
+        again = Attempt(inputs, begin, len(self.state.clashes), len(self.state.reasons), True)
         self._attempts[id(node), scope.prefix] = again
         call = self._apply(node, inputs, scope, None)
         if call is not None:
@@ -309,7 +309,7 @@ class LocalWalk(Walk):
         walk = self.analysed.walk
         found = list(outputs)
         for i in poor:
-            found[i] = walk.current(walk.tensors[scope.prefix + node.outputs[i]])
+            found[i] = walk.current(walk.state.tensors[scope.prefix + node.outputs[i]])
         self.restated.append(f"{scope.prefix}{node.label}")
         return tuple(found)
 
@@ -327,7 +327,7 @@ class LocalWalk(Walk):
         """What the analysis stated of a node."""
         if self._entries is None:
             self._entries = {}
-            for entry in self.analysed.walk.log:
+            for entry in self.analysed.walk.state.log:
                 if entry.node is not None:
                     self._entries.setdefault((id(entry.node), entry.prefix), []).append(entry)
         return self._entries.get((id(node), prefix), [])
@@ -337,9 +337,9 @@ class LocalWalk(Walk):
 
     def _take_log(self) -> None:
         """Move what was logged to the rows."""
-        if not self.rehearsing:
-            self.rows += self.log
-            self.log.clear()
+        if not self.state.trials:
+            self.rows += self.state.log
+            self.state.log.clear()
 
 
 def _under(row: Entry | Definition, numbers: Cond) -> Entry | Definition:

@@ -36,7 +36,7 @@ class Lowered:
         self.dtypes: dict[str, int] = {}
         self.values: dict[str, Value] = {}
         settled: dict[Known, Known] = {}
-        for name, known in walk.tensors.items():
+        for name, known in walk.state.tensors.items():
             now = settled.get(known)
             if now is None:
                 now = settled[known] = walk.current(known)
@@ -50,7 +50,7 @@ class Lowered:
     @cached_property
     def constraints(self) -> ConstraintSet:
         """Every constraint, in graph order: definitions, requirements, declarations, assumptions, the user's own."""
-        return ConstraintSet(self.walk.log, partial(_constraint, self.walk))
+        return ConstraintSet(self.walk.state.log, partial(_constraint, self.walk))
 
     @cached_property
     def symbols(self) -> dict[str, Dim]:
@@ -60,16 +60,16 @@ class Lowered:
     @property
     def defaults(self) -> tuple[str, ...]:
         """Inputs that may be given a value of their own, and whose default was taken for it."""
-        return tuple(dict.fromkeys(note.subject for note in self.walk.notes if note.kind == "default"))
+        return tuple(dict.fromkeys(note.subject for note in self.walk.state.notes if note.kind == "default"))
 
     @cached_property
     def unranked(self) -> Mapping[str, bool]:
         """Tensors of which not even the rank is known, in graph order: does that begin with them?"""
-        tensors, walk = self.walk.tensors, self.walk
+        tensors, walk = self.walk.state.tensors, self.walk
         missing = {n for n, k in tensors.items() if isinstance(k, Tensor) and n not in self.shapes}
         found = {}
         for name in missing and filter(missing.__contains__, tensors):
-            node, prefix = walk.producers.get(name, (None, ""))
+            node, prefix = walk.state.producers.get(name, (None, ""))
             read = () if node is None else (*node.inputs, *node.captures)
             found[name] = missing.isdisjoint(self.full_name(n, prefix) for n in read if n)
         return found
@@ -77,26 +77,32 @@ class Lowered:
     @cached_property
     def unjudged(self) -> tuple[str, ...]:
         """The tensors that nodes read of whose rank nothing, or only what later nodes need, is known: do these run on them?"""
-        believed = self.walk.believed
+        believed = self.walk.state.believed
         if not self.unranked and not believed:
             return ()
-        made = {(id(node), prefix): (node, prefix) for node, prefix in self.walk.producers.values()}
+        made = {(id(node), prefix): (node, prefix) for node, prefix in self.walk.state.producers.values()}
         read = {
             self.full_name(n, p) for node, p in made.values() for n in (*node.inputs, *node.captures) if n
         }
-        return tuple(n for n in self.walk.tensors if n in believed or (n in read and n in self.unranked))
+        return tuple(
+            n for n in self.walk.state.tensors if n in believed or (n in read and n in self.unranked)
+        )
 
     @cached_property
     def is_open(self) -> bool:
         """True if numbers for the inputs' sizes may decide more than terms: a rank, size or small value is not expressed."""
-        if self.unranked or self.walk.believed or any(note.kind == "open" for note in self.walk.notes):
+        if (
+            self.unranked
+            or self.walk.state.believed
+            or any(note.kind == "open" for note in self.walk.state.notes)
+        ):
             return True
         made = {d for shape in set(self.shapes.values()) for d in shape if d.terms}
         return any(not d.free <= self.symbols.keys() for d in made) or any(map(self._given_up, self.dtypes))
 
     def _given_up(self, tensor: str) -> bool:
         """Are all elements that a node reads known, but not those of the small integer tensor that it makes of them?"""
-        node, prefix = self.walk.producers.get(tensor, (None, ""))
+        node, prefix = self.walk.state.producers.get(tensor, (None, ""))
         rule = None if node is None else self.rule(node, prefix)
         made = self.values.get(tensor)
         if node is None or rule is None or not rule.values or self.dtypes[tensor] not in INT_TYPES:
@@ -112,14 +118,14 @@ class Lowered:
 
     def is_stored(self, tensor: str) -> bool:
         """Does the model store it: is it an initializer, or what a Constant holds?"""
-        made = self.walk.producers.get(tensor)
+        made = self.walk.state.producers.get(tensor)
         if made is not None:
             return made[0].is_constant
-        return tensor not in self.inputs and tensor not in self.walk.aliases
+        return tensor not in self.inputs and tensor not in self.walk.state.aliases
 
     def rule(self, node: Node, prefix: str) -> Rule | None:
         """What is declared of a node's operator."""
-        return self.walk.operators.rule(node, self.walk.opsets[prefix])
+        return self.walk.operators.rule(node, self.walk.state.opsets[prefix])
 
     def data_inputs(self, node: Node, prefix: str) -> tuple[int, ...]:
         """The inputs of which a node reads the elements, not the sizes."""
@@ -130,7 +136,7 @@ class Lowered:
 def _constraint(walk: Walk, number: int) -> Constraint:
     from ..propagate.constraint import Constraint, Origin, Site
 
-    entry = walk.log[number]
+    entry = walk.state.log[number]
     if entry.node is None:
         return Constraint(entry.cond, entry.role, Origin("", "", entry.why), entry.guard)
     names = entry.node.inputs

@@ -37,8 +37,8 @@ def need_inside(op: Op, prefix: str, outputs: Seq[str]) -> None:
     walk = op.walk
     for i, name in enumerate(outputs):
         rank, full = op.needed_rank(i), prefix + name
-        if rank is None or walk.rehearsing or full in walk.hints:
+        if rank is None or walk.state.trials or full in walk.state.hints:
             continue
         shape = op.fresh_shape(rank, f"a dim of {name}")
         if shape is not None:
-            walk.hints[full] = shape
+            walk.state.hints[full] = shape

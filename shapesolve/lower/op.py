@@ -37,8 +37,8 @@ from .reason import BROADCAST
 from .records import Place, Requirement
 from .rule import Rule
 from .schema import dtype_of, output_types
+from .scopes import Scopes
 from .semantics import DIFFERENCES
-from .state import State
 from .types import Known, Sequence, Tensor
 from .values import MAX_RANK, Value
 
@@ -61,7 +61,7 @@ class Op(Attributes):
 
     def __init__(
         self,
-        walk: State,
+        walk: Scopes,
         node: Node,
         inputs: tuple[Known | None, ...],
         version: int,
@@ -228,13 +228,13 @@ class Op(Attributes):
         It is neither required nor taken for granted: a contract that reads better for such inputs is stated for them.
         """
         if cond.args and self.walk.scope.guard.is_true:
-            self.walk.usual.setdefault(cond, what)
+            self.walk.state.usual.setdefault(cond, what)
 
     def needed_rank(self, i: int = 0, among: Iterable[int] = ()) -> int | None:
         """The rank of output `i` that a later node needs; where none does, those `among` are tried."""
-        name = self.walk.scope.prefix + self.node.outputs[i] if self.wants(i) else ""
-        self.walk.possible_ranks[name] = tuple(sorted(set(among)))
-        return len(self.walk.hints[name]) if name in self.walk.hints else None
+        name, state = self.walk.scope.prefix + self.node.outputs[i] if self.wants(i) else "", self.walk.state
+        state.possible_ranks[name] = tuple(sorted(set(among)))
+        return len(state.hints[name]) if name in state.hints else None
 
     def counted(self, i: int, n: int, why: str) -> None:
         """Require that input `i`, a vector, has `n` elements."""
@@ -429,14 +429,14 @@ class Op(Attributes):
         """`d`, or a new name for it when it has outgrown the cap (its definition is kept as a constraint)."""
         if not outgrows(d, MAX_DIM_SIZE):
             return d
-        key = (d, self.walk.scope.guard)  # the definition holds under the guard
-        name = self.walk.named.get(key)
+        state, key = self.walk.state, (d, self.walk.scope.guard)  # the definition holds under the guard
+        name = state.named.get(key)
         if name is None:
-            meaningless = sorted(self.walk.poisoned & d.free)
-            why = self.walk.reasons.get(meaningless[0]) if meaningless else None
-            name = self.walk.named[key] = self.fresh(why or "a size whose formula is too long to follow")
+            meaningless = sorted(state.poisoned & d.free)
+            why = state.reasons.get(meaningless[0]) if meaningless else None
+            name = state.named[key] = self.fresh(why or "a size whose formula is too long to follow")
             if meaningless:
-                self.walk.poisoned.update(name.free)
+                state.poisoned.update(name.free)
             self.define(eq(name, d), "names a large expression")
         return name
 

@@ -7,11 +7,11 @@ from ..expr import Shape, eq
 from ..model import Node
 from ..model.types import type_name
 from .records import Scope
-from .state import State
+from .scopes import Scopes
 from .types import OPEN, Known, Tensor
 
 
-def reconcile(walk: State, node: Node, scope: Scope, name: str, known: Known, declared: Known) -> Known:
+def reconcile(walk: Scopes, node: Node, scope: Scope, name: str, known: Known, declared: Known) -> Known:
     """What is known of a tensor after hearing the model's own declaration of it.
 
     A new name that the author gives to a size of ours replaces ours. Anything else is kept as a declared constraint: a
@@ -38,7 +38,7 @@ def reconcile(walk: State, node: Node, scope: Scope, name: str, known: Known, de
     return walk.interner.tensor(dtype, shape, known.value)
 
 
-def _is_rank_unknowable(walk: State, node: Node, scope: Scope) -> bool:
+def _is_rank_unknowable(walk: Scopes, node: Node, scope: Scope) -> bool:
     """Is every rank that is missing here missing because of unknown operators or of unranked inputs?"""
     prefix, todo, seen = scope.prefix, [node], {id(node)}
     while todo:
@@ -46,12 +46,12 @@ def _is_rank_unknowable(walk: State, node: Node, scope: Scope) -> bool:
         if walk.operators.is_unknown(at, scope.opsets):
             continue
         missing = [name for name in at.inputs if name and _has_no_rank(walk.read(name, scope))]
-        sources = [walk.producers.get(prefix + name) for name in missing]
+        sources = [walk.state.producers.get(prefix + name) for name in missing]
         lost = any(
             s is None and name not in walk.named_inputs for name, s in zip(missing, sources, strict=True)
         )
-        if not missing or lost or not walk.varying.isdisjoint(prefix + name for name in missing):
-            walk.varying.update(prefix + name for name in node.outputs if name)
+        if not missing or lost or not walk.state.varying.isdisjoint(prefix + name for name in missing):
+            walk.state.varying.update(prefix + name for name in node.outputs if name)
             return False
         for source in sources:
             if source is not None and id(source[0]) not in seen:
@@ -64,12 +64,12 @@ def _has_no_rank(known: Known | None) -> bool:
     return not isinstance(known, Tensor) or known.shape is None
 
 
-def rank_follows_inputs(walk: State, name: str, rank: int) -> bool:
+def rank_follows_inputs(walk: Scopes, name: str, rank: int) -> bool:
     """If a tensor must be of `rank`: does that give all ranks that miss before it, which inputs declare none of?"""
     todo, seen = [name], {name}
     while todo:
         at = todo.pop()
-        source = walk.producers.get(walk.scope.prefix + at)
+        source = walk.state.producers.get(walk.scope.prefix + at)
         if source is None:
             if at not in walk.named_inputs:
                 return False
@@ -87,12 +87,12 @@ def rank_follows_inputs(walk: State, name: str, rank: int) -> bool:
     return True
 
 
-def _rank_of(walk: State, name: str) -> int:
+def _rank_of(walk: Scopes, name: str) -> int:
     known = walk.read(name, walk.scope)
     return len(known.shape) if isinstance(known, Tensor) and known.shape is not None else 0
 
 
-def _claimed(walk: State, node: Node, scope: Scope, name: str, said: Shape) -> Shape:
+def _claimed(walk: Scopes, node: Node, scope: Scope, name: str, said: Shape) -> Shape:
     """The declared rank with sizes of our own.
 
     Names are the author's word, and taken as an assumption where they stand for something else too; numbers may have been

@@ -12,24 +12,9 @@ if TYPE_CHECKING:
     from ..expr import Cond
     from ..model import Node
     from .records import FactStore
-    from .state import State
+    from .scopes import Scopes
     from .types import Known
     from .walk import Walk
-
-#: what a trial starts without, and what it starts with and changes in a copy
-_EMPTY = ("_memo", "clashes", "log", "notes", "opens", "overwritten", "producers", "tensors")
-_COPIED = (
-    "_others", "_taken", "aliases", "author", "chosen", "hints", "made", "named", "opsets",
-    "possible_ranks",
-    "believed", "failed", "poisoned", "reasons", "trips", "undeclared", "unnamed", "usual", "varying",
-)  # fmt: skip
-#: the work done and the numbers given to names count on, and what an operator is does not depend on a trial
-KEPT = (
-    "_names", "_reserved", "equal", "expanded", "granted", "instead", "interner", "model", "named_inputs",
-    "of_inputs", "operators", "progress", "registry", "scope", "semantics", "standard", "words",
-)  # fmt: skip
-#: all that a walk has
-STATE = (*_EMPTY, *_COPIED, *KEPT, "facts", "rehearsing")
 
 
 class Settled:
@@ -49,32 +34,25 @@ class Settled:
 
 
 @contextmanager
-def rehearsal(walk: State) -> Iterator[None]:
+def rehearsal(walk: Scopes) -> Iterator[None]:
     """Lower speculatively: what is logged, noted, named or learned inside is rolled back."""
-    kept = {name: getattr(walk, name) for name in (*_EMPTY, *_COPIED, "facts")}
-    for name in _EMPTY:
-        setattr(walk, name, type(kept[name])())
-    for name in _COPIED:
-        setattr(walk, name, kept[name].copy())
-    walk.facts = Settled(walk.facts)
-    walk.rehearsing += 1
+    state, facts = walk.state, walk.facts
+    walk.state, walk.facts = state.fork(), Settled(facts)
     try:
         yield
     finally:
-        walk.rehearsing -= 1
-        for env, tensor, known in reversed(walk.overwritten):
+        for env, tensor, known in reversed(walk.state.overwritten):
             env[tensor] = known
-        for name, value in kept.items():
-            setattr(walk, name, value)
+        walk.state, walk.facts = state, facts
 
 
 def probed(walk: Walk, node: Node, inputs: Mapping[str, Known], prefix: str) -> dict[str, Known]:
     """What a node makes of other inputs than it has, by the names of its outputs; nothing where it cannot run on them."""
     around = walk.scope
     with rehearsal(walk):
-        walk.scope = scope = Scope(prefix, walk.opsets[prefix], dict(inputs))
+        walk.scope = scope = Scope(prefix, walk.state.opsets[prefix], dict(inputs))
         try:
             walk.lower(node)
-            return {} if walk.clashes else {n: scope.env[n] for n in node.outputs if n in scope.env}
+            return {} if walk.state.clashes else {n: scope.env[n] for n in node.outputs if n in scope.env}
         finally:
             walk.scope = around

@@ -13,7 +13,7 @@ import onnx
 from ..model import Model
 from .op import Op
 from .records import Sizes
-from .state import State
+from .scopes import Scopes
 
 #: elements of an initializer that inference may read; larger ones count by their type and dims only
 _READ = 1024
@@ -44,7 +44,7 @@ def standard_ranked(op: Op, i: int) -> bool:
     return bool(op.walk.scope.prefix) or not op.wants(i) or op.node.outputs[i] in _asked_once(op.walk)
 
 
-def _asked_once(walk: State) -> Mapping[str, Sizes]:
+def _asked_once(walk: Scopes) -> Mapping[str, Sizes]:
     if walk.standard is None:
         walk.standard = standard_sizes(walk.model)
     return walk.standard

@@ -1,215 +1,96 @@
 # compiled: see CONTRIBUTING.md
-"""Where a lowering stands: tensors by name and scope, what made them, and how a rule asks for more of them."""
+"""The state of one lowering: all that a trial rolls back is here, so that a trial is `LoweringState.fork`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from ..expr import TRUE, Cond, Dim, Shape, all_of, constant, eq, le
-from ..model import Graph, Model, Node
-from .attributes import InvalidNode
-from .declared import declared_known
-from .operators import Operators
-from .records import Body, FactStore, Scope, Sizes
-from .request import OtherShape
-from .rule import Rules
-from .semantics import Semantics
-from .statements import Statements
-from .types import Known, Tensor
-from .values import FLOAT_TYPES, Elem, Ratio, Value
-
-#: subgraphs and function bodies inside each other
-MAX_DEPTH = 256
+if TYPE_CHECKING:
+    from ..expr import Cond, Dim, Shape
+    from ..model import Node
+    from .records import Clash, Entry, LoweredNode, Note, Open
+    from .types import Known
 
 
-class State(Statements):
-    """What is known so far; `Walk` goes through the nodes."""
+class LoweringState:
+    """What lowering has stated, named and learned so far.
 
-    def __init__(
-        self,
-        model: Model,
-        registry: Rules,
-        facts: FactStore,
-        *,
-        equal: bool = False,
-        semantics: Semantics = "onnxruntime",
-    ) -> None:
-        super().__init__(facts, Scope("", model.opsets), equal=equal)
-        self.model, self.registry = model, registry
-        self.semantics = semantics
-        self.operators = Operators(model, registry, semantics)
-        self.standard: Mapping[str, Sizes] | None = (
-            None  # what onnx's own inference knows, once somebody asked
-        )
+    Attributes:
+        log: the stated conditions, in order.
+        clashes: contradictions.
+        opens: broadcasts whose two dims may be equal or not.
+        notes: remarks on nodes and tensors.
+        tensors: what is known of each tensor, by its full name.
+        producers: the node that makes each tensor, and the prefix of its scope.
+        memo: what nodes gave, by what they say and read.
+        overwritten: what a trial replaced in scopes around it, to be put back: (names, name, before).
+        trials: the number of trials inside each other; 0 for what counts.
+        usual: what holds for inputs of the usual sizes, in words (see `Op.usual`).
+        poisoned: symbols of tensors that a contradiction made meaningless.
+        failed: nodes that cannot run, or follow from such.
+        made: the generated symbols.
+        reasons: what each generated symbol stands for.
+        unnamed: symbols of input dims that have no name.
+        author: names that the author gives to such dims elsewhere.
+        taken: names that inputs or assumptions use.
+        opsets: versions of operators, by prefix of scope.
+        aliases: formal input of a body -> (name, prefix) outside.
+        hints: shapes of tensors whose rank only later nodes tell.
+        possible_ranks: of tensors whose rank sizes decide.
+        chosen: names of choices that depend on data.
+        named: names of expressions too large to carry, by guard.
+        trips: the number of trips of a loop, by the full name of its node.
+        undeclared: symbols of inputs that are declared without a rank.
+        believed: tensors whose rank is known only by what later nodes need.
+        varying: tensors whose rank is not the same in every run.
+        others: what is no tensor, read through the facts of a version.
+    """
+
+    def __init__(self) -> None:
+        self.log: list[Entry] = []
+        self.clashes: list[Clash] = []
+        self.opens: list[Open] = []
+        self.notes: list[Note] = []
         self.tensors: dict[str, Known] = {}
         self.producers: dict[str, tuple[Node, str]] = {}
-        self.opsets: dict[str, Mapping[str, int]] = {}  # versions of operators, by prefix
-        self.aliases: dict[str, tuple[str, str]] = {}  # formal input of a body -> (name, prefix) outside
+        self.memo: dict[Any, LoweredNode] = {}
+        self.overwritten: list[tuple[dict[str, Known], str, Known]] = []
+        self.trials = 0
+        self.usual: dict[Cond, str] = {}
+        self.poisoned: set[str] = set()
+        self.failed: set[str] = set()
+        self.made: dict[str, Dim] = {}
+        self.reasons: dict[str, str] = {}
+        self.unnamed: set[str] = set()
+        self.author: dict[str, str] = {}
+        self.taken: set[str] = set()
+        self.opsets: dict[str, Mapping[str, int]] = {}
+        self.aliases: dict[str, tuple[str, str]] = {}
         self.hints: dict[str, Shape] = {}
-        self.possible_ranks: dict[str, tuple[int, ...]] = {}  # of tensors whose rank sizes decide
-        self.chosen: dict[Dim, Dim] = {}  # names of choices that depend on data
-        self.named: dict[tuple[Dim, Cond], Dim] = {}  # names of expressions too large to carry, by guard
-        self.trips: dict[str, Dim] = {}  # how often the body of a loop runs, by the full name of its node
-        self.overwritten: list[tuple[dict[str, Known], str, Known]] = []  # by the trial that is under way
-        self.expanded = 0  # nodes of function bodies lowered so far
-        self.undeclared: set[str] = set()  # symbols of inputs that are declared without a rank
-        self.instead: Mapping[
-            str, tuple[Elem, ...] | OtherShape
-        ] = {}  # elements of stored tensors, in place of their own
-        self.named_inputs: frozenset[str] = frozenset()  # the inputs of the main graph
-        self.believed: set[str] = set()  # tensors whose rank is known only by what later nodes need
-        self.varying: set[str] = set()  # tensors whose rank is not the same in every run
-        self._others: dict[
-            Known, tuple[int, Known]
-        ] = {}  # what is no tensor, read through the facts of a version
+        self.possible_ranks: dict[str, tuple[int, ...]] = {}
+        self.chosen: dict[Dim, Dim] = {}
+        self.named: dict[tuple[Dim, Cond], Dim] = {}
+        self.trips: dict[str, Dim] = {}
+        self.undeclared: set[str] = set()
+        self.believed: set[str] = set()
+        self.varying: set[str] = set()
+        self.others: dict[Known, tuple[int, Known]] = {}
 
-    # ------------------------------------------------------------------ tensors
-
-    def read(self, name: str, scope: Scope) -> Known | None:
-        """What is known of a tensor now, read through the facts; None for an absent input."""
-        if not name:
-            return None
-        s: Scope | None = scope
-        while s is not None:
-            known = s.env.get(name)
-            if known is not None:
-                return self.current(known)
-            s = s.parent
-        return None
-
-    def current(self, known: Known) -> Known:
-        """`known` read through the facts as they are now."""
-        changed, version = self.facts.changed, self.facts.version
-        if not isinstance(known, Tensor):
-            if changed.keys().isdisjoint(known.free):
-                return known
-            made, found = self._others.get(known, (-1, known))
-            if made != version:
-                found = self.interner.resolve(known, self.facts.dim)
-                self._others[known] = version, found
-            return found
-        now = known.now
-        if known.as_of != version:
-            for name in known.free if now is None else known.free | now.free:
-                if changed.get(name, 0) > known.as_of:
-                    resolved = self.interner.resolve(known, self.facts.dim)
-                    assert isinstance(resolved, Tensor)
-                    known.now = now = None if resolved is known else resolved
-                    break
-            known.as_of = version
-        return now or known
-
-    def refine(self, name: str, shape: Shape) -> None:
-        """A tensor of unknown rank has this shape (a node needs its rank)."""
-        scope = self._owner(name)
-        if scope is None:
-            return
-        known = scope.env[name]
-        if not isinstance(known, Tensor):
-            return
-        here = self.scope
-        if scope is not here and (self.rehearsing or scope.guard is not here.guard):
-            here.refined.add(name)  # true where this branch is taken
-            scope = here
-        elif not self.rehearsing:
-            self.hints[scope.prefix + name] = shape
-        scope.env[name] = self.interner.tensor(known.dtype, shape, known.value)
-
-    def unknown_values(self, name: str, tensor: Tensor, n: int) -> tuple[Dim, ...]:
-        """Symbols for the unknown elements of a small integer tensor, the same at every use."""
-        known = tensor.value.elems if tensor.value is not None else None
-        elems = tuple(
-            e if isinstance(e, Dim) else self.fresh(_element(i, name, tensor), "value")
-            for i, e in enumerate(known or (None,) * n)
+    def fork(self) -> LoweringState:
+        """The state of a trial: nothing stated and no tensor of its own yet, names and what is known of them copied."""
+        other = LoweringState()
+        other.trials = self.trials + 1
+        other.usual, other.poisoned, other.failed = (
+            self.usual.copy(),
+            self.poisoned.copy(),
+            self.failed.copy(),
         )
-        shape = tuple(int(d) for d in tensor.shape or ())
-        scope = self._owner(name)
-        if scope is not None:
-            self._learn(scope, name, self.interner.tensor(tensor.dtype, tensor.shape, Value(shape, elems)))
-        return elems
-
-    def unknown_truth(self, name: str, tensor: Tensor | None) -> Cond:
-        """The truth of an unknown boolean scalar as a condition on a 0/1 symbol, the same at every use."""
-        bit = self.fresh(f"truth of {name}")
-        self.define(le(bit, 1), f"{name} is true or false", None)
-        scope, cond = self._owner(name), eq(bit, 1)
-        if scope is not None and tensor is not None and tensor.shape is not None and len(tensor.shape) < 2:
-            value = Value((1,) * len(tensor.shape), (cond,))
-            self._learn(scope, name, self.interner.tensor(tensor.dtype, tensor.shape, value))
-        return cond
-
-    def replaced(self, full: str, tensor: Tensor) -> Tensor:
-        """A stored tensor with the elements, or the shape, that it is to have instead of its own."""
-        given = self.instead.get(full)
-        if given is None or tensor.shape is None:
-            return tensor
-        if isinstance(given, OtherShape):
-            sizes = [self.fresh(f"a size of {full}") if d is None else constant(d) for d in given.dims]
-            return self.interner.tensor(tensor.dtype, Shape(sizes))
-        elems: list[Elem] = []
-        for i, e in enumerate(given):
-            e = self.fresh(_element(i, full, tensor), "value") if e is None else e
-            elems.append(Ratio(e) if isinstance(e, Dim) and tensor.dtype in FLOAT_TYPES else e)
-        shape = tuple([d.const for d in tensor.shape])
-        return self.interner.tensor(tensor.dtype, tensor.shape, Value.known(shape, tuple(elems)))
-
-    def _learn(self, scope: Scope, name: str, known: Known) -> None:
-        """More is known of a tensor, for the time of a trial or for good."""
-        if self.rehearsing:
-            self.overwritten.append((scope.env, name, scope.env[name]))
-        scope.env[name] = known
-
-    def _owner(self, name: str) -> Scope | None:
-        s: Scope | None = self.scope
-        while s is not None and name not in s.env:
-            s = s.parent
-        return s
-
-    def full_name(self, name: str, prefix: str) -> str:
-        """The tensor that `name` means inside the scope of `prefix`, as `tensors` has it."""
-        while True:
-            full = prefix + name
-            if full in self.tensors or not prefix:
-                return full
-            prefix = prefix.rstrip("/").rpartition("/")[0]
-            prefix = f"{prefix}/" if prefix else ""
-
-    def under(self, scope: Scope, prefix: str, guard: Cond = TRUE) -> Scope:
-        """A scope inside `scope`."""
-        if scope.depth >= MAX_DEPTH:
-            raise InvalidNode(f"subgraphs are nested more than {MAX_DEPTH} deep")
-        inner = Scope(prefix, scope.opsets, parent=scope, attrs=scope.attrs)
-        inner.guard = all_of((scope.guard, guard))
-        inner.depth, inner.repeats = scope.depth + 1, scope.repeats
-        return inner
-
-    def body(self, graph: Graph, scope: Scope) -> Body:
-        """The nodes of `graph`, to be lowered in `scope` (its inputs are bound already)."""
-        declared_inputs = dict(graph.inputs) if graph.overridable else {}
-        read = self.operators.read_as_data(graph.nodes, scope.opsets) if graph.overridable else set()
-        for name, stored in graph.initializers.items():
-            if name not in scope.env:
-                value = Value.stored(stored)
-                if name in graph.overridable:
-                    known = declared_known(self, declared_inputs[name])
-                    fixed = isinstance(known, Tensor) and known.shape is not None and not known.free
-                    # small numbers of other types than float are there to decide something, floats mostly to be computed with
-                    decides = stored.dtype not in FLOAT_TYPES or name in read
-                    if not fixed or (value is not None and decides):
-                        told = "value" if fixed else "value and shape"
-                        said = f"input {name} has a default value, which is taken for its {told}"
-                        self.note("default", said, None, scope, name)
-                tensor = self.interner.stored(stored.dtype, stored.dims, value)
-                scope.env[name] = self.replaced(scope.prefix + name, tensor) if self.instead else tensor
-        for name, declared in (*graph.value_info.items(), *graph.outputs):
-            known = declared_known(self, declared)
-            if scope.repeats and isinstance(known, Tensor):  # a name cannot stand for a size that changes
-                known = self.interner.tensor(known.dtype, None)
-            if known is not None:
-                scope.declared[name] = known
-        return Body(graph.nodes, scope)
-
-
-def _element(i: int, name: str, tensor: Tensor) -> str:
-    """What people call an element: a scalar has no other one."""
-    return name if tensor.shape is not None and not tensor.shape else f"element {i} of {name}"
+        other.made, other.reasons = self.made.copy(), self.reasons.copy()
+        other.unnamed, other.author, other.taken = self.unnamed.copy(), self.author.copy(), self.taken.copy()
+        other.opsets, other.aliases, other.hints = self.opsets.copy(), self.aliases.copy(), self.hints.copy()
+        other.possible_ranks, other.chosen = self.possible_ranks.copy(), self.chosen.copy()
+        other.named, other.trips = self.named.copy(), self.trips.copy()
+        other.undeclared, other.believed = self.undeclared.copy(), self.believed.copy()
+        other.varying, other.others = self.varying.copy(), self.others.copy()
+        return other

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from ..expr import TRUE, Cond, Dim, any_of, eq, ge, symbol
 from ..model import Node
-from .records import Clash, Entry, FactStore, Note, Open, Place, Scope
+from .records import Clash, Entry, FactStore, Note, Place, Scope
+from .state import LoweringState
 from .types import Interner, Known, is_settled
 
 if TYPE_CHECKING:
@@ -25,27 +26,10 @@ class Statements:
 
     def __init__(self, facts: FactStore, scope: Scope, *, equal: bool = False) -> None:
         self.facts, self.scope, self.equal = facts, scope, equal
-        self.rehearsing = 0  # how deep in what is only tried
+        self.state = LoweringState()
         self.granted = True  # may names of tensors that are only declared be believed?
         self.interner = Interner()
-        self.log: list[Entry] = []
-        self.clashes: list[Clash] = []
-        self.opens: list[Open] = []
-        self.notes: list[Note] = []
-        #: what holds for inputs of the usual sizes, in words (see `Op.usual`)
-        self.usual: dict[Cond, str] = {}
-        #: symbols of tensors that a contradiction made meaningless
-        self.poisoned: set[str] = set()
-        #: nodes that cannot run, or follow from such
-        self.failed: set[str] = set()
-        #: the symbols that we made, and what each stands for
-        self.made: dict[str, Dim] = {}
-        self.reasons: dict[str, str] = {}
-        #: symbols of input dims that have no name, and names that the author gives to such dims elsewhere
-        self.unnamed: set[str] = set()
-        self.author: dict[str, str] = {}
         self._names = dict.fromkeys(PREFIXES, 0)
-        self._taken: set[str] = set()  # names that inputs or assumptions use
         self.of_inputs: set[str] = set()  # names of the sizes of inputs: data decides none of them
         self._reserved: set[str] = set()  # names that the file uses anywhere
         self.words: frozenset[str] = frozenset()  # those that stand for a size of their own
@@ -59,52 +43,52 @@ class Statements:
     def take(self, names: Iterable[str]) -> None:
         """Names of the sizes of inputs."""
         self.of_inputs.update(names)
-        self._taken.update(self.of_inputs)
+        self.state.taken.update(self.of_inputs)
 
     def is_taken(self, said: Dim) -> bool:
         """Are all names of a declared size those of inputs, or given to a size before?"""
-        return said.free <= self._taken
+        return said.free <= self.state.taken
 
     def fresh(self, what: str, kind: Kind = "size") -> Dim:
         """A new symbol: ``_d0``, ``_d1`` ... for sizes, ``_v0`` ... for data, which may be any integer."""
         while True:
             name = f"{PREFIXES[kind]}{self._names[kind]}"
             self._names[kind] += 1
-            if name not in self._taken and name not in self._reserved:
+            if name not in self.state.taken and name not in self._reserved:
                 break
-        self.reasons[name] = what
+        self.state.reasons[name] = what
         self.facts.introduce(name)
-        made = self.made[name] = symbol(name, 0 if kind == "size" else None, made=True)
+        made = self.state.made[name] = symbol(name, 0 if kind == "size" else None, made=True)
         return made
 
     def told(self, cond: Cond) -> str:
         """A condition as text, with what the names of ours in it stand for."""
-        named = [f"{n}: {self.reasons[n]}" for n in sorted(cond.free) if n in self.reasons]
+        named = [f"{n}: {self.state.reasons[n]}" for n in sorted(cond.free) if n in self.state.reasons]
         return f"{cond} ({', '.join(named)})" if named else str(cond)
 
     # ------------------------------------------------------------------ conditions
 
     def given(self, cond: Cond) -> None:
         """A condition that the user states."""
-        self.log.append(Entry(cond, "user", None, "", "stated by the user", (), TRUE))
-        if not self.facts.assume(cond, len(self.log) - 1):
-            self._clash_of(len(self.log) - 1, cond)
+        self.state.log.append(Entry(cond, "user", None, "", "stated by the user", (), TRUE))
+        if not self.facts.assume(cond, len(self.state.log) - 1):
+            self._clash_of(len(self.state.log) - 1, cond)
 
     def declare_size(self, size: Dim, what: str) -> None:
         """An input's size is declared as an expression that could be negative: inputs are accepted where it is not."""
-        self.log.append(
+        self.state.log.append(
             Entry(ge(size, 0), "requirement", None, "", f"{what} is declared as {size}", (), TRUE)
         )
-        if not self.facts.assume(ge(size, 0), len(self.log) - 1):
-            self._clash_of(len(self.log) - 1, ge(size, 0))
+        if not self.facts.assume(ge(size, 0), len(self.state.log) - 1):
+            self._clash_of(len(self.state.log) - 1, ge(size, 0))
 
     def require(self, cond: Cond, why: str, places: tuple[Place, ...], node: Node, scope: Scope) -> None:
         """A node needs `cond` at run time."""
-        if not self.poisoned.isdisjoint(cond.free):
+        if not self.state.poisoned.isdisjoint(cond.free):
             return
         guard = scope.guard
-        self.log.append(Entry(cond, "requirement", node, scope.prefix, why, places, guard))
-        index = len(self.log) - 1
+        self.state.log.append(Entry(cond, "requirement", node, scope.prefix, why, places, guard))
+        index = len(self.state.log) - 1
         if not guard.is_true:
             needed = any_of((~guard, cond))
             if needed.free and not self.facts.assume(needed, index):
@@ -119,24 +103,24 @@ class Statements:
             self.require(cond, "a size is not negative", (), node, self.scope)
 
     def _clash_of(self, index: int, cond: Cond) -> None:
-        entry = self.log[index]
+        entry = self.state.log[index]
         causes = self.facts.why(cond.free | entry.guard.free) | self.facts.contradiction | {index}
-        self.clashes.append(Clash(index, entry.why, entry.node, entry.prefix, causes))
+        self.state.clashes.append(Clash(index, entry.why, entry.node, entry.prefix, causes))
 
     def clash(self, message: str, node: Node | None, scope: Scope, *, loads: bool = True) -> None:
         """A node that cannot run, whatever the sizes are; with `loads` false the model fails even where it is not reached."""
         if scope.guard.is_true or node is None or not loads:
-            self.clashes.append(Clash(None, message, node, scope.prefix, frozenset()))
+            self.state.clashes.append(Clash(None, message, node, scope.prefix, frozenset()))
         else:  # then its branch must not be taken
             self.require(any_of(()), message, (), node, scope)
 
     def define(self, cond: Cond, why: str, node: Node | None, role: Role = "definition") -> None:
         """Something that holds by construction, by declaration or by assumption."""
         guard = self.scope.guard
-        if role == "declared" or (len(cond.free) == 1 and not cond.free.isdisjoint(self.reasons)):
+        if role == "declared" or (len(cond.free) == 1 and not cond.free.isdisjoint(self.state.reasons)):
             guard = TRUE  # a new name, or a bound of a symbol of ours by a number, binds nobody else
-        self.log.append(Entry(cond, role, node, self.scope.prefix, why, (), guard))
-        self.facts.assume(cond if guard.is_true else any_of((~guard, cond)), len(self.log) - 1)
+        self.state.log.append(Entry(cond, role, node, self.scope.prefix, why, (), guard))
+        self.facts.assume(cond if guard.is_true else any_of((~guard, cond)), len(self.state.log) - 1)
 
     def follows_from_failure(self, node: Node, inputs: Seq[Known | None], scope: Scope) -> bool:
         """Is something that a node reads meaningless, because a node before it cannot run?"""
@@ -146,10 +130,12 @@ class Statements:
             if scope.is_meaningless(name)
         ]
         for _, known in read:  # names that were given to its elements since
-            self.poisoned.update(n for n in (known.free if known is not None else ()) if n not in self._taken)
+            self.state.poisoned.update(
+                n for n in (known.free if known is not None else ()) if n not in self.state.taken
+            )
         if read or any(scope.is_meaningless(name) for name in node.captures):
             return True
-        return any(k is not None and not self.poisoned.isdisjoint(k.free) for k in inputs)
+        return any(k is not None and not self.state.poisoned.isdisjoint(k.free) for k in inputs)
 
     def spread(
         self, node: Node, inputs: Seq[Known | None], outputs: Iterable[Known | None], scope: Scope
@@ -162,17 +148,19 @@ class Statements:
         self, node: Node, inputs: Iterable[Known | None], outputs: Iterable[Known | None], scope: Scope
     ) -> None:
         """The new sizes among the outputs of a node are meaningless, and outputs of which sizes elsewhere may depend."""
-        self.failed.add(f"{scope.prefix}{node.label}")
+        self.state.failed.add(f"{scope.prefix}{node.label}")
         before = {name for k in inputs if k is not None for name in k.free}
         for name, known in zip(node.outputs, outputs, strict=True):
             if known is not None:
-                self.poisoned.update(n for n in known.free if n not in before and n not in self._taken)
+                self.state.poisoned.update(
+                    n for n in known.free if n not in before and n not in self.state.taken
+                )
             if not is_settled(known):
                 scope.meaningless.add(name)
 
     def note(self, kind: str, message: str, node: Node | None, scope: Scope, subject: str = "") -> None:
         """Keep a remark about a node, or about the tensor `subject`."""
-        self.notes.append(Note(kind, message, node, scope.prefix, subject))
+        self.state.notes.append(Note(kind, message, node, scope.prefix, subject))
 
     def declare(self, inferred: Dim, said: Dim, tensor: str, axis: int, node: Node, scope: Scope) -> None:
         """The model declares that an inferred dim, an axis of an output of `node`, is `said`."""
@@ -180,20 +168,24 @@ class Statements:
         name = said.name
         if (
             name is not None
-            and name not in self._taken
+            and name not in self.state.taken
             and inferred.name is not None
-            and inferred.name in self.reasons
+            and inferred.name in self.state.reasons
         ):
-            self._taken.add(name)  # the author's name for a size that we had to invent one for
+            self.state.taken.add(name)  # the author's name for a size that we had to invent one for
             self.facts.introduce(name)
             self.define(cond, f"{what} is declared as {said}", node, "declared")
             return
-        if name is not None and name not in self._taken:
-            if inferred.name in self.unnamed and not scope.prefix and name not in self.author.values():
-                self.author.setdefault(inferred.name, name)
+        if name is not None and name not in self.state.taken:
+            if (
+                inferred.name in self.state.unnamed
+                and not scope.prefix
+                and name not in self.state.author.values()
+            ):
+                self.state.author.setdefault(inferred.name, name)
             return  # a name for an expression, used nowhere else
         place = len(node.inputs) + node.outputs.index(tensor), axis
-        self.log.append(
+        self.state.log.append(
             Entry(
                 cond, "declared", node, scope.prefix, f"{what} is declared as {said}", (place,), scope.guard
             )
@@ -207,7 +199,7 @@ class Statements:
         Not where data decides whether the node runs: the sizes behind it would rest on what holds there only. Nor where
         it is only tried, as the body of a loop without trips is.
         """
-        if not self.equal or self.rehearsing or not self.scope.guard.is_true:
+        if not self.equal or self.state.trials or not self.scope.guard.is_true:
             return False
         self.define(eq(a, b), 'broadcast="equal" takes the two sizes to be equal', node, "assumption")
         return True

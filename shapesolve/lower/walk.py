@@ -18,8 +18,8 @@ from .op import InvalidNode, MalformedNode, Op
 from .reconcile import reconcile
 from .records import Body, Entry, FactStore, LoweredNode, Open, Scope, Steps
 from .rule import Rules
+from .scopes import Scopes
 from .semantics import Semantics
-from .state import State
 from .types import KINDS, Known, Tensor
 
 #: walks over the graph: a node whose rank became known by a later one is lowered again
@@ -44,7 +44,7 @@ class Call:
         self.outputs: Sequence[Known | None] = ()
 
 
-class Walk(State):
+class Walk(Scopes):
     """Lowers a model. After `run`: `tensors`, `log`, `clashes`, `opens`, `notes`, `producers`."""
 
     def __init__(
@@ -59,7 +59,6 @@ class Walk(State):
     ) -> None:
         super().__init__(model, registry, facts, equal=equal, semantics=semantics)
         self.progress = progress
-        self._memo: dict[Any, LoweredNode] = {}
 
     # ------------------------------------------------------------------ walking
 
@@ -67,7 +66,7 @@ class Walk(State):
         """Lower the main graph with these inputs; `taken` are symbol names in use."""
         self.take(taken)
         scope = self.scope
-        scope.env = self.tensors
+        scope.env = self.state.tensors
         scope.env.update(inputs)
         self.named_inputs = frozenset(inputs)
         self._lower_body(self.body(self.model.graph, scope))
@@ -82,7 +81,7 @@ class Walk(State):
         outer, error = self.scope, None
         while True:
             self.scope = body.scope
-            self.opsets[body.scope.prefix] = body.scope.opsets
+            self.state.opsets[body.scope.prefix] = body.scope.opsets
             call = None
             if error is None:
                 try:
@@ -124,7 +123,7 @@ class Walk(State):
         if scope.prefix:
             for name, known in scope.env.items():
                 if name not in scope.refined:
-                    self.tensors.setdefault(scope.prefix + name, known)
+                    self.state.tensors.setdefault(scope.prefix + name, known)
         return None
 
     def _resume(self, call: Call, error: BaseException | None) -> Body | None:
@@ -161,19 +160,24 @@ class Walk(State):
         if key is None or scope.attrs is not None:
             return self._apply(node, inputs, scope, None)
         key = (key, id(scope.opsets), scope.guard, inputs)
-        hit = self._memo.get(key)
+        hit = self.state.memo.get(key)
         if hit is None or (hit.version != version and not self._still_holds(hit)):
             return self._apply(node, inputs, scope, key)
         known, prefix = hit.outputs, scope.prefix
         for cond, why, places in hit.requirements:
-            self.log.append(Entry(cond, "requirement", node, prefix, why, places, scope.guard))
+            self.state.log.append(Entry(cond, "requirement", node, prefix, why, places, scope.guard))
         for a, b, places in hit.ambiguous:
-            self.opens.append(Open(a, b, node, prefix, places))
+            self.state.opens.append(Open(a, b, node, prefix, places))
         declared = scope.declared
-        if self.hints or self.failed or self.instead or any(name in declared for name in node.outputs):
+        if (
+            self.state.hints
+            or self.state.failed
+            or self.instead
+            or any(name in declared for name in node.outputs)
+        ):
             self._bind(node, known, scope)
             return None
-        made, producers = (node, prefix), self.producers
+        made, producers = (node, prefix), self.state.producers
         for i, name in enumerate(node.outputs):
             if name:
                 env[name] = known[i]
@@ -182,7 +186,9 @@ class Walk(State):
 
     def _remember(self, call: Call, outputs: tuple[Known | None, ...]) -> None:
         known, op = tuple([self.interner.tensor(0, None) if k is None else k for k in outputs]), call.op
-        self._memo[call.key] = LoweredNode(call.version, call.key[-1], known, op.requirements, op.ambiguous)
+        self.state.memo[call.key] = LoweredNode(
+            call.version, call.key[-1], known, op.requirements, op.ambiguous
+        )
 
     def _still_holds(self, hit: LoweredNode) -> bool:
         """Has nothing been learned since about the symbols that it depends on?"""
@@ -200,7 +206,7 @@ class Walk(State):
         version = scope.opsets.get(node.domain, 1)
         rule = self.operators.rule(node, scope.opsets)
         op = Op(self, node, inputs, version, scope.attrs, rule)
-        clashes = len(self.clashes)
+        clashes = len(self.state.clashes)
         unfit = None
         if rule is not None or not self.operators.is_local(node):
             unfit = self.operators.misfit(node, op.names, version, rule)
@@ -235,7 +241,7 @@ class Walk(State):
                 self.clash(str(error), node, scope, loads=not isinstance(error, MalformedNode))
             return True
         if isinstance(error, (DimTooLarge, ZeroDivisionError)):
-            if not (self.failed and self.follows_from_failure(node, call.op.inputs, scope)):
+            if not (self.state.failed and self.follows_from_failure(node, call.op.inputs, scope)):
                 self.note("open", f"an expression could not be followed: {error}", node, scope)
             call.op.pure = False
             call.outputs = inferred_by_schema(call.op)
@@ -266,9 +272,9 @@ class Walk(State):
         for cond, why, places in op.requirements:
             self.require(cond, why, places, node, scope)
         for a, b, places in op.ambiguous:
-            self.opens.append(Open(a, b, node, scope.prefix, places))
+            self.state.opens.append(Open(a, b, node, scope.prefix, places))
         done = self._typed(op, done)
-        clean = len(self.clashes) == call.clashes
+        clean = len(self.state.clashes) == call.clashes
         if not clean and call.fits:
             done = tuple(self._opened(k, f"{scope.prefix}{node.label}") for k in done)
             self.spoil(node, op.inputs, done, scope)
@@ -310,16 +316,16 @@ class Walk(State):
         return tuple(done)
 
     def _bind(self, node: Node, outputs: tuple[Known | None, ...], scope: Scope) -> None:
-        env, producers, prefix, declared = scope.env, self.producers, scope.prefix, scope.declared
-        if self.failed:
+        env, producers, prefix, declared = scope.env, self.state.producers, scope.prefix, scope.declared
+        if self.state.failed:
             self.spread(node, [self.read(name, scope) for name in node.inputs], outputs, scope)
         for name, known in zip(node.outputs, outputs, strict=True):
             if name:
                 if known is None:
                     known = self.interner.tensor(0, None)
-                if isinstance(known, Tensor) and known.shape is None and prefix + name in self.hints:
-                    known = self.interner.tensor(known.dtype, self.hints[prefix + name], known.value)
-                    self.believed.add(prefix + name)
+                if isinstance(known, Tensor) and known.shape is None and prefix + name in self.state.hints:
+                    known = self.interner.tensor(known.dtype, self.state.hints[prefix + name], known.value)
+                    self.state.believed.add(prefix + name)
                 if self.instead and node.is_constant and isinstance(known, Tensor):
                     known = self.replaced(prefix + name, known)
                 if declared and name in declared:
@@ -332,5 +338,5 @@ class Walk(State):
         if not isinstance(known, Tensor) or known.shape is None:
             return known if not isinstance(known, Tensor) else self.interner.tensor(known.dtype, None)
         dims = [self.fresh(f"unknown, because {label} cannot run") for _ in known.shape]
-        self.poisoned.update(*(d.free for d in dims))
+        self.state.poisoned.update(*(d.free for d in dims))
         return self.interner.tensor(known.dtype, Shape(dims))

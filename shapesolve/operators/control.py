@@ -69,7 +69,7 @@ def lower_inside(
         if known is None or (isinstance(known, Tensor) and not known.dtype):
             known = walk.interner.tensor(dtype, known.shape if known is not None else None)
         scope.env[inner] = known
-    if walk.failed and walk.follows_from_failure(op.node, op.inputs, walk.scope):
+    if walk.state.failed and walk.follows_from_failure(op.node, op.inputs, walk.scope):
         scope.meaningless.update(scope.env)
     yield walk.body(graph, scope)
     return [walk.read(out, scope) for out, _ in graph.outputs]
@@ -129,7 +129,7 @@ class Trips:
 
     def tell(self, op: Op) -> None:
         """Write the count down for those who ask later how often the body runs."""
-        op.walk.trips[f"{op.walk.scope.prefix}{op.node.label}"] = self.count
+        op.walk.state.trips[f"{op.walk.scope.prefix}{op.node.label}"] = self.count
 
 
 # https://onnx.ai/onnx/operators/onnx__Loop.html
@@ -160,7 +160,7 @@ def loop(op: Op) -> Steps:
     goes_on = yield from _rehearse(op, carried, trip)
     trips = _count_trips(op, limit, starts, goes_on, trip, carried.visible)
     trips.tell(op)
-    begin = len(op.walk.log)
+    begin = len(op.walk.state.log)
     if trips.ran.is_false:
         with rehearsal(op.walk):
             outs = yield from lower_inside(op, "body", _given(op, trip, carried.guess), TRUE)
@@ -185,7 +185,9 @@ def _tried_trip(
     walk = op.walk
     with rehearsal(walk):
         outs = yield from lower_inside(op, "body", _given(op, trip, carried), ran)
-        said = [e for e in walk.log if e.role == "requirement" and e.cond.free | e.guard.free <= visible]
+        said = [
+            e for e in walk.state.log if e.role == "requirement" and e.cond.free | e.guard.free <= visible
+        ]
     for entry in said:
         if entry.node is not None and not entry.cond.is_true:
             scope = Scope(entry.prefix, walk.scope.opsets, guard=entry.guard)
@@ -200,7 +202,7 @@ def _unrolled(
     where data decides whether there is another one, or where sizes come up that only the body knows.
     """
     most = _MAX_UNROLLED // max(len(op.graph_attr("body").nodes), 1)
-    if limit.value is None or limit.const > min(most, _MAX_TRIPS) or op.walk.rehearsing:
+    if limit.value is None or limit.const > min(most, _MAX_TRIPS) or op.walk.state.trials:
         return None
     carried, made = list(first), 0
     while made < limit.const:
@@ -235,7 +237,7 @@ def _given(op: Op, trip: Dim, carried: Seq[Known | None]) -> list[Known | None]:
 def _rehearse(op: Op, carried: Carried, trip: Dim) -> Generator[Body, None, Cond | None]:
     """Find carried values that the body keeps up; the condition that it gives then."""
     walk = op.walk
-    if walk.rehearsing >= (_MAX_REHEARSING if walk.scope.depth < _DEEP else 1):
+    if walk.state.trials >= (_MAX_REHEARSING if walk.scope.depth < _DEEP else 1):
         carried.give_up()
         return None
     while True:
@@ -310,7 +312,7 @@ def _on_first_and_last(op: Op, begin: int, trip: Dim, trips: Trips) -> None:
     """State what the body requires of every trip for the first and the last too: sizes can decide that."""
     walk, name, visible = op.walk, trip.name or "", visible_symbols(op)
     ends = (ZERO, trips.count - 1) if trips.exact else (ZERO,)
-    for entry in walk.log[begin:]:
+    for entry in walk.state.log[begin:]:
         if (
             entry.role != "requirement"
             or entry.node is None

@@ -47,7 +47,7 @@ class _Told:
 
     def shape(self, tensor: str) -> str:
         """The shape of a tensor; `legend_lines` tells from which sizes on that is so."""
-        return shape_text(self._shown(tensor), self.analysis._solved.walk.poisoned)
+        return shape_text(self._shown(tensor), self.analysis._solved.walk.state.poisoned)
 
     def size(self, tensor: str, axis: int) -> str:
         """A size of it, as `shape` has it."""
@@ -59,7 +59,7 @@ class _Told:
         return self._text(self.simple.dim(dim))
 
     def _text(self, dim: Dim) -> str:
-        return str(dim) if self.analysis._solved.walk.poisoned.isdisjoint(dim.free) else "?"
+        return str(dim) if self.analysis._solved.walk.state.poisoned.isdisjoint(dim.free) else "?"
 
     def _shown(self, tensor: str) -> Shape | None:
         return shown_shapes(self.analysis, [tensor]).get(tensor)

@@ -105,7 +105,7 @@ class _Tables:
 
     def _make_nodes(self) -> None:
         analysis, walk = self.analysis, self.walk
-        calls = list(dict.fromkeys(walk.producers.values()))
+        calls = list(dict.fromkeys(walk.state.producers.values()))
         outputs = dict.fromkeys(name for name, _ in analysis.model.graph.outputs)
         fixed = set(
             analysis.model.graph.initializers
@@ -127,7 +127,9 @@ class _Tables:
             if constant:
                 fixed.update(made)
             label = prefix + node.label
-            weights = tuple(r for r in reads if r and r not in walk.producers and r not in analysis.inputs)
+            weights = tuple(
+                r for r in reads if r and r not in walk.state.producers and r not in analysis.inputs
+            )
             sources = tuple(makers[r] for r in reads if r in makers)
             makers.update(dict.fromkeys(made, len(scoped)))
             sizes = (
@@ -193,14 +195,14 @@ class _Tables:
         names = [
             f"{label}/{attribute}/{name}" for attribute, graph in node.subgraphs for name, _ in graph.outputs
         ]
-        return [n for n in names if n in self.walk.producers]
+        return [n for n in names if n in self.walk.state.producers]
 
     def _source(self, name: str, prefix: str) -> str:
         """The tensor that `name` stands for in a scope: outside of a body where it is handed in."""
         full = self.analysis._solved.lowered.full_name(name, prefix)
         for _ in range(64):
-            alias = self.walk.aliases.get(full)
-            if full in self.walk.producers or alias is None:
+            alias = self.walk.state.aliases.get(full)
+            if full in self.walk.state.producers or alias is None:
                 break
             full = self.analysis._solved.lowered.full_name(*alias)
         return full
@@ -232,7 +234,7 @@ class _Tables:
         if number is None:
             number = self.names[name] = len(self.tensors)
             analysis = self.analysis
-            known = self.walk.tensors.get(name)
+            known = self.walk.state.tensors.get(name)
             plain = known is None or isinstance(known, Tensor)
             dtype = dtype_name(analysis.dtypes.get(name, 0)) if plain else type(known).__name__.lower()
             self.tensors.append([
@@ -242,7 +244,7 @@ class _Tables:
                 INPUT if name in analysis.inputs else STORED,
                 -1,
             ])  # fmt: skip
-            if name in analysis.model.graph.initializers and name not in self.walk.producers:
+            if name in analysis.model.graph.initializers and name not in self.walk.state.producers:
                 text = stored_text(analysis.model.graph.initializers[name])
                 if text:
                     self.contents[number] = text
@@ -285,8 +287,8 @@ class _Tables:
                 entry["sample"] = samples[name]
             if name in replaced:
                 entry["is"] = replaced[name]
-            if name in self.walk.reasons:
-                entry["why"] = self.walk.reasons[name]
+            if name in self.walk.state.reasons:
+                entry["why"] = self.walk.state.reasons[name]
             out.append(entry)
         return out
 

@@ -63,7 +63,9 @@ def headline(analysis: Analysis, seconds: float | None = None) -> Line:
 
 
 def _rows(analysis: Analysis, names: list[str]) -> list[Tensors]:
-    return grouped(names, shown_shapes(analysis, names), analysis.dtypes, analysis._solved.walk.poisoned)
+    return grouped(
+        names, shown_shapes(analysis, names), analysis.dtypes, analysis._solved.walk.state.poisoned
+    )
 
 
 def shown_shapes(analysis: Analysis, names: list[str]) -> dict[str, Shape]:
@@ -104,10 +106,10 @@ def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]
     shown = [analysis._solved.simple_shapes.usual(n) for n in names]
     for bound in dict.fromkeys(c for _, bounds in shown for c in bounds):
         yield str(bound), "smaller sizes that run follow a longer form"
-    reasons, definitions = analysis._solved.walk.reasons, analysis._solved.definitions
+    reasons, definitions = analysis._solved.walk.state.reasons, analysis._solved.definitions
     told = reasons.keys() | definitions.keys()
     used = dict.fromkeys(s for shape, _ in shown for d in shape for s in sorted(d.free) if s in told)
-    unknown = [n for n in used if n in analysis._solved.walk.poisoned]
+    unknown = [n for n in used if n in analysis._solved.walk.state.poisoned]
     yield from (("?", reason) for reason in dict.fromkeys(reasons[n] for n in unknown if n in reasons))
     left = [n for n in used if n not in unknown]
     while left:

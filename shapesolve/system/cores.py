@@ -46,8 +46,8 @@ class Cores:
         """A minimal set of constraints from which a term of the contract follows."""
         analysed = self.content.walk.analysed
         nonempty = [ge(symbol(n), 1) for n in sorted(analysed.symbols) if f"{n} >= 1" in term.assumptions]
-        usual = [cond for cond, words in analysed.walk.usual.items() if words in term.assumptions]
-        rows = [analysed.walk.log[n] for n in term.numbers]
+        usual = [cond for cond, words in analysed.walk.state.usual.items() if words in term.assumptions]
+        rows = [analysed.walk.state.log[n] for n in term.numbers]
         places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
         return self.of_condition(term.cond, (*nonempty, *usual), places)
 

@@ -60,7 +60,7 @@ def conclusions(a: Analysis) -> Iterator[tuple[str, Cond, tuple[Cond, ...]]]:
         for other in equality.members[1:]:
             yield f"equality {first} == {other}", eq(first, other), ()
     seen = set()
-    for tensor, known in a._solved.walk.tensors.items():
+    for tensor, known in a._solved.walk.state.tensors.items():
         if isinstance(known, Tensor) and known.shape is not None and tensor in a.shapes:
             for before, after in zip(known.shape, a.shapes[tensor], strict=True):
                 if before is not after and (before, after) not in seen:
@@ -85,7 +85,7 @@ def lemmas(stated: Iterable[Cond]) -> Iterator[Cond]:
 
 def disagreements(a: Analysis) -> tuple[list[str], list[str], int]:
     """Claims that Z3 refutes, claims that it cannot decide, and how many were asked."""
-    refused = {clash.entry for clash in a._solved.walk.clashes}  # from a contradiction anything follows
+    refused = {clash.entry for clash in a._solved.walk.state.clashes}  # from a contradiction anything follows
     rows = [row for n, row in a._solved.stated.stated() if n not in refused and is_original(row)]
     stated = list(dict.fromkeys(map(need, rows)))
     engine = Engine(RLIMIT, shortcuts=False)

@@ -213,7 +213,7 @@ def broken(analysis: Any, at: Mapping[str, int]) -> str:
     """What of the predicted requirements does not hold at these sizes ("" when all do)."""
     if analysis.conflicts:
         return f"conflict: {analysis.conflicts[0].message}"
-    for entry in analysis._solved.walk.log:
+    for entry in analysis._solved.walk.state.log:
         if (
             entry.role == "requirement"
             and entry.cond.evaluate(at) is False

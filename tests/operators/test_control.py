@@ -59,7 +59,7 @@ def test_condition_on_data() -> None:
     analysis = shapesolve.analyze(model)
     size, three = analysis.shapes["y"]
     assert three == 3
-    assert size.name in analysis._solved.walk.reasons
+    assert size.name in analysis._solved.walk.state.reasons
     same = text(
         "float[N, 3] x, bool c",
         choose("", "a = Concat<axis=0>(x, x)", "b = Neg(x)")
@@ -75,11 +75,13 @@ def test_branch_that_cannot_run() -> None:
     bad = "k = Constant<value=float[7] {1, 2, 3, 4, 5, 6, 7}>() a = Add(x, k)"
     model = text("float[N, 3] x, bool c", choose("", bad, "b = Transpose(x)"))
     analysis = shapesolve.analyze(model)
-    assert not analysis._solved.walk.clashes
+    assert not analysis._solved.walk.state.clashes
     assert str(analysis.shapes["y"]) == "[3, N]"
     for truth in (0, 1):
         fixed = choose(f"c = Constant<value=bool {{{truth}}}>()", bad, "b = Neg(x)")
-        assert bool(shapesolve.analyze(text("float[N, 3] x", fixed))._solved.walk.clashes) == bool(truth)
+        assert bool(shapesolve.analyze(text("float[N, 3] x", fixed))._solved.walk.state.clashes) == bool(
+            truth
+        )
 
 
 def test_branch_does_not_leak() -> None:
@@ -258,7 +260,7 @@ def test_loop_that_ends_by_data() -> None:
     model = text("float[N, 3] x", loop, "y, z")
     analysis = agrees(model, N=(1, 2, 5))
     rows = analysis.shapes["z"][0]
-    assert rows.name in analysis._solved.walk.reasons
+    assert rows.name in analysis._solved.walk.state.reasons
     assert str(analysis.shapes["y"]) == "[N, 3]"
 
 
@@ -278,9 +280,9 @@ def test_requirements_of_all_trips() -> None:
     loop = f"""{SEQ} {YES}
         y = Loop(n, yes) <body = b (int64 i, bool ci) => (bool co, s) {{ {KEEP} s = Gather(t, i) }}>"""
     analysis = agrees(text("float[N, 3] x, float[4] t", loop), N=range(7))
-    assert not analysis._solved.walk.clashes
+    assert not analysis._solved.walk.state.clashes
     fixed = text("float[7, 3] x, float[4] t", loop)
-    assert shapesolve.analyze(fixed)._solved.walk.clashes
+    assert shapesolve.analyze(fixed)._solved.walk.state.clashes
 
 
 def test_what_a_first_trip_requires() -> None:
@@ -384,7 +386,7 @@ def test_loop_without_trips_needs_nothing() -> None:
     bad = "k = Constant<value=float[7] {1, 2, 3, 4, 5, 6, 7}>() o = Add(v, k)"
     loop = looped(f"{KEEP} {bad}", ", float[A, B] v", ", o", "x").replace("{}", "y")
     analysis = shapesolve.analyze(text("float[N, 3] x", loop))
-    assert not analysis._solved.walk.clashes
+    assert not analysis._solved.walk.state.clashes
     agrees(text("float[N, 3] x", loop), N=(0,))
 
 

@@ -110,7 +110,7 @@ def test_slice_past_to_total() -> None:
 def test_slice_open() -> None:
     found = shapesolve.analyze(one("Slice", ["N M", "2", "2", "2"], dtypes=[FLOAT, INT64, INT64, INT64]))
     shape = found.shapes["y0"]
-    facts = [str(e.cond) for e in found._solved.walk.log]
+    facts = [str(e.cond) for e in found._solved.walk.state.log]
     assert len(shape) == 2
     assert f"N >= {shape[0]}" in facts or f"{shape[0]} <= N" in facts
     assert shapes(
@@ -226,7 +226,7 @@ def test_conflicts(
     op_type: str, inputs: list[str], attrs: Mapping[str, Any], consts: Mapping[int, Any]
 ) -> None:
     n_out = 2 if op_type in ("TopK", "Split") else 1
-    assert shapesolve.analyze(one(op_type, inputs, attrs, consts, n_out=n_out))._solved.walk.clashes
+    assert shapesolve.analyze(one(op_type, inputs, attrs, consts, n_out=n_out))._solved.walk.state.clashes
 
 
 def test_chosen_by_value() -> None:
@@ -319,7 +319,7 @@ def test_bounds_that_nothing_reaches_require_nothing() -> None:
         "k = Constant<value_ints=[1]>()  v, i = TopK(x, k)  y = Gather(table, i)",
     )
     found = shapesolve.analyze(model)
-    assert all("indices" not in e.why for e in found._solved.walk.log)
+    assert all("indices" not in e.why for e in found._solved.walk.state.log)
 
 
 @pytest.mark.parametrize(("axis", "shape"), [(None, "[4]"), (0, "[2, 2]"), (1, "[3, 2]")])

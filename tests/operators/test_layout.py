@@ -150,7 +150,7 @@ def test_reshape_run_time_target() -> None:
     [("6", [4]), ("6", [-1, -1]), ("6", [-2, 3]), ("6", [6, 0]), ("2 3", [0, 4]), ("5", [-1, 2])],
 )
 def test_reshape_conflicts(shape: str, target: list[int]) -> None:
-    assert shapesolve.analyze(one("Reshape", [shape], consts={1: target}))._solved.walk.clashes
+    assert shapesolve.analyze(one("Reshape", [shape], consts={1: target}))._solved.walk.state.clashes
 
 
 def test_reshape_by_attribute() -> None:
@@ -227,7 +227,7 @@ def test_regular(
 def test_conflicts(
     op_type: str, inputs: Sequence[str], attrs: Mapping[str, Any], consts: Mapping[int, Any]
 ) -> None:
-    assert shapesolve.analyze(one(op_type, inputs, attrs, consts))._solved.walk.clashes
+    assert shapesolve.analyze(one(op_type, inputs, attrs, consts))._solved.walk.state.clashes
 
 
 def test_open_ranks() -> None:

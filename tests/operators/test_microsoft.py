@@ -275,7 +275,9 @@ def test_removed_padding_is_bounded() -> None:
     analysis = shapesolve.analyze(model)
     tokens = analysis.shapes["y0"][0]
     assert any(
-        tokens.free <= entry.cond.free for entry in analysis._solved.walk.log if entry.role == "definition"
+        tokens.free <= entry.cond.free
+        for entry in analysis._solved.walk.state.log
+        if entry.role == "definition"
     )
 
 
@@ -388,7 +390,7 @@ def test_requirements_speak_of_the_node_itself() -> None:
     """A rewired operator's requirement names the input and axis of the node, not of the rule."""
     weights = {**quantized(1, 6), 3: np.zeros((4, 3, 3, 3), np.uint8), 4: SCALE, 5: ZERO}
     conv = ms("QLinearConv", "N H 8 C", consts=weights, dtypes=UINT8, channels_last=1)
-    log = [e for e in shapesolve.analyze(conv)._solved.walk.log if e.role == "requirement"]
+    log = [e for e in shapesolve.analyze(conv)._solved.walk.state.log if e.role == "requirement"]
     channels = next(e for e in log if "C" in e.cond.free)
     assert (0, 3) in channels.places
     window = next(e for e in log if "H" in e.cond.free)

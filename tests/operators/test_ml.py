@@ -135,7 +135,7 @@ def test_selected_labels_are_followed() -> None:
 
 def test_zip_map_is_a_sequence_of_maps() -> None:
     model = ml("ZipMap", "N 3", classlabels_strings=["a", "b", "c"])
-    found = shapesolve.analyze(model)._solved.walk.tensors["y0"]
+    found = shapesolve.analyze(model)._solved.walk.state.tensors["y0"]
     assert isinstance(found, Sequence)
     assert found.length == Dim("N")
     assert isinstance(found.elem, Map)

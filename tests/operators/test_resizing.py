@@ -46,7 +46,7 @@ def test_a_scale_that_float32_blurs_stays_within_bounds(scale: float) -> None:
         truth = int(np.float32(size) * np.float32(scale))
         at = {"H": size, **({found.name: truth} if found.name != "H" else {})}
         assert found.evaluate(at) == truth
-        for entry in analysis._solved.walk.log:
+        for entry in analysis._solved.walk.state.log:
             assumed = entry.role == "assumption" and size >= 2**17
             assert assumed or entry.cond.evaluate(at) is not False
 

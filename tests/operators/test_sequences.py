@@ -153,7 +153,7 @@ def test_optional() -> None:
 
 def test_elements_are_kept() -> None:
     analysis = shapesolve.analyze(text("float[N, 3] x", "q = SequenceConstruct(x, x) y = SequenceLength(q)"))
-    known = analysis._solved.walk.tensors["q"]
+    known = analysis._solved.walk.state.tensors["q"]
     assert isinstance(known, Sequence)
     assert known.items is not None
     assert len(known.items) == 2

@@ -58,7 +58,7 @@ def test_optimizer_steps(op_type: str, states: int) -> None:
     model = one(
         "Momentum", ["", "", "N", "M", "K"], attrs, opset=1, domain=TRAINING, dtypes=kinds[:5], n_out=2
     )
-    conditions = {str(e.cond) for e in shapesolve.analyze(model)._solved.walk.log}
+    conditions = {str(e.cond) for e in shapesolve.analyze(model)._solved.walk.state.log}
     assert len(conditions) == 2
 
 

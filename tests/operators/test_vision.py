@@ -82,7 +82,7 @@ def test_non_max_suppression(most: int | None) -> None:
         top = 2 * 3 * min(5, most)
         limits = [
             e.cond.evaluate({**at, rows.name: n})
-            for e in analysis._solved.walk.log
+            for e in analysis._solved.walk.state.log
             for n in (top, top + 1)
             if rows.name in e.cond.free
         ]

@@ -78,7 +78,7 @@ def test_odd_names_are_accepted_as_the_runtime_accepts_them(odd: Analysis, sizes
 
 
 def test_our_names_differ_from_the_author_s(odd: Analysis) -> None:
-    made = odd._solved.walk.made
+    made = odd._solved.walk.state.made
     assert made
     assert made.keys().isdisjoint(ODD)
     assert all(d.is_made for d in made.values())

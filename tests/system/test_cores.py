@@ -98,7 +98,7 @@ def test_contract_terms_have_minimal_cores(path):
     a = shapesolve.analyze(str(path))
     for term in a.contract:
         granted = [ge(d, 1) for n, d in a.symbols.items() if f"{n} >= 1" in term.assumptions]
-        usual = [cond for cond, words in a._solved.walk.usual.items() if words in term.assumptions]
+        usual = [cond for cond, words in a._solved.walk.state.usual.items() if words in term.assumptions]
         assert_minimal(term.core, (~term.cond, *granted, *usual))
 
 
