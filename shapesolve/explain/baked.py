@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim, ge, symbol
+from ..expr.traverse import atoms_of
+from ..lazy import cached_property
 from ..lower.reason import BROADCAST, reason_id
 from ..lower.records import Entry
+from ..model import Node
 from ..propagate.constraint import Site
 from .operands import IDLE, SiteTracer, input_sites, sites_of, size_at
 from .trace import Link
@@ -62,20 +66,61 @@ class Baked:
 
     def constant(self, entry: Entry) -> Stored | None:
         """The constant that a condition of a node comes from: what it reads as data first, then what has a size."""
-        found = self._behind(entry)
-        repeats = found is not None and found.data and self._repeats(found.tensor, entry)
-        return replace(found, repeats=True) if found is not None and repeats else found
+        found = self._behind(entry) or self._beside(entry)
+        if found is None or not found.data:
+            return found
+        numbers = numbers_of(entry.cond)
+        if numbers.isdisjoint(self._held(found.tensor)):
+            other = (t for t in self._read(entry) if not numbers.isdisjoint(self._held(t)))
+            found = next((Stored(t, True) for t in other), found)
+        return replace(found, repeats=True) if self._repeats(found.tensor, entry) else found
 
-    def holders(self, entry: Entry) -> Iterator[str]:
-        """Constants with numbers that a condition of a node may come from: those that are computed with, nearest first."""
-        found = self.constant(entry)
-        if found is not None and found.data and not found.repeats:
-            yield found.tensor
-        links = (link for site in sites_of(entry, self.lowered) for link in self.tracer.links(site))
-        for node, prefix in dict.fromkeys([(entry.node, entry.prefix), *((k.node, k.prefix) for k in links)]):
-            for site in () if node is None else input_sites(node, prefix, self.lowered):
+    def named(self, stored: Stored | None, cond: Cond) -> str:
+        """The name of a constant one of whose elements, or sizes, is a number of the condition; empty if that is not so."""
+        if stored is None or stored.repeats:
+            return ""
+        shape = self.lowered.shapes.get(stored.tensor) or ()
+        held = self._held(stored.tensor) if stored.data else [d.const for d in shape if not d.terms]
+        return "" if numbers_of(cond).isdisjoint(held) else stored.tensor
+
+    def _held(self, tensor: str) -> list[int]:
+        value = self.lowered.values.get(tensor)
+        elems = () if value is None else value.elems or ()
+        return [n for n in map(whole, elems) if n is not None and n not in IDLE]
+
+    def _read(self, entry: Entry) -> Iterator[str]:
+        """Constants that a condition of a node may have numbers from: those that are computed with, nearest first."""
+        for node, prefix in self._chain(entry):
+            for site in input_sites(node, prefix, self.lowered):
                 if site.data:
                     yield from (t for t in self._fed(site.tensor) if not self._repeats(t, entry))
+
+    def _chain(self, entry: Entry) -> list[tuple[Node, str]]:
+        """The node of a condition and those that its sizes come from, nearest first."""
+        links = (link for site in sites_of(entry, self.lowered) for link in self.tracer.links(site))
+        nodes = dict.fromkeys([(entry.node, entry.prefix), *((k.node, k.prefix) for k in links)])
+        return [(node, prefix) for node, prefix in nodes if node is not None]
+
+    def _beside(self, entry: Entry) -> Stored | None:
+        """The constant that a node on the way states a condition on the same names with."""
+        if not entry.cond.free:
+            return None
+        for node, prefix in self._chain(entry):
+            for other in self._stated.get((id(node), prefix), ()):
+                if not entry.cond.free.isdisjoint(other.cond.free):
+                    for site in sites_of(other, self.lowered):
+                        if self.lowered.is_stored(site.tensor):
+                            return Stored(site.tensor, site.data)
+        return None
+
+    @cached_property
+    def _stated(self) -> dict[tuple[int, str], list[Entry]]:
+        """The requirements of each node."""
+        found: dict[tuple[int, str], list[Entry]] = {}
+        for entry in self.lowered.walk.state.log:
+            if entry.role == "requirement" and entry.node is not None:
+                found.setdefault((id(entry.node), entry.prefix), []).append(entry)
+        return found
 
     def _fed(self, tensor: str) -> Iterator[str]:
         """Constants that the elements of a tensor are computed from, and that hold a number which may be a size."""
@@ -101,11 +146,9 @@ class Baked:
 
     def _repeats(self, tensor: str, entry: Entry) -> bool:
         """Are the numbers that a target takes from this tensor, multiplied, those that the data has already?"""
-        links = (link for site in sites_of(entry, self.lowered) for link in self.tracer.links(site))
-        nodes = [(entry.node, entry.prefix), *((link.node, link.prefix) for link in links)]
-        for node, prefix in nodes:
-            rule = None if node is None else self.lowered.rule(node, prefix)
-            if node is None or rule is None or rule.advice != "target":
+        for node, prefix in self._chain(entry):
+            rule = self.lowered.rule(node, prefix)
+            if rule is None or rule.advice != "target":
                 continue
             sites = input_sites(node, prefix, self.lowered)
             data = next((s.tensor for s in sites if not s.data), "")
@@ -215,13 +258,16 @@ class Baked:
         if self.engine.is_spent or cond.evaluate({name: _HUGE}) is True:
             return False
         found = self.engine.satisfiable([*asked, ge(symbol(name), 2)], cheap=True).model
-        if found is None or not self._fails_below(cond, name, found):
+        gap = None if found is None else self._gap(cond, name, found)
+        if gap is None or not self.engine.satisfiable([*asked, ge(symbol(name), gap)], cheap=True).sat:
             return False
         return self.engine.satisfiable([*asked, ge(symbol(name), _HUGE)], cheap=True).unsat
 
-    def _fails_below(self, cond: Cond, name: str, at: Mapping[str, int]) -> bool:
-        sizes = range(at[name] - 1, 0, -1)
-        return any(cond.evaluate({**at, name: n}) is False for n in sizes[:_MOST_TRIED])
+    def _gap(self, cond: Cond, name: str, at: Mapping[str, int]) -> int | None:
+        """The smallest size of a symbol that a condition excludes, of those that are tried."""
+        sizes = range(1, min(at[name] + 2, _MOST_TRIED))
+        below = range(max(at[name] - _MOST_TRIED, 1), at[name] + 2)
+        return next((n for n in chain(sizes, below) if cond.evaluate({**at, name: n}) is False), None)
 
     def mixes_rows(self, entry: Entry, names: Collection[str]) -> bool:
         """Is it a constant target that regroups what the first axis separates, so that rows of a batch get mixed?
@@ -290,6 +336,19 @@ class Baked:
                     if most in held:
                         return Stored(tensor, True)
         return None
+
+
+def numbers_of(cond: Cond) -> frozenset[int]:
+    """The numbers that stand in a condition, without their signs; 0 and 1 say nothing of a size."""
+    dims: list[Dim] = []
+    stack: list[object] = [cond, *(a for atom in atoms_of(cond) for a in atom.args)]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Cond):
+            stack += part.args
+        elif isinstance(part, Dim):
+            dims.append(part)
+    return frozenset(abs(n) for d in dims for n in (d.const, *(c for _, c in d.terms))) - IDLE
 
 
 def whole(element: object) -> int | None:

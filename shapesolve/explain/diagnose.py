@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -15,9 +15,7 @@ from ..model import Node
 from ..propagate.constraint import Constraint
 from . import declared, restriction, specialised
 from .conflict import find_contradiction
-from .derive import Deriver
 from .finding import CODES, Conflict, Finding, Severity
-from .limit import Limit
 from .operands import SiteTracer, sides_of
 from .wording import is_short, operand_rows, quoted_conditions
 
@@ -287,12 +285,6 @@ def _may_be_assumed(said: str, analysis: Solved) -> bool:
     return inputs and analysis.prover.engine.satisfiable([cond, *known], cheap=True).sat
 
 
-def _limits(analysis: Solved, names: Collection[str]) -> Iterator[Limit]:
-    """What restricts these names that nobody meant."""
-    yield from specialised.limits(analysis, names)
-    yield from restriction.limits(analysis, names)
-
-
 @finds(
     SS401=("warning", "a dim declared dynamic has only one size that runs"),
     SS402=("warning", "two dims declared as different names must be equal"),
@@ -305,14 +297,13 @@ def _restricted(analysis: Solved) -> Iterator[Finding]:
     """Dims declared dynamic that the graph fixes, the most common export bug, or of which it takes some sizes only."""
     if analysis.conflicts:
         return
-    deriver = Deriver(analysis, _limits)
-    yield from specialised.findings(analysis, deriver)
+    yield from specialised.findings(analysis)
     if analysis.contract.impossible:
         yield find_contradiction(
             analysis.lowered, chain.from_iterable(analysis.accepted.conds.values())
         ).finding
     else:
-        found = restriction.findings(analysis, deriver)
+        found = restriction.findings(analysis)
         yield from _of_the_model(found, analysis) if analysis.request.bind else found
 
 

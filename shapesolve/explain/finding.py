@@ -55,7 +55,7 @@ class Finding:
     """One thing to tell: a stable code, where, what, why (``steps`` and ``notes``) and what to do (``help``).
 
     `nodes` are all that take part. `runs` and `fails` are sizes of the inputs at which a restricted model runs, and the nearest
-    at which it does not. `constants` are all that `help` says to derive from sizes, of which it names the first.
+    at which it does not. `constants` are stored tensors that hold a size of the example.
     """
 
     code: str

@@ -25,7 +25,6 @@ from ..propagate.constraint import Constraint
 from ..solve.bindings import listed_sizes
 from ..solve.sizes import SMALL
 from .edits import Edit, edits
-from .wording import derived_text
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
@@ -48,6 +47,12 @@ class Repair(NamedTuple):
     edit: Edit
     mends: frozenset[Place]
     remaining: int = 0
+
+    @property
+    def derives(self) -> bool:
+        """True for stored elements that become sizes of inputs."""
+        stored = (now for now in self.edit.stored.values() if not isinstance(now, OtherShape))
+        return any(isinstance(e, Dim) and bool(e.terms) for elems in stored for e in elems)
 
     def __str__(self) -> str:
         return self.edit.text
@@ -76,8 +81,8 @@ class Repairs:
     def of_limit(self, node: Node, prefix: str, names: Iterable[str]) -> tuple[Repair, ...]:
         """The best repairs with which nothing ties these names to a number or to each other any more.
 
-        One size may be what the model is for. An edit counts only if it makes its node like its siblings, or, where it puts
-        in a node, if nothing at all is asked of any size with it that was not before.
+        One size may be what the model is for. An edit counts only if it computes a constant from sizes, makes its node like
+        its siblings, or, where it puts in a node, if nothing at all is asked of any size with it that was not before.
         """
         self._left = min(self._left, MAX_FOR_LIMITS)
         tied = {c for c in self._asked if not c.free.isdisjoint(names)}
@@ -89,7 +94,7 @@ class Repairs:
             return left <= self._asked and (not tied or not tied <= left)
 
         found = self._best(node, prefix, mended)
-        return tuple(r for r in found if r.edit.cost > 1 or self._siblings(r.edit) > 0)
+        return tuple(r for r in found if r.edit.cost > 1 or r.derives or self._siblings(r.edit) > 0)
 
     def _best(
         self, node: Node | None, prefix: str, mended: Callable[[Lowered], bool], *, by_itself: bool = False
@@ -222,7 +227,8 @@ def _settled(edit: Edit, after: Lowered, before: Lowered) -> Edit | None:
         return edit
     if len(set(sizes)) > 1:
         return None
-    text = derived_text(list(stored)) if sizes[0].terms else edit.text.format(sizes[0])
+    derive = f"{edit.subject} is a constant, as if baked in at export: derive it from Shape of the input"
+    text = derive if sizes[0].terms else edit.text.format(sizes[0])
     return replace(edit, text=text, stored=stored)
 
 

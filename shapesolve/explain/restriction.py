@@ -17,11 +17,10 @@ from ..lower.records import Entry
 from ..solve.check import Checker
 from ..solve.sizes import SizeFinder, around, nearer
 from .baked import LARGEST, Baked, Stored
-from .derive import Derived, Deriver
 from .finding import Finding
-from .limit import Limit, left_text
 from .operands import sides_of
-from .wording import derived_text, is_short, operand_rows
+from .repair import Repairs
+from .wording import is_short, limit_help, operand_rows
 
 if TYPE_CHECKING:
     from ..solve.contract.contract import Term
@@ -58,12 +57,12 @@ class _Sample(NamedTuple):
         return f"runs at {sizes_text(self.runs, shown)}, not at {sizes_text(self.fails, shown)}"
 
 
-def findings(analysis: Solved, deriver: Deriver) -> Iterator[Finding]:
+def findings(analysis: Solved) -> Iterator[Finding]:
     """A finding for each term of the contract that says more than that a dim is not empty."""
     terms = _telling(analysis)
     if not terms:
         return
-    teller = _Teller(analysis, deriver)
+    teller = _Teller(analysis)
     empty = teller.empty(terms)
     if empty is not None:
         yield empty.finding
@@ -73,17 +72,6 @@ def findings(analysis: Solved, deriver: Deriver) -> Iterator[Finding]:
         told = teller.finding(term)
         if told.code != "SS403" or term.kind != "alternative" or open_at.isdisjoint((told.node, *term.nodes)):
             yield told
-
-
-def limits(analysis: Solved, names: Collection[str]) -> Iterator[Limit]:
-    """What of it is no natural restriction of these names, as data."""
-    terms = [t for t in _telling(analysis) if not set(names).isdisjoint(t.symbols)]
-    if not terms:
-        return
-    teller = _Teller(analysis)
-    for term in terms:
-        if term.kind == "equality" or _only_size(term) is not None or teller.told(term).baked:
-            yield teller.limit(term)
 
 
 def _telling(analysis: Solved) -> list[Term]:
@@ -116,12 +104,12 @@ class _Empty(NamedTuple):
 
 
 class _Teller:
-    def __init__(self, analysis: Solved, deriver: Deriver | None = None) -> None:
+    def __init__(self, analysis: Solved) -> None:
         self.analysis, self.lowered, self.baked = analysis, analysis.lowered, Baked(analysis)
         self._told: dict[Cond, _Told] = {}
         self._shared: dict[tuple[str, int], tuple[str, int]] = {}
-        self.deriver, contract = deriver, analysis.contract.readable
-        self.engine = analysis.prover.engine
+        contract = analysis.contract.readable
+        self.engine, self.repairs = analysis.prover.engine, Repairs(analysis.lowered, analysis.request)
         self.checker = Checker(analysis.stated, analysis.facts, analysis.accepted)
         self.present = [ge(d, 1) for d in analysis.symbols.values()]
         conds = [t.cond for t in (*contract, *contract.assumed)]
@@ -148,10 +136,8 @@ class _Teller:
             return Finding(code, title, nodes=term.nodes, notes=notes, runs=runs, fails=fails)
         origin = self.analysis.stated[cause.number].origin
         same = [c.origin.node for c in term.constraints if c.origin.rule == origin.rule and c.origin.node]
-        found = self._derived(term) if code != "SS403" else Derived({})
-        constant = found.first or constant
-        left = left_text(self.limit(term), found.left)
-        behind = constant.site if constant is not None and code != "SS403" else None
+        meant = code == "SS403" or constant is None
+        behind = None if meant or constant is None else constant.site
         sides = sides_of(self._entry(cause), self.lowered, behind)
         return Finding(
             code,
@@ -163,12 +149,11 @@ class _Teller:
             notes=(
                 f"{origin.rule}{_beside(origin.node, same, term.nodes)}",
                 *notes,
-                *left,
             ),
-            help=_help(term, found.elements, sample if left else None) if code != "SS403" else "",
+            help=self._help(term, cause, constant) if code != "SS403" else "",
             runs=runs,
             fails=fails,
-            constants=tuple(found.elements),
+            constants=() if meant else tuple(filter(None, [self.baked.named(constant, cause.cond)])),
         )
 
     def empty(self, terms: Sequence[Term]) -> _Empty | None:
@@ -192,14 +177,11 @@ class _Teller:
         said = replace(told, code="SS406", title=title, nodes=tuple(filter(None, nodes)), help=help_)
         return _Empty([t.cond for t in shown], said)
 
-    def _derived(self, term: Term) -> Derived:
-        return self.deriver.derived(self.limit(term)) if self.deriver is not None else Derived({})
-
-    def limit(self, term: Term) -> Limit:
-        """What a term leaves, as data."""
-        _, cause, constant, _ = self.told(term)
-        entry = None if cause is None else self._entry(cause)
-        return Limit(term.symbols, term.cond, entry, constant, _only_size(term))
+    def _help(self, term: Term, cause: _Cause, constant: Stored | None) -> str:
+        entry = self._entry(cause)
+        found = () if entry.node is None else self.repairs.of_limit(entry.node, entry.prefix, term.symbols)
+        named = self.baked.named(constant, cause.cond)
+        return limit_help(term.symbols, _only_size(term), named, found)
 
     def told(self, term: Term) -> _Told:
         """What is to tell of one term."""
@@ -367,20 +349,6 @@ def _only_size(term: Term) -> int | None:
     rest = d - d.const
     size = -d.const if rest.name is not None else d.const
     return size if size > 0 and term.symbols[0] in (rest.name, (-rest).name) else None
-
-
-def _help(term: Term, derived: Collection[str], sample: _Sample | None) -> str:
-    """What to derive, or else which sizes to declare: those of a `sample` that runs where deriving is not enough."""
-    told, only = derived_text(derived), _only_size(term)
-    if only is None:
-        if told or sample is None:
-            return told
-        sizes = " and ".join(f"`{n}` as {sample.runs[n]}" for n in term.symbols)
-        return f"declare {sizes}, which runs, or export at two sizes and run `shapesolve generalize` on both"
-    declare = f"declare `{term.symbols[0]}` as {only}"
-    if only == 1:
-        declare += f", or try `shapesolve free --dim {term.symbols[0]}`"
-    return f"{told}, or {declare}" if told else declare
 
 
 def _title(code: str, term: Term) -> str:

@@ -11,13 +11,11 @@ from ..propagate.constraint import Constraint
 from ..propagate.log import need
 from .baked import Baked, Stored
 from .finding import Finding, Operand
-from .limit import Limit, left_text
 from .operands import sides_of
 from .repair import Repairs
-from .wording import derived_text, operand_rows
+from .wording import limit_help, operand_rows
 
 if TYPE_CHECKING:
-    from .derive import Deriver
     from .solved import Solved
 
 _MAX_REASONS = 4
@@ -37,7 +35,7 @@ class _Fixed(NamedTuple):
         return tuple(dict.fromkeys(c.origin.node for c in self.causes if c.origin.node))
 
 
-def findings(analysis: Solved, deriver: Deriver) -> Iterator[Finding]:
+def findings(analysis: Solved) -> Iterator[Finding]:
     """A finding for each dim that has one size only, or that of another dim."""
     baked, repairs = Baked(analysis), Repairs(analysis.lowered, analysis.request)
     for fixed in _fixed(analysis, baked, analysis.symbols):
@@ -54,33 +52,18 @@ def findings(analysis: Solved, deriver: Deriver) -> Iterator[Finding]:
         title = f"`{name}` is declared dynamic, but {to} is the only size that runs"
         if not to.const:
             title = f"`{name}` must be 0: the model runs on empty inputs only"
-        limit = _limit(fixed, analysis)
-        found = deriver.derived(limit)
-        constant = found.first or fixed.constant
+        is_feature = baked.is_feature(fixed.entry, name, to.const)
         yield Finding(
-            "SS405" if baked.is_feature(fixed.entry, name, to.const) else "SS401",
+            "SS405" if is_feature else "SS401",
             title,
             first.node,
             first.op_type,
             fixed.nodes,
-            _sides(fixed, constant, analysis),
-            notes=(*reasons, *left_text(limit, found.left)),
-            help=_help(
-                fixed, found.elements, "" if found.elements else _repair_text(limit, analysis, repairs)
-            ),
-            constants=tuple(found.elements),
+            _sides(fixed, fixed.constant, analysis),
+            notes=reasons,
+            help=_help(fixed, is_feature, repairs, baked),
+            constants=tuple(filter(None, [baked.named(fixed.constant, fixed.entry.cond)])),
         )
-
-
-def limits(analysis: Solved, names: Collection[str]) -> Iterator[Limit]:
-    """The same as data, of these names."""
-    for fixed in _fixed(analysis, Baked(analysis), names):
-        yield _limit(fixed, analysis)
-
-
-def _limit(fixed: _Fixed, analysis: Solved) -> Limit:
-    cond, size = eq(analysis.symbols[fixed.name], fixed.to), None if fixed.to.terms else fixed.to.const
-    return Limit((fixed.name, *sorted(fixed.to.free)), cond, fixed.entry, fixed.constant, size)
 
 
 def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_Fixed]:
@@ -130,23 +113,11 @@ def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:
     return (*told[:_MAX_REASONS], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
 
 
-def _repair_text(limit: Limit, analysis: Solved, repairs: Repairs) -> str:
-    """The edits with which the limit is gone, in words; empty where none was found."""
-    entry = limit.entry
-    found = (
-        () if entry is None or entry.node is None else repairs.of_limit(entry.node, entry.prefix, limit.names)
-    )
-    return ". Or: ".join(map(str, found))
-
-
-def _help(fixed: _Fixed, derived: Collection[str], transposed: str = "") -> str:
-    name, to = fixed.name, fixed.to
-    if not to.const:
+def _help(fixed: _Fixed, is_feature: bool, repairs: Repairs, baked: Baked) -> str:
+    if not fixed.to.const:
         return f"{fixed.causes[-1].origin.node} fails for every other size: look there first"
-    if transposed:
-        return transposed
-    if fixed.constant is None:
-        told = f"or export again with another `{name}`: what differs between the files was taken from the example"
-        return f"declare `{name}` as {to}, {told}"
-    told = derived_text(derived)
-    return f"{told}, or declare `{name}` as {to}" if told else f"declare `{name}` as {to}"
+    entry = fixed.entry
+    found = () if entry.node is None else repairs.of_limit(entry.node, entry.prefix, [fixed.name])
+    if is_feature and not found:
+        return f"declare `{fixed.name}` as {fixed.to}"
+    return limit_help([fixed.name], fixed.to.const, baked.named(fixed.constant, entry.cond), found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from .trace import Link
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
     from .given import GivenSizes
+    from .repair import Repair
 
 _MAX_ATTRIBUTES = 6
 _MAX_ELEMENTS_SHOWN = 6
@@ -230,17 +231,23 @@ def breaking_text(constraint: Constraint, sizes: Mapping[str, int], given: Given
     return f"{origin.node} ({origin.rule})" + (f" would get {' and '.join(seen)}" if seen else "")
 
 
-def derived_text(constants: Collection[str]) -> str:
-    """What to do about constants that a size of the example stayed behind in."""
-    names = list(constants)
-    if len(names) < 2:
-        return (
-            f"{names[0]} is a constant, as if baked in at export: derive it from Shape of the input"
-            if names
-            else ""
-        )
-    more = len(names) - _MAX_CONSTANTS
-    *first, last = [*names[:_MAX_CONSTANTS], f"{more} more (--json names all)"] if more > 0 else names
-    which = "both" if len(names) == 2 else "all of them"
-    listed = f"{', '.join(first)} and {last}"
-    return f"{listed} are constants, as if baked in at export: derive {which} from Shape of the input"
+def limit_help(names: Sequence[str], size: int | None, constant: str, repairs: Sequence[Repair]) -> str:
+    """What to do about dims that run at few sizes: edits that were tried, else what frees them, and what declares them.
+
+    Args:
+        names: the dims.
+        size: the only one that runs, where there is but one.
+        constant: the stored tensor that holds the size, if one is known.
+        repairs: edits with which nothing restricts the dims.
+    """
+    declare = f"declare `{names[0]}` as {size}" if size is not None else ""
+    if repairs:
+        edits = ". Or: ".join(map(str, repairs))
+        return f"{edits}, or {declare}" if declare and all(r.derives for r in repairs) else edits
+    many = "sizes" if len(names) == 1 else "sizes of each"
+    free = f"export at two {many} and run `shapesolve generalize` on both files"
+    if size == 1:
+        free = f"try `shapesolve free --dim {names[0]}`, or {free}"
+    if constant:
+        free = f"if {constant} got its size from the example, {free}"
+    return f"{declare}, or, {free}" if declare and constant else f"{declare}, or {free}" if declare else free

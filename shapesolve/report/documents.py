@@ -20,7 +20,7 @@ class StepData(TypedDict):
 
 class FindingData(TypedDict):
     """A finding; `nodes` are those that it names, `operands` name, shape and origin; at `runs` a restricted model runs, at
-    `fails` it does not; `constants` are all that `help` says to derive from sizes.
+    `fails` it does not; `constants` are stored tensors that hold a size of the example.
     """
 
     severity: Literal["error", "warning", "info"]
