@@ -59,7 +59,7 @@ class ShapesItem(pytest.Item):
             raise ShapesFailure(f"{self.path.name}: {e}") from None
         if self.config.getoption("--shapesolve-strict") and gate.fail_on == "error":
             gate = replace(gate, fail_on="warning")
-        wrong = [f for f in gate.shown(str(path), found) if gate.fails([f])]
+        wrong = [f for f in gate.sifted(str(self.path), found).shown if gate.fails([f])]
         if wrong:
             raise ShapesFailure(findings_text(wrong))
 

@@ -14,8 +14,7 @@ from .source import check_source
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..explain.finding import Finding
-    from ..report.gate import Gate
+    from ..report.gate import Gate, Sifted
 
 FailOn = Annotated[
     str | None,
@@ -28,6 +27,9 @@ Select = Annotated[
     Option("--select", metavar="CODES", help="Only these codes, or what begins so: SS2,SS401."),
 ]
 Ignore = Annotated[list[str] | None, Option("--ignore", metavar="CODES", help="None of these codes.")]
+Limits = Annotated[
+    bool, Option("--limits", help="Show natural limits too, such as the length of a table (SS403).")
+]
 Baseline = Annotated[
     Path | None,
     Option("--baseline", metavar="FILE", help="Findings in this file are known: they are not shown."),
@@ -54,6 +56,7 @@ def check(
     fail_on: FailOn = None,
     select: Select = None,
     ignore: Ignore = None,
+    limits: Limits = False,
     baseline: Baseline = None,
     write_baseline: WriteBaseline = None,
     format: FindingsFormat = Format.text,
@@ -77,8 +80,8 @@ def check(
         if models or bind:
             fail("--torch takes the place of the model, and its factory gives the sizes")
         check_source(torch, assume, broadcast, style)
-    gate = gate_of(fail_on, select, ignore, baseline)
-    found: list[tuple[str, Analysis, tuple[Finding, ...]]] = []
+    gate = gate_of(fail_on, select, ignore, baseline, limits)
+    found: list[tuple[str, Analysis, Sifted]] = []
     broken: dict[str, str] = {}
     for name, source in _sources(models or []):
         a = read_or_say(source, [*(assume or ()), *gate.expected(name)], bind, broadcast)
@@ -86,7 +89,7 @@ def check(
             complain(broken.setdefault(name, a if name in a else f"{name}: {a}"))
             continue
         find(a)
-        found.append((name, a, gate.shown(name, a.diagnostics)))
+        found.append((name, a, gate.sifted(name, a.diagnostics)))
     if write_baseline is not None:
         count = _write_baseline(write_baseline, [(name, a.diagnostics) for name, a, _ in found])
     _print(found, broken, style)
@@ -96,18 +99,22 @@ def check(
                 f"wrote {count} findings to {write_baseline}: with --baseline {write_baseline} they are not shown again"
             )
         raise SystemExit(UNUSABLE if broken else OK)
-    failed = any(gate.fails(shown) for _, _, shown in found)
+    failed = any(gate.fails(of.shown) for _, _, of in found)
     raise SystemExit(UNUSABLE if broken else FOUND if failed else OK)
 
 
 def gate_of(
-    fail_on: str | None, select: list[str] | None, ignore: list[str] | None, baseline: Path | None
+    fail_on: str | None,
+    select: list[str] | None,
+    ignore: list[str] | None,
+    baseline: Path | None,
+    limits: bool = False,
 ) -> Gate:
     """The settings of the project with what the command line says; what makes no sense ends the command."""
     from ..report.gate import SettingsError, read_settings
 
     try:
-        return read_settings().changed(fail_on, select, ignore, baseline)
+        return read_settings().changed(fail_on, select, ignore, baseline, limits)
     except SettingsError as e:
         fail(str(e))
 
@@ -130,28 +137,29 @@ def _sources(models: list[str]) -> list[tuple[str, Any]]:
     return out
 
 
-def _print(
-    found: list[tuple[str, Analysis, tuple[Finding, ...]]], broken: dict[str, str], style: Format
-) -> None:
+def _print(found: list[tuple[str, Analysis, Sifted]], broken: dict[str, str], style: Format) -> None:
     if style is Format.json:
         from ..report.json import findings_json
 
-        say(findings_json([(name, a.ok, shown) for name, a, shown in found], broken))
+        say(findings_json([(name, a.ok, of.shown) for name, a, of in found], broken))
     elif style is Format.sarif:
         from ..report.sarif import sarif_text
 
-        say(sarif_text([(name, shown) for name, _, shown in found], broken))
+        say(sarif_text([(name, of.shown) for name, _, of in found], broken))
     elif style is Format.github:
         from ..report.github import annotation_lines
 
-        lines = list(annotation_lines([(name, shown) for name, _, shown in found]))
+        lines = list(annotation_lines([(name, of.shown) for name, _, of in found]))
         if lines:
             say("\n".join(lines))
     else:
-        from ..report.text import headline, summary_lines
+        from ..report.text import closing_line, headline, summary_lines
 
-        for i, (_, a, shown) in enumerate(found):
-            show([*([()] if i else []), headline(a), *summary_lines(a, shown)])
+        for i, (_, a, of) in enumerate(found):
+            show([*([()] if i else []), headline(a), *summary_lines(a, of.shown)])
+        closing = closing_line([of for _, _, of in found], len(broken))
+        if closing:
+            show([(), closing])
 
 
 def _write_baseline(file: Path, found: list[tuple[str, Any]]) -> int:

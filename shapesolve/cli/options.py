@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
@@ -38,10 +39,12 @@ AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 def load(
     model: Path, assume: list[str] | None = None, bind: list[str] | None = None, broadcast: str = "named"
 ) -> Analysis:
-    """Analyze a file for a command; problems with the input end the command."""
-    analysis = read_or_say(model, assume, bind, broadcast)
+    """Analyze a file, or standard input (``-``), for a command; problems with the input end the command."""
+    piped = str(model) == "-"
+    analysis = read_or_say(sys.stdin.buffer.read() if piped else model, assume, bind, broadcast)
     if isinstance(analysis, str):
-        fail(analysis if str(model) in analysis else f"{model}: {analysis}")
+        name = "<stdin>" if piped else str(model)
+        fail(analysis if name in analysis else f"{name}: {analysis}")
     return analysis
 
 

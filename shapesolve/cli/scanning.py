@@ -58,7 +58,7 @@ def scan(
     gate = gate_of(fail_on, select, ignore, baseline)
     given = {str(f): (*(assume or ()), *gate.expected(str(f))) for f in files}
     rows = [
-        replace(r, findings=gate.shown(r.path, r.findings))
+        replace(r, findings=gate.sifted(r.path, r.findings).shown)
         for r in _rows(files, jobs, broadcast, dask, given, sizes_of(bind))
     ]
     if json or format is Format.json:

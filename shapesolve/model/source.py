@@ -25,11 +25,11 @@ _TEXT_FORMS = {
 }
 #: bytes of the largest model in a text format: one is read into several times its size
 _LARGEST_TEXT = 1 << 28
-#: how other kinds of files begin that are taken for models
+#: the first bytes, in lower case, of other kinds of files that are taken for models
 _OTHER_FILES = {
     b"\x1f\x8b": "compressed by gzip: unpack it first",
-    b"PK\x03\x04": "a zip archive, such as PyTorch saves: export it to ONNX first",
-    b"<!DOCTYPE": "an HTML page: was a web page saved in place of the file?",
+    b"pk\x03\x04": "a zip archive, such as PyTorch saves: export it to ONNX first",
+    b"<!doctype": "an HTML page: was a web page saved in place of the file?",
     b"<html": "an HTML page: was a web page saved in place of the file?",
 }
 
@@ -117,9 +117,12 @@ def _parse(data: bytes, name: str) -> onnx.ModelProto:
         raise ModelError(f"{name} is larger than the 2 GiB that protobuf can hold")
     if data.startswith(b"version https://git-lfs.github.com/spec/"):
         raise ModelError(f"{name} is a Git LFS pointer, not the model itself: run git lfs pull")
+    first = data[:64].lstrip().lower()
     for start, what in _OTHER_FILES.items():
-        if data.startswith(start):
+        if first.startswith(start):
             raise ModelError(f"{name} is {what}")
+    if data[8:10] == b'{"' and int.from_bytes(data[:8], "little") <= len(data) - 8:
+        raise ModelError(f"{name} holds weights only (safetensors), not a graph: export the model to ONNX")
     if data[4:8] == b"ORTM":
         raise ModelError(
             f"{name} is in onnxruntime's own format (ORT): give the .onnx file that it was made of"

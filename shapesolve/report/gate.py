@@ -3,7 +3,8 @@
     [tool.shapesolve]
     fail-on = "warning"             # error (default), warning, info
     select = ["SS2", "SS4"]         # codes or their beginnings; all when left out
-    ignore = ["SS403"]
+    ignore = ["SS302"]
+    limits = true                   # show natural limits, such as the length of a table
     baseline = "shapes.baseline.json"
 
     [tool.shapesolve.models."exports/*.onnx"]
@@ -16,12 +17,13 @@ that the model contradicts is an error.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from ..explain.diagnose import CODES
 from ..explain.finding import Severity
@@ -31,12 +33,22 @@ if TYPE_CHECKING:
     from ..explain.finding import Finding
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+#: limits that a model has by what it is made of: they stand in its contract, and are shown on request
+NATURAL_LIMITS = "SS403"
 _BASELINE_VERSION = 1
 _LARGEST_FILE = 1 << 26
 
 
 class SettingsError(ValueError):
     """A setting that makes no sense; the message names the file and the key."""
+
+
+class Sifted(NamedTuple):
+    """Findings of a model that are shown; the number of natural limits, and of findings in the baseline, that are not."""
+
+    shown: tuple[Finding, ...]
+    limits: int = 0
+    known: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +59,7 @@ class Gate:
         fail_on: the least severity that fails.
         select: beginnings of the codes that are shown; all when empty.
         ignore: beginnings of codes that are not shown, whatever `select` says.
+        limits: show natural limits too; so does ``fail_on="info"``, and selecting their code.
         known: fingerprints of findings that a baseline holds.
         expect: conditions by pattern of the model's path, as ``expect`` in the settings.
     """
@@ -54,14 +67,30 @@ class Gate:
     fail_on: Severity = "error"
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    limits: bool = False
     known: frozenset[str] = frozenset()
     baseline: Path | None = None
     expect: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def shown(self, path: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        """The findings of one model that are selected, not ignored and not in the baseline."""
-        wanted = tuple(f for f in findings if self._wants(f.code))
-        return tuple(f for f in wanted if fingerprint(path, f) not in self.known) if self.known else wanted
+    def sifted(self, path: str, findings: Iterable[Finding]) -> Sifted:
+        """The findings of one model that are shown, and how many are hidden."""
+        shown: list[Finding] = []
+        limits = known = 0
+        for f in findings:
+            if not self._wants(f.code):
+                continue
+            if f.code == NATURAL_LIMITS and not self._shows_limits:
+                limits += 1
+            elif self.known and fingerprint(relative(path, self.baseline), f) in self.known:
+                known += 1
+            else:
+                shown.append(f)
+        return Sifted(tuple(shown), limits, known)
+
+    @property
+    def _shows_limits(self) -> bool:
+        named = any(code and NATURAL_LIMITS.startswith(code) for code in self.select)
+        return self.limits or self.fail_on == "info" or named
 
     def _wants(self, code: str) -> bool:
         selected = not self.select or code.startswith(self.select)
@@ -88,6 +117,7 @@ class Gate:
         select: Iterable[str] | None = None,
         ignore: Iterable[str] | None = None,
         baseline: Path | None = None,
+        limits: bool = False,
     ) -> Gate:
         """With what the command line says in place of the settings.
 
@@ -103,7 +133,7 @@ class Gate:
             gate = replace(gate, ignore=_codes(ignore, "--ignore"))
         if baseline is not None:
             gate = replace(gate, baseline=baseline, known=read_baseline(baseline))
-        return gate
+        return replace(gate, limits=True) if limits else gate
 
 
 def fingerprint(path: str, finding: Finding) -> str:
@@ -112,6 +142,17 @@ def fingerprint(path: str, finding: Finding) -> str:
 
     text = "\0".join((Path(path).as_posix(), finding.code, finding.node, finding.title))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+
+def relative(path: str, baseline: Path | None) -> str:
+    """The path of a model as seen from the folder of a baseline, wherever the command runs."""
+    file = Path(path)
+    if baseline is None or not file.exists():
+        return path
+    try:
+        return Path(os.path.relpath(file.resolve(), baseline.resolve().parent)).as_posix()
+    except ValueError:  # on another drive
+        return file.resolve().as_posix()
 
 
 # ---------------------------------------------------------------------- settings
@@ -143,7 +184,7 @@ def _gate(table: object, file: Path) -> Gate:
     where = f"{file} [tool.shapesolve]"
     if not isinstance(table, dict):
         raise SettingsError(f"{where} is not a table")
-    known = ("fail-on", "select", "ignore", "baseline", "models")
+    known = ("fail-on", "select", "ignore", "limits", "baseline", "models")
     for key in table:
         if key not in known:
             near = get_close_matches(str(key), known, 1)
@@ -154,6 +195,7 @@ def _gate(table: object, file: Path) -> Gate:
         _severity(table.get("fail-on", "error"), f"{where}: fail-on"),
         _codes(_texts(table.get("select", []), f"{where}: select"), f"{where}: select"),
         _codes(_texts(table.get("ignore", []), f"{where}: ignore"), f"{where}: ignore"),
+        _flag(table.get("limits", False), f"{where}: limits"),
         expect=_expectations(table.get("models", {}), where),
     )
     baseline = table.get("baseline")
@@ -180,6 +222,12 @@ def _texts(given: object, where: str) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
         raise SettingsError(f"{where} is a list of texts")
     return list(given)
+
+
+def _flag(given: object, where: str) -> bool:
+    if not isinstance(given, bool):
+        raise SettingsError(f"{where} is true or false")
+    return given
 
 
 def _severity(given: object, where: str) -> Severity:
@@ -222,13 +270,13 @@ def write_baseline(file: Path, found: Iterable[tuple[str, Iterable[Finding]]]) -
     """Write the findings of models (path, findings) to a baseline file, and say how many there are."""
     entries: list[dict[str, Any]] = [
         {
-            "fingerprint": fingerprint(path, f),
-            "model": Path(path).as_posix(),
+            "fingerprint": fingerprint(place, f),
+            "model": place,
             "code": f.code,
             "node": f.node,
             "title": f.title,
         }
-        for path, findings in found
+        for place, findings in ((relative(path, file), findings) for path, findings in found)
         for f in findings
     ]
     text = json.dumps({"version": _BASELINE_VERSION, "findings": entries}, indent=1, ensure_ascii=False)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..explain.finding import Finding
     from ..expr import Shape
     from ..solve.contract.contract import Term
+    from .gate import Sifted
 
 #: the column of labels, alone and with the gap behind it
 _WIDTH, _LABEL = 8, 8 + GAP
@@ -187,6 +188,30 @@ def summary_lines(analysis: Analysis, shown: Sequence[Finding] | None = None) ->
     for finding in found:
         yield ()
         yield from finding_lines(finding)
+
+
+def closing_line(sifted: Sequence[Sifted], unusable: int = 0) -> Printed:
+    """The sum over all models; empty where one model says all: ``31 models: 2 errors; 126 limits and 5 known hidden``."""
+    limits, known = sum(of.limits for of in sifted), sum(of.known for of in sifted)
+    total = len(sifted) + unusable
+    if total < 2 and not limits + known:
+        return ()
+    counts = {
+        s: sum(f.severity == s for of in sifted for f in of.shown) for s in ("error", "warning", "info")
+    }
+    parts = [counted(counts) or "no findings"]
+    if unusable:
+        parts.append(f"{unusable} unusable")
+    text = f"{_plural(total, 'model')}: {', '.join(parts)}"
+    if limits or known:
+        hidden = [_plural(limits, "natural limit")] if limits else []
+        hidden += [f"{known} known"] if known else []
+        text += f"; {' and '.join(hidden)} hidden" + (" (--limits shows limits)" if limits else "")
+    return line(("dim", text))
+
+
+def _plural(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def counted(counts: dict[str, int]) -> str:

@@ -84,13 +84,18 @@ class Identifiers:
                 return name
 
 
+#: sizes that the message of a broken condition lists
+_MOST_GOT = 6
+
+
 @dataclass(frozen=True, slots=True)
 class Templates:
     """How a language states the steps of a program, for `str.format`.
 
     Attributes:
         size, condition: name a part: its ``name`` and ``value``.
-        test: tell the literal ``text`` where the ``cond`` does not hold.
+        test: tell ``text``, an expression for a string, where the ``cond`` does not hold.
+        got: the number with the ``name`` as a string.
         place: the size of the input with the literal ``name`` on an ``axis``.
         remark: a line of comment.
         literal: a string of the language.
@@ -99,6 +104,7 @@ class Templates:
     size: str
     condition: str
     test: str
+    got: str
     place: str
     remark: str
     literal: Callable[[str], str]
@@ -134,5 +140,13 @@ def lines_of(program: Program, syntax: Syntax, templates: Templates, names: Iden
             out.append(templates.size.format(name=names(step.name), value=value))
         else:
             cond = text(step.cond)
-            out.append(templates.test.format(cond=cond, text=templates.literal(step.text)))
+            parts, before = [], f"{step.text} (got "
+            for n in sorted(step.cond.free)[:_MOST_GOT]:
+                parts += [
+                    templates.literal(f"{before}{n} = "),
+                    templates.got.format(name=identifier(n)),
+                ]
+                before = ", "
+            parts.append(templates.literal(")" if parts else step.text))
+            out.append(templates.test.format(cond=cond, text=" + ".join(parts)))
     return out

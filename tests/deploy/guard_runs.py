@@ -22,6 +22,8 @@ Asked = Sequence[Sequence[Shapes]]
 #: per program and shapes, what is broken
 Answers = list[list[list[str]]]
 
+_UNFIT = " (a number does not fit in 64 bits)"
+
 _CPP_MAIN = """
 #include <iostream>
 #include <sstream>
@@ -62,8 +64,14 @@ def compiler_of(language: str) -> str | None:
 
 
 def answers_of(language: str, programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
-    """What the checkers of a language say."""
-    return {"python": _python, "cpp": _cpp, "js": _js}[language](programs, asked, folder)
+    """The conditions that the checkers of a language call broken, without the sizes that they got."""
+    found = {"python": _python, "cpp": _cpp, "js": _js}[language](programs, asked, folder)
+    return [[[_without_sizes(text) for text in texts] for texts in one] for one in found]
+
+
+def _without_sizes(text: str) -> str:
+    head, _, tail = text.partition(" (got ")
+    return head + (_UNFIT if _UNFIT in tail else "")
 
 
 def _python(programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:

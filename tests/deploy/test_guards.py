@@ -366,3 +366,12 @@ def test_an_opset_that_onnxruntime_has_no_kernels_for_is_refused() -> None:
                 '<ir_version: 4, opset_import: ["" : 6]> g (float[n] x) => (y) { y = Relu(x) }'
             )
         )
+
+
+def test_messages_of_a_checker_say_what_was_given() -> None:
+    space: dict[str, Any] = {}
+    exec(ss.guard(ROOT / "examples/unet.onnx", "python"), space)  # noqa: S102  (the text is a working function)
+    check = space["check_inputs"]
+    assert check({"image": (1, 3, 12, 16)}) == ["height % 8 == 0 (got height = 12)"]
+    assert check({"image": (3, 12, 16)}) == ["image has 4 axes (got 3)"]
+    assert check({"image": (1, 3, -8, 16)}) == ["image has no negative size (got -8)"]

@@ -104,6 +104,39 @@ def test_a_baseline_hides_what_is_known_and_nothing_else(project: Path) -> None:
     assert "is not a baseline" in run("check", ".", "--baseline", "known.json").stderr
 
 
+def test_a_baseline_knows_files_wherever_the_command_runs(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("a", "b/a"):
+        (project / folder).mkdir(parents=True)
+        shutil.copy("broken_matmul.onnx", f"{folder}/model.onnx")
+    assert run("check", "a/model.onnx", "--write-baseline", "known.json").exit_code == 0
+    monkeypatch.chdir(project / "a")
+    assert run("check", "model.onnx", "--baseline", "../known.json").exit_code == 0
+    monkeypatch.chdir(project / "b")
+    assert run("check", "a/model.onnx", "--baseline", "../known.json").exit_code == 1
+
+
+def test_natural_limits_are_shown_on_request(project: Path) -> None:
+    shutil.copy(ROOT / "examples/unet.onnx", "unet.onnx")
+    hidden = run("check", "unet.onnx")
+    assert "SS403" not in hidden.stdout
+    assert hidden.stdout.endswith("1 model: no findings; 2 natural limits hidden (--limits shows limits)\n")
+    for option in (["--limits"], ["--fail-on", "info"], ["--select", "SS403"]):
+        shown = run("check", "unet.onnx", *option)
+        assert shown.stdout.count("SS403") == 2
+        assert "hidden" not in shown.stdout
+    Path("pyproject.toml").write_text("[tool.shapesolve]\nlimits = true\n")
+    assert run("check", "unet.onnx").stdout.count("SS403") == 2
+
+
+def test_the_last_line_sums_up(project: Path) -> None:
+    run("check", "attention.onnx", "--write-baseline", "known.json")
+    done = run("check", ".", "none.onnx", "--baseline", "known.json")
+    assert done.stdout.splitlines()[-1].startswith("4 models: 1 error, 1 unusable; ")
+    assert "1 known hidden" in done.stdout.splitlines()[-1]
+
+
 def test_settings_of_the_project(project: Path) -> None:
     Path("pyproject.toml").write_text(
         '[tool.shapesolve]\nfail-on = "warning"\nignore = ["SS2"]\n'

@@ -36,6 +36,7 @@ CPP = Language(
         size="    const Int {name} = {value};",
         condition="    const Truth {name} = {value};",
         test="    check(broken, {cond}, {text});",
+        got="std::to_string({name}.value)",
         place="Int(shapes.at({name})[{axis}])",
         remark="    // {}",
         literal=_cpp_literal,
@@ -164,9 +165,11 @@ inline Broken check_inputs(const Shapes& shapes) {
         if (found == shapes.end())
             broken.push_back(input.first + " is missing");
         else if (found->second.size() != input.second)
-            broken.push_back(input.first + " has " + std::to_string(input.second) + " axes");
+            broken.push_back(input.first + " has " + std::to_string(input.second) + " axes (got " +
+                             std::to_string(found->second.size()) + ")");
         else if (std::any_of(found->second.begin(), found->second.end(), [](std::int64_t n) { return n < 0; }))
-            broken.push_back(input.first + " has no negative size");
+            broken.push_back(input.first + " has no negative size (got " +
+                             std::to_string(*std::min_element(found->second.begin(), found->second.end())) + ")");
     }
     if (!broken.empty()) return broken;
 @STEPS@

@@ -22,6 +22,7 @@ JAVASCRIPT = Language(
         size="  const {name} = {value};",
         condition="  const {name} = {value};",
         test="  if (!({cond})) broken.push({text});",
+        got="{name}",
         place="given.get({name})[{axis}]",
         remark="  // {}",
         literal=json.dumps,
@@ -64,8 +65,10 @@ export function checkInputs(shapes) {
   for (const [name, rank] of ranks) {
     const sizes = given.get(name);
     if (sizes === undefined) broken.push(`${name} is missing`);
-    else if (sizes.length !== rank) broken.push(`${name} has ${rank} axes`);
-    else if (sizes.some((size) => size < 0n)) broken.push(`${name} has no negative size`);
+    else if (sizes.length !== rank) broken.push(`${name} has ${rank} axes (got ${sizes.length})`);
+    else if (sizes.some((size) => size < 0n)) {
+      broken.push(`${name} has no negative size (got ${sizes.find((size) => size < 0n)})`);
+    }
   }
   if (broken.length) return broken;
 @STEPS@

@@ -31,6 +31,7 @@ PYTHON = Language(
         size="    {name} = {value}",
         condition="    {name} = {value}",
         test="    if not ({cond}):\n        broken.append({text})",
+        got="str({name})",
         place="shapes[{name}][{axis}]",
         remark="    # {}",
         literal=ascii,
@@ -65,9 +66,9 @@ def check_inputs(shapes):
         if name not in shapes:
             broken.append(f"{name} is missing")
         elif len(shapes[name]) != rank:
-            broken.append(f"{name} has {rank} axes")
+            broken.append(f"{name} has {rank} axes (got {len(shapes[name])})")
         elif any(size < 0 for size in shapes[name]):
-            broken.append(f"{name} has no negative size")
+            broken.append(f"{name} has no negative size (got {min(shapes[name])})")
     if broken:
         return broken
 @STEPS@
