@@ -6,16 +6,16 @@ from collections.abc import Hashable
 
 from ..change.refused import Refused
 from ..expr import ONE, Dim
+from ..lower.axes import Links
 from ..model import Node
 from .free_state import Freeing
 from .free_suspects import SECOND_EXPORT
-from .provenance_notation import Links
 
 
 def fit(freeing: Freeing, node: Node) -> Node:
     """Operands of size 1, or of the baked size, along an axis that others follow a symbol on."""
     for _ in range(3 * len(node.inputs) + 1):
-        links = freeing.provenance.links(freeing.provenance.view(node))
+        links = freeing.provenance.links(node)
         if links is None:
             return node
         changed = _fit_one(freeing, node, links)

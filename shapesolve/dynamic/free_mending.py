@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Sequence as Seq
-from typing import TypeAlias
 
 import numpy as np
 
 from ..change.refused import Refused
 from ..expr import ONE, Dim, constant, product
+from ..lower.axes import picks
+from ..lower.reads import INDICES, NEW_SIZES, TARGET
 from ..model import Node
 from .free_bodies import widened
 from .free_reshape import placements, target_of
 from .free_state import LARGEST, Freeing
 from .free_suspects import SECOND_EXPORT, check_suspects
-
-Mender: TypeAlias = Callable[[Freeing, Node], Node]
 
 #: opset since which GatherND has batch_dims
 _BATCH_DIMS = 12
@@ -27,8 +25,21 @@ _ALLOW_ZERO = 14
 def mend(freeing: Freeing, node: Node) -> Node:
     """The node as it should read now."""
     check_suspects(freeing, node)
-    mender = _MENDERS.get(node.op_type) if not node.domain else None
-    return node if mender is None else mender(freeing, node)
+    rule = freeing.rule(node)
+    if rule is None or rule.domain:
+        return node
+    if rule.bodies == "trips":
+        return widened(freeing, node)
+    reads = rule.reads or {}
+    if reads.get(1) is TARGET:
+        return reshape(freeing, node)
+    if reads.get(3) is NEW_SIZES:
+        return resize(freeing, node)
+    links = freeing.provenance.links(node) if 1 in reads and reads[1].what == INDICES else None
+    kind = "" if links is None else picks(links)
+    return (
+        gather(freeing, node) if kind == "axis" else gather_nd(freeing, node) if kind == "corners" else node
+    )
 
 
 def reshape(freeing: Freeing, node: Node) -> Node:
@@ -83,21 +94,6 @@ def _baked_target(
     return [total // rest if size == -1 else size for size in sizes]
 
 
-def expand(freeing: Freeing, node: Node) -> Node:
-    """An entry that repeats what the tensor has there anyway becomes 1."""
-    target, shape = freeing.numbers(node.inputs[1]), freeing.shape(node.inputs[0])
-    if target is None or shape is None:
-        return node
-    before = len(target) - len(shape)
-    entries = [
-        1 if k >= before and (d := shape[k - before]).terms and freeing.old(d) == size else size
-        for k, size in enumerate(target)
-    ]
-    if entries == target:
-        return node
-    return freeing.with_input(node, 1, freeing.number_vector(entries, f"{node.inputs[1]}_free"))
-
-
 def gather(freeing: Freeing, node: Node) -> Node:
     """Elements of one row, picked from an axis on which its rows follow each other: they are picked in each row."""
     data, indices = node.inputs
@@ -110,15 +106,14 @@ def gather(freeing: Freeing, node: Node) -> Node:
     if len(factors) < 2 or not _was_one_row(freeing, factors[0]):
         return node
     rows, inner = factors[0], product(factors[1:])
-    dims = [*shape[:axis], rows, inner, *shape[axis + 1 :]]
+    dims, own = [*shape[:axis], rows, inner, *shape[axis + 1 :]], freeing.shape(indices) or ()
     if not _follows(freeing, indices):
         apart = freeing.insert("Reshape", [data, _target(freeing, data, dims)], data)
         picked = freeing.insert("Gather", [apart, indices], node.outputs[0], axis=axis + 1)
-        return _together(freeing, node, picked)
+        return _together(freeing, node, picked, [*shape[:axis], *own, *shape[axis + 1 :]])
     if axis or not _is_row_by_row(freeing, indices, rows):
         return node
     apart = freeing.insert("Reshape", [data, _target(freeing, data, dims)], data)
-    own = freeing.shape(indices) or ()
     column = freeing.insert("Reshape", [indices, _target(freeing, indices, [*own, ONE])], indices)
     return freeing.become(node, "GatherND", [apart, column], batch_dims=1)
 
@@ -145,7 +140,8 @@ def gather_nd(freeing: Freeing, node: Node) -> Node:
     target = freeing.vector([rows, *[ONE] * array.ndim], f"{indices}_spread")
     spread = freeing.insert("Expand", [inner, target], indices)
     picked = freeing.insert("GatherND", [data, spread], node.outputs[0], batch_dims=1)
-    return _together(freeing, node, picked)
+    given = freeing.shape(data) or ()
+    return _together(freeing, node, picked, [*map(constant, array.shape[:-1]), *given[array.shape[-1] :]])
 
 
 def _is_row_by_row(freeing: Freeing, name: str, rows: Dim) -> bool:
@@ -178,32 +174,18 @@ def _follows(freeing: Freeing, name: str) -> bool:
     return any(origin.depends(symbol) for symbol in freeing.rows)
 
 
-def _together(freeing: Freeing, node: Node, picked: str) -> Node:
-    """What was picked row by row, in the shape that the node used to give; the node becomes that Reshape."""
-    pieces, before = freeing.pieces(picked), freeing.walk.read(picked, freeing.scope)
-    sizes = _picked_sizes(freeing, node)
-    candidates = placements(pieces, sizes, sizes) if pieces is not None and sizes is not None else []
+def _together(freeing: Freeing, node: Node, picked: str, dims: Seq[Dim]) -> Node:
+    """What was picked row by row, in the shape that the node gives of one row (`dims`); the node becomes that Reshape."""
+    pieces, before = freeing.pieces(picked), freeing.known(picked)
+    sizes = [int(size) for d in dims if (size := freeing.old(d)) is not None]
+    candidates = placements(pieces, sizes, sizes) if pieces is not None and len(sizes) == len(dims) else []
     if not candidates or before is None:
         raise Refused(
             f"{node.label} ({node.op_type}) picks from the rows, and no axis is there to tell them apart",
             node=node.label,
         )
-    dims = candidates[freeing.choose(node, len(candidates), node.label)]
-    return freeing.become(node, "Reshape", [picked, _target(freeing, picked, dims)])
-
-
-def _picked_sizes(freeing: Freeing, node: Node) -> list[int] | None:
-    """The sizes that a Gather or GatherND gave."""
-    data, indices = freeing.shape(node.inputs[0]), freeing.shape(node.inputs[1])
-    if data is None or indices is None:
-        return None
-    if node.op_type == "Gather":
-        axis = int(node.attributes.get("axis", 0)) % len(data)
-        dims = [*data[:axis], *indices, *data[axis + 1 :]]
-    else:
-        dims = [*indices[:-1], *data[int(indices[-1]) :]]
-    sizes = [freeing.old(d) for d in dims]
-    return None if None in sizes else [int(size or 0) for size in sizes]
+    made = candidates[freeing.choose(node, len(candidates), node.label)]
+    return freeing.become(node, "Reshape", [picked, _target(freeing, picked, made)])
 
 
 def _target(freeing: Freeing, name: str, dims: Seq[Dim]) -> str:
@@ -226,14 +208,3 @@ def resize(freeing: Freeing, node: Node) -> Node:
     if all(not d.terms for d in dims):
         return node
     return freeing.with_input(node, 3, freeing.vector(dims, f"{node.inputs[3]}_free"))
-
-
-_MENDERS: dict[str, Mender] = {
-    "Expand": expand,
-    "Gather": gather,
-    "GatherND": gather_nd,
-    "Loop": widened,
-    "Reshape": reshape,
-    "Resize": resize,
-    "Scan": widened,
-}

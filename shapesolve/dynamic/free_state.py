@@ -22,14 +22,15 @@ from ..expr import Dim, Shape, constant, ge, symbol
 from ..lower.fixpoint import lower_model
 from ..lower.records import Entry
 from ..lower.request import Request
-from ..lower.types import Tensor
+from ..lower.rule import Rule
+from ..lower.types import Known, Tensor
 from ..lower.values import MAX_ELEMENTS, Value
 from ..model import Constant, Model, Node
 from ..operators import with_built_in
 from ..propagate.constraint import Site
 from .free_reshape import Piece, pieces_of
 from .free_sizes import Sizes
-from .provenance_walk import Contents, Provenance
+from .provenance_walk import Provenance
 
 Array: TypeAlias = NDArray[Any]
 #: a number of rows is at least this: a size of 1 is what baking leaves no trace of, and it broadcasts
@@ -78,18 +79,15 @@ class Freeing:
         lowered = lower_model(empty, request)
         self.walk, self.facts = lowered.walk, lowered.facts
         self.scope = self.walk.scope
-        self.provenance = Provenance(self.rows, model.opsets, self.look, self.is_told)
+        self.provenance = Provenance(self.rows, self.walk, self.known, self.is_told)
         for name in lowered.inputs:
             self.notice(name)
 
     # ------------------------------------------------------------------ what is known
 
-    def look(self, name: str) -> Contents:
-        """Sizes and exactly known elements of a tensor."""
-        known = self.walk.read(name, self.scope)
-        if not isinstance(known, Tensor):
-            return None, None
-        return known.shape, known.value.elems if known.value is not None else None
+    def known(self, name: str) -> Known | None:
+        """What is known of a tensor."""
+        return self.walk.read(name, self.scope)
 
     def is_told(self, element: Any) -> bool:
         """Is an element known as an expression of the sizes that are freed?"""
@@ -97,15 +95,15 @@ class Freeing:
 
     def shape(self, name: str) -> Shape | None:
         """Sizes of a tensor."""
-        known = self.walk.read(name, self.scope)
+        known = self.known(name)
         return known.shape if isinstance(known, Tensor) else None
 
     def numbers(self, name: str) -> list[int] | None:
         """Elements of an integer tensor, when all are known numbers."""
-        _, elems = self.look(name)
-        if elems is None or not all(isinstance(e, Dim) and not e.terms for e in elems):
-            return None
-        return [int(e) for e in elems]
+        known = self.known(name)
+        elems = known.value.elems if isinstance(known, Tensor) and known.value is not None else None
+        found = [e.const for e in elems or () if isinstance(e, Dim) and not e.terms]
+        return found if elems is not None and len(found) == len(elems) else None
 
     def stored(self, name: str) -> Constant | None:
         """The constant of this name."""
@@ -119,6 +117,10 @@ class Freeing:
     def is_stored(self, name: str) -> bool:
         """Is a tensor stored in the model?"""
         return self.stored(name) is not None
+
+    def rule(self, node: Node) -> Rule | None:
+        """What is declared of the operator of a node."""
+        return self.walk.operators.rule(node, self.model.opsets)
 
     @property
     def producers(self) -> Mapping[str, Node]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..change.refused import Refused
+from ..lower.reads import AXES, NEW_AXES, TARGET
 from ..model import Constant, Node
 from .free_state import LARGEST, Freeing
 
@@ -26,11 +27,8 @@ _HARMLESS = frozenset(
         "to",
     )
 ).union(("training_mode", "transA", "transB", "noop_with_empty_axes", "stash_type", "allowzero"))
-#: attributes of operators whose windows are those of stored weights
+#: attributes of windows, which are those of the weights where these are stored
 _WINDOWS = frozenset(("dilations", "kernel_shape", "strides"))
-_WEIGHTED = frozenset(("Conv", "ConvTranspose", "GRU", "Gemm", "LSTM", "MatMul", "RNN"))
-#: operands that are handled by the solver (targets), or name axes
-_SETTLED = frozenset(("Reshape", "Unsqueeze", "Squeeze"))
 #: numbers that no size gives
 _NEUTRAL = (-1, 0, 1)
 #: an end from here on is that of the axis
@@ -41,7 +39,7 @@ def check_suspects(freeing: Freeing, node: Node) -> None:
     """Raises `Refused` if a node has a number that may have been computed from a size that is no number of rows."""
     if len(freeing.rows) == len(freeing.symbols) or node.is_constant:
         return
-    held = "a graph inside it" if node.subgraphs else _attribute(node) or _operand(freeing, node)
+    held = "a graph inside it" if node.subgraphs else _attribute(freeing, node) or _operand(freeing, node)
     if held:
         raise Refused(
             f"{node.label} ({node.op_type}) has {held}, which may have followed a size that is freed. {SECOND_EXPORT}",
@@ -49,9 +47,10 @@ def check_suspects(freeing: Freeing, node: Node) -> None:
         )
 
 
-def _attribute(node: Node) -> str:
+def _attribute(freeing: Freeing, node: Node) -> str:
+    weighted = len(node.inputs) > 1 and freeing.is_stored(node.inputs[1])
     for name, value in node.attributes.items():
-        if name in _HARMLESS or (name in _WINDOWS and node.op_type in _WEIGHTED):
+        if name in _HARMLESS or (name in _WINDOWS and weighted):
             continue
         numbers = value if isinstance(value, (list, tuple)) else (value,)
         if any(
@@ -62,9 +61,10 @@ def _attribute(node: Node) -> str:
 
 
 def _operand(freeing: Freeing, node: Node) -> str:
+    rule = freeing.rule(node)  # the constraints force a target; axes are no sizes
     for i, name in enumerate(node.inputs):
         stored = freeing.stored(name) if name else None
-        if stored is None or _settles(node, i):
+        if stored is None or (rule is not None and (rule.reads or {}).get(i) in (TARGET, AXES, NEW_AXES)):
             continue
         if any(n > 1 and n in freeing.seen for n in stored.dims):
             return f"the stored tensor {name} of shape {list(stored.dims)}"
@@ -82,11 +82,6 @@ def _operand(freeing: Freeing, node: Node) -> str:
             shown = f" = {array.flat[0]:g}" if is_same else ""
             return f"the stored {'number' if array.size == 1 else 'tensor'} {name}{shown}"
     return ""
-
-
-def _settles(node: Node, i: int) -> bool:
-    """True if operand `i` is a target that the constraints force, or names axes."""
-    return i == 1 and not node.domain and (node.op_type in _SETTLED or node.op_type.startswith("Reduce"))
 
 
 def _is_neutral(number: float) -> bool:

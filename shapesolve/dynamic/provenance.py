@@ -1,13 +1,8 @@
 """Where each axis of a tensor comes from, and whether the rows of a batch stay apart on the way.
 
-Every operator says in one declaration (`provenance_operators`) which axes of its outputs carry which axes of its inputs:
-
-    "MatMul": "~B M k, ~B k N -> ~B M N"
-
-An axis that a letter carries is gone through element by element: what is at index i of it depends on nothing but index i of
-the axes of the same letter. A letter that no output has (`k`) is reduced; one that no input has is made by the operator.
-Axes are kept as factors in row-major order, so that ``Reshape([batch, seq, 64] -> [batch*seq, 64])`` is known to have the
-rows of `batch` outside those of `seq`, and they are found again when a later node splits them.
+The declaration of an operator says which axes of its outputs carry which axes of its inputs (see `lower.axes`). Axes are kept
+as factors in row-major order, so that ``Reshape([batch, seq, 64] -> [batch*seq, 64])`` is known to have the rows of `batch`
+outside those of `seq`, and they are found again when a later node splits them.
 
 The rows of a symbol stay apart in a tensor when one axis has that symbol as a factor, and the part of the tensor at row i is
 what the model computes of row i alone; or when nothing in it depends on the symbol. Everything else is `Mixing`, with the
@@ -23,13 +18,18 @@ from typing import Any, TypeAlias
 
 from ..expr import ONE, Dim, as_dim, constant, exact_quotient, floor_div, product
 from ..expr import symbol as named
-from .provenance_notation import Along, Items, Label, Links, Uniform, View
+from ..lower.axes import Along, Items, Label, Links, Uniform
+from ..lower.op import Op
+from ..model import Node
 
 #: the factors of one axis, outermost first
 Factors: TypeAlias = tuple[Dim, ...]
 #: the axes of a tensor
 Layout: TypeAlias = tuple[Factors, ...]
-
+#: of a node's outputs the sizes, None where the rank is not known, `SEQUENCE` for a sequence
+Made: TypeAlias = "Seq[Seq[Dim] | None]"
+#: what stands for the sizes of a sequence
+SEQUENCE: Seq[Dim] = [constant(-1)]
 
 #: what is said of an operator without a declaration
 _UNKNOWN = "is not known to keep the rows of {symbol} apart"
@@ -89,22 +89,23 @@ def normal(factors: Iterable[Dim]) -> Factors:
 
 
 def flow(
-    view: View, links: Links | None, given: Seq[Origin | None], known: Seq[bool], symbols: Seq[str]
+    op: Op, made: Made, links: Links | str, given: Seq[Origin | None], known: Seq[bool], symbols: Seq[str]
 ) -> list[Origin]:
     """The origins of a node's outputs.
 
     Args:
-        view: the node.
-        links: what its declaration says; None when it says nothing.
+        op: the node.
+        made: the sizes of its outputs.
+        links: what its declaration says, or what it does with rows that it does not keep apart, in words.
         given: the origins of the inputs, None where an input is left out.
         known: which inputs' elements are known exactly, as expressions of the sizes.
         symbols: whose rows are followed.
     """
-    label = view.node.label
-    if links is not None and links.regroups and given[0] is not None:
-        return _regrouped(view, given[0], symbols)
-    if links is None:
-        return [_unfollowed(view, i, given, symbols) for i in range(len(view.node.outputs))]
+    node = op.node
+    if isinstance(links, str):
+        return [_unfollowed(node, sizes, links, given, symbols) for sizes in made]
+    if links.regroups and given[0] is not None:
+        return _regrouped(node, made[0], given[0], symbols)
     holders = _holders(links, given)
     table = {name: _factors(at, links.broadcasts, symbols) for name, at in holders.items()}
     troubles: dict[str, Mixing] = {}
@@ -113,18 +114,18 @@ def flow(
         trouble = _inherited(symbol, links, given, known)
         found = [name for name, (factors, _) in table.items() if any(symbol in f.free for f in factors)]
         if trouble is None and len(found) > 1:
-            trouble = Mixing(label, view.node.op_type, f"brings rows of {symbol} together on two of its axes")
+            trouble = Mixing(node.label, node.op_type, f"brings rows of {symbol} together on two of its axes")
         elif trouble is None and found:
             clash = table[found[0]][1]
             if clash:
-                trouble = Mixing(label, view.node.op_type, f"{clash} {symbol}")
+                trouble = Mixing(node.label, node.op_type, f"{clash} {symbol}")
             places[symbol] = found[0]
         if trouble is not None:
             troubles[symbol] = trouble
     results = []
-    for i in range(len(view.node.outputs)):
+    for i, sizes in enumerate(made):
         items = links.outputs[i] if i < len(links.outputs) else None
-        results.append(_output(view, i, items, table, troubles, places, symbols))
+        results.append(_output(node, sizes, items, table, troubles, places, symbols))
     return results
 
 
@@ -159,16 +160,14 @@ def _inherited(symbol: str, links: Links, given: Seq[Origin | None], known: Seq[
 
 
 def _output(
-    view: View,
-    i: int,
+    node: Node,
+    made: Seq[Dim] | None,
     items: Seq[Items] | None,
     table: Mapping[Label, tuple[Factors, str]],
     troubles: Mapping[str, Mixing],
     places: Mapping[str, Label],
     symbols: Seq[str],
 ) -> Origin:
-    made = view.made[i] if i < len(view.made) else None
-    node = view.node
     mixed = dict(troubles)
     carried = {item for axis in items or () for item in axis}
     for symbol, name in places.items():
@@ -176,6 +175,9 @@ def _output(
             mixed[symbol] = Mixing(
                 node.label, node.op_type, f"works along the axis that holds the rows of {symbol}"
             )
+    if items is not None and made is SEQUENCE:  # of axes that have no rows nothing is said
+        found = [normal(f for item in axis for f in _parts(item, table)) for axis in items]
+        return Origin(tuple(f if any(s in d.free for d in f for s in symbols) else () for f in found), mixed)
     if items is None or made is None:
         return Origin(None if made is None else tuple(factors_of(d) for d in made), mixed)
     layout = []
@@ -216,27 +218,26 @@ def _parts(item: Label | Uniform | Along, table: Mapping[Label, tuple[Factors, s
     return () if found is None else found[0]
 
 
-def _unfollowed(view: View, i: int, given: Seq[Origin | None], symbols: Seq[str]) -> Origin:
+def _unfollowed(
+    node: Node, made: Seq[Dim] | None, what: str, given: Seq[Origin | None], symbols: Seq[str]
+) -> Origin:
     """An output of a node that nothing is declared of: it depends on all that any input depends on."""
-    made = view.made[i] if i < len(view.made) else None
-    node = view.node
     mixed: dict[str, Mixing] = {}
     for symbol in symbols:
         for origin in given:
             if origin is not None and origin.depends(symbol):
-                what = (view.mixing or _UNKNOWN).format(symbol=symbol)
-                mixed.setdefault(symbol, origin.mixed.get(symbol) or Mixing(node.label, node.op_type, what))
+                found = Mixing(node.label, node.op_type, (what or _UNKNOWN).format(symbol=symbol))
+                mixed.setdefault(symbol, origin.mixed.get(symbol) or found)
         if any(symbol in d.free for d in made or ()):
-            what = f"makes a tensor whose size depends on {symbol}"
-            mixed.setdefault(symbol, Mixing(node.label, node.op_type, what))
-    return Origin(None if made is None else tuple(factors_of(d) for d in made), mixed)
+            found = Mixing(node.label, node.op_type, f"makes a tensor whose size depends on {symbol}")
+            mixed.setdefault(symbol, found)
+    return Origin(None if made is None or made is SEQUENCE else tuple(factors_of(d) for d in made), mixed)
 
 
 # ---------------------------------------------------------------------- reshaping
 
 
-def _regrouped(view: View, origin: Origin, symbols: Seq[str]) -> list[Origin]:
-    made = view.made[0]
+def _regrouped(node: Node, made: Seq[Dim] | None, origin: Origin, symbols: Seq[str]) -> list[Origin]:
     mixed = dict(origin.mixed)
     layout = None if made is None else tuple(factors_of(d) for d in made)
     found = None if made is None or origin.layout is None else regrouped(origin.layout, made)
@@ -248,14 +249,14 @@ def _regrouped(view: View, origin: Origin, symbols: Seq[str]) -> list[Origin]:
         if found is not None:
             if any(_is_torn(symbol, factor) for factors in found for factor in factors):
                 what = f"puts rows of {symbol} into groups"
-                mixed[symbol] = Mixing(view.node.label, view.node.op_type, what)
+                mixed[symbol] = Mixing(node.label, node.op_type, what)
             continue
         placed = (
             None if layout is None or origin.layout is None else _placed(symbol, origin.layout, made or ())
         )
         if placed is None or layout is None:
             what = f"regroups the elements across the rows of {symbol}"
-            mixed[symbol] = Mixing(view.node.label, view.node.op_type, what)
+            mixed[symbol] = Mixing(node.label, node.op_type, what)
         else:
             axis, factors = placed
             layout = (*layout[:axis], factors, *layout[axis + 1 :])

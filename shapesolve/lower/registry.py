@@ -12,6 +12,7 @@ from .op import Op
 from .records import Outputs, Steps
 from .rule import (
     Advice,
+    Axes,
     Bodies,
     Choices,
     Form,
@@ -56,6 +57,7 @@ class Registry(Rules):
         data: tuple[int, ...] = (),
         ranks: Ranks = "",
         work: Work | None = None,
+        axes: Axes | None = None,
     ) -> Callable[[Lower], Lower]:
         """Decorator that registers a lowering function (see `Op`) for an operator; what it tells of it is in `Rule`."""
         _check("register", domain, op_type)
@@ -71,7 +73,7 @@ class Registry(Rules):
             if not callable(lower):
                 raise wrong("register takes a function", lower)
             rule = Rule(canonical(domain), op_type, since, lower, form, until, types, values)
-            self.add(replace(rule, data=data, ranks=ranks, work=work))
+            self.add(replace(rule, data=data, ranks=ranks, work=work, axes=axes))
             return lower
 
         return decorate
@@ -91,6 +93,7 @@ class Registry(Rules):
         fault: str = "",
         runtime: tuple[Runtime, ...] = (),
         work: Work | None = None,
+        axes: Axes | None = None,
         **names: str | int,
     ) -> None:
         """Register an operator by its signature (notation: see `shapesolve.lower.signature`)."""
@@ -107,7 +110,8 @@ class Registry(Rules):
             self is not DEFAULT or DEFAULT.supply is not None
         ):  # built-in ones are tested, and parsed when they are used
             rule.check()
-        self.add(replace(made, needs=needs, fault=fault, runtime=runtime, work=work))
+        axes = dims if axes == "=" else axes
+        self.add(replace(made, needs=needs, fault=fault, runtime=runtime, work=work, axes=axes))
 
 
 def _check(function: str, domain: object, op_type: object) -> None:
@@ -147,6 +151,7 @@ def lower(
     reads: Mapping[int, Reading] | None = None,
     passes: Container[int] = (),
     held: int | None = None,
+    axes: Axes | None = None,
 ) -> Callable[[Lower], Lower]:
     """Register a function for operators of the default registry; what else is told of them is in `Rule`."""
 
@@ -174,6 +179,7 @@ def lower(
             reads,
             passes,
             held,
+            axes,
         )
         for name in op_types:
             DEFAULT.add(Rule(domain, name, since, function, "function", *told))

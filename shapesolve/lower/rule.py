@@ -37,6 +37,15 @@ TypeSpec = int | str
 #: per attribute the values that it may have
 Choices = Mapping[str, Seq[int | str]]
 
+#: in letters, or a function of an `Op` and the shapes of its outputs
+Axes = str | Callable[[Any, Seq["Shape | None"]], Any]
+#: each element of the output is computed of one of each input
+EACH = "~S... -> ~S"
+#: of one input
+SAME = "*S -> *S"
+#: of the first input: others are scalars that say how (bounds, ratios, types)
+FIRST = "*S, ?... -> *S"
+
 #: domains whose operators have kernels, as a rule
 _STANDARD = ("", "ai.onnx.ml")
 
@@ -111,6 +120,8 @@ class Rule:
         reads: by input, what the integers there are for and may be.
         passes: inputs whose elements the outputs hold, in whatever order; with `held` only so many of the first ones.
         work: what it computes, and whether its output needs memory of its own; None where that is not counted.
+        axes: which axes of its outputs carry which axes of its inputs, in letters or as a function (see `lower.axes`); None
+            where that is not declared.
     """
 
     domain: str
@@ -138,6 +149,7 @@ class Rule:
     reads: Mapping[int, Reading] | None = None
     passes: Container[int] = ()
     held: int | None = None
+    axes: Axes | None = None
 
     @property
     def has_kernel(self) -> bool:
@@ -149,9 +161,9 @@ class Rule:
 
     @property
     def rank_relation(self) -> Ranks:
-        """What is declared of the ranks, or what the signature tells."""
+        """What is declared of the ranks, or what the signature or the axes tell."""
         told: Ranks = getattr(self.lower, "ranks", "") if self.form == "signature" else self.ranks
-        return told
+        return told or ("broadcast" if self.axes == EACH else "first" if self.axes in (SAME, FIRST) else "")
 
     def covers(self, version: int) -> bool:
         """Does the rule speak of this opset version?"""

@@ -53,11 +53,12 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", 
 
 
 class Term(NamedTuple):
-    """One token of a pattern: ``kind`` is ``dim``, ``any``, or a group's mark ``* ~ <``."""
+    """One token of a pattern: ``kind`` is ``dim``, ``any``, ``#``, or a group's mark ``* ~ <``; `along`: see `lower.axes`."""
 
     kind: str
     name: str = ""
     dim: Dim = ONE
+    along: bool = False
 
 
 class Pattern(NamedTuple):
@@ -150,6 +151,10 @@ def _pattern(text: str) -> Pattern:
 
 
 def _term(token: str) -> Term:
+    if token[0] == "^":
+        return _term(token[1:])._replace(along=True)
+    if token == "#":
+        return Term(token)
     if token[0] in "*~<":
         return Term(token[0], token[1:])
     return Term("any") if token == "_" else Term("dim", token, parse_dim(token))

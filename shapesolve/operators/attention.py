@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from ..expr import (
-    Dim,
-    Shape,
-    any_of,
-    constant,
-    divides,
-    eq,
-    exact_quotient,
-    floor_div,
-    ge,
-    le,
-)
+from ..expr import ONE, Dim, Shape, any_of, constant, divides, eq, exact_quotient, floor_div, ge, le
+from ..lower.axes import Label, Links, batched, own, sizes
 from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.reads import positions, up_to
 from ..lower.records import Place
@@ -99,8 +89,34 @@ def attention_work(op: Op, outputs: Outputs) -> Operations | None:
     return attend(q.batch, q.heads, q.length, keys, q.size, v.size)
 
 
+def _attention_axes(op: Op, outputs: Outputs) -> Links:
+    """Queries go along one axis, keys and values along another; a mask has both, unless one row stands for all."""
+    inputs: list[list[Label]] = [own(op, i) for i in range(op.n_in)]
+    for i, labels in enumerate(inputs):
+        if i != 3 and len(labels) > 2:
+            labels[0] = "B"
+            if i < 3:
+                labels[len(labels) - 2 if len(labels) > 3 else 1] = "keys" if i else "queries"
+    if op.has(3):
+        mask, given = inputs[3], sizes(op, 3)
+        keys = mask[-1] if op.has(4) and mask else "keys"
+        named: list[tuple[int, Label]] = [(-2, "queries"), (-1, keys), (-4, "B")]
+        for k, label in named:
+            if k >= -len(mask) and len(mask) > 1 and given[k] is not ONE:
+                mask[k] = label
+    if op.has(6):
+        inputs[6] = ["B"]
+    return Links(inputs, [batched(outputs, i) if o else None for i, o in enumerate(op.node.outputs)])
+
+
 # https://onnx.ai/onnx/operators/onnx__Attention.html
-@lower("Attention", reads={6: up_to(1, -2, 1, "lengths of keys")}, elements=(6,), work=Work(attention_work))
+@lower(
+    "Attention",
+    reads={6: up_to(1, -2, 1, "lengths of keys")},
+    elements=(6,),
+    work=Work(attention_work),
+    axes=_attention_axes,
+)
 def attention(op: Op) -> list[Known]:
     """Y, then keys and values with the past before them, then the scores."""
     rank = next((r for r in (op.rank(0), op.rank(1), op.rank(2)) if r is not None), None)
@@ -267,8 +283,23 @@ def rotary_work(op: Op, outputs: Outputs) -> Operations | None:
     return per(Shape(x[:2]), 3 * part * op.int_attr("num_heads", 0)) if op.int_attr("num_heads", 0) else None
 
 
+def _rotary_axes(op: Op, outputs: Outputs) -> Links:
+    tables: list[list[Label]] = [own(op, 1), own(op, 2)]
+    if not op.has(3):
+        tables = [["B", "s", *labels[2:]] for labels in tables]
+    x: list[Label] = ["B", *own(op)[1:]]
+    x[-2] = "s"
+    return Links([x, *tables, *([["B", "s"]] if op.has(3) else [])], [batched(outputs)])
+
+
 # https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html
-@lower("RotaryEmbedding", reads={3: positions(1, 3)}, elements=(3,), work=Work(rotary_work, "over"))
+@lower(
+    "RotaryEmbedding",
+    reads={3: positions(1, 3)},
+    elements=(3,),
+    work=Work(rotary_work, "over"),
+    axes=_rotary_axes,
+)
 def rotary_embedding(op: Op) -> Known:
     """The rotated input; the caches hold an angle for each pair of the rotated part of a head."""
     x = op.shape(0)

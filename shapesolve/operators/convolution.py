@@ -121,20 +121,20 @@ def _bias(op: Op, bias: int | None, n_out: Dim, w: int, axis: int) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Conv.html
-@lower("Conv", advice="convolution", work=slides(1, 2))
+@lower("Conv", advice="convolution", work=slides(1, 2), axes="N c *s, m *w, m -> N K *S")
 def conv(op: Op) -> Known:
     return op.out(conv_shape(op))
 
 
 # https://onnx.ai/onnx/operators/onnx__ConvInteger.html
-@lower("ConvInteger", advice="convolution", work=slides(1))
+@lower("ConvInteger", advice="convolution", work=slides(1), axes="N c *s, m *w -> N K *S")
 def conv_integer(op: Op) -> Known:
     per_tensor(op, 2, 3)
     return op.out(conv_shape(op, bias=None))
 
 
 # https://onnx.ai/onnx/operators/onnx__QLinearConv.html
-@lower("QLinearConv", advice="convolution", work=slides(3, 8))
+@lower("QLinearConv", advice="convolution", work=slides(3, 8), axes="N c *s -> N K *S")
 def qlinear_conv(op: Op) -> Known:
     per_tensor(op, 1, 2, 6, 7)
     for i in (4, 5):
@@ -205,13 +205,13 @@ def _unslide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
 
 
 # https://onnx.ai/onnx/operators/onnx__ConvTranspose.html
-@lower("ConvTranspose", work=spreads(1, 2))
+@lower("ConvTranspose", work=spreads(1, 2), axes="N c *s, c m *w, m -> N K *S")
 def conv_transpose(op: Op) -> Known:
     return op.out(conv_transpose_shape(op))
 
 
 # https://onnx.ai/onnx/operators/onnx__DeformConv.html
-@lower("DeformConv")
+@lower("DeformConv", axes="N c *s, ?, N *o, ?, N *m -> N K *S")
 def deform_conv(op: Op) -> Known:
     out, weight = conv_shape(op, bias=3), op.shape(1)
     if out is None or weight is None:
@@ -340,13 +340,13 @@ def pool_shape(op: Op, x: int = 0) -> Shape | None:
 
 # https://onnx.ai/onnx/operators/onnx__AveragePool.html
 # https://onnx.ai/onnx/operators/onnx__LpPool.html
-@lower("AveragePool", "LpPool", work=POOLS)
+@lower("AveragePool", "LpPool", work=POOLS, axes="N C *s -> N C *S")
 def pool(op: Op) -> Known:
     return op.out(pool_shape(op))
 
 
 # https://onnx.ai/onnx/operators/onnx__MaxPool.html
-@lower("MaxPool", work=POOLS)
+@lower("MaxPool", work=POOLS, axes="N C *s -> N C *S, *I")
 def max_pool(op: Op) -> list[Known | None]:
     shape = pool_shape(op)
     return [op.out(shape), op.out(shape)]
@@ -355,7 +355,9 @@ def max_pool(op: Op) -> list[Known | None]:
 # https://onnx.ai/onnx/operators/onnx__GlobalAveragePool.html
 # https://onnx.ai/onnx/operators/onnx__GlobalMaxPool.html
 # https://onnx.ai/onnx/operators/onnx__GlobalLpPool.html
-@lower("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", ranks="first", work=reads())
+@lower(
+    "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", ranks="first", work=reads(), axes="N C *s -> N C *S"
+)
 def global_pool(op: Op) -> Tensor:
     shape = op.shape(0)
     if shape is None:

@@ -16,6 +16,7 @@ from onnx import TensorProto, helper
 from ..expr import ONE, ZERO, Dim, Shape, any_of, eq, ne
 from ..lower import arith, elements
 from ..lower.arith import Function
+from ..lower.axes import EACH, FIRST, SAME, Links, along_axis, links_along, rank
 from ..lower.elements import OnRanges
 from ..lower.op import InvalidNode, Op
 from ..lower.precision import INT_LIMITS
@@ -35,10 +36,10 @@ _SAME_SHAPE = """
 """
 
 
-@lower(*_SAME_SHAPE.split(), ranks="first", work=each())
-@lower("HardSwish", "Mish", "Swish", ranks="first", runtime=("no kernel",), work=each())
-@lower("ThresholdedRelu", ranks="first", runtime=("early",), work=each())
-@lower("Gelu", choices={"approximate": ("none", "tanh")}, ranks="first", work=each())
+@lower(*_SAME_SHAPE.split(), axes=SAME, work=each())
+@lower("HardSwish", "Mish", "Swish", axes=SAME, runtime=("no kernel",), work=each())
+@lower("ThresholdedRelu", axes=SAME, runtime=("early",), work=each())
+@lower("Gelu", choices={"approximate": ("none", "tanh")}, axes=SAME, work=each())
 def same_shape(op: Op) -> Known:
     return op.like(0)
 
@@ -64,10 +65,10 @@ _UNARY: tuple[tuple[str, Function, OnRanges | None], ...] = (
     ("Sqrt", arith.sqrt, None),
 )
 for _name, _function, _intervals in _UNARY:
-    lower(_name, values=True, ranks="first", work=each())(_unary(_function, _intervals))
+    lower(_name, values=True, axes=SAME, work=each())(_unary(_function, _intervals))
 
 
-@lower("Identity", passes=(0,), values=True, ranks="first", work=VIEW)
+@lower("Identity", passes=(0,), values=True, axes=SAME, work=VIEW)
 def identity(op: Op) -> Known | None:
     return op.known(0)
 
@@ -86,9 +87,9 @@ def _along_axis(default: int, always: bool, op: Op) -> Known:
 
 
 for _since, _default, _always in ((0, 1, False), (11, 1, True), (13, -1, True)):
-    _rule = partial(_along_axis, _default, _always)
-    lower("Softmax", "LogSoftmax", since=_since, ranks="first", work=each(5))(_rule)
-    lower("Hardmax", since=_since, ranks="first", work=each(2))(_rule)
+    _rule, _axes = partial(_along_axis, _default, _always), along_axis(_default, rest=_since < 13)
+    lower("Softmax", "LogSoftmax", since=_since, ranks="first", work=each(5), axes=_axes)(_rule)
+    lower("Hardmax", since=_since, ranks="first", work=each(2), axes=_axes)(_rule)
 
 
 # ---------------------------------------------------------------------- two inputs
@@ -129,10 +130,10 @@ _BINARY: tuple[tuple[str, Function, OnRanges | None], ...] = (
     ("BitwiseXor", arith.bitwise(operator.xor), None),
 )
 for _name, _function, _intervals in _BINARY:
-    lower(_name, values=True, ranks="broadcast", work=each())(_binary(_function, _intervals))
+    lower(_name, values=True, axes=EACH, work=each())(_binary(_function, _intervals))
 
 
-@lower("Div", reads={1: DIVISORS}, values=True, ranks="broadcast", work=each())
+@lower("Div", reads={1: DIVISORS}, values=True, axes=EACH, work=each())
 def divide(op: Op) -> Known:
     _need_divisor(op)
     return _binary(arith.div, elements.div)(op)
@@ -145,14 +146,14 @@ def _modulo(op: Op) -> Known:
     return _binary(arith.mod, elements.mod)(op)
 
 
-@lower("Mod", reads={1: DIVISORS}, values=True, ranks="broadcast", work=each())
+@lower("Mod", reads={1: DIVISORS}, values=True, axes=EACH, work=each())
 def modulo_10(op: Op) -> Known:
     if _type(op) and _type(op) not in INT_LIMITS and not op.int_attr("fmod", 0):
         raise InvalidNode("Mod of floats needs fmod=1")
     return _modulo(op)
 
 
-lower("Mod", since=28, reads={1: DIVISORS}, values=True, ranks="broadcast", work=each())(_modulo)
+lower("Mod", since=28, reads={1: DIVISORS}, values=True, axes=EACH, work=each())(_modulo)
 
 
 def _need_divisor(op: Op) -> None:
@@ -165,7 +166,7 @@ def _need_divisor(op: Op) -> None:
             op.require(ne(d, 0), "an integer divisor must not be 0", (1, None))
 
 
-@lower("BitShift", values=True, choices={"direction": ("LEFT", "RIGHT")}, ranks="broadcast", work=each())
+@lower("BitShift", values=True, choices={"direction": ("LEFT", "RIGHT")}, axes=EACH, work=each())
 def bit_shift(op: Op) -> Known:
     return _binary(arith.shift(op.text_attr("direction", "")))(op)
 
@@ -199,19 +200,19 @@ def _fits_from(op: Op, shape: Shape, small: Shape) -> None:
 
 
 for _name, _function in _LEGACY.items():
-    lower(_name, until=7, values=True, ranks="broadcast", work=each())(partial(_legacy, _function))
+    lower(_name, until=7, values=True, axes=EACH, work=each())(partial(_legacy, _function))
 
 
 # https://onnx.ai/onnx/operators/onnx__PRelu.html
 _PRELU_ONE_WAY, _PRELU_BOTH_WAYS = Signature("*S, <S -> *S", (), {}), Signature("~S, ~S -> ~S", (), {})
 
 
-@lower("PRelu", since=7, ranks="first", work=each())
+@lower("PRelu", since=7, ranks="first", work=each(), axes=EACH)
 def prelu(op: Op) -> list[Known | None]:
     return (_PRELU_BOTH_WAYS if op.as_onnxruntime("prelu-slope") else _PRELU_ONE_WAY)(op)
 
 
-@lower("PRelu", until=7, ranks="first", work=each())
+@lower("PRelu", until=7, ranks="first", work=each(), axes=EACH)
 def prelu_1(op: Op) -> Known:
     shape, slope = op.shape(0), op.shape(1)
     if shape is not None and slope is not None and len(shape) > 1:
@@ -220,7 +221,7 @@ def prelu_1(op: Op) -> Known:
     return op.out(shape)
 
 
-signature("SwiGLU", "*S, *S -> *S", runtime=("no kernel",), work=each(3))
+signature("SwiGLU", "*S, *S -> *S", runtime=("no kernel",), work=each(3), axes="=")
 
 # ---------------------------------------------------------------------- any number of inputs
 
@@ -253,16 +254,18 @@ for _name, _function, _join in (
     ("Max", arith.max_, elements.higher_of),
     ("Min", arith.min_, elements.lower_of),
 ):
-    lower(_name, values=True, ranks="broadcast", work=joins())(partial(_variadic, _function, _join))
-    lower(_name, until=8, values=True, ranks="all", work=joins())(partial(_variadic_same, _function, _join))
+    lower(_name, values=True, axes=EACH, work=joins())(partial(_variadic, _function, _join))
+    lower(_name, until=8, values=True, ranks="all", work=joins(), axes=EACH)(
+        partial(_variadic_same, _function, _join)
+    )
 
 
-@lower("Mean", ranks="broadcast", work=joins(0))
+@lower("Mean", axes=EACH, work=joins(0))
 def mean(op: Op) -> Known:
     return op.out(op.broadcast())
 
 
-@lower("Mean", until=8, ranks="all", work=joins(0))
+@lower("Mean", until=8, ranks="all", work=joins(0), axes=EACH)
 def mean_1(op: Op) -> Known:
     return op.out(op.same_shapes(range(op.n_in), "all inputs must have the same shape"))
 
@@ -271,7 +274,7 @@ def mean_1(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Clip.html
-@lower("Clip", until=11, values=True, ranks="first", work=each())
+@lower("Clip", until=11, values=True, axes=SAME, work=each())
 def clip_6(op: Op) -> Known:
     value = op.value(0)
     if value is not None and value.elems is not None:
@@ -287,7 +290,7 @@ def _limited(function: Function, limit: Elem, dtype: int, e: Elem) -> Elem:
     return None if e is None or limit is None else function(e, limit, dtype)
 
 
-@lower("Clip", since=11, values=True, ranks="first", work=each())
+@lower("Clip", since=11, values=True, axes=FIRST, work=each())
 def clip(op: Op) -> Known:
     value = op.value(0)
     bounds = elements.interval(value)
@@ -316,7 +319,7 @@ def _need_single(op: Op, i: int, why: str) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Where.html
-@lower("Where", passes=(1, 2), values=True, ranks="broadcast", work=each(0))
+@lower("Where", passes=(1, 2), values=True, axes=EACH, work=each(0))
 def where(op: Op) -> Known:
     shape, dtype = op.broadcast((0, 1, 2)), op.dtype(1) or op.dtype(2)
     cond, a, b = op.value(0), op.value(1), op.value(2)
@@ -350,12 +353,12 @@ def _elements_or_none(op: Op, i: int) -> Value | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Cast.html
-@lower("Cast", passes=(0,), values=True, ranks="first", work=each(0))
+@lower("Cast", passes=(0,), values=True, axes=SAME, work=each(0))
 def cast(op: Op) -> Known:
     return _cast(op, op.int_attr("to", 0))
 
 
-@lower("Cast", until=6, passes=(0,), values=True, ranks="first", work=each(0))
+@lower("Cast", until=6, passes=(0,), values=True, axes=SAME, work=each(0))
 def cast_1(op: Op) -> Known:
     name = op.text_attr("to", "")
     if name not in TensorProto.DataType.keys():  # noqa: SIM118  (a protobuf enum, not a dict)
@@ -363,7 +366,7 @@ def cast_1(op: Op) -> Known:
     return _cast(op, int(TensorProto.DataType.Value(name)))
 
 
-@lower("CastLike", values=True, ranks="first", runtime=("no kernel",), work=each(0))
+@lower("CastLike", values=True, axes=FIRST, runtime=("no kernel",), work=each(0))
 def cast_like(op: Op) -> Known:
     return _cast(op, op.dtype(1))
 
@@ -383,7 +386,7 @@ def _cast(op: Op, to: int) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__BitCast.html
-@lower("BitCast", work=each(0))
+@lower("BitCast", work=each(0), axes=SAME)
 def bit_cast(op: Op) -> Known:
     to, given = op.int_attr("to", 0), op.dtype(0)
     if given and to and _width(given) and _width(to) and _width(given) != _width(to):
@@ -401,7 +404,7 @@ def _width(dtype: int) -> int:
 
 
 # https://onnx.ai/onnx/operators/onnx__Dropout.html
-@lower("Dropout", passes=(0,), values=True, draws=True, ranks="first", work=each(0))
+@lower("Dropout", passes=(0,), values=True, draws=True, ranks="first", work=each(0), axes="*S -> *S, *S")
 def dropout(op: Op) -> list[Known]:
     return [op.out(op.shape(0), value=op.value(0)), op.like(0)]
 
@@ -409,6 +412,11 @@ def dropout(op: Op) -> list[Known]:
 def _dropout_work(op: Op, outputs: Outputs) -> Operations | None:
     """Nothing, but in training, which is not counted."""
     return None if _trains(op) else per(outputs[0], 0)
+
+
+def _dropout_axes(op: Op, _: Outputs) -> Links:
+    """In training one mask is drawn for all elements."""
+    return links_along(op, range(rank(op)) if op.has(2) else ())
 
 
 def _trains(op: Op) -> bool:
@@ -425,6 +433,7 @@ def _trains(op: Op) -> bool:
     draws=True,
     ranks="first",
     work=Work(_dropout_work, "over"),
+    axes=_dropout_axes,
 )
 def dropout_12(op: Op) -> list[Known]:
     for i, what in ((1, "ratio"), (2, "training_mode")):

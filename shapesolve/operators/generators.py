@@ -13,6 +13,7 @@ from onnx import TensorProto
 
 from ..expr import ONE, ZERO, Dim, ceil_div, constant, eq, ge, maximum, minimum, ne, pos
 from ..lower import arith
+from ..lower.axes import Links, Uniform, made, own, plain, rank
 from ..lower.needed import rank_made
 from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
 from ..lower.precision import INT_LIMITS, exact, fit, rounded
@@ -20,7 +21,7 @@ from ..lower.reads import between
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, Elem, Ratio, Value
-from ..lower.work import MOVES
+from ..lower.work import MOVES, Outputs
 from ..model import Constant, SparseConstant
 
 # ---------------------------------------------------------------------- constants
@@ -65,7 +66,14 @@ def _element(value: object, dtype: int) -> Elem:
 
 
 # https://onnx.ai/onnx/operators/onnx__ConstantOfShape.html
-@lower("ConstantOfShape", reads={0: between(0, 3, "a shape")}, values=True, data=(0,), work=MOVES)
+@lower(
+    "ConstantOfShape",
+    reads={0: between(0, 3, "a shape")},
+    values=True,
+    data=(0,),
+    work=MOVES,
+    axes=lambda _, outputs: Links([None], [[[Uniform(d)] for d in made(outputs)]]),
+)
 def constant_of_shape(op: Op) -> Known:
     fill = op.attr("value")
     if isinstance(fill, Constant) and fill.dims != (1,):
@@ -146,8 +154,16 @@ def multinomial(op: Op) -> Known:
 # ---------------------------------------------------------------------- sizes given as data
 
 
+def _one_hot_axes(op: Op, _: Outputs) -> Links:
+    labels, axis = own(op), op.int_attr("axis", -1)
+    axis = axis + rank(op) + 1 if axis < 0 else axis
+    return Links([labels, None, own(op, 2)], [plain([*labels[:axis], "class", *labels[axis:]])])
+
+
 # https://onnx.ai/onnx/operators/onnx__OneHot.html
-@lower("OneHot", reads={1: between(1, 6, "a depth")}, values=True, data=(0, 1), work=MOVES)
+@lower(
+    "OneHot", reads={1: between(1, 6, "a depth")}, values=True, data=(0, 1), work=MOVES, axes=_one_hot_axes
+)
 def one_hot(op: Op) -> Known:
     shape, depth = op.shape(0), _depth(op)
     values = op.shape(2, 1)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..expr import Dim, Shape, all_of, any_of, divides, eq, ge, le, ne
+from ..lower.axes import Links, Unfollowed, axis_of, own, plain, rank, sizes
 from ..lower.needed import rank_made
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import along, corners
@@ -30,8 +31,14 @@ _by_indices = partial(lower, values=True, data=(1,), fault="reads outside of its
 # ---------------------------------------------------------------------- Gather
 
 
+def _gather_axes(op: Op, _: Outputs) -> Links:
+    data, indices, axis = own(op), own(op, 1), axis_of(op)
+    rank(op, 1)
+    return Links([data, indices], [plain([*data[:axis], *indices, *data[axis + 1 :]])])
+
+
 # https://onnx.ai/onnx/operators/onnx__Gather.html
-@_by_indices("Gather", passes=(0,), reads={1: along("axis")}, work=MOVES)
+@_by_indices("Gather", passes=(0,), reads={1: along("axis")}, work=MOVES, axes=_gather_axes)
 def gather(op: Op) -> Known:
     data, indices = op.shape(0), op.shape(1)
     value, index = op.value(0), op.value(1)
@@ -82,8 +89,14 @@ def _inside(index: Any, size: int) -> bool:
     return not index.size or bool(index.min() >= -size and index.max() < size)
 
 
+def gather_elements_axes(op: Op, _: Outputs) -> Links:
+    places = list(range(rank(op)))
+    axis = axis_of(op)
+    return Links([["picked" if k == axis else k for k in places], places], [plain(places)])
+
+
 # https://onnx.ai/onnx/operators/onnx__GatherElements.html
-@_by_indices("GatherElements", passes=(0,), reads={1: along("axis")}, work=MOVES)
+@_by_indices("GatherElements", passes=(0,), reads={1: along("axis")}, work=MOVES, axes=gather_elements_axes)
 def gather_elements(op: Op) -> Known:
     data, indices = _same_rank(op, 0, 1)
     value, index = op.value(0), op.value(1)
@@ -119,8 +132,16 @@ def _within(op: Op, data: Shape, indices: Shape, axis: int, name: str) -> None:
             op.require(le(n, m), f"{name}: the index tensor must not be larger than the data", (1, k), (0, k))
 
 
+def _gather_nd_axes(op: Op, _: Outputs) -> Links:
+    batch, length = op.int_attr("batch_dims", 0), sizes(op, 1)[-1].value
+    if length is None:
+        raise Unfollowed
+    data, indices = ([k if k < batch else (i, k) for k in range(rank(op, i))] for i in (0, 1))
+    return Links([data, indices], [plain([*indices[:-1], *data[batch + length :]])])
+
+
 # https://onnx.ai/onnx/operators/onnx__GatherND.html
-@_by_indices("GatherND", passes=(0,), reads={1: corners("batch_dims")}, work=MOVES)
+@_by_indices("GatherND", passes=(0,), reads={1: corners("batch_dims")}, work=MOVES, axes=_gather_nd_axes)
 def gather_nd(op: Op) -> Known:
     data, indices = op.shape(0), op.shape(1)
     value = op.value(0)
@@ -195,8 +216,16 @@ def _added(op: Op, outputs: Outputs) -> Operations | None:
 SCATTERS = Work(_added)
 
 
+def _scatter_elements_axes(op: Op, _: Outputs) -> Links:
+    places, axis = range(rank(op)), axis_of(op)
+    data, index, out = ([name if k == axis else k for k in places] for name in ("place", "from", "new"))
+    return Links([data, index, index], [plain(out)])
+
+
 # https://onnx.ai/onnx/operators/onnx__Scatter.html https://onnx.ai/onnx/operators/onnx__ScatterElements.html
-@_by_indices("Scatter", "ScatterElements", reads={1: along("axis")}, work=SCATTERS)
+@_by_indices(
+    "Scatter", "ScatterElements", reads={1: along("axis")}, work=SCATTERS, axes=_scatter_elements_axes
+)
 def scatter_elements(op: Op) -> Known:
     data, indices, _ = _same_rank(op, 0, 1, 2)
     if data is None or indices is None:
@@ -234,8 +263,18 @@ def _scattered_bounds(op: Op) -> Value | None:
     return hull([op.value(0), op.value(2)]) if op.text_attr("reduction", "none") == "none" else None
 
 
+def _scatter_nd_axes(op: Op, _: Outputs) -> Links:
+    length = sizes(op, 1)[-1].value
+    if length is None:
+        raise Unfollowed
+    kept = [("kept", k) for k in range(length, rank(op))]
+    index = [("from", k) for k in range(rank(op, 1) - 1)]
+    data, out = ([*((name, k) for k in range(length)), *kept] for name in ("place", "new"))
+    return Links([data, [*index, "which"], [*index, *kept]], [plain(out)])
+
+
 # https://onnx.ai/onnx/operators/onnx__ScatterND.html
-@_by_indices("ScatterND", reads={1: corners()}, work=SCATTERS)
+@_by_indices("ScatterND", reads={1: corners()}, work=SCATTERS, axes=_scatter_nd_axes)
 def scatter_nd(op: Op) -> Known:
     data, indices, updates = op.shape(0), op.shape(1), op.shape(2)
     k = indices[-1].value if indices else None

@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 
 from ..expr import Dim, Shape, all_of, any_of, eq, ge, ite, maximum, total
+from ..lower.axes import Axes, Label, Links, axis_of, own, plain, rank
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import EVERY
 from ..lower.reason import JOIN
@@ -24,8 +25,25 @@ from ..lower.registry import lower
 from ..lower.standard import standard_rank, standard_size
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, MAX_RANK, Elem, Value
-from ..lower.work import MOVES
+from ..lower.work import MOVES, Outputs
 from .layout import held, hull, is_empty
+
+
+def concat_axes(start: int = 0, step: int = 1) -> Axes:
+    """Every `step`-th input from `start` on is joined; nothing is said of the others."""
+
+    def axes(op: Op, _: Outputs) -> Links:
+        count, axis = rank(op, start), axis_of(op, i=start)
+        parts = range(start, op.n_in, step)
+        inputs = [
+            [("cut", i) if k == axis else k for k in range(count)] if i in parts else own(op, i)
+            for i in range(op.n_in)
+        ]
+        joined: Label = ("cut", start) if len(parts) == 1 else "joined"
+        return Links(inputs, [plain(joined if k == axis else k for k in range(count))])
+
+    return axes
+
 
 # https://onnx.ai/onnx/operators/onnx__Concat.html
 _concat = partial(
@@ -37,6 +55,7 @@ _concat = partial(
     fault="cannot join these shapes",
     advice="join",
     work=MOVES,
+    axes=concat_axes(),
 )
 
 

@@ -30,13 +30,14 @@ from ..expr import (
     product,
     total,
 )
+from ..lower.axes import Links, Unfollowed, Uniform, dims, links_along, made, own, plain, rank, regroup, sizes
 from ..lower.needed import rank_made
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import AXES, LENGTHS, NEW_AXES, SPREAD, between
 from ..lower.registry import lower, signature
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, Array, Value, span
-from ..lower.work import MOVES, VIEW
+from ..lower.work import MOVES, VIEW, Outputs
 
 
 def rearranged(value: Value | None, change: Callable[[Array], Array]) -> Value | None:
@@ -59,8 +60,12 @@ def is_empty(shape: Iterable[Dim]) -> Cond:
     return any_of(eq(d, 0) for d in shape)
 
 
+def _turned(op: Op, _: Outputs) -> Links:
+    return Links([own(op)], [plain((0, k) for k in op.attr("perm", range(rank(op))[::-1]))])
+
+
 # https://onnx.ai/onnx/operators/onnx__Transpose.html
-@lower("Transpose", passes=(0,), values=True, ranks="first", work=MOVES)
+@lower("Transpose", passes=(0,), values=True, ranks="first", work=MOVES, axes=_turned)
 def transpose(op: Op) -> Known:
     shape = op.shape(0)
     perm = op.ints_attr("perm")
@@ -108,7 +113,7 @@ def same_elements(value: Value | None, x: Seq[Dim], dims: Seq[Dim]) -> Value | N
 
 
 # https://onnx.ai/onnx/operators/onnx__Flatten.html (negative axes from version 11)
-@lower("Flatten", passes=(0,), values=True, work=VIEW)
+@lower("Flatten", passes=(0,), values=True, work=VIEW, axes=regroup)
 def flatten(op: Op) -> Known:
     shape = op.shape(0)
     axis = op.int_attr("axis", 1)
@@ -123,29 +128,23 @@ def flatten(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Squeeze.html
-@lower(
+_squeeze = partial(
+    lower,
     "Squeeze",
-    until=13,
     passes=(0,),
     values=True,
     fault="cannot remove an axis whose size is not 1",
     work=VIEW,
+    axes=regroup,
 )
+
+
+@_squeeze(until=13)
 def squeeze_by_attribute(op: Op) -> Known:
     return squeezed(op, op.ints_attr("axes") or ())
 
 
-@lower(
-    "Squeeze",
-    since=13,
-    passes=(0,),
-    reads={1: AXES},
-    values=True,
-    data=(1,),
-    vectors=(1,),
-    fault="cannot remove an axis whose size is not 1",
-    work=VIEW,
-)
+@_squeeze(since=13, reads={1: AXES}, data=(1,), vectors=(1,))
 def squeeze(op: Op) -> Known:
     axes = op.const_ints(1) if op.has(1) else ()
     if axes is not None:
@@ -193,12 +192,22 @@ def squeezed(op: Op, axes: Seq[int]) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Unsqueeze.html
-@lower("Unsqueeze", until=13, passes=(0,), values=True, work=VIEW)
+@lower("Unsqueeze", until=13, passes=(0,), values=True, work=VIEW, axes=regroup)
 def unsqueeze_by_attribute(op: Op) -> Known:
     return unsqueezed(op, op.ints_attr("axes") or ())
 
 
-@lower("Unsqueeze", since=13, passes=(0,), reads={1: NEW_AXES}, values=True, data=(1,), flat=(1,), work=VIEW)
+@lower(
+    "Unsqueeze",
+    since=13,
+    passes=(0,),
+    reads={1: NEW_AXES},
+    values=True,
+    data=(1,),
+    flat=(1,),
+    work=VIEW,
+    axes=regroup,
+)
 def unsqueeze(op: Op) -> Known:
     axes = op.const_ints(1)
     if axes is not None:
@@ -233,6 +242,7 @@ signature(
     choices={"mode": ("DCR", "CRD")},
     fault="cannot rearrange these sizes",
     work=MOVES,
+    axes="=",
 )
 signature(
     "SpaceToDepth",
@@ -241,11 +251,26 @@ signature(
     where=("b >= 1", "H % b == 0", "W % b == 0"),
     fault="cannot rearrange these sizes",
     work=MOVES,
+    axes="=",
 )
 
 
+def _reverse_axes(op: Op, _: Outputs) -> Links:
+    labels, time = own(op), op.int_attr("time_axis", 0)
+    out = plain(("new", k) if k == time else label for k, label in enumerate(labels))
+    return Links([labels, [labels[op.int_attr("batch_axis", 1)]]], [out])
+
+
 # https://onnx.ai/onnx/operators/onnx__ReverseSequence.html
-@lower("ReverseSequence", passes=(0,), reads={1: LENGTHS}, elements=(1,), ranks="first", work=MOVES)
+@lower(
+    "ReverseSequence",
+    passes=(0,),
+    reads={1: LENGTHS},
+    elements=(1,),
+    ranks="first",
+    work=MOVES,
+    axes=_reverse_axes,
+)
 def reverse_sequence(op: Op) -> Known:
     shape = op.shape(0)
     lengths = op.shape(1, 1)
@@ -275,6 +300,7 @@ def reverse_sequence(op: Op) -> Known:
     flat=(1,),
     ranks="first",
     work=MOVES,
+    axes=lambda op, _: links_along(op, range(rank(op) - 2, rank(op))),
 )
 def trilu(op: Op) -> Known:
     shape = op.shape(0)
@@ -308,6 +334,18 @@ def hull(values: Iterable[Value | None], reached: bool = False) -> Value | None:
 # ---------------------------------------------------------------------- repeated and joined
 
 
+def _expand_axes(op: Op, outputs: Outputs) -> Links:
+    labels, given, out = own(op), sizes(op), made(outputs)
+    before = len(out) - len(given)
+    if any(k >= before and given[k - before] not in (d, ONE) for k, d in enumerate(out)):
+        raise Unfollowed
+    repeated = [
+        [labels[k - before]] if k >= before and given[k - before] is d else [Uniform(d)]
+        for k, d in enumerate(out)
+    ]
+    return Links([labels, None], [repeated])
+
+
 # https://onnx.ai/onnx/operators/onnx__Expand.html (a two-way broadcast with the target)
 @lower(
     "Expand",
@@ -319,6 +357,7 @@ def hull(values: Iterable[Value | None], reached: bool = False) -> Value | None:
     fault="cannot expand its input to this shape",
     advice="target",
     work=MOVES,
+    axes=_expand_axes,
 )
 def expand(op: Op) -> Known:
     x, target = op.shape(0), op.ints(1)
@@ -354,6 +393,11 @@ def spread(
     return Value.between(*value.bounds, reached=True)
 
 
+def _tile_axes(op: Op, _: Outputs) -> Links:
+    labels, repeats = own(op), dims(op, 1)
+    return Links([labels, None], [[[Uniform(r), label] for r, label in zip(repeats, labels, strict=True)]])
+
+
 # https://onnx.ai/onnx/operators/onnx__Tile.html (version 1: one repeat count for one axis)
 _tile = partial(
     lower,
@@ -363,6 +407,7 @@ _tile = partial(
     ranks="first",
     fault="cannot repeat this input",
     work=MOVES,
+    axes=_tile_axes,
 )
 
 

@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ..expr import ONE, Cond, Dim, Shape, all_of, any_of, eq, ge, product
+from ..lower.axes import Axes, Label, Links, Unfollowed, own, plain, rank, sizes
 from ..lower.op import InvalidNode, Op
 from ..lower.reason import ADDED
 from ..lower.records import Place
@@ -64,14 +65,50 @@ def per_column(op: Op, parameter: int, matrix: int, what: str) -> None:
             op.same(d, ONE if k == len(b) - 2 else size, why, (parameter, k), (matrix, k))
 
 
+def product_axes(a: int = 0, b: int = 1, *, transposed: bool = False) -> Axes:
+    """Inputs `a` and `b` are multiplied, each `transposed` where an attribute says so; nothing is said of the others."""
+
+    def axes(op: Op, _: Outputs) -> Links:
+        ranks = rank(op, a), rank(op, b)
+        left: list[Label] = ["k"] if ranks[0] == 1 else [*range(-ranks[0] + 2, 0), "M", "k"]
+        right: list[Label] = ["k"] if ranks[1] == 1 else [*range(-ranks[1] + 2, 0), "k", "N"]
+        for side, labels in (("A", left), ("B", right)):
+            if transposed and op.attr(f"transBatch{side}", 0):
+                raise Unfollowed
+            if transposed and op.attr(f"trans{side}", 0):
+                labels[-2:] = labels[:-3:-1]
+        inputs = [{a: left, b: right}.get(i, own(op, i)) for i in range(op.n_in)]
+        outer = max(*ranks, 2) - 2
+        out: list[Label] = [
+            *range(-outer, 0),
+            *(["M"] if ranks[0] > 1 else []),
+            *(["N"] if ranks[1] > 1 else []),
+        ]
+        return Links(inputs, [plain(out)], broadcasts=True)
+
+    return axes
+
+
 # https://onnx.ai/onnx/operators/onnx__MatMul.html
-@lower("MatMul", fault="cannot multiply these shapes", advice="product", work=product_of(last_of(0)))
+@lower(
+    "MatMul",
+    fault="cannot multiply these shapes",
+    advice="product",
+    work=product_of(last_of(0)),
+    axes=product_axes(),
+)
 def matmul(op: Op) -> Known:
     return op.out(matmul_shape(op))
 
 
 # https://onnx.ai/onnx/operators/onnx__MatMulInteger.html
-@lower("MatMulInteger", fault="cannot multiply these shapes", advice="product", work=product_of(last_of(0)))
+@lower(
+    "MatMulInteger",
+    fault="cannot multiply these shapes",
+    advice="product",
+    work=product_of(last_of(0)),
+    axes=product_axes(),
+)
 def matmul_integer(op: Op) -> Known:
     per_tensor(op, 2)
     per_column(op, 3, 1, "zero point of the second matrix")
@@ -79,7 +116,13 @@ def matmul_integer(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html
-@lower("QLinearMatMul", fault="cannot multiply these shapes", advice="product", work=product_of(last_of(0)))
+@lower(
+    "QLinearMatMul",
+    fault="cannot multiply these shapes",
+    advice="product",
+    work=product_of(last_of(0)),
+    axes=product_axes(0, 3),
+)
 def qlinear_matmul(op: Op) -> Known:
     per_tensor(op, 1, 2, 6, 7)
     per_column(op, 4, 3, "scale of the second matrix")
@@ -134,19 +177,34 @@ def gemm_inner(op: Op) -> Dim | None:
 GEMM = product_of(gemm_inner, 2)
 
 
+def gemm_axes(b: int = 1, bias: int = 2) -> Axes:
+    """Input 0 times input `b`, and a bias for each column, or for each place."""
+
+    def axes(op: Op, _: Outputs) -> Links:
+        inputs: list[list[Label]] = [own(op, i) for i in range(op.n_in)]
+        inputs[0] = ["k", "M"] if op.attr("transA", 0) else ["M", "k"]
+        inputs[b] = ["N", "k"] if op.attr("transB", 0) else ["k", "N"]
+        if op.has(bias) and inputs[bias]:
+            tall = len(inputs[bias]) > 1 and sizes(op, bias)[0] is not ONE
+            inputs[bias] = [*(["M"] if tall else inputs[bias][:-1]), "N"]
+        return Links(inputs, [[["M"], ["N"]]])
+
+    return axes
+
+
 # https://onnx.ai/onnx/operators/onnx__Gemm.html
-@lower("Gemm", since=1, fault="cannot multiply these shapes", advice="gemm", work=GEMM)
+@lower("Gemm", since=1, fault="cannot multiply these shapes", advice="gemm", work=GEMM, axes=gemm_axes())
 def gemm_1(op: Op) -> Known:
     return op.out(gemm_shape(op, expands=bool(op.int_attr("broadcast", 0))))
 
 
-@lower("Gemm", since=7, fault="cannot multiply these shapes", advice="gemm", work=GEMM)
+@lower("Gemm", since=7, fault="cannot multiply these shapes", advice="gemm", work=GEMM, axes=gemm_axes())
 def gemm(op: Op) -> Known:
     return op.out(gemm_shape(op))
 
 
 # https://onnx.ai/onnx/operators/onnx__Det.html
-signature("Det", "*S M M -> *S")
+signature("Det", "*S M M -> *S", axes="=")
 
 # ---------------------------------------------------------------------- Einsum
 
@@ -306,8 +364,16 @@ def _einsum_work(op: Op, outputs: Outputs) -> Operations | None:
     return Operations(cells.scale(op.n_in - 1)) if op.n_in > 1 else Operations(other=cells)
 
 
+def _einsum_axes(op: Op, _: Outputs) -> Links:
+    equation = parse_equation(op.text_attr("equation", ""))
+    inputs = [_axes(term, rank(op, i)) for i, term in enumerate(equation.terms)]
+    wide = max(sum(label == _ELLIPSIS for label, _ in labels) for labels in inputs)
+    output = _axes(equation.output, len(equation.output) + wide - (_ELLIPSIS in equation.output))
+    return Links(inputs, [plain(output)], broadcasts=True)
+
+
 # https://onnx.ai/onnx/operators/onnx__Einsum.html
-@lower("Einsum", fault="cannot combine these shapes", work=Work(_einsum_work))
+@lower("Einsum", fault="cannot combine these shapes", work=Work(_einsum_work), axes=_einsum_axes)
 def einsum(op: Op) -> Known:
     equation = parse_equation(op.text_attr("equation", ""))
     if len(equation.terms) != op.n_in:

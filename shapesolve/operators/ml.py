@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..expr import ONE, Cond, Dim, Shape, constant, eq, ge, le, product
+from ..lower.axes import SAME, Links, mixes, own, plain
 from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.reads import along
 from ..lower.registry import lower, signature
@@ -20,7 +21,9 @@ from ..model import Constant
 ML = "ai.onnx.ml"
 FLOAT, INT64, STRING = 1, 7, 8
 
-same_shape = partial(signature, dims="*S -> *S", domain=ML)
+same_shape = partial(signature, dims="*S -> *S", domain=ML, axes="=")
+#: one row of results for each sample
+SAMPLES = "N *f -> N *A, N *B"
 ml = partial(lower, domain=ML)
 
 
@@ -67,14 +70,14 @@ def require_features(op: Op, wanted: Cond, why: str) -> None:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_Normalizer.html
-@ml("Normalizer", types=("float",), work=each(3))
+@ml("Normalizer", types=("float",), work=each(3), axes=SAMPLES)
 def normalizer(op: Op) -> Known:
     rows_of(op)
     return op.like()
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_Scaler.html
-@ml("Scaler", types=("float",), work=each(2))
+@ml("Scaler", types=("float",), work=each(2), axes="*S c -> *S C")
 def scaler(op: Op) -> Known:
     shape, offsets = op.shape(0), length(op, "offset")
     if offsets != length(op, "scale"):
@@ -87,8 +90,22 @@ def scaler(op: Op) -> Known:
     return op.like()
 
 
+def _picked_axes(op: Op, _: Outputs) -> Links:
+    """Columns of the first input, picked by all elements of the second."""
+    x, picks = own(op), own(op, 1)
+    return Links([x, picks], [[*(plain(x[:-1]) or [[]]), picks]])
+
+
 # https://onnx.ai/onnx/operators/onnx_aionnxml_ArrayFeatureExtractor.html
-@ml("ArrayFeatureExtractor", reads={1: along(-1)}, types=(0,), values=True, elements=(1,), work=MOVES)
+@ml(
+    "ArrayFeatureExtractor",
+    reads={1: along(-1)},
+    types=(0,),
+    values=True,
+    elements=(1,),
+    work=MOVES,
+    axes=_picked_axes,
+)
 def array_feature_extractor(op: Op) -> Known:
     shape, indices = op.shape(0), op.shape(1)
     if shape is not None and not shape:
@@ -135,7 +152,7 @@ def feature_vectorizer(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_OneHotEncoder.html
-@ml("OneHotEncoder", types=("float",), work=MOVES)
+@ml("OneHotEncoder", types=("float",), work=MOVES, axes="*S -> *S K")
 def one_hot_encoder(op: Op) -> Known:
     shape = op.shape(0)
     one_of(op, "cats_int64s", "cats_strings")
@@ -149,7 +166,7 @@ def swap_strings(op: Op) -> Known:
     return op.out(op.shape(0), {STRING: INT64, INT64: STRING}.get(op.dtype(0), 0))
 
 
-@ml("CategoryMapper", work=MOVES)
+@ml("CategoryMapper", work=MOVES, axes=SAME)
 def category_mapper(op: Op) -> Known:
     if not length(op, "cats_int64s") == length(op, "cats_strings") > 0:
         raise MalformedNode("CategoryMapper needs as many cats_int64s as cats_strings")
@@ -157,10 +174,10 @@ def category_mapper(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_LabelEncoder.html
-ml("LabelEncoder", until=2, work=each(0))(swap_strings)
+ml("LabelEncoder", until=2, work=each(0), axes=SAME)(swap_strings)
 
 
-@ml("LabelEncoder", since=2, work=each(0))
+@ml("LabelEncoder", since=2, work=each(0), axes=SAME)
 def label_encoder(op: Op) -> Known:
     """Keys and values come in one attribute each, of one length."""
     kinds = {"strings": STRING, "int64s": INT64, "floats": FLOAT}
@@ -198,7 +215,7 @@ def dict_vectorizer(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_ZipMap.html
-@ml("ZipMap", work=MOVES)
+@ml("ZipMap", work=MOVES, axes=mixes("makes a map of each row of {symbol}", "items"))
 def zip_map(op: Op) -> Known:
     rows = rows_of(op)
     labels = length(op, "classlabels_int64s", "classlabels_strings")
@@ -225,7 +242,7 @@ def classified(op: Op, rows: tuple[Dim, Dim] | None, columns: Dim, ints: str) ->
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_LinearRegressor.html
-@ml("LinearRegressor", work=product_of(last_of(0), None, "intercepts"))
+@ml("LinearRegressor", work=product_of(last_of(0), None, "intercepts"), axes=SAMPLES)
 def linear_regressor(op: Op) -> Known:
     rows, targets = rows_of(op), op.int_attr("targets", 1)
     require_coefficients(op, rows, targets)
@@ -248,7 +265,7 @@ def _classifier_work(op: Op, outputs: Outputs) -> Operations | None:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_LinearClassifier.html
-@ml("LinearClassifier", work=Work(_classifier_work))
+@ml("LinearClassifier", work=Work(_classifier_work), axes=SAMPLES)
 def linear_classifier(op: Op) -> list[Known | None]:
     rows, classes = rows_of(op), length(op, "intercepts")
     labels = length(op, "classlabels_ints", "classlabels_strings")
@@ -259,7 +276,7 @@ def linear_classifier(op: Op) -> list[Known | None]:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_SVMRegressor.html
-@ml("SVMRegressor")
+@ml("SVMRegressor", axes=SAMPLES)
 def svm_regressor(op: Op) -> Known:
     rows, vectors = rows_of(op), op.int_attr("n_supports", 0)
     features = length(op, "support_vectors") // vectors if vectors > 0 else length(op, "coefficients")
@@ -276,7 +293,7 @@ def require_trained(op: Op, rows: tuple[Dim, Dim] | None, features: int) -> None
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_SVMClassifier.html
-@ml("SVMClassifier")
+@ml("SVMClassifier", axes=SAMPLES)
 def svm_classifier(op: Op) -> list[Known | None]:
     """Without probabilities there is a score per pair of classes (onnxruntime; but two for two classes)."""
     rows, per_class = rows_of(op), op.ints_attr("vectors_per_class") or ()
@@ -293,13 +310,13 @@ def svm_classifier(op: Op) -> list[Known | None]:
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_TreeEnsembleRegressor.html
-@ml("TreeEnsembleRegressor")
+@ml("TreeEnsembleRegressor", axes=SAMPLES)
 def tree_ensemble_regressor(op: Op) -> Known:
     return scores(op, tree_rows(op), constant(op.int_attr("n_targets", 1)))
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_TreeEnsembleClassifier.html
-@ml("TreeEnsembleClassifier")
+@ml("TreeEnsembleClassifier", axes=SAMPLES)
 def tree_ensemble_classifier(op: Op) -> list[Known | None]:
     classes = constant(length(op, "classlabels_int64s", "classlabels_strings"))
     return classified(op, tree_rows(op), classes, "classlabels_int64s")
@@ -311,7 +328,7 @@ _TREE_LISTS = (
 
 
 # https://onnx.ai/onnx/operators/onnx_aionnxml_TreeEnsemble.html
-@ml("TreeEnsemble", types=(0,))
+@ml("TreeEnsemble", types=(0,), axes=SAMPLES)
 def tree_ensemble(op: Op) -> Known:
     rows = tree_rows(op)
     nodes = length(op, "nodes_featureids")

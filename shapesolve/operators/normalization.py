@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..expr import ONE, Shape, any_of, constant, divides, eq, ge
+from ..lower.axes import Links, along_axis, by_letters, links_along, rank
 from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.reason import EMPTY_GROUPS
 from ..lower.records import Place
@@ -24,12 +25,22 @@ def _batch_norm_work(op: Op, outputs: Outputs) -> Operations | None:
     return per(outputs[0], 2) if op.n_out == 1 and not op.int_attr("training_mode", 0) else None
 
 
+def _batch_norm_axes(op: Op, outputs: Outputs) -> Links:
+    trains = op.attr("training_mode", 0) or sum(map(bool, op.node.outputs)) > 1
+    return (
+        links_along(op, range(rank(op)))
+        if trains
+        else by_letters("N C *S, C, C, C, C -> N C *S", op, outputs)
+    )
+
+
 # https://onnx.ai/onnx/operators/onnx__InstanceNormalization.html
 signature(
     "InstanceNormalization",
     "N C *S, C, C -> N C *S",
     fault="has parameters for another number of channels",
     work=each(7),
+    axes="N C *S, ?, ? -> N ^C ^*S",
 )
 # https://onnx.ai/onnx/operators/onnx__LRN.html
 _ODD = ("n >= 1", "n % 2 == 1")
@@ -37,13 +48,19 @@ _LRN_ANY = Signature("N C *S -> N C *S", _ODD, {"n": "size"})
 _LRN_IMAGE = Signature("N C H W -> N C H W", _ODD, {"n": "size"})
 
 
-@lower("LRN", ranks="first", work=Work(_lrn_work))
+@lower("LRN", ranks="first", work=Work(_lrn_work), axes="N c *S -> N C *S")
 def lrn(op: Op) -> list[Known | None]:
     return (_LRN_IMAGE if op.as_onnxruntime("lrn-rank") else _LRN_ANY)(op)
 
 
 # https://onnx.ai/onnx/operators/onnx__MeanVarianceNormalization.html
-signature("MeanVarianceNormalization", "*S -> *S", runtime=("early",), work=each(5))
+signature(
+    "MeanVarianceNormalization",
+    "*S -> *S",
+    runtime=("early",),
+    work=each(5),
+    axes=lambda op, _: links_along(op, op.attr("axes", (0, 2, 3))),
+)
 
 
 # https://onnx.ai/onnx/operators/onnx__BatchNormalization.html
@@ -80,6 +97,7 @@ lower(
     ranks="first",
     fault="has parameters for another number of channels",
     work=Work(_batch_norm_work, "over"),
+    axes=_batch_norm_axes,
 )(partial(batch_normalization, always_spatial=False))
 lower(
     "BatchNormalization",
@@ -87,6 +105,7 @@ lower(
     ranks="first",
     fault="has parameters for another number of channels",
     work=Work(_batch_norm_work, "over"),
+    axes=_batch_norm_axes,
 )(partial(batch_normalization, always_spatial=True))
 
 
@@ -124,6 +143,7 @@ _group = partial(
     fault="has parameters that do not fit its input",
     runtime=("no kernel", "kept"),
     work=each(7),
+    axes="N C *S, ?, ? -> N ^C ^*S",
 )
 _group()(partial(group_normalization, per_channel=False))
 _group(since=21)(partial(group_normalization, per_channel=True))
@@ -162,6 +182,7 @@ def _scaled(op: Op) -> tuple[Shape | None, int]:
     fault="has parameters that do not fit its input",
     runtime=("early", "any attribute"),
     work=each(5, 1, 2),
+    axes=along_axis(-1, rest=True),
 )
 def layer_normalization(op: Op) -> list[Known]:
     shape, axis = _scaled(op)
@@ -171,13 +192,19 @@ def layer_normalization(op: Op) -> list[Known]:
 
 
 # https://onnx.ai/onnx/operators/onnx__RMSNormalization.html
-@lower("RMSNormalization", ranks="first", fault="has parameters that do not fit its input", work=each(3, 1))
+@lower(
+    "RMSNormalization",
+    ranks="first",
+    fault="has parameters that do not fit its input",
+    work=each(3, 1),
+    axes=along_axis(-1, rest=True),
+)
 def rms_normalization(op: Op) -> Known:
     return op.out(_scaled(op)[0])
 
 
 # https://onnx.ai/onnx/operators/onnx__LpNormalization.html
-@lower("LpNormalization", choices={"p": (1, 2)}, ranks="first", work=each(3))
+@lower("LpNormalization", choices={"p": (1, 2)}, ranks="first", work=each(3), axes=along_axis(-1))
 def lp_normalization(op: Op) -> Known:
     shape = op.shape(0)
     if shape is not None:

@@ -6,6 +6,7 @@ https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/graph/contri
 from __future__ import annotations
 
 from ..expr import ge
+from ..lower.axes import along_axis
 from ..lower.op import InvalidNode, Op
 from ..lower.records import Outputs
 from ..lower.registry import lower, signature
@@ -13,6 +14,8 @@ from ..lower.types import Known
 from ..lower.work import MOVES, each
 from .com_microsoft.contrib import MICROSOFT, opaque
 from .rewiring import lower_as
+
+NORMAL = along_axis(-1, rest=True)
 
 for name in (
     "Affine", "ImageScaler", "MemcpyFromHost", "MemcpyToHost", "ParametricSoftplus", "Scale", "ScaledTanh",
@@ -31,16 +34,21 @@ for domain in ("", "TRT", "trt.plugins"):
 
 
 @lower(
-    "LayerNormalization", until=17, types=(1, "float"), runtime=("early", "any attribute"), work=each(5, 1, 2)
+    "LayerNormalization",
+    until=17,
+    types=(1, "float"),
+    runtime=("early", "any attribute"),
+    work=each(5, 1, 2),
+    axes=NORMAL,
 )
-@lower("LayerNormalization", domain=MICROSOFT, types=(1, "float"), work=each(5, 1, 2))
+@lower("LayerNormalization", domain=MICROSOFT, types=(1, "float"), work=each(5, 1, 2), axes=NORMAL)
 def layer_normalization(op: Op) -> list[Known | None]:
     """Fused by onnxruntime in models of before opset 17; the result has the type of the scale."""
     return lower_as(op, "LayerNormalization", 17, (0, 1, 2))
 
 
-@lower("SimplifiedLayerNormalization", types=(1, "float"), work=each(3, 1))
-@lower("SimplifiedLayerNormalization", domain=MICROSOFT, types=(1, "float"), work=each(3, 1))
+@lower("SimplifiedLayerNormalization", types=(1, "float"), work=each(3, 1), axes=NORMAL)
+@lower("SimplifiedLayerNormalization", domain=MICROSOFT, types=(1, "float"), work=each(3, 1), axes=NORMAL)
 def simplified_layer_normalization(op: Op) -> list[Known | None]:
     normal, _, deviation = lower_as(op, "LayerNormalization", 17, (0, 1))
     return [normal, deviation]

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from ..expr import Shape, any_of, ceil_div, constant, eq, ge
+from ..expr import ONE, Shape, any_of, ceil_div, constant, eq, ge
+from ..lower.axes import Links, axis_of, mixes, own, plain, rank, sizes
 from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.records import Place
 from ..lower.registry import lower, signature
 from ..lower.types import Known
-from ..lower.work import makes, reads
+from ..lower.work import Outputs, makes, reads
 
 _UINT8 = 2
 
 # https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html
-signature("DynamicQuantizeLinear", "*S -> *S, ., .", work=reads(4))
+signature(
+    "DynamicQuantizeLinear",
+    "*S -> *S, ., .",
+    work=reads(4),
+    axes=mixes("takes one scale for all rows of {symbol}"),
+)
 
 
 def scale_fits(op: Op, axis: int) -> None:
@@ -72,8 +78,17 @@ def _zero_point(op: Op, scale: Shape, blocked: bool) -> None:
         op.require(eq((*zero, *scale)[0], 1), why, (2, None), (1, None))
 
 
+def quantize_axes(op: Op, _: Outputs) -> Links:
+    """Scale and zero point are per tensor, per element of an axis, or not followed."""
+    labels, per = own(op), []
+    for i in range(1, op.n_in):
+        of_axis = op.rank(i) == 1 and rank(op) and sizes(op, i)[0] is not ONE
+        per.append([labels[axis_of(op, 1)]] if of_axis else own(op, i))
+    return Links([labels, *per], [plain(labels)])
+
+
 # https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html
-@lower("QuantizeLinear", ranks="first", work=makes(2))
+@lower("QuantizeLinear", ranks="first", work=makes(2), axes=quantize_axes)
 def quantize_linear(op: Op) -> Known:
     axis = op.int_attr("axis", 1)
     scale_fits(op, axis)
@@ -89,7 +104,7 @@ def quantize_linear(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html
-@lower("DequantizeLinear", ranks="first", work=makes(2))
+@lower("DequantizeLinear", ranks="first", work=makes(2), axes=quantize_axes)
 def dequantize_linear(op: Op) -> Known:
     scale_fits(op, op.int_attr("axis", 1))
     return op.out(op.shape(0), op.int_attr("output_dtype", 0) or op.dtype(1))

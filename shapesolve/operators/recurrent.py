@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..expr import Dim, IntoDim, any_of, as_dim, constant, eq, exact_quotient, floor_div, ge, le, minimum
+from ..lower.axes import Links, by_letters
 from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.reads import LENGTHS
 from ..lower.records import Place
@@ -120,6 +121,13 @@ def recurrent_work(op: Op, outputs: Outputs, gates: int, cell: int) -> Operation
     return Operations(rows * (w.numel + r.numel), cells.scale(gates * (2 + op.has(3)) + cell))
 
 
+def recurrent_axes(op: Op, outputs: Outputs) -> Links:
+    letters = "t B i, d g i, d g h, d b, B, d B h, d B h, d p -> T d B H, d B H, d B H"
+    if op.attr("layout", 0):
+        letters = "B t i, d g i, d g h, d b, B, B d h, B d h, d p -> B T d H, B d H, B d H"
+    return by_letters(letters, op, outputs)
+
+
 # onnxruntime's kernels abort on these empty inputs
 for name, gates, cell, not_empty, activations in (
     ("LSTM", 4, 5, "B", 3),
@@ -132,4 +140,5 @@ for name, gates, cell, not_empty, activations in (
         elements=(4,),
         fault="has weights that do not fit together",
         work=Work(partial(recurrent_work, gates=gates, cell=cell)),
+        axes=recurrent_axes,
     )(partial(recurrent, gates=gates, not_empty=not_empty, activations=activations))

@@ -5,7 +5,7 @@ https://onnx.ai/onnx/operators/onnx__ReduceSum.html and its kin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Seq
 from functools import partial
 
@@ -27,13 +27,14 @@ from ..expr import (
 )
 from ..lower import arith, elements
 from ..lower.arith import Function
+from ..lower.axes import Items, Links, axis_of, links_along, numbers, own, rank
 from ..lower.elements import DimRange
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import AXES
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Array, Elem, Value
-from ..lower.work import each, reads
+from ..lower.work import Outputs, each, reads
 
 #: axes to reduce; None where they are not known
 Axes = tuple[int, ...] | None
@@ -187,6 +188,22 @@ def _reduced_array(reducer: _Reducer, array: Array, axes: Seq[int], keep: bool, 
     return result.reshape([1 if i in axes else n for i, n in enumerate(array.shape)] if keep else kept_shape)
 
 
+def _reduce_axes(op: Op, _: Outputs) -> Links:
+    named = op.ints_attr("axes")
+    if named is None and op.has(1):
+        named = numbers(op, 1)
+    nothing = () if op.attr("noop_with_empty_axes", 0) else range(rank(op))
+    return _links_left(op, named or nothing)
+
+
+def _links_left(op: Op, axes: Iterable[int]) -> Links:
+    gone, labels, keep = {a % rank(op) for a in axes}, own(op), op.attr("keepdims", 1)
+    out: list[Items] = [
+        [] if k in gone else [label] for k, label in enumerate(labels) if keep or k not in gone
+    ]
+    return Links([labels, *[None] * (op.n_in - 1)], [out])
+
+
 for _name, _reducer in _REDUCERS.items():
     _declared = partial(
         lower,
@@ -194,6 +211,7 @@ for _name, _reducer in _REDUCERS.items():
         values=True,
         work=reads(2 if _name in _TWO_STEPS else 1),
         passes=(0,) if _reducer is not None and _reducer.bounds is _bounds_of_one else (),
+        axes=_reduce_axes,
     )
     _declared()(partial(_by_attribute, _reducer))
     _declared(since=13 if _name == "ReduceSum" else 18, reads={1: AXES}, data=(1,))(
@@ -202,7 +220,7 @@ for _name, _reducer in _REDUCERS.items():
 
 
 # https://onnx.ai/onnx/operators/onnx__ArgMax.html
-@lower("ArgMax", "ArgMin", values=True, work=reads())
+@lower("ArgMax", "ArgMin", values=True, work=reads(), axes=lambda op, _: _links_left(op, [axis_of(op)]))
 def arg_extreme(op: Op) -> Known:
     shape, keep = op.shape(0), op.int_attr("keepdims", 1) != 0
     if shape is None:
@@ -212,6 +230,10 @@ def arg_extreme(op: Op) -> Known:
     there = any_of((ge(shape[axis], 1), eq(others.numel, 0)))
     op.require(there, "there must be an element to choose", (0, axis))
     return op.out(_left(shape, (axis,), keep), value=Value.between(ZERO, shape[axis] - 1))
+
+
+def _running_axes(op: Op, _: Outputs) -> Links:
+    return links_along(op, [numbers(op, 1)[0] % max(rank(op), 1)])
 
 
 # https://onnx.ai/onnx/operators/onnx__CumSum.html
@@ -280,7 +302,8 @@ lower(
     flat=(1,),
     ranks="first",
     work=each(),
+    axes=_running_axes,
 )(partial(_running, _Reducer(arith.add, 0, bounds=_bounds_of_sum)))
-lower("CumProd", reads={1: AXES}, values=True, data=(1,), ranks="first", work=each())(
+lower("CumProd", reads={1: AXES}, values=True, data=(1,), ranks="first", work=each(), axes=_running_axes)(
     partial(_running, _Reducer(arith.mul, 1))
 )

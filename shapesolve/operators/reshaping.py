@@ -33,6 +33,7 @@ from ..expr import (
     of_atom,
     product,
 )
+from ..lower.axes import regroup
 from ..lower.needed import rank_made
 from ..lower.op import InvalidNode, Op, const_dims
 from ..lower.reads import TARGET
@@ -66,6 +67,7 @@ class Outcome(NamedTuple):
     fault="cannot give its input this shape",
     advice="target",
     work=VIEW,
+    axes=regroup,
 )
 def reshape_by_attribute(op: Op) -> Known:
     return reshaped(op, const_dims(op.ints_attr("shape") or ()))
@@ -82,6 +84,7 @@ def reshape_by_attribute(op: Op) -> Known:
     fault="cannot give its input this shape",
     advice="target",
     work=VIEW,
+    axes=regroup,
 )
 def reshape(op: Op) -> Known:
     target = op.ints(1)

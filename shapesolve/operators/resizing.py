@@ -14,6 +14,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..expr import TRUE, Cond, Dim, Shape, all_of, any_of, constant, eq, floor_div, ge, le, truth
+from ..lower.axes import Links, Unfollowed, links_kept, made, sizes
 from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.precision import SIMPLE, stands_for
 from ..lower.reads import NEW_SIZES, SCALES, one_of
@@ -196,9 +197,23 @@ _RESIZE = {
 }  # fmt: skip
 
 
+def _resize_axes(op: Op, outputs: Outputs) -> Links:
+    """An axis that keeps its size is left alone."""
+    if op.text_attr("coordinate_transformation_mode", "") == "tf_crop_and_resize":
+        raise Unfollowed
+    return links_kept(op, [a is b for a, b in zip(sizes(op), made(outputs), strict=True)])
+
+
 # https://onnx.ai/onnx/operators/onnx__Resize.html
 @lower(
-    "Resize", since=10, choices=_MODES, reads={1: SCALES}, data=(1,), ranks="first", work=Work(resize_work)
+    "Resize",
+    since=10,
+    choices=_MODES,
+    reads={1: SCALES},
+    data=(1,),
+    ranks="first",
+    work=Work(resize_work),
+    axes=_resize_axes,
 )
 def resize_10(op: Op) -> Known:
     return _resize_by_scales(op, 1)
@@ -223,6 +238,7 @@ def _resize_by_scales(op: Op, i: int, least: float | None = None) -> Known:
     data=(1, 2, 3),
     ranks="first",
     work=Work(resize_work),
+    axes=_resize_axes,
 )
 def resize(op: Op) -> Known:
     """Sizes, with scales absent or empty, or scales alone; `axes` and the aspect policies from opset 18 on."""
@@ -260,7 +276,7 @@ def _crop_and_resize(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__Upsample.html
-@lower("Upsample", since=1, choices=_MODES, ranks="first", work=Work(resize_work))
+@lower("Upsample", since=1, choices=_MODES, ranks="first", work=Work(resize_work), axes=_resize_axes)
 def upsample_1(op: Op) -> Known:
     shape = op.shape(0, 4)
     height, width = op.attr("height_scale"), op.attr("width_scale")
@@ -269,7 +285,7 @@ def upsample_1(op: Op) -> Known:
     return op.out(None) if shape is None else _by_scales(op, shape, (2, 3), (height, width), 0, 1.0)
 
 
-@lower("Upsample", since=7, choices=_MODES, ranks="first", work=Work(resize_work))
+@lower("Upsample", since=7, choices=_MODES, ranks="first", work=Work(resize_work), axes=_resize_axes)
 def upsample_7(op: Op) -> Known:
     scales = op.attr("scales")
     if not isinstance(scales, tuple):
@@ -286,6 +302,7 @@ def upsample_7(op: Op) -> Known:
     data=(1,),
     ranks="first",
     work=Work(resize_work),
+    axes=_resize_axes,
 )
 def upsample(op: Op) -> Known:
     return _resize_by_scales(op, 1, 1.0)

@@ -26,24 +26,38 @@ from ..expr import (
     total,
     truth,
 )
+from ..lower.axes import TOGETHER, Links, Unfollowed, axis_of, links_along, links_kept, mixes, rank
 from ..lower.op import InvalidNode, Op, const_dims
 from ..lower.reads import up_to
 from ..lower.reason import MOST
 from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.values import Value
-from ..lower.work import MOVES
+from ..lower.work import MOVES, Outputs
 from .indexing import whole_numbers
 from .layout import held
 
 
+def _top_k_axes(op: Op, _: Outputs) -> Links:
+    axis = axis_of(op, -1)
+    found = links_kept(op, [k != axis for k in range(rank(op))])
+    return Links(found.inputs, [*found.outputs] * 2)
+
+
 # https://onnx.ai/onnx/operators/onnx__TopK.html
-@lower("TopK", until=10, values=True)
+@lower("TopK", until=10, values=True, axes=_top_k_axes)
 def top_k_by_attribute(op: Op) -> list[Known]:
     return top_k(op, constant(op.int_attr("k", -1)))
 
 
-@lower("TopK", since=10, reads={1: up_to(0, -1, 1, "a count of elements")}, values=True, data=(1,))
+@lower(
+    "TopK",
+    since=10,
+    reads={1: up_to(0, -1, 1, "a count of elements")},
+    values=True,
+    data=(1,),
+    axes=_top_k_axes,
+)
 def top_k_by_input(op: Op) -> list[Known]:
     length = op.shape(1, 1)
     if length is not None:
@@ -88,7 +102,7 @@ def _largest_of_known(
 
 
 # https://onnx.ai/onnx/operators/onnx__NonZero.html
-@lower("NonZero", values=True, elements=(0,), work=MOVES)
+@lower("NonZero", values=True, elements=(0,), work=MOVES, axes=mixes(TOGETHER, "coordinates"))
 def non_zero(op: Op) -> Known:
     """The text gives a scalar 0 rows, onnxruntime gives it 1: that stays open."""
     shape, value = op.shape(0), op.value(0)
@@ -140,7 +154,7 @@ def _is_nonzero(e: Any) -> Cond | None:
 
 
 # https://onnx.ai/onnx/operators/onnx__Unique.html
-@lower("Unique", elements=(0,), passes=(0,), held=1)
+@lower("Unique", elements=(0,), passes=(0,), held=1, axes=mixes(TOGETHER))
 def unique(op: Op) -> list[Known]:
     shape, value = op.shape(0), op.value(0)
     loose = value and value.loose
@@ -178,8 +192,14 @@ def _distinct(op: Op, axis: int | None) -> Dim | None:
     return constant(len({tuple(row) for row in rows.tolist()}))
 
 
+def _compress_axes(op: Op, _: Outputs) -> Links:
+    if op.attr("axis") is None:
+        raise Unfollowed
+    return links_along(op, [axis_of(op)])
+
+
 # https://onnx.ai/onnx/operators/onnx__Compress.html
-@lower("Compress", passes=(0,), values=True, elements=(1,), work=MOVES)
+@lower("Compress", passes=(0,), values=True, elements=(1,), work=MOVES, axes=_compress_axes)
 def compress(op: Op) -> Known:
     shape, condition = op.shape(0), op.shape(1, 1)
     value, chosen = op.value(0), op.value(1)

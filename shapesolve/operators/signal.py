@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ..expr import Dim, Shape, any_of, constant, eq, floor_div, ge, le
+from ..lower.axes import Links, links_along, numbers, rank
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import AXES, between, one_of
 from ..lower.registry import lower
 from ..lower.types import Known
+from ..lower.work import Outputs
 
 _PARTS = {1: "1 (real)", 2: "2 (real and imaginary part)"}
 
@@ -63,17 +65,29 @@ def dft(op: Op, axis: int | None) -> Known:
     return op.out(out)
 
 
-lower("DFT", reads={1: between(1, 16, "a length")}, data=(1,))(lambda op: dft(op, op.int_attr("axis", 1)))
+def _dft_axes(op: Op, _: Outputs) -> Links:
+    axis = numbers(op, 2)[0] if op.has(2) else op.int_attr("axis", 1 if op.version < 20 else -2)
+    return links_along(op, [axis % rank(op), rank(op) - 1])
 
 
-@lower("DFT", since=20, reads={1: between(1, 16, "a length"), 2: AXES}, data=(1, 2))
+lower("DFT", reads={1: between(1, 16, "a length")}, data=(1,), axes=_dft_axes)(
+    lambda op: dft(op, op.int_attr("axis", 1))
+)
+
+
+@lower("DFT", since=20, reads={1: between(1, 16, "a length"), 2: AXES}, data=(1, 2), axes=_dft_axes)
 def dft_axis_input(op: Op) -> Known:
     axes = op.const_ints(2) if op.has(2) else (-2,)
     return dft(op, axes[0] if axes is not None and len(axes) == 1 else None)
 
 
 # https://onnx.ai/onnx/operators/onnx__STFT.html
-@lower("STFT", reads={1: between(1, 4, "a step"), 3: between(1, 8, "a length")}, data=(1, 3))
+@lower(
+    "STFT",
+    reads={1: between(1, 4, "a step"), 3: between(1, 8, "a length")},
+    data=(1, 3),
+    axes="N t *p, #, w, # -> N F B c",
+)
 def stft(op: Op) -> Known:
     """``[batch, frames, frequencies, 2]``; only whole frames count."""
     signal = op.shape(0)
@@ -119,6 +133,7 @@ def _frame_length(op: Op, length: Dim) -> Dim:
         4: one_of((2_000.0, 3_000.0), "a frequency"),
     },
     data=(0, 1),
+    axes="#, #, #, #, # -> *S",
 )
 def mel_weight_matrix(op: Op) -> Known:
     """``[dft_length // 2 + 1, num_mel_bins]``."""

@@ -27,6 +27,7 @@ from ..expr import (
     total,
 )
 from ..expr.canonical import pos
+from ..lower.axes import Links, axis_of, dims, links_kept, made, numbers, own, plain, rank, sizes
 from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
 from ..lower.reads import AXES, ENDS, PARTS, STARTS, between
 from ..lower.reason import CROP
@@ -34,7 +35,7 @@ from ..lower.registry import lower
 from ..lower.standard import standard_size
 from ..lower.types import Known
 from ..lower.values import MAX_ELEMENTS, Array, Value
-from ..lower.work import MOVES
+from ..lower.work import MOVES, Outputs
 from .layout import held, hull, is_empty, zero_of
 from .reshaping import multiple_of
 
@@ -47,8 +48,24 @@ _MARKERS = (2**31 - 1, 2**63 - 1)
 # https://onnx.ai/onnx/operators/onnx__Slice.html
 
 
+def _slice_axes(op: Op, outputs: Outputs) -> Links:
+    """An axis whose size stays, without steps backward, is left alone."""
+    given, steps = sizes(op), numbers(op, 4) if op.has(4) else ()
+    named = numbers(op, 3) if steps and op.has(3) else range(len(steps))
+    backward = {axis % len(given) for axis, step in zip(named, steps, strict=True) if step < 0}
+    pairs = zip(given, made(outputs), strict=True)
+    return links_kept(op, [a is b and k not in backward for k, (a, b) in enumerate(pairs)])
+
+
 @lower(
-    "Slice", until=10, passes=(0,), values=True, ranks="first", fault="cannot slice this input", work=MOVES
+    "Slice",
+    until=10,
+    passes=(0,),
+    values=True,
+    ranks="first",
+    fault="cannot slice this input",
+    work=MOVES,
+    axes=_slice_axes,
 )
 def slice_by_attributes(op: Op) -> Known:
     starts, ends, axes = op.ints_attr("starts") or (), op.ints_attr("ends") or (), op.ints_attr("axes")
@@ -68,6 +85,7 @@ def slice_by_attributes(op: Op) -> Known:
     ranks="first",
     fault="cannot slice this input",
     advice="ends",
+    axes=_slice_axes,
     work=MOVES,
 )
 def slice_by_inputs(op: Op) -> Known:
@@ -179,10 +197,16 @@ def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:
 
 
 # ---------------------------------------------------------------------- Split
+def _split_axes(op: Op, _: Outputs) -> Links:
+    labels, axis = own(op), axis_of(op)
+    parts = [plain(("part", i) if k == axis else n for k, n in enumerate(labels)) for i in range(op.n_out)]
+    return Links([labels, None], parts)
+
+
 # https://onnx.ai/onnx/operators/onnx__Split.html
 _split = partial(
     lower, "Split", passes=(0,), reads={1: PARTS}, values=True, data=(1,), vectors=(1,), ranks="first",
-    fault="cannot split its input into these parts", advice="parts", work=MOVES,
+    fault="cannot split its input into these parts", advice="parts", work=MOVES, axes=_split_axes,
 )  # fmt: skip
 
 
@@ -268,15 +292,24 @@ def split_into(op: Op, sizes: Seq[Dim] | None, uneven: bool) -> list[Known]:
 # https://onnx.ai/onnx/operators/onnx__Pad.html
 
 
+def _pad_axes(op: Op, _: Outputs) -> Links:
+    """An axis to which nothing is added is left alone."""
+    amounts = dims(op, 1) if op.has(1) else op.attr("pads", op.attr("paddings"))
+    named = [a % rank(op) for a in numbers(op, 3)] if op.has(3) else list(range(rank(op)))
+    pairs = zip(named, amounts[: len(named)], amounts[len(named) :], strict=False)
+    padded = {k for k, *ends in pairs if any(end not in (0, ZERO) for end in ends)}
+    return links_kept(op, [k not in padded for k in range(rank(op))])
+
+
 _PAD = {"mode": ("constant", "reflect", "edge", "wrap")}
 
 
-@lower("Pad", until=2, values=True, choices=_PAD, ranks="first", work=MOVES)
+@lower("Pad", until=2, values=True, choices=_PAD, ranks="first", work=MOVES, axes=_pad_axes)
 def pad_by_paddings(op: Op) -> Known:
     return padded(op, const_dims(op.ints_attr("paddings") or ()), None, Value((), (op.attr("value", 0.0),)))
 
 
-@lower("Pad", since=2, until=11, values=True, choices=_PAD, ranks="first", work=MOVES)
+@lower("Pad", since=2, until=11, values=True, choices=_PAD, ranks="first", work=MOVES, axes=_pad_axes)
 def pad_by_attribute(op: Op) -> Known:
     return padded(op, const_dims(op.ints_attr("pads") or ()), None, Value((), (op.attr("value", 0.0),)))
 
@@ -290,6 +323,7 @@ def pad_by_attribute(op: Op) -> Known:
     data=(1, 3),
     ranks="first",
     work=MOVES,
+    axes=_pad_axes,
 )
 def pad(op: Op) -> Known:
     shape = op.shape(0)

@@ -8,9 +8,9 @@ from ..lower.registry import lower, signature
 from ..lower.types import Known
 
 # https://onnx.ai/onnx/operators/onnx__StringConcat.html
-signature("StringConcat", "~S, ~S -> ~S")
+signature("StringConcat", "~S, ~S -> ~S", axes="=")
 # https://onnx.ai/onnx/operators/onnx__RegexFullMatch.html
-signature("RegexFullMatch", "*S -> *S")
+signature("RegexFullMatch", "*S -> *S", axes="=")
 
 
 # https://onnx.ai/onnx/operators/onnx__StringSplit.html

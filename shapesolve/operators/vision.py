@@ -18,6 +18,7 @@ from ..expr import (
     minimum,
     product,
 )
+from ..lower.axes import TOGETHER, mixes
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import GRID, between, one_of, rows
 from ..lower.registry import lower
@@ -67,6 +68,7 @@ _PADDINGS = ("zeros", "border", "reflection")
     since=16,
     choices={"mode": ("bilinear", "nearest", "bicubic"), "padding_mode": _PADDINGS},
     work=Work(_grid_work),
+    axes="N C *s, N *Q d -> N C *Q",
 )
 def grid_sample_16(op: Op) -> Known:
     return _grid_sample(op, None if op.as_onnxruntime("gridsample-volumes") else 4)
@@ -77,13 +79,14 @@ def grid_sample_16(op: Op) -> Known:
     since=20,
     choices={"mode": ("linear", "nearest", "cubic"), "padding_mode": _PADDINGS},
     work=Work(_grid_work),
+    axes="N C *s, N *Q d -> N C *Q",
 )
 def grid_sample(op: Op) -> Known:
     return _grid_sample(op, None)
 
 
 # https://onnx.ai/onnx/operators/onnx__AffineGrid.html
-@lower("AffineGrid", reads={1: GRID}, data=(1,))
+@lower("AffineGrid", reads={1: GRID}, data=(1,), axes="N i j, # -> N *S")
 def affine_grid(op: Op) -> Known:
     theta, size = op.shape(0, 3), op.ints(1)
     if size is None:
@@ -106,6 +109,7 @@ def affine_grid(op: Op) -> Known:
     reads={1: between(1, 16, "sizes of the image"), 2: between(1, 4, "sizes of a block")},
     data=(1, 2),
     work=reads(),
+    axes="N c l, #, # -> N *S",
 )
 def col2im(op: Op) -> Known:
     columns, image, block = op.shape(0, 3), op.ints(1), op.ints(2)
@@ -146,7 +150,7 @@ _REGIONS = Signature(
 )
 
 
-@lower("RoiAlign", choices={"mode": ("avg", "max")}, reads={2: rows(0)})
+@lower("RoiAlign", choices={"mode": ("avg", "max")}, reads={2: rows(0)}, axes="n C h w, R four, R -> R C H W")
 def roi_align(op: Op) -> list[Known | None]:
     _in_an_image(op)
     return _REGIONS(op)
@@ -182,6 +186,7 @@ def max_roi_pool(op: Op) -> Known:
         4: one_of((0.0, 0.5), "a threshold"),
     },
     data=(2,),
+    axes=mixes(TOGETHER),
 )
 def non_max_suppression(op: Op) -> Known:
     """A row for each box kept: at most max_output_boxes_per_class (0 if absent) per batch and class."""

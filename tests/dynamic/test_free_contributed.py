@@ -99,3 +99,26 @@ def test_rotary_positions(positions: np.ndarray) -> None:
     x = np.random.default_rng(1).standard_normal((3, 2, 5, 8)).astype(np.float32)
     want = np.concatenate([run(fixed, x[i : i + 1]) for i in range(3)])
     np.testing.assert_allclose(run(changed, x), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("axes", "kept"), [("N a, N b -> N c", True), ("n a, n b -> N c", False), (None, False)]
+)
+def test_an_operator_of_the_users(axes: str | None, kept: bool) -> None:
+    """Its declaration says what becomes of the rows."""
+    domain = f"acme.{axes}"
+    ss.register(domain, "Interleave", axes=axes)(
+        lambda op: op.out([op.shape(0)[0], op.shape(0)[1] + op.shape(1)[1]])
+    )
+    node = onnx.helper.make_node("Interleave", ["x", "x"], ["y"], "joined", domain=domain)
+    graph = onnx.helper.make_graph(
+        [node], "rows",
+        [onnx.helper.make_tensor_value_info("x", 1, [1, 3])], [onnx.helper.make_tensor_value_info("y", 1, None)],
+    )  # fmt: skip
+    imports = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid(domain, 1)]
+    model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=9)
+    if kept:
+        assert str(ss.analyze(ss.free(model, {"x[0]": "batch"})).shapes["y"]) == "[batch, 6]"
+    else:
+        with pytest.raises(ss.Refused, match="joined"):
+            ss.free(model, {"x[0]": "batch"})

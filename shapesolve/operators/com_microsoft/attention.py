@@ -8,6 +8,7 @@ B batch, S queries, L keys, P past keys, T all keys, N heads, H head size, D hid
 from __future__ import annotations
 
 from ...expr import ONE, ZERO, Cond, Dim, Shape, all_of, any_of, as_dim, constant, divides, eq, ge, le
+from ...lower.axes import Links, batch_first, batched, first_axes, rank
 from ...lower.op import InvalidNode, Op
 from ...lower.reads import positions
 from ...lower.records import Place
@@ -48,11 +49,10 @@ def match_bias(op: Op, i: int, batch: Dim, n: int, queries: Dim, total: Dim | No
     shape = need_rank(op, i, 4)
     if shape is None:
         return
+    why = "the attention bias must fit the scores"
     for k, want in enumerate((batch, constant(n))):
-        op.require(
-            any_of((eq(shape[k], want), eq(shape[k], 1))), "the attention bias must fit the scores", (i, k)
-        )
-    match(op, i, (None, None, queries, total), "the attention bias must fit the scores")
+        op.require(any_of((eq(shape[k], want), eq(shape[k], 1))), why, (i, k))
+    match(op, i, (None, None, queries, total), why)
 
 
 def one_of(op: Op, i: int, cases: tuple[tuple[Dim, ...], ...]) -> None:
@@ -85,8 +85,19 @@ def merged_work(op: Op, outputs: Outputs) -> Operations | None:
     return Operations(made * x[2] + core.macs, core.other + (made if op.has(2) else 0))
 
 
+def _merged_axes(op: Op, outputs: Outputs) -> Links:
+    """Past and present have keys and values first, the batch second."""
+    found = first_axes(op, outputs, (0, 3), (5,))
+    inputs = [[*(labels or ())] for labels in found.inputs]
+    if op.has(4):
+        inputs[4][1] = "B"
+    return Links(inputs, [found.outputs[0], *(batched(outputs, i, 1) for i in range(1, op.n_out))])
+
+
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.Attention
-@ms_function("Attention", types=(0,), needs="rr num_heads", data=(6,), work=Work(merged_work))
+@ms_function(
+    "Attention", types=(0,), needs="rr num_heads", data=(6,), work=Work(merged_work), axes=_merged_axes
+)
 def attention(op: Op) -> list[Known | None]:
     return merged_projection(op, bias=2, mask=3, past=4, scores=5, shared=6)
 
@@ -210,7 +221,14 @@ def multi_head_work(op: Op, outputs: Outputs) -> Operations | None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MultiHeadAttention
-@ms_function("MultiHeadAttention", types=(0,), needs="r num_heads", data=(8,), work=Work(multi_head_work))
+@ms_function(
+    "MultiHeadAttention",
+    types=(0,),
+    needs="r num_heads",
+    data=(8,),
+    work=Work(multi_head_work),
+    axes=batch_first(0, 1, 2, 4, 6, 7, shared=(5,)),
+)
 def multi_head_attention(op: Op) -> list[Known | None]:
     """Queries, keys and values apart, or packed ``[B, S, N, 3, H]``, or only keys and values packed."""
     n = heads(op)
@@ -382,6 +400,7 @@ no_cpu("RestorePadding", "T H, B S -> B S H", needs="rr", work=MOVES)
     reads={1: positions(2, 1)},
     elements=(1,),
     work=Work(rotary_work, "over"),
+    axes=lambda op, outputs: first_axes(op, outputs, (0, 1) if rank(op, 1) > 1 else (0,)),
 )
 def rotary_embedding(op: Op) -> Known:
     x = need_rank(op, 0, 3, 4)

@@ -10,6 +10,7 @@ from collections.abc import Sequence as Seq
 from typing import Any
 
 from ...expr import ZERO, Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
+from ...lower.axes import batch_first
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.rule import Reading
 from ...lower.types import Known
@@ -67,6 +68,7 @@ def _total(less: int) -> Reading:
     reads={5: _total(1), 6: _total(0)},
     data=(6,),
     work=Work(grouped_work),
+    axes=batch_first(0, 1, 2, 3, 4, 5, 9),
 )
 def group_query_attention(op: Op) -> list[Known | None]:
     """The caches grow to the total length, given as a value, or are buffers that hold it already."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...expr import ONE, Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
+from ...lower.axes import Links, first_axes, others, plain, rank, sizes
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.reads import rows
 from ...lower.registry import lower, signature
@@ -29,13 +30,19 @@ ms_function = partial(no_cpu_function, runtime=("kernel",))
 # ---------------------------------------------------------------------- element by element
 
 for name in ("Gelu", "QuickGelu", "SampleOp", "Inverse"):
-    ms(name, "*S -> *S", needs="r", work=each() if "Gelu" in name else None)
+    ms(
+        name,
+        "*S -> *S",
+        needs="r",
+        work=each() if "Gelu" in name else None,
+        axes="=" if "Gelu" in name else None,
+    )
 ms("ScaledSiLU", "*S, . -> *S", needs="r", work=each(2))
-ms("BiasGelu", "*S C, C -> *S C", needs="rr", work=each(2))
-ms("FastGelu", "*S C, C -> *S C", needs="r", work=each(1, 1))
+ms("BiasGelu", "*S C, C -> *S C", needs="rr", work=each(2), axes="=")
+ms("FastGelu", "*S C, C -> *S C", needs="r", work=each(1, 1), axes="=")
 ms("GatedAdd", "*S C, *S C, *S 1 -> *S C", needs="rrr")
 ms("GatedRMSNorm", "*S K, C, *S K -> *S K", where=("C >= 1", "K % C == 0"), needs="rrr")
-no_cpu("BiasAdd", "N S C, C, N S C -> N S C", needs="rrr", work=each(2))
+no_cpu("BiasAdd", "N S C, C, N S C -> N S C", needs="rrr", work=each(2), axes="=")
 no_cpu("BiasSplitGelu", "N S D, D -> N S D//2", needs="rr")
 no_cpu("BiasSoftmax", "*S, ? -> *S", needs="rr is_inner_broadcast", work=each(6))
 no_cpu("IsAllFinite", "?... -> .", types=("bool",), needs="r")
@@ -77,10 +84,26 @@ def bitmask_dropout(op: Op) -> list[Known | None]:
 # ---------------------------------------------------------------------- normalizations
 
 
+def _skip_axes(op: Op, _: Outputs) -> Links:
+    """The sum of two tensors, normalized along the last axis; mean and deviation are left out by onnxruntime."""
+    x, skip = ([*range(-rank(op, i), -1), "h"] for i in (0, 1))
+    return Links([x, skip, *others(op, 2)], [plain([*x[:-1], "H"]), None, None, plain(x)], broadcasts=True)
+
+
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SkipLayerNormalization
-@ms_function("SkipLayerNormalization", types=(0, "float", "float", 0), needs="rrr", work=each(6, 2, 3, 4))
 @ms_function(
-    "SkipSimplifiedLayerNormalization", types=(0, "float", "float", 0), needs="rrr", work=each(4, 2, 3)
+    "SkipLayerNormalization",
+    types=(0, "float", "float", 0),
+    needs="rrr",
+    work=each(6, 2, 3, 4),
+    axes=_skip_axes,
+)
+@ms_function(
+    "SkipSimplifiedLayerNormalization",
+    types=(0, "float", "float", 0),
+    needs="rrr",
+    work=each(4, 2, 3),
+    axes=_skip_axes,
 )
 def skip_layer_normalization(op: Op) -> list[Known | None]:
     """`skip` repeats along the batch when it has no batch axis, or another one."""
@@ -110,12 +133,22 @@ def _embedding_work(op: Op, outputs: Outputs) -> Operations | None:
     return per(outputs[0], 8 + op.has(1))
 
 
+def _embedding_axes(op: Op, outputs: Outputs) -> Links:
+    """Words, segments, a mask and positions, ``[B, S]`` each; the positions may be one row for all."""
+    found = first_axes(op, outputs, ())
+    inputs = [labels or () for labels in found.inputs]
+    for i in (i for i in (0, 1, 7, 8) if op.has(i)):
+        inputs[i] = ["B" if i < 8 or sizes(op, 8)[0] is not ONE else "one", "s"]
+    return Links(inputs, found.outputs)
+
+
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.EmbedLayerNormalization
 @ms_function(
     "EmbedLayerNormalization",
     types=(2, "int32", 2),
     needs="r.rr.rr",
     work=Work(_embedding_work),
+    axes=_embedding_axes,
     reads={0: rows(2), 1: rows(4)},
 )
 def embed_layer_normalization(op: Op) -> list[Known | None]:

@@ -15,6 +15,8 @@ from ...lower.work import MOVES, POOLS, reads, slides
 from ..rewiring import lower_as, lower_channels_last
 from .contrib import ms_function, no_cpu_function
 
+#: the first axis is the batch, and nothing is said of the others
+IMAGES = "N *i -> N *S"
 BLOCKED, CHANNELS_LAST = "com.microsoft.nchwc", "com.ms.internal.nhwc"
 blocked = partial(lower, domain=BLOCKED, types=(0,))
 
@@ -29,17 +31,19 @@ def match_residual(op: Op, found: list[Known | None], i: int) -> list[Known | No
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedConv
-@ms_function("FusedConv", types=(0,), needs="rr", work=slides(1, 2, 3, "activation"))
+@ms_function("FusedConv", types=(0,), needs="rr", work=slides(1, 2, 3, "activation"), axes=IMAGES)
 def fused_conv(op: Op) -> list[Known | None]:
     return match_residual(op, lower_as(op, "Conv", 11, (0, 1, 2)), 3)
 
 
-@no_cpu_function("NhwcConv", "NhwcFusedConv", types=(0,), needs="rr", work=slides(1, 2, 3, "activation"))
+@no_cpu_function(
+    "NhwcConv", "NhwcFusedConv", types=(0,), needs="rr", work=slides(1, 2, 3, "activation"), axes=IMAGES
+)
 def channels_last_conv(op: Op) -> list[Known | None]:
     return match_residual(op, lower_channels_last(op, "Conv", 11, (0, 1, 2)), 3)
 
 
-@ms_function("NhwcMaxPool", types=(0,), needs="r kernel_shape", work=POOLS)
+@ms_function("NhwcMaxPool", types=(0,), needs="r kernel_shape", work=POOLS, axes=IMAGES)
 def channels_last_pool(op: Op) -> list[Known | None]:
     return lower_channels_last(op, "MaxPool", 12, (0,))
 
@@ -64,17 +68,17 @@ def conv_transpose_with_dynamic_pads(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QLinearConv
-@ms_function("QLinearConv", types=(7,), needs="rrrrrrrr", work=slides(3, 8))
+@ms_function("QLinearConv", types=(7,), needs="rrrrrrrr", work=slides(3, 8), axes=IMAGES)
 def quantized_conv(op: Op) -> list[Known | None]:
     return lower_channels_last_if(op, "Conv", 11, (0, 3, 8))
 
 
-@ms_function("QLinearAveragePool", types=(0,), needs="rr.r kernel_shape", work=POOLS)
+@ms_function("QLinearAveragePool", types=(0,), needs="rr.r kernel_shape", work=POOLS, axes=IMAGES)
 def quantized_average_pool(op: Op) -> list[Known | None]:
     return lower_channels_last_if(op, "AveragePool", 11, (0,))
 
 
-@ms_function("QLinearGlobalAveragePool", types=(0,), needs="rrrrr", work=reads())
+@ms_function("QLinearGlobalAveragePool", types=(0,), needs="rrrrr", work=reads(), axes=IMAGES)
 def quantized_global_average_pool(op: Op) -> Known:
     """Only what is averaged must not be empty, also where the batch is."""
     shape = op.shape(0)
@@ -100,18 +104,18 @@ def lower_channels_last_if(op: Op, op_type: str, version: int, inputs: tuple[int
 # https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/graph/contrib_ops/nchwc_schema_defs.cc
 
 
-@blocked("Conv", work=slides(1, 2, 3, "activation"))
+@blocked("Conv", work=slides(1, 2, 3, "activation"), axes="N *i, ?, ?, N *s -> N *S")
 def blocked_conv(op: Op) -> list[Known | None]:
     return match_residual(op, lower_as(op, "Conv", 11, (0, 1, 2)), 3)
 
 
 for name, version in (("MaxPool", 12), ("AveragePool", 19), ("GlobalMaxPool", 1), ("GlobalAveragePool", 1)):
-    blocked(name, work=reads() if "Global" in name else POOLS)(
+    blocked(name, work=reads() if "Global" in name else POOLS, axes=IMAGES)(
         partial(lower_as, op_type=name, version=version, inputs=(0,))
     )
 
 
-@blocked("ReorderInput", work=MOVES)
+@blocked("ReorderInput", work=MOVES, axes=IMAGES)
 def reorder_input(op: Op) -> Known:
     """To blocks of channels; how many a block has (8 or 16) depends on the machine, the rest is filled up."""
     shape = op.shape(0, 4)
@@ -126,7 +130,7 @@ def reorder_input(op: Op) -> Known:
     return op.out([batch, padded, *spatial])
 
 
-@blocked("ReorderOutput", work=MOVES)
+@blocked("ReorderOutput", work=MOVES, axes=IMAGES)
 def reorder_output(op: Op) -> Known:
     """From blocks of channels to the `channels` that count."""
     shape, channels = op.shape(0, 4), op.int_attr("channels", 0)
@@ -136,7 +140,7 @@ def reorder_output(op: Op) -> Known:
     return op.out([shape[0], channels, *shape[2:]])
 
 
-@blocked("Upsample", work=MOVES)
+@blocked("Upsample", work=MOVES, axes=IMAGES)
 def blocked_upsample(op: Op) -> Known:
     shape, scales = op.shape(0, 4), op.ints_attr("scales")
     assert shape is not None

@@ -8,10 +8,13 @@ from __future__ import annotations
 from functools import partial
 
 from ...expr import Dim, Shape, constant
+from ...lower.axes import along_axis, mixes
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.types import Known
 from ...lower.work import MOVES, Work, last_of, makes, number, product_of
-from ..linear import GEMM, gemm_inner
+from ..joining import concat_axes
+from ..linear import GEMM, gemm_axes, gemm_inner, product_axes
+from ..quantization import quantize_axes
 from ..recurrent import recurrent_work
 from ..rewiring import lower_as
 from .attention import match, need_rank
@@ -41,6 +44,7 @@ def _inner(op: Op) -> Dim | None:
     fault="cannot multiply these shapes",
     advice="product",
     work=product_of(_inner),
+    axes=product_axes(transposed=True),
 )
 @no_cpu_function(
     "FusedMatMulActivation", types=(0,), needs="rr activation", work=product_of(_inner, None, "activation")
@@ -76,12 +80,16 @@ def matmul(op: Op, bias: int | None = None) -> Known | None:
 
 
 no_cpu_function("GemmFastGelu", types=(0,), needs="rr")(partial(matmul, bias=2))
-ms_function("DynamicQuantizeMatMul", types=("float",), needs="rrr", work=product_of(last_of(0), 4))(
-    partial(matmul, bias=4)
-)
-ms_function("MatMulIntegerToFloat", types=(2,), needs="rrrr", work=product_of(last_of(0), 6))(
-    partial(matmul, bias=6)
-)
+ms_function(
+    "DynamicQuantizeMatMul",
+    types=("float",),
+    needs="rrr",
+    work=product_of(last_of(0), 4),
+    axes=mixes("takes one scale for all rows of {symbol}"),
+)(partial(matmul, bias=4))
+ms_function(
+    "MatMulIntegerToFloat", types=(2,), needs="rrrr", work=product_of(last_of(0), 6), axes=product_axes()
+)(partial(matmul, bias=6))
 ms_function("SparseToDenseMatMul", types=(1,), needs="rr", work=product_of(_inner))(fused_matmul)
 
 
@@ -93,7 +101,9 @@ def matmul_integer16(op: Op) -> Known | None:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.FusedGemm
-@ms_function("FusedGemm", types=(0,), needs="rr", work=product_of(gemm_inner, 2, "activation"))
+@ms_function(
+    "FusedGemm", types=(0,), needs="rr", work=product_of(gemm_inner, 2, "activation"), axes=gemm_axes()
+)
 def fused_gemm(op: Op) -> list[Known | None]:
     return lower_as(op, "Gemm", 13, (0, 1, 2))
 
@@ -106,7 +116,7 @@ def gemm_float8(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm
-@ms_function("QGemm", needs="rrrrrr")
+@ms_function("QGemm", needs="rrrrrr", axes=gemm_axes(3, 6))
 def quantized_gemm(op: Op) -> Known:
     """The result stays float unless a scale for it is given."""
     found = lower_as(op, "Gemm", 13, (0, 3, 6))[0]
@@ -120,6 +130,7 @@ def quantized_gemm(op: Op) -> Known:
     needs="rrr K N block_size",
     fault="cannot multiply these shapes",
     work=product_of(number("K"), 5),
+    axes="*S k -> *S N",
 )
 def matmul_nbits(op: Op) -> Known:
     """Weights ``[N, K]``, packed in blocks along `K`; scales and zero points may be flattened."""
@@ -212,12 +223,12 @@ def mixture_of_experts(op: Op) -> Known:
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QuantizeLinear
-@ms_function("QuantizeLinear", needs="rr", work=makes(2))
+@ms_function("QuantizeLinear", needs="rr", work=makes(2), axes=quantize_axes)
 def quantize(op: Op) -> Known:
     return op.out(op.shape(0), op.dtype(2) if op.has(2) else UINT8)
 
 
-ms("DequantizeLinear", "*S, ?, ? -> *S", types=(1,), needs="rr", work=makes(2))
+ms("DequantizeLinear", "*S, ?, ? -> *S", types=(1,), needs="rr", work=makes(2), axes=quantize_axes)
 no_cpu("QuantizeWithOrder", "*S, ? -> *S", types=("int8",), needs="rr order_input order_output")
 
 
@@ -253,19 +264,24 @@ def gather_block_quantized(op: Op) -> Known:
 
 # ---------------------------------------------------------------------- quantized operators of the standard
 
-ms("QLinearLeakyRelu", "*S, ?, ?, ?, ? -> *S", needs="rr.r")
-ms("QLinearSigmoid", "*S, ?, ?, ?, ? -> *S", needs="rr.r")
-ms("QLinearSoftmax", "*S, ?, ?, ?, ? -> *S", needs="rr.rr opset")
-ms("QLinearAdd", "~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", needs="rr.rr.r")
-ms("QLinearMul", "~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", needs="rr.rr.r")
-ms("QLinearWhere", "~S, ~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", types=(1,), needs="rrrrrrrrr")
+ms("QLinearLeakyRelu", "*S, ?, ?, ?, ? -> *S", needs="rr.r", axes="=")
+ms("QLinearSigmoid", "*S, ?, ?, ?, ? -> *S", needs="rr.r", axes="=")
+ms(
+    "QLinearSoftmax",
+    "*S, ?, ?, ?, ? -> *S",
+    needs="rr.rr opset",
+    axes=lambda op, outputs: along_axis(-1, rest=op.int_attr("opset", 13) < 13)(op, outputs),
+)
+ms("QLinearAdd", "~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", needs="rr.rr.r", axes="=")
+ms("QLinearMul", "~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", needs="rr.rr.r", axes="=")
+ms("QLinearWhere", "~S, ~S, ?, ?, ~S, ?, ?, ?, ? -> ~S", types=(1,), needs="rrrrrrrrr", axes="=")
 no_cpu("MulInteger", "~S, ?, ~S, ? -> ~S", types=("int32",), needs="r.r")
 no_cpu("QOrderedGelu", "*S, ?, ? -> *S", needs="rrr")
 no_cpu("QOrderedLayerNormalization", "*S, ?, ?, ?, ? -> *S", needs="rrr.r")
 
 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QLinearConcat
-@ms_function("QLinearConcat", types=(1,), needs="rrr axis", work=MOVES)
+@ms_function("QLinearConcat", types=(1,), needs="rrr axis", work=MOVES, axes=concat_axes(2, 3))
 def quantized_concat(op: Op) -> list[Known | None]:
     return lower_as(op, "Concat", 13, range(2, op.n_in, 3))
 
@@ -288,6 +304,8 @@ def reduce_sum_integer(op: Op) -> Known:
     needs="rrr.....rrrr",
     elements=(4,),
     work=Work(partial(recurrent_work, gates=4, cell=5)),
+    # one scale for all rows
+    axes="t B i, d i g, d h g, d b, B, d B h, d B h, d p -> T d ^B H, d ^B H, d ^B H",
 )
 def quantized_lstm(op: Op) -> list[Known | None]:
     """An LSTM with transposed weights: ``[directions, I, 4*H]`` and ``[directions, H, 4*H]``."""

@@ -1,0 +1,312 @@
+"""Which axes of its outputs carry which axes of its inputs: declared with each operator as `Rule.axes`.
+
+    axes="N c *s, m *w, m -> N K *S"
+
+An axis that a letter carries is gone through element by element: what is at index i of it depends on nothing but index i of
+the axes of the same letter. A letter that no output has (`c`) is reduced; one that no input has (`K`) is made by the operator.
+The notation is that of signatures (see `shapesolve.lower.signature`), with ``^N`` and ``^*S`` for axes that the operator works
+along and keeps, and ``#`` for an operand that says sizes, not data. ``=`` stands for the operator's own signature.
+
+Where letters do not say it, a function of the `Op` and the shapes of its outputs gives the `Links`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from ..expr import ONE, Dim, Shape
+from .op import InvalidNode, Op
+from .rule import EACH as EACH
+from .rule import FIRST as FIRST
+from .rule import SAME as SAME
+from .signature import Pattern, Signature, Term
+from .work import Outputs
+
+#: what an axis is known by: axes of inputs and outputs with the same label hang together
+Label: TypeAlias = Hashable
+#: labels and other parts of one axis of an output, outermost first
+Items: TypeAlias = Seq["Label | Uniform | Along"]
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """A part of an axis along which all elements are the same, of this size."""
+
+    size: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """An axis that the operator works along and keeps: places stay, but their elements depend on each other."""
+
+    label: Label
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """How the axes of one node hang together.
+
+    Attributes:
+        inputs: per input its labels, axis by axis; None for an input that says sizes, not data.
+        outputs: per output its axes, each a sequence of labels, `Uniform` and `Along` parts; None where it is not followed.
+        broadcasts: an axis of size 1 goes with any size of the same label.
+        regroups: the first output has the elements of input 0 in the same order, in another shape.
+    """
+
+    inputs: Seq[Seq[Label] | None]
+    outputs: Seq[Seq[Items] | None]
+    broadcasts: bool = False
+    regroups: bool = False
+
+
+class Unfollowed(Exception):
+    """A declaration cannot say what becomes of the axes of this node; the message says what it does with rows instead.
+
+    Attributes:
+        lists: the first output lists, row after row, what data decides on: the coordinates of elements of the first input (as
+            columns), or one item for each row.
+    """
+
+    def __init__(self, what: str = "", lists: Lists = "") -> None:
+        super().__init__(what)
+        self.lists: Lists = lists
+
+
+Axes: TypeAlias = Callable[[Op, Outputs], Links]
+
+#: see `Unfollowed`
+Lists = Literal["", "coordinates", "items"]
+#: see `picks`
+Picks = Literal["", "axis", "corners"]
+#: what an operator does of which data decides how much it gives
+TOGETHER = "lists what it finds in all rows of {symbol} together: data decides how much of it each row has"
+
+
+def links_of(op: Op, outputs: Outputs) -> Links | None:
+    """What the declaration of its operator says of a node; None where it says nothing.
+
+    Raises:
+        Unfollowed: it cannot say it of this node.
+    """
+    rule = op.rule
+    if rule is None or rule.axes is None or rule.bodies:
+        return None
+    try:
+        if not isinstance(rule.axes, str):
+            found: Links = rule.axes(op, outputs)
+            return found
+        return by_letters(rule.axes, op, outputs)
+    except (InvalidNode, IndexError, TypeError, ValueError) as error:
+        raise Unfollowed from error
+
+
+# ---------------------------------------------------------------------- letters
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> tuple[Seq[Pattern], Seq[Pattern]]:
+    inputs, outputs, _ = Signature(text, (), {}).parsed
+    return inputs, outputs
+
+
+def by_letters(text: str, op: Op, outputs: Outputs) -> Links:
+    """What letters say of a node."""
+    operands, results = _parsed(text)
+    stars: dict[str, int] = {}
+    inputs: list[Seq[Label] | None] = []
+    for i in range(op.n_in):
+        at = min(i, len(operands) - 1)
+        pattern = operands[at] if at == i or operands[at].repeats else _NOTHING
+        inputs.append(_labels(pattern, op, i, stars) if op.has(i) else ())
+    found = [_expanded(p, stars, outputs, i) for i, p in enumerate(results[: op.n_out])]
+    return Links(inputs, found, broadcasts="~" in text)
+
+
+_NOTHING = Pattern((), anything=True)
+
+
+def _labels(pattern: Pattern, op: Op, i: int, stars: dict[str, int]) -> Seq[Label] | None:
+    if any(t.kind == "#" for t in pattern.terms):
+        return None
+    if pattern.anything:
+        return own(op, i)
+    group = pattern.group
+    spare = rank(op, i) - len(pattern.terms) + (group is not None)
+    if spare < 0 or (group is None and spare):
+        raise Unfollowed
+    found: list[Label] = []
+    for k, term in enumerate(pattern.terms):
+        if k != group:
+            found.append(term.dim.name or (i, k))
+            continue
+        stars[term.name] = max(stars.get(term.name, 0), spare)
+        found += _group(term, spare)
+    return found
+
+
+def _group(term: Term, count: int) -> list[Label]:
+    return [(term.name, n - count if term.kind == "~" else n) for n in range(count)]
+
+
+def _expanded(pattern: Pattern, stars: dict[str, int], outputs: Outputs, i: int) -> Seq[Items] | None:
+    if pattern.anything:
+        return None
+    found: list[Items] = []
+    for k, term in enumerate(pattern.terms):
+        labels: list[Label] = [term.dim.name or ("new", k)]
+        if term.kind in "*~":
+            count = stars.get(term.name)
+            if count is None:  # axes that the operator makes
+                count = len(made(outputs, i)) - len(pattern.terms) + 1
+            labels = _group(term, count)
+        found += [[Along(label)] if term.along else [label] for label in labels]
+    return found
+
+
+# ---------------------------------------------------------------------- words of functions
+
+
+def sizes(op: Op, i: int = 0) -> Shape:
+    """Sizes of input `i`; `Unfollowed` when its rank is not known."""
+    found = op.shape(i)
+    if found is None:
+        raise Unfollowed
+    return found
+
+
+def rank(op: Op, i: int = 0) -> int:
+    """Rank of input `i`; `Unfollowed` when it is not known."""
+    return len(sizes(op, i))
+
+
+def made(outputs: Outputs, i: int = 0) -> Shape:
+    """Sizes of output `i`; `Unfollowed` when its rank is not known."""
+    found = outputs[i] if i < len(outputs) else None
+    if found is None:
+        raise Unfollowed
+    return found
+
+
+def dims(op: Op, i: int) -> tuple[Dim, ...]:
+    """Elements of an integer input; `Unfollowed` when they are not all known."""
+    value = op.value(i)
+    found = (
+        () if value is None or value.elems is None else tuple(e for e in value.elems if isinstance(e, Dim))
+    )
+    if value is None or value.elems is None or len(found) < len(value.elems):
+        raise Unfollowed
+    return found
+
+
+def numbers(op: Op, i: int) -> tuple[int, ...]:
+    """Elements of an integer input; `Unfollowed` when they are not all known numbers."""
+    found = op.const_ints(i)
+    if found is None:
+        raise Unfollowed
+    return found
+
+
+def axis_of(op: Op, default: int = 0, i: int = 0) -> int:
+    """The attribute `axis` as an axis of input `i`, not negative."""
+    axis = op.int_attr("axis", default)
+    return axis + rank(op, i) if axis < 0 else axis
+
+
+def own(op: Op, i: int = 0) -> list[Label]:
+    """Labels of input `i` that no other input has."""
+    return [(i, k) for k in range(op.rank(i) or 0)]
+
+
+def others(op: Op, start: int = 1) -> list[list[Label]]:
+    """Labels of the inputs from `start` on that no other input has."""
+    return [own(op, i) for i in range(start, op.n_in)]
+
+
+def plain(labels: Iterable[Label]) -> list[Items]:
+    """Axes with one label each."""
+    return [[label] for label in labels]
+
+
+def links_along(op: Op, acted: Iterable[int]) -> Links:
+    """Links of an operator that works along some axes of its first input and keeps them in all outputs."""
+    acted, labels = {*acted}, own(op)
+    rank(op)
+    out: list[Items] = [[Along(label)] if k in acted else [label] for k, label in enumerate(labels)]
+    return Links([labels, *others(op)], [out] * op.n_out)
+
+
+def along_axis(default: int = 0, *, rest: bool = False) -> Axes:
+    """The operator works along the axis that an attribute names, with `rest` along all after it too."""
+
+    def axes(op: Op, _: Outputs) -> Links:
+        axis = axis_of(op, default)
+        return links_along(op, range(axis, rank(op)) if rest else (axis,))
+
+    return axes
+
+
+def links_kept(op: Op, same: Seq[bool]) -> Links:
+    """Links of an operator that leaves some axes of its first input alone and makes the others anew."""
+    labels = own(op)
+    out: list[Items] = [
+        [label if keep else ("new", k)] for k, (label, keep) in enumerate(zip(labels, same, strict=True))
+    ]
+    return Links([labels, *[None] * (op.n_in - 1)], [out])
+
+
+def regroup(op: Op, _: Outputs) -> Links:
+    """The elements of input 0 in the same order, in another shape."""
+    rank(op)
+    return Links([own(op), *[None] * (op.n_in - 1)], [None], regroups=True)
+
+
+def picks(links: Links) -> Picks:
+    """How the second input picks from the first: places along an `axis`, coordinates of `corners`, or neither."""
+    data, index = ([*(labels or ())] for labels in (*links.inputs[:2], None)[:2])
+    carried = {label for items in links.outputs for parts in items or () for label in parts}
+    if not data or not set(data).isdisjoint(index) or not carried.issuperset(index[:-1]):
+        return ""
+    return "axis" if carried.issuperset(index) else "corners"
+
+
+def mixes(what: str, lists: Lists = "") -> Axes:
+    """The operator keeps no rows apart: what it does with those of ``{symbol}``, in words; `lists`: see `Unfollowed`."""
+
+    def axes(op: Op, _: Outputs) -> Links:
+        raise Unfollowed(what, lists)
+
+    return axes
+
+
+def batched(outputs: Outputs, i: int = 0, at: int = 0, label: Label = "B") -> list[Items] | None:
+    """Axes of output `i` of which one is the batch, and nothing is said of the others."""
+    found = outputs[i] if i < len(outputs) else None
+    return None if found is None else [[label] if k == at else [("new", k)] for k in range(len(found))]
+
+
+def batch_first(*operands: int, shared: Seq[int] = ()) -> Axes:
+    """The first axis of these operands, and of all outputs that have its size, is the batch; nothing is said of others.
+
+    Operands `shared` may be one row for all.
+    """
+
+    def axes(op: Op, outputs: Outputs) -> Links:
+        return first_axes(op, outputs, operands, shared)
+
+    return axes
+
+
+def first_axes(op: Op, outputs: Outputs, operands: Seq[int], shared: Seq[int] = ()) -> Links:
+    """See `batch_first`."""
+    size = sizes(op)[0]
+    operands = [*operands, *(i for i in shared if op.has(i) and sizes(op, i)[0] is not ONE)]
+    inputs: list[list[Label]] = []
+    for i in range(op.n_in):
+        labels = own(op, i) if op.has(i) else []
+        inputs.append(["B", *labels[1:]] if i in operands and labels else labels)
+    firsts = [batched(outputs, i) if o and o[0] is size else None for i, o in enumerate(outputs)]
+    return Links(inputs, firsts)
