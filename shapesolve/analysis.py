@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .arguments import checked
 from .collection import CollectionPaused
-from .explain.solved import Solved, item_size
+from .explain.solved import Solved, item_size, solve_model
 from .expr import Cond, Dim, Shape
 from .lazy import cached_property
 from .lower import Registry
-from .lower.fixpoint import lower_model
 from .lower.request import DEFAULT_RLIMIT, Request, sizes_of
 from .lower.semantics import SEMANTICS, Semantics
 from .model import ModelError, read_model
@@ -110,7 +109,8 @@ def analysis_of(
     Where the contract excludes the sizes or assumptions of the request, it reports the model without them, and the terms
     that they break as conflicts.
     """
-    solved = Solved(lower_model(model, request, progress), request)
+    solved = solve_model(model, request, progress)
+    request = solved.request
     if not solved.stuck or not (request.bind or request.assume):
         return Analysis(solved)
     free = solved.again(bind={}, assume=())

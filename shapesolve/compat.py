@@ -26,6 +26,7 @@ from typing import Any
 import onnx
 
 from .analysis import Analysis, analyze
+from .explain.declared import contradictions
 from .model import ModelError
 from .model.saving import save, with_weights
 from .report.annotate import annotated
@@ -80,10 +81,12 @@ def infer_shapes(
 ) -> onnx.ModelProto:
     """In place of ``onnx.shape_inference.infer_shapes``; data is always propagated.
 
-    With `check_type` or `strict_mode`, a model whose shapes contradict each other is an error.
+    With `check_type` or `strict_mode`, a model whose shapes contradict each other is an error, with `strict_mode` also a
+    declared shape or element type that is not that of the tensor.
 
     Raises:
-        onnx.shape_inference.InferenceError: it is asked for strictness, and the model cannot run or not be read.
+        onnx.shape_inference.InferenceError: it is asked for strictness, and the model cannot run or not be read, or declares
+            something else than is inferred.
         TypeError: `model` is neither a proto nor bytes.
     """
     given: object = model
@@ -92,7 +95,7 @@ def infer_shapes(
         raise TypeError(
             f"infer_shapes takes a ModelProto or bytes, not {given}; a path goes to infer_shapes_path"
         )
-    analysis = _analyzed(model, check_type or strict_mode)
+    analysis = _analyzed(model, check_type, strict_mode)
     if analysis is None:
         return model if isinstance(model, onnx.ModelProto) else onnx.ModelProto.FromString(model)
     return _shaped(analysis, expressions)
@@ -118,7 +121,7 @@ def infer_shapes_path(
     if isinstance(model_path, onnx.ModelProto):
         raise TypeError("infer_shapes_path takes a path; a ModelProto goes to infer_shapes")
     source = os.fspath(model_path)
-    analysis = _analyzed(source, check_type or strict_mode)
+    analysis = _analyzed(source, check_type, strict_mode)
     if analysis is not None:
         proto = _trimmed(annotated(analysis), analysis, expressions)
         save(proto, analysis.model, Path(os.fspath(output_path) or source))
@@ -171,21 +174,20 @@ def _infer_impl(self: Any, start_sympy_data: object = None) -> bool:
     return True
 
 
-def _analyzed(model: Any, strict: bool) -> Analysis | None:
+def _analyzed(model: Any, check_type: bool, strict_mode: bool) -> Analysis | None:
     """The analysis; None, with a line in the log, where the model cannot be read and need not be."""
-    refusal = ""
     try:
         analysis = analyze(model)
     except ModelError as e:
-        refusal = str(e)
-    else:
-        if not strict or analysis.ok:
-            return analysis
-        refusal = "; ".join(c.message for c in analysis.conflicts)
-    if strict:
-        raise onnx.shape_inference.InferenceError(refusal)
-    _LOG.warning("no shapes are inferred: %s", refusal)
-    return None
+        if check_type or strict_mode:
+            raise onnx.shape_inference.InferenceError(str(e)) from None
+        _LOG.warning("no shapes are inferred: %s", e)
+        return None
+    refusals = [c.message for c in analysis.conflicts] if check_type or strict_mode else []
+    refusals += contradictions(analysis._solved) if strict_mode else []
+    if refusals:
+        raise onnx.shape_inference.InferenceError("; ".join(dict.fromkeys(refusals)))
+    return analysis
 
 
 def _shaped(analysis: Analysis, expressions: bool) -> onnx.ModelProto:

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import onnx_ir as ir
 
 from .analysis import analyze
-from .explain.declared import disagreements, stale_dims
-from .expr import Dim, Shape
+from .expr import Dim
 from .expr.printing import dim_param_text
-from .report.annotate import Policy
+from .report.annotate import Merger, Policy
 
 if TYPE_CHECKING:
     from .analysis import Analysis
@@ -35,7 +34,7 @@ def infer_symbolic_shapes(
     Args:
         model: the model.
         policy: what to do where a value has a shape already: ``skip``, ``override``, ``refine`` (a number over a name over
-            nothing) or ``strict`` (as refine, and fail where a declared number contradicts the inferred one).
+            nothing) or ``strict`` (as refine, and fail where what is declared contradicts what is inferred).
         warn_on_missing: warn of operators that no rule is known for.
         options: as for `shapesolve.analyze`.
 
@@ -90,15 +89,11 @@ def _infer(model: ir.Model, policy: Policy, options: dict[str, Any]) -> tuple[An
     if policy not in get_args(Policy):
         raise ValueError(f"policy is skip, override, refine or strict, not {policy!r}")
     analysis = analyze(model, **options)
-    if policy == "strict":
-        wrong = disagreements(analysis._solved)
-        if wrong:
-            raise ValueError(wrong[0])
+    merger = Merger(analysis, policy)
     outputs = {id(v) for v in model.graph.outputs}
     changed = False
-    stale = stale_dims(analysis._solved) if policy == "refine" else frozenset()
     for value, name in _values(model.graph, ""):
-        changed |= _fill(value, name, analysis, policy, stale, is_output=id(value) in outputs)
+        changed |= _fill(value, name, merger, is_output=id(value) in outputs)
     return analysis, changed
 
 
@@ -124,50 +119,20 @@ def _label(node: ir.Node) -> str:
     return node.name or f"{node.op_type}({next((v.name for v in node.outputs if v.name), '')})"
 
 
-def _fill(
-    value: ir.Value,
-    name: str,
-    analysis: Analysis,
-    policy: Policy,
-    stale: frozenset[tuple[str, int | None]],
-    *,
-    is_output: bool,
-) -> bool:
-    dtype, shape = analysis.dtypes.get(name, 0), analysis._solved.simple_shapes.get(name)
-    changed = False
-    if dtype and (value.dtype is None or (policy == "override" and int(value.dtype) != dtype)):
-        value.dtype = ir.DataType(dtype)
-        changed = True
-    if shape is None or (value.shape is not None and policy == "skip"):
-        return changed
+def _fill(value: ir.Value, name: str, merger: Merger, *, is_output: bool) -> bool:
     old = value.shape
-    if old is None or len(old) != len(shape):
-        new = _shape(shape)
-    else:
-        new = ir.Shape(
-            [
-                _dim(d) if (name, i) in stale else _merged(o, d, policy, is_output)
-                for i, (o, d) in enumerate(zip(old, shape))
-            ]
-        )
+    declared = None if old is None else [d if isinstance(d, int) else d.value for d in old]
+    dtype, dims = merger.merge(name, int(value.dtype or 0), declared, is_output=is_output)
+    changed = dtype != int(value.dtype or 0)
+    if changed:
+        value.dtype = ir.DataType(dtype)
+    if dims is None:
+        return changed
+    new = ir.Shape([_dim(d) if isinstance(d, Dim) else d for d in dims])
     if old is not None and list(old) == list(new):
         return changed
     value.shape = new
     return True
-
-
-def _merged(old: int | ir.SymbolicDim, new: Dim, policy: Policy, is_output: bool) -> int | ir.SymbolicDim:
-    named = isinstance(old, ir.SymbolicDim) and old.value is not None
-    unknown = isinstance(old, ir.SymbolicDim) and old.value is None
-    if named and is_output:
-        return old
-    if unknown or policy == "override" or (not new.terms and (named or old != new.const)):
-        return _dim(new)
-    return old
-
-
-def _shape(shape: Shape) -> ir.Shape:
-    return ir.Shape([_dim(d) for d in shape])
 
 
 def _dim(d: Dim) -> int | ir.SymbolicDim:

@@ -198,7 +198,7 @@ def _notes(lowered: Lowered, core: Sequence[Constraint], entry: Entry) -> tuple[
 def _ending(lowered: Lowered, core: Iterable[Constraint]) -> str:
     """That nothing runs, under the assumptions among these constraints."""
     assumptions = [c for c in core if c.role == "assumption"]
-    assumed = [str(c.cond) for c in assumptions if not _is_of_filled(c)]
+    assumed = [c.assumption for c in assumptions if not _is_of_filled(c)]
     never = _never(lowered)
     if len(assumed) < len(assumptions):
         never += ": empty inputs pass here, and fail at another node"

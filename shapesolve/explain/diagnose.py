@@ -166,7 +166,9 @@ def _notes(analysis: Solved) -> Iterator[Finding]:
     for note in analysis.walk.state.notes:
         label = f"{note.prefix}{note.node.label}" if note.node else ""
         op_type = note.node.op_type if note.node else ""
-        code = _NOTE_CODES[note.kind]
+        code = _NOTE_CODES.get(note.kind)
+        if code is None:  # a conflict
+            continue
         help_ = _registration(note.node) if code == "SS101" and note.node else ""
         help_ = declared.HELP if code == "SS102" else help_
         yield Finding(code, note.message, label, op_type, (label,) if label else (), help=help_)
@@ -329,7 +331,7 @@ def _unread(analysis: Solved) -> Iterator[Finding]:
             yield Finding("SS407", f"input {name} is read by no node, so no output depends on it")
 
 
-@finds(SS501=("info", "a name was bound to a number under an assumption"))
+@finds(SS501=("info", "something was assumed that the model does not decide"))
 def _assumed(analysis: Solved) -> Iterator[Finding]:
     told: set[Cond] = set()
     for name, value in analysis.bindings.items():
@@ -345,16 +347,16 @@ def _assumed(analysis: Solved) -> Iterator[Finding]:
                 notes=tuple(f"{c.origin.node} needs {c.cond}: {c.origin.rule}" for c in why.constraints[:3]),
             )
             told.update(c.cond for c in why.constraints if c.role == "assumption")
-    granted: dict[Cond, list[Constraint]] = {}
+    granted: dict[str, list[Constraint]] = {}
     for c in analysis.stated.role("assumption"):
-        granted.setdefault(c.cond, []).append(c)
-    for cond, same in granted.items():
-        if cond not in told:
-            origin = same[0].origin
-            nodes = tuple(dict.fromkeys(c.origin.node for c in same))
-            yield Finding(
-                "SS501", f"{cond} is assumed", origin.node, origin.op_type, nodes, notes=(origin.rule,)
-            )
+        if c.cond not in told:
+            granted.setdefault(c.assumption, []).append(c)
+    for text, same in granted.items():
+        origin = same[0].origin
+        nodes = tuple(dict.fromkeys(c.origin.node for c in same))
+        notes = (origin.rule,) if text is not origin.rule else ()
+        title = f"{text} is assumed" if notes else f"{text}, which is assumed"
+        yield Finding("SS501", title, origin.node, origin.op_type, nodes, notes=notes)
 
 
 __all__ = ["CODES", "FINDERS", "diagnose", "finds"]

@@ -102,7 +102,7 @@ def _without_defaults(a: Solved, claim: Claim, proof: Proved) -> Proof:
 
 def _needed(a: Solved, holds: Callable[[Solved], bool]) -> tuple[str, ...]:
     """What was taken for granted (by the `broadcast` mode, of a default) without which an analysis says something else."""
-    granted = {c.cond: None for c in a.stated.role("assumption")}
+    granted = {c.cond: c.assumption for c in a.stated.role("assumption")}
     if not granted and not a.defaults:
         return ()
     bare = a.again(granted=False, untaken=frozenset(a.defaults))
@@ -114,7 +114,7 @@ def _needed(a: Solved, holds: Callable[[Solved], bool]) -> tuple[str, ...]:
             fewer = [n for n in needed if n is not one]
             if holds(_granting(a, fewer)):
                 needed = fewer
-    return tuple([f"{n} has its default value" if isinstance(n, str) else str(n) for n in needed])
+    return tuple([f"{n} has its default value" if isinstance(n, str) else granted[n] for n in needed])
 
 
 def _granting(a: Solved, granted: Iterable[Cond | str]) -> Solved:

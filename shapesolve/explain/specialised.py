@@ -41,6 +41,8 @@ def findings(analysis: Solved) -> Iterator[Finding]:
     for fixed in _fixed(analysis, baked, analysis.symbols):
         name, to, causes = fixed.name, fixed.to, fixed.causes
         first, reasons = causes[-1].origin, _reasons(causes)
+        if to.terms and name in analysis.walk.state.unnamed:
+            continue  # nobody declared it as a size of its own
         if to.terms:
             title = f"`{name}` is declared as a dim of its own, but only {name} == {to} runs"
             told = f"declare the dim as {to}"

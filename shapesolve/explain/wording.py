@@ -173,7 +173,8 @@ def need_text(constraint: Constraint, entry: Entry, lowered: Lowered) -> str:
     if constraint.role == "user":
         return f"{constraint.cond} was stated as an assumption"
     if constraint.role == "assumption":
-        return f"{constraint.cond} is assumed: {origin.rule}"
+        named = constraint.assumption
+        return f"it is assumed that {named}" if named is origin.rule else f"{named} is assumed: {origin.rule}"
     if not origin.node:
         return f"{constraint.cond}: {origin.rule}"
     where = "" if entry.guard.is_true else f" where {lowered.walk.told(entry.guard)}"

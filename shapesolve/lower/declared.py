@@ -38,7 +38,13 @@ def _declared_dim(walk: Statements, d: int | str | None, name: str) -> Dim:
     if isinstance(d, int):
         return constant(d)
     if isinstance(d, str):
-        return dim_from_param(d, walk.words)
+        said = dim_from_param(d, walk.words)
+        if said not in walk.opaque:
+            return said
+        made = walk.opaque[said]
+        if made is None and name.isidentifier():
+            made = walk.opaque[said] = unnamed_dim(walk, name)
+        return OPEN if made is None else made
     if name and name.isidentifier():
         return unnamed_dim(walk, name)
     return OPEN if not name else walk.fresh(f"a dim of {name}")

@@ -221,7 +221,10 @@ def _from_proto(op: Op, proto: onnx.TypeProto | None, sizes: Mapping[str, Dim]) 
         dims: list[Dim | int] = []
         for d in declared.dims:
             known = sizes.get(d) if isinstance(d, str) else d
-            dims.append(known if known is not None else op.fresh("found by onnx's own inference"))
+            if known is None:
+                known = op.fresh("found by onnx's own inference")
+                op.walk.state.unknown |= known.free
+            dims.append(known)
         return op.out(dims, declared.dtype)
     return declared_known(op.walk, declared) if isinstance(declared, (TensorType, SequenceType)) else None
 

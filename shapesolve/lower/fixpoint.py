@@ -73,13 +73,16 @@ def _walk(
     walk = Walk(model, request.rules, facts, equal=equal, semantics=request.semantics, progress=progress)
     walk.granted, walk.instead = request.granted, request.instead
     walk.state.hints, walk.state.author = dict(hints), dict(names)
+    walk.opaque = dict.fromkeys(sorted(request.opaque, key=str))
     texts = list(_declared_names(model.graph))
     walk.reserve(texts)
     walk.words = frozenset(n for text in texts for n in (text, *_words(text)))
     walk.reserve(name for shape in hints.values() for name in shape.free_symbols())
     given = _inputs(walk, model, request.untaken)
     symbols = _symbols(given, names)
-    for name in symbols:
+    for name in sorted(
+        symbols, key=walk.state.unnamed.__contains__
+    ):  # generated names give way to the author's
         facts.introduce(name)
     for cond in _conditions(request, symbols):
         walk.given(cond)

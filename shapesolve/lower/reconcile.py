@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..expr import Shape, eq
+from ..expr import Shape
 from ..model import Node
 from ..model.types import type_name
 from .records import Scope
@@ -14,27 +14,31 @@ from .types import OPEN, Known, Tensor
 def reconcile(walk: Scopes, node: Node, scope: Scope, name: str, known: Known, declared: Known) -> Known:
     """What is known of a tensor after hearing the model's own declaration of it.
 
-    A new name that the author gives to a size of ours replaces ours. Anything else is kept as a declared constraint: a
-    disagreement is a finding, and the inferred shape stays. Where nothing was inferred, the declaration counts only if
-    that is for want of knowledge (`_is_rank_unknowable`): else the rank depends on sizes or on data, and what a file says of
-    such a tensor was true of one run.
+    A new name that the author gives to a generated size replaces it. Where nothing was inferred for want of knowledge
+    (`_is_rank_unknowable`), the declaration is taken for granted, as an assumption. Where a rank is missing because sizes or
+    data decide it, what a file says was true of one run, and is left alone. Anything else is kept as a declared constraint: a
+    disagreement is a finding, and the inferred shape stays.
     """
     if not isinstance(known, Tensor) or not isinstance(declared, Tensor):
         return known
     dtype = known.dtype or declared.dtype
     if known.dtype and declared.dtype and known.dtype != declared.dtype:
-        kinds = f"{type_name(declared.dtype)}, it is {type_name(known.dtype)}"
-        walk.clash(f"{name} is declared as {kinds}", node, scope, loads=False)
-    shape = known.shape
-    if shape is None and declared.shape is not None and _is_rank_unknowable(walk, node, scope):
-        shape = _claimed(walk, node, scope, name, declared.shape)
-    if shape is not None and declared.shape is not None:
-        if len(shape) != len(declared.shape):
-            walk.note("declared", f"{name} is declared as {declared.shape}, it is {shape}", node, scope)
-        else:
-            for i, (d, said) in enumerate(zip(shape, declared.shape, strict=True)):
-                if d is not said and said is not OPEN:
-                    walk.declare(d, said, name, i, node, scope)
+        wrong = f"{name} is declared as {type_name(declared.dtype)}, it is {type_name(known.dtype)}"
+        walk.clash(wrong, node, scope, loads=False)
+        walk.note("type", wrong, node, scope)
+    shape, said = known.shape, declared.shape
+    if said is None:
+        return walk.interner.tensor(dtype, shape, known.value)
+    if shape is None and _is_rank_unknowable(walk, node, scope):
+        shape = Shape(walk.fresh(f"dim {i} of {name}, which is only declared") for i in range(len(said)))
+        walk.state.unknown |= shape.free_symbols()
+    if shape is not None and len(shape) != len(said):
+        walk.note("declared", f"{name} is declared as {said}, it is {shape}", node, scope)
+    elif shape is not None:
+        for i, (d, size) in enumerate(zip(shape, said, strict=True)):
+            if d is not size and size is not OPEN:
+                walk.declare(d, size, name, i, node, scope)
+        shape = Shape(walk.facts.dim(d) for d in shape)
     return walk.interner.tensor(dtype, shape, known.value)
 
 
@@ -90,19 +94,3 @@ def rank_follows_inputs(walk: Scopes, name: str, rank: int) -> bool:
 def _rank_of(walk: Scopes, name: str) -> int:
     known = walk.read(name, walk.scope)
     return len(known.shape) if isinstance(known, Tensor) and known.shape is not None else 0
-
-
-def _claimed(walk: Scopes, node: Node, scope: Scope, name: str, said: Shape) -> Shape:
-    """The declared rank with sizes of our own.
-
-    Names are the author's word, and taken as an assumption where they stand for something else too; numbers may have been
-    those of one traced run.
-    """
-    walk.note(
-        "open", f"of {name} only a declaration is known, {said}: its rank and names are believed", node, scope
-    )
-    shape = Shape(walk.fresh(f"dim {i} of {name}, which is only declared") for i in range(len(said)))
-    for i, (d, size) in enumerate(zip(shape, said, strict=True)):
-        if walk.granted and size.free and size is not OPEN and walk.is_taken(size):
-            walk.define(eq(d, size), f"{name}[{i}] is declared as {size}", node, "assumption")
-    return Shape(walk.facts.dim(d) for d in shape)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..expr import Cond
+from ..expr import Cond, Dim
 from .rule import Rules
 from .semantics import Semantics
 from .values import Elem
@@ -27,7 +27,8 @@ class Request(NamedTuple):
 
     `untaken` are inputs whose default is not taken for their value; without `granted`, nothing is assumed that neither the
     user nor a node states. `instead` are elements that stored tensors have in place of those of the file, by full name, flat,
-    where None is a number that may be any, or an `OtherShape`. With `filled`, no input is taken to be empty.
+    where None is a number that may be any, or an `OtherShape`. With `filled`, no input is taken to be empty. `opaque` are
+    expressions that the file declares of dims of inputs, each taken for a name like any other.
     """
 
     assume: tuple[str | Cond, ...]
@@ -40,6 +41,7 @@ class Request(NamedTuple):
     semantics: Semantics = "onnxruntime"
     instead: Mapping[str, tuple[Elem, ...] | OtherShape] = MappingProxyType({})
     filled: bool = False
+    opaque: frozenset[Dim] = frozenset()
 
 
 def size_of(name: str, given: Any) -> int:

@@ -31,6 +31,7 @@ class LoweringState:
         failed: nodes that cannot run, or follow from such.
         made: the generated symbols.
         reasons: what each generated symbol stands for.
+        unknown: generated sizes of what an unknown operator makes, or a node behind an input without a rank.
         unnamed: symbols of input dims that have no name.
         author: names that the author gives to such dims elsewhere.
         taken: names that inputs or assumptions use.
@@ -62,6 +63,7 @@ class LoweringState:
         self.failed: set[str] = set()
         self.made: dict[str, Dim] = {}
         self.reasons: dict[str, str] = {}
+        self.unknown: set[str] = set()
         self.unnamed: set[str] = set()
         self.author: dict[str, str] = {}
         self.taken: set[str] = set()
@@ -87,6 +89,7 @@ class LoweringState:
             self.failed.copy(),
         )
         other.made, other.reasons = self.made.copy(), self.reasons.copy()
+        other.unknown = self.unknown.copy()
         other.unnamed, other.author, other.taken = self.unnamed.copy(), self.author.copy(), self.taken.copy()
         other.opsets, other.aliases, other.hints = self.opsets.copy(), self.aliases.copy(), self.hints.copy()
         other.possible_ranks, other.chosen = self.possible_ranks.copy(), self.chosen.copy()

@@ -27,8 +27,10 @@ class Statements:
     def __init__(self, facts: FactStore, scope: Scope, *, equal: bool = False) -> None:
         self.facts, self.scope, self.equal = facts, scope, equal
         self.state = LoweringState()
-        self.granted = True  # may names of tensors that are only declared be believed?
+        self.granted = True  # may what is only declared be assumed?
         self.interner = Interner()
+        #: declared expressions that are taken for names, and the symbols that they stand for
+        self.opaque: dict[Dim, Dim | None] = {}
         self._names = dict.fromkeys(PREFIXES, 0)
         self.of_inputs: set[str] = set()  # names of the sizes of inputs: data decides none of them
         self._reserved: set[str] = set()  # names that the file uses anywhere
@@ -114,10 +116,12 @@ class Statements:
         else:  # then its branch must not be taken
             self.require(any_of(()), message, (), node, scope)
 
-    def define(self, cond: Cond, why: str, node: Node | None, role: Role = "definition") -> None:
-        """Something that holds by construction, by declaration or by assumption."""
+    def define(
+        self, cond: Cond, why: str, node: Node | None, role: Role = "definition", *, everywhere: bool = False
+    ) -> None:
+        """Something that holds by construction or by assumption; `everywhere`: it says what a new symbol is."""
         guard = self.scope.guard
-        if role == "declared" or (len(cond.free) == 1 and not cond.free.isdisjoint(self.state.reasons)):
+        if everywhere or (len(cond.free) == 1 and not cond.free.isdisjoint(self.state.reasons)):
             guard = TRUE  # a new name, or a bound of a symbol of ours by a number, binds nobody else
         self.state.log.append(Entry(cond, role, node, self.scope.prefix, why, (), guard))
         self.facts.assume(cond if guard.is_true else any_of((~guard, cond)), len(self.state.log) - 1)
@@ -163,18 +167,22 @@ class Statements:
         self.state.notes.append(Note(kind, message, node, scope.prefix, subject))
 
     def declare(self, inferred: Dim, said: Dim, tensor: str, axis: int, node: Node, scope: Scope) -> None:
-        """The model declares that an inferred dim, an axis of an output of `node`, is `said`."""
+        """The model declares that an inferred dim, an axis of an output of `node`, is `said`.
+
+        A new name becomes the name of a generated size. What is not known for want of knowledge (`unknown`) is taken to be
+        as declared, which is an assumption; anything else is kept to be checked.
+        """
         cond, what = eq(inferred, said), f"{tensor}[{axis}]"
-        name = said.name
-        if (
-            name is not None
-            and name not in self.state.taken
-            and inferred.name is not None
-            and inferred.name in self.state.reasons
-        ):
+        name, why = said.name, f"{what} is declared as {said}"
+        generated = inferred.name is not None and inferred.name in self.state.reasons
+        if generated and name is not None and name not in self.state.taken:
             self.state.taken.add(name)  # the author's name for a size that we had to invent one for
             self.facts.introduce(name)
-            self.define(cond, f"{what} is declared as {said}", node, "declared")
+            self.define(cond, why, node, everywhere=True)
+            return
+        if inferred.name in self.state.unknown and self.is_taken(said):
+            if self.granted:
+                self.define(cond, why, node, "assumption", everywhere=True)
             return
         if name is not None and name not in self.state.taken:
             if (
@@ -185,13 +193,9 @@ class Statements:
                 self.state.author.setdefault(inferred.name, name)
             return  # a name for an expression, used nowhere else
         place = len(node.inputs) + node.outputs.index(tensor), axis
-        self.state.log.append(
-            Entry(
-                cond, "declared", node, scope.prefix, f"{what} is declared as {said}", (place,), scope.guard
-            )
-        )
+        self.state.log.append(Entry(cond, "declared", node, scope.prefix, why, (place,), scope.guard))
         if self.facts.cond(cond).is_false:
-            self.note("declared", f"{what} is declared as {said}, it is {inferred}", node, scope)
+            self.note("declared", f"{why}, it is {inferred}", node, scope)
 
     def take_equal(self, a: Dim, b: Dim, node: Node) -> bool:
         """In ``broadcast="equal"`` an open pair is taken to be equal, and that is noted as an assumption.

@@ -310,10 +310,18 @@ class Walk(Scopes):
                 dtype = op.output_dtype(i)
                 known = self.interner.tensor(dtype, None) if dtype else None
             elif isinstance(known, Tensor) and not known.dtype:
-                dtype = op.output_dtype(i)
+                dtype = op.output_dtype(i) or self._custom_dtype(op, i)
                 known = self.interner.tensor(dtype, known.shape, known.value) if dtype else known
             done.append(known)
         return tuple(done)
+
+    def _custom_dtype(self, op: Op, i: int) -> int:
+        """The element type of an output whose rule and schema have none: as declared, else that of the first input."""
+        declared = self.scope.declared.get(op.node.outputs[i])
+        if isinstance(declared, Tensor) and declared.dtype:
+            op.pure = False
+            return declared.dtype
+        return op.dtype(0) if op.rule is not None else 0
 
     def _bind(self, node: Node, outputs: tuple[Known | None, ...], scope: Scope) -> None:
         env, producers, prefix, declared = scope.env, self.state.producers, scope.prefix, scope.declared

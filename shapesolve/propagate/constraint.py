@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ..expr import TRUE, Cond, Dim, eq, implies
+from ..expr.traverse import atoms_of
 
 #: who says it: an output dim's definition; what a node needs at run time; the size of an input or of a stored tensor;
 #: what the model declares of a computed tensor; an assumption that was made; a condition that the user gave
@@ -88,6 +89,11 @@ class Constraint:
     def axis(self) -> int | None:
         """The axis of `tensor` that it speaks of."""
         return self.origin.sites[0].axis if self.origin.sites else None
+
+    @property
+    def assumption(self) -> str:
+        """The name of an assumption: its condition, or, where that speaks of generated symbols, its rule."""
+        return self.origin.rule if any(a.made for a in atoms_of(self.cond)) else str(self.cond)
 
     @property
     def reading(self) -> Cond:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import onnx
@@ -52,21 +52,15 @@ def annotated(analysis: Analysis, policy: Policy = "refine") -> onnx.ModelProto:
     """`annotate`, with weights left where those of the analyzed model's proto are (see `model.saving`).
 
     Policies, where a tensor has a declared shape already: ``skip`` keeps it; ``override`` replaces it (on
-    outputs all but declared names); ``refine`` replaces, dim by dim, what is missing, less specific (a number
-    is more specific than a name) or wrong at some sizes; ``strict`` is ``refine`` that fails on a contradiction.
+    outputs all but declared names); ``refine`` replaces the element type, and, dim by dim, what is missing, less specific
+    (a number is more specific than a name) or wrong at some sizes; ``strict`` is ``refine`` that fails on a contradiction.
 
     Raises:
-        ValueError: an unknown policy, or (``strict``) a declared shape that disagrees with the inferred one.
+        ValueError: an unknown policy, or (``strict``) a declared shape or type that disagrees with the inferred one.
     """
-    if policy not in get_args(Policy):
-        raise ValueError(f"policy is skip, override, refine or strict, not {policy!r}")
-    if policy == "strict":
-        wrong = disagreements(analysis._solved)
-        if wrong:
-            raise ValueError(wrong[0])
+    writer = _Writer(analysis, policy)
     copy = onnx.ModelProto()
     copy.CopyFrom(analysis.model.proto)
-    writer = _Writer(analysis, policy)
     writer.write_inputs(copy.graph)
     writer.write(copy.graph, analysis.model.graph, "", outputs=True)
     contract = () if analysis.conflicts else (str(t.cond) for t in analysis.contract)
@@ -121,16 +115,54 @@ def _shapes_of(info: onnx.ValueInfoProto) -> onnx.TypeProto.Tensor | None:
     return info.type.tensor_type if info.type.WhichOneof("value") in (None, "tensor_type") else None
 
 
-class _Writer:
+class Merger:
+    """What is declared of the tensors of an analysis, merged with what was inferred under a policy (see `annotated`).
+
+    Raises `ValueError` for an unknown policy, and (``strict``) for a declaration that disagrees with what was inferred.
+    """
+
+    def __init__(self, analysis: Analysis, policy: Policy) -> None:
+        if policy not in get_args(Policy):
+            raise ValueError(f"policy is skip, override, refine or strict, not {policy!r}")
+        wrong = disagreements(analysis._solved) if policy == "strict" else []
+        if wrong:
+            raise ValueError(wrong[0])
+        self.analysis, self.policy = analysis, policy
+        self.stale = stale_dims(analysis._solved) if policy == "refine" else frozenset()
+
+    def merge(
+        self, tensor: str, declared: int, dims: Sequence[int | str | None] | None, *, is_output: bool
+    ) -> tuple[int, Sequence[int | str | Dim | None] | None]:
+        """The element type and dims to write, where these are declared (0 and None: they are not); a `Dim` is inferred."""
+        dtype, shape = self.analysis.dtypes.get(tensor, 0), self.analysis._solved.simple_shapes.get(tensor)
+        keep = self.policy == "skip"
+        written = declared if (keep and declared) or not dtype else dtype
+        if shape is None or (keep and dims is not None):
+            return written, dims
+        if dims is None or len(dims) != len(shape):
+            return written, shape
+        pairs = enumerate(zip(dims, shape, strict=True))
+        return written, [
+            new if (tensor, i) in self.stale or self._is_better(new, old, keep_name=is_output) else old
+            for i, (old, new) in pairs
+        ]
+
+    def _is_better(self, new: Dim, old: int | str | None, *, keep_name: bool) -> bool:
+        """Is the inferred dim to be written for the declared one?"""
+        if isinstance(old, str) and keep_name:
+            return False
+        return old is None or self.policy == "override" or (not new.terms and old != new.const)
+
+
+class _Writer(Merger):
     """Writes shapes into the value_info of a graph and of the graphs inside it."""
 
     def __init__(self, analysis: Analysis, policy: Policy) -> None:
-        self.analysis, self.policy = analysis, policy
+        super().__init__(analysis, policy)
         self.invented: dict[Dim, str] = {}
         self.texts: dict[Dim, str] = {}
         self.taken = {n for shape in analysis.shapes.values() for d in shape for n in d.free}
         self.taken.update(_dim_names(analysis.model.proto.graph))
-        self.stale = stale_dims(analysis._solved) if policy == "refine" else frozenset()
 
     def write_inputs(self, graph: onnx.GraphProto) -> None:
         """Names for dims that the inputs leave without one, so that expressions over them mean something."""
@@ -182,33 +214,23 @@ class _Writer:
 
     def fill(self, info: onnx.ValueInfoProto, full: str, *, is_output: bool) -> None:
         """A declaration that is there, merged with what was inferred."""
-        dtype, shape = self.analysis.dtypes.get(full, 0), self.analysis._solved.simple_shapes.get(full)
         tensor = _shapes_of(info)
-        if not dtype or shape is None or tensor is None:
+        if tensor is None or not self.analysis.dtypes.get(full, 0):
             return
-        if not tensor.HasField("shape"):
-            self.set_shape(tensor, dtype, shape)
-        elif self.policy == "skip":
+        dims: list[int | str | None] | None = None
+        if tensor.HasField("shape"):
+            dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim]
+        dtype, merged = self.merge(full, tensor.elem_type, dims, is_output=is_output)
+        tensor.elem_type = dtype
+        if merged is None:
             return
-        elif len(tensor.shape.dim) != len(shape):
-            self.set_shape(tensor, dtype, shape)
-        else:
-            tensor.elem_type = dtype
-            for i, (old, new) in enumerate(zip(tensor.shape.dim, shape)):
-                if (full, i) in self.stale:
-                    self.set_dim(old, new)
-                else:
-                    self.merge(old, new, keep_name=is_output)
-
-    def merge(self, old: onnx.TensorShapeProto.Dimension, new: Dim, *, keep_name: bool) -> None:
-        """One declared dim against the inferred one, under the policy."""
-        named = bool(old.dim_param)
-        if named and keep_name:
-            return
-        missing = not named and not old.HasField("dim_value")
-        better = not new.terms and (named or old.dim_value != new.const)
-        if missing or better or self.policy == "override":
-            self.set_dim(old, new)
+        if dims is None or len(dims) != len(merged):
+            del tensor.shape.dim[:]
+            tensor.shape.SetInParent()
+            tensor.shape.dim.extend([onnx.TensorShapeProto.Dimension() for _ in merged])
+        for old, new in zip(tensor.shape.dim, merged, strict=True):
+            if isinstance(new, Dim):
+                self.set_dim(old, new)
 
     def set_shape(self, tensor: onnx.TypeProto.Tensor, dtype: int, shape: Shape) -> None:
         """Type and shape, from nothing."""

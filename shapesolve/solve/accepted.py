@@ -58,12 +58,10 @@ def find_accepted(constraints: Sequence[Stated], facts: Facts | None, inputs: Co
     rows: dict[tuple[Cond, Cond], list[int]] = {}
     stated = all_rows(constraints)
     for number, row in stated.stated():
-        if row.role in ("definition", "declared"):
+        if row.role == "definition":
             projection.definitions.add(number)
         if row.role != "declared":
             rows.setdefault((row.cond, row.guard), []).append(number)
-        elif not projection.inputs.issuperset(row.cond.free) and row.guard.is_true and row.cond.kind == "==":
-            projection.named(row.cond, number)
     conds: dict[Cond, list[int]] = {}
     for numbers in rows.values():
         conds.setdefault(need(stated.rows[numbers[0]]), []).extend(numbers)
@@ -75,17 +73,12 @@ class _Projection:
         self.facts, self.inputs = facts, inputs
         self.derived: dict[str, Dim] = {}
         self.definitions: set[int] = set()
-        self.extra: dict[Cond, Numbers] = {}
-
-    def named(self, cond: Cond, number: int) -> None:
-        """A name that the author gives to a size of ours, which facts may express the other way round."""
-        self.extra[cond] = (number,)
 
     def of(self, conds: Mapping[Cond, Numbers]) -> Accepted:
         """The projection of `conds`."""
         own: dict[Cond, Numbers] = {}
         data: dict[Cond, Numbers] = {}
-        for cond, numbers in self._expressing({**self.extra, **conds}).items():
+        for cond, numbers in self._expressing(conds).items():
             if self.inputs.issuperset(cond.free):
                 _add(own, cond, numbers)
                 continue

@@ -71,10 +71,9 @@ class Bindings(Mapping[str, int]):
 
     def _granted(self, numbers: Iterable[int]) -> tuple[str, ...]:
         """The assumptions among these constraints."""
-        rows = self._residue.constraints.rows
-        return tuple(
-            dict.fromkeys(str(rows[n].cond) for n in sorted(numbers) if rows[n].role == "assumption")
-        )
+        stated = self._residue.constraints
+        found = [n for n in sorted(numbers) if stated.rows[n].role == "assumption"]
+        return tuple(dict.fromkeys(stated.numbered(n).assumption for n in found))
 
     def _chain(self, conds: list[tuple[Cond, frozenset[int]]], wanted: set[str], mode: str) -> bool:
         """Bind what conditions on a single symbol leave one size; does anything change?"""

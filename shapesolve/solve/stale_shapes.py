@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 #: conditions that are asked about, and the largest size at which one that fails is worth a word
-_MOST, _LARGEST = 16, 4_096
+_MOST, LARGEST = 16, 4_096
 
 
 class StaleShape(NamedTuple):
@@ -45,7 +45,7 @@ def find_stale_shapes(
             rows.setdefault(cond, []).append(row)
     known = [t.cond for t in (*contract.terms, *contract.assumed)]
     known += [eq(symbol(name), dim) for name, dim in contract.derived]
-    near = [bound for d in map(symbol, names) for bound in (ge(d, 1), le(d, _LARGEST))]
+    near = [bound for d in map(symbol, names) for bound in (ge(d, 1), le(d, LARGEST))]
     asked = list(rows)[:_MOST]
     return [StaleShape(c, rows[c]) for c in asked if engine.satisfiable([~c, *known, *near]).sat]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -9,9 +12,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
+from shapesolve.compat import infer_shapes
 from shapesolve.onnx_ir import infer_symbolic_shapes
 
-from ..building import session
+from ..building import parsed, run, session
 
 
 def forecaster(declared: list[object], output: list[object]) -> onnx.ModelProto:
@@ -133,3 +137,138 @@ def test_what_is_right_at_all_accepted_sizes_is_not_told() -> None:
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     assert "SS102" not in [f.code for f in ss.analyze(model).diagnostics]
+
+
+# ---------------------------------------------------------------------- behind what is not known
+
+
+def behind(nodes: str, declared: str, dims: str = "n", weight: tuple[int, ...] = (8, 3)) -> onnx.ModelProto:
+    """A model whose first node, an operator that nobody knows, makes `b`, declared so."""
+    text = (
+        f'<ir_version: 8, opset_import: ["": 17, "acme": 1]> g (float[{dims}] a) => (y) <float[{declared}] b>'
+    )
+    proto = onnx.parser.parse_model(f"{text} {{ b = acme.Thing(a)  {nodes} }}")
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones(weight, np.float32), "w"))
+    return proto
+
+
+@pytest.mark.parametrize("declared", ["n, 8", "n, 7", "2, n, 8", "m, n"])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "y = MatMul(b, w)",
+        "c = Relu(b) d = Neg(c) y = MatMul(d, w)",
+        "y = Gemm(b, w)",
+        "c = Concat<axis = 1>(b, b) y = Neg(c)",
+        "c = Transpose<perm = [1, 0]>(b) y = MatMul(w, c)",
+    ],
+)
+def test_what_is_declared_of_an_unknown_operator_is_assumed_in_every_answer(
+    nodes: str, declared: str
+) -> None:
+    """onnxruntime runs the same nodes where `b` is an input of these sizes."""
+    a = ss.analyze(behind(nodes, declared))
+    ran = []
+    for n, m in itertools.product((3, 5, 8), repeat=2):
+        dims = [{"n": n, "m": m}.get(d) or int(d) for d in declared.split(", ")]
+        try:
+            (made,) = run(
+                parsed(f"g (float[{declared}] b) => (y) {{ {nodes} }}", w=(8, 3)),
+                {"b": np.ones(dims, np.float32)},
+            )
+        except Exception:
+            continue
+        ran.append(n)
+        assert a.shapes["y"].subs({"n": n, "m": m}) == ss.Shape(made.shape)
+    accepted = {n for n in (3, 5, 8) if not a.check_inputs({"a": (n,)})}
+    assert accepted == set(ran)
+    assert {not a.conflicts, not a.contract.impossible, bool(ran)} == {a.ok}
+    numbers = [i for i, d in enumerate(declared.split(", ")) if d.isdigit() and "Concat" in nodes]
+    for i in numbers:
+        proof = a.prove(f"b[{i}] == {a.shapes['b'][i]}")
+        assert not proof
+        assert f"b[{i}] is declared as {a.shapes['b'][i]}" in proof.assumptions
+
+
+def test_numbers_of_sizes_that_data_decide_are_not_believed() -> None:
+    text = "g (float[n] x) => (y) <int64[1, 5] b> { b = NonZero(x) c = Cast<to = 1>(b) y = MatMul(c, w) }"
+    a = ss.analyze(parsed(text, w=(5, 2)))
+    assert a.ok
+    assert not a.contract.assumed
+    free = ss.analyze(parsed(text.replace("y = MatMul(c, w)", "y = Neg(c)"), w=(5, 2)))
+    assert free.shapes["y"][1].value is None
+
+
+@pytest.mark.parametrize(
+    "declared", ["float[n, 4]", "int64[n, 4]", "float[n, 5]", "float[n]", "float[n, k]", "float[3, 4]"]
+)
+@pytest.mark.parametrize(
+    "place", ["<{} mid> {{ mid = Relu(x) y = Neg(mid) }}", "{{ mid = Relu(x) y = Neg(mid) }}"]
+)
+def test_strictness_is_that_of_onnx(place: str, declared: str) -> None:
+    """In the drop-in, in `annotate` and for `onnx_ir`; and ``refine`` writes the element type that is."""
+    inside = "mid>" in place
+    head = "g (float[n, 4] x) => (y) " if inside else f"g (float[n, 4] x) => ({declared} y) "
+    model = parsed(head + place.format(declared))
+
+    def strict(work: Callable[[], object]) -> bool:
+        try:
+            work()
+        except (ValueError, onnx.shape_inference.InferenceError):
+            return False
+        return True
+
+    good = strict(lambda: onnx.shape_inference.infer_shapes(model, strict_mode=True))
+    assert strict(lambda: infer_shapes(model, strict_mode=True)) == good
+    if declared != "float[3, 4]":  # right at one size only, which onnx does not look at
+        assert strict(lambda: ss.analyze(model).annotate("strict")) == good
+        assert strict(lambda: infer_symbolic_shapes(ir.from_proto(model), policy="strict")) == good
+    refined = ss.analyze(model).annotate("refine").graph
+    made = infer_symbolic_shapes(ir.from_proto(model)).graph
+    types = {v.name: v.type.tensor_type.elem_type for v in (*refined.value_info, *refined.output)}
+    assert types == dict.fromkeys(("mid", "y"), TensorProto.FLOAT)
+    assert types == {v.name: int(v.dtype) for n in made for v in n.outputs}
+
+
+# ---------------------------------------------------------------------- names, and expressions of inputs
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("op", ["Add", "Concat", "Max"])
+def test_the_name_of_the_author_is_the_one_that_is_used(op: str, axis: int) -> None:
+    dims = ["?, ?", "n, hidden"]
+    attribute = "<axis = 0>" if op == "Concat" else ""
+    a = ss.analyze(
+        parsed(f"g (float[{dims[axis]}] a, float[{dims[1 - axis]}] b) => (y) {{ y = {op}{attribute}(a, b) }}")
+    )
+    bound = a if op == "Concat" else ss.analyze(a.model.proto, broadcast="equal")
+    assert "hidden" in str(bound.shapes["y"][1])
+    assert "SS402" not in [f.code for f in bound.diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("graph", "right"),
+    [
+        ("g (float[n, h] x, float[n, {}] y) => (z) {{ z = Add(x, y) }}", "h"),
+        ("g (float[n, h] x, float[n, {}] y) => (z) {{ z = Where(b, x, y) }}", "h"),
+        ("g (float[n, p] x, float[n, h] s, float[n, {}] y) => (z) {{ c = Concat<axis = 1>(x, s) z = Add(c, y) }}", "p + h"),
+        ("g (float[n, h] x, float[1, {}] y) => (z) {{ f = Flatten<axis = 0>(x) z = Mul(f, y) }}", "n*h"),
+        ("g (float[n, h] x, float[n, {}] y) => (z) {{ c = Concat<axis = 1>(x, x) z = Min(c, y) }}", "2*h"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("said", ["h + 1", "2*h", "h + n", "n*h"])
+def test_a_declared_expression_is_no_law_against_the_graph(graph: str, right: str, said: str) -> None:
+    """Calls that run are accepted, or a finding names the declaration; one that is right stays, and nothing is found."""
+    model = parsed(graph.format(f'"{said}"'), b=np.array([True]))
+    a = ss.analyze(model)
+    sizes = {"n": 3, "h": 4, "p": 5}
+    last = ss.parse_dim(right).evaluate(sizes)
+    shapes = {
+        v.name: [sizes.get(d.dim_param, d.dim_value or last) for d in v.type.tensor_type.shape.dim]
+        for v in model.graph.input
+    }
+    run(model, {name: np.ones(shape, np.float32) for name, shape in shapes.items()})
+    assert not a.check_inputs(shapes)
+    found = [f for f in a.diagnostics if f.code == "SS102"]
+    assert bool(found) == (said != right)
+    assert all("y[1] is declared as" in f.title for f in found)

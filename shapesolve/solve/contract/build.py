@@ -205,7 +205,7 @@ class _Builder:
             for cond, causes in chain.from_iterable(known)
             if not cond.is_true
             and not self.inputs.keys() >= cond.free
-            and self._roles(causes) - {"definition", "declared"}
+            and self._roles(causes) - {"definition"}
         }
         data = frozenset[str]().union(*(c.free for c in found)) - self.inputs.keys()
         defined = [
