@@ -24,6 +24,13 @@ _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 #: how the schemas call what is no tensor
 _KINDS: dict[type, str] = {Sequence: "seq", Optional: "optional", Map: "map"}
 _SINGLE = onnx.defs.OpSchema.FormalParameterOption.Single
+_TENSOR = frozenset(("tensor",))
+#: element types by the letter that stands for them in `Rule.takes`
+_TOKENS = {
+    "F": "float float16 bfloat16", "H": "float float16", "D": "double float float16", "E": "bfloat16 double float float16",
+    "G": "double float", "K": "bfloat16 float16", "Q": "int8 uint8", "N": "int32 int64", "i": "int32", "l": "int64",
+    "f": "float", "u": "uint8", "c": "int8", "b": "bool", "h": "float16", "k": "bfloat16",
+}  # fmt: skip
 
 
 class Formal(NamedTuple):
@@ -154,11 +161,13 @@ def _bad_attribute(node: Node, interface: Interface, version: int) -> str | None
     return None
 
 
-def mistyped(node: Node, inputs: tuple[Known | None, ...], version: int) -> str | None:
+def mistyped(
+    node: Node, inputs: tuple[Known | None, ...], version: int, rule: Rule | None = None
+) -> str | None:
     """Which input has a type that the operator does not take at this opset, or not the type of another, in a sentence."""
     types = tuple([known.dtype if type(known) is Tensor else type(known) for known in inputs])
     try:
-        at = _ill_typed(node.domain, node.op_type, version, types)
+        at = _ill_typed(node.domain, node.op_type, version, types, "" if rule is None else rule.takes)
     except onnx.defs.SchemaError:
         return None
     if at is None:
@@ -176,15 +185,15 @@ def mistyped(node: Node, inputs: tuple[Known | None, ...], version: int) -> str 
 
 @lru_cache(maxsize=8192)
 def _ill_typed(
-    domain: str, op_type: str, version: int, types: tuple[int | type, ...]
+    domain: str, op_type: str, version: int, types: tuple[int | type, ...], takes: str
 ) -> tuple[int, int] | None:
     """The positions of two inputs whose types do not go together (twice the same where one is wrong alone)."""
-    for group in _shared_types(domain, op_type, version, len(types)):
+    interface = _taking(takes) if takes else _interface(domain, op_type, version)
+    for group in _shared_types(interface, len(types)):
         known = [i for i in group if types[i] and isinstance(types[i], int)]
         for i in known:
             if types[i] != types[known[0]]:
                 return known[0], i
-    interface = _interface(domain, op_type, version)
     for i, found in enumerate(types if interface is not None else ()):
         formal = interface.formal(i) if interface is not None else None
         if formal is None or not formal.kinds or not found or found is type(None):
@@ -195,15 +204,35 @@ def _ill_typed(
     return None
 
 
-@lru_cache(maxsize=4096)
-def _shared_types(domain: str, op_type: str, version: int, n_in: int) -> tuple[tuple[int, ...], ...]:
-    interface = _interface(domain, op_type, version)
+def _shared_types(interface: Interface | None, n_in: int) -> tuple[tuple[int, ...], ...]:
     groups: dict[str, list[int]] = {}
     for i in range(n_in):
         formal = None if interface is None else interface.formal(i)
         if formal is not None and formal.allowed and formal.variable:
             groups.setdefault(formal.variable, []).append(i)
     return tuple([tuple(group) for group in groups.values() if len(group) > 1])
+
+
+@lru_cache(maxsize=256)
+def _taking(takes: str) -> Interface:
+    """The interface of an operator of which the element types of inputs are declared (`Rule.takes`).
+
+    A token for each input: a letter of `_TOKENS`, with a number where inputs that take these types need not have the same, or
+    ``*`` for any; ``...`` after the last one repeats it.
+    """
+    formals = []
+    for token in takes.removesuffix("...").split():
+        types = _TOKENS.get(token[0], "").split()
+        formals.append(
+            Formal(
+                token,
+                token if types else "",
+                frozenset(map(dtype_of, types)),
+                False,
+                _TENSOR if types else frozenset(),
+            )
+        )
+    return Interface(tuple(formals), None, None, 0, takes.endswith("..."), None, ())
 
 
 def find_interface(domain: str, op_type: str, version: int) -> Interface | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..expr import ZERO, Dim, IntoDim, Shape
@@ -112,6 +112,7 @@ class Rule:
         ranks: see `Ranks`; a signature tells it by itself.
         needs: for operators without a schema, the inputs in order (``r`` is required, ``.`` may be absent, what follows the
             last required one is left out), then the required attributes: ``"r.r num_heads"``.
+        takes: for operators without a schema, the element types of the inputs, in the tokens of `lower.interface`.
         fault: what a node does whose sizes do not fit, after the operator's name: ``cannot join these shapes``.
         advice: what may be put right then.
         sizes: does the output hold sizes of the input, of which no element is read?
@@ -150,6 +151,7 @@ class Rule:
     passes: Container[int] = ()
     held: int | None = None
     axes: Axes | None = None
+    takes: str = ""
 
     @property
     def has_kernel(self) -> bool:
@@ -186,6 +188,11 @@ class Rules:
     def add(self, rule: Rule) -> None:
         """Add one rule; among rules that cover a version the highest `since` wins, then the latest added."""
         self._rules.setdefault((rule.domain, rule.op_type), []).append(rule)
+
+    def declare_types(self, domain: str, op_type: str, takes: str) -> None:
+        """Add to the rules of an operator what its inputs take (see `Rule.takes`)."""
+        rules = self._rules[domain, op_type]
+        rules[:] = [replace(rule, takes=takes) for rule in rules]
 
     def lookup(self, domain: str, op_type: str, version: int) -> Rule | None:
         """The rule for an operator at an opset version: exact ranges first, then the highest `since`; None if there is none."""

@@ -80,6 +80,16 @@ DIFFERENCES: dict[str, Difference] = {
         "the labels have the shape of the scores without the classes",
         "sizes that are known when the model is loaded must be so; of others there must not be more labels than scores",
     ),
+    "attention-mask": Difference(
+        "Attention",
+        "the last two axes of the mask broadcast to queries and keys; from opset 24 on it may end before the keys do",
+        "they must be as long as the queries and the keys",
+    ),
+    "fastgelu-body": Difference(
+        "FastGelu (com.microsoft)",
+        "there is a bias for each feature",
+        "of other types than float it runs as its body, whose addition broadcasts",
+    ),
     "gridsample-volumes": Difference(
         "GridSample", "volumes (rank 5) are taken from opset 20 on", "volumes are taken at every opset"
     ),

@@ -177,11 +177,7 @@ def _past(op: Op, batch: Dim, heads: Dim, size: Dim, value_size: Dim) -> Dim | N
 
 
 def _mask(op: Op, scores: Shape) -> None:
-    """The mask broadcasts to the scores; from version 24 on it may end before the keys do.
-
-    onnxruntime wants the last two sizes of the mask to be those of the scores; the standard lets them
-    broadcast, which is believed of a mask that is declared with a size of 1.
-    """
+    """The mask broadcasts to the scores; from version 24 on it may end before the keys do (but see "attention-mask")."""
     mask = op.shape(3)
     if mask is None:
         return
@@ -190,10 +186,10 @@ def _mask(op: Op, scores: Shape) -> None:
     why = "the mask must broadcast to [batch, heads, queries, keys]"
     for k, (d, need) in enumerate(zip(mask, scores[4 - len(mask) :], strict=True)):
         axis = k + 4 - len(mask)
-        if axis == 3 and op.version >= 24:
+        if axis >= 2 and op.as_onnxruntime("attention-mask"):
+            op.same(d, need, "the mask must be as long as queries and keys", (3, k))
+        elif axis == 3 and op.version >= 24:
             op.require(le(d, need), "the mask must not be longer than the keys", (3, k))
-        elif axis >= 2 and d.value != 1:
-            op.same(d, need, why, (3, k))
         else:
             op.require(any_of((eq(d, need), eq(d, 1))), why, (3, k))
 

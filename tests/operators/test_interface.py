@@ -9,9 +9,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 import shapesolve
+from shapesolve.lower.interface import _taking
+from shapesolve.operators import default_registry
 
+from ..building import built, session
 from .conftest import BOOL, FLOAT, INT32, INT64, RunFailed, agrees, model_of, one, run, shapes, text
 
 UINT8, INT8 = TensorProto.UINT8, TensorProto.INT8
@@ -222,18 +226,86 @@ def test_a_declared_rank_does_not_count_where_the_rank_varies() -> None:
     ) == [None]
 
 
-def test_of_an_unknown_operator_rank_and_names_are_believed_and_numbers_are_not() -> None:
+def test_what_is_declared_of_an_unknown_operator_is_assumed() -> None:
     model = text("float[N, 8] x", "h = acme.Odd(x)  k = acme.Odd(h)  y = Relu(h)")
     model.opset_import.append(helper.make_opsetid("acme", 1))
     found = shapesolve.analyze(declared(model, h=["N", "many", 5], k=["many", None]))
-    assert str(found.shapes["y"][:2]) == "[N, many]"
-    assert found.shapes["y"][2].value is None
+    assert str(found.shapes["y"]) == "[N, many, 5]"
     assert found.shapes["k"][0] is found.shapes["y"][1]
-    assert [c.origin.rule for c in found.constraints.role("assumption")] == [
-        "h[0] is declared as N",
-        "k[0] is declared as many",
+    told = ["h[0] is declared as N", "h[2] is declared as 5", "k[0] is declared as many"]
+    assert [c.origin.rule for c in found.constraints.role("assumption")] == told
+    assert [d.title for d in found.diagnostics if d.code == "SS501"] == [
+        f"{t}, which is assumed" for t in told
     ]
-    assert sum(d.code == "SS103" for d in found.diagnostics) == 2
+
+
+@pytest.mark.parametrize(
+    "op_type", sorted({r.op_type for r in default_registry() if r.domain == "com.microsoft" and r.takes})
+)
+def test_element_types_of_microsoft_operators_are_those_of_onnxruntime(op_type: str) -> None:
+    """Its schema says which types an input takes, and which inputs have one type."""
+    (schema,) = [s for s in get_all_operator_schema() if (s.domain, s.name) == ("com.microsoft", op_type)]
+    rule = default_registry().lookup("com.microsoft", op_type, 1)
+    assert rule is not None
+    allowed = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
+    variables: dict[str, set[str]] = {}
+    for i, formal in enumerate(schema.inputs):
+        ours = _taking(rule.takes).formal(i)
+        if ours is None or not ours.allowed:
+            continue
+        types = {t[7:-1] for t in allowed.get(formal.typeStr, {formal.typeStr})}
+        assert {helper.tensor_dtype_to_string(t).split(".")[1].lower() for t in ours.allowed} == types
+        if len(types) > 1:
+            variables.setdefault(ours.variable, set()).add(formal.typeStr)
+    assert all(len(same) == 1 for same in variables.values())
+    assert len({t for same in variables.values() for t in same}) == len(variables)
+
+
+@pytest.mark.parametrize(
+    "dtype", [TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT16]
+)
+@pytest.mark.parametrize(
+    ("op_type", "dims", "attributes"),
+    [
+        ("BiasGelu", ["2, 4", "4"], {}),
+        ("FusedMatMul", ["2, 4", "4, 3"], {}),
+        ("SkipLayerNormalization", ["1, 2, 4", "1, 2, 4", "4"], {}),
+        ("EmbedLayerNormalization", ["1, 2", "", "8, 4", "8, 4", "", "4", "4"], {}),
+        ("MultiHeadAttention", ["1, 2, 4", "1, 2, 4", "1, 2, 4"], {"num_heads": 1}),
+        ("RotaryEmbedding", ["1, 2, 4", "1, 2", "8, 2", "8, 2"], {"num_heads": 1}),
+        ("NGramRepeatBlock", ["1, 2", "1, 9"], {"ngram_size": 2}),
+        ("Trilu", ["2, 3", ""], {}),
+    ],
+)
+def test_a_file_with_wrong_types_does_not_load(
+    op_type: str, dims: list[str], attributes: dict[str, int], dtype: int
+) -> None:
+    """Each input in turn has this type, the others one that runs."""
+    formals = _taking(default_registry().lookup("com.microsoft", op_type, 1).takes)
+    good = [
+        0 if f is None or not f.allowed else TensorProto.FLOAT if 1 in f.allowed else min(f.allowed)
+        for f in map(formals.formal, range(len(dims)))
+    ]
+    for i in range(len(dims)):
+        if not dims[i] or not good[i]:
+            continue
+        types = [dtype if k == i else t or TensorProto.FLOAT for k, t in enumerate(good)]
+        inputs = [
+            helper.make_tensor_value_info(f"x{k}", types[k], list(map(int, d.split(", "))))
+            for k, d in enumerate(dims)
+            if d
+        ]
+        names = [f"x{k}" if d else "" for k, d in enumerate(dims)]
+        node = helper.make_node(op_type, names, ["y"], domain="com.microsoft", **attributes)
+        model = built([node], inputs, ["y"])
+        model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+        try:
+            session(model)
+        except Exception as e:
+            loads = "Type Error" not in str(e)
+        else:
+            loads = True
+        assert shapesolve.analyze(model).ok == loads, (i, types)
 
 
 def test_what_follows_from_a_declared_input_without_a_rank_is_believed() -> None:

@@ -12,6 +12,8 @@ import onnx
 import pytest
 
 import shapesolve
+from shapesolve.lower.interface import _taking
+from shapesolve.operators import default_registry
 
 from .conftest import FLOAT, INT32, INT64, agrees, one, shapes
 
@@ -19,7 +21,14 @@ HALF = 10
 
 
 def ms(op_type: str, *inputs: str | None, n_out: int = 1, dtypes: Any = HALF, **rest: Any) -> onnx.ModelProto:
+    """A node whose inputs have this type, or, where they do not take it, the first one that they take."""
     consts = rest.pop("consts", {})
+    if isinstance(dtypes, int):
+        rule = default_registry().lookup("com.microsoft", op_type, 1)
+        assert rule is not None
+        formals = [_taking(rule.takes).formal(i) for i in range(len(inputs))]
+        taken = [frozenset() if f is None else f.allowed for f in formals]
+        dtypes = [dtypes if not types or dtypes in types else min(types) for types in taken]
     return one(op_type, inputs, rest, consts, domain="com.microsoft", n_out=n_out, dtypes=dtypes)
 
 

@@ -26,6 +26,7 @@ no_cpu = partial(signature, domain=MICROSOFT)
 no_cpu_function = partial(lower, domain=MICROSOFT)
 ms = partial(no_cpu, runtime=("kernel",))
 ms_function = partial(no_cpu_function, runtime=("kernel",))
+_FLOAT = 1
 
 # ---------------------------------------------------------------------- element by element
 
@@ -39,7 +40,16 @@ for name in ("Gelu", "QuickGelu", "SampleOp", "Inverse"):
     )
 ms("ScaledSiLU", "*S, . -> *S", needs="r", work=each(2))
 ms("BiasGelu", "*S C, C -> *S C", needs="rr", work=each(2), axes="=")
-ms("FastGelu", "*S C, C -> *S C", needs="r", work=each(1, 1), axes="=")
+_fast_gelu = Signature("*S C, C -> *S C", (), {})
+
+
+@ms_function("FastGelu", needs="r", work=each(1, 1), axes="=")
+def fast_gelu(op: Op) -> Known | list[Known | None]:
+    if op.dtype(0) not in (0, _FLOAT) and op.as_onnxruntime("fastgelu-body"):
+        return op.out(op.broadcast())
+    return _fast_gelu(op)
+
+
 ms("GatedAdd", "*S C, *S C, *S 1 -> *S C", needs="rrr")
 ms("GatedRMSNorm", "*S K, C, *S K -> *S K", where=("C >= 1", "K % C == 0"), needs="rrr")
 no_cpu("BiasAdd", "N S C, C, N S C -> N S C", needs="rrr", work=each(2), axes="=")
