@@ -103,7 +103,8 @@ class Rule:
     Attributes:
         lower: gives the outputs; a `Lower`, with `bodies` a `LowerBodies`.
         bodies: which of the graphs that it holds it runs, and how often (see `Bodies`).
-        types: element types of the outputs, where no schema tells them.
+        types: element types of the outputs, where no schema tells them; without it that of the first input, unless the model
+            declares another.
         values: does it follow partial data?
         choices: values of attributes with which a runtime loads the node; attributes not named there are free.
         data: inputs of which it reads the elements, not the sizes: a target shape, axes, indices.

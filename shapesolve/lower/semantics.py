@@ -81,7 +81,7 @@ DIFFERENCES: dict[str, Difference] = {
         "sizes that are known when the model is loaded must be so; of others there must not be more labels than scores",
     ),
     "attention-mask": Difference(
-        "Attention",
+        "Attention, its mask",
         "the last two axes of the mask broadcast to queries and keys; from opset 24 on it may end before the keys do",
         "they must be as long as the queries and the keys",
     ),

@@ -74,17 +74,18 @@ def test_a_rule_that_gives_a_shape() -> None:
     assert "y" not in analysis.shapes
 
 
-def test_a_type_that_a_rule_does_not_state_is_not_guessed() -> None:
+def test_a_type_that_a_rule_does_not_state_is_that_of_the_first_input_or_as_declared() -> None:
     registry = shapesolve.Registry()
     registry.signature("CountRows", "N C -> N", domain=ACME)
-    registry.signature("Rows", "N C -> N", domain=ACME, types=(0,))
+    registry.signature("Rows", "N C -> N", domain=ACME, types=("int64",))
     one_more = helper.make_tensor("k", INT64, [], [1])
-    for op_type, dtype, ok in (("CountRows", 0, True), ("Rows", FLOAT, False)):
+    for op_type, said, dtype in (("CountRows", 0, FLOAT), ("CountRows", INT64, INT64), ("Rows", 0, INT64)):
         nodes = [node(op_type, ["x"], ["t"], domain=ACME), node("Add", ["t", "k"], ["y"])]
         model = model_of(nodes, [info("x", FLOAT, ["a", "b"])], ["y"], [one_more], domain=ACME)
+        model.graph.value_info.extend([info("t", said, None)] if said else [])
         analysis = shapesolve.analyze(model, registry=registry)
         assert analysis.dtypes["t"] == dtype
-        assert analysis.ok is ok
+        assert analysis.ok is (dtype == INT64)
 
 
 # ---------------------------------------------------------------------- schemas
