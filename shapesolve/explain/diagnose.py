@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim, parse_cond
 from ..expr.traverse import atoms_of
+from ..lower.standard import stops_loading
 from ..model import Node
 from ..propagate.constraint import Constraint
 from . import declared, restriction, specialised
@@ -32,8 +33,10 @@ _NOTE_CODES = {
     "default": "SS502",
     "file": "SS104",
     "rule": "SS105",
+    "load": "SS206",
 }
 _MAX_REASONS = 4
+_DEAD = "`shapesolve simplify` removes the branch"
 #: how a node is not reached, by how the graphs around it run
 _WAYS_ROUND: dict[Bodies, str] = {
     "one": "the branch around it must not be taken",
@@ -142,7 +145,7 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
     tracer = SiteTracer(analysis.lowered)
     told = {node for conflict in analysis.conflicts for node in conflict.nodes}
     for number, entry in enumerate(analysis.walk.state.log):
-        if entry.guard.is_true or not entry.cond.is_false:
+        if entry.guard.is_true or not entry.cond.is_false or entry.role != "requirement":
             continue
         origin = analysis.stated[number].origin
         if origin.node not in told:
@@ -150,7 +153,9 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
             way = _WAYS_ROUND.get(around.pop(), "") if len(around) == 1 else ""
             way = way or "it must not be reached"
             title = f"{origin.op_type} cannot run, so {way}"
-            notes = (origin.rule, f"it is reached where {analysis.walk.told(entry.guard)}")
+            notes: tuple[str, ...] = (origin.rule, f"it is reached where {analysis.walk.told(entry.guard)}")
+            if entry.node is not None and stops_loading(analysis.walk, entry.node):
+                notes += ("onnxruntime does not load the file, whatever is reached",)
             yield Finding("SS204", title, origin.node, origin.op_type, (origin.node,), notes=notes)
 
 
@@ -160,6 +165,7 @@ def _dead_branches(analysis: Solved) -> Iterator[Finding]:
     SS103=("info", "a rule could not follow a node"),
     SS104=("warning", "the file departs from the standard, in a way that onnxruntime understands"),
     SS105=("warning", "the rule of an operator failed"),
+    SS206=("warning", "a branch that is never taken keeps onnxruntime from loading the file"),
     SS502=("info", "the default of an input that may be overridden was taken for its value"),
 )
 def _notes(analysis: Solved) -> Iterator[Finding]:
@@ -170,7 +176,7 @@ def _notes(analysis: Solved) -> Iterator[Finding]:
         if code is None:  # a conflict
             continue
         help_ = _registration(note.node) if code == "SS101" and note.node else ""
-        help_ = declared.HELP if code == "SS102" else help_
+        help_ = {"SS102": declared.HELP, "SS206": _DEAD}.get(code, help_)
         yield Finding(code, note.message, label, op_type, (label,) if label else (), help=help_)
 
 

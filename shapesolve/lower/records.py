@@ -25,6 +25,14 @@ Sizes = tuple["int | None", ...]
 Outputs = Known | Seq[Known | None] | None
 
 
+class Standard(NamedTuple):
+    """Results of onnx's own inference: sizes of the main graph's tensors, those inside of bodies by full name, errors."""
+
+    sizes: Mapping[str, Sizes]
+    inside: Mapping[str, Sizes]
+    errors: str
+
+
 class FactStore(Protocol):
     """What the walk asks of the facts (see `propagate.facts.Facts`)."""
 
@@ -75,13 +83,17 @@ class LoweredNode:
 
 
 class Clash(NamedTuple):
-    """A condition that cannot hold: the log entry that showed it (or a message alone) and the entries behind it."""
+    """A condition that cannot hold: the log entry that showed it (or a message alone) and the entries behind it.
+
+    `loads` is False where the model fails even if the node is not reached.
+    """
 
     entry: int | None
     message: str
     node: Node | None
     prefix: str
     causes: frozenset[int]
+    loads: bool = True
 
 
 class Open(NamedTuple):

@@ -10,7 +10,7 @@ from ..model import Graph, Model
 from .attributes import InvalidNode
 from .declared import declared_known
 from .operators import Operators
-from .records import Body, FactStore, Scope, Sizes
+from .records import Body, FactStore, Scope, Standard
 from .request import OtherShape
 from .rule import Rules
 from .semantics import Semantics
@@ -38,9 +38,7 @@ class Scopes(Statements):
         self.model, self.registry = model, registry
         self.semantics = semantics
         self.operators = Operators(model, registry, semantics)
-        self.standard: Mapping[str, Sizes] | None = (
-            None  # what onnx's own inference knows, once somebody asked
-        )
+        self.standard: Standard | None = None  # what onnx's own inference knows, once somebody asked
         self.expanded = 0  # nodes of function bodies lowered so far
         self.instead: Mapping[
             str, tuple[Elem, ...] | OtherShape

@@ -80,6 +80,12 @@ DIFFERENCES: dict[str, Difference] = {
         "the labels have the shape of the scores without the classes",
         "sizes that are known when the model is loaded must be so; of others there must not be more labels than scores",
     ),
+    "declared-bodies": Difference(
+        "If, Scan",
+        "a shape that a body declares of its tensors says nothing that a run would check",
+        "a node has the sizes of an output of its body, where the file tells all of them, and fails at others; a file is not"
+        " loaded with a branch whose nodes cannot run, though it is never taken",
+    ),
     "attention-mask": Difference(
         "Attention, its mask",
         "the last two axes of the mask broadcast to queries and keys; from opset 24 on it may end before the keys do",

@@ -1,20 +1,25 @@
-"""What onnx's own inference makes of the whole model: what onnxruntime knows of its tensors when it loads the file.
+"""Results of onnx's own inference of the whole model: what onnxruntime knows of its tensors when it loads the file.
 
 It runs once per walk, and only for the rare node that onnxruntime judges by what it knows.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from math import prod
 
 import onnx
 
-from ..model import Model
+from ..model import Model, Node
 from .op import Op
-from .records import Sizes
+from .records import Sizes, Standard
 from .scopes import Scopes
 
+#: what it says of a declaration that is not what it infers, which onnxruntime lets pass
+_MERGE = re.compile("existing (shape|type)|elem type")
+_REFUSED = (RuntimeError, ValueError, onnx.shape_inference.InferenceError)
 #: elements of an initializer that inference may read; larger ones count by their type and dims only
 _READ = 1024
 
@@ -27,7 +32,7 @@ def standard_size(op: Op, i: int, axis: int) -> int | None:
     if op.walk.scope.prefix:
         shape = op.shape(i)
         return shape[op.axis(axis, len(shape))].value if shape is not None else None
-    sizes = _asked_once(op.walk).get(op.names[i])
+    sizes = _asked_once(op.walk).sizes.get(op.names[i])
     if sizes is None or not -len(sizes) <= axis < len(sizes):
         return None
     return sizes[axis]
@@ -35,37 +40,68 @@ def standard_size(op: Op, i: int, axis: int) -> int | None:
 
 def standard_rank(op: Op, i: int) -> int | None:
     """The rank of input `i`, where onnx's own inference knows it; inside of functions and bodies it is taken not to."""
-    sizes = None if op.walk.scope.prefix else _asked_once(op.walk).get(op.names[i])
+    sizes = None if op.walk.scope.prefix else _asked_once(op.walk).sizes.get(op.names[i])
     return None if sizes is None else len(sizes)
 
 
 def standard_ranked(op: Op, i: int) -> bool:
-    """Does onnx's own inference know the rank of output `i`? Inside of functions and bodies it is taken to."""
-    return bool(op.walk.scope.prefix) or not op.wants(i) or op.node.outputs[i] in _asked_once(op.walk)
+    """True if onnx's own inference knows the rank of output `i`; inside of functions and bodies it is taken to."""
+    return bool(op.walk.scope.prefix) or not op.wants(i) or op.node.outputs[i] in _asked_once(op.walk).sizes
 
 
-def _asked_once(walk: Scopes) -> Mapping[str, Sizes]:
+def standard_room(walk: Scopes, full: str) -> tuple[int, ...] | None:
+    """The sizes of a tensor in a body, by its full name, where the file is consistent and onnx's own inference knows all."""
+    sizes = _asked_once(walk).inside.get(full, (None,))
+    return None if None in sizes else tuple([s for s in sizes if s is not None])
+
+
+def stops_loading(walk: Scopes, node: Node) -> bool:
+    """True if onnx's own inference refuses a node of this operator for its sizes or ranks: no file with it is loaded."""
+    errors = _asked_once(walk).errors
+    return f"(op_type:{node.op_type}," in errors or f"(op_type:{node.op_type})" in errors
+
+
+def _asked_once(walk: Scopes) -> Standard:
     if walk.standard is None:
-        walk.standard = standard_sizes(walk.model)
+        walk.standard = infer_standard(walk.model)
     return walk.standard
 
 
-def standard_sizes(model: Model) -> Mapping[str, Sizes]:
-    """Sizes of the tensors of the main graph by name, None where one is not a number; unranked tensors are absent."""
+def infer_standard(model: Model) -> Standard:
+    """The results for a model; of bodies only where nothing that the file declares is contradicted."""
+    proto, errors = _without_weights(model.proto), ""
     try:
-        found = onnx.shape_inference.infer_shapes(_without_weights(model.proto))
-    except (RuntimeError, ValueError):
-        return {}
-    return dict(_sizes(found.graph))
+        found = onnx.shape_inference.infer_shapes(proto, strict_mode=True).graph
+        return Standard(dict(_sizes(found, "")), dict(_inside(found, "")), "")
+    except _REFUSED as e:
+        errors = "\n".join(line for line in str(e).splitlines() if not _MERGE.search(line))
+    try:
+        return Standard(dict(_sizes(onnx.shape_inference.infer_shapes(proto).graph, "")), {}, errors)
+    except _REFUSED:
+        return Standard({}, {}, errors)
 
 
-def _sizes(graph: onnx.GraphProto) -> Iterator[tuple[str, Sizes]]:
+def _inside(graph: onnx.GraphProto, prefix: str) -> Iterator[tuple[str, Sizes]]:
+    labels = Counter(map(_label, graph.node))
+    for node in graph.node:
+        for attribute in node.attribute if labels[_label(node)] == 1 else ():
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                inner = f"{prefix}{_label(node)}/{attribute.name}/"
+                yield from _sizes(attribute.g, inner)
+                yield from _inside(attribute.g, inner)
+
+
+def _label(node: onnx.NodeProto) -> str:
+    return node.name or f"{node.op_type}({next(filter(None, node.output), '')})"
+
+
+def _sizes(graph: onnx.GraphProto, prefix: str) -> Iterator[tuple[str, Sizes]]:
     for stored in graph.initializer:
-        yield stored.name, tuple(stored.dims)
+        yield prefix + stored.name, tuple(stored.dims)
     for info in (*graph.input, *graph.value_info, *graph.output):
         if info.type.tensor_type.HasField("shape"):
             dims = info.type.tensor_type.shape.dim
-            yield info.name, tuple([d.dim_value if d.HasField("dim_value") else None for d in dims])
+            yield prefix + info.name, tuple([d.dim_value if d.HasField("dim_value") else None for d in dims])
 
 
 def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -87,4 +123,16 @@ def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
         elif stored.name not in listed:
             info = onnx.helper.make_tensor_value_info(stored.name, stored.data_type, list(stored.dims))
             copy.graph.input.append(info)
+    _give_constants(copy.graph, {})
     return copy
+
+
+def _give_constants(graph: onnx.GraphProto, around: Mapping[str, onnx.TensorProto]) -> None:
+    """Have the constants that bodies read of the graph around them in the bodies: inference looks at their own only."""
+    read = {name for node in graph.node for name in node.input} - {t.name for t in graph.initializer}
+    graph.initializer.extend([around[name] for name in sorted(read & around.keys())])
+    known = {**around, **{t.name: t for t in graph.initializer}}
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                _give_constants(attribute.g, known)

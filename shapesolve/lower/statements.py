@@ -112,7 +112,7 @@ class Statements:
     def clash(self, message: str, node: Node | None, scope: Scope, *, loads: bool = True) -> None:
         """A node that cannot run, whatever the sizes are; with `loads` false the model fails even where it is not reached."""
         if scope.guard.is_true or node is None or not loads:
-            self.state.clashes.append(Clash(None, message, node, scope.prefix, frozenset()))
+            self.state.clashes.append(Clash(None, message, node, scope.prefix, frozenset(), loads))
         else:  # then its branch must not be taken
             self.require(any_of(()), message, (), node, scope)
 

@@ -33,7 +33,7 @@ from ..lower.reads import between
 from ..lower.records import Body, Scope, Steps
 from ..lower.registry import lower_bodies
 from ..lower.speculate import rehearsal
-from ..lower.standard import standard_ranked
+from ..lower.standard import standard_ranked, standard_room, stops_loading
 from ..lower.types import Known, Tensor
 from ..lower.values import Elem, Value
 from ..model import TensorType, ValueType
@@ -75,6 +75,42 @@ def lower_inside(
     return [walk.read(out, scope) for out, _ in graph.outputs]
 
 
+def require_room(op: Op, name: str, outs: Seq[Known | None], ran: Cond) -> None:
+    """Require of outputs of the graph in attribute `name` the sizes that onnxruntime makes room for where it has `ran`.
+
+    It does so where it knows all sizes of an output when it loads the file; only declarations can make these wrong.
+    """
+    graph, prefix = op.graph_attr(name), f"{op.walk.scope.prefix}{op.node.label}/{name}/"
+    said = (*graph.value_info.values(), *(t for _, t in (*graph.inputs, *graph.outputs)))
+    numbers = any(isinstance(d, int) for t in said if isinstance(t, TensorType) for d in t.dims or ())
+    if not numbers or not op.as_onnxruntime("declared-bodies"):
+        return
+    for i, ((out, _), known) in enumerate(zip(graph.outputs, outs, strict=False)):
+        room = standard_room(op.walk, prefix + out) if op.wants(i) else None
+        if room is None or not isinstance(known, Tensor) or known.shape is None:
+            continue
+        why = f"{out} in {name} is declared so that its shape is {list(room)}"
+        if len(room) != len(known.shape):
+            op.require(~ran, why)
+        else:
+            op.require(any_of((~ran, all_of(map(eq, known.shape, room)))), why)
+
+
+def _lower_dead(op: Op, name: str, given: list[Known | None]) -> Generator[Body, None, list[Known | None]]:
+    """Lower a graph that never runs: onnxruntime may not load a file with it."""
+    walk = op.walk
+    with rehearsal(walk):
+        outs = yield from lower_inside(op, name, given, TRUE)
+        found = [(c.node, c.prefix, c.message, c.loads) for c in walk.state.clashes if c.entry is None]
+        wrong = [e for e in walk.state.log if e.role == "requirement" and e.cond.is_false]
+    found += [(e.node, e.prefix, e.why, True) for e in wrong]
+    for node, prefix, message, loads in found if op.as_onnxruntime("declared-bodies") else ():
+        if node is not None and (not loads or stops_loading(walk, node)):
+            what = f"{node.op_type} is never reached, but onnxruntime does not load the file: {message}"
+            walk.note("load", what, node, Scope(prefix, walk.scope.opsets))
+    return outs
+
+
 def truth_of(op: Op, i: int) -> Cond | None:
     """The condition in input `i` as it is known now; None when it depends on data."""
     value = op.value(i)
@@ -109,9 +145,13 @@ def either_branch(op: Op) -> Steps:
     if cond is None:
         cond = op.walk.unknown_truth(op.node.inputs[0], op.tensor(0))
     if cond.is_true or cond.is_false:
-        return (yield from lower_inside(op, "then_branch" if cond.is_true else "else_branch", [], TRUE))
+        taken, dead = ("then_branch", "else_branch")[:: 1 if cond.is_true else -1]
+        yield from _lower_dead(op, dead, [])
+        return (yield from lower_inside(op, taken, [], TRUE))  # onnxruntime puts it in the place of the node
     then = yield from lower_inside(op, "then_branch", [], cond)
     other = yield from lower_inside(op, "else_branch", [], ~cond)
+    require_room(op, "then_branch", then, cond)
+    require_room(op, "else_branch", other, ~cond)
     choice = Choice(op, op.walk.facts.cond(cond))  # a branch that cannot run has settled it
     return [choice.output(i, a, b) for i, (a, b) in enumerate(zip(then, other, strict=False))]
 
@@ -162,8 +202,7 @@ def loop(op: Op) -> Steps:
     trips.tell(op)
     begin = len(op.walk.state.log)
     if trips.ran.is_false:
-        with rehearsal(op.walk):
-            outs = yield from lower_inside(op, "body", _given(op, trip, carried.guess), TRUE)
+        outs = yield from _lower_dead(op, "body", _given(op, trip, carried.guess))
     else:
         if carried.is_open:
             yield from _tried_trip(op, ZERO, first, trips.ran, carried.visible)
@@ -297,8 +336,7 @@ def _at_most_once(op: Op, first: Seq[Known | None], allowed: bool, starts: Cond 
     trips = Trips(ite(starts, ONE, ZERO), True, starts)
     trips.tell(op)
     if starts.is_false:
-        with rehearsal(op.walk):
-            outs = yield from lower_inside(op, "body", _given(op, ZERO, first), TRUE)
+        outs = yield from _lower_dead(op, "body", _given(op, ZERO, first))
     else:
         outs = yield from lower_inside(op, "body", _given(op, ZERO, first), starts)
     choice = Choice(op, op.walk.facts.cond(starts))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 
-from ..expr import FALSE, ZERO, Dim, any_of, eq, ge, lt
+from ..expr import FALSE, TRUE, ZERO, Dim, any_of, eq, ge, lt
 from ..lower.join import change_sizes
 from ..lower.op import InvalidNode, MalformedNode, Op
 from ..lower.records import Place, Steps
 from ..lower.registry import lower_bodies
 from ..lower.types import Known, Tensor
 from ..lower.values import Value
-from .control import Trips, lower_inside, rows_of, visible_symbols
+from ..model import TensorType
+from .control import Trips, lower_inside, require_room, rows_of, visible_symbols
 
 _BOOL = 9
 
@@ -44,7 +45,9 @@ def _scan(
     trips.tell(op)
     # states keep their shape from trip to trip, but their data changes
     states = [change_sizes(op, known, lambda d: d) for known in first]
+    _check_declared(op, [*states, *slices])
     outs = yield from lower_inside(op, "body", [*states, *slices], trips.ran)
+    require_room(op, "body", outs, TRUE)
     visible = visible_symbols(op)
     after = [_state(op, a, b, length, visible) for a, b in zip(states, outs[:n], strict=True)]
     out_axes = op.ints_attr("scan_output_axes") or (0,) * (len(outs) - n)
@@ -52,6 +55,18 @@ def _scan(
     if before:
         return [_batched(op, before, known) for known in (*after, *rows)]
     return [*after, *rows]
+
+
+def _check_declared(op: Op, given: Seq[Known | None]) -> None:
+    """What the body declares of its inputs fits what it gets: onnxruntime does not load the file else."""
+    for (name, declared), known in zip(op.graph_attr("body").inputs, given, strict=False):
+        said = declared.dims if isinstance(declared, TensorType) else None
+        shape = known.shape if isinstance(known, Tensor) else None
+        if said is None or shape is None or not op.as_onnxruntime("declared-bodies"):
+            continue
+        pairs = zip(said, shape, strict=False)
+        if len(said) != len(shape) or any(isinstance(d, int) and eq(d, e).is_false for d, e in pairs):
+            raise MalformedNode(f"the input {name} of its body is declared as {list(said)}, it gets {shape}")
 
 
 def _scanned(op: Op, n_inputs: int) -> int:

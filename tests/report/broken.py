@@ -41,6 +41,15 @@ def _if_branches(then_rows: int, else_rows: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def _dead_branch() -> onnx.ModelProto:
+    """A branch for sizes that the input never has."""
+    proto = _if_branches(65, 64)
+    (choice,) = proto.graph.node
+    proto.graph.initializer.append(numpy_helper.from_array(np.array(False), "never"))
+    choice.input[0] = "never"
+    return proto
+
+
 #: name -> (model, assumptions)
 CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
     "matmul_inner": (
@@ -299,6 +308,7 @@ CASES: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         model("g (float[batch, 8] x) => (y) { [conv] y = Conv(x, conv_weight) }", conv_weight=[4, 8, 3, 3]),
         (),
     ),
+    "dead_branch": (_dead_branch(), ()),
     "if_branches": (_if_branches(65, 63), ()),
     "if_one_branch": (_if_branches(65, 64), ()),
     "specialised": (
