@@ -44,7 +44,7 @@ from .values import MAX_RANK, Value
 
 INT64_MAX = 2**63 - 1
 #: elements of an unknown integer input that are worth a symbol each
-_MAX_UNKNOWN = 16
+MAX_UNKNOWN = 16
 #: different sizes on one axis that a broadcast compares; what more of them make is not followed
 MAX_BROADCAST = 8
 #: an expression larger than this is given a name, its definition kept as a constraint
@@ -166,7 +166,7 @@ class Op(Attributes):
         if t.shape is None or len(t.shape) > 1:
             return None
         n = t.shape.numel.value
-        if n is None or n > _MAX_UNKNOWN or t.dtype not in (0, 6, 7, 12, 13, 2, 3, 4, 5):
+        if n is None or n > MAX_UNKNOWN or t.dtype not in (0, 6, 7, 12, 13, 2, 3, 4, 5):
             return None
         self.pure = False
         return self.walk.unknown_values(self.names[i], t, n)

@@ -98,17 +98,30 @@ class Scopes(Statements):
         scope.env[name] = self.interner.tensor(known.dtype, shape, known.value)
 
     def unknown_values(self, name: str, tensor: Tensor, n: int) -> tuple[Dim, ...]:
-        """Symbols for the unknown elements of a small integer tensor, the same at every use."""
-        known = tensor.value.elems if tensor.value is not None else None
+        """The unknown elements of a small integer tensor, the same at every use.
+
+        They are what the node computes that makes it, where it does so of few integers; else symbols.
+        """
+        scope = self._owner(name)
+        learned = tensor if scope is None else scope.env[name]  # maybe since the node was read
+        value = (learned.value if isinstance(learned, Tensor) else None) or tensor.value
+        known = None if value is None else value.elems
+        whole = known is not None and None not in known
+        made = None if scope is None or whole else self.computed(name, scope)
+        if made is not None and len(made) == n:
+            known = made
         elems = tuple(
             e if isinstance(e, Dim) else self.fresh(_element(i, name, tensor), "value")
             for i, e in enumerate(known or (None,) * n)
         )
         shape = tuple(int(d) for d in tensor.shape or ())
-        scope = self._owner(name)
         if scope is not None:
             self._learn(scope, name, self.interner.tensor(tensor.dtype, tensor.shape, Value(shape, elems)))
         return elems
+
+    def computed(self, name: str, scope: Scope) -> tuple[Elem, ...] | None:
+        """The elements that a node makes of symbols for those that it reads; None where it does not follow them."""
+        return None
 
     def unknown_truth(self, name: str, tensor: Tensor | None) -> Cond:
         """The truth of an unknown boolean scalar as a condition on a 0/1 symbol, the same at every use."""

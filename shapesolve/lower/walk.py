@@ -14,14 +14,18 @@ from ..expr import DimTooLarge, Shape
 from ..model import Model, Node
 from .fallback import inferred_by_schema, lower_unregistered
 from .interface import misranked, mistyped, unchosen
-from .op import InvalidNode, MalformedNode, Op
+from .op import MAX_UNKNOWN, InvalidNode, MalformedNode, Op
 from .reconcile import reconcile
 from .records import Body, Entry, FactStore, LoweredNode, Open, Scope, Steps
 from .rule import Rules
 from .scopes import Scopes
 from .semantics import Semantics
+from .speculate import rehearsal
 from .types import KINDS, Known, Tensor
+from .values import INT_TYPES, Elem
 
+#: nodes in a row whose integers are computed of those that they read
+MAX_DERIVED = 32
 #: walks over the graph: a node whose rank became known by a later one is lowered again
 MAX_ROUNDS = 3
 
@@ -59,6 +63,7 @@ class Walk(Scopes):
     ) -> None:
         super().__init__(model, registry, facts, equal=equal, semantics=semantics)
         self.progress = progress
+        self._depth = 0  # of nodes in a row whose integers are computed
 
     # ------------------------------------------------------------------ walking
 
@@ -288,6 +293,41 @@ class Walk(Scopes):
         if clean and op.pure and call.key is not None and call.version == self.facts.version:
             self._remember(call, done)
         self._bind(node, done, scope)
+
+    def computed(self, name: str, scope: Scope) -> tuple[Elem, ...] | None:
+        """The elements that a node makes of symbols for those that it reads; None where it does not follow them."""
+        node = self.state.producers.get(scope.prefix + name, (None, ""))[0]
+        rule = None if node is None else self.operators.rule(node, scope.opsets)
+        if node is None or rule is None or not rule.values or rule.bodies or rule.draws or rule.sizes:
+            return None
+        if self._depth >= MAX_DERIVED:
+            return None
+        around, self.scope = self.scope, scope
+        self._depth += 1
+        try:
+            inputs = tuple([self._with_elements(n, scope) for n in node.inputs])
+            op = Op(self, node, inputs, scope.opsets.get(node.domain, 1), scope.attrs, rule)
+            with rehearsal(self):
+                made = self._as_tuple(rule.lower(op), node)[node.outputs.index(name)]
+        except (InvalidNode, DimTooLarge, ZeroDivisionError):
+            return None
+        finally:
+            self.scope = around
+            self._depth -= 1
+        value = made.value if op.pure and isinstance(made, Tensor) else None
+        return None if value is None else value.elems
+
+    def _with_elements(self, name: str, scope: Scope) -> Known | None:
+        """What is known of a tensor, with symbols for its elements where these are few unknown integers."""
+        known = self.read(name, scope)
+        if not isinstance(known, Tensor) or known.shape is None or known.dtype not in INT_TYPES:
+            return known
+        n = known.shape.numel.value if len(known.shape) < 2 else None
+        elems = (None,) if known.value is None else known.value.elems or (None,)
+        if n is None or n > MAX_UNKNOWN or None not in elems:
+            return known
+        self.unknown_values(name, known, n)
+        return self.read(name, scope)
 
     def _as_tuple(self, outputs: Any, node: Node) -> tuple[Any, ...]:
         n = len(node.outputs)

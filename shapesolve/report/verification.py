@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import onnx
-
-from ..deploy.sizes import NoSizes, Sizes
+from ..deploy.inputs import generate_inputs
+from ..deploy.sizes import NoSizes
 from ..expr.nearest import meant
 from ..expr.sizes import sizes_text
 from ..lower.types import Tensor
 from ..model.saving import external_locations
-from ..solve.sizes import LIKELY
 from .evaluation import broken_terms
 from .lines import Printed, line, row
 
@@ -22,11 +19,7 @@ if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..runtime import Verification
 
-_DRAWS, _TRIES = 200, 5
-_MAX_ELEMENTS = 50_000_000
 _MAX_SHOWN = 20
-#: how integers are filled: small random ones, then all ones, then zeros, where the runtime refuses
-_FILLS = ("random", "ones", "zeros")
 
 
 class CannotRun(Exception):
@@ -40,7 +33,7 @@ def verify_at_sizes(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Verification]:
-    """Run the model at `runs` sizes drawn to satisfy the contract (`given` ones are kept), and compare shapes.
+    """Run the model on at most `runs` inputs that `generate_inputs` makes (`given` sizes are kept), and compare shapes.
 
     `progress` is called with (done, total) before each run.
 
@@ -48,20 +41,20 @@ def verify_at_sizes(
         CannotRun: weights are missing, no sizes satisfy the contract, or the runtime refuses.
     """
     _runnable(analysis, given)
-    rng = random.Random(seed)
+    try:
+        made = generate_inputs(analysis, runs, seed, edge=False, bind=given)
+    except NoSizes as e:
+        raise CannotRun(_none_found(analysis, given, str(e))) from None
+    distinct = {tuple(sorted(at.items())): (at, feed) for at, feed in zip(made.sizes, made, strict=True)}
     done: list[Verification] = []
-    seen: set[tuple[tuple[str, int], ...]] = set()
-    for _ in range(_TRIES * runs):  # some draws are like others
-        if len(done) == runs:
-            break
+    for sizes, feed in distinct.values():
         if progress is not None:
             progress(len(done), runs)
-        sizes = draw_sizes(analysis, given, rng)
-        key = tuple(sorted(sizes.items()))
-        if key in seen:
-            continue
-        seen.add(key)
-        done.append(_run(analysis, sizes, rng.randrange(2**32)))
+        try:
+            done.append(replace(analysis.verify(feed), bindings=dict(sizes)))
+        except RuntimeError as e:
+            told = sizes_text(sizes)
+            raise CannotRun(f"at {told}: {e}" if told else str(e)) from e
     return done
 
 
@@ -92,76 +85,13 @@ def _runnable(analysis: Analysis, given: Mapping[str, int]) -> None:
         raise CannotRun(analysis._solved.nothing_runs)
 
 
-def draw_sizes(analysis: Analysis, given: Mapping[str, int], rng: random.Random) -> dict[str, int]:
-    """Sizes for all symbols that break no requirement.
-
-    Raises:
-        CannotRun: none were found.
-    """
-    names = list(analysis.symbols)
-    for attempt in range(_DRAWS):
-        palette = LIKELY if attempt % 2 else LIKELY[:6]
-        sizes = {n: given[n] if n in given else analysis.bindings.get(n, rng.choice(palette)) for n in names}
-        if _fits(analysis, sizes):
-            return sizes
-    for least in (1, 0):  # empty inputs where there are no others
-        try:
-            return Sizes(analysis, given, least=least).usual(rng)
-        except NoSizes:
-            continue
+def _none_found(analysis: Analysis, given: Mapping[str, int], reason: str) -> str:
+    """Why there are no inputs of these sizes."""
     told = sizes_text(given)
     wrong = [t.text for t in broken_terms(analysis, given)]
     if wrong:
-        raise CannotRun(f"{told} breaks the contract: {' and '.join(wrong)} must hold")
-    raise CannotRun(f"no sizes{f' with {told}' if told else ''} were found that satisfy the contract")
-
-
-def _fits(analysis: Analysis, sizes: Mapping[str, int]) -> bool:
-    shapes = _input_shapes(analysis, sizes)
-    small = all(int(np.prod(s, dtype=object)) <= _MAX_ELEMENTS for s in shapes.values())
-    return small and not analysis.check_inputs(shapes)
-
-
-def _input_shapes(analysis: Analysis, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-    shapes = {}
-    for name, known in analysis.inputs.items():
-        declared = known.shape if isinstance(known, Tensor) else None
-        dims = [d.evaluate(sizes) for d in (declared if declared is not None else analysis.shapes[name])]
-        shapes[name] = tuple(d if d is not None and d >= 0 else 1 for d in dims)
-    return shapes
-
-
-def _run(analysis: Analysis, sizes: Mapping[str, int], seed: int) -> Verification:
-    from dataclasses import replace
-
-    failure: RuntimeError | None = None
-    for fill in _FILLS:
-        try:
-            done: Verification = analysis.verify(_inputs(analysis, sizes, fill, seed))
-            return replace(done, bindings=dict(sizes))
-        except RuntimeError as e:
-            failure = failure or e
-    told = sizes_text(sizes)
-    raise CannotRun(f"at {told}: {failure}" if told else str(failure))
-
-
-def _inputs(analysis: Analysis, sizes: Mapping[str, int], fill: str, seed: int) -> dict[str, Any]:
-    rng = np.random.default_rng(seed)
-    shapes = _input_shapes(analysis, sizes)
-    return {n: _array(rng, analysis.dtypes[n], s, fill) for n, s in shapes.items()}
-
-
-def _array(rng: np.random.Generator, dtype: int, shape: tuple[int, ...], fill: str) -> Any:
-    if dtype == onnx.TensorProto.STRING:
-        return np.full(shape, "a", dtype=object)
-    kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
-    if kind.kind in "iub":
-        values = rng.integers(0, 2, shape) if fill == "random" else np.full(shape, int(fill == "ones"))
-    elif fill == "random":
-        values = rng.standard_normal(shape)
-    else:
-        values = np.ones(shape)
-    return values.astype(kind)
+        return f"{told} breaks the contract: {' and '.join(wrong)} must hold"
+    return f"no sizes{f' with {told}' if told else ''} were found that satisfy the contract: {reason}"
 
 
 # ---------------------------------------------------------------------- text and data

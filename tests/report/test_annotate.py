@@ -14,10 +14,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
+from shapesolve.deploy.sizes import Sizes
 from shapesolve.model.saving import external_locations
 from shapesolve.report.annotate import CONTRACT_KEY, read_contract, read_names
 from shapesolve.report.annotate_file import save_annotated
-from shapesolve.report.verification import draw_sizes
 
 from ..building import bundled_files, corpus_files
 from .broken import CASES, ints, model
@@ -185,7 +185,7 @@ def test_every_expression_reads_back_as_the_same_value(path: Path) -> None:
     invented = read_names(out)
     kept = {o.name for o in out.graph.output}
     rng = random.Random(7)
-    points = [draw_sizes(a, {}, rng) for _ in range(4)] if a.ok else []
+    points = [Sizes(a, {}).usual(rng) for _ in range(4)] if a.ok else []
     for info in [o for o in out.graph.output if o.type.WhichOneof("value") not in (None, "tensor_type")]:
         out.graph.output.remove(info)  # onnx_ir reads no maps
     memo: dict[tuple[str, ss.Dim], None] = {}
