@@ -99,7 +99,9 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repai
     learned = (lowered.constraints[i] for i in _learned(lowered, sites, tracer))
     core = tuple(c for c in learned if c.role == "assumption") or _granted(trials, clash)
     given = attributes_text(node) if node is not None else ()
-    notes = (*given, _ending(lowered, core))
+    behind_it = () if trials is None else trials.stated_behind(clash)
+    told = [f"it fails where {lowered.constraints[i].cond}, as was stated" for i in behind_it]
+    notes = (*given, *told, _ending(lowered, core))
     code = "SS202" if node is not None else "SS205"
     finding = Finding(code, clash.message, label, op_type, tuple(nodes), operands, notes=notes)
     message = f"{label}: {clash.message}" if label else clash.message
@@ -118,7 +120,8 @@ def _contradiction(
     candidates = sorted(clash.causes)
     cores = minimal_cores(constraints, candidates, 1) if len(candidates) > 1 else [(clash.entry,)]
     indices = cores[0] if cores else tuple(candidates)
-    indices = tuple(dict.fromkeys((*_behind(lowered, indices), *indices)))
+    stated_too = () if trials is None else trials.stated_behind(clash)
+    indices = tuple(dict.fromkeys((*stated_too, *_behind(lowered, indices), *indices)))
     core = tuple(constraints[i] for i in indices)
     if all(c.role not in ("user", "assumption") for c in core):
         core = (*_granted(trials, clash), *core)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import onnx
 
-from ..expr import Cond, Dim, constant
+from ..expr import Cond, Dim, constant, eq, parse_cond
 from ..lazy import cached_property
 from ..lower.fixpoint import lower_model
 from ..lower.records import Clash
@@ -188,6 +188,31 @@ class Repairs:
         if not granted or not self.request.granted or place_of(clash, self.lowered) in self._certain:
             return ()
         return tuple(granted)
+
+    def stated_behind(self, clash: Clash) -> tuple[int, ...]:
+        """Numbers of the user's conditions without which the node does not fail: sizes that decide a rank are among them."""
+        place = place_of(clash, self.lowered)
+        return tuple([number for number, places in self._without_each.items() if place not in places])
+
+    @cached_property
+    def _without_each(self) -> dict[int, set[Place]]:
+        """Places that fail without one of the user's conditions, by its number in the log."""
+        request, symbols = self.request, self.lowered.symbols
+        fewer: dict[Cond, Request] = {}
+        for name, size in request.bind.items():
+            if name in symbols:
+                left = {n: k for n, k in request.bind.items() if n != name}
+                fewer[eq(symbols[name], size)] = request._replace(bind=left)
+        for item in request.assume:
+            cond = item if isinstance(item, Cond) else parse_cond(item, symbols)
+            fewer[cond] = request._replace(assume=tuple(i for i in request.assume if i is not item))
+        found = {}
+        for number, entry in enumerate(self.lowered.walk.state.log):
+            self._left -= len(self.lowered.model.graph.nodes) if entry.role == "user" else 0
+            if entry.role == "user" and entry.cond in fewer and self._left >= 0:
+                bare = lower_model(self.lowered.model, fewer[entry.cond])
+                found[number] = {place_of(c, bare) for c in bare.walk.state.clashes}
+        return found
 
     @cached_property
     def _certain(self) -> set[Place]:
