@@ -95,7 +95,7 @@ def _invalid(lowered: Lowered, clash: Clash, finder: Cores | None, trials: Repai
     tracer = SiteTracer(lowered)
     behind = [n for site in sites for n in (*tracer.labels(site), *tracer.rank_makers(site))]
     nodes = dict.fromkeys([*([label] if label else ()), *tracer.owners(clash.prefix), *behind])
-    operands = operand_rows(sites, lowered, learned=True)
+    operands = operand_rows(sites, lowered)
     learned = (lowered.constraints[i] for i in _learned(lowered, sites, tracer))
     core = tuple(c for c in learned if c.role == "assumption") or _granted(trials, clash)
     given = attributes_text(node) if node is not None else ()
@@ -136,7 +136,7 @@ def _contradiction(
         last.origin.node,
         last.origin.op_type,
         nodes,
-        operand_rows(sides_of(entry, lowered), lowered, learned=True),
+        operand_rows(sides_of(entry, lowered), lowered),
         steps,
         _notes(lowered, core, entry),
     )

@@ -80,17 +80,17 @@ def shape_text(tensor: str, lowered: Lowered) -> str:
     return f"{tensor} {shape}" if shape is not None else f"{tensor} of unknown rank"
 
 
-def operand_rows(sites: Iterable[Site], lowered: Lowered, *, learned: bool = False) -> tuple[Operand, ...]:
+def operand_rows(sites: Iterable[Site], lowered: Lowered) -> tuple[Operand, ...]:
     """The sides of a condition: each with its name, its shape, where it comes from (and what it holds, when that counts).
 
-    Shapes are those that the node was given, in the names that inputs declare; with `learned` read through what nodes need.
+    Shapes are those that the node was given, in the names that inputs declare.
     """
     rows = {s.tensor: s.data for s in sites}
-    return tuple(_operand_row(t, lowered, data, learned) for t, data in rows.items())
+    return tuple(_operand_row(t, lowered, data) for t, data in rows.items())
 
 
-def _operand_row(tensor: str, lowered: Lowered, data: bool, learned: bool) -> Operand:
-    made = None if learned else lowered.walk.state.tensors.get(tensor)
+def _operand_row(tensor: str, lowered: Lowered, data: bool) -> Operand:
+    made = lowered.walk.state.tensors.get(tensor)
     known = made if isinstance(made, Tensor) else None
     shape = lowered.shapes.get(tensor) if known is None or known.shape is None else known.shape
     value = lowered.values.get(tensor) if known is None or known.value is None else known.value
