@@ -103,6 +103,7 @@ class LocalWalk(Walk):
         self.restated: list[str] = []
         self._variables: dict[tuple[str, int], Dim] = {}
         self._numbers: dict[str, Dim] = {}
+        self._fixed: set[str] = set()  # variables that have their number whatever a node needs
         walk = analysed.walk
         self.hints = dict(walk.state.hints)
         self._names = dict(walk._names)
@@ -168,6 +169,8 @@ class LocalWalk(Walk):
         for axis, dim in enumerate(known.shape):
             variable = self.variable(full, axis)
             dims.append(variable)
+            if role == "input" and not dim.terms:
+                self._fixed.add(variable.name or "")
             if dim is not variable:
                 self.rows.append(Definition(full, axis, variable, dim, role, why, node, prefix, guard))
         if known.value is not None and known.value.elems is not None and known.dtype in _READ:
@@ -288,7 +291,7 @@ class LocalWalk(Walk):
         scope.env.update(captured)
         if used:
             self.numbered.append(f"{scope.prefix}{node.label}")
-            told = all_of(eq(symbol(n), used[n]) for n in sorted(used))
+            told = all_of(eq(symbol(n), used[n]) for n in sorted(used) if n not in self._fixed)
             self.rows[begin:] = [_under(row, told) for row in self.rows[begin:]]
 
     def _run(self, call: Call) -> None:

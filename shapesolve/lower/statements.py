@@ -120,6 +120,8 @@ class Statements:
         self, cond: Cond, why: str, node: Node | None, role: Role = "definition", *, everywhere: bool = False
     ) -> None:
         """Something that holds by construction or by assumption; `everywhere`: it says what a new symbol is."""
+        if cond.is_true:
+            return
         guard = self.scope.guard
         if everywhere or (len(cond.free) == 1 and not cond.free.isdisjoint(self.state.reasons)):
             guard = TRUE  # a new name, or a bound of a symbol of ours by a number, binds nobody else
