@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ..expr import Cond, Dim, parse_cond
+from ..expr import Cond, Dim, ge, parse_cond
 from ..expr.traverse import atoms_of
 from ..lower.standard import stops_loading
 from ..model import Node
@@ -282,15 +282,16 @@ def _quoted(text: str) -> str:
 
 
 def _may_be_assumed(said: str, analysis: Solved) -> bool:
-    """Does it speak of inputs only, and does the model accept sizes at which it holds?"""
+    """True if it speaks of inputs only, and the model accepts sizes of at least 2 at which it holds."""
     if not said:
         return False
     cond = parse_cond(said, analysis.symbols)
     if not is_short(said) or sum(a.kind not in _PLAIN for a in atoms_of(cond)) > 1:
         return False  # nobody could say whether that is so
-    known = [c for c in analysis.accepted.conds if not c.free.isdisjoint(cond.free)]
-    inputs = cond.free <= analysis.symbols.keys()
-    return inputs and analysis.prover.engine.satisfiable([cond, *known], cheap=True).sat
+    if not cond.free <= analysis.symbols.keys():
+        return False
+    several = [ge(analysis.symbols[name], 2) for name in sorted(cond.free)]
+    return analysis.prover.engine.satisfiable([cond, *several, *analysis.accepted.conds], cheap=True).sat
 
 
 @finds(
