@@ -121,9 +121,9 @@ def _at(proof: Proof) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    """`assert_exportable` of `shapesolve.torch`, loaded when it is asked for: PyTorch is optional."""
-    if name == "assert_exportable":
+    """The assertions of `shapesolve.torch`, loaded when they are asked for: PyTorch is optional."""
+    if name in ("assert_exports", "assert_exportable"):
         import importlib
 
-        return importlib.import_module("shapesolve.torch.testing").assert_exportable
+        return getattr(importlib.import_module("shapesolve.torch.testing"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

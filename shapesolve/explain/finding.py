@@ -34,8 +34,8 @@ CODES: dict[str, tuple[Severity, str]] = {
     "SS607": ("error", "PyTorch: torch.export refuses the module"),
     "SS608": ("error", "PyTorch: the exporter cannot write the module as ONNX"),
     "SS609": ("error", "PyTorch: the module fails, or its graph computes something else, at a declared size"),
-    "SS610": ("warning", "PyTorch: torch.export's trace rules out sizes at which the module runs"),
-    "SS611": ("warning", "PyTorch: the exporter cannot write the module as it is, and can in another way"),
+    "SS610": ("error", "PyTorch: torch.export's trace rules out sizes at which the module runs"),
+    "SS611": ("error", "PyTorch: the exporter cannot write the module as it is, and can in another way"),
 }
 
 

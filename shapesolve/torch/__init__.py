@@ -15,6 +15,6 @@ from .findings import SourceFinding
 from .outcome import SizeOutcome
 from .places import Place
 from .report import Report
-from .testing import assert_exportable
+from .testing import assert_exportable, assert_exports
 
-__all__ = ["Place", "Report", "SizeOutcome", "SourceFinding", "assert_exportable", "check"]
+__all__ = ["Place", "Report", "SizeOutcome", "SourceFinding", "assert_exportable", "assert_exports", "check"]

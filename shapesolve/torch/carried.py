@@ -9,12 +9,11 @@ from typing import Any
 import onnx
 
 from .declared import Declaration
-from .exporting import Narrowed
-from .exports import Exports, Unaffordable
-from .filed import InRuntime, can_be_run
+from .exports import Exports
+from .filed import InRuntime
 from .guards import fixed_axes, input_names
 from .pasting import pasted
-from .running import Runs, Sizes
+from .running import Runs
 from .unguarded import Unguarded
 from .writing import Written
 
@@ -51,15 +50,6 @@ class File:
         axes = (a for a in declaration.axes if a.index < len(given[a.leaf]))
         return {n for a in axes if given[a.leaf][a.index].HasField("dim_value") for n in a.size.free}
 
-    def followed(
-        self, runs: Runs, at: Iterable[Mapping[str, int]], example: Sizes | None = None
-    ) -> list[bool | None]:
-        """Does the file give at these sizes what the module gives? None where it cannot be said."""
-        if self.proto is None:
-            return []
-        file = InRuntime(self.proto, input_names(self.decomposed), runs, example or {})
-        return [file.agrees(runs.at(sizes)) for sizes in at]
-
 
 def holds_up(
     text: str,
@@ -68,35 +58,23 @@ def holds_up(
     *,
     dynamic: Iterable[str],
     exports: Exports,
-    example: Sizes | None = None,
-    known: File | None = None,
 ) -> bool:
-    """Does a declaration to paste give a file that follows the module at sizes that it promises?
+    """True if `torch.onnx.export` takes a declaration to paste, and its file follows the module at sizes that it promises.
 
-    torch.export must take it for the example of these sizes and keep the sizes `dynamic`. The module must not fail at
-    `promised` sizes. `known` is the file of another declaration: where that could not be written, only the graph is run.
-    What would take too long to find out counts as no.
+    The sizes `dynamic` must stay dynamic in the file, and the module must not fail at `promised` sizes. What takes more
+    exports than are made for suggestions counts as no.
     """
-    args, kwargs = runs.inputs(example or {})
+    args, kwargs = runs.inputs({})
     try:
-        made = exports.program(args, kwargs, pasted(text))
-        written = known is None or known.proto is not None
-        file = File.of(exports.file(made.program, made.given)) if written else File(made.program)
-    except Exception:  # refused, or the exporter cannot write it
+        program, found = exports.by_exporter(args, kwargs, pasted(text))
+    except Exception:  # refused, narrowed, or not written
         return False
+    file = replace(File.of(found), program=program)
     if not file.numbers(runs.declaration).isdisjoint(dynamic):
         return False
     ran = _where_it_runs(runs, promised)
-    graph = _running(file, runs, example or {})
-    if ran is None or False in [graph.agrees(sizes) for sizes in ran]:
-        return False
-    if file.proto is None:
-        return True
-    try:
-        theirs = by_exporter(runs, pasted(text), exports, example)
-    except (Narrowed, Unaffordable):
-        return False
-    return theirs is None or theirs.proto is file.proto or False not in theirs.followed(runs, ran, example)
+    graph = _running(file, runs)
+    return ran is not None and False not in [graph.agrees(sizes) for sizes in ran]
 
 
 def _where_it_runs(runs: Runs, promised: Iterable[Mapping[str, int]]) -> list[Mapping[str, int]] | None:
@@ -113,26 +91,9 @@ def _where_it_runs(runs: Runs, promised: Iterable[Mapping[str, int]]) -> list[Ma
     return ran
 
 
-def by_exporter(runs: Runs, spec: Any, exports: Exports, example: Sizes | None = None) -> File | None:
-    """What `torch.onnx.export` writes of the module itself, as users call it; None where it raises or could not be run.
-
-    It traces with other settings than torch.export.export, and takes up what that suggests: its file is another one. Raises
-    `Narrowed` where declared sizes are numbers in it, and `Unaffordable`.
-    """
-    if not can_be_run(runs.module):
-        return None
-    try:
-        program, found = exports.by_exporter(*runs.inputs(example or {}), spec)
-    except (Narrowed, Unaffordable):
-        raise
-    except Exception:  # it refuses the declaration, or cannot write the module
-        return None
-    return replace(File.of(found), program=program)
-
-
-def _running(file: File, runs: Runs, example: Sizes) -> Unguarded:
-    plain = Unguarded(file.program, runs, example=example)
+def _running(file: File, runs: Runs) -> Unguarded:
+    plain = Unguarded(file.program, runs)
     if file.proto is None:
         return plain
-    in_runtime = InRuntime(file.proto, input_names(file.decomposed), runs, example)
-    return Unguarded(file.decomposed, runs, plain, in_runtime, example)
+    in_runtime = InRuntime(file.proto, input_names(file.decomposed), runs)
+    return Unguarded(file.decomposed, runs, plain, in_runtime)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,26 +11,22 @@ import torch
 
 from ..analysis import DEFAULT_RLIMIT, BroadcastMode, analyze
 from ..expr import Cond
-from .carried import by_exporter
+from .carried import File
 from .concluding import Call, Conclusion, Settings, empty
 from .correction import Correction
 from .declared import Declaration, read_declaration
-from .exporting import Narrowed, Watch, export_program, named, relaxed
-from .exports import Exports, Unaffordable, shapes
+from .exporting import Watch, export_program, named, relaxed
+from .exports import Exported, Exports, shapes
 from .findings import SourceFinding
 from .guards import find_guards
-from .outcome import SizeOutcome, sizes_text
+from .outcome import SizeOutcome
 from .pasting import pasted
-from .probing import probed, probes
+from .probing import probed
 from .programs import declared_by_model, declared_by_program
-from .refusal import at_numbers, by_example, is_about_dims, own_words, refused, written_all_the_same
+from .refusal import at_numbers, is_about_dims, own_words, refused
 from .report import Report
 from .running import Runs
-from .ways import Way, other_examples
 from .writing import Written, clashing, rewritten, unwritable, with_other_names, written
-
-#: sizes at which a file is run that is written although torch.export refuses
-_TRIED = 12
 
 
 def check(
@@ -104,7 +98,6 @@ def _of_module(
         if isinstance(module, torch.nn.Module)
         else str(getattr(module, "__name__", module))
     )
-    started = time.thread_time()
     exports = Exports(module, strict=strict, opset=settings.opset)
     made, refusal = exports.first(args, kwargs, named(spec))
     try:
@@ -114,64 +107,48 @@ def _of_module(
     call = None
     if settings.confirm and declaration.axes:
         runs = Runs(module, args, kwargs, declaration)
-        call = Call(runs, spec, exports, started) if runs.usable else None
+        call = Call(runs, spec, exports) if runs.usable else None
     if refusal is None and made is not None:
         guards = find_guards(made.program, declaration, made.watch)
-        return _of_program(Conclusion(name, declaration, settings, guards, made.program, call=call))
+        known = Conclusion(name, declaration, settings, guards, made.program, call=call)
+        return _of_program(known, lambda: _as_called(known, exports, given, named(spec), made))
     known = Conclusion(name, declaration, settings, refusal=refusal, call=call)
     if not declaration.axes:
         return _refused(known, module, given)
+    if not strict:
+        report = _as_called(known, exports, given, named(spec), made)
+        if report is not None:
+            return report
     try:
         made = made or exports.program(*given, relaxed(spec), trial=False)
     except Exception as error:
         return _refused(known, module, given, error)
     guards = find_guards(made.program, declaration, made.watch)
-    return _of_refusal(replace(known, program=made.program, guards=guards))
+    return _of_program(replace(known, program=made.program, guards=guards))
 
 
-def _of_refusal(known: Conclusion) -> Report:
-    """A module whose sizes torch.export refuses as declared, as it was traced then, or else with its sizes left free."""
-    report = None if known.only_traced() else _of_program(known)
-    found = _as_users_write(known, report)
-    if found is not None:
-        return found
-    return report if report is not None else _of_program(known)
+def _as_called(
+    known: Conclusion,
+    exports: Exports,
+    given: tuple[tuple[Any, ...], dict[str, Any]],
+    spec: Any,
+    traced: Exported | None,
+) -> Report | None:
+    """The report on what `torch.onnx.export` writes of a module that `torch.export.export` refuses; None if it refuses too.
 
-
-def _as_users_write(known: Conclusion, report: Report | None) -> Report | None:
-    """What `torch.onnx.export` writes of a module that torch.export.export alone refuses, where its file follows the module.
-
-    None where it does not, or is not found out; `report` is that of what torch.export.export makes of it, if there is one yet.
+    The guards of what was `traced` before the refusal say where to run the module.
     """
-    call, refusal = known.call, known.refusal
-    trace = [f for f in report.findings if f.severity != "info"] if report is not None else known.traced()
-    if call is None or refusal is None or not trace or not is_about_dims(refusal):
-        return None
-    if any(f.verdict not in ("tracer", "export") for f in trace):
-        return None
     try:
-        file = by_exporter(call.runs, named(call.spec), call.exports)
-    except (Narrowed, Unaffordable):
+        program, found = exports.by_exporter(*given, spec, trial=False)
+    except Exception:  # what the reader calls fails too: the refusal is the finding
         return None
-    if file is None or file.proto is None or file.numbers(known.declaration):
+    if File(program, found.program, found.proto).numbers(known.declaration):
         return None
-    told = [dict(f.counterexample) for f in trace]
-    tried = [*told, *itertools.islice(probes(known.declaration, call.runs), _TRIED)]
-    at = [s for s in tried if call.runs.at(s).state == "runs"]
-    said = file.followed(call.runs, at)
-    if not any(said) or False in said:
-        return None
-    guards = find_guards(file.program, known.declaration, None)
-    other = replace(known, program=file.program, guards=guards, refusal=None)
-    other.hear_graph(file.proto, file.decomposed, file.source)
-    found = other.report()
-    if found.corrected or any(f.severity != "info" for f in found.findings):
-        return None
-    if report is None and call.exports.affordable:  # what torch.export.export by itself needs
-        trace = [f for f in _of_program(known).findings if f.severity != "info"] or trace
-    sizes = [sizes_text(s) for s, agrees in zip(at, said) if agrees]
-    more = written_all_the_same(refusal, trace, sizes)
-    return replace(found, findings=(more, *found.findings))
+    base, watch = (program, None) if traced is None else (traced.program, traced.watch)
+    guards = find_guards(base, known.declaration, watch)
+    judged = replace(known, program=program, guards=guards, refusal=None, found=[], constants={})
+    judged.hear_graph(found.proto, found.program, found.source)
+    return judged.report()
 
 
 def _refused(
@@ -188,11 +165,7 @@ def _refused(
     words = "\n\n".join(dict.fromkeys(map(own_words, said)))
     if call is None:
         return empty(known.name, declaration, [refused(error, module, *given)], words)
-    tried = list(probes(declaration, call.runs))[:4]
-    way = next(other_examples(call.runs, call.spec, tried, call.exports), None)
-    if way is not None:
-        return _of_program(_another_way(known, way, (by_example(error, way.text(call.runs)),)))
-    failing = probed(declaration, call.runs, None, lambda _: False, seconds=2.0)
+    failing = probed(declaration, call.runs, None, lambda _: False)
     runs = "" if failing else known.runs()
     numbers = _with_numbers(known, partial(at_numbers, error, runs=runs)) if runs else None
     if numbers is not None:
@@ -201,37 +174,16 @@ def _refused(
     return empty(known.name, declaration, [*failing, finding], words)
 
 
-def _another_way(
-    known: Conclusion, way: Way, extra: tuple[SourceFinding, ...] = (), *, guarded: bool | None = None
-) -> Conclusion:
-    """What came out of the export of another example; `guarded` says which sizes the first one kept out, if any."""
-    assert known.call is not None
-    more = extra if guarded is None else known.ruled_out_by_example(way, guarded=guarded)
-    return Conclusion(
-        known.name,
-        known.declaration,
-        known.settings,
-        find_guards(way.program, known.declaration, way.watch),
-        way.program,
-        known.refusal if way.free else None,
-        replace(known.call, way=way),
-        (*known.extra, *more),
-        ruled_out={} if guarded is None else known.sizes_ruled_out(guarded=guarded),
-    )
-
-
 # ---------------------------------------------------------------------- programs and models
 
 
-def _of_program(known: Conclusion) -> Report:
-    first, ways = known, known.other_ways(guarded=True)
-    way = next(ways, None)
-    if way is not None:
-        known = _another_way(first, way, guarded=True)
-    told = bool(known.astray(guarded=True))
+def _of_program(known: Conclusion, as_called: Callable[[], Report | None] = lambda: None) -> Report:
     try:
         _hear_graph(known)
     except _Unwritable as error:
+        report = as_called()
+        if report is not None:
+            return report
         other = _other_names(known, error.cause) or _with_numbers(
             known, partial(rewritten, error.cause, known.program, runs=known.runs())
         )
@@ -239,24 +191,6 @@ def _of_program(known: Conclusion) -> Report:
             known.extra = (*known.extra, unwritable(error.cause, known.program, runs=known.runs()))
             return known.report()
         known = other
-    if way is not None:
-        more = ((first, True, w) for w in ways)
-    else:  # the file may go astray where torch.export's program does not
-        kinds = [False] if told else [False, True]
-        more = ((known, g, w) for g in kinds if known.astray(guarded=g) for w in known.other_ways(guarded=g))
-    return _right_one(known, more) if known.strays() else known.report()
-
-
-def _right_one(known: Conclusion, ways: Iterator[tuple[Conclusion, bool, Way]]) -> Report:
-    """What another example gives, if its file follows the module; each comes with what it is the other way of."""
-    for base, guarded, way in ways:
-        other = _another_way(base, way, guarded=guarded)
-        try:
-            _hear_graph(other)
-        except _Unwritable:  # this way ends at the exporter
-            continue
-        if not other.strays():
-            return other.report()
     return known.report()
 
 
@@ -355,7 +289,7 @@ def _at_numbers(
     roots, quote = known.declaration.roots, known.declaration.quote
     other = Conclusion(
         known.name, declaration, known.settings, find_guards(made.program, declaration, made.watch), made.program, refusal,
-        replace(call, runs=runs, spec=spec, way=None), (more,),
+        replace(call, runs=runs, spec=spec), (more,),
         numbers=tuple(SizeOutcome(roots[n], quote(n), "fixed", constant=v) for n, v in sizes.items()),
     )  # fmt: skip
     try:

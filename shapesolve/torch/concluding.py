@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,34 +12,29 @@ import onnx
 from ..analysis import DEFAULT_RLIMIT, Analysis, BroadcastMode, analyze
 from ..expr import Cond, eq
 from ..solve.contract.contract import Contract, Term
-from .alike import alike
 from .carried import File, holds_up
 from .correction import Correction
 from .declared import Axis, Declaration
-from .exporting import relaxed
 from .exports import Exports
 from .filed import InRuntime
-from .findings import TRIED, SourceFinding, located
+from .findings import SourceFinding, located
 from .guards import Guard, axis_symbols, fixed_axes, guard_contract, input_names, shape_env
 from .judge import Judge
 from .narrowing import way_out
 from .outcome import Comparison, Restriction, SizeOutcome, graph_terms, outcomes, sizes_text
 from .places import Origin, Origins, read_trace
-from .probing import probed, probes
+from .probing import probed
 from .refusal import own_words, seen_to_run, untold
 from .renaming import dim_names, renamed
 from .report import Report
 from .running import Runs, Sizes
 from .unguarded import Unguarded
 from .verdicts import Confirmation, Confirmed, excluded_text, holds_at
-from .ways import Way, follows, other_examples
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
-#: findings of the analysis that the comparison with the declaration tells better
-_TOLD_BETTER = ("SS401", "SS402", "SS403", "SS404", "SS405")
+#: what running the module and its file tells better than the analysis, and declarations that the exporter wrote
+_TOLD_BETTER = ("SS102", "SS3", "SS4")
 _UNTRIED = Confirmed("unknown")
-#: seconds that looking for more may take, whatever the export took, and as a share of that
-_LEAST_SECONDS, _SHARE = 1.0, 0.2
 
 
 @dataclass(frozen=True)
@@ -56,22 +50,15 @@ class Settings:
 
 @dataclass(frozen=True)
 class Call:
-    """The call that is exported, where it can be made again: runs of the module, the declaration, exports, since when."""
+    """The call that is exported, where it can be made again: runs of the module, the declaration, exports."""
 
     runs: Runs
     spec: Any
     exports: Exports
-    started: float
-    way: Way | None = None
-
-    @property
-    def sizes(self) -> Sizes:
-        """The sizes that were exported, where they are not those of the given example."""
-        return dict(self.way.sizes) if self.way is not None else {}
 
     def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments that were exported."""
-        return self.runs.inputs(self.sizes)
+        return self.runs.inputs({})
 
 
 @dataclass
@@ -88,7 +75,6 @@ class Conclusion:
     extra: tuple[SourceFinding, ...] = ()
     found: list[tuple[Restriction, Confirmed]] = field(default_factory=list)
     constants: dict[str, Axis] = field(default_factory=dict)
-    ruled_out: dict[str, str] = field(default_factory=dict)
     numbers: tuple[SizeOutcome, ...] = ()
     contract: Contract | None = None
     analysis: Analysis | None = None
@@ -98,7 +84,7 @@ class Conclusion:
         self.file = File(self.program)
         self.fixed: dict[str, Axis] = {}
         if self.call is not None and self.program is not None:
-            self.graph = Unguarded(self.program, self.call.runs, example=self.call.sizes)
+            self.graph = Unguarded(self.program, self.call.runs)
         self.comparison = Comparison(self.declaration, self.settings.rlimit)
         if self.program is not None:
             self._hear_guards()
@@ -148,9 +134,9 @@ class Conclusion:
         self.file = File(self.program, written, proto)
         source = source or self.program
         if written is not None and self.call is not None:
-            runs, example = self.call.runs, self.call.sizes
-            file = InRuntime(proto, input_names(written), runs, example)
-            self._hold_to(Unguarded(written, runs, self.graph, file, example))
+            runs = self.call.runs
+            file = InRuntime(proto, input_names(written), runs)
+            self._hold_to(Unguarded(written, runs, self.graph, file))
         env = shape_env(source)
         table = axis_symbols(env, source, self.declaration) if env is not None else {}
         model = renamed(proto, table, self.declaration, input_names(source))
@@ -181,46 +167,6 @@ class Conclusion:
         beside = [*(r for r, c in self.found if c.verdict != "tracer"), *more]
         self.found += [(r, self._tried(r, beside)) for r in more]
 
-    def astray(self, *, guarded: bool) -> list[tuple[Restriction, Confirmed]]:
-        """What keeps the exported graph from following a module that runs."""
-        return [(r, c) for r, c in self.found if c.verdict == "graph" and r.guarded is guarded]
-
-    def strays(self) -> bool:
-        """Does the exported graph, or the file, not follow the module at some declared size?"""
-        return any(self.astray(guarded=g) for g in (True, False))
-
-    def of_example(self, *, guarded: bool) -> list[tuple[Restriction, Confirmed]]:
-        """What another example may lift: a graph that goes astray, and sizes that the trace made numbers."""
-        astray = self.astray(guarded=guarded)
-        if astray or not guarded:
-            return astray
-        numbers = self.file.numbers(self.declaration)
-        return [(r, c) for r, c in self.found if c.verdict == "tracer" and not numbers.isdisjoint(r.roots)]
-
-    def other_ways(self, *, guarded: bool) -> Iterator[Way]:
-        """Exports of another example, where this one's graph does not serve all declared sizes."""
-        bad = self.of_example(guarded=guarded)
-        if self.call is None or self.call.way is not None or not bad:
-            return
-        probed_at = [dict(c.sizes) for _, c in bad]
-        call = self.call
-        yield from other_examples(call.runs, call.spec, probed_at, call.exports, self.fixed)
-
-    def ruled_out_by_example(self, way: Way, *, guarded: bool) -> tuple[SourceFinding, ...]:
-        """What the example alone keeps out."""
-        judge, correction = self._judge(), Correction(self.declaration, ())
-        assert self.call is not None
-        text = f"{way.text(self.call.runs)}; {TRIED}"
-        return tuple(
-            replace(judge.ruled_out(r, correction, c, of_example=True), help=text)
-            for r, c in self.of_example(guarded=guarded)
-        )
-
-    def sizes_ruled_out(self, *, guarded: bool) -> dict[str, str]:
-        """Per declared size what the example alone keeps out."""
-        bad = self.of_example(guarded=guarded)
-        return {n: excluded_text(r, self.declaration) for r, _ in bad for n in r.roots}
-
     # ------------------------------------------------------------------ the report
 
     def _judge(self) -> Judge:
@@ -240,16 +186,6 @@ class Conclusion:
             return False
         return confirmed.verdict == "tracer" or (confirmed.verdict == "unknown" and self.refusal is not None)
 
-    def only_traced(self) -> bool:
-        """Is the trace alone, as far as it was tried, what keeps declared sizes out?"""
-        only = bool(self.found) and all(c.verdict == "tracer" for _, c in self.found)
-        return self.refusal is not None and self.call is not None and only and not self._probed()
-
-    def traced(self) -> list[SourceFinding]:
-        """What the trace alone keeps out, without what to do."""
-        judge, correction = self._judge(), Correction(self.declaration, ())
-        return [replace(judge.ruled_out(r, correction, c), help="") for r, c in self.found]
-
     def report(self) -> Report:
         """Everything, told."""
         judge = self._judge()
@@ -264,7 +200,10 @@ class Conclusion:
             real, traced = [(r, c) for r, c in real if str(r.term.cond) in correction.said], []
         findings = [*self.extra, *(self._placed(judge.finding(r, correction, c)) for r, c in real)]
         others = [r.term.cond for r, _ in real]
-        findings += [judge.ruled_out(r, correction, c, others) for r, c in traced]
+        if not any(
+            f.severity == "error" for f in findings
+        ):  # beside a fault of the module it is none of its own
+            findings += [judge.ruled_out(r, correction, c, others) for r, c in traced]
         mended = (
             self.refusal is not None
             and correction.changed
@@ -276,14 +215,13 @@ class Conclusion:
         findings += failing
         unclear = self.refusal is not None and not findings
         if unclear and self.refusal is not None:
-            findings.append(untold(self.refusal, self._follows(), self._unseen(own_words(self.refusal))))
-            unclear = findings[-1].verdict != "tracer"
+            findings.append(untold(self.refusal, self._unseen(own_words(self.refusal))))
         if self.analysis is not None:
             origins = judge.origins
             findings += [
                 located(f, origins.of(f.node))
                 for f in self.analysis.diagnostics
-                if f.code not in _TOLD_BETTER
+                if not f.code.startswith(_TOLD_BETTER)
             ]
         constants = {n: a.example for n, a in self.constants.items() if any(n in r.roots for r, _ in real)}
         out = {n: excluded_text(r, self.declaration, others) for r, _ in traced for n in r.roots}
@@ -297,17 +235,26 @@ class Conclusion:
                 [r for r, _ in real],
                 constants,
                 known=not unclear,
-                ruled_out={**self.ruled_out, **out},
+                ruled_out=out,
                 failing={n: _failing_text(f) for f in failing for n, _ in f.counterexample},
             ),
-            correction.text()
-            if correction.changed and not (correction.refused or correction.elsewhere)
-            else "",
+            self._to_paste(correction, failing, real),
             own_words(self.refusal) if self.refusal is not None else "",
             self.analysis,
             self.program,
             self.analysis.model.proto if self.analysis is not None else None,
         )
+
+    @staticmethod
+    def _to_paste(
+        correction: Correction,
+        failing: Sequence[SourceFinding],
+        real: Sequence[tuple[Restriction, Confirmed]],
+    ) -> str:
+        """The declaration that fits: of what came out, or without the only size that was seen to fail."""
+        if correction.changed and not (correction.refused or correction.elsewhere):
+            return correction.text()
+        return failing[0].help.partition(":\n")[2] if len(failing) == 1 and not real else ""
 
     def _helped(self, finding: SourceFinding, origins: Origins) -> SourceFinding:
         """A failure that running showed, with the line of its node, and a declaration without it that was tried."""
@@ -344,12 +291,9 @@ class Conclusion:
             return plain
         meant = {n for r in real for n in r.roots}
         roots = self.declaration.roots
-        openings = [(left, "DYNAMIC"), (left, "AUTO"), (meant | left, "AUTO"), (roots.keys(), "AUTO")]
-        if left & self.fixed.keys():  # a number is none of what DYNAMIC allows
-            del openings[0]
-        # what came out is declared where torch.export takes that, the rest left to it
-        openings[-3:-3] = [(roots.keys() - meant, "AUTO")] if meant else []
-        trials = [Correction(self.declaration, real, dict.fromkeys(sorted(o), h)) for o, h in openings]
+        opened = [left, meant | left, set(roots)]
+        trials = [*self._tied(real), plain]
+        trials += [Correction(self.declaration, real, dict.fromkeys(sorted(o), "AUTO")) for o in opened]
         seen: set[str] = set()
         for trial in trials:
             text = trial.text()
@@ -358,13 +302,23 @@ class Conclusion:
             seen.add(text)
         numbers = Correction(self.declaration, (), dict.fromkeys(left - meant, "AUTO"))
         for name in sorted(meant):
-            numbers.fix(name, self.call.runs.complete(self.call.sizes)[name])
+            numbers.fix(name, self.call.runs.example[name])
         if meant and self._holds_up(numbers, (), traced):
             return numbers
         untried = self.call.exports.left_untried
         return Correction(
             self.declaration, real, dict.fromkeys(meant | left, "AUTO"), refused=True, untried=untried
         )
+
+    def _tied(self, real: Sequence[Restriction]) -> Iterator[Correction]:
+        """One dim for sizes that are equal in the example and tied by a condition that cannot be declared."""
+        assert self.call is not None
+        example, left_out = self.call.runs.example, set(Correction(self.declaration, real).left_out)
+        said = [r for r in real if str(r.term.cond) not in left_out]
+        pairs = {r.roots for r in real if r not in said and len(r.roots) == 2}
+        equal = [(a, b) for a, b in sorted(pairs) if example[a] == example[b]]
+        if equal and len(equal) == len(real) - len(said):
+            yield Correction(self.declaration, said, equal=equal)
 
     def _holds_up(
         self,
@@ -385,8 +339,6 @@ class Conclusion:
             itertools.chain((s for s in wanted if trial.numbers.keys().isdisjoint(s)), allowed),
             dynamic=trial.dynamic,
             exports=call.exports,
-            example=call.sizes,
-            known=self.file,
         )
 
     def _probed(self) -> list[SourceFinding]:
@@ -397,9 +349,8 @@ class Conclusion:
         def told(sizes: Sizes) -> bool:
             return not all(holds_at(c, sizes) for c in conds)
 
-        allowed = max(_LEAST_SECONDS, _SHARE * (time.thread_time() - self.call.started))
         astray = any(c.verdict == "graph" for _, c in self.found)
-        return probed(self.declaration, self.call.runs, None if astray else self.graph, told, allowed)
+        return probed(self.declaration, self.call.runs, None if astray else self.graph, told)
 
     def runs(self) -> str:
         """Where the module was seen to run; empty where it fails at some declared size."""
@@ -411,21 +362,6 @@ class Conclusion:
         """The guards that a refusal names, where each of them holds at every declared size."""
         named = [g for g in self.guards if g.said and g.said in words]
         return named if all(self.comparison.implied(g.cond) for g in named) else []
-
-    def _follows(self) -> bool:
-        """Was the export with free sizes seen to give what the module gives?"""
-        call, graph = self.call, self.graph
-        if call is None or graph is None:
-            return False
-        tried = list(itertools.islice(probes(self.declaration, call.runs), 4))
-        try:
-            free = call.exports.program(*call.example(), relaxed(call.spec), trial=False).program
-        except Exception:  # these sizes are refused, too
-            return False
-        if not alike(free, self.program):
-            return follows(free, call.runs, tried)
-        said = [graph.agrees(s) for s in tried]
-        return not self.file.numbers(self.declaration) and any(said) and False not in said
 
 
 def _failing_text(finding: SourceFinding) -> str:

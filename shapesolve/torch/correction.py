@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..expr import Cond, Dim, constant, solve_for_symbol
+from ..expr import Cond, Dim, constant, eq, solve_for_symbol
 from .declared import Axis, Declaration
 from .outcome import Restriction
 from .running import near
@@ -37,9 +37,9 @@ class _Fit:
 class Correction:
     """The corrected declaration; ``left_out`` are conditions that ``dynamic_shapes`` has no words for.
 
-    `opened` are roots left to torch.export, with the hint that says so (``DYNAMIC``, ``AUTO``). `refused` is set when
-    it was carried out and did not hold, `untried` too when it would have taken too long to find one that does. `numbers`
-    are sizes left at the example's, for want of anything else that holds.
+    `equal` are pairs of roots that become one dim. `opened` are roots left to torch.export, with the hint that says so
+    (``DYNAMIC``, ``AUTO``). `refused` is set when it was carried out and did not hold, `untried` too when more exports
+    would have been needed to find one that does. `numbers` are sizes left at the example's, for want of anything else.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Correction:
         restrictions: Sequence[Restriction],
         opened: Mapping[str, str] | None = None,
         *,
+        equal: Sequence[tuple[str, str]] = (),
         refused: bool = False,
         untried: bool = False,
     ) -> None:
@@ -61,6 +62,8 @@ class Correction:
             for part in cond.args if cond.kind == "and" else (cond,):
                 if not self._apply(part):
                     self._give_up(part)
+        for one, other in equal:
+            self._apply(eq(declaration.roots[one].dim, declaration.roots[other].dim))
         for name, hint in (opened or {}).items():
             fit = self.fits[name]
             if fit.fixed is None and fit.equals is None:
@@ -187,8 +190,10 @@ class Correction:
         """Python to paste: the dims, and ``dynamic_shapes``."""
         used: dict[str, None] = {}
         body = self._render(self.declaration.spec, used)
+        if self.declaration.spec is None:  # of what is exported already, only its dims can be told
+            used = dict.fromkeys(n for n, f in self.fits.items() if f.fixed is None and f.equals is None)
         lines = [f"{_word(n)} = {self._definition(n)}" for n in used if self._definition(n)]
-        return "\n".join([*lines, f"dynamic_shapes = {body}"])
+        return "\n".join(lines if self.declaration.spec is None else [*lines, f"dynamic_shapes = {body}"])
 
     def _definition(self, name: str) -> str:
         fit, root = self.fits[name], self.declaration.roots[name]

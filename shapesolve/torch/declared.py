@@ -112,7 +112,7 @@ def read_declaration(
     paths = tuple(plain_path(path) for path, _ in leaves)
     if hasattr(dynamic_shapes, "dynamic_shapes"):  # torch.export.ShapesCollection
         dynamic_shapes = dynamic_shapes.dynamic_shapes(module, args, kwargs)
-    reader = _Reader({k: i for i, k in enumerate(keys)}, paths)
+    reader = _Reader({k: i for i, k in enumerate(keys)}, {id(x): i for i, (_, x) in enumerate(leaves)}, paths)
     if dynamic_shapes:
         spec = dynamic_shapes
         if isinstance(spec, (tuple, list)):
@@ -122,8 +122,8 @@ def read_declaration(
 
 
 class _Reader:
-    def __init__(self, leaf_of: Mapping[str, int], paths: tuple[str, ...]) -> None:
-        self.leaf_of, self.paths = leaf_of, paths
+    def __init__(self, by_key: Mapping[str, int], by_id: Mapping[int, int], paths: tuple[str, ...]) -> None:
+        self.by_key, self.by_id, self.paths = by_key, by_id, paths
         self.roots: dict[str, Root] = {}
         self.axes: list[Axis] = []
         self.leaves: dict[tuple[int, int], Axis] = {}
@@ -133,7 +133,9 @@ class _Reader:
         if shape is None or not spec:
             return
         entries = spec.items() if isinstance(spec, dict) else enumerate(spec)
-        leaf = self.leaf_of[pytree.keystr(path)]
+        leaf = self.by_key.get(pytree.keystr(path))
+        if leaf is None:  # of a container that torch.export writes as a list
+            leaf = self.by_id[id(value)]
         for index, entry in entries:
             found = self.entry(entry, self.paths[leaf], index % len(shape) if len(shape) else index)
             if found is not None:

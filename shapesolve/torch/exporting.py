@@ -171,8 +171,26 @@ def export_program(
     watch: Watch,
 ) -> Any:
     """`torch.export.export`, quietly and watched."""
-    with quiet(), watch.active():
+    with quiet(), watch.active(), fresh_kernels():
         return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict)
+
+
+@contextlib.contextmanager
+def fresh_kernels() -> Iterator[None]:
+    """PyTorch's cached choice of kernels for recurrent layers, dropped before a trace and behind it.
+
+    `torch.onnx.export` traces them as loops of any length, unless an export before has cached the unrolled kernel.
+    """
+    caches = [getattr(op.input, "_dispatch_cache", None) for op in (torch.ops.aten.lstm, torch.ops.aten.gru)]
+    try:
+        for cache in caches:
+            if cache is not None:
+                cache.clear()
+        yield
+    finally:
+        for cache in caches:
+            if cache is not None:
+                cache.clear()
 
 
 def export_onnx(program: Any, opset: int | None = None, *, optimize: bool = True) -> Any:
@@ -279,7 +297,7 @@ def captured_by_exporter(module: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
     dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes = refined
     try:
-        with quiet():
+        with quiet(), fresh_kernels():
             return _flags.set_onnx_exporting_flag(captured)()
     except _Stop:
         raise Narrowed from None

@@ -1,10 +1,8 @@
-"""The exports of one check: none is made twice, and those for a suggestion alone keep to a share of the first one's time."""
+"""The exports of one check: none is made twice, and those for a suggestion alone are counted."""
 
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +14,13 @@ from .declared import read_declaration
 from .exporting import Watch, captured_by_exporter, export_program, forgiving
 from .writing import Written, written
 
-#: seconds of this thread that exports for suggestions may take, whatever the first one took, and as a share of that
-_LEAST, _SHARE = 10.0, 0.5
-#: before anything was written, the first export counts as so many times its trace
-_WHOLE = 2.5
+#: exports, and files written, for suggestions alone
+_MAX_TRIALS = 8
 _Key = tuple[Any, ...]
 
 
 class Unaffordable(Exception):
-    """What was to be tried would take too long beside the export itself; it is not told either."""
+    """More exports for suggestions than are made; what was to be tried is not told either."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +33,15 @@ class Exported:
 
 
 class Exports:
-    """Exports a module and writes what comes out; the time that suggestions take is bounded by that of the first export."""
+    """Exports a module and writes what comes out; exports for suggestions are bounded by their number."""
 
     def __init__(self, module: Any, *, strict: bool, opset: int | None = None) -> None:
         self.module, self.strict, self.opset = module, strict, opset
         self._made: dict[_Key, Exported | Exception] = {}
         self._traced: dict[_Key | None, tuple[Exported, Exception | None]] = {}
         self._written: list[tuple[Any, _Key, Written | Exception]] = []
-        self._spent = {False: 0.0, True: 0.0}
+        self._theirs: dict[_Key, tuple[Any, Written] | Exception] = {}
+        self._trials = 0
         self.left_untried = False
         """Was there a suggestion that could not be tried within the bound?"""
 
@@ -61,7 +58,7 @@ class Exports:
             return self._traced[key]
         self._afford(trial=trial)
         watch = Watch(self.module)
-        with self._timed(trial=trial), forgiving() as refusals:
+        with forgiving() as refusals:
             try:
                 program = export_program(self.module, args, kwargs, spec, strict=self.strict, watch=watch)
             except Exception as error:  # whatever torch.export raises is a finding
@@ -79,12 +76,11 @@ class Exports:
         if key not in self._made:
             self._afford(trial=trial)
             watch = Watch(self.module)
-            with self._timed(trial=trial):
-                try:
-                    program = export_program(self.module, args, kwargs, spec, strict=self.strict, watch=watch)
-                    self._made[key] = Exported(program, watch, shapes(args, kwargs))
-                except Exception as error:
-                    self._made[key] = error
+            try:
+                program = export_program(self.module, args, kwargs, spec, strict=self.strict, watch=watch)
+                self._made[key] = Exported(program, watch, shapes(args, kwargs))
+            except Exception as error:
+                self._made[key] = error
         found = self._made[key]
         if isinstance(found, Exception):
             raise found
@@ -108,48 +104,40 @@ class Exports:
         outcome = next(like, None)
         if outcome is None:
             self._afford(trial=trial)
-            with self._timed(trial=trial):
-                try:
-                    outcome = written(program, self.opset)
-                except Exception as error:
-                    outcome = error
+            try:
+                outcome = written(program, self.opset)
+            except Exception as error:
+                outcome = error
             self._written.append((program, given, outcome))
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
-    def by_exporter(self, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any) -> tuple[Any, Written]:
+    def by_exporter(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any, *, trial: bool = True
+    ) -> tuple[Any, Written]:
         """What `torch.onnx.export` traces and writes of the module itself. Raises what that raises, `Unaffordable`, or
         `Narrowed`.
         """
-        self._afford(trial=True)
-        with self._timed(trial=True):
-            program = captured_by_exporter(self.module, args, kwargs, spec)
-        found = self.file(program, shapes(args, kwargs))
-        if found.failed is not None:
-            raise found.failed
-        return program, found
-
-    # ------------------------------------------------------------------ the bound
-
-    @property
-    def affordable(self) -> bool:
-        """Is there time for another suggestion?"""
-        whole = self._spent[False] * (1.0 if self._written else _WHOLE)
-        return self._spent[True] <= max(_LEAST, _SHARE * whole)
+        key = self._key(args, kwargs, spec)
+        if key not in self._theirs:
+            self._afford(trial=trial)
+            try:
+                program = captured_by_exporter(self.module, args, kwargs, spec)
+                found = self.file(program, shapes(args, kwargs), trial=False)
+                self._theirs[key] = found.failed or (program, found)
+            except Exception as error:
+                self._theirs[key] = error
+        known = self._theirs[key]
+        if isinstance(known, Exception):
+            raise known
+        return known
 
     def _afford(self, *, trial: bool) -> None:
-        if trial and not self.affordable:
+        if trial and self._trials >= _MAX_TRIALS:
             self.left_untried = True
             raise Unaffordable
-
-    @contextlib.contextmanager
-    def _timed(self, *, trial: bool) -> Iterator[None]:
-        started = time.thread_time()
-        try:
-            yield
-        finally:
-            self._spent[trial] += time.thread_time() - started
+        self._trials += trial
 
 
 def shapes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Key:

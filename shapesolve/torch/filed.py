@@ -9,35 +9,28 @@ from typing import Any
 import onnx
 import torch
 
-from .running import Ran, Runs, Sizes, same
+from .running import Ran, Runs, same
 
 #: larger files are not loaded
 _MAX_BYTES = 1 << 26
 _NODE = re.compile(r"Name:'([^']+)'")
 
 
-def can_be_run(module: Any) -> bool:
-    """Is onnxruntime installed, and is a module small enough for its file to be loaded?"""
-    weights = module.state_dict().values() if isinstance(module, torch.nn.Module) else ()
-    size = sum(w.numel() * w.element_size() for w in weights if isinstance(w, torch.Tensor))
-    return find_spec("onnxruntime") is not None and size <= _MAX_BYTES
-
-
 class InRuntime:
     """Runs a model that was written of a module; `names` are the graph inputs that belong to the declaration's inputs.
 
-    At the sizes of its `example` it has to give what the module gives, or nothing is said of other sizes.
+    At the sizes of the example it has to give what the module gives, or nothing is said of other sizes.
     """
 
-    def __init__(self, proto: onnx.ModelProto, names: list[str], runs: Runs, example: Sizes) -> None:
-        self.proto, self.names, self.runs, self.example = proto, names, runs, example
+    def __init__(self, proto: onnx.ModelProto, names: list[str], runs: Runs) -> None:
+        self.proto, self.names, self.runs = proto, names, runs
         self._session: Any = None
         self._trusted: bool | None = None
 
     def agrees(self, ran: Ran) -> bool | None:
         """Does the file give what this run of the module gave? None when it cannot be said."""
         if self._trusted is None:
-            self._trusted = self._load() and self._agrees(self.runs.at(self.example)) is True
+            self._trusted = self._load() and self._agrees(self.runs.at({})) is True
         return self._agrees(ran) if self._trusted else None
 
     def failing_node(self, ran: Ran) -> str:

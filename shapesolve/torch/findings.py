@@ -13,8 +13,8 @@ from .places import NOWHERE, Origin, Place
 Verdict = Literal["module", "graph", "tracer", "export", "unknown"]
 
 
-#: what is said of another way to export: PyTorch ran that graph; what a runtime makes of the file was not asked
-TRIED = "tried: the graph that torch.export makes then gives what the module gives"
+#: what is said of a declaration that was tried
+TRIED = "tried: the file that torch.onnx.export writes then gives what the module gives"
 
 
 @dataclass(frozen=True, slots=True)

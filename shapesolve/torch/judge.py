@@ -42,7 +42,7 @@ class Judge:
         """One restriction, told; `confirmed` is what trying it came to."""
         origin, met, nodes = self._origin(restriction, confirmed)
         roots = [self.declaration.roots[n] for n in restriction.roots]
-        code = self._code(restriction)
+        code = self._code(restriction, confirmed)
         sizes = confirmed.sizes or restriction.counterexample
         notes = [f"declared: {self.declaration.quote(r.name)}" for r in roots]
         notes.append(f"came out: {restriction.term.text}, {self._who(restriction, nodes)}")
@@ -67,13 +67,14 @@ class Judge:
             verdict=confirmed.verdict,
         )
 
-    def _code(self, restriction: Restriction) -> str:
+    def _code(self, restriction: Restriction, confirmed: Confirmed) -> str:
         roots = [self.declaration.roots[n] for n in restriction.roots]
         told_by_torch = restriction.guarded and self.refused
         undecided = not restriction.counterexample
         if (undecided or (restriction.kind == "range" and restriction.beyond)) and not told_by_torch:
             return "SS605"
-        if all(r.hint for r in roots) and not (self.refused and restriction.kind == "fixed"):
+        promised = confirmed.verdict == "module" and all(r.hint == "DYNAMIC" for r in roots)
+        if all(r.hint for r in roots) and not promised and not (self.refused and restriction.kind == "fixed"):
             return "SS606"
         return _CODES[restriction.kind]
 
@@ -95,7 +96,11 @@ class Judge:
         if restriction.kind == "fixed":
             return f"{names} was declared dynamic, but {only}"
         if restriction.kind == "tied":
-            said = "left to torch.export" if self._code(restriction) == "SS606" else "declared independent"
+            said = (
+                "left to torch.export"
+                if self._code(restriction, confirmed) == "SS606"
+                else "declared independent"
+            )
             return f"{names} were {said}, and {only}"
         if restriction.kind == "range":
             if restriction.beyond and not (restriction.guarded and self.refused):
@@ -121,10 +126,8 @@ class Judge:
         correction: Correction,
         confirmed: Confirmed,
         others: Sequence[Cond] = (),
-        *,
-        of_example: bool = False,
     ) -> SourceFinding:
-        """A guard of torch.export's trace, which keeps sizes out at which the module runs; `of_example`: of this one alone.
+        """A guard of torch.export's trace, which keeps sizes out at which the module runs.
 
         Sizes that the `others` keep out are none of them.
         """
@@ -142,8 +145,7 @@ class Judge:
                 f"tried: at {at} the module runs, and the graph of this example does not give the same"
             )
         elif confirmed.verdict == "tracer":
-            which = " of this example" if of_example else ""
-            title = f"torch.export's trace{which} rules out {excluded}, where the module runs"
+            title = f"torch.export's trace rules out {excluded}, where the module runs"
             notes.append(f"tried: at {at} the module runs, and the exported graph gives the same")
         else:
             title = (
@@ -176,6 +178,9 @@ class Judge:
             restriction.kind == "fixed" and restriction.guarded
         ):
             return "torch.export takes a size of 1 in an example for a constant: give an example of size 2 or more"
+        at_end = self._at_end(restriction)
+        if at_end:
+            return at_end
         if correction.elsewhere:
             return _elsewhere(correction)
         if correction.untried:
@@ -204,6 +209,17 @@ class Judge:
             "restricted": "declare it:",
         }
         return f"{ways[restriction.kind]}\n{correction.text()}"
+
+    def _at_end(self, restriction: Restriction) -> str:
+        """What to do about a size that the trace made a number, where the example has it from an end of the range."""
+        if restriction.kind != "fixed":
+            return ""
+        for name in restriction.roots:
+            root = self.declaration.roots[name]
+            for axis in self.declaration.axes_of(name):
+                if axis.size is root.dim and axis.example in (root.low, root.high):
+                    return f"the example has {name} = {axis.example}, an end of its range: give an example inside of it"
+        return ""
 
     # ------------------------------------------------------------------ lines
 

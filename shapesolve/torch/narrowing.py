@@ -14,7 +14,7 @@ from .probing import probed, probes
 from .running import Runs
 
 #: a failure on either side of the example, and one more
-_ROUNDS, _SECONDS = 3, 1.0
+_ROUNDS = 3
 
 
 def way_out(finding: SourceFinding, runs: Runs, exports: Exports) -> str:
@@ -46,7 +46,7 @@ def _narrower(runs: Runs, failing: Mapping[str, int], exports: Exports) -> str:
         correction.limit(name, last, upper=value > last)
         text = correction.text()
         other = _called(text, runs)
-        more = probed(other.declaration, other, None, lambda _: False, _SECONDS)
+        more = probed(other.declaration, other, None, lambda _: False)
         found = next((v for f in more for n, v in f.counterexample if n == name), None)
         if found is None:
             return text if _exported(text, runs, (name,), exports) else ""
@@ -74,7 +74,7 @@ def _called(text: str, runs: Runs) -> Runs:
 
 
 def _exported(text: str, runs: Runs, dynamic: tuple[str, ...], exports: Exports) -> bool:
-    """Does torch.export take a declaration, keep these dims dynamic, and make a file that follows the module?"""
+    """True if torch.onnx.export takes a declaration, keeps these dims dynamic, and writes a file that follows the module."""
     other = _called(text, runs)
     if any(n not in other.declaration.roots for n in dynamic):
         return False

@@ -12,7 +12,7 @@ from .running import Ran, Runs, Sizes, near
 from .unguarded import Unguarded
 
 _PER_SIZE, _TOGETHER, _MAX_PROBES = 6, 2, 24
-#: sizes at which the exported graph is run too, and at how many of them however long runs take
+#: sizes at which the exported graph is run too, and at how many of them however much work runs are
 _COMPARED, _LEAST = 4, 2
 _MAX_SHOWN = 4
 
@@ -44,7 +44,6 @@ def probed(
     runs: Runs,
     graph: Unguarded | None,
     told: Callable[[Sizes], bool],
-    seconds: float,
 ) -> list[SourceFinding]:
     """Findings for sizes at which the module fails, or the exported graph differs, and nothing `told` of it yet."""
     failed: list[Ran] = []
@@ -52,7 +51,7 @@ def probed(
     for sizes in list(probes(declaration, runs))[:_MAX_PROBES]:
         if told(runs.complete(sizes)):
             continue
-        if runs.spent > seconds and len(ran) + len(failed) >= _LEAST:
+        if runs.is_much and len(ran) + len(failed) >= _LEAST:
             break
         one = runs.at(sizes)
         if one.state == "fails":
@@ -62,7 +61,7 @@ def probed(
     lines = dict.fromkeys(r.origin.place for r in failed)
     findings = [_failing(runs, [r for r in failed if r.origin.place == line], ran) for line in lines]
     if not findings and graph is not None:
-        count = _COMPARED if runs.spent <= seconds else _LEAST
+        count = _LEAST if runs.is_much else _COMPARED
         differing = (r for r in ran[:count] if graph.agrees(dict(r.sizes)) is False)
         findings += [_differing(runs, r, graph) for r in itertools.islice(differing, 1)]
     return findings

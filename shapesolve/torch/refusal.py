@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .exporting import quiet
-from .findings import TRIED, SourceFinding
+from .findings import SourceFinding
 from .guards import Guard
 from .places import NOWHERE, Origin, Place, own_frames, read_trace
 
@@ -65,18 +65,6 @@ def _after_export(places: list[Place]) -> tuple[Place, ...]:
     return () if first is None else own_frames(places[first:])
 
 
-def by_example(error: BaseException, way: str) -> SourceFinding:
-    """A refusal that another example avoids; `way` says which."""
-    return SourceFinding(
-        "SS610",
-        f"torch.export refuses this example: {first_line(own_words(error))}",
-        notes=(own_words(error),),
-        help=f"{way}; {TRIED}",
-        origin=origin_of_error(error),
-        verdict="tracer",
-    )
-
-
 def at_numbers(error: BaseException, change: str, paste: str, runs: str) -> SourceFinding:
     """A refusal that is none when some sizes are numbers: `change` says which, `paste` as Python; `runs` what was run."""
     title = _translated(error, own_words(error))
@@ -110,11 +98,10 @@ def refused(
     return SourceFinding("SS607", title, notes=notes, origin=origin_of_error(error), verdict="export")
 
 
-def untold(refusal: Exception, follows: bool, unseen: Sequence[Guard] = ()) -> SourceFinding:
+def untold(refusal: Exception, unseen: Sequence[Guard] = ()) -> SourceFinding:
     """A refusal that no condition on the sizes is behind, in torch.export's own words.
 
-    `follows` when the module runs all the same, and an export with the sizes left free was seen to give what the module
-    gives. `unseen` are the guards that it names and that hold at every declared size.
+    `unseen` are the guards that it names and that hold at every declared size.
     """
     words = own_words(refusal)
     title = f"torch.export refuses the declaration: {first_line(words)}"
@@ -122,46 +109,7 @@ def untold(refusal: Exception, follows: bool, unseen: Sequence[Guard] = ()) -> S
         title = f"torch.export does not see that {unseen[0].shown} holds at every declared size, and refuses"
     located = (g.origin for g in unseen if g.origin.trace)
     origin = next(located, None) or origin_of_error(refusal) or Origin(read_trace(words))
-    if not follows:
-        return SourceFinding("SS607", title, notes=(words,), origin=origin, verdict="export")
-    return SourceFinding(
-        "SS610",
-        title,
-        notes=(
-            words,
-            "tried: the module runs at other declared sizes, and the exported graph gives the same",
-        ),
-        help="to export all the same, leave the sizes to torch.export (`Dim.AUTO`, tried)",
-        origin=origin,
-        verdict="tracer",
-    )
-
-
-def written_all_the_same(
-    refusal: Exception, told: Sequence[SourceFinding], sizes: Sequence[str]
-) -> SourceFinding:
-    """A refusal of torch.export.export alone: `torch.onnx.export` writes the module, its file was run at `sizes`.
-
-    `told` is what the refusal came to, with what to do where torch.export.export is called.
-    """
-    first = told[0]
-    titles = [f.title for f in told if not f.title.startswith("torch.export refuses")]
-    return SourceFinding(
-        "SS610",
-        "torch.export.export by itself refuses the declaration, and torch.onnx.export of the module takes it",
-        notes=(
-            own_words(refusal),
-            *titles,
-            "tried: the file that torch.onnx.export writes gives what the module gives at " + shown(sizes),
-        ),
-        help="call torch.onnx.export with the module itself (tried)"
-        + (f"; for torch.export.export alone: {first.help}" if first.help else ""),
-        origin=first.origin,
-        term=first.term,
-        declared=first.declared,
-        counterexample=first.counterexample,
-        verdict="tracer",
-    )
+    return SourceFinding("SS607", title, notes=(words,), origin=origin, verdict="export")
 
 
 def _translated(error: BaseException, words: str) -> str:

@@ -1,4 +1,4 @@
-"""Running a module at sizes of its declaration: on a copy, without gradients, with seeded data, bounded work and time."""
+"""Running a module at sizes of its declaration: on a copy, without gradients, with seeded data and bounded work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import copy
 import itertools
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -26,8 +25,8 @@ from .refusal import own_words
 State = Literal["runs", "fails", "unknown"]
 Sizes = Mapping[str, int]
 
-#: elements that the operators of one run may make, and seconds that it may take
-_MAX_ELEMENTS, _MAX_SECONDS = 1 << 27, 10.0
+#: elements that the operators of one run may make, and operators that it may call
+_MAX_ELEMENTS, _MAX_CALLS = 1 << 27, 100_000
 #: an operator that cannot make more elements than this is run without asking first how many it makes
 _SMALL = 1 << 22
 _MAX_KEPT = 1 << 20
@@ -35,8 +34,10 @@ _MAX_RUNS = 400
 _MAX_SCANNED = 4096
 #: sizes that are tried of one condition, and operators that all these runs may call
 _LEAST_TRIES, _MOST_TRIES, _CALLS = 10, 32, 1000
-#: and how many where runs took more seconds than these already
-_FEW_TRIES, _LONG = 4, 2.0
+#: and how many where the runs so far made more elements, or called more operators, than these
+_FEW_TRIES, _MUCH_MADE, _MANY_CALLS = 4, 1 << 29, 20_000
+#: how far values of the example are moved apart, as a share
+_SPREAD = 0.05
 _CLOSE = {"rtol": 1e-3, "atol": 1e-4}
 
 
@@ -57,11 +58,11 @@ class _Beyond(BaseException):
 
 
 class _Limits(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not installed where types are checked
-    """Ends a run before an operator makes more than the bound, and after one that took too long."""
+    """Ends a run before an operator makes more than the bound, and one that calls more operators than are run."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls, self.made, self.until = 0, 0, time.monotonic() + _MAX_SECONDS
+        self.calls, self.made = 0, 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -72,7 +73,7 @@ class _Limits(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not instal
             raise _Beyond
         out = func(*args, **kwargs)
         self.made += _elements(out)
-        if self.made > _MAX_ELEMENTS or time.monotonic() > self.until:
+        if self.made > _MAX_ELEMENTS or self.calls > _MAX_CALLS:
             raise _Beyond
         return out
 
@@ -128,8 +129,7 @@ class Runs:
             name: value for name in declaration.roots if (value := self._example(name)) is not None
         }
         self._known: dict[tuple[tuple[str, int], ...], Ran] = {}
-        self.spent = 0.0
-        """Seconds of this thread that the runs took so far."""
+        self._made, self._calls = 0, 0  # elements and operators of all runs so far
         self._longest = 1
 
     def _example(self, name: str) -> int | None:
@@ -147,9 +147,14 @@ class Runs:
     @property
     def tries(self) -> int:
         """At how many sizes a condition is tried: at more where a run calls few operators, at few where runs took long."""
-        if self.spent > _LONG:
+        if self.is_much:
             return _FEW_TRIES
         return min(_MOST_TRIES, max(_LEAST_TRIES, _CALLS // self._longest))
+
+    @property
+    def is_much(self) -> bool:
+        """True where the runs so far were so much work that few more are made."""
+        return self._made > _MUCH_MADE or self._calls > _MANY_CALLS
 
     def complete(self, sizes: Sizes) -> dict[str, int]:
         """These sizes, and for all others those of the example."""
@@ -161,9 +166,7 @@ class Runs:
         if key not in self._known:
             if len(self._known) >= _MAX_RUNS:
                 return Ran(key, "unknown")
-            started = time.thread_time()
             self._known[key] = self._try_all(dict(key))
-            self.spent += time.thread_time() - started
         return self._known[key]
 
     def seen(self) -> list[tuple[tuple[str, int], ...]]:
@@ -196,8 +199,9 @@ class Runs:
         except Exception:  # what cannot be made or copied is not run
             return Ran(key, "unknown")
         args, kwargs = self._call([_own(x) for x in leaves])
+        limits = _Limits()
         try:
-            with quiet(), steady(), torch.no_grad(), torch.random.fork_rng(devices=[]), _Limits() as limits:
+            with quiet(), steady(), torch.no_grad(), torch.random.fork_rng(devices=[]), limits:
                 torch.manual_seed(0)
                 out = module(*args, **kwargs)
             self._longest = max(self._longest, limits.calls)
@@ -207,6 +211,8 @@ class Runs:
             if "allocate" in str(error):
                 return Ran(key, "unknown")
             return Ran(key, "fails", own_words(error), _origin(error.__traceback__, module))
+        finally:
+            self._made, self._calls = self._made + limits.made, self._calls + limits.calls
         outputs = tuple(pytree.tree_leaves(out))
         small = _elements(outputs) <= _MAX_KEPT
         return Ran(key, "runs", "", NOWHERE, outputs if small else None, tuple(leaves) if small else ())
@@ -267,7 +273,12 @@ def _filled(leaf: torch.Tensor, shape: list[int], fill: str, swaps: Mapping[int,
     if leaf.is_floating_point() and bool((leaf == leaf.flatten()[0]).all()):
         draw = torch.Generator().manual_seed(0)
         return torch.randn(shape, generator=draw).to(leaf.dtype).to(leaf.device)
-    return _tiled(leaf, shape)
+    tiled = _tiled(leaf, shape)
+    if not leaf.is_floating_point() or list(leaf.shape) == shape:
+        return tiled
+    # rows that repeat are told apart: what ranks equal values may rank them in any order
+    draw = torch.Generator().manual_seed(0)
+    return tiled * (1 + _SPREAD * torch.rand(shape, generator=draw).to(leaf.dtype).to(leaf.device))
 
 
 def _tiled(leaf: torch.Tensor, shape: list[int]) -> torch.Tensor:

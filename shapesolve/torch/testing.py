@@ -1,4 +1,4 @@
-"""`assert_exportable`: the check as an assertion for a test suite."""
+"""`assert_exports` and `assert_exportable`: the check as an assertion for a test suite."""
 
 from __future__ import annotations
 
@@ -33,3 +33,22 @@ def assert_exportable(
     if bad:
         raise AssertionError(f"{report.name} cannot be exported as declared\n\n{report}")
     return report
+
+
+def assert_exports(
+    module: Any, example: Sequence[Any] = (), dynamic_shapes: Any = None, **options: Any
+) -> Report:
+    """Assert that ``torch.onnx.export(module, example, dynamic_shapes=...)`` gives a file that follows the module.
+
+        def test_export() -> None:
+            assert_exports(Net(), (torch.zeros(2, 16),), {"x": {0: Dim("batch", max=64)}})
+
+    Args:
+        module: as for `check`.
+        example: example arguments.
+        dynamic_shapes: the declaration.
+        options: as for `assert_exportable`.
+
+    Returns the report; raises `AssertionError` with the report as its message.
+    """
+    return assert_exportable(module, example, dynamic_shapes=dynamic_shapes, **options)

@@ -13,14 +13,14 @@ from .alike import is_check
 from .exporting import quiet
 from .filed import InRuntime
 from .places import NOWHERE, Origin, Place, read_trace
-from .running import Ran, Runs, Sizes, same, steady
+from .running import Ran, Runs, same, steady
 
 
 class Unguarded:
     """Runs an `ExportedProgram`'s graph without its guards and holds what comes out against the module.
 
     `source` is the graph that this one was made of, where it is a decomposed one; `file` is what was written of it.
-    At the sizes of its `example` it has to give what the module gives, or nothing is said of other sizes.
+    At the sizes of the example it has to give what the module gives, or nothing is said of other sizes.
     """
 
     def __init__(
@@ -29,10 +29,8 @@ class Unguarded:
         runs: Runs,
         source: Unguarded | None = None,
         file: InRuntime | None = None,
-        example: Sizes | None = None,
     ) -> None:
         self.program, self.runs, self.source, self.file = program, runs, source, file
-        self.example = example or {}
         self._trusted: bool | None = None
 
     def agrees(self, sizes: Mapping[str, int]) -> bool | None:
@@ -41,7 +39,7 @@ class Unguarded:
         if ran.state != "runs" or ran.outputs is None:
             return None
         if self._trusted is None:
-            self._trusted = self._agrees(self.runs.at(self.example)) is True
+            self._trusted = self._agrees(self.runs.at({})) is True
         said = self._agrees(ran) if self._trusted else None
         return said and not (self.file is not None and self.file.agrees(ran) is False)
 

@@ -118,16 +118,12 @@ def test_what_the_users_exporter_writes_is_not_called_refused() -> None:
     ids = torch.randint(0, 9, (2, 10))
     torch.onnx.export(ShiftsRight(), (ids,), dynamic_shapes=shapes, dynamo=True, verbose=False)
     report = check(ShiftsRight(), (ids,), dynamic_shapes=shapes)
-    (finding,) = report.findings
-    assert finding.code == "SS610"
-    assert "torch.onnx.export of the module takes it" in finding.title
-    assert "refused the declaration" not in str(report).splitlines()[0]
+    assert not report.findings, str(report)
     assert {s.state for s in report.sizes} == {"free"}
     session = ort.InferenceSession(report.model.SerializeToString(), providers=["CPUExecutionProvider"])
     for shape in ((1, 1), (2, 2), (5, 17), (64, 128)):
         x = torch.randint(0, 9, shape)
         assert np.array_equal(session.run(None, {"ids": x.numpy()})[0], ShiftsRight()(x).numpy())
-    torch.export.export(ShiftsRight(), (ids,), dynamic_shapes=pasted(finding.help.partition("\n")[2]))
 
 
 def test_exports_of_other_threads_are_refused_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
