@@ -12,7 +12,8 @@ from onnx import TensorProto
 from ..analysis import Analysis
 from ..arguments import checked
 from ..lower.types import Tensor
-from .profiles import Profile
+from .profiles import Profile, Range
+from .sizes import Sizes
 from .values import unread_inputs
 
 Corner = Literal["min", "opt", "max"]
@@ -139,22 +140,73 @@ def _openvino(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     return "\n".join(lines)
 
 
-@target("coreml", "Python text: the inputs of coremltools")
-def _coreml(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
+#: shapes that Core ML takes of one input, and sizes that are tried to find them
+_MOST_ENUMERATED, _MOST_TRIED = 128, 100_000
+
+
+@target(
+    "coreml",
+    "Python text: the inputs of coremltools, as ranges, or enumerated where a range has refused sizes",
+)
+def _coreml(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://apple.github.io/coremltools/docs-guides/source/flexible-inputs.html
     lines = ["import coremltools as ct", ""]
     for variable, one in _named(profiles, "inputs"):
+        sizes = _listed(analysis, one) if one.conditions else []
         lines.append(f"{variable} = [")
         for name, shapes in one.inputs.items():
-            dims = ", ".join(
-                str(low)
-                if low == high
-                else f"ct.RangeDim(lower_bound={low}, upper_bound={high}, default={usual})"
-                for low, usual, high in zip(shapes.min, shapes.opt, shapes.max, strict=True)
-            )
-            lines.append(f"    ct.TensorType(name={name!a}, shape=ct.Shape(shape=({dims},))),")
+            shape = _enumerated(analysis, one, name, sizes) if sizes else _ranges(shapes)
+            lines.append(f"    ct.TensorType(name={name!a}, shape={shape}),")
         lines.append("]")
     return "\n".join(lines)
+
+
+def _ranges(shapes: Range) -> str:
+    dims = ", ".join(
+        str(low) if low == high else f"ct.RangeDim(lower_bound={low}, upper_bound={high}, default={usual})"
+        for low, usual, high in zip(shapes.min, shapes.opt, shapes.max, strict=True)
+    )
+    return f"ct.Shape(shape=({dims},))"
+
+
+def _enumerated(analysis: Analysis, one: Profile, name: str, sizes: Iterable[Mapping[str, int]]) -> str:
+    known = analysis.inputs[name]
+    dims = known.shape if isinstance(known, Tensor) else None
+    shapes = dict.fromkeys(tuple(d.evaluate(at) for d in dims or ()) for at in sizes)
+    listed = ", ".join(f"({', '.join(map(str, shape))},)" for shape in shapes)
+    usual = ", ".join(map(str, one.inputs[name].opt))
+    return f"ct.EnumeratedShapes(shapes=[{listed}], default=({usual},))"
+
+
+def _listed(analysis: Analysis, one: Profile) -> list[dict[str, int]]:
+    """All accepted sizes of a profile. Raises `ValueError` where there are more than Core ML takes."""
+    conds = [t.cond for t in (*analysis.contract.terms, *analysis.contract.assumed)]
+    found: list[dict[str, int]] = [{}]
+    tried = 0
+    for name in one.min:
+        more: list[dict[str, int]] = []
+        for at in found:
+            for size in range(one.min[name], one.max[name] + 1):
+                tried += 1
+                sizes = {**at, name: size}
+                known = [c for c in conds if name in c.free and c.free <= sizes.keys()]
+                if all(c.evaluate(sizes) is not False for c in known):
+                    more.append(sizes)
+                if tried > _MOST_TRIED or len(more) > _MOST_TRIED:
+                    raise ValueError(_too_many(one))
+        found = more
+    accepted = Sizes(analysis)
+    found = [at for at in found if accepted.accepted(at)]
+    if len(found) > _MOST_ENUMERATED:
+        raise ValueError(_too_many(one, f"{len(found):,}"))
+    return found
+
+
+def _too_many(one: Profile, count: str = "too many") -> str:
+    return (
+        f"Core ML takes ranges of which every size runs, or at most {_MOST_ENUMERATED} shapes; here only sizes with"
+        f" {' and '.join(one.conditions)} run, which are {count}: narrow the profile with --min and --max"
+    )
 
 
 _TRITON_TYPES: Mapping[int, str] = {

@@ -12,8 +12,9 @@ from typing import Any
 
 from ..analysis import Analysis, analyze
 from ..arguments import checked
-from ..expr import Cond, ge, le
+from ..expr import Cond, Dim, ge, le
 from ..expr.sizes import sizes_text
+from ..lazy import cached_property
 from ..lower.types import Tensor
 from ..solve.engine import Engine
 from .sizes import NoSizes, Side, Sizes
@@ -165,13 +166,17 @@ class _Corners:
         asked = self.asked[corner]
         question = Sizes(self.analysis, {**self.kept, **asked}, least=1)
         wanted = {**start, **question.fixed}
-        for side in _SIDES:
-            try:
-                found = question.nearest(wanted, side)
-            except NoSizes:
-                continue
-            if all(lows.get(n, 0) <= v <= highs.get(n, v) for n, v in found.items()):
-                return found
+        found = None
+        for name in self.following if corner != "min" else ():  # as long as those that determine it say
+            for size in self._determined(name, found or wanted):
+                longer = Sizes(self.analysis, {**question.fixed, name: size}, least=1)
+                nearest = self._first(longer, {**(found or wanted), name: size}, lows, highs)
+                if nearest is not None:
+                    question, found = longer, nearest
+                    break
+        found = found or self._first(question, wanted, lows, highs)
+        if found is not None:
+            return found
         free = [n for n in self.any.names if n not in question.fixed]
         bounds = self._within(free, lows, highs) + self._exactly(question.fixed)
         for least in (1, 0):
@@ -180,6 +185,43 @@ class _Corners:
             if smallest is not None:
                 return smallest
         raise NoProfile(corner, asked, self._broken(bounds) or self.any.broken(wanted))
+
+    @staticmethod
+    def _first(
+        question: Sizes, wanted: SizesByName, lows: SizesByName, highs: SizesByName
+    ) -> dict[str, int] | None:
+        """The nearest accepted sizes within bounds, those above first."""
+        for side in _SIDES:
+            try:
+                found = question.nearest(wanted, side)
+            except NoSizes:
+                continue
+            if all(lows.get(n, 0) <= v <= highs.get(n, v) for n, v in found.items()):
+                return found
+        return None
+
+    @cached_property
+    def following(self) -> tuple[str, ...]:
+        """Names that nobody asks for and that the contract ties to names that somebody does."""
+        asked = {n for given in self.asked.values() for n in given}
+        terms = (t.cond.free for t in self.analysis.contract.readable)
+        tied = {n for free in terms if not asked.isdisjoint(free) for n in free - asked}
+        return tuple(n for n in self.any.names if n in tied and n not in self.any.fixed)
+
+    def _determined(self, name: str, sizes: SizesByName) -> list[int]:
+        """The sizes that others in a relation of the contract (``total >= past + seq``) leave a dim at least, largest first."""
+        found: set[int] = set()
+        waiting = [t.cond for t in self.analysis.contract.readable if name in t.cond.free]
+        while waiting:
+            cond = waiting.pop()
+            if cond.kind in ("and", "or"):
+                waiting += [c for c in cond.args if isinstance(c, Cond)]
+            elif cond.kind in ("==", ">=") and isinstance(cond.args[0], Dim) and name in cond.free:
+                rest, one = (cond.args[0].subs({name: n}).evaluate(sizes) for n in (0, 1))
+                slope = 0 if rest is None or one is None else one - rest
+                if rest is not None and (slope == 1 or (slope == -1 and cond.kind == "==")):
+                    found.add(-rest // slope)
+        return sorted((n for n in found if n > 1), reverse=True)
 
     def _broken(self, bounds: list[Cond]) -> list[str]:
         """A minimal set of terms of the contract that cannot hold within bounds; empty where that is not proved."""

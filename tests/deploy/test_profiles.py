@@ -292,3 +292,29 @@ def test_a_terminal_gets_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert ["height", "8", "64", "512"] in table
     app([*asked, "--json"], standalone_mode=False)
     assert json.loads(capsys.readouterr().out)["profiles"]
+
+
+def test_a_length_that_others_determine_follows_them() -> None:
+    """The mask of a decoder with a cache: nobody asks for its length, which is that of past and new tokens together."""
+    (one,) = ss.profile(ATTENTION, {"batch": 1, "seq": 1, "past_seq": 128}, max={"seq": 128, "past_seq": 256})
+    assert one.opt["total_seq"] == 129
+    assert one.max["total_seq"] == 384
+    prefill, step, full = (
+        {"batch": 1, "seq": seq, "past_seq": past, "total_seq": seq + past}
+        for seq, past in ((128, 1), (1, 128), (128, 256))
+    )
+    assert all(one.holds(sizes) for sizes in (prefill, step, full))
+
+
+def test_core_ml_takes_no_size_that_the_model_refuses() -> None:
+    profiles = ss.profile(UNET, {"batch": 1, "height": 16, "width": 16}, max={"height": 64, "width": 32})
+    text = ss.profile_text(ss.analyze(UNET), profiles, "coreml")
+    assert "RangeDim" not in text
+    listed = text.partition("shapes=[")[2].partition("]")[0]
+    shapes = [tuple(map(int, part.strip(" ,()").split(","))) for part in listed.split("),")]
+    assert len(set(shapes)) == 8 * 4
+    a = ss.analyze(UNET)
+    assert all(not a.check_inputs({"image": shape}) for shape in shapes)
+    many = ss.profile(UNET, {"batch": 1, "height": 16, "width": 16}, max={"height": 640, "width": 640})
+    with pytest.raises(ValueError, match=r"6,400: narrow the profile"):
+        ss.profile_text(a, many, "coreml")
