@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..lower.values import Elem
 
 #: nodes that all trials of an analysis lower together: for conflicts, and for limits of a model that runs
-MAX_LOWERED, MAX_FOR_LIMITS = 40_000, 12_000
+MAX_LOWERED, MAX_FOR_LIMITS = 40_000, 3_000
 #: equally good repairs that are told
 _MAX_TOLD = 2
 #: kinds of conditions that tie sizes; bounds and multiples leave many
