@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from ..deploy.cost_text import left_out
 from ..deploy.enumeration import enumerate_sizes
 from ..deploy.profiles import NoProfile, Profile, profile
 from ..deploy.sizes import NoSizes, Sizes
+from ..expr.cond import has_value
 from .explorer_expressions import Expressions
 from .explorer_sizes import sample_sizes
 
@@ -24,6 +25,8 @@ _LISTED = 10
 _REACH = 4
 #: sizes on the way of a name, the least that the last of them may be, and names that have a way
 _POINTS, _FAR, _DRAWN = 65, 64, 6
+#: names that are tried for one that grows along
+_FOLLOWERS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +90,40 @@ def _profiles(analysis: Analysis, usual: Mapping[str, int]) -> tuple[Profile, ..
 
 
 def _way(analysis: Analysis, name: str, usual: Mapping[str, int]) -> Way:
-    """The way that goes far: alone where it can, else with another name that grows along."""
+    """The way that goes far: alone where it can, else with a name of the same term that grows along."""
     end = max(_REACH * usual[name], _FAR)
     tried = sorted({1 + (end - 1) * k // (_POINTS - 1) for k in range(_POINTS)})
+    terms = (t.cond.free for t in analysis.contract.terms if name in t.cond.free)
+    tied = dict.fromkeys(n for free in terms for n in usual if n in free and n != name)
     best = Way(name, None, (), ())
-    for follows in (None, *(n for n in reversed(list(usual)) if n != name)):
-        kept = {n: size for n, size in usual.items() if n not in (name, follows)}
-        found = [(n, analysis._solved.completed({**kept, name: n})) for n in tried]
-        accepted = [(n, sizes) for n, sizes in found if sizes is not None]
+    for follows in (None, *list(tied)[:_FOLLOWERS]):
+        accepted = list(_accepted(analysis, name, follows, usual, tried))
         if accepted and accepted[-1][0] > max(best.sizes, default=0):
             values = tuple(sizes[follows] for _, sizes in accepted) if follows is not None else ()
             best = Way(name, follows, tuple(n for n, _ in accepted), values)
         if max(best.sizes, default=0) > end - end // 8:
             break
     return best
+
+
+def _accepted(
+    analysis: Analysis, name: str, follows: str | None, usual: Mapping[str, int], tried: Sequence[int]
+) -> Iterator[tuple[int, dict[str, int]]]:
+    """Those of the sizes of a name that are accepted, with the size of the name that follows; the others are as usual."""
+    solved = analysis._solved
+    kept = {n: size for n, size in usual.items() if n not in (name, follows)}
+    conds = [c.subs(kept) for c in solved.accepted.conds if has_value(c)] if follows is not None else []
+    conds = [c for c in conds if follows in c.free]
+    for n in tried:
+        sizes = {**kept, name: n}
+        if follows is not None:
+            found = solved.prover.engine.model([c.subs({name: n}) for c in conds])
+            if found is None:
+                continue
+            sizes[follows] = found.get(follows, usual[follows])
+        complete = solved.completed(sizes)
+        if complete is not None:
+            yield n, complete
 
 
 def deployment_data(analysis: Analysis, expressions: Expressions) -> dict[str, Any] | None:
