@@ -107,9 +107,10 @@ def test_only_is_not_said_where_another_size_runs() -> None:
             return first * second
 
     report = check(Halves(), (torch.randn(6, 4),), dynamic_shapes={"x": {0: Dim("b", min=2, max=16)}})
-    (finding,) = report.errors
+    (finding,) = [f for f in report.errors if f.code != "SS611"]
     assert "only" not in finding.title
-    assert _lines(report) == ["return first * second"]
+    assert finding.place is not None
+    assert finding.place.code == "return first * second"
     assert _runs(Halves(), torch.randn(3, 4))
     assert not _runs(Halves(), torch.randn(5, 4))
     assert any(note.startswith("it runs at b = 3") for note in finding.notes)
