@@ -16,6 +16,8 @@ from ..analysis import Analysis
 from ..change.draft import DraftGraph, DraftNode
 from ..change.refused import Refused
 from ..expr import ZERO, Dim
+from ..lower.reads import AXES, NEW_AXES, PADS
+from ..lower.rule import Reading
 from ..model import Node
 from .generalize_match import Differing, Same
 from .generalize_program import Builder
@@ -25,8 +27,6 @@ _PADDED = {"Conv": 0.0, "MaxPool": -np.inf}
 _GLOBAL = {"AveragePool": "GlobalAveragePool", "MaxPool": "GlobalMaxPool"}
 #: opset since which Pad is told amounts by an operand
 _PAD_OPERAND = 11
-#: operands that name axes, by operator
-_AXES = {"Squeeze": 1, "Unsqueeze": 1, "CumSum": 1, "Slice": 3}
 #: axes before those that windows go along
 _BEFORE = 2
 
@@ -72,17 +72,19 @@ def whole_pool(found: Seq[Differing], fixed: Seq[Analysis]) -> str | None:
     return _GLOBAL[node.op_type]
 
 
-def check_same(same: Seq[Same], fixed: Seq[Analysis], parts: Mapping[int, str]) -> None:
+def check_same(
+    same: Seq[Same], parts: Mapping[int, str], reading: Callable[[str, int], Reading | None]
+) -> None:
     """Raises `Refused` if a number that is the same in all exports may follow a size all the same.
 
     Args:
         same: operands that are the same.
-        fixed: the analyses of the exports.
         parts: numbers that are a part of a size in every export, and that part.
+        reading: what the numbers of an operand are for, by operator and index.
     """
     for one in same:
         numbers = one.stored.array(one.stored.numel)
-        if numbers is None or one.op_type.startswith("Reduce") or _AXES.get(one.op_type) == one.index:
+        if numbers is None or reading(one.op_type, one.index) in (AXES, NEW_AXES):
             continue
         held = next((abs(int(n)) for n in numbers.reshape(-1) if abs(int(n)) in parts), None)
         if held is not None:
@@ -93,36 +95,36 @@ def check_same(same: Seq[Same], fixed: Seq[Analysis], parts: Mapping[int, str]) 
             )
 
 
-def coincident_padding(pads: Seq[Seq[Node]], fixed: Seq[Analysis]) -> Iterator[tuple[Node, str]]:
-    """Pads of one side by the same in all exports, of which the sizes have the same remainder; each with a reason."""
-    for group in pads:
-        amounts = [_amounts(n, a) for n, a in zip(group, fixed, strict=True)]
-        shapes = [a.shapes.get(n.inputs[0]) for n, a in zip(group, fixed, strict=True)]
-        first = amounts[0]
-        if first is None or any(a != first for a in amounts):
+def coincident_padding(
+    nodes: Seq[Seq[Node]], fixed: Seq[Analysis], reading: Callable[[str, int], Reading | None]
+) -> Iterator[tuple[Node, int, str]]:
+    """Pads of one side by the same in all exports, of which the sizes have the same remainder: with the axis and a reason."""
+    for group in nodes:
+        node, adds = group[0], reading(group[0].op_type, 1) is PADS
+        amounts, *others = [_amounts(n, a, adds) for n, a in zip(group, fixed, strict=True)]
+        if not amounts or any(other != amounts for other in others):
             continue
-        rank = len(first) // 2
-        for axis in range(rank):
-            sizes = [None if s is None or len(s) != rank else s[axis].value for s in shapes]
-            before, after = first[axis], first[rank + axis]
+        shapes = [a.shapes.get(n.inputs[0]) or () for n, a in zip(group, fixed, strict=True)]
+        half = len(amounts) // 2
+        for axis, before, after in zip(range(-half, 0), amounts[:half], amounts[half:], strict=True):
+            sizes = [s[axis].value if len(s) >= half else None for s in shapes]
             step = 0 if None in sizes else gcd(*(int(n or 0) - int(sizes[0] or 0) for n in sizes))
             if step > abs(before - after) > 0:
-                why = f"pads by {before} and {after} in all exports, of which the sizes have the same remainder by {step}"
                 yield (
-                    group[0],
-                    f"{group[0].label} (Pad) {why}: an export with another remainder would show if that follows it",
+                    node,
+                    axis,
+                    f"{node.label} ({node.op_type}) pads by {before} and {after} in all exports, of which the sizes have the "
+                    f"same remainder by {step}: an export with another remainder would show if that follows it",
                 )
 
 
-def _amounts(node: Node, analysis: Analysis) -> list[int] | None:
-    """What a Pad, a convolution or a pool pads each axis by, before and after."""
-    if node.op_type != "Pad":
-        pads = [int(n) for n in node.attributes.get("pads") or ()]
-        half, none = len(pads) // 2, [0] * _BEFORE
-        return [*none, *pads[:half], *none, *pads[half:]]
-    value = analysis.values.get(node.inputs[1]) if len(node.inputs) > 1 else None
+def _amounts(node: Node, analysis: Analysis, adds: bool) -> list[int] | None:
+    """What a node pads its last axes by, before all of them, then after."""
+    value = analysis.values.get(node.inputs[1]) if adds and len(node.inputs) > 1 else None
     elems = [] if value is None else [getattr(e, "value", None) for e in value.elems or ()]
-    return None if not elems or None in elems else [int(e or 0) for e in elems]
+    if None in elems:
+        return None
+    return [int(e or 0) for e in elems] or [int(n) for n in node.attributes.get("pads") or ()]
 
 
 __all__ = ["check_same", "coincident_padding", "padding", "whole_pool", "write_padding"]

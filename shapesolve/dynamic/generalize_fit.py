@@ -70,7 +70,7 @@ class Fitter:
         self._bases = [(d, [d.evaluate(s) or 0 for s in sizes], cost) for d, cost in _bases(self.symbols)]
         self._columns = {n: np.array([p[n] for p in self.points]) for n in self.points[0]}
         self._values: dict[Dim, tuple[int, ...]] = {}
-        self.coincident = _coincident(self.symbols, sizes)
+        self.coincident = coincident(map(symbol, self.symbols), sizes)
         self._known: dict[tuple[int | None, ...], list[Fit]] = {}
 
     def at(self, dim: Dim) -> tuple[int, ...]:
@@ -260,17 +260,19 @@ def _multiples(
         )
 
 
-def _coincident(symbols: Seq[str], sizes: Seq[Mapping[str, int]]) -> dict[int, str]:
+def coincident(dims: Iterable[Dim], sizes: Seq[Mapping[str, int]]) -> dict[int, str]:
     """Numbers that are a part of a size in every export, though the size differs: the exports are too close to each other."""
     found: dict[int, str] = {}
-    for name in symbols:
-        d = symbol(name)
-        forms = [((d + up) // k, _TELLING) for k in _PARTS for up in (0, k - 1)]
-        forms += [((d + up) // k * k, 2 * k) for k in _MULTIPLES for up in (0, k - 1)]
-        for form, least in forms:
-            seen = {form.evaluate(s) or 0 for s in sizes}
-            if len(seen) == 1 and (n := seen.pop()) >= least:
-                found.setdefault(n, str(form))
+    for d in dims:
+        seen = [d.evaluate(s) or 0 for s in sizes]
+        if len({*seen}) < 2:
+            continue
+        forms = [(k, up, 1, _TELLING) for k in _PARTS for up in (0, k - 1)]
+        forms += [(k, up, k, 2 * k) for k in _MULTIPLES for up in (0, k - 1)]
+        for k, up, times, least in forms:
+            parts = {(n + up) // k * times for n in seen}
+            if len(parts) == 1 and (n := parts.pop()) >= least:
+                found.setdefault(n, str((d + up) // k * times))
     return found
 
 
@@ -280,7 +282,11 @@ def _points(symbols: Seq[str], sizes: Seq[Mapping[str, int]]) -> list[dict[str, 
     if len(symbols) == 1:
         return [{**fixed, symbols[0]: n} for n in range(1, largest + 1)]
     rng = random.Random(0)
-    return [{**fixed, **{name: rng.randint(1, largest) for name in symbols}} for _ in range(_POINTS)]
+    least = {name: min(s[name] for s in sizes) for name in symbols}
+    return [
+        {**fixed, **{name: rng.randint(least[name] if k % 2 else 1, largest) for name in symbols}}
+        for k in range(_POINTS)
+    ]
 
 
-__all__ = ["MARGIN", "Fit", "Fitter", "FloatFit", "Seen"]
+__all__ = ["MARGIN", "Fit", "Fitter", "FloatFit", "Seen", "coincident"]

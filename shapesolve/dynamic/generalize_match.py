@@ -36,6 +36,7 @@ class Place:
         index: which operand, or which output.
         stored: what each export stores there.
         made: the first output of the node in each export.
+        reads: the first input of the node in each export.
     """
 
     graph: DraftGraph
@@ -43,6 +44,7 @@ class Place:
     index: int
     stored: tuple[Constant, ...]
     made: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -81,7 +83,8 @@ class Matched:
     places: list[Place] = field(default_factory=list)
     attributes: list[Differing] = field(default_factory=list)
     same: list[Same] = field(default_factory=list)
-    pads: list[Seq[Node]] = field(default_factory=list)
+    #: the nodes of the main graph, in each export
+    nodes: list[Seq[Node]] = field(default_factory=list)
 
 
 class _Scope:
@@ -191,11 +194,12 @@ def _match_nodes(
         stored = tuple(scope.look(name) for scope, name in zip(scopes, operands, strict=True) if name)
         tensors = tuple(s for s in stored if isinstance(s, Constant))
         if tensors and not all(equal(tensors[0], s) for s in tensors[1:]):
-            found.places.append(Place(draft, node, i, tensors, tuple(n.outputs[0] for n in group)))
+            ends = tuple(n.outputs[0] for n in group), tuple(n.inputs[0] for n in group)
+            found.places.append(Place(draft, node, i, tensors, *ends))
         elif tensors and tensors[0].dtype in _INTEGERS and tensors[0].numel <= _FEW:
             found.same.append(Same(node.label, node.op_type, i, tensors[0]))
-    if node.is_standard("Pad", "Conv", "MaxPool", "AveragePool") and draft.parent is None:
-        found.pads.append(group)
+    if draft.parent is None:
+        found.nodes.append(group)
     graphs = [dict(n.subgraphs) for n in group]
     for name, inner in graphs[0].items():
         bodies = [inside[name] for inside in graphs if name in inside]

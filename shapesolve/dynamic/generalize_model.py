@@ -20,16 +20,20 @@ from ..change.draft import Draft, DraftGraph, DraftNode
 from ..change.refused import Refused
 from ..change.simplify import simplified
 from ..expr import Dim, constant, symbol
-from ..model import Model, ModelError, Node, read_model
+from ..expr.traverse import atoms_of
+from ..lower.reads import ENDS
+from ..lower.rule import Reading
+from ..model import Model, ModelError, read_model
 from ..model.saving import with_weights
+from ..operators import with_built_in
 from ..propagate.constraint import Site
 from .free_model import Request, inlined, relabelled
 from .free_reshape import target_of
 from .free_sizes import Sizes
 from .generalize_attributes import check_same, coincident_padding, padding, whole_pool, write_padding
-from .generalize_fit import Fit, Fitter, Seen
+from .generalize_fit import Fit, Fitter, Seen, coincident
 from .generalize_match import Differing, Matched, Place, array_of, match
-from .generalize_program import Nodes, Rule
+from .generalize_program import Array, Nodes, Rule
 from .generalize_request import asked
 from .generalize_settle import AXES, OPEN, Open, Settler
 from .generalize_tables import Integers, Tables, Undecided
@@ -100,6 +104,8 @@ class _Change:
     graph: DraftGraph
     #: the rule says amounts by which the first operand is padded
     pads: bool = False
+    #: the largest ends of a Slice that takes all in every export: beyond them nothing shows that it still does
+    most: Array | None = None
 
 
 @dataclass(slots=True)
@@ -144,13 +150,12 @@ class _Work:
         self.settler = Settler(trial, self.opens, self.sizes, self.fitter, self._keeps(changes, trial))
         made = self._write(changes, self.settler.settle(), trial)
         done = simplified(read_model(made), keep=self.guards).model
-        self._prove(done, [*coincident_padding(found.pads, self.fixed)])
+        self._prove(done, found)
         return done
 
     # ------------------------------------------------------------------ what differs
 
     def _changes(self, found: Matched) -> list[_Change]:
-        check_same(found.same, self.fixed, self.fitter.coincident)
         changes = [*self._attributes(found.attributes)]
         tables = Tables(
             self.dim, self._hint, self.float_dim, self.bindings, lambda: len(self.opens), self._reset
@@ -175,8 +180,16 @@ class _Work:
                     )
                 if len(self.opens) == before:
                     known[key] = rule
-            changes.append(_Change(place.node, place.index, rule, place.graph))
+            most = np.maximum.reduce(arrays) if self._takes_all(place) else None
+            changes.append(_Change(place.node, place.index, rule, place.graph, most=most))
         return changes
+
+    def _takes_all(self, place: Place) -> bool:
+        """Is it the end of a Slice that gives all of its input in every export?"""
+        if place.node is None or self._reading(place.node.op_type, place.index) is not ENDS:
+            return False
+        pairs = zip(self.fixed, place.reads, place.made, strict=True)
+        return all(f.shapes.get(given) == f.shapes.get(made) is not None for f, given, made in pairs)
 
     def _inferred(self, place: Place, arrays: list[Any]) -> list[Any]:
         """Targets of a Reshape with the sizes that an entry of -1 stands for in each export."""
@@ -217,6 +230,11 @@ class _Work:
                     "can follow a size",
                     node=node.label,
                 )
+
+    def _reading(self, op_type: str, i: int) -> Reading | None:
+        """What the numbers of an operand of a standard operator are for."""
+        rule = with_built_in(None).lookup("", op_type, self.draft.model.opsets.get("", 1))
+        return None if rule is None or rule.reads is None else rule.reads.get(i)
 
     def dim(self, seen: Seen, what: str) -> Dim:
         """The expression of a number that was seen in each export: a constant, or a generated symbol."""
@@ -281,6 +299,9 @@ class _Work:
             if target is not None and change.node is not None:
                 change.node.inputs[1] = graph.constant(np.array(target, np.int64), "target")
                 continue
+            if trial is not None and change.most is not None and change.node is not None:
+                self._bound(change, change.most, trial, builder)
+                continue
             if id(change.rule) not in made:
                 made[id(change.rule)] = change.rule(builder)
             name = made[id(change.rule)]
@@ -324,6 +345,24 @@ class _Work:
             node.own["allowzero"] = 1
         return None
 
+    def _bound(self, change: _Change, most: Array, trial: Analysis, b: Nodes) -> None:
+        """A Slice that took all in every export takes as much as in the largest, and has to take all."""
+        node, graph = change.node, change.graph
+        assert node is not None
+        dims = [self.settler.size(d) for d in trial.shapes[node.inputs[0]]]
+        if any(not d.free <= self.sizes[0].keys() for d in dims):
+            raise Refused(
+                f"{node.label} ({node.op_type}) takes all in the exports, of a tensor whose size data decides"
+            )
+        node.inputs[change.index] = graph.constant(np.ascontiguousarray(most), "largest")
+        whole = node.outputs[0]
+        cut = graph.new_node("Reshape", [f"{whole}_cut", b.vector(dims)], whole)
+        node.outputs = [cut.inputs[0], *node.outputs[1:]]
+        cut.outputs = [whole]
+        b.guards += [cut.inputs[0], whole]
+        at = graph.nodes.index(node) + 1
+        graph.nodes = [*graph.nodes[:at], cut, *graph.nodes[at:]]
+
     def _replace_output(self, change: _Change, name: str) -> None:
         raise Refused(f"output {change.graph.outputs[change.index]} is stored, and differs in the exports")
 
@@ -345,7 +384,7 @@ class _Work:
 
     # ------------------------------------------------------------------ the proof
 
-    def _prove(self, made: onnx.ModelProto, doubts: Seq[tuple[Node, str]]) -> None:
+    def _prove(self, made: onnx.ModelProto, found: Matched) -> None:
         """At the sizes of each export the model runs, with the shapes of the export; and it runs at others."""
         try:
             analysis = analyze(made, broadcast="strict")
@@ -381,12 +420,29 @@ class _Work:
                 raise Refused(
                     f"numbers that fit the exports do not fit together at {shown}: a further export is needed"
                 )
-        for node, why in doubts:
-            others = [
-                {**self.sizes[0], name: n + k} for name, n in self.sizes[0].items() for k in range(1, _NEAR)
-            ]
+        self._check_chance(analysis, found)
+        for node, axis, why in coincident_padding(found.nodes, self.fixed, self._reading):
+            shape, first = analysis.shapes.get(node.inputs[0]), self.sizes[0]
+            free = first.keys() if shape is None else shape[axis].free & first.keys()
+            others = [{**first, name: first[name] + k} for name in sorted(free) for k in range(1, _NEAR)]
             if any(sizes not in self.sizes and not analysis._solved.violations_at(sizes) for sizes in others):
                 raise Refused(why, node=node.label)
+
+    def _check_chance(self, analysis: Analysis, found: Matched) -> None:
+        """Raises `Refused` if the exports agree by chance: from them nothing can be told of other sizes."""
+        names, parts = self.sizes[0].keys(), dict[Dim, str]()
+        for name, shape in analysis.shapes.items():
+            for d in shape:
+                if d.terms and d.free <= names:
+                    parts.setdefault(d, name)
+        for d, name in parts.items():
+            is_limited = any(atom.kind == "pos" for atom in atoms_of(d))
+            if is_limited and len({d.evaluate(s) for s in self.sizes}) == 1:
+                raise Refused(
+                    f"{name} has an axis of size {d.evaluate(self.sizes[0])} in all exports, which is {d} at other sizes: an "
+                    "export with another size there is needed"
+                )
+        check_same(found.same, coincident(parts, self.sizes), self._reading)
 
 
 def made_outputs(proto: onnx.ModelProto) -> list[tuple[str, None]]:

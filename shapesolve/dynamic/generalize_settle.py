@@ -81,6 +81,7 @@ class Settler:
     ) -> None:
         self.analysis, self.opens, self.sizes, self.fitter, self._keeps = analysis, opens, sizes, fitter, kept
         self.symbols = frozenset(sizes[0])
+        self.least = {name: min(s[name] for s in sizes) for name in sizes[0]}
         shape = [d for k in range(0, len(opens), AXES) for d in analysis.shapes[f"{OPEN}_in_{k // AXES}"]]
         #: each symbol by those that no constraint expresses
         self.now = {o.name: analysis._solved.facts.dim(d) for o, d in zip(opens, shape, strict=True)}
@@ -170,8 +171,8 @@ class Settler:
                 raise self._undecided(mine[0], [])
             # a fit that takes more to say than the numbers hold shows nothing
             held = max(sum((v + o.low).bit_length() for v in o.seen) for o in alone)
-            by_cost = sorted((f for f in found.values() if f.cost <= held), key=lambda f: f.cost)
-            if not by_cost and same is None:
+            by_cost = sorted(found.values(), key=lambda f: f.cost)
+            if by_cost[0].cost > held and same is None:
                 raise self._undecided(alone[0], [])
             options.append(by_cost if same is None else [Fit(same, 0, self.fitter.at(same))])
         tried: list[tuple[int, dict[str, Dim], dict[str, Dim]]] = []
@@ -211,10 +212,11 @@ class Settler:
         ]
         needed = frozenset[str]().union(*[c.free for c in conds])
         columns = {n: self.fitter.at(d) for n, d in dims.items() if n in needed}
-        points = self.fitter.points
+        points = self.fitter.points  # what fails at sizes below those of all exports decides nothing
+        usual = [k for k, p in enumerate(points) if all(p[n] >= least for n, least in self.least.items())]
         return sum(
             _fails(conds, {**points[k], **{n: v[k] for n, v in columns.items()}})
-            for k in range(0, len(points), max(1, len(points) // _MAX_POINTS))
+            for k in usual[:: max(1, len(usual) // _MAX_POINTS)]
         )
 
     def broken_at(self) -> Iterator[Mapping[str, int]]:

@@ -189,6 +189,8 @@ LENGTHS = up_to(0, 0, 1, "lengths of sequences")
 DIVISORS = between(1, 8, "divisors")
 AXES = _any_from(-(2**31), "axes", _distinct(more=False))
 NEW_AXES = _any_from(-(2**31), "axes", _distinct(more=True))
+#: numbers of elements that are added to an axis, before and after it
+PADS = between(0, 2, "pads")
 PARTS = _any_from(0, "lengths of parts", _parts)
 TARGET = _any_from(-1, "a target shape", _regrouped)
 SPREAD = _of_axes("a target shape", _spread)

@@ -29,7 +29,7 @@ from ..expr import (
 from ..expr.canonical import pos
 from ..lower.axes import Links, axis_of, dims, links_kept, made, numbers, own, plain, rank, sizes
 from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
-from ..lower.reads import AXES, ENDS, PARTS, STARTS, between
+from ..lower.reads import AXES, ENDS, PADS, PARTS, STARTS, between
 from ..lower.reason import CROP
 from ..lower.registry import lower
 from ..lower.standard import standard_size
@@ -317,7 +317,7 @@ def pad_by_attribute(op: Op) -> Known:
 @lower(
     "Pad",
     since=11,
-    reads={1: between(0, 2, "pads"), 3: AXES},
+    reads={1: PADS, 3: AXES},
     values=True,
     choices=_PAD,
     data=(1, 3),

@@ -130,7 +130,7 @@ def test_what_numbers_leave_open_is_decided_by_what_runs() -> None:
 
 REFUSED = {
     "half, rounded either way": (lambda n: n // 2, [8, 20], "an export with seq = "),
-    "a part of a size in both": (lambda n: n // 2, [20, 21], "10 in all exports, which is also"),
+    "a part of a size in both": (lambda n: n // 2, [20, 21], "10 in all exports, which is"),
 }
 
 
