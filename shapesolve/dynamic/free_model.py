@@ -7,46 +7,31 @@ followed it; everything else is refused, with the node (`generalize` learns from
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ..analysis import Analysis, analyze
 from ..arguments import checked
+from ..change.draft import DraftNode
 from ..change.refused import Refused
-from ..expr import Dim, parse_dim
-from ..expr.nearest import meant
 from ..model import Model, ModelError, read_model
 from ..model.saving import with_weights
-from ..propagate.constraint import Site
+from .free_branches import branched
+from .free_fitting import fit
+from .free_mending import mend
 from .free_state import Freeing
-from .free_walk import run
+from .free_suspects import check_suspects
 from .provenance_lists import Listing
 from .provenance_walk import trace
+from .request import Request, asked, inlined, relabelled
 
 if TYPE_CHECKING:
     import onnx
 
-#: tensors in files of their own that are looked at, in elements
-_SMALL = 1 << 16
 #: a size that a table bounds may become this many times as large as it was, or it is not called free
 _ROOM = 2
 #: attempts with other candidates
 _MAX_ATTEMPTS = 24
-_PLACE = re.compile(r"(?P<name>.+)\[(?P<axis>-?\d+)\]", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is to be freed: the expression of each axis, the axis and old size of each symbol, and which are rows."""
-
-    dims: Mapping[Site, Dim]
-    sites: Mapping[str, Site]
-    baked: Mapping[str, int]
-    rows: tuple[str, ...]
 
 
 @checked
@@ -77,156 +62,10 @@ def free(model: Any, dims: Mapping[str, str]) -> onnx.ModelProto:
 def freed(original: Model, dims: Mapping[str, str]) -> onnx.ModelProto:
     """`free`, with weights left where those of the model's proto are (see `model.saving`)."""
     proto = inlined(original.proto)
-    request = _request(original, proto, dims)
+    request = asked(original, proto, dims)
     changed = _attempt(read_model(relabelled(proto, request, original)), request)
     _finish(changed, request)
     return changed
-
-
-# ---------------------------------------------------------------------- what is asked for
-
-
-def inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without functions of its own."""
-    if not proto.functions:
-        return proto
-    from onnx import inliner
-
-    return inliner.inline_local_functions(proto)
-
-
-def _request(original: Model, proto: onnx.ModelProto, dims: Mapping[str, str]) -> Request:
-    stored = {t.name for t in proto.graph.initializer}
-    inputs = {v.name: v for v in proto.graph.input if v.name not in stored}
-    found: dict[Site, Dim] = {}
-    old: dict[Site, int] = {}
-    for text, name in dims.items():
-        if text.strip() == name.strip() and _PLACE.fullmatch(text.strip()) is None:
-            places = [(s, text.strip()) for s in _named(inputs, name.strip())]
-        else:
-            site = place_of(text, inputs)
-            declared = inputs[site.tensor].type.tensor_type.shape.dim[site.axis or 0]
-            if declared.HasField("dim_value"):
-                found[site], old[site] = parse_dim(name), declared.dim_value
-                continue
-            if declared.dim_param != name.strip():
-                raise ValueError(
-                    f"{text} is {declared.dim_param or 'unknown'} already: only a fixed size can be freed"
-                )
-            places = [(s, text) for s in _named(inputs, name.strip())]
-        for site, said in places:
-            found[site], old[site] = parse_dim(name), _only_size(original, name.strip(), said)
-    sites = {dim.name: site for site, dim in reversed(found.items()) if dim.name is not None}
-    baked = {name: old[site] for name, site in reversed(sites.items())}
-    _check(proto, found, old, baked)
-    rows = tuple(name for name in baked if baked[name] == 1)
-    return Request(found, {name: sites[name] for name in baked}, baked, rows)
-
-
-def place_of(text: str, inputs: Mapping[str, onnx.ValueInfoProto]) -> Site:
-    """The axis of an input that a text such as ``images[0]`` names.
-
-    Raises:
-        ValueError: there is none.
-    """
-    match = _PLACE.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(f"{text!r} is not an axis of an input; write it as name[axis], such as images[0]")
-    tensor, axis = match["name"], int(match["axis"])
-    if tensor not in inputs:
-        raise ValueError(f"the model has no input {tensor!r}{meant(tensor, inputs, 'its inputs are')}")
-    rank = len(inputs[tensor].type.tensor_type.shape.dim)
-    if not -rank <= axis < rank:
-        raise ValueError(f"input {tensor!r} has {rank} axes, there is no axis {axis}")
-    return Site(tensor, axis % rank)
-
-
-def _named(inputs: Mapping[str, onnx.ValueInfoProto], name: str) -> list[Site]:
-    """The axes of inputs that have a declared name."""
-    found = [
-        Site(key, axis)
-        for key, value in inputs.items()
-        for axis, dim in enumerate(value.type.tensor_type.shape.dim)
-        if dim.dim_param == name
-    ]
-    if not found:
-        raise ValueError(f"{name!r} is not an axis of an input; write it as name[axis], such as images[0]")
-    return found
-
-
-def _only_size(original: Model, name: str, text: str) -> int:
-    """The one size with which a declared dim runs."""
-    analysis = analyze(original, broadcast="strict")
-    now = analysis._solved.facts.dim(analysis.symbols[name]) if name in analysis.symbols else None
-    if now is None or now.value is None:
-        raise ValueError(f"{text} is {name} already, and may have more than one size: nothing is to be freed")
-    return int(now.value)
-
-
-def _check(
-    proto: onnx.ModelProto, dims: Mapping[Site, Dim], old: Mapping[Site, int], baked: Mapping[str, int]
-) -> None:
-    if not dims:
-        raise ValueError("nothing is to be freed")
-    taken = {
-        d.dim_param
-        for v in proto.graph.input
-        for axis, d in enumerate(v.type.tensor_type.shape.dim)
-        if Site(v.name, axis) not in dims
-    }
-    for site, dim in dims.items():
-        alone = sorted(dim.free - baked.keys())
-        if alone:
-            raise ValueError(f"{alone[0]!r} in {str(dim)!r} stands alone at no input: its size is not known")
-        if not dim.terms:
-            raise ValueError(f"{str(dim)!r} is a number, not a name")
-        if dim.evaluate(baked) != old[site]:
-            sizes = ", ".join(f"{name} = {baked[name]}" for name in sorted(dim.free))
-            raise ValueError(f"{site} is {old[site]}, but {dim} is {dim.evaluate(baked)} with {sizes}")
-    clash = sorted(taken & baked.keys())
-    if clash:
-        raise ValueError(f"the model has a size named {clash[0]!r} already; choose another name")
-
-
-def relabelled(proto: onnx.ModelProto, request: Request, original: Model) -> onnx.ModelProto:
-    """A copy in which the inputs say the symbols, and nothing else says a size that may not hold any more.
-
-    Small tensors that are stored in files of their own are taken into it, to be looked at.
-    """
-    import onnx
-    from onnx import numpy_helper
-
-    made = onnx.ModelProto()
-    made.CopyFrom(proto)
-    del made.graph.value_info[:]
-    for value in made.graph.input:
-        for site, dim in request.dims.items():
-            if value.name == site.tensor:
-                entry = value.type.tensor_type.shape.dim[site.axis]
-                entry.Clear()
-                entry.dim_param = str(dim)
-    for value in made.graph.output:
-        if value.type.HasField("tensor_type"):
-            value.type.tensor_type.ClearField("shape")
-    _forget_shapes(made.graph.node)
-    for tensor_ in made.graph.initializer:
-        if tensor_.data_location == onnx.TensorProto.EXTERNAL:
-            stored = original.graph.initializers.get(tensor_.name)
-            array = None if stored is None else stored.array(_SMALL)
-            if array is not None:
-                tensor_.CopyFrom(numpy_helper.from_array(np.array(array), tensor_.name))
-    return made
-
-
-def _forget_shapes(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Graphs inside nodes declare no sizes: those may not hold any more. Ranks do, and onnxruntime asks for some."""
-    for attribute in (a for node in nodes for a in node.attribute):
-        for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-            del graph.value_info[:]
-            for value in (*graph.input, *graph.output):
-                for dim in value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ():
-                    dim.Clear()
-            _forget_shapes(graph.node)
 
 
 # ---------------------------------------------------------------------- attempts
@@ -287,6 +126,39 @@ def _ancestors(freeing: Freeing, label: str) -> set[str] | None:
         found.add(node.label)
         waiting += [producers[name] for name in (*node.inputs, *node.captures) if name in producers]
     return found
+
+
+# ---------------------------------------------------------------------- node by node
+
+
+def run(freeing: Freeing) -> None:
+    """Go through all nodes.
+
+    Raises:
+        Refused: a node holds on to a baked size.
+    """
+    originals = {
+        node.index: drafted
+        for node, drafted in zip(freeing.model.graph.nodes, freeing.draft.graph.nodes, strict=True)
+    }
+    for node in freeing.model.graph.nodes:
+        drafted = originals[node.index]
+        if node.op_type == "If" and not node.domain:
+            check_suspects(freeing, node)
+            branched(freeing, node, drafted, run)
+            freeing.made(node)
+            freeing.nodes.append(drafted)
+            continue
+        mended = fit(freeing, mend(freeing, node))
+        freeing.lower(mended, node)
+        own = freeing.own.get(node.outputs[0])
+        if own is not None:
+            name = freeing.draft.fresh_node(f"{node.name}_free")
+            drafted = DraftNode(mended.op_type, mended.inputs, mended.outputs, name=name, attributes=own)
+        drafted.inputs = list(mended.inputs)
+        freeing.nodes.append(drafted)
+    freeing.draft.graph.nodes = [*freeing.sizes.nodes, *freeing.nodes]
+    freeing.draft.drop_dead(lambda node: node.origin is not None)
 
 
 # ---------------------------------------------------------------------- the proof

@@ -1,7 +1,7 @@
 """`Freeing`: what is known of a model whose sizes are free again, and how what was baked into it is changed.
 
 Each node is lowered with the sizes as symbols. After that, no symbol may have lost its freedom; where one has, the node is
-the one that a baked size is in. `free_walk` goes through the nodes.
+the one that a baked size is in. `free_model` goes through the nodes.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
-from math import gcd, log
+from math import gcd
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,7 +33,6 @@ _SMALL_DIVISOR, _LARGEST_DIVISOR = 16, 64
 _LARGEST_SIZE, _POINTS = 48, 96
 #: most symbols of which products and sums are formed
 _MAX_SYMBOLS = 6
-_CLOSE = 1e-6
 #: parts and multiples that a constant may be, and the least constant that is looked at
 _PARTS, _MULTIPLES, _TELLING = (2, 3, 4), range(2, 9), 3
 
@@ -45,15 +44,6 @@ class Fit:
     dim: Dim
     cost: int
     values: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FloatFit:
-    """``factor * f(dim)``, with f a power, or the logarithm (power 0)."""
-
-    factor: float
-    dim: Dim
-    power: float
 
 
 class Fitter:
@@ -70,7 +60,7 @@ class Fitter:
         self._bases = [(d, [d.evaluate(s) or 0 for s in sizes], cost) for d, cost in _bases(self.symbols)]
         self._columns = {n: np.array([p[n] for p in self.points]) for n in self.points[0]}
         self._values: dict[Dim, tuple[int, ...]] = {}
-        self.coincident = coincident(map(symbol, self.symbols), sizes)
+        self.coincident = coincident(map(symbol, self.symbols), sizes, _MULTIPLES)
         self._known: dict[tuple[int | None, ...], list[Fit]] = {}
 
     def at(self, dim: Dim) -> tuple[int, ...]:
@@ -144,30 +134,6 @@ class Fitter:
             yield from _limits(base, given, want, cost)
             yield from _quotients(base, given, want, cost)
 
-    def float_fits(self, seen: Seq[float]) -> list[tuple[int, FloatFit]]:
-        """What fits floating-point numbers, up to rounding, the simplest first."""
-        found: list[tuple[int, FloatFit]] = []
-        for base, values, cost in self._bases:
-            for shift in (0, -1, 1):
-                given = [v + shift for v in values]
-                if min(given) < 1 or len(set(given)) < 2:
-                    continue
-                for power in (1.0, -1.0, 0.5, -0.5, 0.0):
-                    scaled = [log(g) if not power else g**power for g in given]
-                    if 0.0 in scaled:
-                        continue
-                    factors = [v / x for v, x in zip(seen, scaled, strict=True)]
-                    factor = round(factors[0]) if abs(factors[0] - round(factors[0])) < _CLOSE else factors[0]
-                    if factor and all(abs(f - factor) <= _CLOSE * abs(factor) for f in factors):
-                        more = (
-                            abs(shift)
-                            + 2 * (power in (0.5, -0.5, 0.0))
-                            + _bits(round(factor))
-                            + 4 * (factor % 1 != 0)
-                        )
-                        found.append((cost + more, FloatFit(float(factor), base + shift, power)))
-        return sorted(found, key=lambda f: f[0])
-
 
 def _bits(n: int) -> int:
     return 0 if abs(n) == 1 else abs(n).bit_length()
@@ -219,7 +185,7 @@ def _limits(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[t
 
 def _quotients(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[tuple[Dim, int]]:
     """Multiples of quotients and a constant, and remainders."""
-    spread, rise = max(given) - min(given), max(want) - min(want)
+    rise = max(want) - min(want)
     for k in range(2, _LARGEST_DIVISOR + 1):
         ups = range(k) if k <= _SMALL_DIVISOR else (0, k - 1)
         for up in ups:
@@ -234,12 +200,6 @@ def _quotients(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterato
                 for up in ups:
                     if all((sign * g + up) % k == w for g, w in zip(given, want, strict=True)):
                         yield (base * sign + up) % k, cost + 1 + _divided(k) + (_bits(up) + 1 if up else 0)
-    for p, k in ((2, 3), (3, 2), (3, 4), (4, 3), (2, 5), (3, 5), (4, 5), (5, 2), (5, 3), (5, 4)):
-        if abs(rise * k - spread * p) > k * 2:
-            continue
-        for up in range(k):
-            more = cost + _divided(k) + _bits(p) + 1 + (up > 0)
-            yield from _multiples(base * p, k, up, [(g * p + up) // k for g in given], want, more)
 
 
 def _multiples(
@@ -260,7 +220,9 @@ def _multiples(
         )
 
 
-def coincident(dims: Iterable[Dim], sizes: Seq[Mapping[str, int]]) -> dict[int, str]:
+def coincident(
+    dims: Iterable[Dim], sizes: Seq[Mapping[str, int]], multiples: Iterable[int] = ()
+) -> dict[int, str]:
     """Numbers that are a part of a size in every export, though the size differs: the exports are too close to each other."""
     found: dict[int, str] = {}
     for d in dims:
@@ -268,7 +230,7 @@ def coincident(dims: Iterable[Dim], sizes: Seq[Mapping[str, int]]) -> dict[int, 
         if len({*seen}) < 2:
             continue
         forms = [(k, up, 1, _TELLING) for k in _PARTS for up in (0, k - 1)]
-        forms += [(k, up, k, 2 * k) for k in _MULTIPLES for up in (0, k - 1)]
+        forms += [(k, up, k, 2 * k) for k in multiples for up in (0, k - 1)]
         for k, up, times, least in forms:
             parts = {(n + up) // k * times for n in seen}
             if len(parts) == 1 and (n := parts.pop()) >= least:
@@ -282,11 +244,7 @@ def _points(symbols: Seq[str], sizes: Seq[Mapping[str, int]]) -> list[dict[str, 
     if len(symbols) == 1:
         return [{**fixed, symbols[0]: n} for n in range(1, largest + 1)]
     rng = random.Random(0)
-    least = {name: min(s[name] for s in sizes) for name in symbols}
-    return [
-        {**fixed, **{name: rng.randint(least[name] if k % 2 else 1, largest) for name in symbols}}
-        for k in range(_POINTS)
-    ]
+    return [{**fixed, **{name: rng.randint(1, largest) for name in symbols}} for _ in range(_POINTS)]
 
 
-__all__ = ["MARGIN", "Fit", "Fitter", "FloatFit", "Seen", "coincident"]
+__all__ = ["MARGIN", "Fit", "Fitter", "Seen", "coincident"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Sequence as Seq
+from typing import Any
 
 import numpy as np
 from onnx import helper
@@ -117,9 +118,11 @@ def same_along(array: Array, first: Array) -> bool:
     )
 
 
-def whole_number(number: object) -> object:
+def whole_number(number: Any) -> Any:
     """A whole number, or BROKEN."""
-    value = float(number)  # type: ignore[arg-type]
+    if isinstance(number, np.integer):
+        return int(number)
+    value = float(number)
     return int(value) if np.isfinite(value) and value == int(value) and abs(value) < 1 << 53 else BROKEN
 
 

@@ -55,18 +55,6 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Differing:
-    """An attribute of a node that is not the same in all exports."""
-
-    graph: DraftGraph
-    node: DraftNode
-    name: str
-    values: tuple[Any, ...]
-    #: the first input in each export
-    reads: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Same:
     """Few integers that a node is given, the same in all exports."""
 
@@ -81,7 +69,6 @@ class Matched:
     """Where the exports differ; everything else is the same."""
 
     places: list[Place] = field(default_factory=list)
-    attributes: list[Differing] = field(default_factory=list)
     same: list[Same] = field(default_factory=list)
     #: the nodes of the main graph, in each export
     nodes: list[Seq[Node]] = field(default_factory=list)
@@ -224,7 +211,11 @@ def _match_nodes(
             for v in values
         ):
             continue
-        found.attributes.append(Differing(draft, node, name, values, tuple(n.inputs[0] for n in group)))
+        shown = " and ".join(map(str, values))
+        raise Refused(
+            f"{node.label} ({node.op_type}) has the attribute {name} {shown} in the exports: no attribute can follow a size",
+            node=node.label,
+        )
 
 
 def _key(node: Node, scope: _Scope) -> tuple[Any, ...] | None:

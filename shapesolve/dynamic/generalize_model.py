@@ -7,7 +7,7 @@ symbol at first, and the constraint system says which sizes it has to follow for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -21,22 +21,22 @@ from ..change.refused import Refused
 from ..change.simplify import simplified
 from ..expr import Dim, constant, symbol
 from ..expr.traverse import atoms_of
-from ..lower.reads import ENDS
+from ..lower.reads import AXES, ENDS, NEW_AXES, TARGET
 from ..lower.rule import Reading
 from ..model import Model, ModelError, read_model
 from ..model.saving import with_weights
 from ..operators import with_built_in
 from ..propagate.constraint import Site
-from .free_model import Request, inlined, relabelled
 from .free_reshape import target_of
 from .free_sizes import Sizes
-from .generalize_attributes import check_same, coincident_padding, padding, whole_pool, write_padding
+from .generalize_attributes import check_same, coincident_padding
 from .generalize_fit import Fit, Fitter, Seen, coincident
-from .generalize_match import Differing, Matched, Place, array_of, match
+from .generalize_match import Matched, Place, array_of, match
 from .generalize_program import Array, Nodes, Rule
-from .generalize_request import asked
-from .generalize_settle import AXES, OPEN, Open, Settler
+from .generalize_settle import OPEN, OPEN_AXES, Open, Settler
 from .generalize_tables import Integers, Tables, Undecided
+from .provenance_walk import trace
+from .request import Request, asked_of_exports, inlined, relabelled
 
 if TYPE_CHECKING:
     import onnx
@@ -77,7 +77,7 @@ def generalized(exports: Seq[Model], names: Mapping[str, str]) -> onnx.ModelProt
         raise ValueError("generalize takes two exports or more")
     flat = [_flat(export) for export in exports]
     labels = _labels(exports)
-    request, sizes = asked(flat, names, labels)
+    request, sizes = asked_of_exports(flat, names, labels)
     work = _Work(flat, labels, request, sizes)
     return work.run()
 
@@ -102,8 +102,6 @@ class _Change:
     index: int
     rule: Rule
     graph: DraftGraph
-    #: the rule says amounts by which the first operand is padded
-    pads: bool = False
     #: the largest ends of a Slice that takes all in every export: beyond them nothing shows that it still does
     most: Array | None = None
 
@@ -156,10 +154,8 @@ class _Work:
     # ------------------------------------------------------------------ what differs
 
     def _changes(self, found: Matched) -> list[_Change]:
-        changes = [*self._attributes(found.attributes)]
-        tables = Tables(
-            self.dim, self._hint, self.float_dim, self.bindings, lambda: len(self.opens), self._reset
-        )
+        changes: list[_Change] = []
+        tables = Tables(self.dim, self._hint, self.bindings, lambda: len(self.opens), self._reset)
         known: dict[tuple[object, ...], Rule] = {}
         for place in found.places:
             arrays = self._inferred(place, [array_of(s) for s in place.stored])
@@ -209,28 +205,6 @@ class _Work:
             found.append(np.where(array == -1, sizes, array))
         return found
 
-    def _attributes(self, found: Seq[Differing]) -> Iterator[_Change]:
-        """Attributes that differ, as nodes that say the same; those of which there is none are refused."""
-        by_node: dict[int, list[Differing]] = {}
-        for one in found:
-            by_node.setdefault(id(one.node), []).append(one)
-        for some in by_node.values():
-            node, whole = some[0].node, whole_pool(some, self.fixed)
-            amounts = (
-                padding(some[0], self.dim, self.draft.model.opsets.get("", 1)) if len(some) == 1 else None
-            )
-            if whole is not None:
-                node.op_type = whole
-            elif amounts is not None:
-                yield _Change(node, 0, Integers(amounts, np.zeros(1, np.int64)), some[0].graph, pads=True)
-            else:
-                shown = " and ".join(str(v) for v in some[0].values)
-                raise Refused(
-                    f"{node.label} ({node.op_type}) has the attribute {some[0].name} {shown} in the exports: no attribute "
-                    "can follow a size",
-                    node=node.label,
-                )
-
     def _reading(self, op_type: str, i: int) -> Reading | None:
         """What the numbers of an operand of a standard operator are for."""
         rule = with_built_in(None).lookup("", op_type, self.draft.model.opsets.get("", 1))
@@ -260,13 +234,6 @@ class _Work:
         found = self.fitter.fits(seen)
         return found[0].dim if found else constant(seen[0])
 
-    def float_dim(self, seen: Seq[float]) -> tuple[float, Dim, float] | None:
-        """The simplest fit of floating-point numbers, None where there is none or another is as simple."""
-        found = self.fitter.float_fits(seen)
-        if not found or (len(found) > 1 and found[1][0] <= found[0][0] + 1):
-            return None
-        return found[0][1].factor, found[0][1].dim, found[0][1].power
-
     def bindings(self) -> list[dict[str, int]]:
         """The sizes of each export, of generated symbols too."""
         return [{**sizes, **{o.name: o.seen[k] for o in self.opens}} for k, sizes in enumerate(self.sizes)]
@@ -285,22 +252,20 @@ class _Work:
         graph = self.draft.graph
         sites = dict(self.request.sites)
         if trial is None:
-            sites.update({o.name: Site(f"{OPEN}_in_{k // AXES}", k % AXES) for k, o in enumerate(self.opens)})
+            sites.update(
+                {o.name: Site(f"{OPEN}_in_{k // OPEN_AXES}", k % OPEN_AXES) for k, o in enumerate(self.opens)}
+            )
         sizes = Sizes(self.draft, sites)
         builder = Nodes(sizes, settled)
         before = [(c.node, [*c.node.inputs]) for c in changes if c.node is not None]
         lists = {id(g): (g, [*g.nodes]) for g in (graph, *(c.graph for c in changes))}
         made: dict[int, str] = {}
         for change in changes:
-            if change.pads and change.node is not None and isinstance(change.rule, Integers):
-                write_padding(change.graph, change.node, change.rule.dims, builder)
-                continue
             target = None if trial is None else self._target(change, settled, trial)
             if target is not None and change.node is not None:
                 change.node.inputs[1] = graph.constant(np.array(target, np.int64), "target")
                 continue
-            if trial is not None and change.most is not None and change.node is not None:
-                self._bound(change, change.most, trial, builder)
+            if trial is not None and self._bound(change, trial, builder):
                 continue
             if id(change.rule) not in made:
                 made[id(change.rule)] = change.rule(builder)
@@ -313,9 +278,9 @@ class _Work:
         graph.nodes = [*sizes.nodes, *graph.nodes]
         proto = self.draft.to_proto()
         if trial is None:
-            for k in range(0, len(self.opens), AXES):
-                rank = len(self.opens[k : k + AXES])
-                name = f"{OPEN}_in_{k // AXES}"
+            for k in range(0, len(self.opens), OPEN_AXES):
+                rank = len(self.opens[k : k + OPEN_AXES])
+                name = f"{OPEN}_in_{k // OPEN_AXES}"
                 proto.graph.input.append(
                     onnx.helper.make_tensor_value_info(name, onnx.TensorProto.BOOL, [None] * rank)
                 )
@@ -345,23 +310,24 @@ class _Work:
             node.own["allowzero"] = 1
         return None
 
-    def _bound(self, change: _Change, most: Array, trial: Analysis, b: Nodes) -> None:
-        """A Slice that took all in every export takes as much as in the largest, and has to take all."""
+    def _bound(self, change: _Change, trial: Analysis, b: Nodes) -> bool:
+        """A Slice that would take all at all sizes takes as much as in the largest export, and has to take all."""
         node, graph = change.node, change.graph
-        assert node is not None
-        dims = [self.settler.size(d) for d in trial.shapes[node.inputs[0]]]
-        if any(not d.free <= self.sizes[0].keys() for d in dims):
-            raise Refused(
-                f"{node.label} ({node.op_type}) takes all in the exports, of a tensor whose size data decides"
-            )
-        node.inputs[change.index] = graph.constant(np.ascontiguousarray(most), "largest")
+        if change.most is None or node is None:
+            return False
+        dims, cut = (
+            [self.settler.size(d) for d in trial.shapes[n]] for n in (node.inputs[0], node.outputs[0])
+        )
+        if dims != cut or any(not d.free <= self.sizes[0].keys() for d in dims):
+            return False
+        node.inputs[change.index] = graph.constant(np.ascontiguousarray(change.most), "largest")
         whole = node.outputs[0]
-        cut = graph.new_node("Reshape", [f"{whole}_cut", b.vector(dims)], whole)
-        node.outputs = [cut.inputs[0], *node.outputs[1:]]
-        cut.outputs = [whole]
-        b.guards += [cut.inputs[0], whole]
+        checked = graph.new_node("Reshape", [f"{whole}_cut", b.vector(dims)], whole)
+        node.outputs, checked.outputs = [checked.inputs[0], *node.outputs[1:]], [whole]
+        b.guards += [checked.inputs[0], whole]
         at = graph.nodes.index(node) + 1
-        graph.nodes = [*graph.nodes[:at], cut, *graph.nodes[at:]]
+        graph.nodes = [*graph.nodes[:at], checked, *graph.nodes[at:]]
+        return True
 
     def _replace_output(self, change: _Change, name: str) -> None:
         raise Refused(f"output {change.graph.outputs[change.index]} is stored, and differs in the exports")
@@ -423,10 +389,20 @@ class _Work:
         self._check_chance(analysis, found)
         for node, axis, why in coincident_padding(found.nodes, self.fixed, self._reading):
             shape, first = analysis.shapes.get(node.inputs[0]), self.sizes[0]
-            free = first.keys() if shape is None else shape[axis].free & first.keys()
+            free = {
+                n
+                for n in first
+                if (shape is None or n in shape[axis].free) and not self._is_batch(analysis, n)
+            }
             others = [{**first, name: first[name] + k} for name in sorted(free) for k in range(1, _NEAR)]
             if any(sizes not in self.sizes and not analysis._solved.violations_at(sizes) for sizes in others):
                 raise Refused(why, node=node.label)
+
+    def _is_batch(self, analysis: Analysis, name: str) -> bool:
+        """Do the rows of a symbol stay apart? Then nothing else follows it."""
+        found = trace(analysis, [name])
+        ends = [found.of(output) for output, _ in analysis.model.graph.outputs]
+        return all(end.layout is not None and name not in end.mixed for end in ends)
 
     def _check_chance(self, analysis: Analysis, found: Matched) -> None:
         """Raises `Refused` if the exports agree by chance: from them nothing can be told of other sizes."""
@@ -442,7 +418,8 @@ class _Work:
                     f"{name} has an axis of size {d.evaluate(self.sizes[0])} in all exports, which is {d} at other sizes: an "
                     "export with another size there is needed"
                 )
-        check_same(found.same, coincident(parts, self.sizes), self._reading)
+        check_same(found.same, self.fitter.coincident, self._reading, (AXES, NEW_AXES))
+        check_same(found.same, coincident(parts, self.sizes), self._reading, (AXES, NEW_AXES, TARGET))
 
 
 def made_outputs(proto: onnx.ModelProto) -> list[tuple[str, None]]:

@@ -22,7 +22,7 @@ from .free_sizes import Sizes
 Array: TypeAlias = NDArray[Any]
 #: opsets since which operators are there in the form that is used
 _SINCE = {
-    "Range": 11, "Where": 9, "Less": 9, "Greater": 9, "Expand": 8, "Slice": 10, "Equal": 7, "Mod": 10, "Not": 1, "Cast": 6,
+    "Range": 11, "Where": 9, "Less": 9, "Greater": 9, "Expand": 8, "Slice": 10, "Equal": 7, "Not": 1, "Cast": 6,
 }  # fmt: skip
 
 
@@ -155,7 +155,7 @@ _RUN: dict[str, Callable[..., Array]] = {
     "Range": lambda a, b, c: np.arange(int(a), int(b), int(c), dtype=np.int64),
     "Reshape": lambda x, shape: x.reshape(shape.tolist()),
     "Expand": lambda x, shape: x * np.ones(shape, x.dtype) if x.dtype.kind not in "b" else x & np.ones(shape, bool),
-    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _div, "Mod": np.mod, "Sqrt": np.sqrt, "Log": np.log,
+    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _div,
     "Less": np.less, "Greater": np.greater, "Equal": np.equal, "And": np.logical_and, "Not": np.logical_not,
     "Where": np.where, "Cast": _cast, "Slice": _slice,
     "Concat": lambda *xs, axis: np.concatenate(xs, axis=axis),

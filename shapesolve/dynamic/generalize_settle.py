@@ -20,7 +20,7 @@ from .generalize_fit import MARGIN, Fit, Fitter
 #: inputs of a trial model whose sizes are the generated symbols
 OPEN = "generalize_open"
 #: axes of such an input
-AXES = 8
+OPEN_AXES = 8
 #: length of a size that the model has somewhere, as a fit
 _OF_THE_MODEL = 2
 #: a number may be up to so many times a size that the model has
@@ -81,11 +81,12 @@ class Settler:
     ) -> None:
         self.analysis, self.opens, self.sizes, self.fitter, self._keeps = analysis, opens, sizes, fitter, kept
         self.symbols = frozenset(sizes[0])
-        self.least = {name: min(s[name] for s in sizes) for name in sizes[0]}
-        shape = [d for k in range(0, len(opens), AXES) for d in analysis.shapes[f"{OPEN}_in_{k // AXES}"]]
+        shape = [
+            d for k in range(0, len(opens), OPEN_AXES) for d in analysis.shapes[f"{OPEN}_in_{k // OPEN_AXES}"]
+        ]
         #: each symbol by those that no constraint expresses
         self.now = {o.name: analysis._solved.facts.dim(d) for o, d in zip(opens, shape, strict=True)}
-        self._given = {o.name: f"{OPEN}_in_{k // AXES}_d{k % AXES}" for k, o in enumerate(opens)}
+        self._given = {o.name: f"{OPEN}_in_{k // OPEN_AXES}_d{k % OPEN_AXES}" for k, o in enumerate(opens)}
         log = [e.cond for e in analysis._solved.walk.state.log if e.role == "requirement" and e.guard.is_true]
         self._conds = [c for c in dict.fromkeys(log) if c.kind in ("==", "or")]
         #: what those symbols turn out to be, and all symbols
@@ -212,11 +213,10 @@ class Settler:
         ]
         needed = frozenset[str]().union(*[c.free for c in conds])
         columns = {n: self.fitter.at(d) for n, d in dims.items() if n in needed}
-        points = self.fitter.points  # what fails at sizes below those of all exports decides nothing
-        usual = [k for k, p in enumerate(points) if all(p[n] >= least for n, least in self.least.items())]
+        points = self.fitter.points
         return sum(
             _fails(conds, {**points[k], **{n: v[k] for n, v in columns.items()}})
-            for k in usual[:: max(1, len(usual) // _MAX_POINTS)]
+            for k in range(0, len(points), max(1, len(points) // _MAX_POINTS))
         )
 
     def broken_at(self) -> Iterator[Mapping[str, int]]:
@@ -262,4 +262,4 @@ def _ties(together: Seq[frozenset[str]]) -> dict[str, set[str]]:
     return {name: found for found in nx.connected_components(graph) for name in found}
 
 
-__all__ = ["AXES", "OPEN", "Open", "Settler"]
+__all__ = ["OPEN", "OPEN_AXES", "Open", "Settler"]

@@ -22,7 +22,6 @@ from .generalize_looks import (
     EVEN,
     as_type,
     between_bounds,
-    between_ends,
     factors_in,
     is_even,
     joined_rules,
@@ -35,7 +34,6 @@ from .generalize_looks import (
     split_axis,
     step_along,
     two_values,
-    type_of,
     whole_number,
 )
 from .generalize_program import Array, Builder, Numbers, Rule
@@ -46,7 +44,6 @@ _FEW_ELEMENTS = 16
 _FEW = 4
 #: orders in which the factors of a size are tried
 _ORDERS = 24
-_FLOAT64 = 11
 
 
 class Undecided(Exception):
@@ -71,7 +68,6 @@ class Tables:
     Args:
         dim: the expression of a number that was seen in each export, in words what it is.
         hint: the simplest expression of such a number, which need not be the right one.
-        float_dim: the factor, size and power of floating-point numbers, None where nothing fits.
         bindings: the sizes of each export, of generated symbols too.
     """
 
@@ -79,12 +75,11 @@ class Tables:
         self,
         dim: Callable[[Seen, str], Dim],
         hint: Callable[[Seq[int]], Dim],
-        float_dim: Callable[[Seq[float]], tuple[float, Dim, float] | None],
         bindings: Callable[[], Seq[dict[str, int]]],
         mark: Callable[[], int],
         reset: Callable[[int], None],
     ) -> None:
-        self._dim, self._hint, self._float, self._bindings = dim, hint, float_dim, bindings
+        self._dim, self._hint, self._bindings = dim, hint, bindings
         self._mark, self._reset = mark, reset
         #: why a rule that came to mind last is left open
         self.reason = ""
@@ -112,9 +107,8 @@ class Tables:
             firsts = [np.take(a, [0], axis=axis) for a in cores]
             if any(a.shape[axis] > 1 for a in cores) and all(map(same_along, cores, firsts)):
                 spread[axis], cores = [a.shape[axis] for a in arrays], firsts
-        simple = (self._constant, self._elements, self._even, self._interval, self._scaled)
+        simple = (self._constant, self._elements, self._even, self._interval)
         inside = (
-            partial(self._ends, cuts=cuts),
             partial(self._parts, cuts=cuts),
             partial(self._apart, cuts=cuts),
             partial(self._regular, cuts=cuts),
@@ -125,22 +119,20 @@ class Tables:
                 made = find(cores, what)
                 if made is not None:
                     made = self._spread(made, spread, rank, what)
-                    if self._holds(made, arrays, exact=find != self._scaled):
+                    if self._holds(made, arrays):
                         return made
             except Undecided as undecided:
                 self.reason = str(undecided)
             self._reset(mark)
         return None
 
-    def _holds(self, rule: Rule, arrays: Seq[Array], *, exact: bool) -> bool:
+    def _holds(self, rule: Rule, arrays: Seq[Array]) -> bool:
         for array, sizes in zip(arrays, self._bindings(), strict=True):
             got = rule(Numbers(sizes))
             if got.shape != array.shape or got.dtype != array.dtype:
                 return False
-            if not (np.array_equal(got, array, equal_nan=array.dtype.kind == "f")):
-                close = not exact and np.allclose(got, array, rtol=2e-6, atol=1e-12)
-                if not close:
-                    return False
+            if not np.array_equal(got, array, equal_nan=array.dtype.kind == "f"):
+                return False
         return True
 
     def _sizes(self, arrays: Seq[Array], what: str, split: Seq[int] = ()) -> list[Dim]:
@@ -176,16 +168,14 @@ class Tables:
             return None
 
     def _elements(self, arrays: Seq[Array], what: str) -> Rule | None:
-        """Few integers, each an expression of its own."""
+        """Few whole numbers, each an expression of its own."""
         first = arrays[0]
-        if (
-            first.dtype.kind != "i"
-            or first.ndim > 1
-            or first.size > 16
-            or any(a.shape != first.shape for a in arrays)
-        ):
+        few = first.ndim <= 1 and first.size <= _FEW_ELEMENTS and first.dtype.kind in "if"
+        if not few or any(a.shape != first.shape for a in arrays):
             return None
-        columns = zip(*[a.reshape(-1).tolist() for a in arrays], strict=True)
+        columns = list(zip(*[map(whole_number, a.reshape(-1)) for a in arrays], strict=True))
+        if any(BROKEN in seen for seen in columns):
+            return None
         dims = [self._dim(seen, f"entry {k} of {what}") for k, seen in enumerate(columns)]
         return Integers(dims, first)
 
@@ -243,7 +233,7 @@ class Tables:
                     if bounds is None:
                         continue
                     rule = between_bounds(kind, bounds, sizes, moving, rank, low, high, inverted)
-                    if self._holds(rule, arrays, exact=True):
+                    if self._holds(rule, arrays):
                         return rule
         return None
 
@@ -268,50 +258,6 @@ class Tables:
             known = any(v is not None for v in seen)
             ends.append(self._dim(seen, f"the {name} place of {what}") if known else None)
         return ends[0], ends[1]
-
-    def _scaled(self, arrays: Seq[Array], what: str) -> Rule | None:
-        """Floating-point numbers that go on evenly in steps that follow a size, as parts of one, or one such number."""
-        first, rank = arrays[0], arrays[0].ndim
-        moving = [k for k in range(rank) if max(a.shape[k] for a in arrays) > 1]
-        if first.dtype.kind != "f" or len(moving) > 1:
-            return None
-        starts = [float(a.flat[0]) for a in arrays]
-        begin = self._follows(starts)
-        if begin is None:
-            return None
-        if not moving:
-            return lambda b: b.op("Cast", begin(b), to=type_of(first))
-        (axis,) = moving
-        if min(a.shape[axis] for a in arrays) < EVEN:
-            return None
-        by = self._follows([float((a.flat[-1] - a.flat[0]) / (a.size - 1)) for a in arrays])
-        if by is None:
-            return None
-        size = self._sizes(arrays, what)[axis]
-
-        def rule(b: Builder) -> object:
-            along = b.op("Cast", b.numbers(size, axis, rank), to=_FLOAT64)
-            return b.op("Cast", b.op("Add", b.op("Mul", along, by(b)), begin(b)), to=type_of(first))
-
-        return rule
-
-    def _follows(self, seen: Seq[float]) -> Rule | None:
-        """A double that is the same in all exports, or follows a size."""
-        if max(seen) - min(seen) <= 1e-6 * abs(seen[0]):
-            return lambda b: b.constant(np.array(seen[0], np.float64))
-        found = self._float(seen)
-        if found is None:
-            return None
-        factor, dim, power = found
-
-        def rule(b: Builder) -> object:
-            size, by = b.op("Cast", b.scalar(dim), to=_FLOAT64), b.constant(np.array(factor, np.float64))
-            if power == 0.0:
-                return b.op("Mul", by, b.op("Log", size))
-            size = b.op("Sqrt", size) if abs(power) == 0.5 else size
-            return b.op("Mul" if power > 0 else "Div", by, size)
-
-        return rule
 
     def _cut(self, arrays: Seq[Array], what: str) -> Rule | None:
         """The first part of the longest, or the last, along each axis."""
@@ -370,25 +316,6 @@ class Tables:
 
     def _either(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
         return self._rule(arrays, what, cuts=False) or (self._rule(arrays, what, cuts=True) if cuts else None)
-
-    def _ends(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
-        """An axis along which all is the same but for the first and the last places."""
-        for axis in range(arrays[0].ndim):
-            for first, last in ((0, 1), (1, 0), (1, 1)) if self._varies(arrays, axis) else ():
-                inner = [between_ends(a, axis, first, last) for a in arrays]
-                if min(a.shape[axis] for a in inner) < 1 or max(a.shape[axis] for a in inner) < EVEN:
-                    continue
-                if not all(same_along(a, np.take(a, [0], axis=axis)) for a in inner):
-                    continue
-                pieces = [inner]
-                if first:
-                    pieces.insert(0, [np.take(a, [0], axis=axis) for a in arrays])
-                if last:
-                    pieces.append([np.take(a, [-1], axis=axis) for a in arrays])
-                rules = [self._either(p, what, cuts=cuts) for p in pieces]
-                if None not in rules:
-                    return joined_rules([r for r in rules if r], axis)
-        return None
 
     def _parts(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
         """A rule for each part of a small axis that is the same in all exports."""

@@ -72,9 +72,7 @@ RULES = {
     "places": stored(lambda n: column(np.arange(n))),
     "backwards": stored(lambda n: column(np.arange(n)[::-1])),
     "one number": stored(lambda n: np.full((1, n, 4), 3, np.float32)),
-    "a mean": stored(lambda n: np.array(1 / n, np.float32), "Mul"),
-    "a root": stored(lambda n: np.array(n**-0.5, np.float32), "Mul"),
-    "parts of one": stored(lambda n: column(np.linspace(0, 1, n))),
+    "a mean": stored(lambda n: np.array(n, np.float32), "Div"),
     "half": stored(lambda n: column(np.arange(n) < n // 2)),
     "but the last": stored(lambda n: column(np.arange(n) < n - 1)),
 }
@@ -126,6 +124,39 @@ def test_what_numbers_leave_open_is_decided_by_what_runs() -> None:
         )
 
     agrees(at([15, 23], make), make, [15, 23, 14, 7, 30])
+
+
+FRACTIONS = {
+    "a root": stored(lambda n: np.array(n**-0.5, np.float32), "Mul"),
+    "parts of one": stored(lambda n: column(np.linspace(0, 1, n))),
+}
+
+
+@pytest.mark.parametrize("make", FRACTIONS.values(), ids=FRACTIONS)
+def test_fractions_that_follow_the_size_are_refused(make: Callable[[int], onnx.ModelProto]) -> None:
+    with pytest.raises(ss.Refused, match="no rule shows how it follows"):
+        at([9, 20], make)
+
+
+def test_a_slice_that_takes_all_is_bounded_by_the_largest_export() -> None:
+    """A cut at 20 or more would look the same."""
+
+    def make(n: int) -> onnx.ModelProto:
+        return model(
+            [node("Slice", "x a b c")], {"a": ints(0), "b": ints(min(n, 20)), "c": ints(1)}, [2, n, 4]
+        )
+
+    made = at([9, 20], make)
+    assert [str(t) for t in ss.analyze(made).contract] == ["seq <= 20"]
+    agrees(made, make, [9, 20, 13, 5])
+
+
+def test_a_limit_that_all_exports_reach_is_refused() -> None:
+    def make(n: int) -> onnx.ModelProto:
+        return model([node("Slice", "x a b c")], {"a": ints(0), "b": ints(6), "c": ints(1)}, [2, n, 4])
+
+    with pytest.raises(ss.Refused, match="has an axis of size 6 in all exports"):
+        at([9, 20], make)
 
 
 REFUSED = {
