@@ -21,7 +21,7 @@ from ..change.refused import Refused
 from ..change.simplify import simplified
 from ..expr import Dim, constant, symbol
 from ..expr.traverse import atoms_of
-from ..lower.reads import AXES, ENDS, NEW_AXES, TARGET
+from ..lower.reads import AXES, ENDS, NEW_AXES, NEW_SIZES, TARGET
 from ..lower.rule import Reading
 from ..model import Model, ModelError, read_model
 from ..model.saving import with_weights
@@ -182,14 +182,18 @@ class _Work:
 
     def _takes_all(self, place: Place) -> bool:
         """Is it the end of a Slice that gives all of its input in every export?"""
-        if place.node is None or self._reading(place.node.op_type, place.index) is not ENDS:
+        if place.node is None or self._reads(place.node, place.index) is not ENDS:
             return False
         pairs = zip(self.fixed, place.reads, place.made, strict=True)
         return all(f.shapes.get(given) == f.shapes.get(made) is not None for f, given, made in pairs)
 
     def _inferred(self, place: Place, arrays: list[Any]) -> list[Any]:
         """Targets of a Reshape with the sizes that an entry of -1 stands for in each export."""
-        if place.node is None or not place.node.is_standard("Reshape") or place.graph is not self.draft.graph:
+        if (
+            place.node is None
+            or self._reads(place.node, 1) is not TARGET
+            or place.graph is not self.draft.graph
+        ):
             return arrays
         found = []
         for array, fixed, name in zip(arrays, self.fixed, place.made, strict=True):
@@ -204,6 +208,9 @@ class _Work:
             sizes = np.array([int(d) for d in shape], np.int64)
             found.append(np.where(array == -1, sizes, array))
         return found
+
+    def _reads(self, node: DraftNode, i: int) -> Reading | None:
+        return None if node.domain else self._reading(node.op_type, i)
 
     def _reading(self, op_type: str, i: int) -> Reading | None:
         """What the numbers of an operand of a standard operator are for."""
@@ -293,7 +300,7 @@ class _Work:
     def _target(self, change: _Change, settled: Mapping[str, Dim], trial: Analysis) -> list[int] | None:
         """The target of a Reshape in numbers, 0 and -1, where that says the same at all sizes, 0 included."""
         node, rule = change.node, change.rule
-        if node is None or not node.is_standard("Reshape") or not isinstance(rule, Integers):
+        if node is None or self._reads(node, 1) is not TARGET or not isinstance(rule, Integers):
             return None
         given = trial.shapes.get(node.inputs[0]) if change.graph is self.draft.graph else None
         dims = [d.subs(settled) for d in rule.dims]
@@ -339,9 +346,8 @@ class _Work:
             node, rule = change.node, change.rule
             if (
                 node is not None
-                and node.is_standard("Resize")
+                and self._reads(node, change.index) is NEW_SIZES
                 and isinstance(rule, Integers)
-                and change.index == 3
             ):
                 given = trial.shapes.get(node.inputs[0]) if change.graph is self.draft.graph else None
                 for d, entry in zip(given or (), rule.dims, strict=False):

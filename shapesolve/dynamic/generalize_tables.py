@@ -94,26 +94,21 @@ class Tables:
             return None
         if any(not a.size for a in arrays):
             return None
-        cores = [*arrays]
-        spread = {}
-        if (
-            arrays[0].dtype.kind == "i"
-            and len({a.shape for a in arrays}) == 1
-            and arrays[0].size <= _FEW_ELEMENTS
-            and rank < 2
-        ):
-            return None if cuts else self._numbers(arrays, what)
-        for axis in range(rank):
-            firsts = [np.take(a, [0], axis=axis) for a in cores]
-            if any(a.shape[axis] > 1 for a in cores) and all(map(same_along, cores, firsts)):
-                spread[axis], cores = [a.shape[axis] for a in arrays], firsts
-        simple = (self._constant, self._elements, self._even, self._interval)
-        inside = (
-            partial(self._parts, cuts=cuts),
-            partial(self._apart, cuts=cuts),
-            partial(self._regular, cuts=cuts),
-        )
-        for find in (*(() if cuts else simple), *((self._cut,) if cuts else ()), *inside):
+        cores, spread = [*arrays], {}
+        finders: Seq[Callable[[Seq[Array], str], Rule | None]]
+        if self._is_list(arrays):
+            finders = () if cuts else (self._elements,)
+        else:
+            for axis in range(rank):
+                firsts = [np.take(a, [0], axis=axis) for a in cores]
+                if any(a.shape[axis] > 1 for a in cores) and all(map(same_along, cores, firsts)):
+                    spread[axis], cores = [a.shape[axis] for a in arrays], firsts
+            simple = (self._cut,) if cuts else (self._constant, self._elements, self._even, self._interval)
+            finders = (
+                *simple,
+                *(partial(find, cuts=cuts) for find in (self._parts, self._apart, self._regular)),
+            )
+        for find in finders:
             mark = self._mark()
             try:
                 made = find(cores, what)
@@ -125,6 +120,12 @@ class Tables:
                 self.reason = str(undecided)
             self._reset(mark)
         return None
+
+    def _is_list(self, arrays: Seq[Array]) -> bool:
+        """Few integers, as many in each export: sizes, rather than a table."""
+        first = arrays[0]
+        is_few = first.dtype.kind == "i" and first.ndim < 2 and first.size <= _FEW_ELEMENTS
+        return is_few and all(a.shape == first.shape for a in arrays)
 
     def _holds(self, rule: Rule, arrays: Seq[Array]) -> bool:
         for array, sizes in zip(arrays, self._bindings(), strict=True):
@@ -157,15 +158,6 @@ class Tables:
             return None
         kept = np.ascontiguousarray(first)
         return lambda b: b.constant(kept)
-
-    def _numbers(self, arrays: Seq[Array], what: str) -> Rule | None:
-        mark = self._mark()
-        try:
-            return self._elements(arrays, what)
-        except Undecided as undecided:
-            self.reason = str(undecided)
-            self._reset(mark)
-            return None
 
     def _elements(self, arrays: Seq[Array], what: str) -> Rule | None:
         """Few whole numbers, each an expression of its own."""
