@@ -20,8 +20,7 @@ from ..change.draft import Draft, DraftGraph, DraftNode
 from ..change.refused import Refused
 from ..change.simplify import simplified
 from ..expr import Dim, constant, symbol
-from ..expr.traverse import atoms_of
-from ..lower.reads import AXES, ENDS, NEW_AXES, NEW_SIZES, TARGET
+from ..lower.reads import ENDS, NEW_SIZES, TARGET
 from ..lower.rule import Reading
 from ..model import Model, ModelError, read_model
 from ..model.saving import with_weights
@@ -29,13 +28,12 @@ from ..operators import with_built_in
 from ..propagate.constraint import Site
 from .free_reshape import target_of
 from .free_sizes import Sizes
-from .generalize_attributes import check_same, coincident_padding
-from .generalize_fit import Fit, Fitter, Seen, coincident
+from .generalize_chance import check_chance
+from .generalize_fit import Fit, Fitter, Seen
 from .generalize_match import Matched, Place, array_of, match
 from .generalize_program import Array, Nodes, Rule
 from .generalize_settle import OPEN, OPEN_AXES, Open, Settler
 from .generalize_tables import Integers, Tables, Undecided
-from .provenance_walk import trace
 from .request import Request, asked_of_exports, inlined, relabelled
 
 if TYPE_CHECKING:
@@ -43,8 +41,6 @@ if TYPE_CHECKING:
 
 #: opset since which an entry of a Reshape's target may be a size of 0
 _ALLOW_ZERO = 14
-#: sizes next to those of an export, at which a model may not run whose padding only fits these
-_NEAR = 4
 #: so many integers may be the target of a Reshape
 _FEW = 16
 
@@ -374,12 +370,12 @@ class _Work:
                 raise Refused(
                     f"the new model does not run at {told}, the sizes of {label}: {broken[0].message}"
                 )
-            for (name, _), (other, _) in zip(made_outputs(made), fixed.model.graph.outputs, strict=True):
-                mine, theirs = analysis.shapes.get(name), fixed.shapes.get(other)
+            for value, (other, _) in zip(made.graph.output, fixed.model.graph.outputs, strict=True):
+                mine, theirs = analysis.shapes.get(value.name), fixed.shapes.get(other)
                 for a, b in zip(mine or (), theirs or (), strict=False):
                     x, y = a.evaluate(sizes), b.value
                     if x is not None and y is not None and x != y:
-                        raise Refused(f"output {name} has the size {x} at {told}, and {y} in {label}")
+                        raise Refused(f"output {value.name} has the size {x} at {told}, and {y} in {label}")
         for name in self.sizes[0]:
             if name not in analysis.symbols:
                 continue
@@ -392,45 +388,7 @@ class _Work:
                 raise Refused(
                     f"numbers that fit the exports do not fit together at {shown}: a further export is needed"
                 )
-        self._check_chance(analysis, found)
-        for node, axis, why in coincident_padding(found.nodes, self.fixed, self._reading):
-            shape, first = analysis.shapes.get(node.inputs[0]), self.sizes[0]
-            free = {
-                n
-                for n in first
-                if (shape is None or n in shape[axis].free) and not self._is_batch(analysis, n)
-            }
-            others = [{**first, name: first[name] + k} for name in sorted(free) for k in range(1, _NEAR)]
-            if any(sizes not in self.sizes and not analysis._solved.violations_at(sizes) for sizes in others):
-                raise Refused(why, node=node.label)
-
-    def _is_batch(self, analysis: Analysis, name: str) -> bool:
-        """Do the rows of a symbol stay apart? Then nothing else follows it."""
-        found = trace(analysis, [name])
-        ends = [found.of(output) for output, _ in analysis.model.graph.outputs]
-        return all(end.layout is not None and name not in end.mixed for end in ends)
-
-    def _check_chance(self, analysis: Analysis, found: Matched) -> None:
-        """Raises `Refused` if the exports agree by chance: from them nothing can be told of other sizes."""
-        names, parts = self.sizes[0].keys(), dict[Dim, str]()
-        for name, shape in analysis.shapes.items():
-            for d in shape:
-                if d.terms and d.free <= names:
-                    parts.setdefault(d, name)
-        for d, name in parts.items():
-            is_limited = any(atom.kind == "pos" for atom in atoms_of(d))
-            if is_limited and len({d.evaluate(s) for s in self.sizes}) == 1:
-                raise Refused(
-                    f"{name} has an axis of size {d.evaluate(self.sizes[0])} in all exports, which is {d} at other sizes: an "
-                    "export with another size there is needed"
-                )
-        check_same(found.same, self.fitter.coincident, self._reading, (AXES, NEW_AXES))
-        check_same(found.same, coincident(parts, self.sizes), self._reading, (AXES, NEW_AXES, TARGET))
-
-
-def made_outputs(proto: onnx.ModelProto) -> list[tuple[str, None]]:
-    """The outputs of a model, as a graph lists them."""
-    return [(value.name, None) for value in proto.graph.output]
+        check_chance(analysis, found, self.fixed, self.sizes, self.fitter.coincident, self._reading)
 
 
 __all__ = ["generalize", "generalized"]
