@@ -12,9 +12,12 @@ except ImportError as error:  # pragma: no cover - the core needs no PyTorch
 
 from .checking import check
 from .findings import SourceFinding
+from .generalizing import dynamic
 from .outcome import SizeOutcome
 from .places import Place
 from .report import Report
 from .testing import assert_exportable, assert_exports
 
-__all__ = ["Place", "Report", "SizeOutcome", "SourceFinding", "assert_exportable", "assert_exports", "check"]
+__all__ = [
+    "Place", "Report", "SizeOutcome", "SourceFinding", "assert_exportable", "assert_exports", "check", "dynamic",
+]  # fmt: skip
