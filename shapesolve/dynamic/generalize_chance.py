@@ -104,7 +104,7 @@ def _padding(nodes: Seq[Seq[Node]], fixed: Seq[Analysis], reads: Reads) -> Itera
         for axis, before, after in zip(range(-half, 0), amounts[:half], amounts[half:], strict=True):
             sizes = [s[axis].value if len(s) >= half else None for s in shapes]
             step = 0 if None in sizes else gcd(*(int(n or 0) - int(sizes[0] or 0) for n in sizes))
-            if step > abs(before - after) and (before != after or (adds and not any(amounts))):
+            if step > max(1, abs(before - after)) and (before != after or (adds and not any(amounts))):
                 yield (
                     node,
                     axis,

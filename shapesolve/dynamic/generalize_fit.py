@@ -60,7 +60,7 @@ class Fitter:
         self._bases = [(d, [d.evaluate(s) or 0 for s in sizes], cost) for d, cost in _bases(self.symbols)]
         self._columns = {n: np.array([p[n] for p in self.points]) for n in self.points[0]}
         self._values: dict[Dim, tuple[int, ...]] = {}
-        self.coincident = coincident(map(symbol, self.symbols), sizes, _MULTIPLES)
+        self.coincident = coincident(map(symbol, self.symbols), sizes, _PARTS, _MULTIPLES)
         self._known: dict[tuple[int | None, ...], list[Fit]] = {}
 
     def at(self, dim: Dim) -> tuple[int, ...]:
@@ -221,7 +221,7 @@ def _multiples(
 
 
 def coincident(
-    dims: Iterable[Dim], sizes: Seq[Mapping[str, int]], multiples: Iterable[int] = ()
+    dims: Iterable[Dim], sizes: Seq[Mapping[str, int]], parts: Seq[int] = (2,), multiples: Seq[int] = ()
 ) -> dict[int, str]:
     """Numbers that are a part of a size in every export, though the size differs: the exports are too close to each other."""
     found: dict[int, str] = {}
@@ -229,11 +229,11 @@ def coincident(
         seen = [d.evaluate(s) or 0 for s in sizes]
         if len({*seen}) < 2:
             continue
-        forms = [(k, up, 1, _TELLING) for k in _PARTS for up in (0, k - 1)]
+        forms = [(k, up, 1, _TELLING) for k in parts for up in (0, k - 1)]
         forms += [(k, up, k, 2 * k) for k in multiples for up in (0, k - 1)]
         for k, up, times, least in forms:
-            parts = {(n + up) // k * times for n in seen}
-            if len(parts) == 1 and (n := parts.pop()) >= least:
+            made = {(n + up) // k * times for n in seen}
+            if len(made) == 1 and (n := made.pop()) >= least:
                 found.setdefault(n, str((d + up) // k * times))
     return found
 
