@@ -128,7 +128,9 @@ class _Teller:
         notes: tuple[str, ...] = ()
         runs: tuple[tuple[str, int], ...] = ()
         fails = runs
-        if sample is not None:
+        if sample is not None and not self.analysis.violations_at(
+            sample.runs
+        ):  # what terms leave open, numbers decide
             notes = tuple(end.text(term.symbols) for end in (sample, *self._other_ends(term, sample)))
             runs, fails = self._pairs(sample.runs), self._pairs(sample.fails)
         if cause is None:
