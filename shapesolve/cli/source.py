@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from .console import FOUND, OK, Format, fail, say, show
 
 #: loaded by name when asked for: PyTorch is optional
-_COMMAND, _FORMATS = "shapesolve.torch.command", "shapesolve.torch.formats"
+_COMMAND, _FORMATS = "shapesolve.torch.command", "shapesolve.torch.report"
 
 
 def check_source(target: str, assume: list[str] | None, broadcast: str, format: Format) -> NoReturn:

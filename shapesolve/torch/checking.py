@@ -11,7 +11,6 @@ import torch
 
 from ..analysis import DEFAULT_RLIMIT, BroadcastMode, analyze
 from ..expr import Cond
-from .carried import File
 from .concluding import Call, Conclusion, Settings, empty
 from .correction import Correction
 from .declared import Declaration, read_declaration
@@ -20,12 +19,12 @@ from .exports import Exported, Exports, shapes
 from .findings import SourceFinding
 from .guards import find_guards
 from .outcome import SizeOutcome
-from .pasting import pasted
 from .probing import probed
 from .programs import declared_by_model, declared_by_program
 from .refusal import at_numbers, is_about_dims, own_words, refused
 from .report import Report
 from .running import Runs
+from .suggestions import File, pasted
 from .writing import Written, clashing, rewritten, unwritable, with_other_names, written
 
 

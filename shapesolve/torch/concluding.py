@@ -12,23 +12,21 @@ import onnx
 from ..analysis import DEFAULT_RLIMIT, Analysis, BroadcastMode, analyze
 from ..expr import Cond, eq
 from ..solve.contract.contract import Contract, Term
-from .carried import File, holds_up
 from .correction import Correction
 from .declared import Axis, Declaration
 from .exports import Exports
-from .filed import InRuntime
 from .findings import SourceFinding, located
 from .guards import Guard, axis_symbols, fixed_axes, guard_contract, input_names, shape_env
 from .judge import Judge
-from .narrowing import way_out
 from .outcome import Comparison, Restriction, SizeOutcome, graph_terms, outcomes, sizes_text
 from .places import Origin, Origins, read_trace
 from .probing import probed
+from .programs import dim_names, renamed
 from .refusal import own_words, seen_to_run, untold
-from .renaming import dim_names, renamed
 from .report import Report
 from .running import Runs, Sizes
-from .unguarded import Unguarded
+from .suggestions import File, holds_up, way_out
+from .unguarded import InRuntime, Unguarded
 from .verdicts import Confirmation, Confirmed, excluded_text, holds_at
 
 _RANK = {"error": 0, "warning": 1, "info": 2}

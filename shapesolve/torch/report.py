@@ -1,19 +1,23 @@
-"""`Report`: what `check` found, for people and for machines."""
+"""`Report`: the findings of a check, as text, JSON, GitHub annotations and SARIF."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..analysis import Analysis
 from ..explain.finding import Finding
-from ..report.json import VERSION
+from ..report.github import annotation_lines
+from ..report.json import VERSION, finding_data
+from ..report.json import report_data as analysis_data
 from ..report.lines import Printed, json_text, line, plain
+from ..report.sarif import sarif_text
 from ..report.text import counted, finding_lines
 from .declared import Declaration
 from .findings import SourceFinding
 from .outcome import SizeOutcome
+from .places import Place, shown_path
 
 _MAX_TRACE = 6
 
@@ -95,19 +99,19 @@ class Report:
 
     def to_json(self) -> str:
         """Everything, as JSON text."""
-        from .formats import report_data
+        from .report import report_data
 
         return json_text({"version": VERSION, **report_data(self)})
 
     def to_github(self) -> str:
         """GitHub workflow commands: annotations on the Python lines."""
-        from .formats import github_text
+        from .report import github_text
 
         return github_text(self)
 
     def to_sarif(self) -> str:
         """SARIF 2.1.0, with the Python lines as locations."""
-        from .formats import sarif_of
+        from .report import sarif_of
 
         return sarif_of(self)
 
@@ -148,3 +152,59 @@ def _without_help(finding: SourceFinding) -> Finding:
         finding.code, finding.title, finding.node, finding.op_type, finding.nodes,
         finding.operands, finding.steps, tuple(row for note in finding.notes for row in note.splitlines() if row.strip()),
     )  # fmt: skip
+
+
+def report_data(report: Report) -> dict[str, Any]:
+    """The report as plain data, without the version of the layout."""
+    return {
+        "module": report.name,
+        "ok": report.ok,
+        "refusal": report.refusal,
+        "declared": [
+            {
+                "name": s.root.name,
+                "declaration": s.declared,
+                "state": s.state,
+                "conditions": [
+                    {
+                        "condition": r.term.text,
+                        "verdict": repr(r.proof),
+                        "counterexample": dict(r.counterexample),
+                    }
+                    for r in s.restrictions
+                ],
+            }
+            for s in report.sizes
+        ],
+        "corrected": report.corrected,
+        "findings": [source_data(f) for f in report.findings],
+        "analysis": None if report.analysis is None else analysis_data(report.analysis),
+    }
+
+
+def source_data(finding: SourceFinding) -> dict[str, Any]:
+    """One finding as plain data."""
+    data = finding_data(finding)
+    data["place"] = None if finding.place is None else asdict(finding.place)
+    data["counterexample"] = dict(finding.counterexample)
+    data["verdict"] = finding.verdict
+    return data
+
+
+def github_text(report: Report) -> str:
+    """One workflow command per finding; on the Python line where there is one."""
+    return "\n".join(
+        text for f in report.findings for text in annotation_lines([(_file(f.place, report), [f])])
+    )
+
+
+def sarif_of(report: Report) -> str:
+    """One SARIF run."""
+    return sarif_text([(_file(f.place, report), [f]) for f in report.findings])
+
+
+def _file(place: Place | None, report: Report) -> str:
+    if place is not None:
+        return shown_path(place.file)
+    path = report.analysis.model.path if report.analysis is not None else None
+    return str(path) if path is not None else ""

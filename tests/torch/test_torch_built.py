@@ -13,13 +13,13 @@ need("torch", "onnxscript")
 import torch
 from torch import nn
 from torch.export import Dim
-from torch_built import Built
-from torch_built_run import CASES, astray, checked, judged
 
+from benchmarks.modules.__main__ import CASES, astray, checked, judged
+from benchmarks.modules.built import Built
 from shapesolve.torch import check
 from shapesolve.torch.declared import read_declaration
-from shapesolve.torch.pasting import pasted
 from shapesolve.torch.running import Runs
+from shapesolve.torch.suggestions import pasted
 
 
 def test_the_bench_is_large_enough() -> None:

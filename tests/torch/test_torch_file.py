@@ -16,8 +16,8 @@ from torch.export import Dim
 
 from shapesolve.torch import check
 from shapesolve.torch.declared import read_declaration
-from shapesolve.torch.filed import InRuntime
 from shapesolve.torch.running import Runs
+from shapesolve.torch.unguarded import InRuntime
 
 
 class ChunksOfPadded(nn.Module):

@@ -21,7 +21,7 @@ from shapesolve.solve.proof import Unknown
 from shapesolve.torch import Report, check
 from shapesolve.torch.declared import Declaration, Root
 from shapesolve.torch.outcome import Restriction, classify
-from shapesolve.torch.pasting import pasted
+from shapesolve.torch.suggestions import pasted
 from shapesolve.torch.verdicts import excluded_text
 
 

@@ -19,7 +19,7 @@ from torch.export import Dim
 from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 from shapesolve.torch import check
-from shapesolve.torch.pasting import pasted
+from shapesolve.torch.suggestions import pasted
 
 
 def strays(

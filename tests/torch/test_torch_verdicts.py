@@ -17,7 +17,7 @@ from shapesolve.solve.proof import Unknown
 from shapesolve.torch import check
 from shapesolve.torch.declared import Declaration, Root
 from shapesolve.torch.outcome import Restriction, classify
-from shapesolve.torch.pasting import pasted
+from shapesolve.torch.suggestions import pasted
 from shapesolve.torch.verdicts import excluded_text
 
 

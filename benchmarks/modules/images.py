@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch_built import Cases
+
+from .built import Cases
 
 cases = Cases()
 N = (1, 64, 2)

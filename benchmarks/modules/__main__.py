@@ -1,4 +1,4 @@
-"""The whole bench of cases drawn by construction: ``python tests/torch/torch_built_run.py [NAME ...]``.
+"""The whole bench of cases drawn by construction: ``python -m benchmarks.modules [NAME ...]``.
 
 One line per case, then how many mistakes were found on a line where eager PyTorch fails, and what was said of the rest.
 """
@@ -18,32 +18,25 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 import torch
-import torch_built_attention
-import torch_built_blocks
-import torch_built_idioms
-import torch_built_images
-import torch_built_parts
-import torch_built_places
-import torch_built_sequences
-import torch_built_signals
-import torch_built_streams
-from torch_built import Built
 
 from shapesolve.expr import parse_cond
 from shapesolve.torch import Report, check
 
+from . import attention, blocks, idioms, images, parts, places, sequences, signals, streams
+from .built import Built
+
 CASES: list[Built] = [
     case
     for module in (
-        torch_built_images,
-        torch_built_places,
-        torch_built_sequences,
-        torch_built_signals,
-        torch_built_attention,
-        torch_built_parts,
-        torch_built_blocks,
-        torch_built_streams,
-        torch_built_idioms,
+        images,
+        places,
+        sequences,
+        signals,
+        attention,
+        parts,
+        blocks,
+        streams,
+        idioms,
     )
     for case in module.cases
 ]

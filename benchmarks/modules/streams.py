@@ -7,7 +7,8 @@ import math
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch_built import Cases
+
+from .built import Cases
 
 cases = Cases()
 N = (1, 32, 2)
