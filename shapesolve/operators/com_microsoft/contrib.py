@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...expr import ONE, Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
-from ...lower.axes import Links, first_axes, others, plain, rank, sizes
+from ...lower.axes import EACH, Links, first_axes, others, plain, rank, sizes
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.reads import rows
 from ...lower.registry import lower, signature
@@ -43,7 +43,7 @@ ms("BiasGelu", "*S C, C -> *S C", needs="rr", work=each(2), axes="=")
 _fast_gelu = Signature("*S C, C -> *S C", (), {})
 
 
-@ms_function("FastGelu", needs="r", work=each(1, 1), axes="=")
+@ms_function("FastGelu", needs="r", work=each(1, 1), axes=EACH)
 def fast_gelu(op: Op) -> Known | list[Known | None]:
     if op.dtype(0) not in (0, _FLOAT) and op.as_onnxruntime("fastgelu-body"):
         return op.out(op.broadcast())
