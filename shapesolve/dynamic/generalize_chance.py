@@ -64,6 +64,7 @@ def check_chance(
             _check_number(one, parts)
             if reading is not TARGET:  # a target is held against the number of elements
                 _check_number(one, inner)
+    _check_filled(found.nodes, fixed, reads)
     for node, axis, why in _padding(found.nodes, fixed, reads):
         given, first = analysis.shapes.get(node.inputs[0]), sizes[0]
         free = [n for n in first if given is None or n in given[axis].free]
@@ -110,6 +111,24 @@ def _padding(nodes: Seq[Seq[Node]], fixed: Seq[Analysis], reads: Reads) -> Itera
                     axis,
                     f"{node.label} ({node.op_type}) pads by {before} and {after} in all exports, of which the sizes have the "
                     f"same remainder by {step}: an export with another remainder would show if that follows it",
+                )
+
+
+def _check_filled(nodes: Seq[Seq[Node]], fixed: Seq[Analysis], reads: Reads) -> None:
+    """Raises `Refused` for a Pad to one size in all exports: that size may be a multiple which all of them reach."""
+    for group in nodes:
+        if reads(group[0].op_type, 1) is not PADS:
+            continue
+        given, made = (
+            [[d.value for d in a.shapes.get(name) or ()] for a, name in zip(fixed, names, strict=True)]
+            for names in ([n.inputs[0] for n in group], [n.outputs[0] for n in group])
+        )
+        for before, after in zip(zip(*given), zip(*made), strict=False):
+            if len({*after}) == 1 < len({*before}):
+                raise Refused(
+                    f"{group[0].label} (Pad) pads an axis to {after[0]} in all exports, of sizes that differ: an export of a "
+                    f"size above {after[0]} would show if that follows it",
+                    node=group[0].label,
                 )
 
 
