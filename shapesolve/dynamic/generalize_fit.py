@@ -44,6 +44,7 @@ class Fit:
     dim: Dim
     cost: int
     values: tuple[int, ...]
+    multiple: bool = False  # of a size that the model has: exports may agree in it by chance
 
 
 class Fitter:

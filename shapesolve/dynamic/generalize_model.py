@@ -220,7 +220,9 @@ class _Work:
         if len({*known}) == 1 and len(known) == len(seen) and known[0] in self.fitter.coincident:
             part = self.fitter.coincident[known[0]]
             raise Undecided(f"{what} is {known[0]} in all exports, which is also {part} in all of them")
-        if len(rivals) == 1 and (None in seen or not rivals[0].dim.terms or self._is_size(rivals[0].dim)):
+        if len(rivals) == 1 and (
+            None in seen or not rivals[0].dim.terms or self._is_size(rivals[0].dim, known)
+        ):
             return rivals[0].dim
         if None in seen or not known:
             raise Undecided(f"{what} does not follow the sizes in a way that is plain")
@@ -230,8 +232,10 @@ class _Work:
         self.opens.append(Open(name, [v - low for v in known], low, fits, what))
         return symbol(name) + low
 
-    def _is_size(self, dim: Dim) -> bool:
-        return not self.open_all and self.fitter.is_plain(dim)
+    def _is_size(self, dim: Dim, known: Seq[int]) -> bool:
+        """True for a plain size that the exports tell from twice another one."""
+        even = all(v % 2 == 0 for v in known)
+        return not self.open_all and not even and self.fitter.is_plain(dim)
 
     def _hint(self, seen: Seq[int]) -> Dim:
         found = self.fitter.fits(seen)

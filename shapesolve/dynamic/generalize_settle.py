@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise, product
 
 from ..analysis import Analysis
@@ -56,7 +56,9 @@ class Open:
         for k in (k for k in range(1, _MAX_FACTOR + 1) if all(v % k == 0 for v in number)):
             for f in pool.get(tuple(v // k for v in number), ()):
                 cost = f.cost + (k.bit_length() + 1 if k > 1 else 0)
-                moved.append(Fit(f.dim * k - self.low, cost, tuple(v * k - self.low for v in f.values)))
+                moved.append(
+                    Fit(f.dim * k - self.low, cost, tuple(v * k - self.low for v in f.values), k > 1)
+                )
         return [*self.fits, *moved]
 
 
@@ -166,8 +168,9 @@ class Settler:
             same = next((kept[o.name] for o in alone if o.name in kept), None)
             found: dict[tuple[int, ...], Fit] = {}
             for fit in (f for o in alone for f in o.fitting(pool)):
-                if fit.values not in found or found[fit.values].cost > fit.cost:
-                    found[fit.values] = fit
+                known = found.get(fit.values, fit)
+                shorter = fit if fit.cost < known.cost else known
+                found[fit.values] = replace(shorter, multiple=fit.multiple or known.multiple)
             if not found:
                 raise self._undecided(mine[0], [])
             # a fit that takes more to say than the numbers hold shows nothing
@@ -176,7 +179,7 @@ class Settler:
             if by_cost[0].cost > held and same is None:
                 raise self._undecided(alone[0], [])
             options.append(by_cost if same is None else [Fit(same, 0, self.fitter.at(same))])
-        tried: list[tuple[int, dict[str, Dim], dict[str, Dim]]] = []
+        tried: list[tuple[int, dict[str, Dim], dict[str, Dim], bool]] = []
         for some in islice(product(*options), _MAX_TRIED):
             to = {root: fit.dim for root, fit in zip(group, some, strict=True)}
             made = {o.name: now[o.name].subs(to) for o in mine if now[o.name].free <= {*group, *self.symbols}}
@@ -186,19 +189,18 @@ class Settler:
                 if o.name in made
                 for k, s in enumerate(self.sizes)
             ):
-                tried.append(
-                    (sum(self._cost(o, made[o.name], pool) for o in mine if o.name in made), made, to)
-                )
+                cost = sum(self._cost(o, made[o.name], pool) for o in mine if o.name in made)
+                tried.append((cost, made, to, any(fit.multiple for fit in some)))
         if not tried:
             raise self._undecided(mine[0], [])
         tried.sort(key=lambda t: t[0])
-        rivals = [t for t in tried if t[0] <= tried[0][0] + MARGIN * len(mine)][:_MAX_RIVALS]
-        counts = [self._broken(made) for _, made, _ in rivals]
+        rivals = [t for t in tried if t[3] or t[0] <= tried[0][0] + MARGIN * len(mine)][:_MAX_RIVALS]
+        counts = [self._broken(made) for _, made, _, _ in rivals]
         runs = [t for t, count in zip(rivals, counts, strict=True) if count == min(counts)]
         best = runs[0]
         plain = all(self.fitter.is_plain(d + o.low) for o in mine if (d := best[1].get(o.name)) is not None)
         margin = len(mine) if plain else MARGIN
-        for _, other, _ in (t for t in runs[1:] if t[0] <= best[0] + margin):
+        for _, other, _, _ in (t for t in runs[1:] if t[3] or t[0] <= best[0] + margin):
             for o in mine:
                 if o.name in other and self.fitter.at(other[o.name]) != self.fitter.at(best[1][o.name]):
                     raise self._undecided(o, [best[1][o.name], other[o.name]])
