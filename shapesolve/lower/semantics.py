@@ -89,7 +89,7 @@ DIFFERENCES: dict[str, Difference] = {
     "attention-mask": Difference(
         "Attention, its mask",
         "the last two axes of the mask broadcast to queries and keys; from opset 24 on it may end before the keys do",
-        "they must be as long as the queries and the keys",
+        "up to opset 24 they must be as long as the queries and the keys; from 25 on the mask may be of any length",
     ),
     "fastgelu-body": Difference(
         "FastGelu (com.microsoft)",
