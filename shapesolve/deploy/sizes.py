@@ -15,6 +15,7 @@ from ..expr import Cond, Dim, Shape, eq, ge, le, symbol
 from ..expr.nearest import meant
 from ..expr.sizes import sizes_text
 from ..lazy import cached_property
+from ..lower.reads import TARGET
 from ..lower.types import Tensor
 from ..solve.engine import Engine
 from ..solve.sizes import LIKELY
@@ -32,8 +33,6 @@ _MOVERS = 2
 _FARTHEST = 1 << 24
 #: draws of usual sizes before none are given
 _DRAWS = 18
-#: operators with whose empty inputs onnxruntime ends the process, or says that they must not be empty
-_NEVER_EMPTY = frozenset(("Einsum", "GroupQueryAttention"))
 #: elements of one tensor, and of all inputs, above which sizes are taken for too large to run
 MAX_TENSOR, MAX_INPUTS = 1 << 26, 50_000_000
 
@@ -135,7 +134,10 @@ class Sizes:
 
     @cached_property
     def _never_empty(self) -> tuple[str, ...]:
-        nodes = [node for node in self.analysis.model.graph.nodes if node.op_type in _NEVER_EMPTY]
+        rules = (
+            (node, self.analysis._solved.lowered.rule(node, "")) for node in self.analysis.model.graph.nodes
+        )
+        nodes = [node for node, rule in rules if rule is not None and "never empty" in rule.runtime]
         return tuple(dict.fromkeys(n for node in nodes for n in node.inputs if n in self.analysis.shapes))
 
     @cached_property
@@ -145,7 +147,8 @@ class Sizes:
         """
         found: list[Dim] = []
         for node in self.analysis.model.graph.nodes:
-            if node.op_type != "Reshape":
+            rule = self.analysis._solved.lowered.rule(node, "")
+            if rule is None or rule.reads is None or rule.reads.get(1) is not TARGET:
                 continue
             shape, target = self.analysis.shapes.get(node.inputs[0]), self.analysis.values.get(node.inputs[1])
             if shape is None or target is None or target.elems is None:

@@ -28,8 +28,8 @@ Ranks = Literal["", "first", "all", "broadcast"]
 Advice = Literal["", "convolution", "product", "gemm", "join", "parts", "target", "ends"]
 #: what onnxruntime does beside the standard: it has a kernel on the CPU of its own, or (where a kernel is the rule, see
 #: `Rule.has_kernel`) none; it knew an operator early, before it came into the standard; it kept one that is withdrawn; it
-#: holds attributes against no declaration
-Runtime = Literal["kernel", "no kernel", "early", "kept", "any attribute"]
+#: holds attributes against no declaration; it ends, or fails, where an input is empty
+Runtime = Literal["kernel", "no kernel", "early", "kept", "any attribute", "never empty"]
 #: a node runs one of its graphs, runs its graph once a trip, or once for each element of a sequence; empty: it runs none
 Bodies = Literal["", "one", "trips", "elements"]
 #: element types of outputs: an int copies that input's, a name is a TensorProto type

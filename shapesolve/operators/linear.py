@@ -373,7 +373,13 @@ def _einsum_axes(op: Op, _: Outputs) -> Links:
 
 
 # https://onnx.ai/onnx/operators/onnx__Einsum.html
-@lower("Einsum", fault="cannot combine these shapes", work=Work(_einsum_work), axes=_einsum_axes)
+@lower(
+    "Einsum",
+    fault="cannot combine these shapes",
+    runtime=("never empty",),
+    work=Work(_einsum_work),
+    axes=_einsum_axes,
+)
 def einsum(op: Op) -> Known:
     equation = parse_equation(op.text_attr("equation", ""))
     if len(equation.terms) != op.n_in:

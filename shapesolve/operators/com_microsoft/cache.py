@@ -64,6 +64,7 @@ def _total(less: int) -> Reading:
 @ms_function(
     "GroupQueryAttention",
     types=(0, 3, 4, 0),
+    runtime=("kernel", "never empty"),
     needs="r....rr kv_num_heads num_heads",
     reads={5: _total(1), 6: _total(0)},
     data=(6,),
