@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 AUDIT_RLIMIT = 3_000_000
 BroadcastMode = Literal["strict", "named", "equal"]
 
-#: what an analysis turns into, and the functions of the report room that do it (loaded when used)
+#: output formats of an analysis, and the functions of the report room that write them (loaded when used)
 RENDERERS = {
     "html": "shapesolve.report.html:render_html",
     "notebook": "shapesolve.report.notebook:render_notebook",
@@ -129,7 +129,7 @@ def _analyzed_again(source: str | bytes, opsets: Mapping[str, int], options: dic
 
 
 class Analysis:
-    """Result of `analyze`: shapes, constraints, contract, findings and proofs of one model, each computed at first use.
+    """Result of `analyze`: shapes, constraints, contract, findings and proofs, each computed at first use.
 
     It is immutable, so copies are the same object. A pickle holds the model (its path, where it came from a file) and the
     arguments of `analyze`, and is analyzed again when it is read.
@@ -204,7 +204,7 @@ class Analysis:
 
     @property
     def bindings(self) -> Bindings:
-        """Symbols that have one possible value: ``{"d_model": 64}``; ``.why(name)`` gives the assumption and the origin."""
+        """Symbols with a single possible value: ``{"d_model": 64}``. ``.why(name)`` gives the assumption and the origin."""
         return self._solved.bindings
 
     @property
@@ -303,7 +303,9 @@ class Analysis:
 
     @checked
     def divisor(self, text: str | Dim) -> Divisor:
-        """The largest number that divides a dim for all accepted inputs (0 when the dim is always 0), with `assumptions`."""
+        """The largest number that divides a dim for all accepted inputs, with `assumptions`. It is 0 for a dim that is always
+        0.
+        """
         from .explain.judge import divisor_of
 
         return divisor_of(self._solved, text)
@@ -359,7 +361,7 @@ class Analysis:
 
     @checked
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
-        """Requirements that these concrete input shapes break, with the nodes that need them; empty when they run.
+        """Requirements that these concrete input shapes break, with the nodes that need them; empty if they run.
 
         An input that has a default is taken to have another value where a shape for it is given. Raises `ValueError` for a
         name that no input has, and for what is no shape.
@@ -368,12 +370,12 @@ class Analysis:
 
     @checked
     def bind_inputs(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
-        """Sizes of the symbols that concrete input shapes give: ``{"x": (2, 5)}`` to ``{"batch": 2, "seq": 5}``."""
+        """Sizes of the symbols at concrete input shapes: ``{"x": (2, 5)}`` to ``{"batch": 2, "seq": 5}``."""
         return self._solved.bind_inputs(shapes)
 
     @checked
     def verify(self, inputs: Mapping[str, Any]) -> Any:
-        """Run the model on real inputs (with onnxruntime) and compare every tensor's shape with the prediction."""
+        """Runs the model on real inputs with onnxruntime and compares every tensor's shape with the prediction."""
         from .runtime import verify
 
         return verify(self._solved, inputs)
@@ -381,14 +383,14 @@ class Analysis:
     def compare_with_true_inputs(
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | Sequence[Any]
     ) -> dict[str, tuple[tuple[str, int, int | None], ...]]:
-        """Per output ``(expression, true size, computed size)`` for every dim, from arrays fed to and got from a runtime."""
+        """Rows ``(expression, true size, computed size)`` per output dim, from arrays of a runtime's inputs and outputs."""
         from .runtime import compare
 
         return compare(self._solved, inputs, outputs)
 
     @checked
     def explain(self, tensor: str, axis: int | None = None, depth: int | None = None) -> Derivation:
-        """The derivation of a tensor's shape: of one `axis`, or of all; `depth`: only so many nodes, the last ones."""
+        """The derivation of a tensor's shape: of one `axis`, or of all. With `depth`, only the last `depth` nodes."""
         from .explain.derivation import explain
 
         return explain(self._solved.lowered, tensor, axis, depth)
@@ -405,7 +407,7 @@ class Analysis:
         return model
 
     def update_shapes(self, model: onnx.ModelProto) -> None:
-        """Write the shapes of intermediate tensors into the value_info of `model`, in place (`annotate` makes a copy)."""
+        """Writes the shapes of intermediate tensors into the value_info of `model`, in place (`annotate` makes a copy)."""
         self._render("updated", model)
 
     def to_json(self) -> str:

@@ -1,4 +1,4 @@
-"""Arguments of a wrong type: a sentence says what is taken, where Python would say what went wrong inside.
+"""Checks argument types: the error states the accepted types instead of failing inside the function.
 
     @checked
     def fix(model: Any, sizes: Mapping[str, int]) -> ModelProto: ...
@@ -34,7 +34,7 @@ _SAID = {
 
 
 class _Kind(NamedTuple):
-    """What an argument may be: the type (None: anything), the types of what it holds, or one of several kinds."""
+    """Accepted types of an argument: the type (None: anything), its element types, or alternatives."""
 
     type: Any = None
     holds: tuple[_Kind, ...] = ()
@@ -119,7 +119,7 @@ def checked_where_it_fails(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def wrong(taken: str, given: object) -> TypeError:
-    """The error for an argument, to be raised by functions that `checked` does not fit, compiled ones above all."""
+    """The error for an argument, raised by functions that cannot use `checked`, mainly compiled ones."""
     said = repr(given)
     return TypeError(f"{taken}, not {said if len(said) <= _LONGEST else f'{said[:_LONGEST]}…'}")
 
@@ -132,7 +132,7 @@ def _check(function: Any, kinds: Mapping[str, _Kind], given: Mapping[str, Any], 
 
 
 def _kinds(function: Any) -> dict[str, _Kind]:
-    """What each parameter may be, in their order."""
+    """The accepted types of each parameter, in order."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     told = function.__annotations__

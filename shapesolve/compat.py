@@ -110,7 +110,7 @@ def infer_shapes_path(
     *,
     expressions: bool = False,
 ) -> None:
-    """In place of ``onnx.shape_inference.infer_shapes_path``: weights are copied from file to file without being read.
+    """Replacement for ``onnx.shape_inference.infer_shapes_path``. Weights are copied between files without being read.
 
     Without `output_path` the model itself is replaced, as onnx does it; the file is written whole or not at all.
 
@@ -195,7 +195,7 @@ def _shaped(analysis: Analysis, expressions: bool) -> onnx.ModelProto:
 
 
 def _trimmed(model: onnx.ModelProto, analysis: Analysis, expressions: bool) -> onnx.ModelProto:
-    """The annotated model with outputs as they were declared, where only a name or an expression would be new."""
+    """The annotated model with outputs as declared where an annotation would only add a name or an expression."""
     if expressions:
         return model
     declared = {o.name: o for o in analysis.model.proto.graph.output}

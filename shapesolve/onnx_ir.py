@@ -1,4 +1,4 @@
-"""Shapes for `onnx_ir` models: a pass, a drop-in for ``infer_symbolic_shapes``, and `simplify` as a pass.
+"""Shapes for `onnx_ir` models: a pass, a replacement for ``infer_symbolic_shapes``, and `simplify` as a pass.
 
     import onnx_ir as ir
     from shapesolve.onnx_ir import infer_symbolic_shapes
@@ -65,7 +65,7 @@ class ShapePass(ir.passes.InPlacePass):  # type: ignore[misc]
 
 
 class SimplifyPass(ir.passes.FunctionalPass):  # type: ignore[misc]
-    """`shapesolve.simplify` as a pass, to run before those that fuse; weights are shared with the model that it is given."""
+    """`shapesolve.simplify` as a pass, to run before fusion passes. Weights are shared with the input model."""
 
     def __init__(self, keep: Iterable[str] = ()) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A pytest plugin: ``pytest --shapesolve`` collects ``*.onnx`` files and fails where shapes contradict each other.
+"""A pytest plugin: ``pytest --shapesolve`` collects ``*.onnx`` files and fails on contradictory shapes.
 
 ``--shapesolve-strict`` lets warnings fail too. Settings of ``[tool.shapesolve]`` in the project's pyproject.toml hold (see
 `shapesolve.report.gate`).
@@ -70,5 +70,5 @@ class ShapesItem(pytest.Item):
         return super().repr_failure(excinfo, *args, **kwargs)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Where the item is, for reports."""
+        """The location of the item, for reports."""
         return self.path, None, f"shapes of {self.path.name}"

@@ -24,7 +24,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a run showed: how many tensors were compared, which agreed fully, which disagreed."""
+    """Result of a run: the number of compared tensors, those that agree fully, and those that disagree."""
 
     bindings: Mapping[str, int]
     compared: int
@@ -33,7 +33,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Did every predicted size agree?"""
+        """True if every predicted size agrees."""
         return not self.mismatches
 
     def __bool__(self) -> bool:
@@ -41,7 +41,7 @@ class Verification:
 
 
 def verify(analysis: Solved, inputs: Mapping[str, Any]) -> Verification:
-    """Run the model with onnxruntime, every tensor of the main graph made an output, and compare all shapes.
+    """Runs the model with onnxruntime and compares all shapes. Every tensor of the main graph becomes an output.
 
     Raises `RuntimeError` when the runtime cannot run the model on these inputs.
     """
@@ -102,7 +102,7 @@ def _size(array: Any) -> tuple[int, ...]:
 def compare(
     analysis: Solved, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | Sequence[Any]
 ) -> dict[str, tuple[tuple[str, int, int | None], ...]]:
-    """``(expression, true size, computed size)`` per dim of every output; ``()`` where the rank differs or is unknown."""
+    """``(expression, true size, computed size)`` per dim of every output. ``()`` if the rank differs or is unknown."""
     if not isinstance(outputs, Mapping):
         outputs = dict(zip((name for name, _ in analysis.model.graph.outputs), outputs))
     bindings = analysis.bind_inputs({k: _size(v) for k, v in inputs.items()})

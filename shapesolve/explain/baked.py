@@ -1,4 +1,4 @@
-"""Sizes that were baked in at export: which constant a restriction comes from, and whether it is one that nobody meant.
+"""Sizes baked in at export: the constant that a restriction comes from, and if it looks unintended.
 
 Skip connections need multiples, tables end somewhere, kernels need room: that is how a model is. It is another matter when
 a dim that is declared dynamic runs at a few sizes only, or when rows of a batch get mixed: there a size of the example
@@ -39,7 +39,7 @@ _MOST_FED = 64
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A constant of the model: the tensor, and whether it is read as data (a target, an end) or has the size itself.
+    """A constant of the model: the tensor, and if its data or its size is used. Data is a target or an end.
 
     It `repeats` sizes where it is a target that keeps numbers which its data has already: the fault is elsewhere then.
     """
@@ -65,7 +65,7 @@ class Baked:
     # ------------------------------------------------------------------ the constant
 
     def constant(self, entry: Entry) -> Stored | None:
-        """The constant that a condition of a node comes from: what it reads as data first, then what has a size."""
+        """The constant that a node's condition comes from. A tensor read as data is preferred over one read for its size."""
         found = self._behind(entry) or self._beside(entry)
         if found is None or not found.data:
             return found
@@ -76,7 +76,7 @@ class Baked:
         return replace(found, repeats=True) if self._repeats(found.tensor, entry) else found
 
     def named(self, stored: Stored | None, cond: Cond) -> str:
-        """The name of a constant one of whose elements, or sizes, is a number of the condition; empty if that is not so."""
+        """Name of the constant if one of its elements or sizes is a number of the condition, else empty."""
         if stored is None or stored.repeats:
             return ""
         shape = self.lowered.shapes.get(stored.tensor) or ()
@@ -89,7 +89,7 @@ class Baked:
         return [n for n in map(whole, elems) if n is not None and n not in IDLE]
 
     def _read(self, entry: Entry) -> Iterator[str]:
-        """Constants that a condition of a node may have numbers from: those that are computed with, nearest first."""
+        """Candidate constants for the numbers of a node's condition: operands of its computation, nearest first."""
         for node, prefix in self._chain(entry):
             for site in input_sites(node, prefix, self.lowered):
                 if site.data:
@@ -123,7 +123,7 @@ class Baked:
         return found
 
     def _fed(self, tensor: str) -> Iterator[str]:
-        """Constants that the elements of a tensor are computed from, and that hold a number which may be a size."""
+        """Constants that a tensor's elements are computed from and that hold a number that can be a size."""
         waiting, seen = [tensor], {tensor}
         while waiting and len(seen) < _MOST_FED:
             name = waiting.pop(0)
@@ -145,7 +145,7 @@ class Baked:
             seen.update(names)
 
     def _repeats(self, tensor: str, entry: Entry) -> bool:
-        """Are the numbers that a target takes from this tensor, multiplied, those that the data has already?"""
+        """True if the target's numbers from this tensor have the same product as the data's own fixed dims."""
         for node, prefix in self._chain(entry):
             rule = self.lowered.rule(node, prefix)
             if rule is None or rule.advice != "target":
@@ -162,7 +162,7 @@ class Baked:
         return False
 
     def _is_named(self, site: Site) -> bool:
-        """Is it the size of an input that is declared by a name, though one number only runs?"""
+        """True if the site is the dim of an input that is declared by a name, though only one number runs."""
         links = self.tracer.links(site)
         declared = declared_dim(links[-1], self.lowered) if links else None
         return declared is not None and bool(declared.terms)
@@ -189,7 +189,7 @@ class Baked:
         return None
 
     def _of_size(self, site: Site, most: int = _DEEPEST) -> Stored | None:
-        """What a tensor's size comes from, where that is a number: a stored tensor, or one that a node read as data."""
+        """Source of a tensor's constant size: a stored tensor, or one that a node read as data."""
         size = size_at(site, self.lowered)
         if size is None or size.terms:
             return None
@@ -209,7 +209,7 @@ class Baked:
         return next((Stored(t, True) for t, held in read.items() if size.const in held), None)
 
     def _made_of(self, link: Link) -> Iterator[Site]:
-        """The sizes that a node makes a number of: those of its inputs that no axis of its output has as they are."""
+        """Input sizes that a node combines into a number: those that no axis of its output has unchanged."""
         kept = {d.const for d in self.lowered.shapes.get(link.tensor) or () if not d.terms}
         for site in () if link.node is None else input_sites(link.node, link.prefix, self.lowered):
             for axis, d in enumerate(self.lowered.shapes.get(site.tensor) or ()):
@@ -235,7 +235,7 @@ class Baked:
     # ------------------------------------------------------------------ is it one that nobody meant?
 
     def few_sizes(self, cond: Cond) -> bool:
-        """Does one condition hold at a few sizes of a symbol only, with larger and smaller ones excluded?
+        """True if the condition holds only at a few sizes of a symbol, with larger and smaller ones excluded.
 
         A bound on one side is none of these: a table ends, a kernel needs room. Empty tensors are left out.
         """
@@ -270,7 +270,7 @@ class Baked:
         return next((n for n in chain(sizes, below) if cond.evaluate({**at, name: n}) is False), None)
 
     def mixes_rows(self, entry: Entry, names: Collection[str]) -> bool:
-        """Is it a constant target that regroups what the first axis separates, so that rows of a batch get mixed?
+        """True if a constant target regroups across the first axis, which mixes rows of a batch.
 
         A target that takes a whole number of rows together is meant (frames of a clip); one that takes parts of them, or
         rows together with other dims (`names` are those that the restriction ties), is a size of the example.
@@ -297,7 +297,7 @@ class Baked:
         return bool(held and wanted and wanted % held and held % wanted)
 
     def is_feature(self, entry: Entry, name: str, size: int) -> bool:
-        """Is it a dim of an input that meets what the model computes with: the channels of a weight, the width of a head?
+        """True if the input dim is a feature dim: it must match channels of a weight, the width of a head and the like.
 
         Such a size is fixed by what the model is, and not by the example that it was exported with.
         """
@@ -318,13 +318,13 @@ class Baked:
         return last and size > 1 and (constant is None or kind == "product")
 
     def _is_input(self, site: Site, name: str) -> bool:
-        """Is the size at a site that of an input, passed on, which declares it by this name?"""
+        """True if the size at a site is passed on from an input that declares it by this name."""
         links = self.tracer.links(site)
         declared = declared_dim(links[-1], self.lowered) if links else None
         return declared is not None and declared.name == name
 
     def ends_early(self, entry: Entry, most: int) -> Stored | None:
-        """The constant end of a Slice of something computed that lets no more than `most` through; None for a table."""
+        """The constant end of a Slice of a computed tensor that passes at most `most` elements. None for a table."""
         for site in sites_of(entry, self.lowered):
             for link in self.tracer.links(site, to_inputs=True):
                 rule = None if link.node is None else self.lowered.rule(link.node, link.prefix)

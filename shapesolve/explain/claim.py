@@ -1,4 +1,4 @@
-"""Reading claims like ``Z[1] == 2*seq``: references to dims of tensors become symbols of the parser's table."""
+"""Parses claims like ``Z[1] == 2*seq``: references to dims of tensors become symbols of the parser's table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMPARISON = re.compile(r"([^<>=!]+)(==|!=|<=|>=|<|>)([^<>=!]+)")
 
 
 def no_tensor(name: str, lowered: Lowered) -> str:
-    """That the model has no such tensor, and which was meant, or what its outputs are called."""
+    """Message: the model has no tensor of this name, with similar names or the names of its outputs."""
     names = list(lowered.walk.state.tensors)
     close = [n for n in names if name and name in n]
     if close:
@@ -34,7 +34,7 @@ def no_tensor(name: str, lowered: Lowered) -> str:
 
 
 def known_names(lowered: Lowered) -> AbstractSet[str]:
-    """The names of sizes that a claim may use: those of the inputs, and those that tensors have after the analysis."""
+    """The names of sizes that a claim may use: input symbols and symbols introduced by the analysis."""
     introduced: AbstractSet[str] = lowered.facts.rank.keys()
     return lowered.symbols.keys() | introduced
 
@@ -82,7 +82,7 @@ def resolve_references(
 
 
 def _named(written: str, lowered: Lowered) -> str:
-    """The longest end of what stands before an index that is a tensor; what else is there is subtracted or divided."""
+    """The longest suffix of the text before an index that is a tensor name. The rest is subtracted or divided."""
     cuts = [
         0,
         *(m.end() for m in re.finditer(r"[-/]", written)),
@@ -95,7 +95,7 @@ def _named(written: str, lowered: Lowered) -> str:
 
 
 def _word(written: str) -> str:
-    """What a reader takes for the name where no tensor is called so: all of it, but for a sign before it."""
+    """The name in the text if no tensor matches: all of it without a leading sign."""
     return written.lstrip("-")
 
 
@@ -109,7 +109,7 @@ def compared(claim: str, table: Mapping[str, Dim]) -> tuple[Dim, str, Dim] | Non
 
 
 def read_dim(text: str | Dim, lowered: Lowered) -> Dim:
-    """A dim from text over dim names and dims of tensors; raises `ValueError` for a name that the model does not have."""
+    """Parses a dim over dim names and dims of tensors. Raises `ValueError` for a name that the model does not have."""
     dim = (
         text.subs(lowered.walk.state.made)
         if isinstance(text, Dim)

@@ -1,4 +1,4 @@
-"""From the walk's clashes to conflicts: a minimal core each, its nodes, and the chain that leads to it."""
+"""Turns clashes of the walk into conflicts: a minimal core each, its nodes, and the chain that leads to it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NEVER, _NOT_SO = "no input size makes this model run", "the sizes that are stat
 def find_conflicts(
     lowered: Lowered, finder: Cores | None = None, request: Request | None = None
 ) -> tuple[Conflict, ...]:
-    """Every independent conflict of the model, in graph order, each distinct contradiction once; `finder` finds their cores.
+    """Every independent conflict of the model in graph order, without duplicates. `finder` finds their cores.
 
     With the `request` that the model was lowered for, repairs are searched; what the repair of a conflict mends, too, is not
     searched for again.
@@ -61,7 +61,7 @@ def _repaired(conflict: Conflict, repairs: tuple[Repair, ...]) -> Conflict:
 
 
 def is_after_emptiness(lowered: Lowered, request: Request) -> bool:
-    """Is there a node before the first conflict that takes empty inputs only? Then that node is the one to tell of."""
+    """True if a node before the first conflict already restricts the model to empty inputs."""
     clash = lowered.walk.state.clashes[0]
     if request.bind or request.assume or request.filled or clash.entry is None:
         return False
@@ -75,7 +75,7 @@ def is_after_emptiness(lowered: Lowered, request: Request) -> bool:
 
 
 def find_contradiction(lowered: Lowered, numbers: Iterable[int]) -> Conflict:
-    """The conflict among conditions of which each alone can hold, and which the walk did not see to contradict each other."""
+    """The conflict among conditions that hold one by one but not together, and that the walk did not detect."""
     from ..solve.core import minimal_cores
 
     candidates = sorted(set(numbers))
@@ -147,12 +147,12 @@ def _contradiction(
 
 
 def _granted(trials: Repairs | None, clash: Clash) -> tuple[Constraint, ...]:
-    """What was taken for granted, where the contradiction rests on it through data, which no chain of sizes shows."""
+    """Assumptions that the contradiction depends on through data, which no chain of sizes shows."""
     return () if trials is None else trials.granted_behind(clash)
 
 
 def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:
-    """Why input symbols have the sizes that these conditions were stated with.
+    """Conditions that fixed the sizes of input symbols used by these entries.
 
     A condition that was read through the facts (``64 == 48``) does not name the symbol any more whose size they told.
     """
@@ -162,7 +162,7 @@ def _behind(lowered: Lowered, indices: Iterable[int]) -> tuple[int, ...]:
 
 
 def _learned(lowered: Lowered, sites: Iterable[Site], tracer: SiteTracer) -> tuple[int, ...]:
-    """What told the sizes of input symbols that these sites depend on, where they are no symbols any more."""
+    """Conditions that fixed input symbols behind these sites, where they are replaced by their values."""
     names: set[str] = set()
     for site in sites:
         for link in tracer.links(site, to_inputs=True):
@@ -209,7 +209,7 @@ def _ending(lowered: Lowered, core: Iterable[Constraint]) -> str:
 
 
 def _is_of_filled(constraint: Constraint) -> bool:
-    """Does it say that an input is taken not to be empty, which no node does?"""
+    """True if the constraint is the assumption that an input is not empty, which no node states."""
     return constraint.role == "assumption" and not constraint.origin.node
 
 

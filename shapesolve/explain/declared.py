@@ -1,4 +1,4 @@
-"""Findings about declarations that the graph contradicts: of computed tensors (`solve.stale_shapes`), and of inputs."""
+"""Findings about wrong declarations: of computed tensors (`solve.stale_shapes`), and of inputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HELP = "the inferred size is used; correct the declaration, or remove it (`shape
 
 
 def findings(analysis: Solved) -> Iterator[Finding]:
-    """A finding for each condition under which declared sizes are right, and for each expression that is not law."""
+    """Findings: one per condition under which declared sizes are right, and one per contradicted expression."""
     if analysis.request.opaque:
         law = analysis.again(bind={}, assume=(), opaque=frozenset())
         yield from (o.finding() for o in opposed_by(law) if o.said in analysis.request.opaque)
@@ -49,7 +49,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
 
 
 class Opposed(NamedTuple):
-    """An expression that an input's dim is declared as, and sizes that run at which the graph needs something else there."""
+    """A declared expression of an input's dim, with accepted sizes at which the graph needs another size there."""
 
     tensor: str
     axis: int
@@ -66,7 +66,7 @@ class Opposed(NamedTuple):
         return dim
 
     def finding(self) -> Finding:
-        """What is declared, and what the graph needs."""
+        """The finding: the declared expression and the sizes that the graph needs."""
         place, name = f"{self.tensor}[{self.axis}]", str(self.size)
         shown = {n: size for n, size in self.sizes.items() if n in self.said.free or n == name}
         terms = [t for t in self.free.contract if name in t.symbols]
@@ -81,7 +81,7 @@ class Opposed(NamedTuple):
 
 
 def opposed_by(law: Solved) -> Iterator[Opposed]:
-    """Declared expressions of inputs that the graph contradicts at sizes at which the model runs without them.
+    """Declared input expressions that the graph contradicts at sizes that run without them.
 
     `law` is the model with all of them taken for true. One is contradicted where, with it as a size of its own, the graph
     ties that size by an equality to other sizes, and it is something else at some of these that run. A limit or a divisor of
@@ -112,7 +112,7 @@ def opposed_by(law: Solved) -> Iterator[Opposed]:
 
 
 def _is_tie(cond: Cond, name: str) -> bool:
-    """Does it say, or offer, that a size is an expression in which others occur?"""
+    """True if the condition, or one of its alternatives, equates the size with an expression of other symbols."""
     parts = cond.args if cond.kind == "or" else (cond,)
     equal = [p.args[0] for p in parts if isinstance(p, Cond) and p.kind == "=="]
     solved = [solve_for_symbol(d, lambda atom: atom.args[0] == name) for d in equal]
@@ -133,7 +133,7 @@ def contradictions(analysis: Solved) -> list[str]:
 
 
 def disagreements(analysis: Solved) -> list[str]:
-    """In words, every declared element type or shape that is not that of the tensor, always or at some sizes."""
+    """Text of every declared element type or shape that disagrees with the tensor, always or at some sizes."""
     return contradictions(analysis) + [title(analysis, d) for d in analysis.stale_shapes]
 
 

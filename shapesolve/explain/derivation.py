@@ -31,7 +31,7 @@ class DerivationStep:
 
 @dataclass(frozen=True, slots=True)
 class AxisStep:
-    """A place on the way of one dim: ``kind`` is ``input``, ``initializer``, ``passes`` (on, unchanged) or ``computes``.
+    """A step in the derivation of one dim. ``kind`` is ``input``, ``initializer``, ``passes`` (unchanged) or ``computes``.
 
     `axis` is None where the dim is an element that a tensor holds; `node` is empty for inputs and initializers.
     """
@@ -46,7 +46,7 @@ class AxisStep:
 
 @dataclass(frozen=True, slots=True)
 class AxisDerivation:
-    """Where the dim of one axis comes from, in graph order; `cut` where earlier steps were left out."""
+    """Derivation of one axis's dim, in graph order. `cut` is true if earlier steps were left out."""
 
     axis: int
     dim: Dim
@@ -56,7 +56,7 @@ class AxisDerivation:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """The nodes that a tensor's shape depends on, in graph order; inputs and initializers that it starts from.
+    """The nodes that a tensor's shape depends on, in graph order, with the inputs and initializers it starts from.
 
     `axes` has the same axis by axis; it is empty where the rank is not known.
     """
@@ -80,7 +80,7 @@ class Derivation:
 
 
 def explain(lowered: Lowered, tensor: str, axis: int | None = None, depth: int | None = None) -> Derivation:
-    """The derivation of `tensor`, of one `axis` of it, or the last nodes of each axis only (`depth` of them).
+    """The derivation of `tensor`, or of one `axis` of it. With `depth`, only the last nodes of each axis.
 
     Raises:
         KeyError: the model has no such tensor.

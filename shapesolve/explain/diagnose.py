@@ -37,19 +37,19 @@ _NOTE_CODES = {
 }
 _MAX_REASONS = 4
 _DEAD = "`shapesolve simplify` removes the branch"
-#: how a node is not reached, by how the graphs around it run
+#: reason that a node is not reached, by the kind of the graphs around it
 _WAYS_ROUND: dict[Bodies, str] = {
     "one": "the branch around it must not be taken",
     "trips": "the loop around it must not make a trip",
 }
-#: what a shell leaves alone between double quotes
+#: characters that a shell does not interpret between double quotes
 _HARMLESS = re.compile(r"[^$`\"\\!]*")
 
 #: atoms that a person reads at a glance: of the others (``max``, ``broadcast``) one is enough
 _PLAIN = frozenset(("sym", "//", "%"))
 
 Finder = Callable[["Solved"], Iterator[Finding]]
-#: what finds something, in the order in which it is told
+#: functions that yield findings, in the order of the report
 FINDERS: list[Finder] = []
 
 
@@ -80,7 +80,7 @@ def diagnose(analysis: Solved) -> tuple[Finding, ...]:
 
 
 def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """What is the same at several nodes of one operator, of inputs of the same shapes, as one finding at the first."""
+    """Merges equal findings at nodes with the same operator and input shapes into one, at the first node."""
     alike: dict[tuple[object, ...], list[Finding]] = {}
     for f in findings:
         shapes = tuple(shape for _, shape, _ in f.operands)
@@ -187,7 +187,7 @@ def _stale_shapes(analysis: Solved) -> Iterator[Finding]:
 
 @finds()
 def _unranked(analysis: Solved) -> Iterator[Finding]:
-    """Tensors of which not even the rank is known, where that begins and no remark says why."""
+    """Findings for tensors of unknown rank, at the first such tensor that no note explains."""
     walk = analysis.walk
     told = {
         f"{note.prefix}{note.node.label}" for note in walk.state.notes if note.node is not None
@@ -205,7 +205,7 @@ def _unranked(analysis: Solved) -> Iterator[Finding]:
 
 
 def _registration(node: Node) -> str:
-    """How to make an operator known."""
+    """Help text: the call that registers a rule for the operator."""
     domain = f", domain={node.domain!r}" if node.domain else ""
     return (
         f"register it: shapesolve.signature({node.op_type!r}, 'N C -> N C'{domain}) or @shapesolve.register"
@@ -303,7 +303,7 @@ def _may_be_assumed(said: str, analysis: Solved) -> bool:
     SS406=("warning", "the model runs on empty inputs only"),
 )
 def _restricted(analysis: Solved) -> Iterator[Finding]:
-    """Dims declared dynamic that the graph fixes, the most common export bug, or of which it takes some sizes only."""
+    """Findings for dims declared dynamic that the graph fixes or restricts. This is the most common export bug."""
     if analysis.conflicts:
         return
     yield from specialised.findings(analysis)
@@ -317,7 +317,7 @@ def _restricted(analysis: Solved) -> Iterator[Finding]:
 
 
 def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Finding]:
-    """Without what follows from the sizes that the user gave: nodes of which nothing is told where these are not bound."""
+    """Drops findings caused only by the user's sizes: their nodes have no finding in the unbound analysis."""
     told: set[str] | None = None
     for finding in found:
         if told is None:
@@ -329,7 +329,7 @@ def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Findin
 
 @finds(SS407=("info", "an input is read by no node"))
 def _unread(analysis: Solved) -> Iterator[Finding]:
-    """Inputs that decide nothing; those with a default may be left out, and are not told."""
+    """Findings for inputs that no node reads. Inputs with a default are optional and are skipped."""
     graph = analysis.model.graph
     read = {name for node in graph.nodes for name in (*node.inputs, *node.captures)}
     read.update(name for name, _ in graph.outputs)

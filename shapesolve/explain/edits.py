@@ -1,4 +1,4 @@
-"""Edits: small changes of a model, one place each, of which one may be what an export got wrong.
+"""Edits: small changes of a model, one place each, that can undo an export error.
 
 Candidates lie in the cone of influence of a failing node: an attribute (an order of axes, an axis, an element type), an
 element of a stored shape or bound, a size of a weight, the order of two operands, an axis more or less. What a number has to
@@ -108,7 +108,7 @@ def _at_node(node: Node, lowered: Lowered, types: Sequence[int]) -> Iterator[Edi
 
 
 def _attributes(node: Node, lowered: Lowered, types: Sequence[int]) -> Iterator[Edit]:
-    """Another order of axes, another axis, another element type (one of `types`, or one near by), a flag the other way."""
+    """Edits of attributes: another axis order, another axis, another element type, or a flag inverted."""
     found = node.attributes
     perm, axis, to = found.get("perm"), found.get("axis"), found.get("to")
     if isinstance(perm, tuple) and 1 < len(perm) <= _MAX_RANK:
@@ -179,7 +179,7 @@ def _elements(node: Node, lowered: Lowered) -> Iterator[Edit]:
 
 
 def _sizes(node: Node, lowered: Lowered) -> Iterator[Edit]:
-    """Other shapes of the stored tensors that it computes with: the last axes exchanged, or one size freed.
+    """Edits of the shapes of stored operands: the last two axes exchanged, or one size freed.
 
     Tensors of one shape are changed together, too.
     """
@@ -204,7 +204,7 @@ def _sizes(node: Node, lowered: Lowered) -> Iterator[Edit]:
 
 
 def _beside(node: Node, lowered: Lowered, by_itself: bool) -> Iterator[Edit]:
-    """An axis more, or other axes first, on the way into a node that reads several tensors, or takes another rank."""
+    """Edits that insert an Unsqueeze or a Transpose before a node with several operands or another rank."""
     ranks = {n: len(lowered.shapes[n]) for n in node.inputs if n in lowered.shapes}
     data = {node.inputs[i] for i in lowered.data_inputs(node, "") if i < len(node.inputs)}
     most, alone = max(ranks.values(), default=0), len(ranks.keys() - data) < 2
@@ -220,7 +220,7 @@ def _beside(node: Node, lowered: Lowered, by_itself: bool) -> Iterator[Edit]:
 
 
 def _orders(rank: int) -> Iterator[list[int]]:
-    """Orders of axes that exports get wrong: channels last for channels first and back, and any two exchanged."""
+    """Axis orders that exports get wrong: channels last and channels first, and any two exchanged."""
     if not 1 < rank <= _MAX_RANK:
         return
     if rank > 3:
@@ -285,7 +285,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _types_around(node: Node, lowered: Lowered) -> Iterator[int]:
-    """Element types of what its readers read beside its output, and of what it reads."""
+    """Element types of the other operands of its readers, then of its own inputs."""
     made = set(node.outputs)
     for other in lowered.model.graph.nodes:
         if not made.isdisjoint(other.inputs):

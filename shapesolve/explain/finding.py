@@ -19,7 +19,7 @@ Severity = Literal["error", "warning", "info"]
 #: a tensor that a node reads: its name, its shape, where it comes from
 Operand = tuple[str, str, str]
 
-#: code -> (severity, what it says in one line); those of `diagnose` stand beside what finds them, which is where to ask for all
+#: code -> (severity, one-line title); codes of `diagnose` are declared next to their finders, use its accessor for all
 CODES: dict[str, tuple[Severity, str]] = {
     "SS201": ("error", "the sizes of a node's inputs contradict each other"),
     "SS202": ("error", "a node cannot run as it is written"),
@@ -41,7 +41,7 @@ CODES: dict[str, tuple[Severity, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One link of a chain: what a node says of a tensor, and the nodes that its text names."""
+    """One link of a chain: text about a tensor at a node, and the nodes that the text names."""
 
     node: str
     op_type: str
@@ -52,7 +52,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to tell: a stable code, where, what, why (``steps`` and ``notes``) and what to do (``help``).
+    """A finding: a stable code, the place, a title, the reason (``steps`` and ``notes``) and advice (``help``).
 
     `nodes` are all that take part. `runs` and `fails` are sizes of the inputs at which a restricted model runs, and the nearest
     at which it does not. `constants` are stored tensors that hold a size of the example.
@@ -104,7 +104,8 @@ class Conflict:
 
     @property
     def core(self) -> tuple[Constraint, ...]:
-        """A minimal set of constraints of `Analysis.constraints` that cannot hold together, over dims of tensors.
+        """An unsat core: a minimal set of constraints of `Analysis.constraints` that cannot hold together, over dims of
+        tensors.
 
         Empty for a node that is wrong by itself, whatever the sizes are.
         """
@@ -116,7 +117,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A requirement that some concrete input shapes break; `place`: the node that fails, and what it would get."""
+    """A requirement that concrete input shapes break. `place` is the node that fails, and the operands it gets."""
 
     text: str
     message: str

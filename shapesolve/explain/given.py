@@ -28,7 +28,7 @@ class GivenSizes:
         self._found: dict[str, int] = {}
 
     def text(self, tensor: str, sizes: Mapping[str, int]) -> str:
-        """``name [2, 3]``, or ``name = [2, -1]`` of a few numbers; what others decide is told in their names, or as ``?``."""
+        """``name [2, 3]``, or ``name = [2, -1]`` of a few numbers. Undetermined sizes are shown by name, or as ``?``."""
         shape = self.lowered.shapes.get(tensor)
         if shape is None:
             return tensor

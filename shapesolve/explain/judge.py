@@ -1,4 +1,4 @@
-"""Judging claims: what the prover answers is held against the model itself before it is said.
+"""Judges claims: answers of the prover are checked against the model before they are reported.
 
 A proof that rests on a default or on the `broadcast` mode is tried without these, and names them if it fails then. A
 refutation is believed when the sizes that it found are accepted, and the model analyzed anew with these sizes refutes
@@ -23,12 +23,12 @@ T = TypeVar("T")
 _NOTHING_RUNS = "no input size is accepted"
 #: conditions and defaults that are left out one by one to see which ones a proof needs
 _MAX_GRANTED = 6
-#: symbols of ours that an answer names where the claim itself has none
+#: max generated symbols named in an answer if the claim itself has none
 _MOST_NAMED = 3
 
 
 class Claim:
-    """What somebody says of the sizes of a model: a condition as text or not, or two dims said to be equal.
+    """A user's claim about sizes: a condition (as text or parsed), or two dims claimed to be equal.
 
     It is read anew for each analysis that is to judge it; symbols of ours are found there by the places where the
     analysis that it was said to (`meant`) has them.
@@ -43,7 +43,7 @@ class Claim:
         self._places = dict(_places(meant, self._ours)) if self._ours else {}
 
     def at(self, other: Solved) -> tuple[Cond, Sides | None] | None:
-        """The claim over what `other` knows, and the dims that it compares; None where it lacks what is spoken of."""
+        """The claim in terms of `other`, and the dims it compares. None if `other` lacks a dim or symbol of it."""
         shapes = {n: (other.shapes.get(t, ()), axis) for n, (t, axis) in self._places.items()}
         there = {
             n: shape[axis] for n, (shape, axis) in shapes.items() if axis < len(shape)
@@ -70,7 +70,7 @@ class Claim:
 
 
 def _places(a: Solved, names: Iterable[str]) -> Iterator[tuple[str, tuple[str, int]]]:
-    """Where tensors have these symbols as a dim."""
+    """Places (tensor, axis) of dims that are exactly these symbols."""
     wanted = set(names)
     for tensor, shape in a.shapes.items():
         for axis, d in enumerate(shape):
@@ -80,7 +80,7 @@ def _places(a: Solved, names: Iterable[str]) -> Iterator[tuple[str, tuple[str, i
 
 
 def judge(a: Solved, said: str | Cond | tuple[Dim, Dim]) -> Proof:
-    """Is the claim true for every input that the model accepts?"""
+    """Judges if the claim is true for every input that the model accepts."""
     claim = Claim(said, a)
     if a.stuck:
         return Unknown(reason=_NOTHING_RUNS)
@@ -96,12 +96,12 @@ def judge(a: Solved, said: str | Cond | tuple[Dim, Dim]) -> Proof:
 
 
 def _without_defaults(a: Solved, claim: Claim, proof: Proved) -> Proof:
-    """The proof as it is if it needs nothing that was taken for granted; else with the names of what it needs."""
+    """The proof with the names of the assumptions that it needs. Unchanged if it needs none."""
     return replace(proof, assumptions=_needed(a, lambda other: _holds(other, claim)))
 
 
 def _needed(a: Solved, holds: Callable[[Solved], bool]) -> tuple[str, ...]:
-    """What was taken for granted (by the `broadcast` mode, of a default) without which an analysis says something else."""
+    """Assumptions (of the `broadcast` mode, or of a default) that the result of an analysis depends on."""
     granted = {c.cond: c.assumption for c in a.stated.role("assumption")}
     if not granted and not a.defaults:
         return ()
@@ -126,7 +126,7 @@ def _granting(a: Solved, granted: Iterable[Cond | str]) -> Solved:
 
 
 def _holds(other: Solved, claim: Claim) -> bool:
-    """Is the claim proved of `other`, without an assumption?"""
+    """True if the claim is proved for `other` without an assumption."""
     found = claim.at(other)
     return found is not None and other.prover.follows(found[0])
 
@@ -166,7 +166,7 @@ def divisor_of(a: Solved, said: str | Dim) -> Divisor:
 
 
 def _quantity(a: Solved, said: str | Dim, ask: Callable[[Solved, Dim], T]) -> tuple[T, tuple[str, ...]]:
-    """What is asked of a dim, and the names of what was taken for granted and is needed for that."""
+    """The quantity of a dim that `ask` returns, and the names of the assumptions it depends on."""
     found = ask(a, read_dim(said, a.lowered))
 
     def same(other: Solved) -> bool:
@@ -205,9 +205,7 @@ def _confirmed(a: Solved, claim: Claim, proof: Refuted) -> Proof:
 
 
 def _refuted_at(a: Solved, claim: Claim, sizes: Mapping[str, int]) -> Proof | None:
-    """Is the claim false at these sizes? Judged by an analysis of the model with these sizes bound; None where that knows
-    more, and does not accept them.
-    """
+    """Tests the claim at these sizes by an analysis with them bound. None if that analysis does not accept them."""
     there = a.again(bind=sizes, assume=())
     if there.stuck:
         return None
@@ -228,7 +226,7 @@ def _refuted_at(a: Solved, claim: Claim, sizes: Mapping[str, int]) -> Proof | No
 
 
 def _not_accepted(a: Solved, claim: Claim, proof: Refuted) -> str:
-    """That none of the sizes that were tried is accepted once it is bound, and which symbols of ours decide that."""
+    """Message: no counterexample is accepted once it is bound, with the generated symbols that decide it."""
     made = [n for n in proof.counterexample if n in a.walk.state.reasons]
     names = [n for n in made if n in claim.cond.free] or made[:_MOST_NAMED]
     told = "no counterexample was found that the model accepts"
@@ -236,7 +234,7 @@ def _not_accepted(a: Solved, claim: Claim, proof: Refuted) -> str:
 
 
 def _undecided(names: Iterable[str], a: Solved) -> str:
-    """That symbols of ours decide, and what they stand for."""
+    """Message: the answer depends on these data-dependent symbols, with their definitions."""
     told = [f"{n} ({a.walk.state.reasons[n]})" if n in a.walk.state.reasons else n for n in sorted(names)]
     verb = "decide" if len(told) > 1 else "decides"
     return f"{' and '.join(told) or 'data'} {verb}, which the sizes of the inputs do not settle"

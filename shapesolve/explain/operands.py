@@ -1,4 +1,4 @@
-"""The places that a condition of a node refers to, as sizes or as elements of a tensor that the node reads as data."""
+"""The operands of a node's condition: sizes, or elements of a tensor that the node reads as data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..lower.rule import Bodies
     from ..lower.values import Value
 
-#: numbers of one tensor that are told, and tensors of one condition
+#: max numbers of one tensor that are listed, and max tensors of one condition
 MAX_LISTED, _MAX_SIDES = 8, 5
 #: elements of a target that say nothing of a size: -1 is computed, 0 is copied, 1 is there anyway
 IDLE = frozenset((-1, 0, 1))
@@ -61,12 +61,12 @@ def input_sites(node: Node, prefix: str, lowered: Lowered) -> tuple[Site, ...]:
 
 
 def holding_text(tensor: str, lowered: Lowered) -> str:
-    """What a small tensor holds: ``[0, -1, 64]``, ``0 to 599``; empty when it is not known."""
+    """The elements of a small tensor as text: ``[0, -1, 64]``, ``0 to 599``. Empty if they are not known."""
     return held_text(lowered.values.get(tensor))
 
 
 def sides_of(entry: Entry | Open, lowered: Lowered, also: Site | None = None) -> tuple[Site, ...]:
-    """The first tensors that a condition speaks of; where that is one only, with what else its node reads; and `also`."""
+    """The first tensors of a condition, then `also`. If there is only one, also the node's other inputs."""
     sites = sites_of(entry, lowered)
     if len({s.tensor for s in sites}) < 2 and entry.node is not None:
         sites = (*sites, *input_sites(entry.node, entry.prefix, lowered))
@@ -90,7 +90,7 @@ def held_text(value: Value | None) -> str:
 
 
 class SiteTracer(Tracer):
-    """Follows a site backwards: sizes as `Tracer` does, elements through the shape arithmetic that made them."""
+    """Traces a site backwards: sizes as `Tracer` does, elements through the shape arithmetic that made them."""
 
     def links(self, site: Site, *, to_inputs: bool = False) -> list[Link]:
         """Links from the site backwards; to the node that computes it, or (``to_inputs``) on to the inputs."""
@@ -140,7 +140,7 @@ class SiteTracer(Tracer):
         return tuple(found)
 
     def around(self, prefix: str) -> list[Bodies]:
-        """How the graphs run that a scope is in, the inner one first; a function that it is in is no such graph."""
+        """Execution kinds of the graphs around a scope, innermost first. Functions are not counted."""
         rules = (self.lowered.rule(*self.scopes[label]) for label in self.owners(prefix))
         return [rule.bodies for rule in rules if rule is not None and rule.bodies]
 
@@ -150,7 +150,7 @@ class SiteTracer(Tracer):
         return {f"{at}{node.label}": (node, at) for node, at in self.walk.state.producers.values()}
 
     def behind(self, entry: Entry) -> tuple[str, ...]:
-        """Nodes behind all sides of a condition; of a rule that speaks of one tensor only, behind all that its node reads."""
+        """Nodes behind all sides of a condition. If it names only one tensor, nodes behind all inputs of its node."""
         sites = sites_of(entry, self.lowered)
         if len({s.tensor for s in sites}) < 2 and entry.node is not None:
             sites = (*sites, *input_sites(entry.node, entry.prefix, self.lowered))

@@ -1,4 +1,4 @@
-"""Sizes and assumptions of the user that the model does not accept: one finding per term of its contract that they break.
+"""Sizes and assumptions of the user that violate the contract: one finding per violated term.
 
 They are judged against the contract of the model as it is, before anything is concluded from them: what would follow
 from sizes that never run is not worth telling.
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from .solved import Solved
 
 _MAX_NODES = 4
-#: how far around a size others are looked at, how many of them are solved for, and how many that would do are told
+#: search radius around a size, max candidates tested for one symbol, max working sizes reported
 _FURTHEST, _MOST_TRIED, _MOST_TOLD = 4096, 24, 2
 
 
 def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:
-    """What the user stated (in the request of `bound`) that the contract of the model (`free` of it) excludes."""
+    """Conflicts of the user's statements in `bound` with terms of the contract of `free`."""
     stated = dict(_stated(free, bound))
     terms = [t for t in free.contract if free.prover.engine.satisfiable([t.cond, *stated]).unsat]
     return tuple(_conflict(t, stated, free, bound) for t in terms)
@@ -70,7 +70,7 @@ def _conflict(term: Term, stated: Mapping[Cond, str], free: Solved, bound: Solve
 
 
 def _is_about(conflict: Conflict, stated: Sequence[Cond]) -> bool:
-    """Do these statements of the user, and no others, take part in it?"""
+    """True if the user's statements in the conflict are exactly these."""
     return {c.cond for c in conflict.stated if c.role == "user"} == set(stated)
 
 
@@ -82,7 +82,7 @@ def _needed(term: Term) -> Sequence[str]:
 
 
 def _would_do(term: Term, free: Solved, bound: Solved, sizes: Mapping[str, int]) -> Iterator[str]:
-    """Sizes near the given ones at which the model runs, all else that is bound being as it is; each was tried.
+    """Accepted sizes near the given ones, with the other bound sizes unchanged. Each was tested.
 
     Sizes that are not bound, or that break another term and are told of there, are solved for.
     """
@@ -115,7 +115,7 @@ def _possible(free: Solved, sizes: Mapping[str, int]) -> bool:
 
 
 def _accepted(free: Solved, bound: Solved, sizes: Mapping[str, int]) -> dict[str, int] | None:
-    """Accepted sizes of all inputs, with these; None where none were found at which what the user assumes holds."""
+    """Accepted sizes of all inputs that include these, or None if none satisfy the user's assumptions."""
     full = free.completed(sizes)
     if full is None:
         return None

@@ -1,4 +1,4 @@
-"""Repairs: the smallest edit of a model with which nothing is broken any more, found by lowering the model with it.
+"""Repairs: the smallest edit of a model that removes its failures, found by lowering the edited model.
 
 Each candidate of `edits` is lowered once with the whole model. One is a repair when no node fails, or only nodes that fail
 for another reason, and no input gets a size or a relation that it had not. Numbers that an edit frees must come out as
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: nodes that all trials of an analysis lower together: for conflicts, and for limits of a model that runs
 MAX_LOWERED, MAX_FOR_LIMITS = 40_000, 3_000
-#: equally good repairs that are told
+#: max equally good repairs reported
 _MAX_TOLD = 2
 #: kinds of conditions that tie sizes; bounds and multiples leave many
 _TYING = ("==", "or")
@@ -42,7 +42,7 @@ Place = tuple[str, str]
 
 
 class Repair(NamedTuple):
-    """An edit with which nothing that it is for fails, the places that fail no more, and how many still do."""
+    """An edit that removes the failures it is for, the places that it mends, and the number that still fail."""
 
     edit: Edit
     mends: frozenset[Place]
@@ -126,7 +126,7 @@ class Repairs:
         return tuple(best.values())[:_MAX_TOLD]
 
     def _tried(self, edit: Edit) -> tuple[Edit | None, Lowered]:
-        """The edit with numbers for what it frees, and the model lowered with it; None where they are not settled."""
+        """The edit with its freed sizes settled, and the model lowered with it. None if they cannot be settled."""
         after = self._lowered(edit)
         settled = _settled(edit, after, self.lowered)
         if settled is None or settled is edit:
@@ -139,7 +139,7 @@ class Repairs:
 
     @staticmethod
     def _needs(lowered: Lowered, node: Node | None = None) -> set[Cond]:
-        """Requirements (of one node) that tie sizes to numbers or to each other, where some small sizes break them."""
+        """Requirements (of one node) that tie sizes to numbers or to each other and that small sizes break."""
         found: set[Cond] = set()
         for e in lowered.walk.state.log:
             if node is not None and (e.node is None or e.prefix or e.node.label != node.label):
@@ -165,7 +165,7 @@ class Repairs:
 
     @cached_property
     def _alike(self) -> Counter[object]:
-        """How often operators have their attributes and stored inputs, and stored tensors their shapes and elements."""
+        """Counts of equal signatures: operators with attributes and stored inputs, and stored shapes and elements."""
         low = self.lowered
         found = Counter[object](self._signature(n.proto) for n in low.model.graph.nodes)
         for name, shape in low.shapes.items():
@@ -190,7 +190,7 @@ class Repairs:
         return tuple(granted)
 
     def stated_behind(self, clash: Clash) -> tuple[int, ...]:
-        """Numbers of the user's conditions without which the node does not fail: sizes that decide a rank are among them."""
+        """Indices of the user's conditions without which the node does not fail, including sizes that decide a rank."""
         place = place_of(clash, self.lowered)
         return tuple([number for number, places in self._without_each.items() if place not in places])
 
@@ -229,7 +229,7 @@ def place_of(clash: Clash, lowered: Lowered) -> Place:
 
 
 def _settled(edit: Edit, after: Lowered, before: Lowered) -> Edit | None:
-    """The edit with the one size that the constraints leave for what it freed, 1 apart; None if they leave several."""
+    """The edit with the only size that its constraints allow for what it freed, 1 excluded. None if there are several."""
     stored: dict[str, tuple[Elem, ...] | OtherShape] = {}
     sizes: list[Dim] = []
     for name, now in edit.stored.items():
@@ -268,7 +268,7 @@ def _element_at(tensor: str, at: int, lowered: Lowered) -> Elem:
 
 
 def _only(size: Dim, lowered: Lowered) -> Dim | None:
-    """The size itself where it is known in terms of the inputs, else the only number other than 1 that it may be."""
+    """The size itself if the inputs determine it, else the only number other than 1 that it can be."""
     if size.free <= lowered.symbols.keys():
         return size
     name = size.name

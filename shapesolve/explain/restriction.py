@@ -1,4 +1,4 @@
-"""What a model excludes of the sizes that it declares dynamic: a finding for each term of its contract.
+"""Restrictions of sizes declared dynamic: a finding for each term of the contract.
 
 The reason told is that of the node which breaks at the sizes that are given as an example; both of these, one that runs and
 one near to it that does not, are judged by what the model accepts before they are given.
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from .solved import Solved
 
 Sizes = Mapping[str, int]
-#: how plainly sizes show a term: a constant is broken, one that leaves few sizes by itself, and nothing else
+#: best rank of a sample: a constant is broken, one that by itself leaves few sizes, and no other condition
 _PLAINEST = (False, False, 1)
 #: kinds of terms that may leave a few sizes, and examples that are looked at for the constant behind them
 _MAY_BE_FEW, _SAMPLES = ("equality", "alternative", "other"), 16
-#: examples of which one is looked for that breaks one condition only
+#: max samples searched for one that breaks a single condition
 _MOST_COMPARED = 64
 #: sizes that differ more than this are no usual example; equal ones are looked for up to this size
 _UNLIKE, _LARGEST_ALIKE = 16, 1024
@@ -51,7 +51,7 @@ class _Sample(NamedTuple):
     fails: Sizes
 
     def text(self, names: Sequence[str]) -> str:
-        """In words; `names` are the symbols of the term that is broken, which alone may be other sizes that run."""
+        """Text of the sample. `names` are the symbols of the broken term, and only these may have other sizes that run."""
         changed = [n for n in self.fails if self.runs[n] != self.fails[n]]
         shown = dict.fromkeys((*names, *changed))
         return f"runs at {sizes_text(self.runs, shown)}, not at {sizes_text(self.fails, shown)}"
@@ -79,16 +79,16 @@ def _telling(analysis: Solved) -> list[Term]:
 
 
 def _is_settled(term: Term, analysis: Solved) -> bool:
-    """Is it an equality that a finding on one of its symbols tells already?"""
+    """True if the term is an equality that a finding on one of its symbols already reports."""
     return term.kind == "equality" and any(s in analysis.facts.substitution for s in term.symbols)
 
 
-#: sizes, what breaks there, and what of it is a constant, which nobody meant
+#: sample, conditions broken there, the cause that is an unintended constant, and that constant
 _Best = tuple[_Sample | None, Sequence[_Cause], _Cause | None, Stored | None]
 
 
 class _Told(NamedTuple):
-    """What shows a term, what is broken there, and the constant behind the first; `baked`: nobody meant that one."""
+    """Evidence for one term: a sample, the broken condition, the constant behind it, and if it looks unintended."""
 
     sample: _Sample | None
     cause: _Cause | None
@@ -121,7 +121,7 @@ class _Teller:
         self.near = SizeFinder(self.beside)
 
     def finding(self, term: Term) -> Finding:
-        """The finding of one term: a warning where a constant is behind it that nobody meant."""
+        """The finding of one term: a warning if an unintended constant causes it."""
         sample, cause, constant, baked = self.told(term)
         only = _only_size(term)
         code = "SS401" if only is not None else "SS404" if baked else "SS403"
@@ -159,7 +159,7 @@ class _Teller:
         )
 
     def empty(self, terms: Sequence[Term]) -> _Empty | None:
-        """Do all accepted sizes have a 0 among them, where no single dim must be 0?"""
+        """The finding if every accepted input has a dim of size 0 though no single dim must be 0, else None."""
         if self.is_usual:
             return None
         facts, names = self.analysis.facts, self.analysis.symbols
@@ -186,7 +186,7 @@ class _Teller:
         return limit_help(term.symbols, _only_size(term), named, found)
 
     def told(self, term: Term) -> _Told:
-        """What is to tell of one term."""
+        """The evidence reported for one term, memoized."""
         found = self._told.get(term.cond)
         if found is None:
             sample, causes, cause, constant = self._best(term)
@@ -206,7 +206,7 @@ class _Teller:
         return self.analysis.walk.state.log[cause.number]
 
     def _best(self, term: Term) -> _Best:
-        """The sizes that show a term, what breaks there, and what of it is a constant that nobody meant.
+        """The sample that best shows a term, the conditions broken there, and the unintended constant among them.
 
         Where few sizes are left, the first that fail may break something else that the term follows from: more are looked at,
         for a condition that leaves few sizes by itself, and is broken alone.
@@ -230,7 +230,7 @@ class _Teller:
     # ------------------------------------------------------------------ sizes that show it
 
     def _samples(self, term: Term) -> Iterator[_Sample]:
-        """Accepted sizes and the nearest ones that are not, all tried; first some that break one condition and nothing else.
+        """Pairs of accepted and rejected sizes near each other, all tested. Those that break fewest conditions come first.
 
         Where several nodes fail, the first of them need not be the one that needs the term.
         """
@@ -253,7 +253,7 @@ class _Teller:
                 yield _Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails)
 
     def _nearest(self, cond: Cond, sample: _Sample, cause: Cond | None = None) -> _Sample:
-        """The sample with the nearest size that breaks `cond` (and the `cause` told of), whatever else is broken there."""
+        """The sample with the nearest size that breaks `cond` (and `cause`), regardless of other broken conditions."""
         changed = [n for n in sample.fails if sample.runs[n] != sample.fails[n]]
         if len(changed) != 1:
             return sample
@@ -278,7 +278,7 @@ class _Teller:
                 yield self._nearest(part, _Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails))
 
     def _alike(self, term: Term) -> dict[str, int]:
-        """Accepted sizes of all inputs; where those of a term are far from each other, equal ones if such are accepted."""
+        """Accepted sizes of all inputs. If a term's sizes differ widely, equal sizes if these are accepted."""
         own = {n: self.runs[n] for n in term.symbols if n in self.runs}
         if len(own) > 1 and max(own.values()) > _UNLIKE * max(min(own.values()), 1):
             for size in range(1, _LARGEST_ALIKE):
@@ -293,7 +293,7 @@ class _Teller:
     # ------------------------------------------------------------------ who needs it
 
     def _causes(self, term: Term, sample: _Sample | None) -> list[_Cause]:
-        """Conditions of nodes that are broken where the term is, those first that say the same or speak of the same."""
+        """Node conditions broken where the term is. Those equal to it or over the same symbols come first."""
         if sample is not None:
             conds = [b.cond for b in self.checker.broken(sample.fails)]
         else:
@@ -316,7 +316,7 @@ class _Teller:
     def _baked(
         self, term: Term, causes: Sequence[_Cause], sample: _Sample | None, whole: bool
     ) -> tuple[_Cause | None, Stored | None]:
-        """The cause that is a constant which nobody meant, and that constant; (None, None) for natural restrictions.
+        """The cause that is an unintended constant, and that constant. (None, None) for natural restrictions.
 
         `whole`: the term leaves few sizes.
         """
@@ -367,7 +367,7 @@ def _title(code: str, term: Term) -> str:
 
 
 def _beside(first: str, same: Collection[str], nodes: Collection[str]) -> str:
-    """How many of the nodes that need a term need the same as the one shown, and how many something else of it."""
+    """Text: the number of other nodes with the same need of a term, and of nodes with a different one."""
     more, others = len(set(same) - {first}), len(set(nodes) - {first, *same})
     told = f"{more} more nodes need this" if more > 1 else "one more node needs this" if more else ""
     if told and others:

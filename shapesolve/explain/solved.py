@@ -1,4 +1,4 @@
-"""`Solved`: what the solver concludes of a lowered model, each thing worked out when it is first asked for.
+"""`Solved`: solver results of a lowered model, each computed at first use.
 
 What explains a model and what shows it take this; `Analysis` adds what people ask in their own words.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Solved:
-    """Solver results of one lowered model, each computed at first use: contract, bindings, conflicts, accepted sizes.
+    """Solver results of one lowered model, each computed at first use: contract, conflicts and the rest.
 
     Attributes:
         rejected_request: conflicts between the contract and the sizes or assumptions of the user; nothing is accepted then.
@@ -80,7 +80,7 @@ class Solved:
 
     @cached_property
     def constraints(self) -> ConstraintSystem:
-        """The whole constraint system, made when it is looked at: what nodes define and need, sizes of inputs, assumptions."""
+        """The whole constraint system, computed lazily. It holds node definitions, requirements, input sizes and assumptions."""
         from ..lower.local import Analysed
         from ..system.constraints import constraint_system
 
@@ -96,7 +96,7 @@ class Solved:
 
     @property
     def stated(self) -> ConstraintSet:
-        """What the analysis had to state, in graph order: conditions over the inputs that it did not see to hold at once."""
+        """Conditions over the inputs that the analysis stated, in graph order. None was settled at once."""
         return self.lowered.constraints
 
     @property
@@ -136,14 +136,14 @@ class Solved:
 
     @cached_property
     def accepted(self) -> Accepted:
-        """Which sizes of the inputs the model accepts: what the contract and `check_inputs` are views of."""
+        """Input sizes that the model accepts. The contract and `check_inputs` are views of this."""
         from ..solve.accepted import find_accepted
 
         return find_accepted(self.stated, self.facts, self.symbols)
 
     @property
     def contract(self) -> Contract:
-        """What the input sizes must satisfy for the model to run, irredundant, in terms of the input symbols."""
+        """Conditions on the input sizes for the model to run, irredundant, in terms of the input symbols."""
         return self._contract()
 
     @cached_property
@@ -181,7 +181,7 @@ class Solved:
 
     @cached_property
     def nothing_runs(self) -> str:
-        """Why no input sizes run, in words that name the node; empty where some do."""
+        """Message if no input sizes run, with the node; empty if some do."""
         if not self.contract.impossible:
             return ""
         if self.rejected_request:
@@ -243,7 +243,7 @@ class Solved:
 
     @cached_property
     def definitions(self) -> Mapping[str, Dim]:
-        """What those names stand for that are one of two sizes, by a condition on data: ``{"_d1": ...}``."""
+        """Generated names for data-dependent choices, and the expression of each: ``{"_d1": ...}``."""
         from ..solve.simplify import Simplifier
 
         simplifier = Simplifier()
@@ -273,7 +273,7 @@ class Solved:
 
     @property
     def refusals(self) -> list[Violation]:
-        """Why no input size is accepted; empty where some are."""
+        """Violations that explain the empty set of accepted sizes. Empty if some sizes are accepted."""
         return self._checker.at(self.request.bind)
 
     def _with_numbers(self, sizes: Mapping[str, int]) -> Self | None:
@@ -309,7 +309,7 @@ class Solved:
         return out if numbers is None or numbers.stuck else {**out, **numbers.sizes_at(sizes)}
 
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
-        """Requirements that these concrete input shapes break, with the nodes that need them; empty when they run."""
+        """Requirements that these concrete input shapes break, with the nodes that need them; empty if they run."""
         given = frozenset(self.defaults).intersection(shapes)
         solved = self._with_own(given) if given else self
         sizes, wrong = solved._checker.bind(shapes)
@@ -322,7 +322,7 @@ class Solved:
 
     @cached_property
     def named_sizes(self) -> tuple[tuple[str, Dim], ...]:
-        """What large expressions that have names mean, in terms of symbols and of the names before them."""
+        """Definitions of named large expressions, in terms of symbols and of earlier names."""
         named = self.lowered.walk.state.named.items()
         return tuple((name.name, self.facts.dim(d)) for (d, _), name in named if name.name is not None)
 
@@ -359,7 +359,7 @@ class Solved:
 
 
 def solve_model(model: Model, request: Request, progress: Callable[[int, int], None] | None = None) -> Solved:
-    """The model solved under a request; expressions declared of its inputs that the graph contradicts are taken for names."""
+    """Solves the model under a request. Declared input expressions that the graph contradicts become plain names."""
     types = [t for _, t in model.graph.inputs if isinstance(t, TensorType)]
     texts = [d for t in types for d in t.dims or () if isinstance(d, str) and not is_word(d)]
     if request.opaque or not texts:

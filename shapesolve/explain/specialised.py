@@ -22,7 +22,7 @@ _MAX_REASONS = 4
 
 
 class _Fixed(NamedTuple):
-    """What fixes the dim `name`: conditions, of which a node states the last with `entry`, and has it from `constant`."""
+    """Evidence that the dim `name` is fixed: the conditions, the node of the last one, and its `constant`."""
 
     name: str
     to: Dim
@@ -90,7 +90,7 @@ def _fixed(analysis: Solved, baked: Baked, names: Collection[str]) -> Iterator[_
 
 
 def _deciding(name: str, to: Dim, numbers: Sequence[int], analysis: Solved) -> Sequence[int]:
-    """Of conditions that fix a dim those that do it together; those last that fail where only this dim has another size."""
+    """The unsat core of the conditions that fix a dim. Conditions that contain this dim come last."""
     if len(numbers) < 2:
         return numbers
     conds = [need(analysis.stated[i]) for i in numbers]
@@ -100,13 +100,13 @@ def _deciding(name: str, to: Dim, numbers: Sequence[int], analysis: Solved) -> S
 
 
 def _sides(fixed: _Fixed, constant: Stored | None, analysis: Solved) -> tuple[Operand, ...]:
-    """What the node reads that fixes the dim, and the constant behind that."""
+    """Operands of the node that fixes the dim, and the constant behind it."""
     sites = sides_of(fixed.entry, analysis.lowered, None if constant is None else constant.site)
     return operand_rows(sites, analysis.lowered)
 
 
 def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:
-    """What fixes a dim: the last conditions first, since they decide; the rest counted."""
+    """Texts of the conditions that fix a dim, last first because they decide. The rest is counted."""
     told = list(
         dict.fromkeys(f"{c.origin.node} needs {c.cond}: {c.origin.rule}" for c in causes if c.origin.node)
     )

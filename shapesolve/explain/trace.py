@@ -1,4 +1,4 @@
-"""Where a dim comes from: the chain of nodes from inputs and initializers to a tensor's axis.
+"""Traces a dim: the chain of nodes from inputs and initializers to a tensor's axis.
 
 A dim is followed backwards through the tensors that carry it, as a size or as an element of shape arithmetic. A node that
 passes it on unchanged is a link; a node that computes it is a source, and the dims that it is computed from are
@@ -20,10 +20,10 @@ from ..model import Node
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
 
-#: what stands in for a size to see which results follow it
+#: probe symbol that replaces a size to see which results depend on it
 _PROBE = symbol("size in question", 1, made=True)
 #: links at which a dim is computed that are followed (those that pass it on are not counted); places of an equal number that
-#: are told apart at one node, and in all by one tracer
+#: distinguished at one node, and in all by one tracer
 MAX_LINKS, _MAX_PROBES, _MAX_PROBED = 400, 6, 200
 #: a tensor that carries a dim, as the size of an axis or (None) as an element
 Carrier: TypeAlias = tuple[str, int | None, Dim]
@@ -31,7 +31,7 @@ Carrier: TypeAlias = tuple[str, int | None, Dim]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A tensor that carries a dim: ``kind`` is ``input``, ``initializer``, ``passes`` (unchanged) or ``computes``."""
+    """A tensor that carries a dim. ``kind`` is ``input``, ``initializer``, ``passes`` (unchanged) or ``computes``."""
 
     kind: str
     tensor: str
@@ -57,7 +57,7 @@ class Tracer:
     def chain(
         self, tensor: str, axis: int | None, *, to_inputs: bool = False, most: int | None = None
     ) -> list[Link]:
-        """Links from a tensor's axis backwards; to the node that computes the dim, or (``to_inputs``) on to the inputs.
+        """Links from a tensor's axis backwards to the node that computes the dim. With ``to_inputs``, on to the inputs.
 
         There are no more than `most`; by default those are counted that compute a dim, not those that pass it on.
         """
@@ -119,7 +119,7 @@ class Tracer:
     def _deciding(
         self, node: Node, prefix: str, tensor: str, axis: int | None, dim: Dim, carriers: Sequence[Carrier]
     ) -> list[Carrier]:
-        """Of places that hold an equal number, those from which the node has it: another number there is one here.
+        """Carriers that determine the output dim, among those with an equal number. Found by changing one at a time.
 
         The node is lowered on its own with a symbol in the place of each; a result that holds the symbol follows it.
         """
@@ -163,7 +163,7 @@ class Tracer:
     def _carries(
         self, name: str, axis: int | None, dim: Dim, result: str, as_data: bool
     ) -> list[tuple[tuple[int, ...], Carrier]]:
-        """Where tensor `name` carries `dim`, ranked: sizes before elements, near axes first, computed before stored.
+        """Places where tensor `name` carries `dim`, ranked: sizes before elements, near axes first, computed before stored.
 
         How many elements there are comes last where a node reads these (`as_data`).
         """
@@ -182,7 +182,7 @@ class Tracer:
         return out
 
     def _ingredients(self, names: list[str], read: set[str], dim: Dim) -> list[Carrier]:
-        """Dims of the inputs that a computed dim may be made of: those that share a symbol, else all changed sizes.
+        """Input dims that a computed dim may depend on: those that share a symbol, else all changed sizes.
 
         Of inputs that are `read` as data, it is the elements that count, and not how many there are.
         """

@@ -32,7 +32,7 @@ _TOO_LARGE = 2**63
 
 
 class Sizes(dict[str, tuple[int, ...]]):
-    """Shapes of tensors by name, at sizes that were given; empty, with `violations`, where these are not accepted."""
+    """Shapes of tensors by name at given sizes. Empty, with `violations`, if these are not accepted."""
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]], violations: Sequence[Violation] = ()) -> None:
         super().__init__({} if violations else shapes)
@@ -118,7 +118,7 @@ class InputChecker:
         return sizes, wrong
 
     def _solve(self, stated: list[tuple[Dim, int]], sizes: dict[str, int]) -> None:
-        """Bind symbols that only expressions declare (``2*H`` is 6 where H is 3): any accepted solution stands for all.
+        """Binds symbols that occur only in declared expressions (``2*H`` is 6 if H is 3). Any accepted solution will do.
 
         That is so too where nothing is left of an expression: any H fits ``B*H`` where B is 0.
         """
@@ -170,7 +170,7 @@ class InputChecker:
         return find_conflicts(self.lowered, request=self.request)
 
     def _assumption(self, constraint: Constraint) -> Constraint | None:
-        """What was assumed, where nothing can hold because of that; None where nothing can in any case."""
+        """The assumption that excludes all sizes with this constraint. None if it is excluded in any case."""
         behind = next((c.stated for c in self._conflicts if constraint in c.stated), ())
         return next((c for c in behind if c.role == "assumption"), None)
 

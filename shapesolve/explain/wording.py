@@ -31,7 +31,7 @@ _MOST_QUOTED, _MAX_QUOTED = 4, 160
 
 
 def title_of(entry: Entry, lowered: Lowered) -> str:
-    """What is wrong, in one line."""
+    """The fault of a node as one line."""
     node = entry.node
     if node is None:
         return "these conditions contradict each other"
@@ -70,7 +70,7 @@ def quoted_conditions(texts: Sequence[str], quote: str = "`") -> str:
 
 
 def is_short(text: str) -> bool:
-    """May a title quote it?"""
+    """True if the text is short enough (at most 160 characters) for a title."""
     return len(text) <= _MAX_QUOTED
 
 
@@ -81,7 +81,7 @@ def shape_text(tensor: str, lowered: Lowered) -> str:
 
 
 def operand_rows(sites: Iterable[Site], lowered: Lowered) -> tuple[Operand, ...]:
-    """The sides of a condition: each with its name, its shape, where it comes from (and what it holds, when that counts).
+    """Rows for the sides of a condition: name, shape and origin of each, and its elements if they matter.
 
     Shapes are those that the node was given, in the names that inputs declare.
     """
@@ -100,7 +100,7 @@ def _operand_row(tensor: str, lowered: Lowered, data: bool) -> Operand:
 
 
 def origin_text(tensor: str, lowered: Lowered) -> str:
-    """Where a tensor comes from: an input, an initializer, or a node."""
+    """Origin of a tensor: an input, an initializer, or a node."""
     made = lowered.walk.state.producers.get(tensor)
     if made is not None:
         return f"from {made[1]}{made[0].label}"
@@ -111,7 +111,7 @@ def origin_text(tensor: str, lowered: Lowered) -> str:
 
 
 def chain_step(site: Site, links: Sequence[Link], lowered: Lowered) -> Step:
-    """What a chain says of the size at its end: where it was first made, and through which nodes it came."""
+    """Text about the size at the end of a chain: its first producer, and the nodes that pass it on."""
     source = links[-1]
     size = size_at(site, lowered)
     text = f"{site} is {source.dim if size is None else size}: {_source_text(source, lowered)}"
@@ -127,7 +127,7 @@ def chain_step(site: Site, links: Sequence[Link], lowered: Lowered) -> Step:
 
 
 def declared_dim(link: Link, lowered: Lowered) -> Dim | None:
-    """What the model declares where a chain ends at one of its inputs."""
+    """The dim that the model declares for a chain that ends at an input, else None."""
     known = lowered.inputs.get(link.tensor) if link.kind == "input" else None
     shape = known.shape if isinstance(known, Tensor) else None
     return (
@@ -168,7 +168,7 @@ def _given(site: Site, lowered: Lowered) -> str:
 
 
 def need_text(constraint: Constraint, entry: Entry, lowered: Lowered) -> str:
-    """What one constraint says, as a sentence without its end."""
+    """One constraint as a sentence without its full stop."""
     origin = constraint.origin
     if constraint.role == "user":
         return f"{constraint.cond} was stated as an assumption"
@@ -210,7 +210,7 @@ def _joined(facts: Sequence[str]) -> str:
 def violation_text(
     needed: str, cond: Cond, constraint: Constraint, sizes: Mapping[str, int], given: GivenSizes
 ) -> str:
-    """A condition that concrete sizes break: what is `needed`, what it gets, and (from `constraint`) who needs it."""
+    """Text of a broken condition: the `needed` condition, the actual sizes, and the node of `constraint`."""
     origin = constraint.origin
     used = sizes_text(sizes, sorted(cond.free))
     text = "no size makes this run" if cond.is_false else f"{needed} does not hold"
@@ -224,7 +224,7 @@ def violation_text(
 
 
 def breaking_text(constraint: Constraint, sizes: Mapping[str, int], given: GivenSizes) -> str:
-    """What the node that states a condition would get at these sizes; empty where no node states it."""
+    """The operands that a node's condition gets at these sizes. Empty if no node states it."""
     origin = constraint.origin
     if not origin.node:
         return ""
@@ -233,7 +233,7 @@ def breaking_text(constraint: Constraint, sizes: Mapping[str, int], given: Given
 
 
 def limit_help(names: Sequence[str], size: int | None, constant: str, repairs: Sequence[Repair]) -> str:
-    """What to do about dims that run at few sizes: edits that were tried, else what frees them, and what declares them.
+    """Advice for dims that run at few sizes: tested edits, else an edit that frees them, and a declaration.
 
     Args:
         names: the dims.
