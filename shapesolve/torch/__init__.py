@@ -1,4 +1,4 @@
-"""From PyTorch source line to shape finding: check a module before the file is shipped (extra ``torch``).
+"""Findings about shapes at PyTorch source lines: checks a module before export (extra ``torch``).
 
 from torch.export import Dim
 import shapesolve.torch

@@ -133,7 +133,7 @@ def _as_called(
     spec: Any,
     traced: Exported | None,
 ) -> Report | None:
-    """The report on what `torch.onnx.export` writes of a module that `torch.export.export` refuses; None if it refuses too.
+    """The report on what `torch.onnx.export` writes of a module that `torch.export.export` refuses. None if both refuse.
 
     The guards of what was `traced` before the refusal say where to run the module.
     """
@@ -220,7 +220,7 @@ def _hear_graph(known: Conclusion) -> None:
 
 
 def _other_names(known: Conclusion, error: Exception) -> Conclusion | None:
-    """The module with other names for the parts that the exporter takes for its own attributes, where that is written."""
+    """The module with parts renamed that clash with attributes of the exporter, if that can be exported."""
     call = known.call
     names = clashing(call.runs.module) if call is not None else ()
     if call is None or not names:
@@ -244,7 +244,7 @@ def _other_names(known: Conclusion, error: Exception) -> Conclusion | None:
 
 
 def _with_numbers(known: Conclusion, told: Callable[..., SourceFinding]) -> Conclusion | None:
-    """The module with some of its sizes as in the example, where that is written: ONNX has attributes that must be numbers.
+    """The module with some sizes fixed to the example's, if that exports: some ONNX attributes must be numbers.
 
     As few as will do: all of them first, then one after the other is given back. `told` makes the finding of what changes.
     """
@@ -268,7 +268,7 @@ def _with_numbers(known: Conclusion, told: Callable[..., SourceFinding]) -> Conc
 def _at_numbers(
     known: Conclusion, told: Callable[..., SourceFinding], names: Sequence[str], refusal: Exception | None
 ) -> Conclusion | None:
-    """The module with these sizes at the example's numbers; with a `refusal`, the others are left to torch.export."""
+    """The module with these sizes at the example's numbers. With a `refusal`, the others are left to torch.export."""
     call = known.call
     assert call is not None
     correction = Correction(known.declaration, ())

@@ -1,4 +1,4 @@
-"""From an export to a report: what came out is held against the declaration, tried, and told."""
+"""From an export to a report: its conditions are compared with the declaration, tested, and reported."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from .unguarded import InRuntime, Unguarded
 from .verdicts import Confirmation, Confirmed, excluded_text, holds_at
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
-#: what running the module and its file tells better than the analysis, and declarations that the exporter wrote
+#: codes that running the module and its file reports better than the analysis, and declarations of the exporter
 _TOLD_BETTER = ("SS102", "SS3", "SS4")
 _UNTRIED = Confirmed("unknown")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a check is asked for besides the module."""
+    """Settings of a check besides the module."""
 
     assume: tuple[str | Cond, ...] = ()
     broadcast: BroadcastMode = "named"
@@ -61,7 +61,7 @@ class Call:
 
 @dataclass
 class Conclusion:
-    """What came out of one export, as far as it is known."""
+    """The known results of one export."""
 
     name: str
     declaration: Declaration
@@ -125,7 +125,7 @@ class Conclusion:
         return Confirmation(self.declaration, self.call.runs, self.graph).of(restriction, others)
 
     def hear_graph(self, proto: onnx.ModelProto, written: Any = None, source: Any = None) -> None:
-        """Analyze the exported model for the declared sizes, those that torch.export's guards leave and those they should.
+        """Analyzes the exported model for the declared sizes, those that torch.export's guards leave and those they should.
 
         It has the symbols of the program `source`, or else of this one.
         """
@@ -149,7 +149,7 @@ class Conclusion:
         )
 
     def _hold_to(self, graph: Unguarded) -> None:
-        """The exporter decomposes operators: what it writes may go astray at sizes where torch.export's program does not."""
+        """Uses the written file for verdicts: the exporter's decompositions can be wrong where the program is right."""
         self.graph = graph
         for i, (restriction, confirmed) in enumerate(self.found):
             if confirmed.verdict == "tracer":
@@ -179,13 +179,13 @@ class Conclusion:
         )
 
     def _only_traced(self, restriction: Restriction, confirmed: Confirmed) -> bool:
-        """Is it the tracer's word alone? What could not be tried counts as such where it was meant to be tried."""
+        """True if only the tracer rules the sizes out. An untested restriction counts if a test was intended."""
         if not restriction.guarded or self.call is None:
             return False
         return confirmed.verdict == "tracer" or (confirmed.verdict == "unknown" and self.refusal is not None)
 
     def report(self) -> Report:
-        """Everything, told."""
+        """The report: all findings, the outcome per size and the correction."""
         judge = self._judge()
         real = [(r, c) for r, c in self.found if not self._only_traced(r, c)]
         traced = (
@@ -255,7 +255,7 @@ class Conclusion:
         return failing[0].help.partition(":\n")[2] if len(failing) == 1 and not real else ""
 
     def _helped(self, finding: SourceFinding, origins: Origins) -> SourceFinding:
-        """A failure that running showed, with the line of its node, and a declaration without it that was tried."""
+        """A failure at run time with the line of its node, and a tested declaration that avoids it."""
         if finding.node and finding.place is None:
             finding = replace(finding, origin=origins.of(finding.node))
         if self.call is None:
@@ -263,7 +263,7 @@ class Conclusion:
         return replace(finding, help=way_out(finding, self.call.runs, self.call.exports))
 
     def _placed(self, finding: SourceFinding) -> SourceFinding:
-        """A finding without a line takes the one that the refusal tells of."""
+        """The finding with the source line of the refusal, if it has none itself."""
         if finding.place is not None or self.refusal is None:
             return finding
         return replace(finding, origin=Origin(read_trace(own_words(self.refusal))))
@@ -271,7 +271,7 @@ class Conclusion:
     def _plain_words(
         self, real: Sequence[Restriction], traced: Sequence[tuple[Restriction, Confirmed]]
     ) -> Correction | None:
-        """The declaration of what `dynamic_shapes` has words for, where nothing else is then left to be said."""
+        """The correction in terms that `dynamic_shapes` can express, if nothing else remains to report."""
         left_out = Correction(self.declaration, real).left_out
         said = [r for r in real if str(r.term.cond) not in left_out]
         if self.call is None or not said or not (traced or left_out):
@@ -324,7 +324,7 @@ class Conclusion:
         real: Sequence[Restriction],
         traced: Sequence[tuple[Restriction, Confirmed]],
     ) -> bool:
-        """Was a correction carried out, and its file seen to follow the module where it should?"""
+        """True if a correction was exported and its file follows the module at the promised sizes."""
         assert self.call is not None
         # callers keep to what the module needs; where it runs, a file has to follow
         call = self.call
@@ -351,7 +351,7 @@ class Conclusion:
         return probed(self.declaration, self.call.runs, None if astray else self.graph, told)
 
     def runs(self) -> str:
-        """Where the module was seen to run; empty where it fails at some declared size."""
+        """Text: sizes at which the module ran. Empty if it fails at some declared size."""
         if self.call is None or self._probed() or any(c.failed is not None for _, c in self.found):
             return ""
         return seen_to_run([sizes_text(s) for s in self.call.runs.seen()])

@@ -21,7 +21,7 @@ _PER_SIZE, _TOGETHER = 8, 3
 
 @dataclass
 class _Fit:
-    """What a root becomes: a size, another expression, ``step * new + offset`` within bounds, or (`open`) a hint."""
+    """The new declaration of a root: a size, an expression, ``step * new + offset`` in bounds, or (`open`) a hint."""
 
     low: int | None
     high: int | None
@@ -81,14 +81,12 @@ class Correction:
 
     @property
     def changed(self) -> bool:
-        """Does it differ from what was declared?"""
+        """True if the correction differs from the declaration."""
         return any(f.changed for f in self.fits.values())
 
     @property
     def elsewhere(self) -> tuple[tuple[str, int], ...]:
-        """Numbers that sizes would have to be and that the example does not have: a declaration without them means the
-        example's.
-        """
+        """Required numbers that the example does not have. A declaration without them means the example's."""
         fixed = [(n, f.fixed) for n, f in self.fits.items() if f.fixed is not None]
         axes = self.declaration.axes_of
         return tuple(
@@ -116,7 +114,7 @@ class Correction:
             yield sizes
 
     def _choices(self, name: str, example: int) -> list[int]:
-        """Where no end of the range is declared, only sizes next to the example count as declared."""
+        """Sizes to test for one name. An undeclared end of the range is one step from the example."""
         fit = self.fits[name]
         if fit.fixed is not None:
             return []
@@ -138,7 +136,7 @@ class Correction:
         return False
 
     def _give_up(self, cond: Cond) -> None:
-        """``dynamic_shapes`` has no words for the condition: torch.export has to find out, and callers to keep to it."""
+        """Leaves out a condition that ``dynamic_shapes`` cannot express: torch.export infers it, callers must obey it."""
         self.left_out.append(str(cond))
         for name in sorted(cond.free & self.fits.keys()):
             self.fits[name].open = self.fits[name].changed = True

@@ -1,4 +1,4 @@
-"""What was declared: every dynamic dim of ``dynamic_shapes``, with its range and the words that declared it."""
+"""The declaration: every dynamic dim of ``dynamic_shapes``, with its range and its source text."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Declaration:
-    """All that ``dynamic_shapes`` says of one call: its roots and axes, and the structure they came in."""
+    """``dynamic_shapes`` of one call, parsed: its roots and axes, and their structure."""
 
     roots: Mapping[str, Root] = field(default_factory=dict)
     axes: tuple[Axis, ...] = ()
@@ -102,7 +102,7 @@ def plain_path(path: Any) -> str:
 def read_declaration(
     module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
 ) -> Declaration:
-    """Read ``dynamic_shapes`` beside the example arguments of a call.
+    """Reads ``dynamic_shapes`` together with the example arguments of a call.
 
     Raises whatever torch.export raises for a structure that does not fit (`torch._dynamo.exc.UserError`).
     """

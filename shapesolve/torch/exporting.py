@@ -28,7 +28,7 @@ _MAX_FRAMES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Where a guard was made: its origin, and whether the module's own code asked (not an operator of PyTorch)."""
+    """Origin of a guard, and if the module's own code asked for it (not an operator of PyTorch)."""
 
     origin: Origin
     asked: bool
@@ -45,7 +45,7 @@ class Watch:
         self._seen: dict[int, tuple[Any, Seen]] = {}
 
     def of(self, location: Any) -> Seen | None:
-        """What was seen when PyTorch made this location, if it was made while watching."""
+        """The record made when PyTorch created this location, if that was watched."""
         found = self._seen.get(id(location))
         return found[1] if found is not None and found[0] is location else None
 
@@ -230,7 +230,7 @@ _REPLACING = threading.RLock()
 
 @contextlib.contextmanager
 def forgiving() -> Iterator[list[Exception]]:
-    """What torch.export holds against declared dims when it has traced a module is kept here, and the export goes on.
+    """Collects torch.export's errors about declared dims after a trace, and lets the export go on.
 
     So the program that it traced can be looked at. With another PyTorch, and with TorchDynamo, it raises as ever.
     """
@@ -268,7 +268,7 @@ class _Stop(BaseException):
 
 
 def captured_by_exporter(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any) -> Any:
-    """The program that `torch.onnx.export` makes of a module itself, which it traces with settings of its own.
+    """The program that `torch.onnx.export` itself captures of a module, with its own settings.
 
     Raises `Narrowed` as soon as it gives up declared sizes, and else what it raises.
     """

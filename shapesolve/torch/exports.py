@@ -21,7 +21,7 @@ _Key = tuple[Any, ...]
 
 
 class Unaffordable(Exception):
-    """More exports for suggestions than are made; what was to be tried is not told either."""
+    """Raised if suggestions need more exports than the limit. The suggestion is then not reported."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Exports:
     def first(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any, *, trial: bool = False
     ) -> tuple[Exported | None, Exception | None]:
-        """What is traced for a declaration, and how torch.export refuses its dims, which it does after the trace."""
+        """The traced program of a declaration, and torch.export's refusal of its dims, raised after the trace."""
         key = None
         with contextlib.suppress(Exception):  # a declaration that does not fit the call has no key
             key = self._key(args, kwargs, spec)
@@ -72,7 +72,7 @@ class Exports:
     def program(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any, *, trial: bool = True
     ) -> Exported:
-        """What torch.export makes of a declaration. Raises what that raised, or `Unaffordable` for a `trial`."""
+        """The program that torch.export makes of a declaration. Raises its error, or `Unaffordable` for a `trial`."""
         key = self._key(args, kwargs, spec)
         if key not in self._made:
             self._afford(trial=trial)
@@ -96,7 +96,7 @@ class Exports:
     # ------------------------------------------------------------------ torch.onnx.export
 
     def file(self, program: Any, given: _Key, *, trial: bool = True) -> Written:
-        """What is written of a program; for a trial also what was written of one like it. Raises what the exporter raised."""
+        """The file written of a program. A trial can reuse the file of a similar one. Raises the exporter's error."""
         like = (
             outcome
             for other, its, outcome in self._written
@@ -117,9 +117,7 @@ class Exports:
     def by_exporter(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any, *, trial: bool = True
     ) -> tuple[Any, Written]:
-        """What `torch.onnx.export` traces and writes of the module itself. Raises what that raises, `Unaffordable`, or
-        `Narrowed`.
-        """
+        """The program and file that `torch.onnx.export` makes of the module. Raises its error, `Unaffordable`, or `Narrowed`."""
         key = self._key(args, kwargs, spec)
         if key not in self._theirs:
             self._afford(trial=trial)
@@ -147,7 +145,7 @@ def shapes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Key:
     return tuple(tuple(x.shape) for x in leaves if isinstance(x, torch.Tensor))
 
 
-#: what a graph only checks, and what an ONNX file has nothing of
+#: name prefixes of operators that only check and have no counterpart in an ONNX file
 CHECKS = ("_assert", "sym_constrain_range", "_assert_scalar", "_assert_async", "_assert_tensor_metadata")
 _SYMBOL = re.compile(r"\b[su]\d+\b")
 
@@ -161,13 +159,13 @@ def alike(a: Any, b: Any) -> bool:
 
 
 def is_check(target: Any) -> bool:
-    """Does an operator make nothing, and only check?"""
+    """True if an operator only checks and has no result."""
     name = getattr(getattr(target, "_schema", None), "name", "") or getattr(target, "__name__", "")
     return bool(name.rpartition("::")[2].startswith(CHECKS))
 
 
 def _calls(program: Any) -> Iterator[str]:
-    """Per call its target, its arguments and the sizes that it makes, as text; nodes are numbered, and so are symbols."""
+    """Text per call: its target, arguments and result sizes, with nodes and symbols numbered."""
     symbols: dict[str, str] = {}
     said: dict[Any, str] = {}
 

@@ -1,4 +1,4 @@
-"""Findings that know the Python line: what the analysis says, and what became of the declaration (SS6xx)."""
+"""Findings with a Python line: those of the analysis, and those about the declaration (SS6xx)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .places import NOWHERE, Origin, Place
 Verdict = Literal["module", "graph", "tracer", "export", "unknown"]
 
 
-#: what is said of a declaration that was tried
+#: text about a declaration that was tested
 TRIED = "tried: the file that torch.onnx.export writes then gives what the module gives"
 
 

@@ -24,7 +24,7 @@ def dynamic(
     verify: bool = True,
     **options: Any,
 ) -> onnx.ModelProto:
-    """A dynamic model of a module whose export bakes sizes: what follows a size is learned from two exports or more.
+    """A dynamic model of a module whose export bakes sizes, inferred from two or more exports.
 
     Args:
         module: as for `torch.onnx.export`.

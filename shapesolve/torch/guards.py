@@ -1,4 +1,4 @@
-"""What came out of torch.export: its guards as conditions on the declared sizes, with the lines that asked for them."""
+"""Guards of torch.export as conditions on the declared sizes, with the source lines they come from."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .places import NOWHERE, Origin, Place, is_foreign
 #: beyond this torch.export has guarded on every element of something
 MAX_GUARDS = 2000
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b")
-#: how PyTorch's printer writes a difference: ``H + (-1)*(H % 8)``
+#: PyTorch's printed form of a difference: ``H + (-1)*(H % 8)``
 _MINUS = re.compile(r"\+ \(-1\)\*")
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """One guard: what PyTorch says, the same as a condition on declared sizes (None: not expressible), and from where.
+    """One guard: PyTorch's text, the condition on declared sizes (None: not expressible), and its origin.
 
     ``said`` is the text as PyTorch's refusals have it (``L['x'].size()[1]``), ``shown`` has the declared names instead.
     """
@@ -47,7 +47,7 @@ class Guard:
 
     @property
     def always(self) -> bool:
-        """Does it hold whatever the sizes are?"""
+        """True if the guard holds at all sizes."""
         return self.cond is not None and self.cond.is_true
 
 
@@ -87,7 +87,7 @@ def _name(source: Any) -> str:
 
 
 def _kept_location(location: Any) -> tuple[Origin, bool]:
-    """What PyTorch itself keeps of a guard's place."""
+    """The origin that PyTorch itself records for a guard."""
     frame: Any = getattr(location, "framework_loc", None)
     file = getattr(frame, "filename", None)
     if not file or is_foreign(file):
@@ -114,7 +114,7 @@ def shape_env(program: Any) -> Any:
 
 
 def axis_symbols(env: Any, program: Any, declaration: Declaration) -> dict[str, Dim]:
-    """What each of PyTorch's symbols (``s27``) is in terms of the declared sizes."""
+    """PyTorch's symbols (``s27``) in terms of the declared sizes."""
     sizes = {f"L{declaration.keys[a.leaf]}.size()[{a.index}]": a.size for a in declaration.axes}
     table: dict[str, Dim] = {}
     for sym, sources in env.var_to_sources.items():
@@ -129,7 +129,7 @@ def axis_symbols(env: Any, program: Any, declaration: Declaration) -> dict[str, 
 
 
 def _solve(text: str, size: Dim, table: dict[str, Dim]) -> None:
-    """Learn a symbol from an axis that PyTorch calls `text` (``s27``, ``2*s16``) and the declaration calls `size`."""
+    """Solves for a symbol, from an axis that is `text` for PyTorch (``s27``, ``2*s16``) and `size` in the declaration."""
     try:
         theirs = parse_dim(text)
     except DimSyntaxError:
@@ -157,8 +157,8 @@ def input_shapes(program: Any) -> list[tuple[Any, ...] | None]:
 
 
 def fixed_axes(program: Any, declaration: Declaration) -> dict[str, Axis]:
-    """The declared sizes that are a number in a program's inputs, also where PyTorch writes a symbol for it; and an axis
-    of each. The example has 0 or 1 there, or something in the module made it a number.
+    """The declared sizes that are numbers in a program's inputs, with an axis of each. The example has 0 or 1 there, or the
+    module fixed it. A symbol of PyTorch with a single value counts as a number.
     """
     found: dict[str, Axis] = {}
     for leaf, shape in enumerate(input_shapes(program)):
@@ -184,7 +184,7 @@ def input_names(program: Any) -> list[str]:
 def guard_contract(
     guards: Sequence[Guard], roots: Sequence[str], rlimit: int, *, minor: bool = False
 ) -> Contract:
-    """The guards (with the minor ones, or without), simplified and irredundant, as a contract on the declared sizes."""
+    """The guards as an irredundant contract on the declared sizes, with or without the minor ones."""
     constraints = [
         Constraint(cond, "requirement", Rule(f"guard:{i}", "torch.export", g.text))
         for i, g in enumerate(guards)
@@ -201,7 +201,7 @@ def guard_contract(
 
 
 def _for_nonempty(contract: Contract, roots: Sequence[str], rlimit: int) -> Contract:
-    """Without the bounds that follow from the rest for sizes of 1 and more: of others torch.export promises nothing."""
+    """Drops bounds that follow from the rest at sizes of at least 1: torch.export promises nothing about others."""
     engine, kept = Engine(rlimit), list(contract.terms)
     least = [ge(symbol(name), 1) for name in roots]
     for term in [t for t in kept if t.kind in ("range", "nonempty")]:

@@ -1,4 +1,4 @@
-"""From restrictions to findings: the declaration quoted, the condition that came out, the line, and what to paste."""
+"""From restrictions to findings: the declaration, the resulting condition, the line, and the text to paste."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_GUARD = 80
 
 
 class Judge:
-    """Makes findings of restrictions; knows the guards, the exported program and the nodes of the ONNX graph."""
+    """Turns restrictions into findings, from the guards, the exported program and the nodes of the ONNX graph."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Judge:
     def finding(
         self, restriction: Restriction, correction: Correction, confirmed: Confirmed
     ) -> SourceFinding:
-        """One restriction, told; `confirmed` is what trying it came to."""
+        """The finding of one restriction. `confirmed` is the result of testing it."""
         origin, met, nodes = self._origin(restriction, confirmed)
         roots = [self.declaration.roots[n] for n in restriction.roots]
         code = self._code(restriction, confirmed)
@@ -211,7 +211,7 @@ class Judge:
         return f"{ways[restriction.kind]}\n{correction.text()}"
 
     def _at_end(self, restriction: Restriction) -> str:
-        """What to do about a size that the trace made a number, where the example has it from an end of the range."""
+        """Advice for a size that the trace fixed and whose example value is an end of its range."""
         if restriction.kind != "fixed":
             return ""
         for name in restriction.roots:
@@ -284,7 +284,7 @@ class Judge:
 
 
 def _refuted(restriction: Restriction, sizes: tuple[tuple[str, int], ...], confirmed: Confirmed) -> list[str]:
-    """What trying a refutation came to."""
+    """Notes on the test of a refutation."""
     at = f"refuted: {sizes_text(sizes)} is within the declaration"
     if confirmed.failed is not None:
         told = [f"{at}, and the module fails there: {confirmed.failed.words.partition(chr(10))[0]}"]
@@ -311,7 +311,7 @@ def _at(node: Any, place: Place) -> bool:
 
 
 def _says(place: Place, number: int) -> bool:
-    """Is the number written on this line, and not as one that counts from the end (``transpose(-1, -2)``)?"""
+    """True if the line contains the number, not counted from the end (``transpose(-1, -2)``)."""
     before = (
         place.code[: m.start()].rstrip() for m in re.finditer(rf"(?<![\w.]){number}(?![\w.])", place.code)
     )
@@ -319,7 +319,7 @@ def _says(place: Place, number: int) -> bool:
 
 
 def _names_axis(node: Any, number: int) -> bool:
-    """Is the number one of a call's axes, as in ``transpose(1, 2)``? Sizes are SymInt in a schema, axes are int."""
+    """True if the number is an axis of a call, as in ``transpose(1, 2)``. Sizes are SymInt in a schema, axes are int."""
     schema = getattr(node.target, "_schema", None)
     if schema is None:
         return False
@@ -329,7 +329,7 @@ def _names_axis(node: Any, number: int) -> bool:
 
 
 def _splits(node: Any, shape: Sequence[Any], number: int) -> bool:
-    """Does a call take another size apart into the number and others: heads of channels, and nothing of what was declared?"""
+    """True if a call splits another size into the number and others, as heads of channels. No declared size may change."""
     for source in node.all_input_nodes:
         given, made = [*getattr(source.meta.get("val"), "shape", ())], [*shape]
         while given and made and _alike(given[0], made[0]):
@@ -355,5 +355,5 @@ def _number(cond: Cond) -> int | None:
 
 
 def _relates(cond: Cond | None, restriction: Restriction) -> bool:
-    """Is a guard of the same kind as the condition it led to?"""
+    """True if a guard and the condition it led to are of the same kind."""
     return cond is not None and cond.kind == restriction.term.cond.kind

@@ -1,4 +1,4 @@
-"""What was declared against what came out, size by size."""
+"""Compares the declared sizes with the exported ones, size by size."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Restriction:
 
 @dataclass(frozen=True)
 class SizeOutcome:
-    """What became of one declared size: `state` is free, traced, failing, fixed, tied, range or restricted; or unknown.
+    """Outcome of a declared size. `state` is free, traced, failing, fixed, tied, range, restricted or unknown.
 
     It is traced when the module runs as declared, and torch.export's trace refuses some of it.
     """
@@ -88,7 +88,7 @@ class Comparison:
         return [r for r in found if r is not None]
 
     def implied(self, cond: Cond | None) -> bool:
-        """Does a condition hold at all declared sizes?"""
+        """True if a condition holds at all declared sizes."""
         return cond is not None and bool(self._prover(1).prove(cond))
 
     def _restriction(self, term: Term, *, guarded: bool) -> Restriction | None:
@@ -130,7 +130,7 @@ class Comparison:
 
 
 def classify(cond: Cond) -> Kind:
-    """What a condition does to the sizes it speaks of."""
+    """The effect of a condition on its sizes: fixed, tied, range or restricted."""
     kind = kind_of(cond)
     if kind == "equality":
         return "fixed" if len(cond.free) == 1 else "tied"
@@ -179,7 +179,7 @@ def outcomes(
 
 
 def graph_terms(analysis: Analysis) -> Sequence[Term]:
-    """What nodes of the graph need, and not what was taken for granted; empty when the model contradicts itself."""
+    """Contract terms that nodes need, without assumptions. Empty if the model contradicts itself."""
     if analysis.conflicts or analysis.contract.impossible:
         return ()
     return tuple(t for t in analysis.contract.readable if t.nodes)

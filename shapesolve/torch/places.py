@@ -1,4 +1,4 @@
-"""Where in Python a node comes from: source lines from stack traces, module paths from name scopes.
+"""The Python origin of a node: source lines from stack traces, module paths from name scopes.
 
 The torch.export-based exporter writes ``pkg.torch.onnx.stack_trace``, ``name_scopes`` and ``class_hierarchy`` into a
 node's metadata; the TorchScript-based one leaves the scope in the node's name and, when verbose, the stack in its
@@ -24,7 +24,7 @@ _FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)(?:\n[ \t]+([^\n]*))
 _TS_FRAME = re.compile(r"^(?:# )?([^\s#(][^(\n]*\.py)(?:\((\d+)\): (\S+)|:(\d+):\d+)", re.MULTILINE)
 _TORCH = str(Path(torch.__file__).parent) + "/"
 _OURS = str(Path(__file__).parent) + "/"
-#: what PyTorch exports with
+#: packages that PyTorch's exporter uses
 _EXPORTER = tuple(f"/site-packages/{name}/" for name in ("onnxscript", "onnx_ir", "onnx", "sympy"))
 _LONGEST = 100_000
 
@@ -44,7 +44,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a node comes from: the calls that led to it (outermost first), and the path of its module."""
+    """Origin of a node: the calls that led to it (outermost first), and the path of its module."""
 
     trace: tuple[Place, ...] = ()
     module: str = ""
@@ -71,7 +71,7 @@ def shown_path(file: str) -> str:
 
 
 def is_foreign(file: str) -> bool:
-    """Is it a file of PyTorch, of what it exports with, of this package or of the interpreter?"""
+    """True if the file belongs to PyTorch, its exporter's packages, this package or the interpreter."""
     return file.startswith((_TORCH, _OURS, "<")) or any(name in file for name in _EXPORTER)
 
 
@@ -87,7 +87,7 @@ def read_trace(text: str) -> tuple[Place, ...]:
 
 
 def origin_of(node: Node) -> Origin:
-    """Where a node comes from, as far as the exporter wrote it down."""
+    """The origin of a node as recorded by the exporter."""
     meta = node.metadata
     trace = read_trace(meta.get(STACK_TRACE, ""))
     scopes = _names(meta.get(f"{_PREFIX}name_scopes", ""))
@@ -134,7 +134,7 @@ def legacy_module(name: str) -> str:
 
 
 class Origins:
-    """Origins by node label; a node that the exporter made without saying from what inherits from its neighbours."""
+    """Origins by node label. A node that the exporter recorded no origin for inherits from its neighbours."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._nodes: dict[str, Node] = {}

@@ -1,4 +1,4 @@
-"""Running a module at some of its declared sizes, for what neither torch.export's guards nor the graph tell of."""
+"""Runs a module at some of its declared sizes, to find failures that neither guards nor the graph show."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def probes(declaration: Declaration, runs: Runs) -> Iterator[dict[str, int]]:
 
 
 def _choices(declaration: Declaration, name: str, example: int) -> list[int]:
-    """Where no end of the range is declared, only sizes next to the example count as declared."""
+    """Sizes to test for one name. An undeclared end of the range is next to the example."""
     root = declaration.roots[name]
     low = root.low if root.low is not None else max(2, example - 1)
     high = root.high if root.high is not None else example + 1
@@ -45,7 +45,7 @@ def probed(
     graph: Unguarded | None,
     told: Callable[[Sizes], bool],
 ) -> list[SourceFinding]:
-    """Findings for sizes at which the module fails, or the exported graph differs, and nothing `told` of it yet."""
+    """Findings for sizes at which the module fails or the graph differs, and that no earlier finding covers."""
     failed: list[Ran] = []
     ran: list[Ran] = []
     for sizes in list(probes(declaration, runs))[:_MAX_PROBES]:
@@ -93,7 +93,9 @@ def _failing(runs: Runs, failed: Sequence[Ran], ran: Sequence[Ran]) -> SourceFin
 
 
 def _differing(runs: Runs, ran: Ran, graph: Unguarded) -> SourceFinding:
-    """The graph strays, from a line on where that is found: there the exporter's decomposition is the reason."""
+    """The finding that the graph differs from the module, with the first such line if it is known. The exporter's
+    decomposition is then the cause.
+    """
     changed = _changed(runs, ran)
     if graph.in_file(dict(ran.sizes)) and graph.file is not None:
         return _differing_file(runs, ran, graph.file.failing_node(ran))
@@ -118,7 +120,7 @@ def _differing(runs: Runs, ran: Ran, graph: Unguarded) -> SourceFinding:
 
 
 def _differing_file(runs: Runs, ran: Ran, node: str) -> SourceFinding:
-    """The graph follows the module, and the file that was written of it does not; `node` is where onnxruntime gives up."""
+    """The finding that the graph follows the module and the file does not. `node` fails in onnxruntime."""
     changed = _changed(runs, ran)
     what = f"{node} fails in onnxruntime" if node else "onnxruntime computes something else"
     return SourceFinding(

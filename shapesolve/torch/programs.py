@@ -1,4 +1,4 @@
-"""What an exported program or model declares by itself, and its model with the symbols of the declaration."""
+"""Declarations of an exported program or model itself, and its model with the declared symbols."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAST = 2  # torch.export's own lower bound for what it calls dynamic: says not
 
 
 def declared_by_program(program: Any, proto: onnx.ModelProto | None = None) -> Declaration:
-    """The symbolic sizes of an `ExportedProgram`'s inputs, with its ranges; named as in `proto`, where one is given."""
+    """The symbolic sizes of an `ExportedProgram`'s inputs, with its ranges. Named as in `proto`, if given."""
     ranges = {str(k): v for k, v in program.range_constraints.items()}
     written = _written(proto)
     roots: dict[str, Root] = {}
@@ -92,7 +92,7 @@ def _number(bound: Any) -> int | None:
 def renamed(
     proto: onnx.ModelProto, table: Mapping[str, Dim], declaration: Declaration, names: Sequence[str]
 ) -> onnx.ModelProto:
-    """A copy of the model's graph whose dims are named as declared; weights are shared with a reference, not read.
+    """A copy of the model's graph with dims named as declared. Weights are shared by reference, not read.
 
     `table` says what PyTorch's symbols are; `names` are the graph inputs that belong to the declaration's inputs.
     """

@@ -1,4 +1,4 @@
-"""What torch.export says when it gives up, in terms of lines and dims. Nothing is left out: its own words stay with it."""
+"""Refusals of torch.export in terms of lines and dims. PyTorch's own words are kept."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def shown(sizes: Sequence[str]) -> str:
 
 
 def is_about_dims(error: BaseException) -> bool:
-    """Does torch.export say that the declared dims do not fit what the module does with them?"""
+    """True if the error of torch.export is about the declared dims."""
     text = str(error)
     return "Constraints violated" in text or "specialized" in text or "dynamic_shapes" in text
 
@@ -66,7 +66,7 @@ def _after_export(places: list[Place]) -> tuple[Place, ...]:
 
 
 def at_numbers(error: BaseException, change: str, paste: str, runs: str) -> SourceFinding:
-    """A refusal that is none when some sizes are numbers: `change` says which, `paste` as Python; `runs` what was run."""
+    """The finding for a refusal that fixed sizes avoid. `change` names them, `paste` is Python, `runs` the tested sizes."""
     title = _translated(error, own_words(error))
     return SourceFinding(
         "SS610",
@@ -81,7 +81,7 @@ def at_numbers(error: BaseException, change: str, paste: str, runs: str) -> Sour
 def refused(
     error: BaseException, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, runs: str = ""
 ) -> SourceFinding:
-    """A refusal that is not about declared dims, as a finding; `runs` tells where the module was seen to run."""
+    """A refusal that is not about declared dims, as a finding. `runs` is text about sizes that run."""
     words = own_words(error)
     eager = _eager_failure(module, args, kwargs)
     if eager is not None:
@@ -143,5 +143,5 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def first_line(words: str) -> str:
-    """What a message says first."""
+    """The first line of a message."""
     return words.split("\n", 1)[0].strip()

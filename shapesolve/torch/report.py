@@ -48,7 +48,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Is no finding an error?"""
+        """True if no finding is an error."""
         return not self.errors
 
     def __bool__(self) -> bool:
@@ -117,7 +117,7 @@ class Report:
 
 
 def source_lines(finding: SourceFinding, shown: set[str] | None = None) -> Iterator[Printed]:
-    """One finding: what the analysis says of it, led by the Python line. `shown` are help texts that were printed."""
+    """Lines of one finding, with its Python line first. `shown` are help texts that were printed."""
     first, *rest = finding_lines(_without_help(finding))
     yield first
     place = finding.place

@@ -1,4 +1,4 @@
-"""Running a module at sizes of its declaration: on a copy, without gradients, with seeded data and bounded work."""
+"""Runs a module at declared sizes: on a copy, without gradients, with seeded data and bounded work."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _MAX_SCANNED = 4096
 _LEAST_TRIES, _MOST_TRIES, _CALLS = 10, 32, 1000
 #: and how many where the runs so far made more elements, or called more operators, than these
 _FEW_TRIES, _MUCH_MADE, _MANY_CALLS = 4, 1 << 29, 20_000
-#: how far values of the example are moved apart, as a share
+#: relative perturbation of the example's values
 _SPREAD = 0.05
 _CLOSE = {"rtol": 1e-3, "atol": 1e-4}
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What one run came to: `state`, the failing line and PyTorch's words, or the outputs (None when they are large)."""
+    """Result of one run: `state`, the failing line and PyTorch's message, or the outputs (None if they are large)."""
 
     sizes: tuple[tuple[str, int], ...]
     state: State
@@ -58,7 +58,7 @@ class _Beyond(BaseException):
 
 
 class _Limits(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not installed where types are checked
-    """Ends a run before an operator makes more than the bound, and one that calls more operators than are run."""
+    """Ends a run before an operator exceeds the bound on elements, or the run the bound on calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ def _possible(given: Any) -> int:
 
 
 def _foreseen(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """How many elements an operator will make, found without making them; 0 where that cannot be said."""
+    """The number of elements that an operator will make, found on the meta device. 0 if it is unknown."""
     try:
         given, options = pytree.tree_map_only(torch.Tensor, _meta, (args, kwargs))
         if "device" in options or not any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(args)):
@@ -106,7 +106,7 @@ def _elements(out: Any) -> int:
 
 @contextlib.contextmanager
 def steady() -> Iterator[None]:
-    """PyTorch on one thread: runs are small, and threads that wait for one another take longer than the work."""
+    """Runs PyTorch on one thread: in small runs, thread synchronisation takes longer than the work."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -141,19 +141,19 @@ class Runs:
 
     @property
     def usable(self) -> bool:
-        """Are all declared sizes known by the example, and does the module run on it?"""
+        """True if the example gives all declared sizes and the module runs on it."""
         return len(self.example) == len(self.declaration.roots) and self.at({}).state == "runs"
 
     @property
     def tries(self) -> int:
-        """At how many sizes a condition is tried: at more where a run calls few operators, at few where runs took long."""
+        """Number of sizes at which a condition is tested: more if a run calls few operators, few if runs take long."""
         if self.is_much:
             return _FEW_TRIES
         return min(_MOST_TRIES, max(_LEAST_TRIES, _CALLS // self._longest))
 
     @property
     def is_much(self) -> bool:
-        """True where the runs so far were so much work that few more are made."""
+        """True if the work done so far is so large that few more runs are made."""
         return self._made > _MUCH_MADE or self._calls > _MANY_CALLS
 
     def complete(self, sizes: Sizes) -> dict[str, int]:
@@ -170,7 +170,7 @@ class Runs:
         return self._known[key]
 
     def seen(self) -> list[tuple[tuple[str, int], ...]]:
-        """Where the module was seen to run: the sizes that are not the example's."""
+        """Sizes at which the module ran, without those equal to the example's."""
         ran = (r for r in self._known.values() if r.state == "runs")
         changed = (tuple((n, v) for n, v in r.sizes if self.example[n] != v) for r in ran)
         return [sizes for sizes in changed if sizes]
@@ -303,7 +303,7 @@ def _own(leaf: Any) -> Any:
 
 
 def _copied(module: Any) -> Any:
-    """A copy whose state is its own; the parameters, which a run without gradients leaves alone, are shared."""
+    """A copy with its own state. Parameters are shared, because a run without gradients does not change them."""
     if not isinstance(module, torch.nn.Module):
         return module
     return copy.deepcopy(module, {id(p): p for p in module.parameters()})
@@ -330,7 +330,7 @@ def _origin(traceback: TracebackType | None, module: Any) -> Origin:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Are two outputs equal, up to rounding?"""
+    """True if two outputs are equal up to rounding."""
     if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
         return isinstance(a, torch.Tensor) is isinstance(b, torch.Tensor) and bool(a == b)
     if a.shape != b.shape:

@@ -1,4 +1,4 @@
-"""Suggestions: declarations to paste, each exported and written as a user would, and run at sizes that it promises."""
+"""Suggestions: declarations to paste, each exported as a user would and run at sizes it promises."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMPARED = 8
 
 @dataclass(frozen=True)
 class File:
-    """A program, and the file that was written of it (`proto`, of the decomposed program); None where none could be written.
+    """A program and its written file (`proto`, of the decomposed program). None if none could be written.
 
     `source` is the program whose symbols the file has, where that is not the program but one like it.
     """
@@ -42,7 +42,7 @@ class File:
         return File(found.source, found.program, found.proto, found.source)
 
     def numbers(self, declaration: Declaration) -> set[str]:
-        """The declared sizes that are numbers in the inputs of the file; of the program, where there is no file.
+        """The declared sizes that are numbers in the file's inputs, or in the program's if there is no file.
 
         A size that torch.export took for a number may be free in the file all the same: ONNX has recurrent layers.
         """
@@ -62,7 +62,7 @@ def holds_up(
     dynamic: Iterable[str],
     exports: Exports,
 ) -> bool:
-    """True if `torch.onnx.export` takes a declaration to paste, and its file follows the module at sizes that it promises.
+    """True if `torch.onnx.export` takes the declaration and its file follows the module at the promised sizes.
 
     The sizes `dynamic` must stay dynamic in the file, and the module must not fail at `promised` sizes. What takes more
     exports than are made for suggestions counts as no.
@@ -107,7 +107,7 @@ _ROUNDS = 3
 
 
 def way_out(finding: SourceFinding, runs: Runs, exports: Exports) -> str:
-    """What to declare instead of a size that fails, with the proof; empty where nothing that was tried works."""
+    """A tested declaration to use instead of a size that fails, as text. Empty if none works."""
     sizes = dict(finding.counterexample)
     if finding.verdict == "module":
         text = _narrower(runs, sizes, exports) if len(sizes) == 1 else ""
@@ -163,7 +163,7 @@ def _called(text: str, runs: Runs) -> Runs:
 
 
 def _exported(text: str, runs: Runs, dynamic: tuple[str, ...], exports: Exports) -> bool:
-    """True if torch.onnx.export takes a declaration, keeps these dims dynamic, and writes a file that follows the module."""
+    """True if torch.onnx.export takes a declaration, keeps these dims dynamic, and the file follows the module."""
     other = _called(text, runs)
     if any(n not in other.declaration.roots for n in dynamic):
         return False

@@ -21,7 +21,7 @@ def assert_exportable(
     warnings: bool = False,
     **options: Any,
 ) -> Report:
-    """Assert that a module can be exported as declared: `check` finds no error (with ``warnings=True``: no warning either).
+    """Asserts that a module can be exported as declared: `check` finds no error. With ``warnings=True`` no warning either.
 
         def test_export() -> None:
             assert_exportable(Net(), (torch.zeros(2, 16),), dynamic_shapes={"x": {0: Dim("batch", max=64)}})
@@ -38,7 +38,7 @@ def assert_exportable(
 def assert_exports(
     module: Any, example: Sequence[Any] = (), dynamic_shapes: Any = None, **options: Any
 ) -> Report:
-    """Assert that ``torch.onnx.export(module, example, dynamic_shapes=...)`` gives a file that follows the module.
+    """Asserts that ``torch.onnx.export(module, example, dynamic_shapes=...)`` gives a file that follows the module.
 
         def test_export() -> None:
             assert_exports(Net(), (torch.zeros(2, 16),), {"x": {0: Dim("batch", max=64)}})

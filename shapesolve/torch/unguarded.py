@@ -1,4 +1,4 @@
-"""What an exported graph, and the file that is written of it, compute at other sizes than those of the example."""
+"""Outputs of an exported graph, and of its written file, at other sizes than the example's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Unguarded:
         self._trusted: bool | None = None
 
     def agrees(self, sizes: Mapping[str, int]) -> bool | None:
-        """Do the graph and its file give at these sizes what the module gives? None when it cannot be said."""
+        """True if the graph and its file give the module's outputs at these sizes. None if that is unknown."""
         ran = self.runs.at(sizes)
         if ran.state != "runs" or ran.outputs is None:
             return None
@@ -55,11 +55,11 @@ class Unguarded:
         return len(found) == len(ran.outputs) and all(same(a, b) for a, b in zip(found, ran.outputs))
 
     def in_file(self, sizes: Mapping[str, int]) -> bool:
-        """Does the graph follow the module here, and the file that was written of it does not?"""
+        """True if the graph follows the module at these sizes and the written file does not."""
         return self.agrees(sizes) is False and self._agrees(self.runs.at(sizes)) is True
 
     def strays(self, sizes: Mapping[str, int]) -> Origin:
-        """The first line that gives something else here than in the graph this one was made of, which follows the module."""
+        """The first line whose result differs from the source graph, if that follows the module."""
         ran = self.runs.at(sizes)
         if self.in_file(sizes) or self.source is None or self.source.agrees(sizes) is not True:
             return NOWHERE
@@ -119,7 +119,7 @@ _NODE = re.compile(r"Name:'([^']+)'")
 
 
 class InRuntime:
-    """Runs a model that was written of a module; `names` are the graph inputs that belong to the declaration's inputs.
+    """Runs the written model of a module. `names` are the graph inputs that belong to the declaration's inputs.
 
     At the sizes of the example it has to give what the module gives, or nothing is said of other sizes.
     """
@@ -130,7 +130,7 @@ class InRuntime:
         self._trusted: bool | None = None
 
     def agrees(self, ran: Ran) -> bool | None:
-        """Does the file give what this run of the module gave? None when it cannot be said."""
+        """True if the file gives the outputs of this run of the module. None if that is unknown."""
         if self._trusted is None:
             self._trusted = self._load() and self._agrees(self.runs.at({})) is True
         return self._agrees(ran) if self._trusted else None

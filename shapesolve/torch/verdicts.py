@@ -1,4 +1,4 @@
-"""Whose fault a size is that came out as ruled out: the module's, the exported graph's, or only the tracer's."""
+"""Blames a refused size on the module, the exported graph or the tracer."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Confirmation:
                 yield {**sizes, **others}
 
     def of_graph(self, sizes: tuple[tuple[tuple[str, int], ...], ...]) -> Confirmed:
-        """Sizes at which the module runs: does the graph follow it there?"""
+        """Compares the graph with the module at sizes at which the module runs."""
         if self.graph is None:
             return Confirmed("unknown", sizes[0], None, sizes)
         said = {s: self.graph.agrees(dict(s)) for s in sizes[:_MAX_COMPARED]}
@@ -123,7 +123,7 @@ class Confirmation:
 
 
 def holds_at(cond: Cond, sizes: Mapping[str, int]) -> bool:
-    """Does a condition hold at these sizes? What has no value there does not speak against them."""
+    """True unless the condition is false at these sizes. A condition without a value counts as true."""
     try:
         return bool(cond.evaluate(dict(sizes)))
     except (ArithmeticError, ValueError, KeyError):
@@ -131,7 +131,7 @@ def holds_at(cond: Cond, sizes: Mapping[str, int]) -> bool:
 
 
 def excluded_text(restriction: Restriction, declaration: Declaration, others: Sequence[Cond] = ()) -> str:
-    """Which declared sizes a condition rules out, exactly: ``seq = 32``, ``seq >= 33``, ``every seq with seq % 2 != 0``.
+    """Text of the declared sizes that a condition excludes: ``seq = 32``, ``seq >= 33``, ``every seq with seq % 2 != 0``.
 
     Sizes that the `others` rule out anyway are not counted.
     """

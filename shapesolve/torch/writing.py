@@ -20,16 +20,16 @@ from .places import STACK_TRACE, Origin, Place, read_trace
 from .refusal import chain, first_line, origin_of_error, own_words
 
 _LONGEST = 4000
-#: of the errors behind a failure so many are shown, and so much of each
+#: max errors shown behind a failure, and max characters of each line
 _MAX_SAID, _LONGEST_LINE = 3, 160
-#: how errors of the exporter name a call: the first two of torch.onnx, the last of onnxscript's optimizer
+#: names of calls in the exporter's errors: the first two of torch.onnx, the last of onnxscript's optimizer
 _BLAMED = re.compile(r"translating node %(\w+)|%(\w+) :|for node '(?:node_)?(\w+)'")
 
 
 @dataclass(frozen=True)
 class Written:
-    """A model of the program `source`, the `program` that was written (the source, decomposed), and where it could not be
-    written as it is, how it failed and what was changed.
+    """A model written of the program `source`, with the decomposed `program`. If the first attempt failed, also its error and
+    the change that helped.
     """
 
     proto: onnx.ModelProto
@@ -83,7 +83,7 @@ def clashing(module: Any) -> tuple[str, ...]:
 
 
 def with_other_names(module: Any, names: tuple[str, ...]) -> Any:
-    """A copy that shares all its parts with the module and has them under other names; its code reads them as before."""
+    """A copy of the module with the same parts under other names. Its code reads them under the old names."""
     kind = type(module)
     copied = copy.copy(module)
     for attribute, parts in _parts(module).items():
@@ -120,7 +120,7 @@ def rewritten(
     runs: str = "",
     paste: str = "",
 ) -> SourceFinding:
-    """The exporter failed, and did not after a `change` of the call, which made the model `proto`; `paste` is the change as
+    """The finding that the exporter failed. A `change` of the call that avoids it made `proto`, and `paste` is that change as
     Python.
     """
     origin = _origin(error, program)
@@ -170,12 +170,12 @@ def _named(error: BaseException, proto: onnx.ModelProto) -> Iterator[tuple[Place
 
 
 def _blamed(error: BaseException, program: Any) -> Any:
-    """The call that an error of the exporter speaks of, in the program or in what the exporter decomposed it into."""
+    """The call named by an exporter error, in the program or in the exporter's decomposed program."""
     return next(filter(None, (_blamed_in(p, error) for p in (program, *_decomposed(error)))), None)
 
 
 def _decomposed(error: BaseException) -> Iterator[Any]:
-    """The programs that the exporter had at hand when it failed: its own operators have names that ours does not know."""
+    """Programs in the frames of a failed exporter: their names match its errors, unlike those of `program`."""
     for cause in chain(error):
         for frame, _ in traceback.walk_tb(cause.__traceback__):
             held = frame.f_locals.values()
