@@ -1,4 +1,4 @@
-"""Sizes as nodes: vectors, sums, products and quotients of them, made of nodes on vectors of one int64."""
+"""Sizes as nodes: vectors, sums, products and quotients, built of nodes on int64 vectors of one element."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_INTS = 12
 
 
 class Arithmetic(ABC):
-    """What computes sizes in one graph. Where they are read from, and what is stored and named how, is said below it.
+    """Computes sizes in one graph. Subclasses define the sources of sizes, and the storage and names of results.
 
     Attributes:
         opset: version of the standard operators there.
@@ -27,7 +27,7 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def node(self, op_type: str, inputs: list[str], length: int, hint: str = "", **attributes: int) -> str:
-        """A vector of `length` elements: the output of a new node, called `hint`, or of one that computes the same."""
+        """A vector of `length` elements: the output of a new node named `hint`, or of an equal existing one."""
 
     @abstractmethod
     def size(self, d: Dim) -> str | None:
@@ -35,7 +35,7 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def rounds_down(self, n: Dim, d: Dim) -> bool:
-        """Is the quotient of both never negative, so that the runtime's division, which drops the rest, is ``//``?"""
+        """True if the quotient is never negative, so that the runtime's truncating division equals ``//``."""
 
     def piece(self, entries: Sequence[Dim], k: int) -> tuple[str | None, int]:
         """A part of a vector that begins at entry `k`, which is no number; and how many entries that has."""
@@ -72,7 +72,7 @@ class Arithmetic(ABC):
         return None
 
     def _quotient(self, n: Dim, d: Dim) -> str | None:
-        """``n // d``; never as 1/d, of which onnxruntime makes, where it is multiplied by b, b/d, of integers too
+        """``n // d``, never as 1/d. Where that is multiplied by b, onnxruntime makes b/d of it, also for integers
         (https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/optimizer/div_mul_fusion.cc).
         """
         below = self.size(d)

@@ -67,7 +67,7 @@ def _moved(
 
 
 def _uses(graph: DraftGraph) -> Counter[str]:
-    """How many graphs and nodes make each name, in the whole of the model."""
+    """For each name, the number of graphs and nodes in the whole model that define it."""
     draft = graph.draft
     found: Counter[str] = Counter()
     for body in (draft.graph, *draft.functions.values()):

@@ -1,4 +1,4 @@
-"""Constants: what an analysis knows as numbers, and floats computed as a runtime computes them, bit for bit."""
+"""Constants: numbers known from analysis, and floats computed bit for bit as a runtime computes them."""
 
 from __future__ import annotations
 

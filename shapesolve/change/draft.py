@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""A model that is being changed: graphs as lists of nodes to edit, over an original that stays as it is.
+"""A model under change: graphs as editable lists of nodes, over an unchanged original.
 
     draft = Draft(read_model("model.onnx"))
     node = draft.graph.producers()["y"]
@@ -52,19 +52,19 @@ class DraftNode:
 
     @property
     def label(self) -> str:
-        """What people call the node, as `Node.label` has it."""
+        """The display name of the node, as in `Node.label`."""
         if self.origin is not None:
             return self.origin.label
         return self.name or f"{self.op_type}({next(filter(None, self.outputs), '')})"
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute's value, as `Node.attributes` has it; a reference to one of a function call is `AttrRef`."""
+        """An attribute's value, as in `Node.attributes`. A reference to one of a function call is `AttrRef`."""
         if name in self.own:
             return self.own[name]
         return default if self.origin is None else self.origin.attributes.get(name, default)
 
     def is_standard(self, *op_types: str) -> bool:
-        """Is it one of these standard operators?"""
+        """True if it is one of these standard operators."""
         return not self.domain and self.op_type in op_types
 
     def reads(self, except_for: Collection[int] = ()) -> list[str]:
@@ -170,7 +170,7 @@ class DraftGraph:
         )
 
     def rename(self, old: str, new: str) -> None:
-        """Every use of the tensor `old`, also in graphs inside, reads `new` instead; outputs of this graph stay."""
+        """Replaces every use of the tensor `old` by `new`, also in inner graphs. Outputs of this graph stay."""
         for node in self.nodes:
             if old in node.inputs:
                 node.inputs = [new if name == old else name for name in node.inputs]
@@ -180,7 +180,7 @@ class DraftGraph:
                     graph.outputs = tuple([new if name == old else name for name in graph.outputs])
 
     def take_weights(self, inner: DraftGraph, proto: onnx.GraphProto, names: Mapping[str, str]) -> None:
-        """What is stored in a graph inside, which `proto` holds, is stored here from now on, under these names."""
+        """Moves stored tensors of an inner graph, which `proto` holds, to this graph under these names."""
         for tensor in proto.initializer:
             self.weights[names[tensor.name]] = tensor
         for name, tensor in inner.weights.items():
@@ -191,7 +191,7 @@ class DraftGraph:
     def drop_dead(
         self, stays: Callable[[DraftNode], bool] | None = None, reads: Counter[str] | None = None
     ) -> list[DraftNode]:
-        """Remove nodes of which nothing is needed, here and in graphs inside, but for those that stay; returns them.
+        """Removes nodes without needed outputs, here and in inner graphs, and returns them. Those that `stays` are kept.
 
         How many read each tensor of those that are left is added to `reads`, outputs of the graph among them.
         """
@@ -249,7 +249,7 @@ class Draft:
         return _fresh(hint, self.node_names, self._numbers[1])
 
     def drop_dead(self, stays: Callable[[DraftNode], bool] | None = None) -> list[DraftNode]:
-        """Remove nodes of which nothing is needed, everywhere, but for those that stay; returns them."""
+        """Removes nodes without needed outputs everywhere, and returns them. Those that `stays` are kept."""
         bodies = (self.graph, *self.functions.values())
         return [node for body in bodies for node in body.drop_dead(stays)]
 
@@ -274,7 +274,7 @@ def _fresh(hint: str, taken: set[str], numbers: dict[str, int]) -> str:
 
 
 def as_array(values: Any, dtype: type[np.generic] = np.int64) -> NDArray[Any]:
-    """Numbers as an array to store, of type int64 unless told otherwise."""
+    """Numbers as an array to store, of type int64 by default."""
     return np.array(values, dtype=dtype)
 
 

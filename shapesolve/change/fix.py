@@ -41,7 +41,7 @@ def fix(model: Any, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> on
 
 
 def fixed(read: Model, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) -> tuple[Simplified, Analysis]:
-    """`fix`, with weights left where those of the model's proto are, with what was removed, and what it rests on."""
+    """`fix` with weights left in the original proto. Also the removed nodes, and the analysis it is based on."""
     wrong = next((name for name, size in sizes.items() if size < 0), None)
     if wrong is not None:
         raise ValueError(f"a size is not negative: {wrong} = {sizes[wrong]}")
@@ -59,7 +59,7 @@ def fixed(read: Model, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) ->
 
 
 def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
-    """Refuse sizes of which the analysis of the free model knows that they break it."""
+    """Raises `Refused` for sizes that the analysis of the free model rejects."""
     unknown = next((name for name in sizes if name not in analysis.symbols), None)
     if unknown is not None:
         raise ValueError(
@@ -75,14 +75,14 @@ def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:
 
 
 def _refusal(broken: Violation, sizes: Mapping[str, int]) -> Refused:
-    """What is broken: the condition as the contract has it, and the node that needs it."""
+    """The refusal for a violation: the condition as in the contract, and the node that needs it."""
     why = f"the model needs {broken.text}; {broken.place}" if broken.place else broken.message
     node = "" if broken.constraint is None else broken.constraint.node
     return Refused(f"{_said(sizes)} cannot be: {why}", node=node, term=broken.text)
 
 
 def _without_rest(free: Analysis, bound: Analysis, sizes: Mapping[str, int]) -> Refused:
-    """What is broken whatever the sizes are that stay free."""
+    """The refusal for sizes that fail regardless of the free ones."""
     conflict = next(iter(bound.conflicts), None)
     text = bound._solved.walk.state.clashes[0].message if conflict is None else conflict.message
     stated = () if conflict is None else conflict.stated

@@ -1,4 +1,4 @@
-"""The gate for a changed model: is it proved to give the same shapes, and which sizes do the two accept?
+"""The gate for a changed model: compares output shapes and accepted sizes with the original, by proof.
 
 Outputs are matched by name, the others by position; sizes by the inputs that they are declared on. What is said to differ
 comes with sizes at which that was checked.
@@ -19,7 +19,7 @@ from ..solve.check import Checker
 from ..solve.proof import Proved, Prover, Refuted
 
 Verdict = Literal["same", "differs", "open"]
-#: how the sizes that the second model accepts lie to those of the first
+#: relation of the sizes that the second model accepts to those of the first
 Relation = Literal["equal", "wider", "narrower", "neither", "open", "none", "unrelated"]
 _CLOSE = 1e-3
 
@@ -55,7 +55,7 @@ class ContractProof:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What runs with onnxruntime showed: how many, the largest difference of values, and what was wrong."""
+    """Results of runs with onnxruntime: their number, the largest difference of values, and the faults."""
 
     count: int
     largest: float
@@ -73,13 +73,13 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        """True if all output shapes and types are proved the same, the accepted sizes equal or wider, and no run differs."""
+        """True if output shapes and types are proved the same, accepted sizes equal or wider, and no run differs."""
         same = all(o.verdict == "same" for o in self.outputs) and not self.unmatched
         return same and self.contract.relation in ("equal", "wider") and not (self.runs and self.runs.faults)
 
     @property
     def decided(self) -> bool:
-        """Is it known whether it passes? Not where an output or the accepted sizes are open, and nothing is known to differ.
+        """True if the result is known. It is not if nothing is known to differ and an output or the sizes are open.
 
         Models that nothing runs do not pass.
         """
@@ -163,12 +163,12 @@ def _prover(analysis: Analysis) -> Prover:
     )
 
 
-#: not known whether there are such sizes
+#: unknown if there are any
 _UNDECIDED: Mapping[str, int] = {}
 
 
 def _outside(mine: Analysis, prover: Prover, other: _Side) -> Mapping[str, int] | None:
-    """Sizes that `mine` accepts and the other model does not; None: proved that there are none; empty: undecided."""
+    """Sizes that `mine` accepts and the other model rejects. None: proved that there are none; empty: undecided."""
     checker = Checker(mine._solved.lowered.constraints, mine._solved.facts)
     decided = True
     for cond in dict.fromkeys(other.ties):
@@ -240,7 +240,7 @@ def told(sizes: Mapping[str, int]) -> str:
 
 
 def run_both(first: Any, second: Any, feeds: Sequence[Mapping[str, Any]], names: tuple[Any, Any]) -> Runs:
-    """Run two models (bytes or paths) with onnxruntime on the same inputs; `names`: pairs of inputs and of outputs."""
+    """Runs two models (bytes or paths) with onnxruntime on the same inputs. `names`: pairs of inputs and of outputs."""
     inputs, outputs = names
     sessions = _session(first), _session(second)
     faults: list[str] = []

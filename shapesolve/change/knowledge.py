@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""What an analysis knows of the tensors of a draft, scope by scope, and what the changes add to that.
+"""Shapes, types and values of a draft's tensors by scope, updated as changes edit it.
 
 The graph inside a node is one scope of the analysis. The body of a function is as many as there are calls, and a change
 to it must be right in each: a size that differs from call to call is one symbol for all of them together, so what is
@@ -32,7 +32,7 @@ Dims = tuple[Dim, ...]
 
 
 class Knowledge:
-    """What is known of the tensors of one graph or body.
+    """The known facts about the tensors of one graph or body.
 
     Attributes:
         graph: the graph.
@@ -118,11 +118,11 @@ class Knowledge:
         return None if array is None or array.dtype.kind not in "iu" else tuple(array.reshape(-1).tolist())
 
     def holds(self, cond: Cond) -> bool:
-        """Is the condition settled as true by what the model requires of its inputs?"""
+        """True if the model's requirements on its inputs imply the condition."""
         return bool(cond.is_true or self.facts.decide(cond))
 
     def at_least_one(self, d: Dim) -> bool:
-        """Is the size never 0?"""
+        """True if the size is never 0."""
         low = d.const if not d.terms else self.facts.bounds(d)[0]
         return low is not None and low >= 1
 
@@ -149,11 +149,11 @@ class Knowledge:
         self._elsewhere[name] = source, old
 
     def is_own(self, name: str) -> bool:
-        """Is it a tensor of this graph, not of one around?"""
+        """True if it is a tensor of this graph, not of an outer one."""
         return name in self._own or name in self._told or name in self._elsewhere
 
     def draws(self, node: DraftNode) -> bool:
-        """Does a node give something else each time, as its operator is declared?"""
+        """True if the node's operator is declared nondeterministic."""
         key = node.domain, node.op_type
         if key not in self._drawing:
             rule = self.analysis._solved.request.rules.lookup(*key, self.opset)
@@ -163,7 +163,7 @@ class Knowledge:
     # ------------------------------------------------------------------ finding
 
     def _place(self, name: str) -> tuple[Knowledge, str] | None:
-        """Where a tensor is known when that is not here."""
+        """The scope and name under which a tensor of another graph is known."""
         if name in self._elsewhere:
             return self._elsewhere[name]
         if self.around is not None and name not in self._own and name not in self._told:
@@ -227,7 +227,7 @@ def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
 
 
 def bodies(analysis: Analysis, draft: Draft) -> Iterator[Knowledge]:
-    """What is known of the main graph and of each function body, and of the graphs inside them, outer ones first."""
+    """Knowledge of the main graph, each function body, and their inner graphs, outer ones first."""
     calls = _calls(draft)
     clear = _clear(draft, calls)
     main = Knowledge(analysis, draft.graph, [""])
@@ -271,7 +271,7 @@ def _calls(draft: Draft) -> dict[Any, list[str]]:
 
 
 def _clear(draft: Draft, calls: dict[Any, list[str]]) -> set[str]:
-    """Scopes whose tensors have names that mean nothing else: labels of nodes may repeat, or look like a scope."""
+    """Scopes whose tensors have unambiguous names: node labels may repeat, or look like a scope."""
     scopes: list[tuple[str, DraftGraph]] = [("", draft.graph)]
     scopes += [(scope, draft.functions[key]) for key, found in calls.items() for scope in found]
     full: list[tuple[str, DraftGraph]] = []

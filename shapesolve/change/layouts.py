@@ -1,4 +1,4 @@
-"""Transpose, Expand, Slice, Pad, Concat: two in a row that are one, and parameters that need no computation."""
+"""Merges pairs of Transpose, Expand, Slice, Pad and Concat, and stores parameters that need no computation."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def expand_before_broadcast(site: Site) -> Change | None:
 
 
 def _reaches(shapes: list[Dims | None], out: Dims) -> bool:
-    """Is each size of the output that of one of the operands?"""
+    """True if each size of the output is that of one of the operands."""
     return all(
         out[-k] is ONE or any(s is not None and k <= len(s) and s[-k] is out[-k] for s in shapes)
         for k in range(1, len(out) + 1)
@@ -167,7 +167,7 @@ def pad_of_pad(site: Site) -> Change | None:
 
 
 def concat_of_empty(site: Site) -> Change | None:
-    """Inputs of which nothing is taken."""
+    """Drops empty inputs of a Concat."""
     axis, names = site.node.attribute("axis"), site.node.inputs
     if not isinstance(axis, int):
         return None

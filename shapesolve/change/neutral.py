@@ -24,7 +24,7 @@ def first_input(site: Site) -> Change | None:
 
 
 def drops_nothing(site: Site) -> Change | None:
-    """Dropout as it is when nobody trains."""
+    """Removes a Dropout that is not in training mode."""
     node = site.node
     if any(name and site.is_read(name) for name in node.outputs[1:]) or site.opset < 7:
         return None

@@ -160,7 +160,7 @@ RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 
-#: what is not a matter of one node, and its obligation
+#: changes that are not local to one node, and their obligations
 BEYOND_NODES = (
     ("two equal nodes", "same operator, attributes and inputs, and nothing random", "one of them"),
     ("If", "the condition is the same for every input", "the branch, inline"),

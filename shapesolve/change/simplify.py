@@ -86,7 +86,7 @@ def simplify(model: Any, *, keep: Iterable[str] = ()) -> onnx.ModelProto:
 
 
 def simplified(read: Model, *, keep: Iterable[str] = ()) -> Simplified:
-    """`simplify`, with weights left where those of the model's proto are (see `model.saving`), and what was removed."""
+    """`simplify` with weights left in the original proto (see `model.saving`), and the removed nodes."""
     return simplified_draft(read, keep=keep)[0]
 
 
@@ -122,7 +122,7 @@ def simplified_draft(
 
 
 def _holds(info: onnx.ValueInfoProto, analysis: Analysis) -> bool:
-    """False if the type or the shape declared of a tensor is refuted, or right at some of the accepted sizes only.
+    """False if the declared type or shape of a tensor is refuted, or right only at some accepted sizes.
 
     onnxruntime lets tensors share memory by what is declared, and onnx's checker refuses a file that contradicts itself.
     """

@@ -41,7 +41,7 @@ Change = Use | Store | Become
 
 
 class Looked:
-    """What rules looked at around a node: while that stays as it is, they say the same of the node.
+    """Tensors and nodes that rules read around a node: until these change, the rules' results are the same.
 
     Attributes:
         makers: nodes that make what it reads.
@@ -56,7 +56,7 @@ class Looked:
 
 
 class Site:
-    """A node, what is known around it, and who makes what it reads; what rules look at there is noted in `looked`."""
+    """A node with the known facts and producers around it. Reads by rules are recorded in `looked`."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Site:
         self.node, self.known, self.producers, self.reads, self.looked = node, known, producers, reads, looked
 
     def has(self, i: int) -> bool:
-        """Is input `i` given?"""
+        """True if input `i` is given."""
         return i < len(self.node.inputs) and bool(self.node.inputs[i])
 
     def input(self, i: int) -> str:
@@ -111,11 +111,11 @@ class Site:
         return Site(made, self.known, self.producers, self.reads, self.looked)
 
     def read_once(self, i: int) -> bool:
-        """Is nobody else interested in input `i`?"""
+        """True if input `i` has no other reader."""
         return self._count(self.input(i)) == 1
 
     def is_read(self, name: str) -> bool:
-        """Is anybody interested in this tensor?"""
+        """True if the tensor has a reader."""
         return self._count(name) > 0
 
     def _count(self, name: str) -> int:
@@ -128,7 +128,7 @@ class Site:
 
 
 def same(a: Dims | None, b: Dims | None) -> bool:
-    """Are both shapes known and equal, dim for dim?"""
+    """True if both shapes are known and equal, dim for dim."""
     return a is not None and b is not None and len(a) == len(b) and all(x is y for x, y in zip(a, b))
 
 

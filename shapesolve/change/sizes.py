@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""What is left of shape arithmetic, computed once: each size from one Shape of an axis, each vector from sizes.
+"""Remaining shape arithmetic, computed once: each size from one Shape of an axis, each vector from sizes.
 
 A vector of sizes is *wanted* where a node reads it that is no shape arithmetic itself (the target of a Reshape, the limit
 of a Range). Its elements are known as expressions; these are computed anew, from axes of tensors that are there before
@@ -23,12 +23,12 @@ _INT64, _INT32 = 7, 6
 _SHAPE_PARTS = 15
 #: longest vector that is computed anew
 _LONGEST = 64
-#: what a Shape costs besides being a node: compilers and accelerators stumble over Shape, not over a Gather of two numbers
+#: extra cost of a Shape: compilers and accelerators handle it worse than a Gather of two numbers
 _SHAPE_COST = 2
 
 
 class Way(NamedTuple):
-    """One of the ways to compute sizes, of which the cheapest is taken.
+    """A strategy for computing sizes. The cheapest one is used.
 
     Attributes:
         whole: the sizes of a tensor are taken from one Shape of it, by Gather.
@@ -42,7 +42,7 @@ class Way(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where sizes are read.
+    """An operand from which a node reads sizes.
 
     Attributes:
         at: the position of the node.
@@ -61,7 +61,7 @@ _WAYS = tuple(Way(*way) for way in product((False, True), (False, True), (1, 4))
 
 
 def compute_sizes_once(known: Knowledge, stays: Callable[[DraftNode], bool]) -> list[DraftNode]:
-    """Compute the vectors of sizes of a graph anew where that makes it smaller. Which nodes read others now?"""
+    """Recomputes the size vectors of a graph if that makes it smaller. Returns the nodes whose operands changed."""
     graph, wanted = known.graph, [*_wanted(known, stays)]
     if not wanted:
         return []
@@ -85,7 +85,7 @@ def compute_sizes_once(known: Knowledge, stays: Callable[[DraftNode], bool]) -> 
 
 
 class _Needed:
-    """Counts what of a graph is needed, whatever its vectors of sizes are read from: what needs none is followed once."""
+    """Counts needed nodes for any choice of size vectors. The part that needs none is traversed once."""
 
     def __init__(
         self, graph: DraftGraph, stays: Callable[[DraftNode], bool], wanted: Iterable[Place]
@@ -100,7 +100,7 @@ class _Needed:
         self._always = self._follow([*ends, *filter(stays, graph.nodes)], self._fixed, {})
 
     def cost(self, added: Iterable[DraftNode]) -> tuple[int, int]:
-        """What is needed, a Shape counting for more, and the number of nodes, with what is read now, of new nodes maybe."""
+        """Cost and number of needed nodes with the current operands, possibly of new nodes. A Shape costs more."""
         made = {name: node for node in added for name in node.outputs}
         read = [node.inputs[i] for node in self._readers for i in self._open[id(node)]]
         begin = [maker for name in read if (maker := made.get(name) or self._makers.get(name))]
@@ -111,7 +111,7 @@ class _Needed:
     def _follow(
         self, waiting: list[DraftNode], seen: set[int], made: Mapping[str, DraftNode]
     ) -> tuple[int, int]:
-        """How many nodes are needed for these, beside those that always are; and how many of them are a Shape."""
+        """Number of nodes needed in addition to those always needed, and the number of Shapes among them."""
         live, shapes, always = 0, 0, seen is self._fixed
         while waiting:
             node = waiting.pop()
@@ -132,7 +132,9 @@ class _Needed:
 
 
 def _rebuilt(known: Knowledge, wanted: Iterable[Place], way: Way, axes: _Axes) -> _Builder | None:
-    """What computes the vectors in this way, which are then read; None where none of them can be computed."""
+    """Builds the nodes that compute the vectors with this strategy, and lets readers use them. None if no vector can be
+    computed.
+    """
     builder = _Builder(known, way, axes)
     changed = False
     for at, node, i, choices in wanted:
@@ -146,7 +148,7 @@ def _rebuilt(known: Knowledge, wanted: Iterable[Place], way: Way, axes: _Axes) -
 
 
 def _wanted(known: Knowledge, stays: Callable[[DraftNode], bool]) -> Iterator[Place]:
-    """Where nodes that are no shape arithmetic read sizes."""
+    """Operands from which nodes outside shape arithmetic read sizes."""
     made = {name for node in known.graph.nodes for name in node.outputs}
     for at, node in enumerate(known.graph.nodes):
         given = [i for i, name in enumerate(node.inputs) if name in made and _is_vector(known, name)]
@@ -162,7 +164,7 @@ def _wanted(known: Knowledge, stays: Callable[[DraftNode], bool]) -> Iterator[Pl
 
 
 def _is_vector(known: Knowledge, name: str) -> bool:
-    """Is it a short vector of sizes, all of them known?"""
+    """True if it is a short vector of known sizes."""
     if known.dtype(name) not in (_INT64, _INT32):
         return False
     sizes = known.sizes(name)
@@ -197,7 +199,7 @@ def _sufficient(known: Knowledge, node: DraftNode, i: int) -> Dims | None:
 
 
 class _Axes:
-    """Where sizes are to be had in a graph as it is.
+    """Sources of sizes in a graph as it is.
 
     Attributes:
         positions: of each tensor the position of the node that makes it, -1 where it is given.

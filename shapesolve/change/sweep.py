@@ -67,13 +67,13 @@ class Sweeps:
         known.graph.drop_dead(self.stays)
 
     def stays(self, node: DraftNode) -> bool:
-        """Did the caller ask to keep it?"""
+        """True if the caller asked to keep the node."""
         return bool(self.keep) and any(
             fnmatchcase(name, pattern) for name in names_of(node) for pattern in self.keep
         )
 
     def may_stand_for(self, name: str, other: str) -> bool:
-        """Do both names mean the same tensor wherever they can be read?"""
+        """True if both names have the same meaning in every graph that can read them."""
         return name not in self.hidden and other not in self.hidden
 
     def explain(self, node: DraftNode, reason: str) -> None:
@@ -83,7 +83,7 @@ class Sweeps:
 
 
 def names_of(node: DraftNode) -> tuple[str, ...]:
-    """What a pattern may call a node: its name, its operator, its outputs."""
+    """Names of a node that a pattern can match: label, operator, outputs."""
     return (node.label, node.op_type, *node.outputs)
 
 
@@ -109,7 +109,7 @@ class Sweep:
         self.changed = False
 
     def run(self) -> bool:
-        """Do it. Was anything changed?"""
+        """Runs the sweep. Returns if anything changed."""
         waiting = deque(self.graph.nodes)
         done = self.done
         while waiting:
@@ -139,7 +139,7 @@ class Sweep:
         return self.changed
 
     def read(self, name: str) -> str:
-        """What is read for a name now."""
+        """The current replacement of a name."""
         if name in self.now:
             return self.now[name]
         return self._read_outside(name)
@@ -153,7 +153,7 @@ class Sweep:
     # ------------------------------------------------------------------ one node
 
     def _is_as_before(self, node: DraftNode) -> bool:
-        """Would no rule change the node, since none did and nothing has changed there since, and is it equal to no other?"""
+        """True if neither rules nor the search for equal nodes need to run again, as nothing changed nearby."""
         if self.changed or self.now or self.around is not None:
             return False
         looked, touched = self.whole.settled.get(node), self.whole.touched
@@ -164,7 +164,7 @@ class Sweep:
         return not self._has_twin(node)
 
     def _is_left(self, node: DraftNode) -> bool:
-        """Apply the rules to a node. Is there anything left of it?"""
+        """Applies the rules to a node. Returns True if the node remains."""
         if node.is_standard("Constant"):
             self.known.tell_stored(node)
         if self.whole.stays(node):
@@ -207,7 +207,7 @@ class Sweep:
         return all(name not in self.whole.hidden for name in change.inputs)
 
     def _apply(self, node: DraftNode, change: Change, reason: str) -> bool:
-        """Make a change. Is there anything left of the node?"""
+        """Makes a change. Returns True if the node remains."""
         self._note(node, reason)
         output = node.outputs[0]
         is_end = output in self.graph.outputs
@@ -239,7 +239,7 @@ class Sweep:
         node.op_type, node.inputs = change.op_type, [*change.inputs]
 
     def _is_known_in_parts(self, node: DraftNode) -> bool:
-        """Read constants for those outputs of a node that are known. Is nothing else read of it?"""
+        """Replaces known outputs of a node by constants. Returns True if it has no other reader."""
         known = 0
         for name in filter(None, node.outputs if len(node.outputs) > 1 else ()):
             array = self.known.array(name)
@@ -249,7 +249,7 @@ class Sweep:
         return known > 0 and not any(self.reads[name] for name in node.outputs if name not in self.now)
 
     def _has_twin(self, node: DraftNode) -> bool:
-        """Does an earlier node compute the same?"""
+        """True if an earlier node computes the same. It is then replaced."""
         if self.twins is None:
             if self.whole.compared and self.around is None and not self.changed and not self.now:
                 return False
@@ -270,7 +270,7 @@ class Sweep:
         return True
 
     def _is_end(self, node: DraftNode) -> bool:
-        """Does it make an output of the graph?"""
+        """True if the node makes an output of the graph."""
         return any(name in self.graph.outputs for name in node.outputs)
 
     def _note(self, node: DraftNode, reason: str) -> None:
@@ -280,7 +280,7 @@ class Sweep:
     # ------------------------------------------------------------------ outputs of the graph
 
     def _name_outputs(self) -> None:
-        """Where an output merely repeats a tensor of the graph, that tensor gets the output's name."""
+        """Gives a tensor the name of an output that only repeats it."""
         graph = self.graph
         for node in [n for n in graph.nodes if n.is_standard("Identity") and n.outputs[0] in graph.outputs]:
             old, new = node.inputs[0], node.outputs[0]
@@ -298,7 +298,7 @@ class Sweep:
 
 
 def _hidden(draft: Draft) -> frozenset[str]:
-    """Names that mean one tensor in a graph and another in a graph inside, which nothing may stand for."""
+    """Names that mean different tensors in a graph and an inner graph, and so cannot be substituted."""
     found: set[str] = set()
     for body in (draft.graph, *draft.functions.values()):
         for graph, visible in _visible(body, frozenset()):

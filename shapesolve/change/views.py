@@ -15,7 +15,7 @@ _TARGET_IS_INPUT = 5
 
 
 def undone(site: Site) -> Change | None:
-    """What a chain of views makes has the shape that it began with."""
+    """Removes a chain of views that ends with its initial shape."""
     for name, shape in [(site.input(0), site.shape(0)), *_roots(site)]:
         if same(shape, site.out):
             return Use(name)
@@ -45,7 +45,7 @@ def constant_target(site: Site) -> Change | None:
 
 
 def reshape_target(site: Site, given: Dims | None, wanted: Dims | None) -> list[int] | None:
-    """What makes `wanted` of a tensor of shape `given`: numbers, 0 for the size of that axis, -1 for what is left."""
+    """Reshape target from shape `given` to `wanted`: numbers, 0 for the size of that axis, -1 for the rest."""
     if given is None or wanted is None:
         return None
     entries = target_entries(given, wanted)
@@ -60,7 +60,7 @@ def reshape_target(site: Site, given: Dims | None, wanted: Dims | None) -> list[
 
 
 def target_entries(given: Dims, wanted: Dims) -> list[int | None] | None:
-    """Per axis the number, or 0 where it is that of `given`, or None; None as a whole where a 0 would be misread."""
+    """Target entry per axis: the number, 0 to copy that of `given`, or None. None as a whole if a 0 is ambiguous."""
     entries: list[int | None] = []
     for i, d in enumerate(wanted):
         copied = i < len(given) and given[i] is d
@@ -78,7 +78,7 @@ def _reshape(site: Site, name: str, target: list[int]) -> Change:
 
 
 def _roots(site: Site) -> Iterator[tuple[str, Dims | None]]:
-    """What the chain of views before a node begins with, from near to far."""
+    """Sources of the chain of views before a node, nearest first."""
     at: Site | None = site
     for _ in range(_LONGEST_CHAIN):
         assert at is not None
@@ -89,7 +89,7 @@ def _roots(site: Site) -> Iterator[tuple[str, Dims | None]]:
 
 
 def _keeps_order(site: Site) -> bool:
-    """Does a Transpose move axes of size 1 only?"""
+    """True if a Transpose moves only axes of size 1."""
     shape = site.shape(0)
     if shape is None:
         return False

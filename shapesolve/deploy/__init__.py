@@ -1,4 +1,4 @@
-"""What people do with a contract: guards, inputs that run, accepted sizes, profiles for compilers."""
+"""Uses of a contract: guards, inputs that run, accepted sizes, profiles for compilers."""
 
 from .bucketing import Bucket, Buckets, buckets
 from .enumeration import enumerate_sizes

@@ -1,4 +1,4 @@
-"""Buckets: sizes to pad to, so that sizes that were seen need the least padding and every bucket is accepted."""
+"""Buckets: sizes to pad to, with the least padding for observed sizes, all of them accepted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .sizes import NoSizes, Sizes
 
 #: bounds on what is read: bytes of a file, sizes, and different sizes to pad to
 _MOST_BYTES, _LARGEST, _MOST_SIZES = 1 << 28, 1 << 31, 20_000
-#: how far a condition on one size alone is followed
+#: max size at which a condition on that size alone is evaluated
 _REACH = 1 << 20
 
 
@@ -41,7 +41,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Buckets(Sequence[Bucket]):
-    """Buckets in growing order, with the least `padding` that so many can have.
+    """Buckets in increasing order, with the least `padding` for that number of buckets.
 
     Attributes:
         symbol: the name whose sizes are padded.
@@ -63,7 +63,7 @@ class Buckets(Sequence[Bucket]):
 
     @property
     def padding(self) -> int:
-        """What is added to all sizes that were seen."""
+        """Total padding of all observed sizes."""
         return sum(b.padding for b in self.buckets)
 
     def to_json(self) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def buckets(
 
 
 def read_sizes(path: str | Path, symbol: str) -> Counter[int]:
-    """Sizes from a CSV file: the column of the symbol's name, or else the first one; a column ``count`` says how often.
+    """Sizes from a CSV file, in the column named as the symbol or else the first. A column ``count`` has frequencies.
 
     Raises `ValueError` for what is no size, with its line; `OSError` where the file cannot be read.
     """
@@ -174,7 +174,7 @@ def _counted(seen: Mapping[int, int] | Iterable[int]) -> dict[int, int]:
 
 
 def _least(tops: list[int], counts: list[int], k: int) -> list[int]:
-    """At most `k` of the growing `tops`, the last among them, with the least sum of the next one over all counts.
+    """At most `k` of the increasing `tops`, with the last, that minimize the padded sum over all counts.
 
     Only `tops` need be tried: a bucket between two of them can shrink to the lower one, and what goes into it still fits.
     """

@@ -1,4 +1,4 @@
-"""Indices that a model computes from its integers, such as positions counted along a mask: do they stay within their tables?
+"""Indices that a model computes from integer inputs: tests that they stay within their tables.
 
 How far they go depends on sizes and data together, so no size alone decides it. What leads to them is small, and is computed
 for the drawn inputs by ONNX's reference evaluator; where it is not small, or starts at what the model computes with floats of
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[Any]]
 
-#: what leads to one index: so many nodes, and elements of a tensor
+#: max nodes that lead to one index, and max elements of a tensor
 _MAX_NODES = 100
 _MAX_ELEMENTS = 1 << 18
-#: numbers that are tried for an input that leads to an index, beside sizes
+#: numbers tried for an input that leads to an index, in addition to sizes, and max numbers tried
 _SMALL, _MOST_TRIED = range(-4, 17), 64
 
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """The nodes that lead to an index, what they read of inputs, and of which tensors they read the shape alone."""
+    """The nodes that lead to an index, the inputs they read, and the tensors whose shape alone they read."""
 
     index: str
     use: Use
@@ -60,8 +60,8 @@ class ComputedIndices:
     def mended(
         self, feed: Arrays, at: Mapping[str, int], free: Collection[str], rng: np.random.Generator
     ) -> dict[str, NDArray[Any]] | None:
-        """The inputs with those in `free` drawn anew that lead to an index outside of its table; None where none were found
-        that do not. Drawn are numbers that lead inside when they are all alike.
+        """The feed with the inputs in `free` that lead to an index outside its table drawn again. None if no draw helps.
+        Candidates are numbers that work for all elements at once.
         """
         known, out = {**self.analysis.bindings, **at}, dict(feed)
         for _ in self._paths:
@@ -148,7 +148,7 @@ class ComputedIndices:
         )  # fmt: skip
 
     def _is_whole(self, name: str) -> bool:
-        """Does an input hold integers or truth values?"""
+        """True if an input holds integers or booleans."""
         return helper.tensor_dtype_to_np_dtype(self.analysis.dtypes[name]).kind in "iub"
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What a model costs to run: parameters, operations, activations and peak memory, as expressions in the input symbols.
+"""Cost of a model: parameters, operations, activations and peak memory, in the input symbols.
 
 `cost` says it in symbols, `Cost.at` in numbers, `Cost.fit` finds the largest size that fits into so much memory.
 """
@@ -14,7 +14,7 @@ from .cost_text import as_data, as_text
 
 
 class Cost(Figures):
-    """What a run costs. Dims are in the symbols of the inputs, and in names such as ``_d3`` where the data decides.
+    """Cost of a run. Dims are in the input symbols, and in generated symbols such as ``_d3``.
 
     They hold at all sizes that the model accepts; elsewhere there is nothing to run.
 
@@ -71,7 +71,7 @@ class Cost(Figures):
 
 
 def cost(model: Any, **options: Any) -> Cost:
-    """What a model costs to run (see `Cost`).
+    """The cost of running a model (see `Cost`).
 
     Args:
         model: whatever `analyze` takes, or an `Analysis`.

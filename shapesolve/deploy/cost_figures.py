@@ -1,4 +1,4 @@
-"""What a model costs to run, as figures: in symbols, at given sizes, and by scope."""
+"""Figures of a model's cost: in symbols, at given sizes, and by scope."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORDS = re.compile(r"\.(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What a run costs at given sizes: operations, and bytes."""
+    """Cost of a run at given sizes: operations, and bytes."""
 
     macs: int
     flops: int
@@ -115,7 +115,7 @@ class Figures:
         return Numbers(**found) if len(found) == len(fields(Numbers)) else None
 
     def decided(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """Those of the numbers, by the names that `Numbers` has for them, that these sizes decide whatever the others are."""
+        """The figures, by their names in `Numbers`, that these sizes determine regardless of the others."""
         known = self.known(sizes)
         found = {
             "macs": self.macs.evaluate(known),

@@ -1,4 +1,4 @@
-"""The largest size at which a model fits into so much memory, and the accepted sizes of one name."""
+"""The largest size at which a model fits into the memory, and the accepted sizes of one name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .sizes import NoSizes, Sizes
 if TYPE_CHECKING:
     from .cost_figures import Figures
 
-#: how far the next accepted size is looked for, and how large a size may get
+#: max distance to the next accepted size, and max size
 _REACH, _LARGEST = 4096, 1 << 40
 #: times that memory may shrink again as a size grows
 _DIPS = 64

@@ -18,13 +18,13 @@ from ..model import Node
 _PROBES = (1000, 7, 130)
 #: a size that is far from 0 and 1
 _FAR = 1_000_007
-#: of a maximum, so many dims are written as one expression
+#: max operands shown of a maximum
 _WRITTEN = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Largest:
-    """The largest of some dims, of which none is known never to exceed another."""
+    """The maximum of some dims, none of which is known to be bounded by another."""
 
     of: tuple[Dim, ...] = (ZERO,)
 
@@ -56,7 +56,7 @@ NOTHING = Largest()
 
 
 class _Candidate:
-    """A dim among those of which the largest is asked.
+    """A candidate for the maximum of some dims.
 
     Attributes:
         sizes: at the first probes; they order candidates.
@@ -74,7 +74,7 @@ class _Candidate:
 
     @cached_property
     def extremes(self) -> list[int]:
-        """At sizes of which one is far from all others."""
+        """Values at sizes where one symbol is far from all others."""
         return [
             _size(self.dim, {n: one if n == name else rest for n in self.names})
             for name in self.names
@@ -82,7 +82,7 @@ class _Candidate:
         ]
 
     def reaches(self, other: _Candidate) -> bool:
-        """Is it shown to be at least the other one, whatever the sizes are?"""
+        """True if it is proved to be at least the other one at all sizes."""
         if not all(map(le, other.sizes, self.sizes)):
             return False
         if self.grows and other.grows:
@@ -184,6 +184,6 @@ class Held:
                 self._until[buffer] = -1
 
     def note(self, beside: Sequence[Dim]) -> None:
-        """So much is held now, and one of `beside`."""
+        """Records a peak: the bytes held now, plus one of `beside`."""
         for d in beside:
             self.peaks[self.bytes + d] = None

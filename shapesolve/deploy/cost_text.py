@@ -44,7 +44,7 @@ def bytes_in(text: str) -> int:
 
 
 def totals(cost: Figures, numbers: Mapping[str, int]) -> list[tuple[str, str, str]]:
-    """What each total is called, as an expression, and as a number where it is decided (see `Figures.decided`)."""
+    """Rows of totals: the name, the expression, and the number if it is decided (see `Figures.decided`)."""
 
     def told(name: str, unit: str = "B") -> str:
         return human(numbers[name], unit).rstrip() if name in numbers else ""
@@ -87,7 +87,7 @@ def fit_text(fit: Fit) -> list[str]:
 
 
 def left_out(cost: Figures) -> list[str]:
-    """What the figures do not hold."""
+    """Notes on costs that the figures leave out."""
     lines = []
     if cost.uncounted:
         told = ", ".join(f"{op} ({n})" for op, n in sorted(cost.uncounted.items()))
@@ -101,7 +101,7 @@ def left_out(cost: Figures) -> list[str]:
 
 
 def table(rows: Sequence[NodeCost | ScopeCost], sizes: dict[str, int] | None) -> list[str]:
-    """Nodes or scopes, one a line: parameters, FLOPs, bytes made, bytes held; numbers where sizes are given."""
+    """Table of nodes or scopes: parameters, FLOPs, bytes made, bytes held. Numbers if sizes are given."""
 
     def cell(d: Dim | Largest | None, unit: str = "B") -> str:
         if d is None:

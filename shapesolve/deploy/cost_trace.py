@@ -31,7 +31,7 @@ Attributes = dict[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class NodeCost:
-    """What one node costs; one that runs graphs or a function counts what runs inside it.
+    """Cost of one node, with the graphs or the function that run inside it.
 
     Attributes:
         name: of the node, as the analysis calls it.
@@ -55,7 +55,7 @@ class NodeCost:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What runs inside a node: its operations (None: not counted), and the most bytes that it holds, placed in both ways.
+    """Cost of a node's body: operations (None: not counted), and peak bytes with and without buffer reuse.
 
     Attributes:
         instead: the node's outputs are those of the body; else they are there beside it.
@@ -201,12 +201,12 @@ class Tracer:
         return Body(work, instead=False)
 
     def _names(self, op: Op, prefix: str) -> frozenset[str]:
-        """Symbols that stand for one size in the whole scope around a node."""
+        """Symbols with a single value in the whole scope around a node."""
         reads = (*op.inputs, *(self._known(n, prefix) for n in op.node.captures))
         return frozenset(self.analysis.symbols).union(*(k.free for k in reads if k is not None))
 
     def _first(self, inner: str) -> bool:
-        """Is this the first body of that name? Tensors of a second one cannot be told from those of the first."""
+        """True if this is the first body of that name: tensors of later ones have the same names."""
         if inner in self._followed:
             return False
         self._followed.add(inner)
@@ -215,7 +215,7 @@ class Tracer:
     # ------------------------------------------------------------------ one node
 
     def _known(self, name: str, prefix: str) -> Known | None:
-        """What is known of a tensor by its name in a scope."""
+        """The known facts about a tensor named in a scope."""
         full = self.walk.full_name(name, prefix) if name else ""
         while full not in self.walk.state.tensors and prefix + name in self.walk.state.aliases:
             name, prefix = self.walk.state.aliases[prefix + name]
@@ -223,7 +223,7 @@ class Tracer:
         return self._tensor(full)
 
     def _tensor(self, full: str) -> Known | None:
-        """What is known of a tensor, its shape in a form that is equal at all sizes that the model accepts."""
+        """The known facts about a tensor, with its shape in a canonical form for all accepted sizes."""
         known = self.walk.state.tensors.get(full)
         known = None if known is None else self.walk.current(known)
         if not isinstance(known, Tensor) or full not in self.analysis.shapes:
@@ -268,7 +268,7 @@ class Tracer:
         self.weights[full] = numel, -(-numel * (bits or 0) // 8)
 
     def _weigh_constant(self, node: Node, prefix: str) -> None:
-        """What a Constant gives is stored: it is a weight, not a result."""
+        """Counts the output of a Constant as a weight, not as a result."""
         for name in node.outputs:
             known = self._known(name, prefix)
             if isinstance(known, Tensor) and known.shape is not None and known.shape.numel.value is not None:

@@ -1,4 +1,4 @@
-"""Numbers that decide sizes: target shapes, lengths of parts, starts and ends that are inputs of a model.
+"""Integer inputs that determine sizes: target shapes, lengths of parts, starts and ends.
 
 What may be in one depends on sizes, on the others and on what the model makes of them. So they are drawn as the nodes that
 read them take them, or as the solver finds them, and tried: the model is analyzed with these numbers stored in it, at the
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 #: elements of an input: more are no list of sizes
 _MOST = 1 << 12
-#: analyses for one draw: at least so many, and as many as look at so many nodes
+#: trial budget per draw: min and max analyses, and max nodes analyzed
 _LEAST_TRIALS, _MOST_TRIALS, _NODES = 6, 150, 40_000
-#: how often the analyses for a draw are halved, where those before it found nothing
+#: max halvings of the trial budget after draws without a result
 _HALVINGS = 3
 #: numbers drawn for one input before those before it are drawn again
 _TRIES = 10
-#: how far the solver looks
+#: search bound of the solver
 _FARTHEST = 64
 _SMALL = (0, 1, 2, 3, 4, -1)
 
@@ -69,8 +69,8 @@ class Deciding:
         return kind.kind != "b" or not known.shape
 
     def numbers(self, at: Mapping[str, int], shapes: Shapes, rng: random.Random) -> Arrays | None:
-        """Numbers for these inputs with which the model runs at these sizes, as far as its analysis tells; None where none were
-        found. The first ones are drawn anew where none of the last suit.
+        """Values of these inputs with which the analysis accepts these sizes, or None if none were found. The first values
+        are drawn again if no later ones fit.
         """
         names = [name for name in self.names if prod(shapes[name]) <= _MOST]
         if not names:
@@ -119,13 +119,13 @@ class Deciding:
         return chosen if self._runs(chosen, at) else None
 
     def _is_impossible(self, at: Mapping[str, int]) -> bool:
-        """Is it proved that no numbers suit these sizes?"""
+        """True if no values are proved to fit these sizes."""
         return Engine(self.analysis._solved.rlimit).satisfiable(self._stated_at(self._known(at))).unsat
 
     def sizes_near(
         self, at: Mapping[str, int], fixed: Mapping[str, int], rng: random.Random
     ) -> dict[str, int] | None:
-        """Sizes for which some numbers suit as far as nodes state what they need: those `fixed`, and as many of `at` as do."""
+        """Sizes that some values satisfy by the nodes' requirements: all `fixed`, and as many of `at` as possible."""
         kept = self._known(fixed)
         found = self._sizes_and_numbers(kept) if self.names else None
         if found is None:
@@ -197,7 +197,7 @@ class Deciding:
     # ------------------------------------------------------------------ tried
 
     def _runs(self, chosen: Arrays, at: Mapping[str, int]) -> bool:
-        """Does the model with these numbers accept these sizes, and are its tensors small enough to run?"""
+        """True if the model accepts these sizes with these values, and its tensors are small enough to run."""
         trial = self.trial = self._with(chosen, at)
         if trial._solved.stuck or trial.contract.impossible:
             return False
@@ -241,8 +241,7 @@ class Deciding:
     def _sizes_and_numbers(
         self, known: Mapping[str, int], names: Sequence[str] | None = None
     ) -> Mapping[str, int] | None:
-        """Sizes and numbers, those of `known` among them, with which all that nodes state holds together; None where there are
-        none, or none were found."""
+        """Sizes and values that satisfy all stated conditions, with those of `known`. None if none exist, or none were found."""
         elems = [e for name in names or self.names for e in self._elements(name)]
         stated, most = self._stated_at(known), max(_FARTHEST, *known.values(), 0)
         for least in (
@@ -289,12 +288,12 @@ class Deciding:
 
     @cached_property
     def told(self) -> dict[str, str]:
-        """What the numbers of each input are for, and who reads them."""
+        """Text per input: the use of its numbers, and the nodes that read them."""
         return {name: _told(self.uses.get(name, ())) for name in self.names}
 
 
 def _offsets(rng: random.Random, count: int, last: int) -> list[int]:
-    """Where parts of a whole begin, and where the last of them ends: each is at least the one before."""
+    """Start offsets of consecutive parts, and the end of the last: a nondecreasing list."""
     return [0, *sorted(rng.randint(0, last) for _ in range(count - 2)), last]
 
 
@@ -316,7 +315,7 @@ def _fits(numbers: Sequence[float], kind: np.dtype[Any]) -> bool:
 
 
 def _range(uses: Sequence[Use], known: Mapping[str, int]) -> tuple[int, int] | None:
-    """What all readers take; None where that is too much to draw from."""
+    """The range that all readers accept. None if it is unknown, empty or too large to draw from."""
     lows = [n for u in uses if (n := u.low.evaluate(known)) is not None]
     highs = [n for u in uses if (n := u.high.evaluate(known)) is not None]
     if not lows or not highs or max(lows) > min(highs) or min(highs) > 1 << 20:

@@ -21,7 +21,7 @@ _LARGEST = 1 << 20
 def enumerate_sizes(
     model: Any, count: int = 10, *, least: int = 1, bind: Mapping[str, int] | None = None
 ) -> list[dict[str, int]]:
-    """The first `count` accepted sizes: ordered by the largest of them, then by each in turn, without gaps.
+    """The first `count` accepted sizes without gaps: ordered by their maximum, then by each in turn.
 
     Args:
         model: what `analyze` takes, or an `Analysis`.
@@ -76,7 +76,7 @@ class _InOrder:
     def _continued(
         self, level: int, sizes: dict[str, int], largest: int, reached: bool
     ) -> Iterator[dict[str, int]]:
-        """With sizes for the names from `level` on, of which one is `largest` unless one is already."""
+        """Accepted sizes for the names from `level` on. One must equal `largest` unless an earlier one does."""
         if level == len(self.free):
             full = {n: sizes[n] for n in self.question.names}
             if self.question.accepted(full):

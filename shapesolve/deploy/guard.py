@@ -1,4 +1,4 @@
-"""Guards: the contract of a model as a checker of input shapes that needs nothing of ours where it runs."""
+"""Guards: the contract of a model as a checker of input shapes that does not need this package."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..solve.languages.language import Language as Written
 
 Language = Literal["python", "cpp", "js"]
-#: where the languages are
+#: modules of the languages
 _ROOMS: Mapping[Language, str] = {
     "python": "python:PYTHON", "cpp": "cpp:CPP", "js": "javascript:JAVASCRIPT",
 }  # fmt: skip
@@ -34,7 +34,7 @@ def guard(
     assume: Iterable[str | Cond] = (),
     bind: Mapping[str, int] | None = None,
 ) -> str:
-    """Source of a function that checks input shapes against the contract of a model, and names what is broken.
+    """Source of a function that checks input shapes against the contract of a model and names broken conditions.
 
     It has no dependencies, takes the shapes of all inputs by name, and returns the broken conditions as texts; when there
     are none, the model runs. It accepts what `Analysis.check_inputs` accepts. C++ computes in 64 bits: a condition in which a
@@ -64,7 +64,7 @@ def guard(
 def guarded(
     model: Any, *, assume: Iterable[str | Cond] = (), bind: Mapping[str, int] | None = None
 ) -> onnx.ModelProto:
-    """A copy of the model that checks its inputs first: where a condition is broken, a node named after it fails.
+    """A copy of the model that checks its inputs first. A broken condition fails at a node named after it.
 
     Inputs and outputs stay as they are. Every input waits for the checks. Sizes are checked in 64 bits, up to a limit that is
     a condition of its own.
@@ -94,7 +94,7 @@ def guarded_proto(analysis: Analysis) -> onnx.ModelProto:
 
 
 def program_of(analysis: Analysis) -> Program:
-    """What a guard of this model checks."""
+    """The checks of a guard for this model."""
     shapes = {n: k.shape for n, k in analysis.inputs.items() if isinstance(k, Tensor) and k.shape is not None}
     return shapes_program(analysis.contract, shapes, [n for n in analysis.inputs if n not in shapes])
 

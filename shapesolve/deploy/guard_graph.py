@@ -1,4 +1,4 @@
-"""A checker as nodes of ONNX, in front of a model: each condition is a node of its name, which fails where it is broken.
+"""A checker as ONNX nodes at the start of a model: a node per condition, which fails if it is broken.
 
 A node that asserts reshapes one element to ``1 + broken`` elements, which no runtime can. The inputs pass through a Reshape
 to their own shape that waits for all of them. What is computed are vectors of one int64; only operators that every opset

@@ -1,4 +1,4 @@
-"""Inputs that a model accepts: sizes drawn from its contract, integers from the ranges in which they are read."""
+"""Inputs that a model accepts: sizes drawn from its contract, integers from the ranges of their readers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .values import Use, uses_of_inputs
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: what fills an input: an array, a number for every element, or a function of shape and dtype
+#: content of an input: an array, a number for every element, or a function of shape and dtype
 Fill = Any
 Format = Literal["npz", "pb"]
 #: draws in a row that may repeat sizes before fewer than asked for are given
@@ -62,8 +62,8 @@ class GeneratedInputs(Sequence["dict[str, NDArray[Any]]"]):
         return self.feeds[index]
 
     def save(self, folder: str | Path, form: Format = "npz") -> list[Path]:
-        """Write each feed to `folder`: one ``.npz``, or a folder ``test_data_set_K`` of protobuf tensors in the order of the
-        model's inputs, as ONNX's backend tests and ``onnxruntime_perf_test`` have them.
+        """Writes each feed to `folder`: one ``.npz``, or a folder ``test_data_set_K`` of protobuf tensors. The latter follow
+        the order of the model's inputs, as in ONNX's backend tests and ``onnxruntime_perf_test``.
 
         https://onnx.ai/onnx/repo-docs/OnnxBackendTest.html
         """
@@ -138,7 +138,7 @@ def generate_inputs(
 
 
 def _sizes(analysis: Analysis, fixed: Mapping[str, int] | None, filler: _Filler) -> Sizes:
-    """The accepted sizes; where there are such, those at which the file is right about its tensors: onnxruntime believes it."""
+    """The accepted sizes, preferably those at which declared shapes of the file are right: onnxruntime trusts them."""
     declared = sharing_memory(
         analysis._solved.stale_shapes, {name for name, _ in analysis.model.graph.outputs}
     )
@@ -248,8 +248,9 @@ class _Filler:
     def inside(
         self, feed: dict[str, NDArray[Any]], at: Mapping[str, int], rng: np.random.Generator
     ) -> tuple[dict[str, NDArray[Any]], Use | None]:
-        """The last feed, with other integers where those of unknown range lead to an index outside of its table; and the read
-        for which it lies there all the same, if there is one."""
+        """The last feed, with integers of unknown range redrawn if they lead to an index outside its table. Also the read
+        that is still outside, if any.
+        """
         trial = self.deciding.trial
         judge = self.computed if trial is self.analysis else ComputedIndices(trial)
         outside = judge.outside(feed, at)
@@ -316,7 +317,7 @@ class _Filler:
     def _range(
         self, name: str, uses: Sequence[Use], known: Mapping[str, int]
     ) -> tuple[int | None, int | None, str]:
-        """What all readers of an input take, at these sizes; in the words of the model's own sizes."""
+        """The range that all readers of an input accept at these sizes, and its text in terms of the model's symbols."""
         own = {use.node: use for use in self.uses.get(name, ())}
         low: int | None = None
         high: int | None = None

@@ -1,4 +1,4 @@
-"""Profiles as the tools take them: options of a command line, provider options, shapes for an API, a server's configuration."""
+"""Profiles in the formats of tools: command-line options, provider options, API shapes, server configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles: for every dynamic input the least, usual and greatest shape, which the model accepts together.
+"""Profiles: minimum, optimum and maximum shapes of every dynamic input, accepted together.
 
 Compilers for dynamic shapes (TensorRT, OpenVINO, Core ML) take a range for each dim of each input. They evaluate the model at
 the least, the usual and the greatest sizes, so these three must be accepted; what else of the ranges is not is told.
@@ -26,7 +26,7 @@ _SIDES: tuple[Side, ...] = ("above", "both")
 
 
 class NoProfile(NoSizes):
-    """There is no such profile; the message says which corner the model does not accept, and by which condition.
+    """Raised if there is no profile. The message names the rejected corner and the broken condition.
 
     Attributes:
         corner: ``min``, ``opt`` or ``max``.
@@ -51,7 +51,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A range of sizes, of which the least, the usual and the greatest are accepted.
+    """A range of sizes with an accepted minimum, optimum and maximum.
 
     Attributes:
         min, opt, max: sizes by dim name.
@@ -66,7 +66,7 @@ class Profile:
     conditions: tuple[str, ...]
 
     def holds(self, sizes: SizesByName) -> bool:
-        """Are these sizes within its ranges?"""
+        """True if these sizes are within its ranges."""
         return all(self.min[n] <= size <= self.max[n] for n, size in sizes.items())
 
     def to_json(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def profile(
     max: SizesByName | None = None,
     split: bool = False,
 ) -> tuple[Profile, ...]:
-    """Profiles for compilers: least, usual and greatest sizes that the model accepts, for every dynamic input.
+    """Profiles for compilers: minimum, optimum and maximum sizes that the model accepts, for every dynamic input.
 
     Names that are left out: the usual size is 1, or the nearest that is accepted; the least is the smallest from 1 on that is
     accepted with the others, and the greatest the nearest from the usual one on (so ``total`` follows ``past + seq``). Names
@@ -202,14 +202,14 @@ class _Corners:
 
     @cached_property
     def following(self) -> tuple[str, ...]:
-        """Names that nobody asks for and that the contract ties to names that somebody does."""
+        """Unrequested names that the contract ties to requested ones."""
         asked = {n for given in self.asked.values() for n in given}
         terms = (t.cond.free for t in self.analysis.contract.readable)
         tied = {n for free in terms if not asked.isdisjoint(free) for n in free - asked}
         return tuple(n for n in self.any.names if n in tied and n not in self.any.fixed)
 
     def _determined(self, name: str, sizes: SizesByName) -> list[int]:
-        """The sizes that others in a relation of the contract (``total >= past + seq``) leave a dim at least, largest first."""
+        """Lower bounds of a dim from relations of the contract (``total >= past + seq``), largest first."""
         found: set[int] = set()
         waiting = [t.cond for t in self.analysis.contract.readable if name in t.cond.free]
         while waiting:
@@ -224,7 +224,7 @@ class _Corners:
         return sorted((n for n in found if n > 1), reverse=True)
 
     def _broken(self, bounds: list[Cond]) -> list[str]:
-        """A minimal set of terms of the contract that cannot hold within bounds; empty where that is not proved."""
+        """An unsat core of contract terms within bounds. Empty if unsatisfiability is not proved."""
         terms = [*self.analysis.contract.terms, *self.analysis.contract.assumed]
         sizes = [c for c in self.any.contract if c not in {t.cond for t in terms}]
         if not self.engine.satisfiable([*bounds, *sizes, *(t.cond for t in terms)]).unsat:
@@ -238,7 +238,7 @@ class _Corners:
     # ------------------------------------------------------------------ several profiles
 
     def split(self, least: SizesByName, usual: SizesByName) -> list[Profile]:
-        """Profiles that start at the least sizes; in each, a name has the greatest size that is accepted, then the others."""
+        """Profiles that start at the minimum sizes. In each, one name has its maximum, then the others theirs."""
         tops = {n: v for n, v in self.asked["max"].items() if n not in self.any.fixed}
         others = {n: v for n, v in usual.items() if n not in tops and n not in self.any.fixed}
         bounds = self._within([*tops, *others], least, tops) + self._exactly(self.any.fixed)

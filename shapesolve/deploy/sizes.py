@@ -1,4 +1,4 @@
-"""Input sizes that a model accepts: whether some do, the nearest ones to those wanted, and draws of several kinds.
+"""Input sizes that a model accepts: existence, the nearest to given ones, and several kinds of draws.
 
 Whatever is returned was asked of `Analysis.check_inputs` first. Candidates come from small moves, then from the solver.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..solve.contract.contract import Term
 
 Side = Literal["above", "below", "both"]
-#: how far one size, and how far several at once, are moved before the solver is asked
+#: max move of one size, and of several at once, before the solver is called
 _REACH, _JOINT_REACH = 256, 6
 #: sizes that move together without the solver
 _MOVERS = 2
@@ -100,7 +100,7 @@ class Sizes:
         return shape if shape is not None else self.analysis.shapes[name]
 
     def accepted(self, sizes: Mapping[str, int]) -> bool:
-        """Does the model accept inputs of these sizes?"""
+        """True if the model accepts inputs of these sizes."""
         if any(cond.evaluate(sizes) is False for cond in self.also):
             return False
         if self.analysis.contract.holds(sizes) is False:  # quicker: a violation is traced to its nodes
@@ -109,7 +109,7 @@ class Sizes:
         return shapes is not None and not self.analysis.check_inputs(shapes)
 
     def can_be_tried(self, sizes: Mapping[str, int]) -> bool:
-        """Is no tensor that depends on these sizes too large, or empty where onnxruntime takes nothing empty?"""
+        """True if no tensor that depends on these sizes is too large, or empty where onnxruntime rejects that."""
         shapes = self.shapes(sizes) or {}
         if sum(prod(s) for s in shapes.values()) > MAX_INPUTS:
             return False
@@ -123,7 +123,7 @@ class Sizes:
         return all(prod(all_shapes.get(name, (1,))) for name in self._never_empty)
 
     def _is_open(self, sizes: Mapping[str, int]) -> bool:
-        """Is it open whether the model runs at these sizes, or does it not run when all that follows from them is computed?"""
+        """True if an analysis with these sizes bound leaves acceptance open, or rejects them."""
         bound = self.analysis._solved.again(bind={**self.analysis._solved.request.bind, **sizes})
         return bound.stuck or bound.contract.impossible or bool(bound.contract.internal)
 
@@ -142,8 +142,8 @@ class Sizes:
 
     @cached_property
     def _divisors(self) -> tuple[Dim, ...]:
-        """What onnxruntime divides by: a target of which one entry is neither a number nor the size of its own axis gets a -1
-        there, whatever the model says, and the others must not be 0.
+        """Divisors that onnxruntime uses in a Reshape: products that must not be 0. It treats a target entry as -1 if the
+        entry is neither a number nor the size of its axis.
         """
         found: list[Dim] = []
         for node in self.analysis.model.graph.nodes:
@@ -168,7 +168,7 @@ class Sizes:
         return (*terms, *(eq(symbol(name), dim) for name, dim in contract.derived), *self.also)
 
     def fits_all_branches(self, sizes: Mapping[str, int]) -> bool:
-        """Could every branch of the model run at these sizes, whichever its data chooses?"""
+        """True if every branch of the model can run at these sizes, regardless of data."""
         return not any(cond.evaluate(sizes) is False for cond in self._guarded)
 
     @cached_property
@@ -177,7 +177,7 @@ class Sizes:
         return tuple(dict.fromkeys(c.cond for c in found))
 
     def broken(self, sizes: Mapping[str, int]) -> list[str]:
-        """What stands against these sizes, in words: terms of the contract, or else what no term says."""
+        """Text of the reasons against these sizes: broken contract terms, or other violations."""
         terms = self._broken_terms(sizes)
         if terms:
             return _must_hold(terms)
@@ -194,7 +194,7 @@ class Sizes:
     # ------------------------------------------------------------------ the nearest ones
 
     def nearest(self, wanted: Mapping[str, int], side: Side = "both") -> dict[str, int]:
-        """The accepted sizes nearest to those wanted: the largest move of any size is least, then each in turn.
+        """The accepted sizes nearest to those wanted: the maximum move is minimized, then each move in turn.
 
         Args:
             wanted: a size for each name; what is left out may be anything, and is taken as small as will do.
@@ -313,7 +313,7 @@ class Sizes:
     def _solved(
         self, start: Mapping[str, int], side: Side, open_names: Collection[str] = ()
     ) -> dict[str, int] | None:
-        """By the solver: the least reach within which a solution lies, then the least move of each size in turn.
+        """Nearest sizes by the solver: the least radius with a solution, then the least move of each size in turn.
 
         `open_names` may take any size from `start` on; they are made small last.
         """
@@ -381,7 +381,7 @@ class Sizes:
         raise refused or NoSizes("the sizes that the model accepts are too large to try")
 
     def edges(self, rng: random.Random) -> Iterator[dict[str, int]]:
-        """Accepted sizes at the borders: the least, each size 0, 1, and its own least and greatest beside usual others."""
+        """Accepted sizes at the borders: the least, each size 0, 1, its minimum and maximum with the others usual."""
         seen: set[tuple[int, ...]] = set()
 
         def fresh(sizes: dict[str, int] | None) -> bool:

@@ -1,4 +1,4 @@
-"""What the integers of an input may be: followed forward to the operators that read them as indices, lengths, axes or sizes.
+"""Value ranges of integer inputs, found from the operators that use them as indices, lengths, axes or sizes.
 
 A range is in the symbols of the model. An input that nothing is known of is filled with 0 and 1, which is said.
 """
@@ -25,8 +25,8 @@ _MAX_STEPS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How a node reads integers: at least `low`, at most `highs` (inclusive; in the model's symbols; one for all, or one for
-    each column along the last axis), and what for.
+    """Use of integers by a node: their range and purpose. The range is `low` to `highs` (inclusive, in the model's symbols).
+    `highs` has one bound, or one per column along the last axis.
     """
 
     low: Dim
@@ -39,7 +39,7 @@ class Use:
 
     @property
     def high(self) -> Dim:
-        """What no column exceeds."""
+        """The bound of all columns."""
         return minimum(*self.highs)
 
     def picked(self, rng: Random, count: int, known: Mapping[str, int]) -> Sequence[float] | None:
@@ -50,14 +50,15 @@ class Use:
 
 
 def uses_of_inputs(analysis: Analysis) -> dict[str, list[Use]]:
-    """How the integers of each input of the main graph are read, in graph order."""
+    """Uses of the integers of each input of the main graph, in graph order."""
     readers = _Readers(analysis)
     return {name: list(readers.uses(name)) for name in analysis.inputs}
 
 
 def deciding_inputs(analysis: Analysis) -> list[str]:
-    """Inputs of the main graph whose elements nodes read in order to know sizes, places apart: as they are, or computed with as
-    lists are, through floats, too."""
+    """Inputs of the main graph whose elements determine sizes, positions excluded. Arithmetic on small tensors is followed,
+    also through floats.
+    """
     readers = _Readers(analysis)
     return [name for name in analysis.inputs if readers.decides(name)]
 
@@ -69,7 +70,7 @@ def unread_inputs(analysis: Analysis) -> list[str]:
 
 
 def uses_of_computed(analysis: Analysis) -> Iterator[tuple[str, Use]]:
-    """What the main graph reads as indices though it is computed: not stored, and not an input that was passed on."""
+    """Computed tensors that the main graph reads as indices. Stored tensors and inputs passed on are excluded."""
     readers = _Readers(analysis)
     graph = analysis.model.graph
     constants = {node.outputs[0] for node in graph.nodes if node.is_constant}
@@ -129,7 +130,7 @@ class _Readers:
                             waiting.append(prefix + name)
 
     def decides(self, tensor: str) -> bool:
-        """Does a node read elements of a tensor, or of what is computed with them, in order to know sizes?"""
+        """True if a node reads elements of a tensor, or of results computed from them, to determine sizes."""
         waiting, seen = [tensor], {tensor}
         for _ in range(_MAX_STEPS):
             if not waiting:
@@ -154,7 +155,7 @@ class _Readers:
         return shape is not None and len(shape) < 2
 
     def use(self, node: Node, position: int, prefix: str) -> Use | None:
-        """How a node reads the integers of one of its inputs; None when it does not."""
+        """The use of the integers of one input by a node. None if it does not use them."""
         rule = self._rule(node)
         reading = rule.reads.get(position) if rule is not None and rule.reads is not None else None
         if reading is None:
@@ -180,7 +181,7 @@ class _Readers:
 def _nodes(
     graph: Graph, prefix: str, outside: Mapping[str, str]
 ) -> Iterator[tuple[Node, str, Mapping[str, str]]]:
-    """Nodes with the prefix of their scope and, by name, the full names of tensors of the scopes around it."""
+    """Nodes with the prefix of their scope and, by name, the full names of tensors of outer scopes."""
     yield from ((node, prefix, outside) for node in graph.nodes)
     for node in graph.nodes:
         for name, inner in node.subgraphs:

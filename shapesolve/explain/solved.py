@@ -80,7 +80,7 @@ class Solved:
 
     @cached_property
     def constraints(self) -> ConstraintSystem:
-        """The whole constraint system, computed lazily. It holds node definitions, requirements, input sizes and assumptions."""
+        """The whole constraint system, computed lazily: definitions, requirements, input sizes and assumptions."""
         from ..lower.local import Analysed
         from ..system.constraints import constraint_system
 

@@ -117,7 +117,7 @@ class Exports:
     def by_exporter(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any, *, trial: bool = True
     ) -> tuple[Any, Written]:
-        """The program and file that `torch.onnx.export` makes of the module. Raises its error, `Unaffordable`, or `Narrowed`."""
+        """The program and file that `torch.onnx.export` makes. Raises its error, `Unaffordable`, or `Narrowed`."""
         key = self._key(args, kwargs, spec)
         if key not in self._theirs:
             self._afford(trial=trial)
