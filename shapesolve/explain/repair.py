@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 MAX_LOWERED, MAX_FOR_LIMITS = 40_000, 3_000
 #: max equally good repairs reported
 _MAX_TOLD = 2
+#: user conditions left out one by one, each of which is a lowering
+_MAX_STATED = 8
 #: kinds of conditions that tie sizes; bounds and multiples leave many
 _TYING = ("==", "or")
 
@@ -198,6 +200,8 @@ class Repairs:
     def _without_each(self) -> dict[int, set[Place]]:
         """Places that fail without one of the user's conditions, by its number in the log."""
         request, symbols = self.request, self.lowered.symbols
+        if len(request.bind) + len(request.assume) > _MAX_STATED:
+            return {}
         fewer: dict[Cond, Request] = {}
         for name, size in request.bind.items():
             if name in symbols:
