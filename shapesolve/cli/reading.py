@@ -165,9 +165,9 @@ def contract(
 
 def _contract_text(a: Analysis, form: ContractFormat) -> str:
     if form is ContractFormat.json:
-        from ..report.json import envelope
+        from ..report.json import contract_data, envelope
 
-        return envelope("contract", a.contract.to_json())
+        return envelope("contract", contract_data(a))
     if form is ContractFormat.smtlib:
         return a.contract.to_smtlib()
     if form is ContractFormat.text:

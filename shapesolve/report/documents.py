@@ -176,16 +176,30 @@ class UsualData(TypedDict):
     assuming: list[str]
 
 
-class Contract(TypedDict):
-    """`shapesolve contract --json`; `impossible`: no sizes run.
+class SymbolRangeData(TypedDict):
+    """Sizes of a symbol: the least, the greatest (null: no bound) and a number that divides all of them."""
 
-    `unjudged`: tensors without a known rank, of which the contract says nothing.
+    min: int
+    max: int | None
+    multiple: int
+
+
+class Contract(TypedDict):
+    """`shapesolve contract --json`, which `shapesolve.Contract.from_json` reads; `impossible`: no sizes run.
+
+    `unjudged`: tensors without a known rank, of which the contract says nothing. `inputs` and `outputs` are shapes, of
+    outputs as expressions of the input sizes. `ranges` are bounds and a divisor of each symbol; with `ranges_suffice`
+    there is nothing else to keep to.
     """
 
     command: Literal["contract"]
     terms: list[TermData]
     assuming: list[str]
     impossible: bool
+    inputs: dict[str, list[int | str] | None]
+    outputs: dict[str, list[int | str] | None]
+    ranges: dict[str, SymbolRangeData]
+    ranges_suffice: bool
     usual: NotRequired[UsualData]
     derived: NotRequired[dict[str, str]]
     unjudged: NotRequired[list[str]]

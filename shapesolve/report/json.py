@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
+from ..expr import Cond, Dim, eq, symbol
+from ..expr.traverse import atoms_of
 from .lines import json_text
 from .names import dtype_name
 
@@ -58,6 +61,78 @@ def _shape(analysis: Analysis, name: str) -> list[int | str] | None:
 
 def _contract(analysis: Analysis) -> list[dict[str, Any]]:
     return [{"condition": t.text, "nodes": list(t.nodes)} for t in analysis.contract]
+
+
+def contract_data(analysis: Analysis) -> dict[str, Any]:
+    """The contract with the shapes that it speaks of: of inputs, and of outputs as expressions of the input sizes.
+
+    `ranges` has for each symbol the least and greatest size, and a number that divides it; with `ranges_suffice` the contract
+    says nothing else.
+    """
+    graph = analysis.model.graph
+    ranges, suffice = _ranges(analysis)
+    return {
+        **analysis.contract.to_json(),
+        "inputs": {name: _shape(analysis, name) for name in analysis.inputs},
+        "outputs": {name: _shape(analysis, name) for name, _ in graph.outputs},
+        "ranges": ranges,
+        "ranges_suffice": suffice,
+    }
+
+
+def _ranges(analysis: Analysis) -> tuple[dict[str, dict[str, int | None]], bool]:
+    """Bounds and a divisor of each input symbol, and whether the terms of the contract say no more than these."""
+    ranges: dict[str, dict[str, int | None]] = {
+        name: {"min": 0, "max": None, "multiple": 1} for name in analysis.symbols
+    }
+    suffice = not analysis.contract.impossible and not analysis.contract.unjudged
+    for term in (*analysis.contract.terms, *analysis.contract.assumed):
+        waiting, known = [term.cond], True
+        while waiting:
+            cond = waiting.pop()
+            if cond.kind == "and":
+                waiting += [c for c in cond.args if isinstance(c, Cond)]
+            else:
+                known &= _narrowed(cond, ranges)
+        suffice &= known
+    return ranges, suffice
+
+
+def _narrowed(cond: Cond, ranges: Mapping[str, dict[str, int | None]]) -> bool:
+    """Take a bound, a number or a divisor into the ranges; False for any other condition."""
+    name = next(iter(cond.free)) if len(cond.free) == 1 else ""
+    if name not in ranges or cond.kind not in (">=", "=="):
+        return False
+    own, d = ranges[name], cond.args[0]
+    if not isinstance(d, Dim) or len(d.terms) != 1:
+        step = _step(cond, name)
+        if step:
+            own["multiple"] = lcm(own["multiple"] or 1, step)
+        return bool(step)
+    (monomial, factor), const = d.terms[0], d.const
+    if len(monomial) != 1 or monomial[0].kind != "sym":
+        return False
+    if cond.kind == "==":
+        if const % factor:
+            return False
+        own["min"] = own["max"] = -const // factor
+    elif factor > 0:
+        own["min"] = max(own["min"] or 0, -(const // factor))
+    else:
+        most = const // -factor
+        own["max"] = most if own["max"] is None else min(own["max"], most)
+    return True
+
+
+def _step(cond: Cond, name: str) -> int:
+    """The number k of ``name % k == 0``; 0 for any other condition."""
+    steps = {
+        atom.args[1].value
+        for atom in atoms_of(cond)
+        if atom.kind == "//" and isinstance(atom.args[1], Dim) and atom.args[1].value
+    }
+    k = steps.pop() if len(steps) == 1 else 0
+    return k if k and cond is eq(symbol(name) % k, 0) else 0
 
 
 def finding_data(finding: Finding) -> dict[str, Any]:

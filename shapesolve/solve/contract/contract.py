@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 from ...arguments import checked
-from ...expr import Cond, Dim
-from ...expr.plain import Kind, sides_of
+from ...expr import Cond, Dim, parse_cond, parse_dim
+from ...expr.plain import Kind, kind_of, sides_of
 from ...lazy import cached_property
 from ...propagate.constraint import Constraint, Role
 from ...propagate.log import ConstraintSet
@@ -126,6 +127,19 @@ class Terms(tuple[Term, ...]):
 
 
 _NO_TERMS = Terms()
+
+
+def _terms(rows: Sequence[Mapping[str, Any]]) -> Terms:
+    """The terms that rows of a document state. Raises `ValueError` for a row that states none."""
+    found = []
+    for row in rows:
+        try:
+            text, assumed = str(row["condition"]), tuple(map(str, row.get("assuming", ())))
+        except (TypeError, KeyError, AttributeError):
+            raise ValueError("a term is an object with a condition") from None
+        cond = parse_cond(text)
+        found.append(Term(cond, kind_of(cond), text, tuple(sorted(cond.free)), (), assumed))
+    return Terms(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,6 +293,31 @@ class Contract(Sequence[Term]):
             if part:
                 data[name] = [t.to_json() for t in part]
         return data
+
+    @classmethod
+    def from_json(cls, data: str | Mapping[str, Any]) -> Contract:
+        """The contract of a document that `to_json` or ``shapesolve contract --format json`` wrote.
+
+        It judges sizes as the one that was written does (`holds`, `to_python`); the nodes behind its terms are not in it.
+
+        Raises:
+            ValueError: no such document, or one with a condition that cannot be read.
+        """
+        if isinstance(data, str):
+            data = json.loads(data)
+        if not isinstance(data, Mapping) or not isinstance(data.get("terms"), list):
+            raise ValueError("no contract: a document with a list of terms is expected")
+        derived = tuple((n, parse_dim(str(d))) for n, d in dict(data.get("derived", {})).items())
+        parts = {name: _terms(data.get(name, ())) for name in ("internal", "assumed", "declared")}
+        usual, unjudged = data.get("usual"), tuple(map(str, data.get("unjudged", ())))
+        return cls(
+            _terms(data["terms"]),
+            **parts,
+            impossible=bool(data.get("impossible")),
+            usual=None if usual is None else cls(_terms(usual["terms"]), derived=derived),
+            derived=derived,
+            unjudged=unjudged,
+        )
 
     def to_python(self, name: str = "check_sizes") -> str:
         """Source of a Python function that returns the texts of the terms that sizes (by keyword) break."""

@@ -1,0 +1,52 @@
+"""The contract as a document: it judges sizes as the contract does, and its ranges are no wider where they suffice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import shapesolve as ss
+from shapesolve.report.json import contract_data
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = sorted((ROOT / "examples").glob("*.onnx"))
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda p: p.stem)
+def test_what_is_read_back_judges_sizes_as_before(path: Path) -> None:
+    a = ss.analyze(path)
+    data = json.loads(json.dumps(contract_data(a)))
+    again = ss.Contract.from_json(data)
+    rng = Random(0)
+    for _ in range(200):
+        sizes = {n: rng.choice((0, 1, 2, 3, 8, 12, 16, 64)) for n in a.symbols}
+        assert again.holds(sizes) == a.contract.holds(sizes), sizes
+        inside = all(
+            r["min"] <= sizes[n]
+            and (r["max"] is None or sizes[n] <= r["max"])
+            and sizes[n] % r["multiple"] == 0
+            for n, r in data["ranges"].items()
+        )
+        if data["ranges_suffice"]:
+            assert inside is (a.contract.holds(sizes) is not False), sizes
+        elif a.contract.holds(sizes):
+            assert inside, sizes
+
+
+def test_shapes_and_ranges_of_a_model() -> None:
+    data = contract_data(ss.analyze(ROOT / "examples/unet.onnx"))
+    assert data["inputs"] == {"image": ["batch", 3, "height", "width"]}
+    assert data["outputs"] == {"mask": ["batch", 1, "height", "width"]}
+    assert data["ranges"]["height"] == {"min": 1, "max": None, "multiple": 8}
+    assert data["ranges_suffice"]
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", '{"terms": [3]}', '{"terms": [{"condition": "a =="}]}', "nothing"]
+)
+def test_a_document_that_is_no_contract_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        ss.Contract.from_json(text)
