@@ -241,7 +241,7 @@ class Deciding:
     def _sizes_and_numbers(
         self, known: Mapping[str, int], names: Sequence[str] | None = None
     ) -> Mapping[str, int] | None:
-        """Sizes and values that satisfy all stated conditions, with those of `known`. None if none exist, or none were found."""
+        """Sizes and values that satisfy all stated conditions, with those of `known`. None if none were found."""
         elems = [e for name in names or self.names for e in self._elements(name)]
         stated, most = self._stated_at(known), max(_FARTHEST, *known.values(), 0)
         for least in (
