@@ -361,7 +361,7 @@ class Analysis:
 
     @checked
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
-        """Requirements that these concrete input shapes break, with the nodes that need them; empty if they run.
+        """Requirements that these concrete input shapes break, with their nodes. Empty if the model runs.
 
         An input that has a default is taken to have another value where a shape for it is given. Raises `ValueError` for a
         name that no input has, and for what is no shape.
@@ -375,7 +375,7 @@ class Analysis:
 
     @checked
     def verify(self, inputs: Mapping[str, Any]) -> Any:
-        """Runs the model on real inputs with onnxruntime and compares every tensor's shape with the prediction."""
+        """Runs the model with onnxruntime and compares every tensor's shape with the prediction."""
         from .runtime import verify
 
         return verify(self._solved, inputs)
@@ -383,7 +383,7 @@ class Analysis:
     def compare_with_true_inputs(
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | Sequence[Any]
     ) -> dict[str, tuple[tuple[str, int, int | None], ...]]:
-        """Rows ``(expression, true size, computed size)`` per output dim, from arrays of a runtime's inputs and outputs."""
+        """Rows ``(expression, true size, computed size)`` per output dim. Sizes come from arrays of a runtime."""
         from .runtime import compare
 
         return compare(self._solved, inputs, outputs)
@@ -407,7 +407,7 @@ class Analysis:
         return model
 
     def update_shapes(self, model: onnx.ModelProto) -> None:
-        """Writes the shapes of intermediate tensors into the value_info of `model`, in place (`annotate` makes a copy)."""
+        """Writes shapes of intermediate tensors into the value_info of `model`, in place. `annotate` makes a copy."""
         self._render("updated", model)
 
     def to_json(self) -> str:

@@ -195,7 +195,7 @@ def _shaped(analysis: Analysis, expressions: bool) -> onnx.ModelProto:
 
 
 def _trimmed(model: onnx.ModelProto, analysis: Analysis, expressions: bool) -> onnx.ModelProto:
-    """The annotated model with outputs as declared where an annotation would only add a name or an expression."""
+    """The annotated model, with declared outputs kept where only a name or an expression is new."""
     if expressions:
         return model
     declared = {o.name: o for o in analysis.model.proto.graph.output}

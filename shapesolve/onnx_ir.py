@@ -1,4 +1,4 @@
-"""Shapes for `onnx_ir` models: a pass, a replacement for ``infer_symbolic_shapes``, and `simplify` as a pass.
+"""Shapes for `onnx_ir` models: a pass, an ``infer_symbolic_shapes`` replacement, and `simplify`.
 
     import onnx_ir as ir
     from shapesolve.onnx_ir import infer_symbolic_shapes

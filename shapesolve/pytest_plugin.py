@@ -1,4 +1,4 @@
-"""A pytest plugin: ``pytest --shapesolve`` collects ``*.onnx`` files and fails on contradictory shapes.
+"""A pytest plugin. ``pytest --shapesolve`` collects ``*.onnx`` files and fails on contradictory shapes.
 
 ``--shapesolve-strict`` lets warnings fail too. Settings of ``[tool.shapesolve]`` in the project's pyproject.toml hold (see
 `shapesolve.report.gate`).

@@ -1,4 +1,4 @@
-"""Sizes as nodes: vectors, sums, products and quotients, built of nodes on int64 vectors of one element."""
+"""Sizes as nodes: vectors, sums, products and quotients. The nodes work on int64 vectors of one element."""
 
 from __future__ import annotations
 

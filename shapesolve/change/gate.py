@@ -73,7 +73,7 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        """True if output shapes and types are proved the same, accepted sizes equal or wider, and no run differs."""
+        """True if outputs are proved the same, accepted sizes equal or wider, and no run differs."""
         same = all(o.verdict == "same" for o in self.outputs) and not self.unmatched
         return same and self.contract.relation in ("equal", "wider") and not (self.runs and self.runs.faults)
 

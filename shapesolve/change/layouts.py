@@ -1,4 +1,4 @@
-"""Merges pairs of Transpose, Expand, Slice, Pad and Concat, and stores parameters that need no computation."""
+"""Merges pairs of Transpose, Expand, Slice, Pad and Concat. Stores parameters that need no computation."""
 
 from __future__ import annotations
 

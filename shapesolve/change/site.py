@@ -41,7 +41,7 @@ Change = Use | Store | Become
 
 
 class Looked:
-    """Tensors and nodes that rules read around a node: until these change, the rules' results are the same.
+    """Tensors and nodes that rules read around a node. Until these change, the rules' results are the same.
 
     Attributes:
         makers: nodes that make what it reads.

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Remaining shape arithmetic, computed once: each size from one Shape of an axis, each vector from sizes.
+"""Remaining shape arithmetic, computed once. Each size comes from one Shape of an axis, each vector from sizes.
 
 A vector of sizes is *wanted* where a node reads it that is no shape arithmetic itself (the target of a Reshape, the limit
 of a Range). Its elements are known as expressions; these are computed anew, from axes of tensors that are there before

@@ -45,7 +45,7 @@ def constant_target(site: Site) -> Change | None:
 
 
 def reshape_target(site: Site, given: Dims | None, wanted: Dims | None) -> list[int] | None:
-    """Reshape target from shape `given` to `wanted`: numbers, 0 for the size of that axis, -1 for the rest."""
+    """Reshape target from shape `given` to `wanted`. It has numbers, 0 for the size of that axis, -1 for the rest."""
     if given is None or wanted is None:
         return None
     entries = target_entries(given, wanted)

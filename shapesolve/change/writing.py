@@ -129,7 +129,7 @@ def _node(node: DraftNode) -> onnx.NodeProto:
 
 
 def _write_attributes(node: DraftNode, source: onnx.NodeProto, target: onnx.NodeProto) -> None:
-    """Copies attributes of the original with rewritten graphs, except those that the draft replaces (None: leaves out).
+    """Copies attributes of the original with rewritten graphs. Those that the draft replaces are skipped (None: leaves out).
 
     Those of another operator mean nothing to the one that the node is now.
     """

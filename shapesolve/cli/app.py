@@ -32,7 +32,7 @@ _FILES = {
 
 
 class Commands(OneLine, click.Group):
-    """The commands, of which only the one that is asked for is loaded; the list of all loads all."""
+    """The commands: only the requested one is imported, and listing them imports all."""
 
     command_class = Command
 

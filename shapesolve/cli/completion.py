@@ -24,7 +24,7 @@ _PLACES: dict[str, tuple[str, str, Callable[[Path], str]]] = {
 
 
 def completion_script(command: click.Command) -> str:
-    """What the current shell has to run."""
+    """The completion script for the current shell."""
     return _script(command, _shell())
 
 
@@ -62,7 +62,7 @@ def _script(command: click.Command, shell: str) -> str:
 
 
 def _add_line(file: Path, line: str) -> None:
-    """Append to the user's own file, which may be a link, and whose content is not ours to read."""
+    """Appends a line to the user's own file. It can be a link, and its content is only searched for the line."""
     if file.is_file() and line.encode() in file.read_bytes().splitlines():
         return
     with file.open("ab") as out:

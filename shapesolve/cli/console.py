@@ -1,4 +1,4 @@
-"""What commands print, where, and how they end."""
+"""Output of commands: streams, formats and exit codes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 OK, FOUND, UNUSABLE, UNDECIDED = 0, 1, 2, 3
 
 _LONGEST_ERROR = 2000
-#: how much of an expression is shown on either side of an error in it
+#: max characters shown on either side of an error in an expression
 _BEFORE = 40
 #: seconds before progress is shown, and between two drawings of it
 _PATIENCE, _REDRAWN = 1.0, 0.2
 
 
 class Format(StrEnum):
-    """How findings are printed."""
+    """Output format of findings."""
 
     text = "text"
     json = "json"
@@ -33,14 +33,14 @@ class Format(StrEnum):
 
 
 class TextOrJson(StrEnum):
-    """How results are printed that are no findings."""
+    """Output format of results other than findings."""
 
     text = "text"
     json = "json"
 
 
 class ContractFormat(StrEnum):
-    """How a contract is printed: for people, as data, or as a checker of input shapes."""
+    """Output format of a contract: text, data, or a checker of input shapes."""
 
     text = "text"
     json = "json"
@@ -87,7 +87,7 @@ def fail_at(error: DimSyntaxError) -> NoReturn:
 
 
 def show(printed: Iterable[Printed]) -> None:
-    """Print styled lines and tables: laid out for a terminal, else plain and whole, each line as long as it is.
+    """Prints styled lines and tables: laid out on a terminal, else plain and not wrapped.
 
     NO_COLOR takes the colours and all styles away, FORCE_COLOR gives them to a pipe too.
     """
@@ -148,7 +148,7 @@ class Progress:
             self._drawing.join()
 
     def __call__(self, done: int, total: int, *_: Any) -> None:
-        """So many are done."""
+        """Sets the progress."""
         self._counts = done, total
 
     def _draw(self) -> None:

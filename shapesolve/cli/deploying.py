@@ -184,7 +184,7 @@ _SIDES: tuple[Literal["above", "below", "both"], ...] = ("above", "below", "both
 def _near(
     a: Analysis, wanted: dict[str, int], bind: dict[str, int], least: int
 ) -> tuple[dict[str, Any], list[Printed]]:
-    """What is near to the wanted sizes, and what stands against these; nothing where they are accepted."""
+    """Data and lines on accepted sizes near the wanted ones, and the reasons against these. No lines if accepted."""
     from ..deploy import NoSizes, Sizes
     from ..report.evaluation import broken_lines, broken_terms
     from ..report.lines import line

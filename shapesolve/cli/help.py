@@ -13,7 +13,7 @@ _EXAMPLE = re.compile(r"^( +)(shapesolve .*)$", re.MULTILINE)
 
 
 def coloured() -> bool:
-    """Does stdout take colours? NO_COLOR takes them away, FORCE_COLOR gives them to a pipe too."""
+    """True if stdout takes colours. NO_COLOR disables them, FORCE_COLOR enables them in a pipe."""
     if os.environ.get("NO_COLOR"):
         return False
     terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
@@ -32,7 +32,7 @@ class Formatter(click.HelpFormatter):
         self.write(f"{'':>{self.current_indent}}{_heading(f'{heading}:')}\n")
 
     def write_text(self, text: str) -> None:
-        """What the command does, with its examples."""
+        """Writes the description of a command, with its examples styled."""
         start = len(self.buffer)
         super().write_text(text)
         self.buffer[start:] = [_EXAMPLE.sub(_example, part) for part in self.buffer[start:]]

@@ -19,9 +19,9 @@ _STYLES = {
     "bold": "bold", "dim": "dim", "error": "bold red", "warning": "bold yellow", "info": "bold cyan",
     "good": "green", "shape": "cyan", "name": "", "code": "magenta", "prose": "", "": "",
 }  # fmt: skip
-#: what a pipe gets is not wrapped
+#: width of a pipe: no wrapping
 _UNLIMITED = 1_000_000
-#: expressions that nobody reads on a terminal end here; a pipe and JSON have the whole
+#: max characters of an expression on a terminal (a pipe and JSON are not cut)
 _LONGEST = 600
 #: the longest beginning of a line that what follows is lined up behind, when it is wrapped
 _MARK = 16
@@ -42,7 +42,7 @@ def print_styled(printed: Iterable[Printed], *, terminal: bool, stderr: bool = F
 
 
 def colours() -> Literal["auto"] | None:
-    """What Rich is told: NO_COLOR takes all styles away, of which it would keep bold and dim."""
+    """Colour system of Rich. NO_COLOR disables all styles, also bold and dim, which Rich would keep."""
     return None if os.environ.get("NO_COLOR") else "auto"
 
 
@@ -67,7 +67,7 @@ def _short(text: str) -> str:
 
 
 def _line(pieces: Line, width: int) -> RenderableType:
-    """A line; where it does not fit, its words go on below what follows its mark (``help: ``) or its indentation."""
+    """A line, wrapped with a hanging indent after its mark (``help: ``) or indentation."""
     text = _text(pieces)
     if text.cell_len <= width:
         return text
@@ -118,16 +118,16 @@ def _cell(pieces: Line, width: int | None) -> Text:
     return Text(text, _STYLES[style], overflow="fold")  # with the blanks that indent it
 
 
-#: where a name may be parted: behind what joins its words
+#: break points inside a name: after a separator
 _JOINTS = re.compile("[/._]")
 _BLANKS = re.compile(" +")
 _OPERATORS = frozenset(("+", "-", "*", "**", "/", "//", "%", "=", "==", "!=", "<", "<=", ">", ">="))
-#: a bracket around a blank costs as much as two blanks beside operators
+#: cost of a break inside a bracket, in units of a break next to an operator
 _DEPTH = 2
 
 
 def lines_of(text: str, width: int) -> list[tuple[int, int]]:
-    """Where each line of the text begins and ends, in this width: at a blank, or inside of a word that is too long."""
+    """Start and end of each line at this width. Lines break at a blank, or inside a word that is too long."""
     found, at = [], 0
     while cell_len(text[at:]) > width:
         rest = text[at:]
@@ -139,7 +139,7 @@ def lines_of(text: str, width: int) -> list[tuple[int, int]]:
 
 
 def _part(word: str, width: int) -> int:
-    """Where a long word is parted: behind a joint in the second half of the line, else at its end."""
+    """Break position in a long word: after a separator in the second half of the line, else at the width."""
     full = next((i for i in range(1, len(word)) if cell_len(word[: i + 1]) > width), len(word))
     late = [m.end() for m in _JOINTS.finditer(word, 0, full) if m.end() > width // 2]
     return max(late, default=full)

@@ -1,4 +1,4 @@
-"""What the command line does so that a command starts and ends at once. The process is its own: nobody else's is changed.
+"""Startup and exit speed of the command line. It changes settings of its own process only.
 
 `import onnx` loads all of onnx, and with it numpy and ml_dtypes. Most analyses use no array.
 """
@@ -14,8 +14,8 @@ from threading import RLock
 from types import ModuleType
 from typing import Any
 
-#: objects made between two collections, and collections between two of older objects: few commands make as many, and what
-#: is imported is no garbage (the numbers are mypy's)
+#: allocations between two collections, and collections between two of older objects: few commands reach them, and
+#: imported objects are not garbage (the numbers are mypy's)
 _YOUNG, _OLDER = 200_000, 30
 #: modules that are executed when something of theirs is used
 _LATER = frozenset(
@@ -60,7 +60,7 @@ def _own(module: ModuleType, name: str) -> Any:
     return made(name)
 
 
-#: held while such a module is executed, for which threads that use it wait
+#: held while a lazy module is executed; threads that use it wait
 _LOCK = RLock()
 #: modules that have not been executed, with where they lie
 _FOUND: dict[ModuleType, ModuleSpec] = {}

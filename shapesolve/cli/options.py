@@ -70,7 +70,7 @@ def read_or_say(
 
 
 def find(analysis: Analysis, *, findings: bool = True) -> None:
-    """Work out what is worked out when asked for, the contract and (unless told otherwise) the findings."""
+    """Computes the lazy results of an analysis: the contract and, by default, the findings."""
     with Progress("contract and findings" if findings else "contract"):
         if findings:
             analysis.diagnostics  # noqa: B018 -- it stays in the analysis
@@ -83,7 +83,7 @@ def accepts(analysis: Analysis) -> int:
 
 
 def end(analysis: Analysis) -> NoReturn:
-    """End a command that has shown or written something: where no input sizes run, that is said, and the exit code tells."""
+    """Ends a command after its output. If no input sizes run, prints that and sets the exit code."""
     if analysis._solved.nothing_runs:
         complain(analysis._solved.nothing_runs)
     raise SystemExit(accepts(analysis))
@@ -112,7 +112,7 @@ def listed_sizes(text: str, option: str) -> dict[str, int]:
 
 
 def page_title(model: Path) -> str:
-    """What a page calls the model of a file: with its folder, as every file may be called model.onnx."""
+    """Page title for a model file: with its folder, as many files are named model.onnx."""
     return "/".join(model.parts[-2:])
 
 

@@ -1,4 +1,4 @@
-"""The documentation of the commands, written from the commands: ``python -m shapesolve.cli.pages docs``.
+"""Generates the command documentation: ``python -m shapesolve.cli.pages docs``.
 
 Examples are run in the checkout, and what they print is on the page.
 """
@@ -126,12 +126,12 @@ SHOWN = {
     "serve": "`shapesolve serve` prints the address of a page that takes models, on this machine only, and opens it.",
 }
 _SEVERITY = re.compile(r"^Severity: \w+\n+", re.MULTILINE)
-#: what is another number on another machine
+#: times in the output, which differ between machines
 _TIME = re.compile(r"(?<=  )( *)\d+\.\d\d(?=  )")
 
 
 def render_pages(root: Path) -> dict[str, str]:
-    """File name -> Markdown: a page for each command, and an index; `root` is the checkout, which has the examples."""
+    """File name -> Markdown: a page for each command, and an index. `root` is the checkout with the examples."""
     pages = {
         f"{name}.md": f"# shapesolve {name}\n\n```text\n{_help(name)}\n```\n\n## Example\n\n{_example(name, root)}"
         for name in app.list_commands()
@@ -157,7 +157,7 @@ def _help(name: str) -> str:
 
 
 def _example(name: str, root: Path) -> str:
-    """What a command prints, in an empty folder that has the examples."""
+    """Output of a command, in an empty folder that has the examples."""
     if name in SHOWN:
         return f"{SHOWN[name]}\n"
     text, lines = EXAMPLES[name]
@@ -180,7 +180,7 @@ def _summary(name: str) -> str:
 
 
 def render_findings(docs: Path) -> dict[str, str]:
-    """File name -> Markdown: the pages of findings with title and severity as `CODES` states them, and their index."""
+    """File name -> Markdown: pages of findings with title and severity as in `CODES`, and their index."""
     index = (docs / "findings/index.md").read_text("utf-8")
     head = index[: index.index("| code |")]
     rows = "".join(

@@ -25,14 +25,14 @@ from .help import Context, coloured
 
 @dataclass(frozen=True)
 class Argument:
-    """What a command is about, by its place."""
+    """A positional argument of a command."""
 
     metavar: str
     help: str
 
 
 class Option:
-    """What a command is told by name: ``Option("-n", "--count", metavar="N", min=1, help="How many.")``."""
+    """A named option of a command: ``Option("-n", "--count", metavar="N", min=1, help="How many.")``."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Option:
 
 
 class OneLine(click.Command):
-    """What is wrong with the words of a command line is told in one line, as every other error is; help has colours."""
+    """Reports errors of the command line in one line, as all other errors, and colours the help."""
 
     context_class = Context
 
@@ -66,7 +66,7 @@ class OneLine(click.Command):
 
 
 def refuse(error: click.UsageError) -> NoReturn:
-    """End the command with what Click says of its words."""
+    """Ends the command with Click's usage error."""
     near = did_you_mean([repr(name) for name in getattr(error, "possibilities", None) or ()])
     text = (error.message if near else error.format_message()).rstrip(".")
     place = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""

@@ -1,4 +1,4 @@
-"""How far long work has come, on a terminal's stderr: drawn by Rich, which is loaded once it is worth it."""
+"""Progress of long work on a terminal's stderr, drawn by Rich. Rich is imported only after a delay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BAR = 24
 
 
 class _Left(TimeRemainingColumn):
-    """The time that is left, where that can be told."""
+    """Column with the remaining time, if it can be estimated."""
 
     def render(self, task: Task) -> Text:
         """The cell."""

@@ -86,7 +86,7 @@ def buckets(
     *,
     bind: Mapping[str, int] | None = None,
 ) -> Buckets:
-    """At most `k` sizes of a symbol to pad to, with the least padding of all choices that the model accepts.
+    """At most `k` sizes of a symbol to pad to, all accepted, with the least padding.
 
     Padding is the sum, over all sizes that were seen, of what is missing to the next bucket. A size may be a bucket if the
     model accepts it with some sizes of the other names, of which one example is given with each bucket (`bind` fixes them).

@@ -46,7 +46,7 @@ class _Path:
 
 
 class ComputedIndices:
-    """Indices that one model computes from its inputs."""
+    """Indices computed by one model from its inputs."""
 
     def __init__(self, analysis: Analysis, stored: Collection[str] = ()) -> None:
         #: with `stored` only what is computed from these tensors, which are inputs no more

@@ -14,7 +14,7 @@ from .cost_text import as_data, as_text
 
 
 class Cost(Figures):
-    """Cost of a run. Dims are in the input symbols, and in generated symbols such as ``_d3``.
+    """Cost of a run. Dims are in the input symbols and in generated symbols (``_d3``).
 
     They hold at all sizes that the model accepts; elsewhere there is nothing to run.
 
@@ -36,7 +36,7 @@ class Cost(Figures):
     def fit(
         self, memory: int, symbol: str, sizes: Mapping[str, int] | None = None, *, reuse: bool = False
     ) -> Fit:
-        """The largest accepted size of `symbol` at which weights and tensors fit into `memory` bytes (see `Fit`).
+        """The largest accepted size of `symbol` at which weights and tensors fit into `memory` bytes. See `Fit`.
 
         Args:
             memory: bytes.

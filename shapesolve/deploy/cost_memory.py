@@ -24,7 +24,7 @@ _WRITTEN = 6
 
 @dataclass(frozen=True, slots=True)
 class Largest:
-    """The maximum of some dims, none of which is known to be bounded by another."""
+    """The maximum of some dims. None of them is known to be bounded by another."""
 
     of: tuple[Dim, ...] = (ZERO,)
 
@@ -184,6 +184,6 @@ class Held:
                 self._until[buffer] = -1
 
     def note(self, beside: Sequence[Dim]) -> None:
-        """Records a peak: the bytes held now, plus one of `beside`."""
+        """Records peaks: the bytes held now plus each of the dims."""
         for d in beside:
             self.peaks[self.bytes + d] = None

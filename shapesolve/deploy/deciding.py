@@ -125,7 +125,7 @@ class Deciding:
     def sizes_near(
         self, at: Mapping[str, int], fixed: Mapping[str, int], rng: random.Random
     ) -> dict[str, int] | None:
-        """Sizes that some values satisfy by the nodes' requirements: all `fixed`, and as many of `at` as possible."""
+        """Sizes that some values satisfy by the nodes' requirements. It has all `fixed`, and as many of `at` as possible."""
         kept = self._known(fixed)
         found = self._sizes_and_numbers(kept) if self.names else None
         if found is None:

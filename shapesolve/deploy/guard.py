@@ -34,7 +34,7 @@ def guard(
     assume: Iterable[str | Cond] = (),
     bind: Mapping[str, int] | None = None,
 ) -> str:
-    """Source of a function that checks input shapes against the contract of a model and names broken conditions.
+    """Source of a function that checks input shapes against a contract and names broken conditions.
 
     It has no dependencies, takes the shapes of all inputs by name, and returns the broken conditions as texts; when there
     are none, the model runs. It accepts what `Analysis.check_inputs` accepts. C++ computes in 64 bits: a condition in which a

@@ -1,4 +1,4 @@
-"""Inputs that a model accepts: sizes drawn from its contract, integers from the ranges of their readers."""
+"""Inputs that a model accepts: sizes from its contract, integers from the ranges of their readers."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def generate_inputs(
 
 
 def _sizes(analysis: Analysis, fixed: Mapping[str, int] | None, filler: _Filler) -> Sizes:
-    """The accepted sizes, preferably those at which declared shapes of the file are right: onnxruntime trusts them."""
+    """The accepted sizes, preferably those at which the file's declared shapes are right. onnxruntime trusts them."""
     declared = sharing_memory(
         analysis._solved.stale_shapes, {name for name, _ in analysis.model.graph.outputs}
     )
@@ -317,7 +317,7 @@ class _Filler:
     def _range(
         self, name: str, uses: Sequence[Use], known: Mapping[str, int]
     ) -> tuple[int | None, int | None, str]:
-        """The range that all readers of an input accept at these sizes, and its text in terms of the model's symbols."""
+        """The range that all readers of an input accept at these sizes. Its text is in terms of the model's symbols."""
         own = {use.node: use for use in self.uses.get(name, ())}
         low: int | None = None
         high: int | None = None

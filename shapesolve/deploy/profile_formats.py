@@ -1,4 +1,4 @@
-"""Profiles in the formats of tools: command-line options, provider options, API shapes, server configuration."""
+"""Profiles in the formats of tools. These are command-line options, provider options, API shapes, and server configuration."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def profile(
     max: SizesByName | None = None,
     split: bool = False,
 ) -> tuple[Profile, ...]:
-    """Profiles for compilers: minimum, optimum and maximum sizes that the model accepts, for every dynamic input.
+    """Profiles for compilers: accepted minimum, optimum and maximum sizes for every dynamic input.
 
     Names that are left out: the usual size is 1, or the nearest that is accepted; the least is the smallest from 1 on that is
     accepted with the others, and the greatest the nearest from the usual one on (so ``total`` follows ``past + seq``). Names

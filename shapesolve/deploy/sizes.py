@@ -313,7 +313,7 @@ class Sizes:
     def _solved(
         self, start: Mapping[str, int], side: Side, open_names: Collection[str] = ()
     ) -> dict[str, int] | None:
-        """Nearest sizes by the solver: the least radius with a solution, then the least move of each size in turn.
+        """Nearest sizes by the solver. It minimizes the radius, then the move of each size in turn.
 
         `open_names` may take any size from `start` on; they are made small last.
         """
@@ -381,7 +381,9 @@ class Sizes:
         raise refused or NoSizes("the sizes that the model accepts are too large to try")
 
     def edges(self, rng: random.Random) -> Iterator[dict[str, int]]:
-        """Accepted sizes at the borders: the least, each size 0, 1, its minimum and maximum with the others usual."""
+        """Accepted sizes at the borders. These are the least, and each size at 0, 1, its minimum and maximum with the others
+        usual.
+        """
         seen: set[tuple[int, ...]] = set()
 
         def fresh(sizes: dict[str, int] | None) -> bool:

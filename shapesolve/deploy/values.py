@@ -1,4 +1,4 @@
-"""Value ranges of integer inputs, found from the operators that use them as indices, lengths, axes or sizes.
+"""Value ranges of integer inputs, from the operators that use them as indices, lengths, axes or sizes.
 
 A range is in the symbols of the model. An input that nothing is known of is filled with 0 and 1, which is said.
 """

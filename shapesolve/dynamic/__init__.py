@@ -1,1 +1,1 @@
-"""Models with fixed sizes made dynamic: rows that are proved to stay apart, and sizes learned from several exports."""
+"""Makes fixed sizes dynamic: with proofs that rows stay apart, or by comparing several exports."""

@@ -1,4 +1,4 @@
-"""The branches of an If: each is gone through like a model of its own, with what it takes from around as inputs."""
+"""The branches of an If: each is processed as a model of its own, with outer tensors as inputs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _type(inner: Freeing, name: str) -> tuple[int, Shape | None]:
 
 
 def _either(freeing: Freeing, shapes: list[Shape | None]) -> Shape | None:
-    """What is the same in all branches."""
+    """The shape that all branches have in common."""
     first, *others = shapes
     if first is None or any(s is None or len(s) != len(first) for s in others):
         return None

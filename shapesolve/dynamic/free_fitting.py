@@ -1,4 +1,4 @@
-"""Operands that do not fit any more: one row where others have many, or the baked size along an axis that follows a symbol."""
+"""Operands that no longer fit: one row where others have many, or a baked size along a symbolic axis."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _spread(freeing: Freeing, node: Node, i: int, axis: int, size: Dim) -> Node:
 
 
 def _repeat(freeing: Freeing, node: Node, i: int, axis: int, times: Dim) -> Node:
-    """Operand `i` is said again for every row along an axis whose outermost factor is rows."""
+    """Tiles operand `i` for every row along an axis whose outermost factor is rows."""
     name = node.inputs[i]
     rank = len(freeing.shape(name) or ())
     repeats = freeing.vector([times if k == axis else ONE for k in range(rank)], f"{name}_repeats")

@@ -1,4 +1,4 @@
-"""Operands in which sizes were baked, operator by operator: what they say of sizes that are free again is said anew."""
+"""Rewrites operands with baked sizes for sizes that are free again, per operator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .free_suspects import SECOND_EXPORT, check_suspects
 
 
 def widened(freeing: Freeing, node: Node) -> Node:
-    """A Loop or Scan with stored first states of which an axis of one element follows a number of rows."""
+    """A Loop or Scan with stored initial states, expanded along an axis of one element that follows rows."""
     scanned = int(node.attributes.get("num_scan_inputs", 0))
     states = range(2, len(node.inputs)) if node.op_type == "Loop" else range(len(node.inputs) - scanned)
     ways = [(size, axis) for size in map(symbol, freeing.rows) for axis in _axes(freeing, node, states)]
@@ -103,7 +103,7 @@ def reshape(freeing: Freeing, node: Node) -> Node:
 
 
 def _is_open(freeing: Freeing, candidates: Seq[tuple[Dim, ...]]) -> bool:
-    """True if more than one entry may follow a size that is no number of rows: no proof decides between them."""
+    """True if more than one entry can follow a size that is no number of rows. No proof decides between them."""
     return len({tuple(map(freeing.is_other, dims)) for dims in candidates}) > 1
 
 
@@ -124,7 +124,7 @@ def _baked_target(
 
 
 def gather(freeing: Freeing, node: Node) -> Node:
-    """Elements of one row, picked from an axis on which its rows follow each other: they are picked in each row."""
+    """Rewrites a Gather of elements of one row on an axis that holds all rows. It then picks them in each row."""
     data, indices = node.inputs
     layout, shape = freeing.provenance.of(data).layout, freeing.shape(data)
     axis = int(node.attributes.get("axis", 0))
@@ -174,7 +174,7 @@ def gather_nd(freeing: Freeing, node: Node) -> Node:
 
 
 def _is_row_by_row(freeing: Freeing, name: str, rows: Dim) -> bool:
-    """Does a tensor have one row after the other along its first axis?"""
+    """True if a tensor has its rows one after the other along its first axis."""
     origin = freeing.provenance.of(name)
     return origin.layout is not None and origin.layout[:1] == ((rows,),) and not origin.mixed
 
@@ -198,13 +198,13 @@ def _was_one_row(freeing: Freeing, dim: Dim) -> bool:
 
 
 def _follows(freeing: Freeing, name: str) -> bool:
-    """Does a tensor depend on rows?"""
+    """True if a tensor depends on rows."""
     origin = freeing.provenance.of(name)
     return any(origin.depends(symbol) for symbol in freeing.rows)
 
 
 def _together(freeing: Freeing, node: Node, picked: str, dims: Seq[Dim]) -> Node:
-    """What was picked row by row, in the shape that the node gives of one row (`dims`); the node becomes that Reshape."""
+    """Elements picked per row, reshaped as the node's output for one row (`dims`). The node becomes that Reshape."""
     pieces, before = freeing.pieces(picked), freeing.known(picked)
     sizes = [int(size) for d in dims if (size := freeing.old(d)) is not None]
     candidates = placements(pieces, sizes, sizes) if pieces is not None and len(sizes) == len(dims) else []

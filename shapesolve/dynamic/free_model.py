@@ -1,4 +1,4 @@
-"""`free`: sizes that were baked into a model become symbols again, and the model still computes the same.
+"""`free`: replaces baked sizes of a model by symbols, with the same results.
 
 For the rows of a batch that is proved: what the model computes of row i depends on row i alone, and in the same way for every
 i and every number of rows. Another size is freed only in a model that stores no number, table, mask or attribute which may have

@@ -1,4 +1,4 @@
-"""Where a Reshape whose target was baked in puts the sizes that are free again.
+"""Positions of freed sizes in the output of a Reshape with a baked target.
 
 A Reshape keeps the elements in row-major order, so the factors of its input, read from the left, fill the entries of its
 target, read from the left. A size that was 1 when it was baked leaves no trace in the products: where it may go is a list of
@@ -35,7 +35,7 @@ class _State:
 
 
 def placements(pieces: Seq[Piece], sizes: Seq[int], raw: Seq[int]) -> list[tuple[Dim, ...]]:
-    """Shapes with the elements of `pieces` in order that are `sizes` at the baked sizes, the likeliest first.
+    """Shapes that hold the elements of `pieces` in order, with `sizes` at the baked sizes. The likeliest is first.
 
     Args:
         pieces: the input's factors, outermost first, without ones.
@@ -51,7 +51,7 @@ def placements(pieces: Seq[Piece], sizes: Seq[int], raw: Seq[int]) -> list[tuple
 def _fill(
     state: _State, i: int, head: int | None, k: int, need: int, taken: Dim, dims: tuple[Dim, ...], cost: int
 ) -> None:
-    """Fill entry `k`, of which `taken` is there and `need` is missing, from piece `i` on (`head`: what is left of it)."""
+    """Fills entry `k` from piece `i` on. `taken` is its size so far, `need` is missing, `head` the rest of the piece."""
     if len(state.found) >= _MAX_CANDIDATES:
         return
     pieces, sizes = state.pieces, state.sizes
@@ -77,7 +77,7 @@ def _fill(
 
 
 def _cost(state: _State, piece: Piece, k: int, taken: Dim) -> int:
-    """How unlikely it is that a size that was 1 belongs to entry `k`."""
+    """Penalty for assigning a size that was 1 to entry `k`."""
     if state.sizes[k] == 1:
         if state.raw[k] == -1:
             return 0
@@ -88,7 +88,7 @@ def _cost(state: _State, piece: Piece, k: int, taken: Dim) -> int:
 
 
 def target_of(dims: Seq[Dim], given: Seq[Dim], *, copies: bool) -> list[int] | None:
-    """The target that makes `dims` of a tensor of sizes `given` in numbers, 0 and -1; None where that takes more."""
+    """The target of a Reshape from `given` to `dims` in numbers, 0 and -1. None if that is not enough."""
     entries: list[int | None] = []
     for k, size in enumerate(dims):
         if size.value is not None:

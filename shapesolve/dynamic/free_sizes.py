@@ -1,4 +1,4 @@
-"""Sizes computed in a model from the shapes of its inputs: a dim becomes a few nodes at the start of the graph."""
+"""Sizes computed from the shapes of a model's inputs. A dim becomes a few nodes at the start of the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Freeing`: what is known of a model whose sizes are free again, and how what was baked into it is changed.
+"""`Freeing`: the facts about a model with freed sizes, and the edits of its baked constants.
 
 Each node is lowered with the sizes as symbols. After that, no symbol may have lost its freedom; where one has, the node is
 the one that a baked size is in. `free_model` goes through the nodes.
@@ -86,11 +86,11 @@ class Freeing:
     # ------------------------------------------------------------------ what is known
 
     def known(self, name: str) -> Known | None:
-        """What is known of a tensor."""
+        """The known facts about a tensor."""
         return self.walk.read(name, self.scope)
 
     def is_told(self, element: Any) -> bool:
-        """Is an element known as an expression of the sizes that are freed?"""
+        """True if an element is an expression of the freed sizes only."""
         return getattr(element, "free", frozenset(("",))) <= self.baked.keys()
 
     def shape(self, name: str) -> Shape | None:
@@ -115,11 +115,11 @@ class Freeing:
         return value if isinstance(value, Constant) else None
 
     def is_stored(self, name: str) -> bool:
-        """Is a tensor stored in the model?"""
+        """True if a tensor is stored in the model."""
         return self.stored(name) is not None
 
     def rule(self, node: Node) -> Rule | None:
-        """What is declared of the operator of a node."""
+        """The declared rule of a node's operator."""
         return self.walk.operators.rule(node, self.model.opsets)
 
     @property
@@ -128,7 +128,7 @@ class Freeing:
         return {name: node for name, (node, _) in self.walk.state.producers.items()}
 
     def is_other(self, dim: Dim) -> bool:
-        """Does it follow a symbol that is no number of rows?"""
+        """True if the dim depends on a symbol that is no number of rows."""
         return any(name in self.baked and name not in self.rows for name in dim.free)
 
     def old(self, dim: Dim) -> int | None:
@@ -136,7 +136,7 @@ class Freeing:
         return dim.evaluate(self.baked) if dim.terms else dim.const
 
     def is_free(self, dim: Dim) -> bool:
-        """Does it follow a symbol?"""
+        """True if the dim depends on a freed symbol."""
         return not dim.free.isdisjoint(self.baked)
 
     def notice(self, name: str) -> None:
@@ -182,7 +182,7 @@ class Freeing:
         self.scope.env[name] = self.walk.interner.tensor(TensorProto.INT64, Shape(shape), value)
 
     def choose(self, node: Node, count: int, like: Hashable) -> int:
-        """Which of some candidates to take at a node: first the one that the last node with the same question took."""
+        """Index of the candidate to use at a node. The default is that of the last node with the same question."""
         self.options[node.label] = max(count, self.options.get(node.label, 0))
         taken = (self._taken.get(like, 0) + self.choices.get(node.label, 0)) % count
         self._taken[like] = taken
@@ -256,7 +256,7 @@ class Freeing:
         self.made(node)
 
     def _held_inside(self, entry: Entry) -> str | None:
-        """The symbol that a requirement holds where data decides whether it is asked for: facts say nothing of that."""
+        """The symbol that a data-dependent requirement fixes. Facts do not contain it."""
         if entry.role != "requirement" or entry.guard.is_true:
             return None
         for name in self.symbols:
@@ -274,7 +274,7 @@ class Freeing:
                 self.notice(name)
 
     def _is_held(self, name: str) -> bool:
-        """Has a symbol lost its freedom? Rows may be any number; another size may have a lower bound, and room above."""
+        """True if a symbol is no longer free. Rows need any number, another size an open range above a lower bound."""
         own = symbol(name)
         now = self.facts.dim(own)
         lo, hi = self.facts.bounds(now)

@@ -1,4 +1,4 @@
-"""Refusal of stored numbers and attributes that may hold a size which is no number of rows: one export cannot tell."""
+"""Refusal of stored numbers and attributes that can hold a size other than rows. One export cannot show it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ALL = (1 << 31) - 1
 
 
 def check_suspects(freeing: Freeing, node: Node) -> None:
-    """Raises `Refused` if a node has a number that may have been computed from a size that is no number of rows."""
+    """Raises `Refused` if a node has a number possibly computed from a size that is no number of rows."""
     if len(freeing.rows) == len(freeing.symbols) or node.is_constant:
         return
     held = "a graph inside it" if node.subgraphs else _attribute(freeing, node) or _operand(freeing, node)

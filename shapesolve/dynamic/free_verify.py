@@ -1,4 +1,4 @@
-"""A freed model held against onnxruntime: at the old sizes it computes what the original does, with more rows these stacked."""
+"""Compares a freed model with the original in onnxruntime, at the old sizes and with stacked rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 #: numbers of rows that are run besides one
 ROWS = (2, 3)
-#: what sizes that were free before are given
+#: value of symbols that were free before
 _OTHERS = 4
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-4
 #: steps between numbers, at the largest of an output, by which it may differ: more rows are summed in another order
@@ -32,7 +32,7 @@ _MANTISSA = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: the sizes, and the largest difference of any output's element (None where there is nothing to compare with)."""
+    """One run: the sizes, and the largest difference of any output's element (None without a comparison)."""
 
     sizes: Mapping[str, int]
     difference: float | None

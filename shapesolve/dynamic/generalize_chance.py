@@ -1,4 +1,4 @@
-"""What the exports agree in by chance: from such exports nothing can be told of other sizes.
+"""Coincidences between exports: agreements that allow no conclusion about other sizes.
 
 That is a number that is also a part of a size in all of them, padding that may fill up to a multiple, and an axis on which a
 limit holds in all of them.
@@ -21,7 +21,7 @@ from .generalize_fit import coincident
 from .generalize_match import Matched, Same
 from .provenance_walk import trace
 
-#: what the numbers of an operand are for, by operator and index
+#: the use of an operand's numbers, by operator and index
 Reads = Callable[[str, int], "Reading | None"]
 #: sizes next to those of an export, at which a model may not run whose padding only fits these
 _NEAR = 4
@@ -76,7 +76,7 @@ def check_chance(
 
 
 def _is_batch(analysis: Analysis, name: str) -> bool:
-    """Do the rows of a symbol stay apart? Then nothing else follows it."""
+    """True if the rows of a symbol stay apart, so that no other size depends on it."""
     found = trace(analysis, [name])
     ends = [found.of(output) for output, _ in analysis.model.graph.outputs]
     return all(end.layout is not None and name not in end.mixed for end in ends)
@@ -94,7 +94,7 @@ def _check_number(one: Same, parts: Mapping[int, str]) -> None:
 
 
 def _padding(nodes: Seq[Seq[Node]], fixed: Seq[Analysis], reads: Reads) -> Iterator[tuple[Node, int, str]]:
-    """Pads of one side by the same in all exports, of which the sizes have the same remainder: with the axis and a reason."""
+    """Pads with equal amounts in all exports, at sizes with equal remainders. Yields the node, axis and reason."""
     for group in nodes:
         node, adds = group[0], reads(group[0].op_type, 1) is PADS
         amounts, *others = [_amounts(n, a, adds) for n, a in zip(group, fixed, strict=True)]
@@ -115,7 +115,7 @@ def _padding(nodes: Seq[Seq[Node]], fixed: Seq[Analysis], reads: Reads) -> Itera
 
 
 def _check_filled(nodes: Seq[Seq[Node]], fixed: Seq[Analysis], reads: Reads) -> None:
-    """Raises `Refused` for a Pad to one size in all exports: that size may be a multiple which all of them reach."""
+    """Raises `Refused` for a Pad to one size in all exports. The size can be a multiple that all of them reach."""
     for group in nodes:
         if reads(group[0].op_type, 1) is not PADS:
             continue
@@ -133,7 +133,7 @@ def _check_filled(nodes: Seq[Seq[Node]], fixed: Seq[Analysis], reads: Reads) -> 
 
 
 def _amounts(node: Node, analysis: Analysis, adds: bool) -> list[int] | None:
-    """What a node pads its last axes by, before all of them, then after."""
+    """Pad amounts of a node for its last axes: all the starts, then all the ends."""
     value = analysis.values.get(node.inputs[1]) if adds and len(node.inputs) > 1 else None
     elems = [] if value is None else [getattr(e, "value", None) for e in value.elems or ()]
     if None in elems:

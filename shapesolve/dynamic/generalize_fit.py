@@ -27,11 +27,11 @@ Seen: TypeAlias = "Seq[int | None]"
 MARGIN = 2
 #: fits that are kept of one number
 _MAX_FITS = 24
-#: largest divisor of which all remainders are tried, and largest at all
+#: largest divisor with all remainders tried, and largest divisor
 _SMALL_DIVISOR, _LARGEST_DIVISOR = 16, 64
 #: sizes at which fits are compared, and how many combinations of them
 _LARGEST_SIZE, _POINTS = 48, 96
-#: most symbols of which products and sums are formed
+#: max symbols in products and sums
 _MAX_SYMBOLS = 6
 #: parts and multiples that a constant may be, and the least constant that is looked at
 _PARTS, _MULTIPLES, _TELLING = (2, 3, 4), range(2, 9), 3
@@ -39,7 +39,7 @@ _PARTS, _MULTIPLES, _TELLING = (2, 3, 4), range(2, 9), 3
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """An expression that fits, the length of its description, and its values at the sizes at which fits are compared."""
+    """An expression that fits, its description length, and its values at the compared sizes."""
 
     dim: Dim
     cost: int
@@ -91,7 +91,7 @@ class Fitter:
         return np.array([whole.evaluate(p) or 0 for p in self.points])
 
     def fits(self, seen: Seen) -> list[Fit]:
-        """What fits these numbers, the simplest first; a number that never differs is constant."""
+        """Expressions that fit these numbers, the simplest first. A number that never differs is constant."""
         key = tuple(seen)
         if key not in self._known:
             known = {v for v in seen if v is not None}
@@ -103,7 +103,7 @@ class Fitter:
         return self._known[key]
 
     def rivals(self, seen: Seen) -> list[Fit]:
-        """The fits of nearly the same length as the shortest; a size, a sum or a product of sizes has no longer rivals."""
+        """Fits nearly as short as the shortest. A plain size, sum or product has only rivals of its own length."""
         found = self.fits(seen)
         if not found:
             return []
@@ -224,7 +224,7 @@ def _multiples(
 def coincident(
     dims: Iterable[Dim], sizes: Seq[Mapping[str, int]], parts: Seq[int] = (2,), multiples: Seq[int] = ()
 ) -> dict[int, str]:
-    """Numbers that are a part of a size in every export, though the size differs: the exports are too close to each other."""
+    """Numbers that are a part of a size in every export, though the size differs. The exports are too similar."""
     found: dict[int, str] = {}
     for d in dims:
         seen = [d.evaluate(s) or 0 for s in sizes]

@@ -1,4 +1,4 @@
-"""What is looked at in stored tensors of several exports: places and distances of places, steps, parts."""
+"""Features of stored tensors of several exports: positions, differences of positions, steps, parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVEN = 3
 
 
 class Kind:
-    """What two bounds are about: a place on an axis, the difference of two places, or that of their blocks."""
+    """The quantity that two bounds limit: a position on an axis, or the difference of two. Positions can be of blocks."""
 
     def __init__(self, axes: Seq[int], block: int = 1, factors: tuple[int, int] = (1, -1)) -> None:
         self.axes, self.block, self.factors = axes, block, factors
@@ -127,7 +127,7 @@ def whole_number(number: Any) -> Any:
 
 
 def step_along(array: Array, axis: int) -> object:
-    """The step from the first to the second place; None where there is one place, BROKEN where it is not whole."""
+    """The step from the first to the second position. None if there is one position, BROKEN if it is not whole."""
     if array.shape[axis] < 2:
         return None
     second = array[tuple(int(k == axis) for k in range(array.ndim))]
@@ -157,7 +157,7 @@ def between_ends(array: Array, axis: int, first: int, last: int) -> Array:
 
 
 def split_axis(array: Array, axis: int, along: int) -> Array | None:
-    """An axis as two: the shortest inner one with which the outer one is regular, or the longest that is the same."""
+    """Splits an axis in two. The inner part is the shortest with a regular outer one, or the longest with equal parts."""
     count = array.shape[axis]
     lengths = [n for n in range(2, count // 2 + 1) if count % n == 0 and count // n >= 2]
     for n in lengths if along == 0 else reversed(lengths):

@@ -1,4 +1,4 @@
-"""Fixed exports of one model, matched node by node along the flow of data; where they differ becomes a list of places.
+"""Matches fixed exports of one model node by node along the data flow. Differences become a list of places.
 
 Names may differ, and so may the order of nodes that do not depend on each other. Stored tensors are compared by content, and
 by use: exporters store equal ones once, and which are equal depends on the size.
@@ -18,7 +18,7 @@ from ..change.refused import Refused
 from ..model import Constant, Graph, Model, Node
 
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
-#: so many integers may be sizes
+#: max elements of an integer tensor that can hold sizes
 _FEW = 16
 #: attributes of a Constant node that hold numbers themselves, with their types
 _NUMBERS = {
@@ -28,7 +28,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stored operand of a node (or an output of a graph that is stored) that is not the same in all exports.
+    """A stored operand of a node (or a stored output of a graph) that differs between the exports.
 
     Attributes:
         graph: the graph of the first export that it is in.
@@ -66,7 +66,7 @@ class Same:
 
 @dataclass(slots=True)
 class Matched:
-    """Where the exports differ; everything else is the same."""
+    """Differences between the exports. Everything else is the same."""
 
     places: list[Place] = field(default_factory=list)
     same: list[Same] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Matched:
 
 
 class _Scope:
-    """What the names of one export mean: a tensor of the first export, or stored data."""
+    """Maps names of one export to tensors of the first export, or to stored data."""
 
     def __init__(self, graph: Graph | None, around: _Scope | None) -> None:
         self.around, self.names = around, dict[str, str]()
@@ -89,7 +89,7 @@ class _Scope:
                 self.stored[node.outputs[0]] = value
 
     def look(self, name: str) -> str | Constant | None:
-        """The tensor of the first export that a name stands for, or what is stored; None where it is not known yet."""
+        """The tensor of the first export with this name, or the stored data. None if it is not known yet."""
         found = self.names.get(name) or self.stored.get(name)
         return found if found is not None or self.around is None else self.around.look(name)
 
@@ -219,7 +219,7 @@ def _match_nodes(
 
 
 def _key(node: Node, scope: _Scope) -> tuple[Any, ...] | None:
-    """What a counterpart has in common: the operator, and the tensors that it reads; None while one is not known."""
+    """Matching key of a node: the operator, and the tensors it reads. None if one is not known yet."""
     reads: list[str | None] = []
     for name in node.inputs:
         meant = scope.look(name) if name else ""
@@ -239,7 +239,7 @@ def _key(node: Node, scope: _Scope) -> tuple[Any, ...] | None:
 
 
 class _Ready:
-    """The nodes of another export of which all operands are known, by what a counterpart has in common with them."""
+    """Nodes of another export with all operands known, by matching key."""
 
     def __init__(self, scope: _Scope) -> None:
         self.scope = scope
@@ -257,7 +257,7 @@ class _Ready:
         self._waiting.setdefault(missing, []).append(node)
 
     def take(self, key: tuple[Any, ...] | None, node: Node, first: _Scope) -> Node | None:
-        """The counterpart of a node: of several, the one with the most stored operands and attributes in common."""
+        """The counterpart of a node. Among several, the one with most stored operands and attributes in common."""
         found = self._ready.get(key, []) if key is not None else []
         if not found:
             return None
@@ -293,7 +293,7 @@ def _alike(node: Node, scope: _Scope, other: Node, there: _Scope) -> int:
 
 
 def equal(a: Constant, b: Constant) -> bool:
-    """True if two stored tensors are the same, bit by bit; data in files that are not there is the same where the place is."""
+    """True if two stored tensors are equal bit by bit. Missing external data is equal if its location is."""
     if a is b:
         return True
     if a.dtype != b.dtype or a.dims != b.dims:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 #: opset since which an entry of a Reshape's target may be a size of 0
 _ALLOW_ZERO = 14
-#: so many integers may be the target of a Reshape
+#: max elements of an integer tensor that can be the target of a Reshape
 _FEW = 16
 
 
@@ -83,7 +83,7 @@ def _flat(export: Model) -> Model:
 
 
 def _labels(exports: Seq[Model]) -> list[str]:
-    """What messages call the exports."""
+    """Names of the exports in messages."""
     return [e.path.name if e.path is not None else f"export {k + 1}" for k, e in enumerate(exports)]
 
 
@@ -118,7 +118,7 @@ class _Work:
     guards: list[str] = field(default_factory=list)
 
     def run(self) -> onnx.ModelProto:
-        """The new model: first with numbers that are input sizes in all exports taken for these, else with all of them open."""
+        """The new model. Numbers that equal input sizes in all exports are taken for these first, then left open."""
         self.fitter = Fitter(self.sizes)
         self.fixed = [analyze(export, broadcast="strict") for export in self.exports]
         first: Refused | None = None
@@ -177,14 +177,14 @@ class _Work:
         return changes
 
     def _takes_all(self, place: Place) -> bool:
-        """Is it the end of a Slice that gives all of its input in every export?"""
+        """True if it is the end of a Slice that passes its whole input in every export."""
         if place.node is None or self._reads(place.node, place.index) is not ENDS:
             return False
         pairs = zip(self.fixed, place.reads, place.made, strict=True)
         return all(f.shapes.get(given) == f.shapes.get(made) is not None for f, given, made in pairs)
 
     def _inferred(self, place: Place, arrays: list[Any]) -> list[Any]:
-        """Targets of a Reshape with the sizes that an entry of -1 stands for in each export."""
+        """Targets of a Reshape, with each entry of -1 replaced by its size in each export."""
         if (
             place.node is None
             or self._reads(place.node, 1) is not TARGET
@@ -209,7 +209,7 @@ class _Work:
         return None if node.domain else self._reading(node.op_type, i)
 
     def _reading(self, op_type: str, i: int) -> Reading | None:
-        """What the numbers of an operand of a standard operator are for."""
+        """The use of an operand's numbers, for a standard operator."""
         rule = with_built_in(None).lookup("", op_type, self.draft.model.opsets.get("", 1))
         return None if rule is None or rule.reads is None else rule.reads.get(i)
 
@@ -253,7 +253,7 @@ class _Work:
     def _write(
         self, changes: Seq[_Change], settled: Mapping[str, Dim], trial: Analysis | None
     ) -> onnx.ModelProto:
-        """The model with sizes computed; without the analysis of a trial, a trial model, whose inputs have the open sizes."""
+        """The model with sizes computed. Without a trial's analysis, a trial model whose inputs have the open sizes."""
         import onnx
 
         graph = self.draft.graph
@@ -318,7 +318,7 @@ class _Work:
         return None
 
     def _bound(self, change: _Change, trial: Analysis, b: Nodes) -> bool:
-        """A Slice that would take all at all sizes takes as much as in the largest export, and has to take all."""
+        """Restores a Slice that keeps everything at all sizes: it ends as in the largest export, with a check."""
         node, graph = change.node, change.graph
         if change.most is None or node is None:
             return False

@@ -1,4 +1,4 @@
-"""Small programs that compute a tensor from sizes: run with numpy to check them, written as nodes to use them.
+"""Small programs that compute a tensor from sizes, run in numpy for checks and written as nodes.
 
 A rule is a function of a `Builder`. What it builds with `Numbers` at the sizes of an export has to be the stored tensor,
 element by element; what it builds with `Nodes` goes into the model.
@@ -27,7 +27,7 @@ _SINCE = {
 
 
 class Builder(ABC):
-    """What a rule is written with: sizes, constants, and operators of the standard."""
+    """Interface for writing a rule: sizes, constants, and standard operators."""
 
     @abstractmethod
     def vector(self, dims: Seq[Dim]) -> Any:
@@ -55,7 +55,7 @@ class Builder(ABC):
         return made if rank == 1 else self.op("Reshape", made, self.constant(shape))
 
     def cut(self, x: Any, starts: Seq[Dim], sizes: Mapping[int, Dim], whole: Seq[Dim]) -> Any:
-        """Parts of these sizes along some axes, from these places on; all of them have to be there, which `whole` asks for."""
+        """Slices of these sizes along some axes, from these starts. `whole` is the required shape of the result."""
         axes = self.constant(np.array([*sizes], np.int64))
         ends = self.vector([start + size for start, size in zip(starts, sizes.values(), strict=True)])
         made = self.op("Slice", x, self.vector(starts), ends, axes)

@@ -1,4 +1,4 @@
-"""Numbers of which the exports leave open what they follow: decided by the constraints of a trial model, or refused.
+"""Settles numbers that the exports leave open: by the constraints of a trial model, or by a refusal.
 
 In the trial model such a number is a generated symbol. Constraints that every run has to meet express most of them by the
 input sizes. Of the others, fits of nearly the same length are held against these constraints at many sizes; the one that runs
@@ -19,11 +19,11 @@ from .generalize_fit import MARGIN, Fit, Fitter
 
 #: inputs of a trial model whose sizes are the generated symbols
 OPEN = "generalize_open"
-#: axes of such an input
+#: max axes of a trial input
 OPEN_AXES = 8
 #: length of a size that the model has somewhere, as a fit
 _OF_THE_MODEL = 2
-#: a number may be up to so many times a size that the model has
+#: max factor between a number and a size of the model
 _MAX_FACTOR = 16
 #: combinations of fits that are tried together, of them those that are compared by conditions, and at how many sizes
 _MAX_TRIED, _MAX_RIVALS, _MAX_POINTS = 1024, 64, 12
@@ -33,7 +33,7 @@ _MAX_TOGETHER = 3
 
 @dataclass(slots=True)
 class Open:
-    """A number of which the exports leave open what it follows: a generated symbol.
+    """A number that the exports leave open: a generated symbol.
 
     Attributes:
         name: the symbol.
@@ -96,7 +96,7 @@ class Settler:
         self.settled = {name: d for name, d in self.now.items() if d.free <= self.symbols}
 
     def settle(self) -> dict[str, Dim]:
-        """What each symbol follows.
+        """The expression of each symbol.
 
         Raises:
             Refused: the exports leave it open, or contradict the constraints.
@@ -123,7 +123,7 @@ class Settler:
         return found
 
     def _next(self, left: set[str]) -> list[str]:
-        """Symbols to settle next: the fewest that stand in one condition, or else those that most numbers follow."""
+        """Symbols to settle next: the fewest in one condition, else those that most numbers depend on."""
         ties = _ties([d.free & left for d in self.now.values()])
         raw = {self._given[n]: d.free & left for n, d in self.now.items()}
         best: set[str] = set()
@@ -147,7 +147,7 @@ class Settler:
         return found
 
     def _kept(self) -> dict[str, Dim]:
-        """Open sizes to which an axis is resized that has that size already, in every export: the axis is kept."""
+        """Open sizes of a resize that keeps its axis in every export. They become the size of that axis."""
         found: dict[str, Dim] = {}
         by_name = {o.name: o for o in self.opens}
         for name, dim in self._keeps:
@@ -159,7 +159,7 @@ class Settler:
         return found
 
     def _group(self, group: Seq[str]) -> tuple[dict[str, Dim], dict[str, Dim]]:
-        """What the numbers follow that hang on these symbols, and what these do."""
+        """Expressions of the numbers that depend on these symbols, and of the symbols."""
         pool, kept, now = self._pool(), self._kept(), {n: d.subs(self.roots) for n, d in self.now.items()}
         mine = [o for o in self.opens if not now[o.name].free.isdisjoint(group)]
         options: list[list[Fit]] = []

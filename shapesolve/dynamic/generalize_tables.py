@@ -38,7 +38,7 @@ from .generalize_looks import (
 )
 from .generalize_program import Array, Builder, Numbers, Rule
 
-#: so many integers are looked at one by one
+#: max integers examined one by one
 _FEW_ELEMENTS = 16
 #: parts of a small fixed axis are looked at one by one
 _FEW = 4
@@ -232,7 +232,7 @@ class Tables:
     def _bounds(
         self, numbers: Seq[Array], masks: Seq[Array], what: str
     ) -> tuple[Dim | None, Dim | None] | None:
-        """The least and the largest number at which masks are true, None where there is none; None unless it is all between."""
+        """Range of the numbers at which masks are true: a bound or None per side. None if it is not an interval."""
         least: list[int | None] = []
         most: list[int | None] = []
         for n, mask in zip(numbers, masks, strict=True):
@@ -291,7 +291,7 @@ class Tables:
         return None
 
     def _regular(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
-        """A rule for an axis that goes through the places of two axes, of which each export shows the lengths."""
+        """A rule for an axis that runs over the positions of two axes, whose lengths each export shows."""
         for axis in range(arrays[0].ndim) if self._varies_at_all(arrays) else ():
             for along in (0, 1):
                 found = [split_axis(a, axis, along) for a in arrays]

@@ -1,4 +1,4 @@
-"""Where each axis of a tensor comes from, and whether the rows of a batch stay apart on the way.
+"""Provenance of each axis of a tensor, with a proof that the rows of a batch stay apart.
 
 The declaration of an operator says which axes of its outputs carry which axes of its inputs (see `lower.axes`). Axes are kept
 as factors in row-major order, so that ``Reshape([batch, seq, 64] -> [batch*seq, 64])`` is known to have the rows of `batch`
@@ -28,16 +28,16 @@ Factors: TypeAlias = tuple[Dim, ...]
 Layout: TypeAlias = tuple[Factors, ...]
 #: of a node's outputs the sizes, None where the rank is not known, `SEQUENCE` for a sequence
 Made: TypeAlias = "Seq[Seq[Dim] | None]"
-#: what stands for the sizes of a sequence
+#: sizes of a sequence (placeholder)
 SEQUENCE: Seq[Dim] = [constant(-1)]
 
-#: what is said of an operator without a declaration
+#: message about an operator without a declaration
 _UNKNOWN = "is not known to keep the rows of {symbol} apart"
 
 
 @dataclass(frozen=True, slots=True)
 class Mixing:
-    """The node after which the rows of a symbol cannot be told apart, and what it does, in words."""
+    """The node after which the rows of a symbol are no longer separable, and its effect, in words."""
 
     node: str
     op_type: str
@@ -52,7 +52,7 @@ class Mixing:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What is known of one tensor: its axes as factors (None: rank unknown), and symbols whose rows are mixed in it."""
+    """Provenance of a tensor: its axes as factors, and symbols whose rows are mixed in it. None: rank unknown."""
 
     layout: Layout | None
     mixed: Mapping[str, Mixing]
@@ -66,12 +66,12 @@ class Origin:
         return None
 
     def depends(self, symbol: str) -> bool:
-        """May it differ with the rows, or the number of rows, of a symbol?"""
+        """True if the tensor can depend on the rows, or the number of rows, of a symbol."""
         return symbol in self.mixed or self.rows(symbol) is not None
 
 
 def factors_of(dim: Dim) -> Factors:
-    """An axis of which only the size is known."""
+    """Factors of an axis with a known size only."""
     return () if dim is ONE else (dim,)
 
 
@@ -202,7 +202,7 @@ def _output(
 
 
 def axis_is_carried(axis: Items, table: Mapping[Label, Any]) -> bool:
-    """Does every part of it come from an input, or is the same everywhere?"""
+    """True if every part of the axis comes from an input or is uniform."""
     return all(isinstance(item, Uniform) or _label(item) in table for item in axis)
 
 
@@ -264,7 +264,7 @@ def _regrouped(node: Node, made: Seq[Dim] | None, origin: Origin, symbols: Seq[s
 
 
 def _is_torn(symbol: str, factor: Dim) -> bool:
-    """Is it only a part of the rows of a symbol, such as every fourth?"""
+    """True if the factor is only a part of the rows of a symbol, for example every fourth."""
     return symbol in factor.free and exact_quotient(factor, named(symbol)) is None
 
 
@@ -302,7 +302,7 @@ def regrouped(layout: Layout, made: Seq[Dim]) -> Layout | None:
 
 
 def _quotient(whole: Dim, part: Dim) -> Dim | None:
-    """What is left of a factor, also of ``n//4`` of n: as many elements go in as come out, so that the rest is 4."""
+    """The quotient of a factor, also 4 for n by ``n//4``. The numbers of elements before and after are equal."""
     found = exact_quotient(whole, part)
     if found is not None or not whole.terms:
         return found

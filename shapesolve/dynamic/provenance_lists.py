@@ -1,4 +1,4 @@
-"""Lists of what data decides on in each row of a batch: the entries of one row stay behind those of the row before.
+"""Row-ordered data-dependent lists (for example of NonZero): tracks the batch row of each entry.
 
 An operator that looks for elements goes through a tensor in row-major order. Where the rows of a batch are outermost, what it
 finds comes row by row, and that of a row is found in that row alone. What is computed entry by entry stays such a list. One
@@ -42,7 +42,7 @@ class Listing(Mixing):
 
     @property
     def is_plain(self) -> bool:
-        """Is it what the rows alone give, one after the other?"""
+        """True if entries are in row order and do not depend on the row otherwise."""
         return self.entry is None or _ROW.free.isdisjoint(self.entry.free)
 
 
@@ -55,7 +55,7 @@ def through_lists(
     found: Seq[Origin],
     symbols: Seq[str],
 ) -> list[Origin]:
-    """`found`, but for symbols of which the rows are listed one after the other."""
+    """`found`, with symbols updated whose rows are listed one after the other."""
     results, node = list(found), op.node
     for name in symbols:
         if not lists and all(result.mixed.get(name) is None for result in results):
@@ -77,7 +77,7 @@ def through_lists(
 
 
 def _rows_outside(origin: Origin, name: str) -> Dim | None:
-    """What is inside the rows on the first axis, where they are outermost in the tensor; None where they are not."""
+    """Elements per row on the first axis, if the rows are outermost in the tensor. None otherwise."""
     if name in origin.mixed or not origin.layout or origin.rows(name) != (0, 0):
         return None
     return product(origin.layout[0][1:]) if origin.layout[0][0].name == name else None
@@ -101,7 +101,7 @@ def _listed(op: Op, lists: Lists, what: Links | str, data: Origin, name: str) ->
 def _carried(
     op: Op, made: Made, links: Links, known: Mapping[int, Listing], given: Seq[Origin | None], name: str
 ) -> Mapping[int, Listing]:
-    """What is computed entry by entry, by output."""
+    """Listings of outputs that are computed entry by entry."""
     (first, one), *_ = known.items()
     shape = op.shape(first)
     alone = not any(o is not None and o.depends(name) for k, o in enumerate(given) if k not in known)
@@ -122,7 +122,7 @@ def _carried(
 
 
 def _goes_together(op: Op, links: Links, known: Mapping[int, Listing], label: Label) -> bool:
-    """Is the axis with a label that of the entries of one list, for all operands that have it?"""
+    """True if the axis with this label is the entry axis of one list, in all operands that have it."""
     for k, labels in enumerate(links.inputs):
         one, shape = known.get(k), op.shape(k)
         if one is not None and (labels is None or labels[one.axis] != label):
@@ -134,7 +134,7 @@ def _goes_together(op: Op, links: Links, known: Mapping[int, Listing], label: La
 
 
 def _regrouped(one: Listing, shape: Seq[Dim], made: Seq[Dim]) -> int | None:
-    """Where the entries are in another shape: they stay whole where nothing but ones is before them."""
+    """The entry axis after a reshape: entries stay whole if only ones come before them. None otherwise."""
     at = next((k for k, d in enumerate(made) if d is not ONE), -1)
     whole = at >= 0 and made[at] is shape[one.axis] and all(d is ONE for d in shape[: one.axis])
     return at if whole else None
@@ -153,7 +153,7 @@ def _computed(op: Op, known: Mapping[int, Listing], axes: Mapping[int, int]) -> 
 
 
 def _of_one_entry(op: Op, known: Mapping[int, Listing]) -> list[Tensor | None]:
-    """What an operator computes of one entry, where that is all integers."""
+    """The results of an operator on one entry, if all are integers."""
     inputs = tuple(known[k].entry if k in known else x for k, x in enumerate(op.inputs))
     if op.rule is None or any(inputs[k] is None for k in known):
         return []
@@ -202,7 +202,7 @@ def _picked(
 
 
 def _is_within_row(number: Dim, inner: Dim, places: Seq[tuple[Dim, Dim]]) -> bool:
-    """Is a number ``row * inner`` and something from 0 on that is below `inner`?"""
+    """True if a number is ``row * inner`` plus an offset from 0 to below `inner`."""
     none = {str(place): ZERO for place in (_ROW, *(p for p, _ in places))}
     base = number.subs(none)
     step = {name: number.subs({**none, name: ONE}) - base for name in none}

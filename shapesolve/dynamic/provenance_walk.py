@@ -1,4 +1,4 @@
-"""The provenance of every tensor of an analyzed model, node by node and in the graphs inside If, Loop and Scan.
+"""The provenance of every tensor of an analyzed model, node by node. Graphs of If, Loop and Scan are included.
 
 Inside, a carried value keeps its rows where they are: what a trip hands on has them on the axis on which it got them. What
 decides which graph runs, and how often, depends on no row.
@@ -24,7 +24,7 @@ from .provenance_lists import through_lists
 if TYPE_CHECKING:
     from ..analysis import Analysis
 
-#: what is known of a tensor by name
+#: lookup of the known facts about a tensor by name
 Look: TypeAlias = Callable[[str], "Known | None"]
 #: the origins of a graph's outputs, from its attribute's name, the graph, and the origins of its inputs
 Follow: TypeAlias = Callable[[str, Graph, Mapping[str, Origin]], list[Origin]]
@@ -81,7 +81,7 @@ class Provenance:
         return Op(self.walk, node, inputs, opsets.get(node.domain, 1), None, rule), made
 
     def _input(self, name: str) -> Known:
-        """A sequence is seen as one of its tensors, of which nothing but the rank is known."""
+        """The known facts about an input. A sequence is represented by one of its tensors, with only its rank known."""
         if isinstance(self.known(name), Sequence):
             layout = self.of(name).layout
             return Tensor(0, None if layout is None else Shape([ONE] * len(layout)))
@@ -92,7 +92,7 @@ class Provenance:
         return SEQUENCE if isinstance(known, Sequence) else known.shape if isinstance(known, Tensor) else None
 
     def links(self, node: Node) -> Links | None:
-        """What the declaration of its operator says of a node; None where it says nothing."""
+        """Axis links of a node from its operator's declaration. None if there are none."""
         op, made = self.view(node)
         try:
             return links_of(op, _shapes(made))
@@ -138,13 +138,13 @@ class Provenance:
         return [child.of(name) for name, _ in graph.outputs]
 
     def known(self, name: str) -> Known | None:
-        """What is known of a tensor, sequence or map that is seen from here."""
+        """The known facts about a tensor, sequence or map visible in this scope."""
         if self.around is not None and name not in self.own:
             return self.around.known(name)
         return self.look(self.prefix + name)
 
     def tensor(self, name: str) -> Tensor:
-        """What is known of a tensor, its elements where all are expressions of the inputs' sizes."""
+        """The known facts about a tensor. Elements are given if all are expressions of the input sizes."""
         known = self.known(name)
         if not isinstance(known, Tensor):
             return Tensor()
@@ -158,7 +158,7 @@ class Provenance:
         return Tensor(known.dtype, known.shape, Value(known.value.shape, elems))
 
     def _note_sizes(self, name: str) -> None:
-        """Each row alone gives a tensor of the same sizes where its rows are told apart, or where it depends on none."""
+        """Records sizes that are equal for each row alone: rows are separable, or the tensor depends on none."""
         origin, shape = self.origins[name], self.tensor(name).shape
         if shape is not None and origin.layout is not None and not origin.mixed:
             self.uniform.update(d for d in shape if not self.is_told(d) and d.free.isdisjoint(self.symbols))
@@ -237,7 +237,7 @@ def _inside(op: Op, given: Seq[Origin], symbol: str, follow: Follow) -> list[Ori
 
 
 def _is_whole(origin: Origin, made: Seq[Dim] | None, symbol: str) -> bool:
-    """Are the rows on the one axis whose size says so?"""
+    """True if the rows are on the only axis whose size depends on the symbol."""
     if made is None or made is SEQUENCE:
         return False
     at = origin.rows(symbol)
@@ -245,7 +245,7 @@ def _is_whole(origin: Origin, made: Seq[Dim] | None, symbol: str) -> bool:
 
 
 def _same(a: Origin, b: Origin, symbol: str) -> bool:
-    """Have two tensors the rows of a symbol in the same place, or none at all?"""
+    """True if two tensors have the rows of a symbol in the same place, or neither has them."""
     at = a.rows(symbol)
     if symbol in a.mixed or symbol in b.mixed or at != b.rows(symbol):
         return False
@@ -310,7 +310,7 @@ def _hands_on(carried: Seq[Origin], made: Seq[Origin], symbol: str) -> bool:
 
 
 def _stacked(origin: Origin, axis: int) -> Origin:
-    """One more axis: the trips. Nothing is said of it."""
+    """The origin with one more axis for the trips, of unknown provenance."""
     layout = origin.layout
     return origin if layout is None else Origin((*layout[:axis], (), *layout[axis:]), origin.mixed)
 

@@ -1,4 +1,4 @@
-"""What is to be dynamic: the expression of each input axis, the sizes that it had, and the model with inputs that say so."""
+"""A request: the expression of each dynamic input axis, its old size, and the model with these inputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLACE = re.compile(r"(?P<name>.+)\[(?P<axis>-?\d+)\]", re.DOTALL)
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be freed: the expression of each axis, the axis and old size of each symbol, and which are rows."""
+    """A request: the expression of each axis, the axis and old size of each symbol, and the row symbols."""
 
     dims: Mapping[Site, Dim]
     sites: Mapping[str, Site]
@@ -45,7 +45,7 @@ def inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def asked(original: Model, proto: onnx.ModelProto, dims: Mapping[str, str]) -> Request:
-    """What is to be freed in one model, from texts for axes and names."""
+    """The request for one model, from texts for axes and names."""
     stored = {t.name for t in proto.graph.initializer}
     inputs = {v.name: v for v in proto.graph.input if v.name not in stored}
     found: dict[Site, Dim] = {}
@@ -74,7 +74,7 @@ def asked(original: Model, proto: onnx.ModelProto, dims: Mapping[str, str]) -> R
 
 
 def place_of(text: str, inputs: Mapping[str, onnx.ValueInfoProto]) -> Site:
-    """The axis of an input that a text such as ``images[0]`` names.
+    """The input axis in a text like ``images[0]``.
 
     Raises:
         ValueError: there is none.

@@ -89,7 +89,7 @@ class Baked:
         return [n for n in map(whole, elems) if n is not None and n not in IDLE]
 
     def _read(self, entry: Entry) -> Iterator[str]:
-        """Candidate constants for the numbers of a node's condition: operands of its computation, nearest first."""
+        """Candidate constants for the numbers of a node's condition: operands of its computation."""
         for node, prefix in self._chain(entry):
             for site in input_sites(node, prefix, self.lowered):
                 if site.data:
@@ -297,7 +297,7 @@ class Baked:
         return bool(held and wanted and wanted % held and held % wanted)
 
     def is_feature(self, entry: Entry, name: str, size: int) -> bool:
-        """True if the input dim is a feature dim: it must match channels of a weight, the width of a head and the like.
+        """True if the input dim must match a feature size: channels of a weight, the width of a head and the like.
 
         Such a size is fixed by what the model is, and not by the example that it was exported with.
         """

@@ -1,4 +1,4 @@
-"""Parses claims like ``Z[1] == 2*seq``: references to dims of tensors become symbols of the parser's table."""
+"""Parses claims like ``Z[1] == 2*seq``. References to dims of tensors become symbols of the parser's table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns clashes of the walk into conflicts: a minimal core each, its nodes, and the chain that leads to it."""
+"""Turns clashes of the walk into conflicts. Each has a minimal core, its nodes, and the chain that leads to it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def is_after_emptiness(lowered: Lowered, request: Request) -> bool:
 
 
 def find_contradiction(lowered: Lowered, numbers: Iterable[int]) -> Conflict:
-    """The conflict among conditions that hold one by one but not together, and that the walk did not detect."""
+    """The conflict among conditions that hold one by one but not together. The walk did not detect it."""
     from ..solve.core import minimal_cores
 
     candidates = sorted(set(numbers))

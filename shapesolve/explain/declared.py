@@ -19,7 +19,7 @@ HELP = "the inferred size is used; correct the declaration, or remove it (`shape
 
 
 def findings(analysis: Solved) -> Iterator[Finding]:
-    """Findings: one per condition under which declared sizes are right, and one per contradicted expression."""
+    """Findings: one per condition under which declared sizes are right, one per contradicted expression."""
     if analysis.request.opaque:
         law = analysis.again(bind={}, assume=(), opaque=frozenset())
         yield from (o.finding() for o in opposed_by(law) if o.said in analysis.request.opaque)
@@ -49,7 +49,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
 
 
 class Opposed(NamedTuple):
-    """A declared expression of an input's dim, with accepted sizes at which the graph needs another size there."""
+    """A declared expression of an input's dim, with accepted sizes at which the graph needs another one."""
 
     tensor: str
     axis: int
@@ -112,7 +112,7 @@ def opposed_by(law: Solved) -> Iterator[Opposed]:
 
 
 def _is_tie(cond: Cond, name: str) -> bool:
-    """True if the condition, or one of its alternatives, equates the size with an expression of other symbols."""
+    """True if the condition or one of its alternatives equates the size with an expression of others."""
     parts = cond.args if cond.kind == "or" else (cond,)
     equal = [p.args[0] for p in parts if isinstance(p, Cond) and p.kind == "=="]
     solved = [solve_for_symbol(d, lambda atom: atom.args[0] == name) for d in equal]
@@ -133,7 +133,7 @@ def contradictions(analysis: Solved) -> list[str]:
 
 
 def disagreements(analysis: Solved) -> list[str]:
-    """Text of every declared element type or shape that disagrees with the tensor, always or at some sizes."""
+    """Text of each declared type or shape that disagrees with the tensor, always or at some sizes."""
     return contradictions(analysis) + [title(analysis, d) for d in analysis.stale_shapes]
 
 

@@ -56,7 +56,7 @@ class AxisDerivation:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """The nodes that a tensor's shape depends on, in graph order, with the inputs and initializers it starts from.
+    """The nodes that a tensor's shape depends on, in graph order, with their inputs and initializers.
 
     `axes` has the same axis by axis; it is empty where the rank is not known.
     """

@@ -187,7 +187,7 @@ def _stale_shapes(analysis: Solved) -> Iterator[Finding]:
 
 @finds()
 def _unranked(analysis: Solved) -> Iterator[Finding]:
-    """Findings for tensors of unknown rank, at the first such tensor that no note explains."""
+    """Findings for tensors of unknown rank, at the first one that no note explains."""
     walk = analysis.walk
     told = {
         f"{note.prefix}{note.node.label}" for note in walk.state.notes if note.node is not None

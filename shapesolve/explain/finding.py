@@ -52,7 +52,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding: a stable code, the place, a title, the reason (``steps`` and ``notes``) and advice (``help``).
+    """A finding: a stable code, the place and a title. Also the reason (``steps`` and ``notes``) and advice (``help``).
 
     `nodes` are all that take part. `runs` and `fails` are sizes of the inputs at which a restricted model runs, and the nearest
     at which it does not. `constants` are stored tensors that hold a size of the example.
@@ -104,8 +104,7 @@ class Conflict:
 
     @property
     def core(self) -> tuple[Constraint, ...]:
-        """An unsat core: a minimal set of constraints of `Analysis.constraints` that cannot hold together, over dims of
-        tensors.
+        """An unsat core: a minimal set of `Analysis.constraints` that cannot hold together, over dims of tensors.
 
         Empty for a node that is wrong by itself, whatever the sizes are.
         """

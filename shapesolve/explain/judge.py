@@ -186,7 +186,7 @@ def _quantity(a: Solved, said: str | Dim, ask: Callable[[Solved, Dim], T]) -> tu
 
 
 def _confirmed(a: Solved, claim: Claim, proof: Refuted) -> Proof:
-    """The refutation with sizes of all inputs, if these are accepted and refute the claim when they are bound.
+    """The refutation with sizes of all inputs. They must be accepted and refute the claim when they are bound.
 
     Where symbols of ours take part, other sizes are tried too: what the solver chose for these may never occur.
     """

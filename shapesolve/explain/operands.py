@@ -90,7 +90,7 @@ def held_text(value: Value | None) -> str:
 
 
 class SiteTracer(Tracer):
-    """Traces a site backwards: sizes as `Tracer` does, elements through the shape arithmetic that made them."""
+    """Traces a site backwards. Sizes are traced as by `Tracer`, elements through the arithmetic that made them."""
 
     def links(self, site: Site, *, to_inputs: bool = False) -> list[Link]:
         """Links from the site backwards; to the node that computes it, or (``to_inputs``) on to the inputs."""

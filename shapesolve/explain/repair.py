@@ -42,7 +42,7 @@ Place = tuple[str, str]
 
 
 class Repair(NamedTuple):
-    """An edit that removes the failures it is for, the places that it mends, and the number that still fail."""
+    """An edit that removes the failures it is for. It has the mended places, and the number that still fail."""
 
     edit: Edit
     mends: frozenset[Place]
@@ -165,7 +165,7 @@ class Repairs:
 
     @cached_property
     def _alike(self) -> Counter[object]:
-        """Counts of equal signatures: operators with attributes and stored inputs, and stored shapes and elements."""
+        """Counts of equal signatures. These are operators with attributes and stored inputs, and stored shapes and elements."""
         low = self.lowered
         found = Counter[object](self._signature(n.proto) for n in low.model.graph.nodes)
         for name, shape in low.shapes.items():
@@ -190,7 +190,7 @@ class Repairs:
         return tuple(granted)
 
     def stated_behind(self, clash: Clash) -> tuple[int, ...]:
-        """Indices of the user's conditions without which the node does not fail, including sizes that decide a rank."""
+        """Indices of the user's conditions without which the node does not fail. Sizes that decide a rank are included."""
         place = place_of(clash, self.lowered)
         return tuple([number for number, places in self._without_each.items() if place not in places])
 

@@ -88,7 +88,7 @@ _Best = tuple[_Sample | None, Sequence[_Cause], _Cause | None, Stored | None]
 
 
 class _Told(NamedTuple):
-    """Evidence for one term: a sample, the broken condition, the constant behind it, and if it looks unintended."""
+    """Evidence for one term: a sample, the broken condition, and the constant behind it, marked if unintended."""
 
     sample: _Sample | None
     cause: _Cause | None
@@ -206,7 +206,7 @@ class _Teller:
         return self.analysis.walk.state.log[cause.number]
 
     def _best(self, term: Term) -> _Best:
-        """The sample that best shows a term, the conditions broken there, and the unintended constant among them.
+        """The sample that best shows a term, the conditions broken there, and any unintended constant.
 
         Where few sizes are left, the first that fail may break something else that the term follows from: more are looked at,
         for a condition that leaves few sizes by itself, and is broken alone.
@@ -253,7 +253,7 @@ class _Teller:
                 yield _Sample(nearer(runs, fails, lambda at, _: self._runs(at)), fails)
 
     def _nearest(self, cond: Cond, sample: _Sample, cause: Cond | None = None) -> _Sample:
-        """The sample with the nearest size that breaks `cond` (and `cause`), regardless of other broken conditions."""
+        """The sample with the nearest size that breaks `cond` (and `cause`). Other conditions can be broken too."""
         changed = [n for n in sample.fails if sample.runs[n] != sample.fails[n]]
         if len(changed) != 1:
             return sample

@@ -80,7 +80,7 @@ class Solved:
 
     @cached_property
     def constraints(self) -> ConstraintSystem:
-        """The whole constraint system, computed lazily: definitions, requirements, input sizes and assumptions."""
+        """The whole constraint system, computed lazily. It has definitions, requirements, input sizes and assumptions."""
         from ..lower.local import Analysed
         from ..system.constraints import constraint_system
 
@@ -309,7 +309,7 @@ class Solved:
         return out if numbers is None or numbers.stuck else {**out, **numbers.sizes_at(sizes)}
 
     def check_inputs(self, shapes: Mapping[str, Sequence[int]]) -> list[Violation]:
-        """Requirements that these concrete input shapes break, with the nodes that need them; empty if they run."""
+        """Requirements that these concrete input shapes break, with their nodes. Empty if the model runs."""
         given = frozenset(self.defaults).intersection(shapes)
         solved = self._with_own(given) if given else self
         sizes, wrong = solved._checker.bind(shapes)

@@ -163,7 +163,8 @@ class Tracer:
     def _carries(
         self, name: str, axis: int | None, dim: Dim, result: str, as_data: bool
     ) -> list[tuple[tuple[int, ...], Carrier]]:
-        """Places where tensor `name` carries `dim`, ranked: sizes before elements, near axes first, computed before stored.
+        """Places where tensor `name` carries `dim`, ranked. Sizes precede elements, near axes far ones, computed tensors
+        stored ones.
 
         How many elements there are comes last where a node reads these (`as_data`).
         """

@@ -233,7 +233,7 @@ def breaking_text(constraint: Constraint, sizes: Mapping[str, int], given: Given
 
 
 def limit_help(names: Sequence[str], size: int | None, constant: str, repairs: Sequence[Repair]) -> str:
-    """Advice for dims that run at few sizes: tested edits, else an edit that frees them, and a declaration.
+    """Advice for dims that run at few sizes. It has tested edits, else an edit that frees the dims, and a declaration.
 
     Args:
         names: the dims.

@@ -55,7 +55,7 @@ def graphs_of(analysis: Analysis) -> list[gb.Graph]:
 
 
 def _about(analysis: Analysis) -> dict[str, str]:
-    """What the side panel says of the whole model: its contract, term by term, and the count of findings."""
+    """Side panel text for the whole model: its contract, term by term, and the count of findings."""
     if analysis.conflicts or analysis.contract.impossible:
         told = {"contract": "no input sizes run"}
     else:
@@ -141,7 +141,7 @@ class _Writer:
 
 
 def _namespaces(graph: Graph) -> list[str]:
-    """The namespace of each node of a graph, in their order: ``layers.0/attn``, or an empty text at the top."""
+    """The namespace of each node of a graph, in node order: ``layers.0/attn``, or empty at the top."""
     inputs = {name for name, _ in graph.inputs if name not in graph.initializers}
     weights = graph.initializers.keys() - inputs
     fixed = set(weights)  # names whose data no input decides

@@ -44,7 +44,7 @@ def save_changed(model: Model, changed: onnx.ModelProto, path: str | Path) -> No
 
 
 def check_target(model: Model, target: Path) -> None:
-    """Raise `ValueError` where writing to `target` would destroy the model or its weights, or is a directory."""
+    """Raises `ValueError` for a directory, or if writing to `target` destroys the model or its weights."""
     if target.is_dir():
         raise ValueError(f"{target} is a directory, name a file in it")
     source = model.path

@@ -1,4 +1,4 @@
-"""Which operators are covered, and how: read off onnx's schemas and the registry, so that it cannot go stale.
+"""Operator coverage, computed from onnx's schemas and the registry so that it is always current.
 
 ``python -m shapesolve.report.coverage docs/operators.md`` writes the page.
 """

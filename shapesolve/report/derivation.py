@@ -1,4 +1,4 @@
-"""`explain` as text: where each dim of a tensor comes from, folded to what computes it, or every node on the way."""
+"""`explain` as text: the origin of each dim of a tensor, with intermediate nodes folded or listed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def derivation_lines(
     derivation: Derivation, analysis: Analysis, *, unfold: bool = False
 ) -> Iterator[Printed]:
-    """The tensor, and axis by axis where its dims come from; with `unfold` every node with what it reads and needs."""
+    """Lines for a tensor and the origins of its dims. With `unfold` every node with its operands and needs."""
     dtype = dtype_name(analysis.dtypes.get(derivation.tensor, 0))
     told = _Told(analysis)
     yield line(
@@ -72,7 +72,7 @@ def _axis_rows(axis: AxisDerivation, size: str, told: _Told) -> Iterator[Printed
 
 
 def _told(steps: Sequence[AxisStep], told: _Told) -> Iterator[str]:
-    """A sentence for each source and each node that computes something; one for all nodes between that pass it on."""
+    """Sentences for a chain: one per source and per computing node, one for nodes that pass a size on."""
     for kind, group in groupby(steps, lambda step: step.kind):
         if kind == "passes":
             nodes = list(dict.fromkeys(step.node for step in group))

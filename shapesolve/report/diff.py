@@ -1,4 +1,4 @@
-"""Two models side by side: what differs, and whether the outputs that they share are provably the same."""
+"""Comparison of two models: their differences, and proofs that shared outputs are the same."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TensorChange:
 
 @dataclass(frozen=True, slots=True)
 class OutputComparison:
-    """What is known of an output of both models; ``why``: a counterexample or a reason."""
+    """Comparison of an output of both models. ``why`` is a counterexample or a reason."""
 
     name: str
     verdict: Verdict
@@ -43,7 +43,7 @@ class OutputComparison:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What differs between two models; symbols are matched by the inputs that both have. ``shared``: tensors of both."""
+    """Differences of two models. Symbols are matched by common inputs, and ``shared`` are the tensors of both."""
 
     before: str
     after: str
@@ -61,12 +61,12 @@ class Diff:
 
     @property
     def same(self) -> bool:
-        """Do both have the same interface: contract, conflicts, inputs, and provably the same outputs?"""
+        """True if both have the same interface: contract, conflicts, inputs, and provably the same outputs."""
         return self._alike and all(o.verdict == "same" for o in self.outputs)
 
     @property
     def decided(self) -> bool:
-        """Is it known whether both have the same interface? Not where all that is known is the same, and an output is open."""
+        """True if it is known that the interfaces agree or differ. False if an output is open and no difference is known."""
         verdicts = {o.verdict for o in self.outputs}
         return not self._alike or "differs" in verdicts or "open" not in verdicts
 

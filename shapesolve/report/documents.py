@@ -1,4 +1,4 @@
-"""The types of what commands print with ``--json``: one document per command, in terms of smaller parts."""
+"""Types of the ``--json`` output: one document per command, built of smaller parts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class StepData(TypedDict):
 
 
 class FindingData(TypedDict):
-    """A finding; `nodes` are those that it names, `operands` name, shape and origin; at `runs` a restricted model runs, at
-    `fails` it does not; `constants` are stored tensors that hold a size of the example.
+    """A finding: `nodes` are named in its text, `operands` have name, shape and origin. A restricted model runs at `runs` and
+    fails at `fails`. `constants` are stored tensors that hold a size of the example.
     """
 
     severity: Literal["error", "warning", "info"]
@@ -39,7 +39,7 @@ class FindingData(TypedDict):
 
 
 class TensorData(TypedDict):
-    """A tensor; the shape is null where the rank is not known, and a size that is no number is an expression."""
+    """A tensor. The shape is null if the rank is unknown, and a size that is no number is an expression."""
 
     dtype: str
     shape: Shape | None
@@ -110,7 +110,7 @@ class LineData(TypedDict):
 
 
 class OriginData(TypedDict):
-    """What a node comes from: the calls that led to it, outermost first, and the path and class of its module."""
+    """Origin of a node: the calls that led to it, outermost first, and the path and class of its module."""
 
     trace: list[LineData]
     module: str
@@ -138,7 +138,7 @@ class DeclaredConditionData(TypedDict):
 
 
 class DeclaredData(TypedDict):
-    """What became of a declared size."""
+    """Outcome of a declared size."""
 
     name: str
     declaration: str
@@ -147,7 +147,7 @@ class DeclaredData(TypedDict):
 
 
 class CheckSource(TypedDict):
-    """`shapesolve check --torch --json`; `refusal` are torch.export's words, `corrected` is to be declared instead."""
+    """`shapesolve check --torch --json`. `refusal` is torch.export's message, `corrected` the corrected declaration."""
 
     command: Literal["check"]
     module: str
@@ -220,7 +220,7 @@ class AxisStepData(TypedDict):
 
 
 class AxisData(TypedDict):
-    """Where the dim of an axis comes from, in graph order; `cut`: earlier steps were left out."""
+    """Derivation of an axis's dim, in graph order. `cut` is true if earlier steps were left out."""
 
     axis: int
     dim: str

@@ -1,4 +1,4 @@
-"""Types of what commands print with ``--json`` that choose sizes for a model, change it or compare two (see `documents`)."""
+"""Types of the ``--json`` output of commands that choose sizes, change a model or compare two. See `documents`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .documents import FindingData, Sizes
 
 
 class BucketData(TypedDict):
-    """A size to pad to, with accepted sizes of the other names, how many sizes it holds and what is added to them."""
+    """A size to pad to, with accepted sizes of the other names, the count of sizes in it and the padding."""
 
     size: int
     sizes: Sizes
@@ -17,7 +17,7 @@ class BucketData(TypedDict):
 
 
 class Why(TypedDict):
-    """`shapesolve why --json`; `sizes` are those of all names where the model runs, `near` the nearest accepted ones."""
+    """`shapesolve why --json`. `sizes` are all sizes if the model runs, `near` the nearest accepted ones."""
 
     command: Literal["why"]
     runs: bool
@@ -27,7 +27,7 @@ class Why(TypedDict):
 
 
 class SizesNear(TypedDict):
-    """`shapesolve sizes --near --json`; `sizes` where they are accepted, a side is null where no accepted sizes were found."""
+    """`shapesolve sizes --near --json`. `sizes` is set if they are accepted, a side is null if none were found there."""
 
     command: Literal["sizes"]
     accepted: bool
@@ -57,7 +57,7 @@ class SizesBuckets(TypedDict):
 
 
 class Inputs(TypedDict):
-    """`shapesolve inputs --json`: the sizes of each set of inputs, what was guessed of values, and the files written."""
+    """`shapesolve inputs --json`: sizes of each set of inputs, guesses about values, and files."""
 
     command: Literal["inputs"]
     sizes: list[Sizes]
@@ -105,7 +105,7 @@ class RemovedData(TypedDict):
 
 
 class Changed(TypedDict):
-    """`shapesolve simplify --json` and `fix --json`: the file, how many nodes there were and are, those that went."""
+    """`shapesolve simplify --json` and `fix --json`. The file, node counts before and after, the removed nodes."""
 
     command: Literal["simplify", "fix"]
     output: str
@@ -130,7 +130,7 @@ class Freed(TypedDict):
 
 
 class Generalized(TypedDict):
-    """`shapesolve generalize --json`: the file, its contract, the input shapes of each export, and the runs."""
+    """`shapesolve generalize --json`: the file, its contract, input shapes of each export, the runs."""
 
     command: Literal["generalize"]
     output: str
@@ -140,7 +140,7 @@ class Generalized(TypedDict):
 
 
 class Refused(TypedDict):
-    """What a command prints where there is nothing else to tell: no sizes are accepted, or no model can be written."""
+    """Output of a command without a result: no sizes are accepted, or no model can be written."""
 
     command: Literal["inputs", "sizes", "profile", "cost", "simplify", "fix", "free", "generalize"]
     refused: str
@@ -204,7 +204,7 @@ class ContractProofData(TypedDict):
 
 
 class RunsData(TypedDict):
-    """What runs of both models showed."""
+    """Results of the runs of both models."""
 
     count: int
     largest: float

@@ -19,13 +19,13 @@ _MAX_NODES = 3
 
 
 def broken_terms(analysis: Analysis, sizes: Mapping[str, int]) -> list[Term]:
-    """Terms of the contract that these sizes break, whatever the others are; none where no sizes run at all."""
+    """Contract terms that these sizes break, regardless of the other sizes. Empty if no sizes run at all."""
     contract = analysis.contract
     return [t for t in (*contract.terms, *contract.assumed) if t.cond.evaluate(sizes) is False]
 
 
 def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> dict[str, Any]:
-    """Sizes of tensors (those that the given sizes decide), broken contract terms and requirements, as plain data."""
+    """Sizes of tensors that the given sizes determine, broken contract terms and requirements, as data."""
     known = analysis._solved.sizes_at(sizes)
     return {
         "sizes": dict(sizes),
@@ -88,7 +88,7 @@ def _broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Prin
 
 
 def broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Printed]:
-    """What these sizes break: each term of the contract with the nodes that fail, in graph order, and what no term says."""
+    """Lines on broken conditions. Each contract term has its failing nodes in graph order, then the other violations follow."""
     terms, found = broken_terms(analysis, sizes), analysis._solved.violations_at(sizes)
     stated = [set(term.constraints) for term in terms]
     said = {v for v in found if any(v.constraint in own for own in stated)}

@@ -1,4 +1,4 @@
-"""What the explorer shows, as plain data: tables that refer to each other by number.
+"""Data of the explorer: tables that refer to each other by number.
 
 The front end (``explorer_src``) folds, searches, evaluates and derives from these tables alone; nothing that
 comes from the model is ever markup or code there.
@@ -167,14 +167,14 @@ class _Tables:
         self.data_read = {i: [self._tensor(name) for name in names] for i, names in self.as_data.items()}
 
     def _are_sizes(self, made: list[str]) -> bool:
-        """Are these tensors known element by element, as sizes are?"""
+        """True if these tensors are known element by element, like sizes."""
         found = [self.analysis.values.get(name) for name in made if name]
         return bool(found) and all(v is not None and v.elems is not None for v in found)
 
     def _are_of_sizes(
         self, call: tuple[Node, str], reads: list[str], made: list[str], fixed: set[str], of_sizes: set[str]
     ) -> bool:
-        """Do these tensors of integers or truth values depend on no data of the inputs? Positions and masks do so."""
+        """True if these integer or boolean tensors depend on sizes only, like positions and masks."""
         whole = all(self.analysis.dtypes.get(name) in _WHOLE for name in made if name)
         read, rule = set(filter(None, reads)), self.analysis._solved.lowered.rule(*call)
         reads_sizes = rule is not None and rule.sizes
@@ -191,14 +191,14 @@ class _Tables:
                 row[2] = boxes[row[2]]
 
     def _results(self, node: Node, label: str) -> list[str]:
-        """What the bodies of a node compute: drawn as lines to the node."""
+        """Results of the bodies of a node, drawn as lines to the node."""
         names = [
             f"{label}/{attribute}/{name}" for attribute, graph in node.subgraphs for name, _ in graph.outputs
         ]
         return [n for n in names if n in self.walk.state.producers]
 
     def _source(self, name: str, prefix: str) -> str:
-        """The tensor that `name` stands for in a scope: outside of a body where it is handed in."""
+        """The tensor behind `name` in a scope: for an argument of a body, the outer tensor."""
         full = self.analysis._solved.lowered.full_name(name, prefix)
         for _ in range(64):
             alias = self.walk.state.aliases.get(full)

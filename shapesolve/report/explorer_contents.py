@@ -1,4 +1,4 @@
-"""What a file holds beside its graph, as short texts: attributes of nodes, small stored tensors, facts about the model."""
+"""Contents of a file besides its graph, as short texts. These are node attributes, small stored tensors, and model facts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def stored_text(stored: Any) -> str:
 
 
 def model_rows(model: Model) -> list[tuple[str, str]]:
-    """Title and text of what the file says of itself."""
+    """Title and text of the metadata of a file."""
     proto = model.proto
     opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in model.opsets.items())
     producer = f"{proto.producer_name} {proto.producer_version}".strip()

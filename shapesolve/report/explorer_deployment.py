@@ -1,4 +1,4 @@
-"""What the explorer and notebooks show for deployment: accepted sizes, a profile, and what a run costs."""
+"""Deployment data of the explorer and notebooks: accepted sizes, a profile, and the cost of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: accepted sizes that are listed
 _LISTED = 10
-#: how many times the example sizes the profile reaches
+#: factor between the example sizes and the maximum of the profile
 _REACH = 4
 #: sizes on the way of a name, the least that the last of them may be, and names that have a way
 _POINTS, _FAR, _DRAWN = 65, 64, 6
@@ -31,8 +31,8 @@ _FOLLOWERS = 2
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Accepted sizes as one name grows: `sizes` of it, and of the name that `follows` (``total`` follows ``past + seq``);
-    the others keep the example sizes.
+    """Accepted sizes as one name grows: `sizes` of it, and of the name that `follows`. An example is ``total``, which follows
+    ``past + seq``. Other names keep the example sizes.
     """
 
     name: str
@@ -109,7 +109,7 @@ def _way(analysis: Analysis, name: str, usual: Mapping[str, int]) -> Way:
 def _accepted(
     analysis: Analysis, name: str, follows: str | None, usual: Mapping[str, int], tried: Sequence[int]
 ) -> Iterator[tuple[int, dict[str, int]]]:
-    """Those of the sizes of a name that are accepted, with the size of the name that follows; the others are as usual."""
+    """The tried sizes of a name that are accepted, with the size of the name that follows. The others are as usual."""
     solved = analysis._solved
     kept = {n: size for n, size in usual.items() if n not in (name, follows)}
     conds = [c.subs(kept) for c in solved.accepted.conds if has_value(c)] if follows is not None else []

@@ -44,7 +44,7 @@ class Expressions:
         self._numbers: dict[Part, int] = {}
 
     def shown(self, part: Dim | Cond, form: Dim | None = None) -> int:
-        """The row of an expression that is displayed somewhere, in another form if one is given, so that its text is needed."""
+        """The row of a displayed expression, whose text is needed. `form` is an alternative form to display."""
         number = self.number(part)
         if number not in self.texts:
             self.texts[number] = str(part if form is None else form)

@@ -16,7 +16,7 @@ from itertools import groupby, takewhile
 
 Path = tuple[str, ...]
 
-#: most loose nodes that one scope shows; more are cut into runs
+#: max loose nodes in one scope; more are cut into runs
 MAX_LOOSE = 48
 _RUN = 24
 #: share of nodes whose names must have scopes for names to be trusted
@@ -28,7 +28,7 @@ NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
-    """What the tree needs to know of a node: its full label, operator, and what it reads.
+    """Node data for the tree: the full label, operator, and operands.
 
     ``hidden``: a constant, made of constants, or arithmetic on sizes, so that it is not in the picture at first;
     ``reads``: the numbers of the nodes whose results it reads.
@@ -95,7 +95,7 @@ def _move_constants(nodes: Sequence[Scoped], paths: list[Path]) -> None:
 
 
 def _dissolve_single(root: _Branch, nodes: Sequence[Scoped]) -> None:
-    """A scope in which one node is shown says no more than that node does: what it holds goes to the scope above."""
+    """Dissolves a scope in which a single node is shown: its members move to the parent scope."""
     order = [root]
     for branch in order:
         order += branch.children.values()

@@ -1,4 +1,4 @@
-"""The explorer for models that are dropped onto a page: a server for one person, on this machine alone.
+"""Explorer server for models dropped onto a page: local, for one user.
 
 Who may ask is decided three times over. The server listens on the loopback address. A request must name that address as its
 host, so that no foreign name that leads here passes. And it must carry a token that only the printed address has; what is
@@ -98,7 +98,7 @@ class ExplorerServer(ThreadingHTTPServer):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """How a request may name this server."""
+        """Host names accepted in requests to this server."""
         return tuple(f"{name}:{self.server_port}" for name in (_ADDRESS, "localhost"))
 
     @property

@@ -16,7 +16,7 @@ _TRIED = 4
 
 
 def sample_sizes(analysis: Analysis) -> dict[str, int]:
-    """A size per dim name of the inputs that satisfies the contract where such sizes were found."""
+    """A size per dim name of the inputs. They satisfy the contract if suitable sizes were found."""
     names = list(analysis.symbols)
     usual = distinct(names)
     if analysis.conflicts:

@@ -1,4 +1,4 @@
-"""Which findings count: by severity and code, against a baseline of known ones, with settings from ``pyproject.toml``.
+"""Filter of findings: by severity and code, against a baseline, with settings from ``pyproject.toml``.
 
     [tool.shapesolve]
     fail-on = "warning"             # error (default), warning, info
@@ -44,7 +44,7 @@ class SettingsError(ValueError):
 
 
 class Sifted(NamedTuple):
-    """Findings of a model that are shown; the number of natural limits, and of findings in the baseline, that are not."""
+    """The shown findings of a model, and the numbers of hidden natural limits and baseline findings."""
 
     shown: tuple[Finding, ...]
     limits: int = 0
@@ -97,7 +97,7 @@ class Gate:
         return selected and not (self.ignore and code.startswith(self.ignore))
 
     def fails(self, findings: Iterable[Finding]) -> bool:
-        """Is one of these findings as severe as `fail_on`?"""
+        """True if one of these findings is at least as severe as `fail_on`."""
         limit = SEVERITIES.index(self.fail_on)
         return any(SEVERITIES.index(f.severity) <= limit for f in findings)
 
@@ -137,7 +137,7 @@ class Gate:
 
 
 def fingerprint(path: str, finding: Finding) -> str:
-    """What stays the same of a finding from one run to the next: the model, the code, the node and the sentence."""
+    """Stable identity of a finding between runs: a hash of the model, the code, the node and the title."""
     import hashlib
 
     text = "\0".join((Path(path).as_posix(), finding.code, finding.node, finding.title))

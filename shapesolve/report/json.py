@@ -1,4 +1,4 @@
-"""JSON with a stable layout: what `shapesolve.report.schema` says of each command, in one envelope."""
+"""JSON with a stable layout: the data that `shapesolve.report.schema` describes, in one envelope."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERSION = 1
 
 
 def envelope(command: str, data: Mapping[str, Any]) -> str:
-    """What a command prints with ``--json``: the version of the layout, the command, and its data."""
+    """Output of a command with ``--json``: the version of the layout, the command, and its data."""
     return json_text({"version": VERSION, "command": command, **data})
 
 
@@ -142,7 +142,7 @@ def finding_data(finding: Finding) -> dict[str, Any]:
 
 
 def findings_json(found: Iterable[tuple[str, bool, Iterable[Finding]]], broken: Mapping[str, str]) -> str:
-    """Findings only, of any number of models (path, without conflict, findings); `broken`: path -> why it is unusable."""
+    """Findings of several models (path, without conflict, findings). `broken`: path -> reason that it is unusable."""
     models = [
         {"model": name, "ok": ok, "findings": [finding_data(f) for f in findings]}
         for name, ok, findings in found

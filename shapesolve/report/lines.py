@@ -1,4 +1,4 @@
-"""Styled lines: text in pieces with a style each, so that a terminal may colour what a pipe gets plain."""
+"""Styled lines: text in styled pieces, coloured on a terminal and plain in a pipe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 Piece = tuple[str, str]
 Line = tuple[Piece, ...]
 
-#: what a terminal would obey instead of showing it: names come from files that nobody vouches for
+#: control characters in untrusted names, which a terminal interprets
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 _BEYOND_ASCII = re.compile(r"[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")

@@ -24,7 +24,7 @@ def dtype_name(dtype: int) -> str:
 
 
 def shape_text(shape: Shape | None, unknown: Set[str] = frozenset()) -> str:
-    """A shape, or what to say when the rank is not known; ``?`` for each size that depends on an `unknown` name."""
+    """A shape, or "of unknown rank". Sizes that depend on an `unknown` name are ``?``."""
     if shape is None or unknown.isdisjoint(shape.free_symbols()):
         return "of unknown rank" if shape is None else str(shape)
     return f"[{', '.join(str(d) if unknown.isdisjoint(d.free) else '?' for d in shape)}]"

@@ -1,4 +1,4 @@
-"""How an analysis shows itself in a notebook: tables that sort and filter, and the explorer as a widget.
+"""Notebook display of an analysis: tables that sort and filter, and the explorer as a widget.
 
 The display needs nothing but a browser: no extra package, no network, no script. Sorting and filtering are
 done by a small script where the front end runs scripts; the tables read well without it.
@@ -69,7 +69,7 @@ def explore(analysis: Analysis, height: int = 640) -> Any:
 
 
 class PlainExplorer:
-    """What `explore` gives where anywidget is not installed: the tables, or the text report."""
+    """The result of `explore` without anywidget: the tables, or the text report."""
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis

@@ -32,5 +32,5 @@ class ExplorerWidget(anywidget.AnyWidget):  # type: ignore[misc]
         return f"<ExplorerWidget of {self.data['model']['name']}>"
 
     def _repr_html_(self) -> str:
-        """What viewers that run no widgets show."""
+        """Fallback text for viewers without widgets."""
         return "<p>Interactive explorer: open this notebook in Jupyter to use it.</p>"

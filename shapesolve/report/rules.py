@@ -1,4 +1,4 @@
-"""The pages of the findings, as they are in the documentation: a wheel carries them, a checkout has them in ``docs``."""
+"""The documentation pages of findings: part of a wheel, and in ``docs`` of a checkout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rule_lines(code: str) -> Iterator[Line]:
 
 @lru_cache(maxsize=len(CODES))
 def rule_page(code: str) -> str:
-    """The page of a finding's code, in Markdown; its one line where the installation came without the pages.
+    """The Markdown page of a finding's code. Only its title if the pages are not installed.
 
     Raises `KeyError` for a code that does not exist.
     """

@@ -1,4 +1,4 @@
-"""Findings as SARIF 2.1.0, the format that code hosts show beside a change.
+"""Findings as SARIF 2.1.0, the format that code hosts show next to a change.
 
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 """

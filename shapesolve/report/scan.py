@@ -29,7 +29,7 @@ _STYLES = {"ok": "good", "conflict": "error", "unusable": "warning", "failed": "
 
 @dataclass(frozen=True, slots=True)
 class ScanRow:
-    """What came of one model."""
+    """Scan result of one model."""
 
     path: str
     status: Status
@@ -127,7 +127,7 @@ def scan(
     return [rows[f] for f in files]
 
 
-#: what `scan_one` takes, by file
+#: work of `scan_one`, by file
 _Work = Mapping[str, tuple[str, "BroadcastMode", tuple[str, ...], dict[str, int]]]
 
 

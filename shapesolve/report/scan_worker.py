@@ -1,4 +1,4 @@
-"""What every process of a scan needs: imported once, by the process that they are forked from."""
+"""Modules preloaded before forking scan workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON schema of what commands print with ``--json``, and its page, from the types of `documents` and `documents_of_use`.
+"""The JSON schema of ``--json`` output, and its page. Both come from `documents` and `documents_of_use`.
 
 `python -m shapesolve.report.schema docs` writes both.
 """
@@ -30,7 +30,7 @@ from .documents_of_use import (
 )
 from .json import VERSION
 
-#: what a document may be: one of these, with the version of the layout
+#: the documents: each is one of these, with the version of the layout
 DOCUMENTS = (
     Analyze, Check, CheckSource, Contract, Explain, Evaluate, Prove, Verify, Inputs, Why, SizesNear, SizesFirst, SizesBuckets,
     Profile, Cost, Diff, DiffProved, Scan, Ops, Changed, Freed, Generalized, Refused,

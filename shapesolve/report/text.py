@@ -45,7 +45,7 @@ def report_lines(analysis: Analysis, seconds: float | None = None) -> Iterator[P
 
 
 def model_name(analysis: Analysis) -> str:
-    """The file with its folder, since a file is called model.onnx more often than not; without one the graph's name."""
+    """The file with its folder, since many files are named model.onnx. Without a file, the graph's name."""
     path = analysis.model.path
     return "/".join(path.parts[-2:]) if path is not None else (analysis.model.graph.name or "model")
 
@@ -93,7 +93,7 @@ def _one(analysis: Analysis, name: str) -> tuple[str, str]:
 
 
 def legend_lines(analysis: Analysis, names: Iterable[str]) -> Iterator[Printed]:
-    """What the generated symbols (``_d0``) in these tensors' shapes stand for, and from which sizes on the shapes hold."""
+    """Definitions of generated symbols (``_d0``) in these tensors' shapes. Also the sizes from which the shapes hold."""
     told = list(_meanings(analysis, [n for n in names if n in analysis.shapes]))
     for i, (name, meaning) in enumerate(told[:_MAX_LEGEND]):
         label = "where" if i == 0 else ""
@@ -130,7 +130,7 @@ def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]
 
 
 def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterator[Printed]:
-    """What the input sizes must satisfy, and which nodes need it."""
+    """Conditions on the input sizes, and the nodes that need them."""
     for i, conflict in enumerate(analysis._solved.rejected_request):
         yield line(("dim", ("" if i else "contract").ljust(_LABEL)), ("error", conflict.message))
     if analysis._solved.rejected_request:
@@ -191,7 +191,7 @@ def summary_lines(analysis: Analysis, shown: Sequence[Finding] | None = None) ->
 
 
 def closing_line(sifted: Sequence[Sifted], unusable: int = 0) -> Printed:
-    """The sum over all models; empty where one model says all: ``31 models: 2 errors; 126 limits and 5 known hidden``."""
+    """The sum over all models: ``31 models: 2 errors; 126 limits and 5 known hidden``. Empty if one model has it all."""
     limits, known = sum(of.limits for of in sifted), sum(of.known for of in sifted)
     total = len(sifted) + unusable
     if total < 2 and not limits + known:

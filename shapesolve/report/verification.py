@@ -1,4 +1,4 @@
-"""Trying a model out: sizes that satisfy the contract, inputs of those sizes, and what the runs showed."""
+"""Test runs of a model: sizes that satisfy the contract, inputs of those sizes, and the results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def verify_at_sizes(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Verification]:
-    """Run the model on at most `runs` inputs that `generate_inputs` makes (`given` sizes are kept), and compare shapes.
+    """Runs the model on at most `runs` generated inputs and compares shapes. The `given` sizes are kept.
 
     `progress` is called with (done, total) before each run.
 
@@ -86,7 +86,7 @@ def _runnable(analysis: Analysis, given: Mapping[str, int]) -> None:
 
 
 def _none_found(analysis: Analysis, given: Mapping[str, int], reason: str) -> str:
-    """Why there are no inputs of these sizes."""
+    """Message: the reason that there are no inputs of these sizes."""
     told = sizes_text(given)
     wrong = [t.text for t in broken_terms(analysis, given)]
     if wrong:

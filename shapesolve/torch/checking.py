@@ -244,7 +244,7 @@ def _other_names(known: Conclusion, error: Exception) -> Conclusion | None:
 
 
 def _with_numbers(known: Conclusion, told: Callable[..., SourceFinding]) -> Conclusion | None:
-    """The module with some sizes fixed to the example's, if that exports: some ONNX attributes must be numbers.
+    """The module with some sizes fixed to the example's, if that exports. Some ONNX attributes must be numbers.
 
     As few as will do: all of them first, then one after the other is given back. `told` makes the finding of what changes.
     """

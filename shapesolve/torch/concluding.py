@@ -125,7 +125,7 @@ class Conclusion:
         return Confirmation(self.declaration, self.call.runs, self.graph).of(restriction, others)
 
     def hear_graph(self, proto: onnx.ModelProto, written: Any = None, source: Any = None) -> None:
-        """Analyzes the exported model for the declared sizes, those that torch.export's guards leave and those they should.
+        """Analyzes the exported model for the declared sizes. Also for those that guards leave, and should leave.
 
         It has the symbols of the program `source`, or else of this one.
         """
@@ -149,7 +149,7 @@ class Conclusion:
         )
 
     def _hold_to(self, graph: Unguarded) -> None:
-        """Uses the written file for verdicts: the exporter's decompositions can be wrong where the program is right."""
+        """Uses the written file for verdicts. The exporter's decompositions can be wrong where the program is right."""
         self.graph = graph
         for i, (restriction, confirmed) in enumerate(self.found):
             if confirmed.verdict == "tracer":

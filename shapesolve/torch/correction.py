@@ -21,7 +21,7 @@ _PER_SIZE, _TOGETHER = 8, 3
 
 @dataclass
 class _Fit:
-    """The new declaration of a root: a size, an expression, ``step * new + offset`` in bounds, or (`open`) a hint."""
+    """The new declaration of a root. It is a size, an expression, ``step * new + offset`` in bounds, or (`open`) a hint."""
 
     low: int | None
     high: int | None
@@ -136,7 +136,7 @@ class Correction:
         return False
 
     def _give_up(self, cond: Cond) -> None:
-        """Leaves out a condition that ``dynamic_shapes`` cannot express: torch.export infers it, callers must obey it."""
+        """Leaves out a condition that ``dynamic_shapes`` cannot express. torch.export infers it, and callers must obey it."""
         self.left_out.append(str(cond))
         for name in sorted(cond.free & self.fits.keys()):
             self.fits[name].open = self.fits[name].changed = True

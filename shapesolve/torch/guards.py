@@ -129,7 +129,7 @@ def axis_symbols(env: Any, program: Any, declaration: Declaration) -> dict[str, 
 
 
 def _solve(text: str, size: Dim, table: dict[str, Dim]) -> None:
-    """Solves for a symbol, from an axis that is `text` for PyTorch (``s27``, ``2*s16``) and `size` in the declaration."""
+    """Solves for a symbol. An axis is `text` for PyTorch (``s27``, ``2*s16``) and `size` in the declaration."""
     try:
         theirs = parse_dim(text)
     except DimSyntaxError:
@@ -201,7 +201,7 @@ def guard_contract(
 
 
 def _for_nonempty(contract: Contract, roots: Sequence[str], rlimit: int) -> Contract:
-    """Drops bounds that follow from the rest at sizes of at least 1: torch.export promises nothing about others."""
+    """Drops bounds that follow from the rest at sizes of at least 1. torch.export promises nothing about others."""
     engine, kept = Engine(rlimit), list(contract.terms)
     least = [ge(symbol(name), 1) for name in roots]
     for term in [t for t in kept if t.kind in ("range", "nonempty")]:

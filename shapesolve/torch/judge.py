@@ -1,4 +1,4 @@
-"""From restrictions to findings: the declaration, the resulting condition, the line, and the text to paste."""
+"""Turns restrictions into findings. Each has the declaration, the resulting condition, the line, and text to paste."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_GUARD = 80
 
 
 class Judge:
-    """Turns restrictions into findings, from the guards, the exported program and the nodes of the ONNX graph."""
+    """Turns restrictions into findings, from the guards, the exported program and the ONNX graph."""
 
     def __init__(
         self,

@@ -120,7 +120,7 @@ def _legacy_trace(text: str) -> tuple[Place, ...]:
 
 
 def legacy_module(name: str) -> str:
-    """The module path in a TorchScript node's name: ``/encoder/layers.0/fc/MatMul`` is of ``encoder.layers.0.fc``."""
+    """The module path in a TorchScript node's name. ``/encoder/layers.0/fc/MatMul`` is of ``encoder.layers.0.fc``."""
     parts = name.split("/")
     if len(parts) < 3 or parts[0]:
         return ""

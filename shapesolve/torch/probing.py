@@ -1,4 +1,4 @@
-"""Runs a module at some of its declared sizes, to find failures that neither guards nor the graph show."""
+"""Runs a module at some of its declared sizes to find failures that guards and the graph do not show."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def probed(
     graph: Unguarded | None,
     told: Callable[[Sizes], bool],
 ) -> list[SourceFinding]:
-    """Findings for sizes at which the module fails or the graph differs, and that no earlier finding covers."""
+    """Findings for sizes at which the module fails or the graph differs, without those found earlier."""
     failed: list[Ran] = []
     ran: list[Ran] = []
     for sizes in list(probes(declaration, runs))[:_MAX_PROBES]:
@@ -93,7 +93,7 @@ def _failing(runs: Runs, failed: Sequence[Ran], ran: Sequence[Ran]) -> SourceFin
 
 
 def _differing(runs: Runs, ran: Ran, graph: Unguarded) -> SourceFinding:
-    """The finding that the graph differs from the module, with the first such line if it is known. The exporter's
+    """The finding that the graph differs from the module, with the first differing line if it is known. The exporter's
     decomposition is then the cause.
     """
     changed = _changed(runs, ran)

@@ -43,7 +43,7 @@ _CLOSE = {"rtol": 1e-3, "atol": 1e-4}
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Result of one run: `state`, the failing line and PyTorch's message, or the outputs (None if they are large)."""
+    """Result of one run: `state`, the failing line and PyTorch's message, or the outputs. Large outputs are None."""
 
     sizes: tuple[tuple[str, int], ...]
     state: State
@@ -146,7 +146,7 @@ class Runs:
 
     @property
     def tries(self) -> int:
-        """Number of sizes at which a condition is tested: more if a run calls few operators, few if runs take long."""
+        """Number of sizes at which a condition is tested: more if a run calls few operators, few if it takes long."""
         if self.is_much:
             return _FEW_TRIES
         return min(_MOST_TRIES, max(_LEAST_TRIES, _CALLS // self._longest))

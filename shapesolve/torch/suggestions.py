@@ -62,7 +62,7 @@ def holds_up(
     dynamic: Iterable[str],
     exports: Exports,
 ) -> bool:
-    """True if `torch.onnx.export` takes the declaration and its file follows the module at the promised sizes.
+    """True if `torch.onnx.export` takes the declaration and its file follows the module at promised sizes.
 
     The sizes `dynamic` must stay dynamic in the file, and the module must not fail at `promised` sizes. What takes more
     exports than are made for suggestions counts as no.
@@ -163,7 +163,7 @@ def _called(text: str, runs: Runs) -> Runs:
 
 
 def _exported(text: str, runs: Runs, dynamic: tuple[str, ...], exports: Exports) -> bool:
-    """True if torch.onnx.export takes a declaration, keeps these dims dynamic, and the file follows the module."""
+    """True if torch.onnx.export takes a declaration with these dims dynamic, and the file follows the module."""
     other = _called(text, runs)
     if any(n not in other.declaration.roots for n in dynamic):
         return False

@@ -38,7 +38,7 @@ def assert_exportable(
 def assert_exports(
     module: Any, example: Sequence[Any] = (), dynamic_shapes: Any = None, **options: Any
 ) -> Report:
-    """Asserts that ``torch.onnx.export(module, example, dynamic_shapes=...)`` gives a file that follows the module.
+    """Asserts that ``torch.onnx.export`` with these arguments gives a file that follows the module.
 
         def test_export() -> None:
             assert_exports(Net(), (torch.zeros(2, 16),), {"x": {0: Dim("batch", max=64)}})

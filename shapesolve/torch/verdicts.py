@@ -131,7 +131,8 @@ def holds_at(cond: Cond, sizes: Mapping[str, int]) -> bool:
 
 
 def excluded_text(restriction: Restriction, declaration: Declaration, others: Sequence[Cond] = ()) -> str:
-    """Text of the declared sizes that a condition excludes: ``seq = 32``, ``seq >= 33``, ``every seq with seq % 2 != 0``.
+    """Text of the declared sizes that a condition excludes. Examples: ``seq = 32``, ``seq >= 33``, ``every seq with seq % 2
+    != 0``.
 
     Sizes that the `others` rule out anyway are not counted.
     """

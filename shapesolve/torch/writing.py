@@ -175,7 +175,7 @@ def _blamed(error: BaseException, program: Any) -> Any:
 
 
 def _decomposed(error: BaseException) -> Iterator[Any]:
-    """Programs in the frames of a failed exporter: their names match its errors, unlike those of `program`."""
+    """Programs in the frames of a failed exporter. Their names match its errors, unlike those of `program`."""
     for cause in chain(error):
         for frame, _ in traceback.walk_tb(cause.__traceback__):
             held = frame.f_locals.values()
