@@ -1,4 +1,4 @@
-"""Canonical integer expressions, conditions and shapes. Depends on nothing of ours."""
+"""Canonical integer expressions, conditions and shapes. Imports nothing else of shapesolve."""
 
 from . import surface
 from .atom import Atom

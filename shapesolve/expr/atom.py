@@ -28,7 +28,7 @@ class Atom:
 
     @property
     def made(self) -> bool:
-        """Is it a symbol that an analysis made up (``_d0``), not one that the author named?"""
+        """True if it is a generated symbol (``_d0``), not one that the author named."""
         return self.kind == "sym" and bool(self.args[2])
 
     def __repr__(self) -> str:

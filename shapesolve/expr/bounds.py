@@ -116,7 +116,7 @@ def _lowest(form: LinearForm, known: KnownIntervals) -> int | None:
 
 
 def _lower(form: LinearForm, den: int, atoms: list[Atom], known: KnownIntervals) -> int | None:
-    """Best lower bound, rounded up, of ``form / den`` over relaxations of `atoms` (rounding keeps the order of bounds)."""
+    """Best lower bound, rounded up, of ``form / den`` over relaxations of `atoms`. Rounding keeps the order of bounds."""
     if not atoms:
         low = _lowest(form, known)
         return None if low is None else -(-low // den)

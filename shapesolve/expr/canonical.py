@@ -1,5 +1,6 @@
 # compiled: see CONTRIBUTING.md
-"""What is no polynomial in canonical form: floor division, max, min and broadcast. Every rule is exact over the integers.
+"""Canonical form of the non-polynomial operations: floor division, max, min and broadcast. Every rule is exact over the
+integers.
 
 A quotient is undefined where the divisor is 0: a rule may then give anything, since no accepted model divides by zero.
 """
@@ -338,7 +339,7 @@ def broadcast(*dims: IntoDim) -> Dim:
 
 
 def always_fits(d: Dim, other: Dim) -> bool:
-    """Is `d` a choice between 1 and `other`, so that it broadcasts to it whatever the sizes are?"""
+    """True if `d` is a choice between 1 and `other`, so that it broadcasts to it at all sizes."""
     return _beside_one(d) is other
 
 
@@ -352,7 +353,7 @@ def _beside_one(d: Dim) -> Dim | None:
 
 
 def never_one(d: Dim) -> bool:
-    """Is `d` different from 1 whatever the sizes are?"""
+    """True if `d` is different from 1 at all sizes."""
     if d.value is not None:
         return d.const != 1
     lo, hi = d.bounds()

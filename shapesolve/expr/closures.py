@@ -146,7 +146,7 @@ def _repeated(conds: Iterable[Cond | Dim]) -> set[Dim | Atom]:
 
 
 def _is_light(node: Dim | Atom) -> bool:
-    """Is it evaluated as fast as it is looked up?"""
+    """True if the node is evaluated as fast as it is looked up."""
     return isinstance(node, Dim) and len(node.terms) <= 1
 
 

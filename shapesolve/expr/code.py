@@ -22,7 +22,7 @@ _LONG, _MOST_SUMMANDS = 100, 48
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """How one language writes what differs: templates for `str.format`, most of them with the operands as ``{0}``, ``{1}``.
+    """Templates of one language for `str.format`, most of them with the operands as ``{0}``, ``{1}``.
 
     Attributes:
         number: an integer.
@@ -135,7 +135,7 @@ class CodeWriter(Writer):
 
 
 def is_never_zero(d: Dim) -> bool:
-    """Is it a divisor that is at least 1, or a number other than 0?"""
+    """True if a divisor is at least 1, or a number other than 0."""
     return d.value != 0 if not d.terms else (d.lo or 0) > 0
 
 
@@ -153,7 +153,7 @@ def unless_undefined(cond: Cond, without: Mapping[str, Cond] | None = None) -> C
 
 
 def _undefined(d: Dim, names: Mapping[str, Cond]) -> Cond:
-    """Has the dim no value?"""
+    """Condition that the dim has no value."""
     return any_of([_undefined_atom(a, names) for a in dict.fromkeys(a for mono, _ in d.terms for a in mono)])
 
 
@@ -173,7 +173,7 @@ def _undefined_atom(atom: Atom, names: Mapping[str, Cond]) -> Cond:
 
 
 def _holds(cond: Cond, names: Mapping[str, Cond]) -> Cond:
-    """Has the condition a value, and is that true?"""
+    """Condition that `cond` has a value and is true."""
     if cond.kind in ("and", "or"):
         return (all_of if cond.kind == "and" else any_of)([_holds(c, names) for c in cond.args])
     return all_of([~_undefined(cond.args[0], names), cond]) if cond.args else cond

@@ -96,7 +96,7 @@ class Cond(Statement):
         return self if self.free.isdisjoint(bindings) else self.map_dims(Substitution(bindings))
 
     def z3(self, ctx: Any = None) -> Any:
-        """The condition as a Z3 formula over one ``z3.Int`` per symbol, in the context `ctx` (default: Z3's main one).
+        """The condition as a Z3 formula over one ``z3.Int`` per symbol. `ctx` is the Z3 context (default: the main one).
 
         It is false where the condition has no value (a divisor is 0); it does not say that sizes are at least 0.
         """
@@ -185,7 +185,7 @@ def _relation(kind: str, d: Dim) -> Cond:
 
 
 def _is_product_of_sizes(d: Dim) -> bool:
-    """Is it a product of factors >= 0, multiplied out: ``batch*boxes - batch*pos(boxes - 10)``?"""
+    """True if it is an expanded product of factors >= 0: ``batch*boxes - batch*pos(boxes - 10)``."""
     if d.const or len(d.terms) < 2:
         return False
     common = canonical.common_factor(d)
@@ -209,7 +209,7 @@ def _unfloored(d: Dim) -> Cond | None:
 
 
 def _clamped(kind: str, d: Dim) -> Cond | None:
-    """The relation with zero of a `d` that is ``max(x, m)`` or ``min(x, m)`` for a number m, as one of x alone."""
+    """Relation with zero of a `d` that is ``max(x, m)`` or ``min(x, m)``, as one of x alone. m is a number."""
     for mono, c in d.terms:
         if len(mono) != 1 or mono[0].kind != "pos" or c not in (1, -1):
             continue
@@ -310,7 +310,7 @@ def _join(kind: str, conds: Iterable[Cond], neutral: Cond, absorbing: Cond) -> C
 
 
 def has_value(c: Cond) -> bool:
-    """Is it true or false at all sizes? Not when it divides by something that may be 0."""
+    """True if the condition has a truth value at all sizes. It has none where a divisor may be 0."""
     if c.valued is None:
         divisors = (a.args[1] for a in atoms_of(c) if a.kind == "//")
         c.valued = all(d.value != 0 if not d.terms else (d.lo or 0) > 0 for d in divisors)
@@ -318,7 +318,7 @@ def has_value(c: Cond) -> bool:
 
 
 def _implied(solved: tuple[str, Dim], others: Iterable[Cond]) -> bool:
-    """Does one of the `others` hold wherever the symbol has its solved value?"""
+    """True if one of the `others` holds wherever the symbol has its solved value."""
     binding = dict([solved])
     for q in others:
         if solved[0] in q.free and has_value(q):

@@ -84,7 +84,7 @@ def of_atom(atom: Atom) -> Dim:
 
 
 def symbol(name: str, lo: int | None = 0, made: bool = False) -> Dim:
-    """The symbol `name`; sizes are >= 0, a symbol that stands for any integer has ``lo=None``.
+    """The symbol `name`: a size (>= 0), or with ``lo=None`` any integer.
 
     What an analysis made up is `made`: another symbol than one that an author gave the same name.
     """
@@ -139,7 +139,7 @@ class Dim(Polynomial):
 
     @staticmethod
     def _made_of(value: IntoDim | str) -> Dim:
-        """What ``Dim(value)`` is."""
+        """The dim ``Dim(value)``."""
         return as_dim(value)
 
     def __copy__(self) -> Dim:
@@ -246,7 +246,9 @@ class Dim(Polynomial):
             raise wrong("evaluate takes bindings as a mapping of str to int", bindings)  # noqa: B904
 
     def _value_at(self, bindings: Mapping[str, SupportsIndex], values: Values) -> int | None:
-        """The same; `values` remembers those of the atoms at these sizes, so that shared parts are evaluated once."""
+        """Value at these sizes, with a cache of atoms. `values` holds those evaluated, so that shared parts are evaluated
+        once.
+        """
         total = self.const
         for mono, c in self.terms:
             for atom in mono:
@@ -280,7 +282,7 @@ class Dim(Polynomial):
         return self.bounds()[1]
 
     def simplify(self, under: Under = ()) -> Dim:
-        """The equal form that is cheapest to read: equal at all sizes >= 0 that satisfy the conditions `under`.
+        """The equal form that is cheapest to read. It is equal at all sizes >= 0 that satisfy the conditions `under`.
 
         >>> Dim("max(height//2, 1)").simplify(under=["height % 8 == 0", "height >= 1"])
         Dim('height//2')
@@ -291,7 +293,7 @@ class Dim(Polynomial):
         return found
 
     def z3(self, ctx: Any = None) -> Any:
-        """The expression as a Z3 integer term over one ``z3.Int`` per symbol, in the context `ctx` (default: Z3's main one).
+        """The expression as a Z3 integer term over one ``z3.Int`` per symbol. `ctx` is the Z3 context (default: the main one).
 
         The term says neither that sizes are at least 0, nor that divisors are not 0.
         """

@@ -99,12 +99,12 @@ def tokens_of(text: str, dotted: bool = False) -> list[Token]:
 
 
 def is_plain_name(name: str) -> bool:
-    """Can a symbol of this name be written without backticks?"""
+    """True if a symbol of this name can be written without backticks."""
     return is_word(name) and name not in KEYWORDS and name not in FUNCTIONS
 
 
 def is_word(text: str) -> bool:
-    """Is it one name or keyword?"""
+    """True if the text is one name or keyword."""
     return _PLAIN.fullmatch(text) is not None
 
 
@@ -114,5 +114,5 @@ def quoted_name(name: str) -> str:
 
 
 def unquoted_name(quoted: str) -> str:
-    """The name that a text in backticks stands for."""
+    """The name inside a text in backticks."""
     return quoted[1:-1].replace("``", "`")

@@ -1,8 +1,8 @@
-"""How large an expression may become."""
+"""Limits on the size of an expression."""
 
 from __future__ import annotations
 
-#: how deeply quotients, maxima, choices and broadcasts may stand inside each other in a size that is followed
+#: max nesting depth of quotients, maxima, choices and broadcasts in a size that is followed
 MAX_DEPTH = 32
 
 #: most terms that a product may have; beyond it arithmetic raises `DimTooLarge`

@@ -14,7 +14,7 @@ _JOINTS = re.compile(r"([/.*?])")
 
 
 def like(name: str, names: Iterable[str]) -> str:
-    """Which ones are like it; nothing where none is."""
+    """ "Did you mean" suffix with the similar names; empty where none is similar."""
     return did_you_mean(near(name, names))
 
 
@@ -24,7 +24,7 @@ def did_you_mean(names: list[str]) -> str:
 
 
 def meant(name: str, names: Iterable[str], there_are: str = "there are") -> str:
-    """Which ones are like it, or which there are."""
+    """ "Did you mean" suffix with the similar names, or else a list of the known names."""
     known = sorted(set(names))
     close = like(name, known)
     if close or not known:
@@ -34,7 +34,9 @@ def meant(name: str, names: Iterable[str], there_are: str = "there are") -> str:
 
 
 def like_pattern(pattern: str, names: Iterable[str]) -> str:
-    """Which names are like a pattern that matches none, or which pattern like it matches some; nothing where none does."""
+    """ "Did you mean" suffix for a pattern without a match. It lists similar names, or a similar pattern with matches; empty
+    where none is.
+    """
     known = list(names)[:_MOST_COMPARED]
     close = like(pattern.strip("*?"), known)
     if close:

@@ -1,4 +1,4 @@
-"""What dims and conditions offer by their methods: it is made of them, and stands above them.
+"""Late-bound implementations of methods of dims and conditions: simplify, SymPy, Z3.
 
 Z3 and SymPy are loaded when they are first asked for.
 """

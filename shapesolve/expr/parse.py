@@ -25,7 +25,7 @@ from .reader import Reader
 
 #: words joined by hyphens and the like, without spaces
 JOINED, _JOINT = re.compile(r"[^\W\d]\w*(?:[-/.:]\w+)+"), re.compile(r"[-/.:]")
-#: letters that may stand for a joint in a word of the same length
+#: letters that replace a joint in a word of the same length
 _JOINTS = "_xyzXYZ"
 
 __all__ = ["DimSyntaxError", "dim_from_param", "parse_cond", "parse_dim"]
@@ -59,7 +59,7 @@ def parse_cond(text: str, symbols: Mapping[str, Dim] | None = None) -> Cond:
 
 
 def _spelled(text: str, symbols: Mapping[str, Dim] | None) -> tuple[str, Mapping[str, Dim] | None]:
-    """`text` with names like ``batch-size`` as words of the same length, and `symbols` with these; backticks stay."""
+    """`text` with names like ``batch-size`` as words of the same length, and `symbols` with these. Backticks stay."""
     if not symbols or not _JOINT.search(text):
         return text, symbols
     words: dict[str, str] = {}
@@ -76,7 +76,7 @@ def _spelled(text: str, symbols: Mapping[str, Dim] | None) -> tuple[str, Mapping
 
 
 def dim_from_param(text: str, known: Collection[str] | None = None) -> Dim:
-    """The dim that a model's `dim_param` stands for: an expression if it reads as one, else a symbol.
+    """Dim of a model's `dim_param`: an expression if it reads as one, else a symbol.
 
     A text without symbols (``"-1"``, ``"5"``) is a name too: runtimes accept any size for it. With `known` (the names
     that the model declares), so is what people write for a name, ``"batch-size"`` or ``"num_heads/2"``, unless all its

@@ -1,4 +1,4 @@
-"""What reads easily: linear relations, remainders by constants, choices of these."""
+"""Plain conditions: linear relations, remainders by constants, and choices of these."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS: tuple[Kind, ...] = ("equality", "range", "divisibility", "alternative", "
 
 
 def kind_of(cond: Cond) -> Kind:
-    """How a condition reads."""
+    """Kind of a condition for a reader: range, divisibility, alternative ..."""
     if cond.kind == "or":
         return "alternative"
     if cond.kind == "and":
@@ -43,7 +43,7 @@ def kind_of(cond: Cond) -> Kind:
 
 
 def is_divisibility(cond: Cond) -> bool:
-    """Does it say that a remainder by a constant has one value?"""
+    """True if it states that a remainder by a constant has one value."""
     if cond.kind != "==":
         return False
     quotients = [(mono, c) for mono, c in cond.args[0].terms if any(a.kind != "sym" for a in mono)]
@@ -56,7 +56,7 @@ def is_divisibility(cond: Cond) -> bool:
 
 
 def is_remainder_bound(cond: Cond) -> bool:
-    """Does it bound a remainder by a constant: ``H % 32 <= 3``?"""
+    """True if it bounds a remainder by a constant: ``H % 32 <= 3``."""
     if cond.kind != ">=":
         return False
     d = cond.args[0]
@@ -78,7 +78,7 @@ def sides_of(difference: Dim) -> tuple[Dim, Dim]:
 
 
 def is_plain(c: Cond) -> bool:
-    """Does a person read it at once: linear, or a remainder of something linear, or a choice of such?"""
+    """True if it is plain: linear, or a remainder of something linear, or a choice of these."""
     if c.kind in ("and", "or"):
         return all(map(is_plain, c.args))
     if not c.args:
@@ -92,8 +92,9 @@ def is_plain(c: Cond) -> bool:
 
 
 def factors_paired(cond: Cond) -> tuple[list[Cond], list[Cond]] | None:
-    """``a*b == 4*p*q`` as ``a == 2*p``, ``b == 2*q`` where ``a <= 2*p`` and ``b <= 2*q`` always hold, and what must
-    hold for that: the factors of one side are not 0. None for a condition of another form.
+    """``a*b == 4*p*q`` as ``a == 2*p`` and ``b == 2*q``, with the conditions that this needs. It is valid where ``a <= 2*p``
+    and ``b <= 2*q`` always hold; the conditions are that the factors of one side are not 0. None for a condition of another
+    form.
     """
     if cond.kind != "==" or len(cond.args[0].terms) != 2 or cond.args[0].const:
         return None
@@ -115,7 +116,7 @@ def factors_paired(cond: Cond) -> tuple[list[Cond], list[Cond]] | None:
 
 
 def _span(atom: Atom) -> Fraction:
-    """How fast a quotient grows: 1/8 for ``(H + 4)//8``."""
+    """Growth rate of a quotient: 1/8 for ``(H + 4)//8``."""
     if atom.kind != "//" or atom.args[1].terms or not atom.args[0].terms:
         return Fraction(1)
     return Fraction(atom.args[1].const, abs(atom.args[0].terms[0][1]))

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Hash-consing: one object for each content, for as long as somebody holds it.
+"""Hash-consing: one object for each content, for as long as it is referenced.
 
 A weak reference to each object, with a callback that clears its entry, would cost more than making the object. So a pool
 holds what it made, and drops what only it still holds when it has doubled. CPython's reference counts say which that is.
@@ -16,7 +16,7 @@ from typing import Any
 LOCK = threading.RLock()
 #: fewest new objects after which it pays to look for unused ones
 _LEAST = 10_000
-#: what is dropped may have held other pooled objects; so often they are looked for again
+#: rounds of dropping: objects that were dropped may have held other pooled objects
 _ROUNDS = 8
 
 
@@ -55,7 +55,7 @@ _POOLS: list[Pool] = []
 
 
 def drop_unused() -> None:
-    """Drop from all pools the objects that nobody else holds."""
+    """Drop from all pools the objects without other references."""
     with LOCK:
         for pool in _POOLS:
             pool.settled.update(pool.recent)
@@ -79,7 +79,7 @@ def _held_at_most(entries: Iterable[tuple[Any, Any]], count: int) -> list[Any]:
 
 
 def _idle_count() -> int:
-    """The count that `_held_at_most` sees of an object that only its table holds: it depends on how this file is compiled."""
+    """The count that `_held_at_most` sees of an object that only its table holds. It depends on how this file is compiled."""
     table = {None: object()}
     count = 0
     while not _held_at_most(table.items(), count):

@@ -1,4 +1,4 @@
-"""How a polynomial reads best: as a sum of pieces such as ``2*W*(H % 32)`` or ``min(N, 5)``.
+"""Readable form of a polynomial: a sum of pieces like ``2*W*(H % 32)`` or ``min(N, 5)``.
 
 Dims keep remainders, maxima and minima expanded (``H - 32*(H//32)``, ``M + pos(N - M)``). Every step here
 is an identity of polynomials, so whatever is chosen is true; what is chosen takes the fewest symbols to
@@ -21,7 +21,9 @@ _LARGEST = 256
 
 
 class Piece(NamedTuple):
-    """``coefficient * factors * head(args)``; `head` is ``%``, ``max``, ``min``, ``abs``, ``*`` (of two sums) or empty."""
+    """``coefficient * factors * head(args)``, one piece of a sum. `head` is ``%``, ``max``, ``min``, ``abs``, ``*`` (of two
+    sums) or empty.
+    """
 
     coefficient: int
     factors: Monomial
@@ -49,7 +51,7 @@ def pieces_of(dim: Dim) -> tuple[list[Piece], int]:
 
 
 def _factored(dim: Dim) -> tuple[Piece, int] | None:
-    """``a*b - a - b + 1`` as ``(a - 1)*(b - 1)`` and a constant that is left; None where `dim` is no such product.
+    """``a*b - a - b + 1`` as ``(a - 1)*(b - 1)`` and a constant that is left; None for other forms.
 
     The factors have no symbol in common, and writing them takes less than writing their product out.
     """
@@ -106,7 +108,7 @@ def _length(dim: Dim) -> int:
 
 
 def _rounded_down(dim: Dim) -> Dim:
-    """``x - (x + 3)//4``, which is how three quarters of x are kept, as ``3*x//4`` (not in canonical form)."""
+    """``x - (x + 3)//4``, three quarters of x, as ``3*x//4`` (not in canonical form)."""
     for mono, c in dim.terms:
         if c > 0 or len(mono) > 1 or mono[0].kind != "//" or mono[0].args[1].terms:
             continue

@@ -20,7 +20,7 @@ from .rewrite import Rewriter
 from .traverse import atoms_of
 from .visit import visit
 
-# how tightly a text holds together
+# precedence levels of a printed text, tightest first
 PRIMARY, _PRODUCT, _QUOTIENT, _SUM, _JUNCTION = range(5)
 
 
@@ -72,7 +72,7 @@ def dim_param_text(dim: Dim) -> str | None:
 
 
 def _is_simpler_when_positive(dim: Dim) -> bool:
-    """May a reader that takes symbols to be positive drop a choice from it that size 0 needs?"""
+    """True if a choice in it is needed for size 0 only. A reader that takes symbols to be positive may drop it."""
     more = {name: symbol(name) + 1 for name in dim.free}
     for atom in atoms_of(dim):
         if atom.kind == "broadcast":
@@ -411,6 +411,6 @@ _PARAM_NAME = re.compile(r"[^\W\d][\w.]*")
 
 
 def _always_defined(node: Dim | Cond) -> bool:
-    """Is there no division that could be by zero?"""
+    """True if no division in it can be by zero."""
     divisors = [a.args[1] for a in atoms_of(node) if a.kind == "//"]
     return all(d.value is not None or (d.lo is not None and d.lo >= 1) for d in divisors)

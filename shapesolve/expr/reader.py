@@ -1,4 +1,4 @@
-"""`Reader`: operator precedence parsing with explicit stacks, so that no text can exhaust Python's stack."""
+"""`Reader`: operator precedence parsing with explicit stacks. No text can exhaust Python's stack."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Reader:
     # ------------------------------------------------------------------ where an operand is expected
 
     def _operand(self, token: Token) -> bool:
-        """Take an operand, or what may stand before one; is an operand still expected?"""
+        """Take an operand or a prefix of one. True if an operand is still expected."""
         kind, text, at = token
         if kind in ("op", "word") and text in PREFIX:
             self._pending.append(_Pending(text, "prefix", PREFIX[text], at))
@@ -160,7 +160,7 @@ class Reader:
     # ------------------------------------------------------------------ where an operator is expected
 
     def _operator(self, token: Token) -> bool:
-        """Take an operator or a closing parenthesis; is an operand expected after it?"""
+        """Take an operator or a closing parenthesis. True if an operand is expected after it."""
         op, at = token.text, token.at
         if token.kind in ("op", "word") and op in BINARY:
             self._reduce(BINARY[op] + (op == "**"))
@@ -399,7 +399,7 @@ def _rational(op: str, x: Quotient, y: Quotient) -> Quotient | Dim:
 
 
 def _rational_call(name: str, args: list[Quotient]) -> Quotient | None:
-    """What is exact on fractions: max, min, mod; None: not this one, or the order is not known."""
+    """Exact max, min or mod of fractions; None for another function or where the order is not known."""
     if name == "mod":
         return args[0] % args[1]
     if name not in ("max", "min"):

@@ -1,4 +1,4 @@
-"""Rewriting dims and conditions: what changes with some kinds of atoms is a derived class of `Rewriter`."""
+"""Rewriting of dims and conditions. Each change of some kinds of atoms is a derived class of `Rewriter`."""
 
 from __future__ import annotations
 

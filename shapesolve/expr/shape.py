@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .cond import Under
 
 
-#: what Python takes apart where a list is expected
+#: types that Python iterates over where a list is expected
 _NO_SHAPES = (str, bytes, Mapping)
 
 
@@ -59,7 +59,9 @@ class Shape(tuple[Dim, ...]):
 
     @checked
     def simplify(self, under: Under = ()) -> Shape:
-        """Every dim in the equal form that is cheapest to read, at all sizes that satisfy `under` (see `Dim.simplify`)."""
+        """Every dim in the equal form that is cheapest to read. It is equal at all sizes that satisfy `under` (see
+        `Dim.simplify`).
+        """
         from .simplification import simplified
 
         dims = simplified(self, under)
@@ -71,7 +73,7 @@ class Shape(tuple[Dim, ...]):
 
     @property
     def is_static(self) -> bool:
-        """Are all sizes known?"""
+        """True if all sizes are known."""
         return not any(d.terms for d in self)
 
     @checked
@@ -103,7 +105,7 @@ class Shape(tuple[Dim, ...]):
 
 
 def compatible(a: Dim, b: Dim) -> Cond:
-    """Do two sizes broadcast: are they equal, or is one of them 1?"""
+    """Condition that two sizes broadcast: they are equal, or one of them is 1."""
     return any_of((eq(a, b), eq(a, 1), eq(b, 1)))
 
 

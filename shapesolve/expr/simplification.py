@@ -26,7 +26,7 @@ def conditions(under: Under) -> list[Cond]:
 
 
 def simplified(dims: Iterable[Dim], under: Under) -> list[Dim]:
-    """The dims in the form that is cheapest to read, each equal to what it was at all sizes that satisfy `under`.
+    """The dims in the form that is cheapest to read. Each is equal to what it was at all sizes that satisfy `under`.
 
     Where no sizes satisfy them, the dims stay as they are.
     """

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""What dims and conditions consist of: all that bounding, ordering and walking them needs. There is no arithmetic yet."""
+"""Data structure of dims and conditions. It has all that bounding, ordering and walking them needs, and no arithmetic yet."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Polynomial(Surface):
 
     @property
     def is_made(self) -> bool:
-        """Is it one plain symbol that an analysis made up (``_d0``), not a name of the author's?"""
+        """True if it is one plain generated symbol (``_d0``), not a name of the author's."""
         return self.atom is not None and self.atom.made
 
     @property
@@ -99,12 +99,12 @@ class Statement:
 
     @property
     def is_true(self) -> bool:
-        """Does it hold whatever the sizes are?"""
+        """True if it holds at all sizes."""
         return self.kind == "true"
 
     @property
     def is_false(self) -> bool:
-        """Does it fail whatever the sizes are?"""
+        """True if it fails at all sizes."""
         return self.kind == "false"
 
     @property

@@ -1,4 +1,4 @@
-"""What Python sees of a dim: how one is made, that it stands where an integer is asked for, and what it offers beside.
+"""Python interface of a dim: construction, use as an integer, and methods that are bound late.
 
 Not compiled: a compiled class can neither return an object that exists already nor say that it is an integer.
 """
@@ -28,7 +28,7 @@ class Surface:
 
     @staticmethod
     def _made_of(value: Any) -> Any:
-        """What a value stands for; dims say it."""
+        """The dim of a value; `Dim` overrides it."""
         raise NotImplementedError
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -48,7 +48,7 @@ def attach(cls: Any) -> None:
 
 
 class Offer(Protocol):
-    """What dims and conditions offer by their methods and what is made of them: see `offer.Offered`, the only one."""
+    """Methods of dims and conditions that are bound late: see `offer.Offered`, the only implementation."""
 
     def parsed(self, text: str) -> Any:
         """The dim that a text says."""

@@ -32,7 +32,7 @@ def atoms_of(*roots: Polynomial | Statement) -> list[Atom]:
 
 
 def nesting(node: Polynomial | Statement) -> int:
-    """How deeply quotients, maxima, choices and broadcasts stand inside each other."""
+    """Nesting depth of quotients, maxima, choices and broadcasts."""
     depth: dict[Atom, int] = {}
     deepest = 0
     for atom in atoms_of(node):
@@ -55,5 +55,5 @@ def atoms_in(node: Polynomial | Statement) -> list[Atom]:
 
 
 def outgrows(node: Polynomial, size: int) -> bool:
-    """Is an expression larger than `size`, or nested more deeply than any may be?"""
+    """True if an expression is larger than `size`, or nested more deeply than any may be."""
     return node.size > size or (node.size > MAX_DEPTH and nesting(node) > MAX_DEPTH)

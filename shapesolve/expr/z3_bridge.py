@@ -20,7 +20,7 @@ from .core import Dim
 from .traverse import atoms_of
 from .visit import visit
 
-#: a divisor that is at most this is one of so many numbers
+#: largest bound of a divisor that is encoded as one of few numbers
 _FEW = 3
 
 
@@ -68,7 +68,7 @@ class Z3Scope:
                 self.definitions.append(needed)
 
     def _introduced(self, letter: str) -> Any:
-        """A variable of ours, numbered by the atom that is encoded."""
+        """A helper variable, numbered by the atom that is encoded."""
         return z3.Int(f"{letter}!{len(self._atoms)}", self.ctx)
 
     def _symbol(self, atom: Atom) -> Any:
@@ -90,7 +90,7 @@ class Z3Scope:
         return q
 
     def _by_one_of_few(self, n: Dim, d: Dim, most: int) -> Any:
-        """A quotient of which the divisor is a few numbers: one division by each, which are linear."""
+        """A quotient by one of few divisors: one division by each, which are linear."""
         numerator, divisor = self._polynomial(n), self._polynomial(d)
         quotient = numerator / most if most > 1 else numerator
         for k in range(most - 1, 0, -1):
@@ -204,7 +204,7 @@ def _symbol_name(name: str) -> str:
 
 
 def positive_if_defined(d: Dim) -> bool:
-    """Is `d` positive wherever one may divide by it?"""
+    """True if `d` is positive wherever one may divide by it."""
     return d.lo is not None and d.lo >= 0
 
 

@@ -1,4 +1,4 @@
-"""Dims and conditions as Z3 terms for others to build on: no helper variables, one integer constant per symbol.
+"""Dims and conditions as Z3 terms to build on. There are no helper variables, and one integer constant per symbol.
 
 `Z3Scope` names every intermediate, which is what makes our own queries fast; its terms mean nothing without its
 definitions. Here a division is Z3's own, and a choice an if-then-else, so that a term stands alone in any context:

@@ -16,11 +16,11 @@ class InvalidNode(ValueError):
 
 
 class MalformedNode(InvalidNode):
-    """The node does not fit its operator: a model that holds it cannot be loaded, even when it is never reached."""
+    """The node does not fit its operator. A model that holds it cannot be loaded, even when the node is never reached."""
 
 
 class Attributes:
-    """Attributes by name; `attrs` are those of the call of the function around the node, which it may refer to."""
+    """Attributes by name. `attrs` are those of the call of the function around the node, which it may refer to."""
 
     __slots__ = ("attributes", "attrs")
 

@@ -1,4 +1,4 @@
-"""Which axes of its outputs carry which axes of its inputs: declared with each operator as `Rule.axes`.
+"""Correspondence of input and output axes, declared with each operator as `Rule.axes`.
 
     axes="N c *s, m *w, m -> N K *S"
 
@@ -26,7 +26,7 @@ from .rule import SAME as SAME
 from .signature import Pattern, Signature, Term
 from .work import Outputs
 
-#: what an axis is known by: axes of inputs and outputs with the same label hang together
+#: label of an axis: axes of inputs and outputs with the same label correspond
 Label: TypeAlias = Hashable
 #: labels and other parts of one axis of an output, outermost first
 Items: TypeAlias = Seq["Label | Uniform | Along"]
@@ -41,14 +41,14 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """An axis that the operator works along and keeps: places stay, but their elements depend on each other."""
+    """An axis that the operator works along and keeps. Places stay, but their elements depend on each other."""
 
     label: Label
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """How the axes of one node hang together.
+    """Correspondence between the axes of one node.
 
     Attributes:
         inputs: per input its labels, axis by axis; None for an input that says sizes, not data.
@@ -64,7 +64,7 @@ class Links:
 
 
 class Unfollowed(Exception):
-    """A declaration cannot say what becomes of the axes of this node; the message says what it does with rows instead.
+    """The axes of this node cannot be declared. The message says what the node does with rows instead.
 
     Attributes:
         lists: the first output lists, row after row, what data decides on: the coordinates of elements of the first input (as
@@ -82,12 +82,12 @@ Axes: TypeAlias = Callable[[Op, Outputs], Links]
 Lists = Literal["", "coordinates", "items"]
 #: see `picks`
 Picks = Literal["", "axis", "corners"]
-#: what an operator does of which data decides how much it gives
+#: effect of an operator where data decides the number of its results
 TOGETHER = "lists what it finds in all rows of {symbol} together: data decides how much of it each row has"
 
 
 def links_of(op: Op, outputs: Outputs) -> Links | None:
-    """What the declaration of its operator says of a node; None where it says nothing.
+    """Links of a node by the declaration of its operator; None where there is none.
 
     Raises:
         Unfollowed: it cannot say it of this node.
@@ -114,7 +114,7 @@ def _parsed(text: str) -> tuple[Seq[Pattern], Seq[Pattern]]:
 
 
 def by_letters(text: str, op: Op, outputs: Outputs) -> Links:
-    """What letters say of a node."""
+    """Links of a node from a declaration in letters."""
     operands, results = _parsed(text)
     stars: dict[str, int] = {}
     inputs: list[Seq[Label] | None] = []
@@ -265,7 +265,7 @@ def regroup(op: Op, _: Outputs) -> Links:
 
 
 def picks(links: Links) -> Picks:
-    """How the second input picks from the first: places along an `axis`, coordinates of `corners`, or neither."""
+    """Selection from the first input by the second. It is by places along an `axis`, coordinates of `corners`, or neither."""
     data, index = ([*(labels or ())] for labels in (*links.inputs[:2], None)[:2])
     carried = {label for items in links.outputs for parts in items or () for label in parts}
     if not data or not set(data).isdisjoint(index) or not carried.issuperset(index[:-1]):
@@ -274,7 +274,9 @@ def picks(links: Links) -> Picks:
 
 
 def mixes(what: str, lists: Lists = "") -> Axes:
-    """The operator keeps no rows apart: what it does with those of ``{symbol}``, in words; `lists`: see `Unfollowed`."""
+    """Axes of an operator that keeps no rows apart. `what` it does with those of ``{symbol}``, in words; `lists`: see
+    `Unfollowed`.
+    """
 
     def axes(op: Op, _: Outputs) -> Links:
         raise Unfollowed(what, lists)
@@ -283,13 +285,13 @@ def mixes(what: str, lists: Lists = "") -> Axes:
 
 
 def batched(outputs: Outputs, i: int = 0, at: int = 0, label: Label = "B") -> list[Items] | None:
-    """Axes of output `i` of which one is the batch, and nothing is said of the others."""
+    """Axes of output `i`, one of them the batch; the others are left open."""
     found = outputs[i] if i < len(outputs) else None
     return None if found is None else [[label] if k == at else [("new", k)] for k in range(len(found))]
 
 
 def batch_first(*operands: int, shared: Seq[int] = ()) -> Axes:
-    """The first axis of these operands, and of all outputs that have its size, is the batch; nothing is said of others.
+    """Axes where the first of these operands is the batch, and so is that of outputs of its size. The others are left open.
 
     Operands `shared` may be one row for all.
     """

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Elementwise functions applied to whole values: to each element where it is known, else to their bounds."""
+"""Elementwise functions applied to whole values. They go to each element where it is known, else to the bounds."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def apply(
 
 
 def _states_rounding(op: Op, found: Value, values: Seq[Value | None]) -> bool:
-    """Assume that sizes are in the range for which the rounding of a product was tried; False where nothing may be assumed."""
+    """Assume sizes in the range for which the rounding of a product was tried. False where nothing may be assumed."""
     if not any(isinstance(e, Ratio) and e.rounded for e in found.elems or ()):
         return True
     elems = [e for v in values for e in (v.elems if v is not None else None) or ()]
@@ -52,7 +52,7 @@ def _states_rounding(op: Op, found: Value, values: Seq[Value | None]) -> bool:
 
 
 def extremes_meet(op: Op, indices: Seq[int]) -> bool:
-    """Does every combination of an extreme element of each of these inputs occur when they are broadcast?
+    """True if every combination of extreme elements of these inputs occurs when they are broadcast.
 
     So it is when at most one of them has different elements, or each varies along axes of its own. A function that
     grows (or falls) with each of its arguments then reaches the bounds that follow from theirs.

@@ -1,4 +1,4 @@
-"""Operators that nobody declared.
+"""Operators without a declared rule.
 
 They are model-local functions, have a body in their schema, or are left to onnx's own inference; else nothing is known.
 """
@@ -33,7 +33,7 @@ from .types import Known, Sequence, Tensor
 
 #: nodes of function bodies lowered in one walk: functions that call the one before twice would double them each
 _MAX_EXPANDED = 100_000
-#: one that runs in some cases only counts for so many, since these cases are kept apart
+#: weight of an operator that runs in some cases only, since these cases are kept apart
 _GUARDED = 20
 
 
@@ -202,12 +202,12 @@ def infer_by_schema(op: Op, schema: Any) -> list[Known | None] | None:
 
 
 def inferred_by_schema(op: Op) -> list[Known | None]:
-    """What onnx's own inference says of the outputs of a node whose rule stopped: ranks, and sizes that are numbers."""
+    """Outputs by onnx's own inference, for a node whose rule stopped: ranks, and sizes that are numbers."""
     schema = find_schema(op.node.domain, op.node.op_type, op.version)
     return (infer_by_schema(op, schema) if schema is not None else None) or []
 
 
-#: where inference functions are onnx's own
+#: domains with inference functions of onnx's own
 _STANDARD_DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "ai.onnx.training")
 
 
@@ -234,7 +234,7 @@ def _node_proto(op: Op) -> onnx.NodeProto:
 
 
 def _type_proto(known: Known | None, names: dict[Dim, str] | None = None) -> onnx.TypeProto | None:
-    """A known type for onnx; sizes that are no numbers get names, the same for the same size, where `names` collects them."""
+    """A known type for onnx. Sizes that are no numbers get names, the same for the same size, where `names` collects them."""
     if isinstance(known, Tensor) and known.dtype:
         shape: list[int | str | None] | None = None
         if known.shape is not None:

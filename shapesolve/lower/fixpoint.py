@@ -97,7 +97,7 @@ def _walk(
 
 
 def _conditions(request: Request, symbols: Mapping[str, Dim]) -> Iterator[Cond]:
-    """What the user says about these symbols (others may yet get to be known, see `_check_names`)."""
+    """Conditions of the user on these symbols. Others may yet get to be known, see `_check_names`."""
     for name, size in request.bind.items():
         if name in symbols:
             yield eq(symbols[name], size)
@@ -121,7 +121,7 @@ def _check_names(request: Request, symbols: Mapping[str, Dim]) -> None:
 
 
 def _symbols(given: Mapping[str, Known], names: Mapping[str, str]) -> dict[str, Dim]:
-    """The symbols of inputs by name; those that got the author's name also by ours."""
+    """The symbols of inputs by name; those that got the author's name also by the generated one."""
     found = {n: d for known in given.values() for n, d in symbols_of(known).items()}
     return {**found, **{ours: found[said] for ours, said in names.items() if said in found}}
 
@@ -151,13 +151,13 @@ def _inputs(walk: Walk, model: Model, untaken: frozenset[str]) -> dict[str, Know
 
 
 def _declared_names(graph: Graph) -> Iterator[str]:
-    """Every dim name that the file uses anywhere at the top, so that ours differ."""
+    """Every dim name that the file uses anywhere at the top, so that generated names differ."""
     for _, declared in (*graph.inputs, *graph.outputs, *graph.value_info.items()):
         yield from _dim_names(declared)
 
 
 def _words(text: str) -> Iterator[str]:
-    """The names in a declared dim: itself, or those of an expression of which each stands for itself."""
+    """The names in a declared dim: itself, or those of an expression."""
     if is_word(text):
         yield text
     elif not JOINED.fullmatch(text):

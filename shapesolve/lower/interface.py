@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""A node held against its operator's interface: numbers of inputs and outputs, attributes, element types.
+"""A check of a node against its operator's interface. It covers numbers of inputs and outputs, attributes, element types.
 
 Runtimes refuse a model with a node that does not fit when they load it, whatever the sizes are.
 https://onnx.ai/onnx/api/defs.html, for ``com.microsoft`` see `Rule.needs`.
@@ -21,11 +21,11 @@ from .schema import dtype_of, find_schema
 from .types import Known, Map, Optional, Sequence, Tensor
 
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
-#: how the schemas call what is no tensor
+#: names in the schemas of what is no tensor
 _KINDS: dict[type, str] = {Sequence: "seq", Optional: "optional", Map: "map"}
 _SINGLE = onnx.defs.OpSchema.FormalParameterOption.Single
 _TENSOR = frozenset(("tensor",))
-#: element types by the letter that stands for them in `Rule.takes`
+#: element types by their letter in `Rule.takes`
 _TOKENS = {
     "F": "float float16 bfloat16", "H": "float float16", "D": "double float float16", "E": "bfloat16 double float float16",
     "G": "double float", "K": "bfloat16 float16", "Q": "int8 uint8", "N": "int32 int64", "i": "int32", "l": "int64",
@@ -44,7 +44,7 @@ class Formal(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """What one operator takes at one opset version; None bounds nothing."""
+    """Interface of one operator at one opset version; None is no limit."""
 
     inputs: tuple[Formal, ...]
     most_inputs: int | None
@@ -64,7 +64,7 @@ class Interface(NamedTuple):
 def misfit(
     node: Node, names: tuple[str, ...], version: int, rule: Rule | None, lenient: bool = True
 ) -> str | None:
-    """Why the node does not fit its operator's numbers of inputs and outputs and its attributes, in a sentence.
+    """Message on wrong numbers of inputs or outputs, or wrong attributes; None where the node fits.
 
     With `lenient`, attributes that onnxruntime does not look at may be anything ("lenient-attributes" in `semantics`).
     """
@@ -106,8 +106,8 @@ def _withdrawn(op_type: str, version: int, beside: tuple[Runtime, ...]) -> str |
 
 @lru_cache(maxsize=4096)  # as with schemas, unknown names are not kept
 def _life(op_type: str, version: int) -> tuple[int, int]:
-    """The opset with which a standard operator comes after this version, and that with which it went; 0 if it is there, or
-    the version is one that the installed onnx does not know.
+    """Opset versions at which a missing standard operator was added, and at which it was withdrawn. Both are 0 if it is
+    there, or the version is one that the installed onnx does not know.
     """
     if version > onnx.defs.onnx_opset_version():
         return 0, 0
@@ -121,7 +121,7 @@ def _life(op_type: str, version: int) -> tuple[int, int]:
 
 
 def unchosen(node: Node, given: Attributes, rule: Rule | None) -> str | None:
-    """Which attribute has none of the values that its declaration allows, in a sentence."""
+    """Message on an attribute with a value that its declaration does not allow."""
     if rule is None or rule.choices is None:
         return None
     for name, allowed in rule.choices.items():
@@ -133,7 +133,7 @@ def unchosen(node: Node, given: Attributes, rule: Rule | None) -> str | None:
 
 
 def misranked(node: Node, inputs: tuple[Known | None, ...], rule: Rule) -> str | None:
-    """Why a run fails on the rank of a shape-valued input (a target shape, axes), in a sentence."""
+    """Message on a shape-valued input (a target shape, axes) of a rank at which a run fails."""
     for least, positions in ((1, rule.vectors), (0, rule.flat)):
         for i in positions:
             known = inputs[i] if i < len(inputs) else None
@@ -164,7 +164,9 @@ def _bad_attribute(node: Node, interface: Interface, version: int) -> str | None
 def mistyped(
     node: Node, inputs: tuple[Known | None, ...], version: int, rule: Rule | None = None
 ) -> str | None:
-    """Which input has a type that the operator does not take at this opset, or not the type of another, in a sentence."""
+    """Message on an input type that the operator does not take at this opset. Types that must agree with another input's are
+    checked too.
+    """
     types = tuple([known.dtype if type(known) is Tensor else type(known) for known in inputs])
     try:
         at = _ill_typed(node.domain, node.op_type, version, types, "" if rule is None else rule.takes)
@@ -187,7 +189,7 @@ def mistyped(
 def _ill_typed(
     domain: str, op_type: str, version: int, types: tuple[int | type, ...], takes: str
 ) -> tuple[int, int] | None:
-    """The positions of two inputs whose types do not go together (twice the same where one is wrong alone)."""
+    """The positions of two inputs with types that conflict. Both are the same where one is wrong alone."""
     interface = _taking(takes) if takes else _interface(domain, op_type, version)
     for group in _shared_types(interface, len(types)):
         known = [i for i in group if types[i] and isinstance(types[i], int)]
@@ -215,7 +217,7 @@ def _shared_types(interface: Interface | None, n_in: int) -> tuple[tuple[int, ..
 
 @lru_cache(maxsize=256)
 def _taking(takes: str) -> Interface:
-    """The interface of an operator of which the element types of inputs are declared (`Rule.takes`).
+    """The interface of an operator with declared element types of inputs (`Rule.takes`).
 
     A token for each input: a letter of `_TOKENS`, with a number where inputs that take these types need not have the same, or
     ``*`` for any; ``...`` after the last one repeats it.
@@ -236,7 +238,7 @@ def _taking(takes: str) -> Interface:
 
 
 def find_interface(domain: str, op_type: str, version: int) -> Interface | None:
-    """The interface of an operator at an opset version; None when nobody declares it, or only a newer onnx does."""
+    """The interface of an operator at an opset version; None when no installed schema declares it."""
     try:
         return _interface(domain, op_type, version)
     except onnx.defs.SchemaError:
@@ -245,7 +247,7 @@ def find_interface(domain: str, op_type: str, version: int) -> Interface | None:
 
 @lru_cache(maxsize=256)
 def _needed(needs: str) -> Interface:
-    """The interface of an operator of which only its `Rule.needs` are known."""
+    """The interface of an operator with nothing known but its `Rule.needs`."""
     marks, *attributes = needs.split()
     inputs = [Formal(f"number {i}", "", frozenset(), mark == "r") for i, mark in enumerate(marks)]
     return Interface(tuple(inputs), None, None, 0, False, None, tuple(attributes))

@@ -1,4 +1,4 @@
-"""What two known things have in common, and what a choice between them is."""
+"""Join (least upper bound) of two known values, and the choice between them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAX_CHOICE = 60
 
 
 def same_known(a: Known | None, b: Known | None) -> bool:
-    """Do two say the same?"""
+    """True if both are known to be the same."""
     if a is b:
         return True
     if isinstance(a, Sequence) and isinstance(b, Sequence):
@@ -39,7 +39,7 @@ def same_known(a: Known | None, b: Known | None) -> bool:
 
 
 def same_items(a: tuple[Known, ...] | None, b: tuple[Known, ...] | None) -> bool:
-    """Are the elements of two sequences known to be the same, or both unknown?"""
+    """True if the elements of two sequences are known to be the same, or both unknown."""
     if a is None or b is None:
         return a is b
     return len(a) == len(b) and all(map(same_known, a, b))
@@ -77,7 +77,7 @@ def closed(op: Op, elem: Known | None, visible: frozenset[str]) -> Known | None:
 
 
 def common(op: Op, items: Iterable[Known | None]) -> Known | None:
-    """What all elements of a sequence have in common."""
+    """Join of all elements of a sequence."""
     joined: Known | None = None
     for k, item in enumerate(items):
         joined = item if not k else _common(op, joined, item)
@@ -100,7 +100,7 @@ def _common(op: Op, a: Known | None, b: Known | None) -> Known | None:
 
 
 def common_elem(op: Op, a: Sequence, b: Sequence) -> Known | None:
-    """What the elements of two sequences have in common; one that is empty says nothing."""
+    """Join of the elements of two sequences; an empty one adds nothing."""
     if a.length is not None and a.length.value == 0:
         return b.elem
     if b.length is not None and b.length.value == 0:
@@ -125,7 +125,7 @@ def _hull(a: Value | None, b: Value | None) -> Value | None:
 
 
 def by_rank(op: Op, i: int, cond: Cond, a: Tensor, b: Tensor) -> Tensor:
-    """Output `i`, which is `a` where `cond` holds, else `b`, of another rank: the one whose rank a later node needs.
+    """Output `i`: `a` where `cond` holds, else `b`, of another rank. Chosen is the one whose rank a later node needs.
 
     The node that reads it fails on the other one, so what leads to it is required. Without such a node neither is known.
     """

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Lowering for the constraint system: each node by itself, over a variable for every dim of every tensor.
+"""Lowering for the constraint system. Each node is lowered by itself, over a variable for every dim of every tensor.
 
 An analysis carries expressions in the input symbols from node to node. Here each tensor's dims become variables (``Z[1]``)
 as soon as the node that makes it is lowered, and what the rule gave is kept as their definition. So a definition speaks
@@ -31,7 +31,8 @@ Inputs = tuple[Known | None, ...]
 
 
 class Definition:
-    """What the size of a tensor's axis is: ``variable == dim``; an `Entry` whose condition is made when it is asked for.
+    """Definition of the size of a tensor's axis, ``variable == dim``. It is an `Entry` whose condition is made when it is
+    asked for.
 
     With axis -1 it says what a name stands for that the analysis gave to a size.
     """
@@ -79,7 +80,7 @@ class Attempt:
 
 
 class Analysed(NamedTuple):
-    """What an analysis found of a model's tensors."""
+    """Results of an analysis on a model's tensors."""
 
     walk: Walk
     shapes: Mapping[str, Shape]
@@ -123,14 +124,14 @@ class LocalWalk(Walk):
         self.rows[:0] = self._given()
 
     def _given(self) -> list[Entry]:
-        """What the user states, and what the analysis assumed of sizes that it took to be equal."""
+        """Conditions of the user, and the equalities of sizes that the analysis assumed."""
         made = {(id(r.node), r.prefix, r.why) for r in self.rows if r.role == "assumption"}
         log = self.analysed.walk.state.log
         assumed = [e for e in log if e.role == "assumption" and (id(e.node), e.prefix, e.why) not in made]
         return [*(e for e in log if e.role == "user"), *assumed]
 
     def _name_sizes(self) -> None:
-        """State which sizes the names stand for that shapes have for what depends on data."""
+        """State the sizes behind the names that shapes have for what depends on data."""
         named: set[str] = set()
         for tensor, shape in self.analysed.shapes.items() if self._generated else ():
             for axis, d in enumerate(shape):
@@ -144,7 +145,7 @@ class LocalWalk(Walk):
     # ------------------------------------------------------------------ variables
 
     def variable(self, tensor: str, axis: int) -> Dim:
-        """The variable of a tensor's dim, ``tensor[axis]``, with a prime where a dim of the model has that name."""
+        """The variable of a tensor's dim, ``tensor[axis]``. It gets a prime where a dim of the model has that name."""
         found = self._variables.get((tensor, axis))
         if found is None:
             name = f"{tensor}[{axis}]"
@@ -235,7 +236,7 @@ class LocalWalk(Walk):
                     env[name] = known
 
     def _poor(self, node: Node, outputs: Inputs, scope: Scope, attempt: Attempt) -> list[int]:
-        """Which outputs say less than the analysis does."""
+        """Outputs that are known less well than in the analysis."""
         made = list(self.state.reasons)[attempt.names :] if len(self.state.reasons) > attempt.names else ()
         new, prefix = frozenset(made), scope.prefix
         return [
@@ -245,7 +246,7 @@ class LocalWalk(Walk):
         ]
 
     def _says_less(self, full: str, known: Known | None, new: frozenset[str]) -> bool:
-        """Does the analysis know a size, an element or a bound that is missing here, or is only a `new` name?"""
+        """True if the analysis knows a size, an element or a bound that is missing here, or is a `new` name."""
         shape, value = self.analysed.shapes.get(full), self.analysed.values.get(full)
         if shape is None:
             return False
@@ -267,7 +268,7 @@ class LocalWalk(Walk):
         return any(e is None and was is not None for e, was in zip(elems, value.elems, strict=True))
 
     def _with_numbers(self, node: Node, scope: Scope, attempt: Attempt) -> None:
-        """Lower the node again with the numbers that variables have; what it states holds where they have them."""
+        """Lower the node again with the numbers that variables have. Its statements hold where they have them."""
         used: dict[str, Dim] = {}
 
         def number(d: Dim) -> Dim:
@@ -327,7 +328,7 @@ class LocalWalk(Walk):
                 self.restated.append(f"{prefix}{node.label}")
 
     def _logged(self, node: Node, prefix: str) -> list[Entry]:
-        """What the analysis stated of a node."""
+        """Log entries of the analysis for a node."""
         if self._entries is None:
             self._entries = {}
             for entry in self.analysed.walk.state.log:
@@ -346,7 +347,7 @@ class LocalWalk(Walk):
 
 
 def _under(row: Entry | Definition, numbers: Cond) -> Entry | Definition:
-    """What is stated, where sizes have these numbers."""
+    """The row, restricted to where sizes have these numbers."""
     both = all_of((row.guard, numbers))
     if isinstance(row, Definition):
         where = (row.node, row.prefix, both, all_of((row.numbers, numbers)))

@@ -49,7 +49,9 @@ class Lowered:
 
     @cached_property
     def constraints(self) -> ConstraintSet:
-        """Every constraint, in graph order: definitions, requirements, declarations, assumptions, the user's own."""
+        """Every constraint, in graph order. These are definitions, requirements, declarations, assumptions and the user's
+        own.
+        """
         return ConstraintSet(self.walk.state.log, partial(_constraint, self.walk))
 
     @cached_property
@@ -64,7 +66,7 @@ class Lowered:
 
     @cached_property
     def unranked(self) -> Mapping[str, bool]:
-        """Tensors of which not even the rank is known, in graph order: does that begin with them?"""
+        """Tensors of unknown rank, in graph order, each True if the unknown begins with it."""
         tensors, walk = self.walk.state.tensors, self.walk
         missing = {n for n, k in tensors.items() if isinstance(k, Tensor) and n not in self.shapes}
         found = {}
@@ -76,7 +78,9 @@ class Lowered:
 
     @cached_property
     def unjudged(self) -> tuple[str, ...]:
-        """The tensors that nodes read of whose rank nothing, or only what later nodes need, is known: do these run on them?"""
+        """Tensors that nodes read without a rank known by inference. The rank is unknown, or follows only from the needs of
+        later nodes.
+        """
         believed = self.walk.state.believed
         if not self.unranked and not believed:
             return ()
@@ -90,7 +94,9 @@ class Lowered:
 
     @cached_property
     def is_open(self) -> bool:
-        """True if numbers for the inputs' sizes may decide more than terms: a rank, size or small value is not expressed."""
+        """True if numbers for the inputs' sizes may decide more than terms. That is, a rank, size or small value is not
+        expressed.
+        """
         if (
             self.unranked
             or self.walk.state.believed
@@ -101,7 +107,7 @@ class Lowered:
         return any(not d.free <= self.symbols.keys() for d in made) or any(map(self._given_up, self.dtypes))
 
     def _given_up(self, tensor: str) -> bool:
-        """Are all elements that a node reads known, but not those of the small integer tensor that it makes of them?"""
+        """True if a small integer tensor has unknown elements, though all that its node reads are known."""
         node, prefix = self.walk.state.producers.get(tensor, (None, ""))
         rule = None if node is None else self.rule(node, prefix)
         made = self.values.get(tensor)
@@ -117,18 +123,18 @@ class Lowered:
         return self.walk.full_name(name, prefix)
 
     def is_stored(self, tensor: str) -> bool:
-        """Does the model store it: is it an initializer, or what a Constant holds?"""
+        """True if the model stores the tensor: an initializer, or the output of a Constant."""
         made = self.walk.state.producers.get(tensor)
         if made is not None:
             return made[0].is_constant
         return tensor not in self.inputs and tensor not in self.walk.state.aliases
 
     def rule(self, node: Node, prefix: str) -> Rule | None:
-        """What is declared of a node's operator."""
+        """The rule of a node's operator."""
         return self.walk.operators.rule(node, self.walk.state.opsets[prefix])
 
     def data_inputs(self, node: Node, prefix: str) -> tuple[int, ...]:
-        """The inputs of which a node reads the elements, not the sizes."""
+        """The inputs that a node reads for their elements, not for their sizes."""
         rule = self.rule(node, prefix)
         return () if rule is None else rule.data
 

@@ -10,7 +10,7 @@ from .records import Place
 
 
 def axes(n: int | None) -> str:
-    """So many axes, in words."""
+    """A number of axes, in words."""
     return "one axis" if n == 1 else f"{n} axes"
 
 
@@ -20,7 +20,9 @@ def rank_need(op: Op, i: int) -> str:
 
 
 def rank_made(op: Op, made: Dim, *places: Place) -> int | None:
-    """The rank of the first output, which has as many axes as `made` says: the one that later nodes need, if sizes decide."""
+    """The rank of the first output, which has as many axes as `made` gives. It is the one that later nodes need, if sizes
+    decide.
+    """
     if made.value is not None:
         return made.const
     op.pure = False
@@ -33,7 +35,7 @@ def rank_made(op: Op, made: Dim, *places: Place) -> int | None:
 
 
 def need_inside(op: Op, prefix: str, outputs: Seq[str]) -> None:
-    """What later nodes need of this node's outputs, they need of the tensors that it gives for them out of a scope."""
+    """Passes ranks that later nodes need of this node's outputs on to the tensors behind them in a scope."""
     walk = op.walk
     for i, name in enumerate(outputs):
         rank, full = op.needed_rank(i), prefix + name

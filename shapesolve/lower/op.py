@@ -88,11 +88,11 @@ class Op(Attributes):
         return len(self.inputs)
 
     def has(self, i: int) -> bool:
-        """Is input `i` connected?"""
+        """True if input `i` is connected."""
         return i < len(self.names) and self.names[i] != ""
 
     def wants(self, i: int) -> bool:
-        """Is output `i` used by name?"""
+        """True if output `i` is used by name."""
         return i < self.n_out and self.node.outputs[i] != ""
 
     def known(self, i: int) -> Known | None:
@@ -200,12 +200,12 @@ class Op(Attributes):
         return out
 
     def as_onnxruntime(self, key: str) -> bool:
-        """Is onnxruntime to be followed where it departs from the standard? `key` is an entry of `semantics.DIFFERENCES`."""
+        """True if onnxruntime is followed where it departs from the standard. `key` is an entry of `semantics.DIFFERENCES`."""
         assert key in DIFFERENCES, key
         return self.walk.semantics == "onnxruntime"
 
     def sizes_below(self, num: Dim) -> bool:
-        """Assume that a size is one for which the roundings of a float product were tried; False where nothing is granted."""
+        """Assume a size for which the roundings of a float product were tried. False where nothing may be assumed."""
         cond = tried(num)
         if self.walk.facts.cond(cond).is_true:
             return True
@@ -332,7 +332,7 @@ class Op(Attributes):
     def in_range(
         self, value: Value | None, size: Dim, indexed: Iterable[Dim], why: str, *places: Place
     ) -> None:
-        """Require all elements of an index tensor to lie in ``[-size, size - 1]`` (unless one of the dims `indexed` is 0).
+        """Require all elements of an index tensor to lie in ``[-size, size - 1]``. Not if a dim `indexed` is 0.
 
         Bounds that no element need reach require nothing.
         """
@@ -373,7 +373,7 @@ class Op(Attributes):
         return None if self.too_deep(rank) else self.fresh_dims(rank, what)
 
     def too_deep(self, rank: int) -> bool:
-        """Has a tensor more axes than are followed? That becomes a finding."""
+        """True if a tensor has more axes than are followed. That becomes a finding."""
         if rank <= MAX_RANK:
             return False
         self.pure = False
@@ -405,7 +405,7 @@ class Op(Attributes):
         return self.walk.interner.tensor(dtype, shape, value)
 
     def output_dtype(self, i: int) -> int:
-        """The element type of output `i` that the rule declares or the operator's schema says, 0 when neither does."""
+        """The element type of output `i` by the rule or the operator's schema. It is 0 when neither gives one."""
         rule, node = self.rule, self.node
         if rule is not None and rule.types is not None:
             source = rule.types[min(i, len(rule.types) - 1)]

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Which rule lowers a node of a model, and whether the node fits its operator."""
+"""Rules for the nodes of a model, and the check that a node fits its operator."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Operators:
         return rule
 
     def read_as_data(self, nodes: Iterable[Node], opsets: Mapping[str, int]) -> set[str]:
-        """The tensors whose elements sizes may depend on: rules read them, or make of them what is read (`nodes` in order).
+        """The tensors whose elements sizes may depend on. Rules read them, or make of them what is read (`nodes` in order).
 
         What runs graphs or has a body may read all that it gets.
         """
@@ -51,16 +51,16 @@ class Operators:
         return read
 
     def is_unknown(self, node: Node, opsets: Mapping[str, int]) -> bool:
-        """Is the operator neither registered nor defined by the model?"""
+        """True if the operator is neither registered nor defined by the model."""
         return self.rule(node, opsets) is None and not self.is_local(node)
 
     def is_local(self, node: Node) -> bool:
-        """Is the operator a function of the model?"""
+        """True if the operator is a function of the model."""
         functions = self.functions
         return bool(functions) and any(k[0] == node.domain and k[1] == node.op_type for k in functions)
 
     def misfit(self, node: Node, names: tuple[str, ...], version: int, rule: Rule | None) -> str | None:
-        """Why the node does not fit its operator's numbers of inputs and outputs and its attributes, in a sentence.
+        """Message on wrong numbers of inputs or outputs, or wrong attributes; None where the node fits.
 
         `names` are its inputs, without those that the caller of the function around it left out.
         """

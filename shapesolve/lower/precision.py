@@ -1,4 +1,4 @@
-"""What an element type can hold: integers wrap, floats round, quotients of sizes are exact or given up."""
+"""Range and precision of element types. Integers wrap, floats round, quotients of sizes are exact or given up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FACTORS, _POWER = 5, 15
 _SIZE_BITS = 24
 #: sizes for which a factor is tried in its float type before it is taken for a simple fraction
 _TRIED = 1 << 17
-#: largest denominator of such a fraction
+#: largest denominator of a simple fraction
 SIMPLE = 512
 
 #: an exact quotient: numerator and denominator
@@ -75,7 +75,7 @@ def _fit_int(d: Dim, dtype: int) -> Dim | None:
 
 
 def has_room(d: Dim, hi: int) -> bool:
-    """Does a type up to `hi` hold it? A size plus INT64_MAX wraps, and so do a size times that, and powers of a size.
+    """True if a type up to `hi` holds the dim. A size plus INT64_MAX wraps, and so do a size times that, and powers of a size.
 
     Half of the digits of a factor's type are left to what it is multiplied by: the elements of a tensor, of which the sizes are
     factors, at most five. A size that is a factor again takes digits of its own.
@@ -147,7 +147,7 @@ def exact(e: Elem) -> Pair | None:
 
 @lru_cache(maxsize=256)
 def stands_for(factor: float, dtype: int, *roundings: str) -> Fraction | None:
-    """The simple fraction that a float factor stands for, 17/10 for 1.7 in float32.
+    """The simple fraction behind a float factor, 17/10 for 1.7 in float32.
 
     None unless each of the roundings (``floor``, ``ceil``, ``rint``) of ``size * factor``, computed in that float
     type, is what it is of the fraction. Tried for every size below 2**17.
@@ -186,7 +186,7 @@ def tried(num: Dim) -> Cond:
 
 
 def _reach(d: Dim) -> int | None:
-    """What the magnitude of a dim cannot exceed; None when that is not seen."""
+    """Upper bound of the magnitude of a dim; None when none is found."""
     reach = abs(d.const)
     for mono, c in d.terms:
         most = abs(c)
@@ -205,7 +205,7 @@ def _reach(d: Dim) -> int | None:
 
 
 def beyond(a: Elem, b: Elem) -> tuple[Ratio, float] | None:
-    """A quotient of sizes and a float that it cannot reach, such as the 1e9 that tf2onnx writes for "to the end"."""
+    """A quotient of sizes and a float that it cannot reach. tf2onnx writes 1e9 for "to the end"."""
     for x, limit in ((a, b), (b, a)):
         if isinstance(x, Ratio) and isinstance(limit, float):
             reach = _reach(x.num)

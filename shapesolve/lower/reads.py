@@ -1,4 +1,4 @@
-"""What the numbers of an input may be, by what a node does with them: declared with each operator as `Rule.reads`.
+"""Ranges for the numbers of an input, by the use that a node makes of them. Declared with each operator as `Rule.reads`.
 
 `Rule.passes` tells at which inputs a node only moves elements on, so that what reads its outputs reads those inputs.
 """
@@ -16,7 +16,7 @@ from .rule import Pick, Reading, Sizes
 if TYPE_CHECKING:
     from random import Random
 
-#: what a read of places in a table is for
+#: purpose of a read of places in a table
 INDICES = "indices"
 #: every input passes its elements on
 EVERY = range(1 << 31)
@@ -56,7 +56,7 @@ def rows(i: int) -> Reading:
 
 
 def positions(i: int, at: int) -> Reading:
-    """Rows of the table at input `i`, one for each token, when input `at` has rank 2; else the row of the first token."""
+    """Rows of the table at input `i`, one for each token, when input `at` has rank 2. Else it is the row of the first token."""
 
     def limits(_attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[int, Dim] | None:
         table, given = _shape(shapes, i), _shape(shapes, at)
@@ -68,7 +68,7 @@ def positions(i: int, at: int) -> Reading:
 
 
 def corners(batch: str = "") -> Reading:
-    """Places in as many axes of input 0 as input 1 has columns, after those that the attribute `batch` counts."""
+    """Places in as many axes of input 0 as input 1 has columns. They come after those that the attribute `batch` counts."""
 
     def limits(attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[int, Dim, *tuple[Dim, ...]] | None:
         shape, indices = _shape(shapes, 0), _shape(shapes, 1)
@@ -83,7 +83,7 @@ def corners(batch: str = "") -> Reading:
 
 
 def up_to(i: int, axis: int, least: int, what: str) -> Reading:
-    """From `least`, where there are so many, up to the size of an axis of input `i`."""
+    """From `least`, if the size allows, up to the size of an axis of input `i`."""
 
     def limits(_attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[IntoDim, Dim] | None:
         shape = _shape(shapes, i)
@@ -111,7 +111,7 @@ def one_of(numbers: Seq[float], what: str) -> Reading:
 
 
 def _of_axes(what: str, one: Callable[[Random, int], int], least: int = 0) -> Reading:
-    """A number for an axis of input 0, drawn by its size; for the last axes, where there are fewer numbers than axes."""
+    """A number for an axis of input 0, drawn by its size. It is for the last axes, where there are fewer numbers than axes."""
 
     def pick(rng: Random, _attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
         data = sizes[0]
@@ -165,7 +165,7 @@ def _distinct(more: bool) -> Pick:
 
 
 def _resized(rng: Random, attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
-    """Sizes of an image, batch and channels as they are: what is interpolated along them depends on the mode."""
+    """Sizes of an image, batch and channels as they are. Interpolation along these depends on the mode."""
     data, axes = sizes[0], attributes.get("axes")
     if data is None or len(axes or data) != count:
         return None

@@ -1,4 +1,4 @@
-"""Why something is required: words with an id. Who has to tell one reason from another asks for the id, never for words.
+"""Reason: text of a requirement with a stable id. Code that compares reasons uses the id, never the words.
 
 Most reasons are the rule's own words, a plain text; one stands here when titles or advice depend on it.
 """
@@ -35,7 +35,7 @@ def reason_id(why: str) -> str:
 
 
 def fault_of(why: str) -> str:
-    """What a node does that breaks it; empty where that depends on the operator alone."""
+    """Fault of a node that breaks the requirement; empty where it depends on the operator alone."""
     return why.fault if isinstance(why, Reason) else ""
 
 
@@ -45,7 +45,7 @@ def formula(text: str) -> Reason:
 
 
 def channels(text: str) -> Reason:
-    """What a convolution requires of its channels."""
+    """Requirement of a convolution on its channels."""
     return Reason(text, "channels", "has a weight for another number of channels")
 
 

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""What the model declares of its tensors (value_info and outputs), held against what was inferred."""
+"""Comparison of a model's declarations (value_info and outputs) with the inferred types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .types import OPEN, Known, Tensor
 
 
 def reconcile(walk: Scopes, node: Node, scope: Scope, name: str, known: Known, declared: Known) -> Known:
-    """What is known of a tensor after hearing the model's own declaration of it.
+    """Known value of a tensor, combined with the model's own declaration of it.
 
     A new name that the author gives to a generated size replaces it. Where nothing was inferred for want of knowledge
     (`_is_rank_unknowable`), the declaration is taken for granted, as an assumption. Where a rank is missing because sizes or
@@ -43,7 +43,7 @@ def reconcile(walk: Scopes, node: Node, scope: Scope, name: str, known: Known, d
 
 
 def _is_rank_unknowable(walk: Scopes, node: Node, scope: Scope) -> bool:
-    """Is every rank that is missing here missing because of unknown operators or of unranked inputs?"""
+    """True if every missing rank here is due to unknown operators or to unranked inputs."""
     prefix, todo, seen = scope.prefix, [node], {id(node)}
     while todo:
         at = todo.pop()
@@ -69,7 +69,7 @@ def _has_no_rank(known: Known | None) -> bool:
 
 
 def rank_follows_inputs(walk: Scopes, name: str, rank: int) -> bool:
-    """If a tensor must be of `rank`: does that give all ranks that miss before it, which inputs declare none of?"""
+    """True if requiring `rank` of a tensor gives all missing ranks before it. Inputs must declare none of these."""
     todo, seen = [name], {name}
     while todo:
         at = todo.pop()

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""What the walk keeps (stated conditions, contradictions, remarks, scopes of names), and what it asks of the facts."""
+"""Records of the walk (conditions, contradictions, notes, scopes), and its interface to the facts."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Place = tuple[int, "int | None"]
 Requirement = tuple[Cond, str, tuple[Place, ...]]
 #: sizes of a tensor as numbers, None where one is not
 Sizes = tuple["int | None", ...]
-#: what a rule gives: what is known of its outputs, in order
+#: outputs of a rule: the known value of each, in order
 Outputs = Known | Seq[Known | None] | None
 
 
 class Standard(NamedTuple):
-    """Results of onnx's own inference: sizes of the main graph's tensors, those inside of bodies by full name, errors."""
+    """Results of onnx's own inference. Sizes of the main graph's tensors, those inside of bodies by full name, errors."""
 
     sizes: Mapping[str, Sizes]
     inside: Mapping[str, Sizes]
@@ -34,7 +34,7 @@ class Standard(NamedTuple):
 
 
 class FactStore(Protocol):
-    """What the walk asks of the facts (see `propagate.facts.Facts`)."""
+    """Interface of the facts to the walk (see `propagate.facts.Facts`)."""
 
     version: int
     changed: dict[str, int]  # symbols about which something was learned, and the version with which it was
@@ -60,7 +60,7 @@ class FactStore(Protocol):
 
 
 class Entry(NamedTuple):
-    """One stated condition; `Constraint` objects are made from these when somebody asks."""
+    """One stated condition; `Constraint` objects are made from these on demand."""
 
     cond: Cond
     role: Role
@@ -73,7 +73,7 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class LoweredNode:
-    """What lowering a node gave, for the next node that says the same of the same inputs."""
+    """Result of lowering a node, for the next node with the same operator, attributes and inputs."""
 
     version: int  # of the facts up to which it is known to hold
     inputs: tuple[Known | None, ...]
@@ -83,7 +83,7 @@ class LoweredNode:
 
 
 class Clash(NamedTuple):
-    """A condition that cannot hold: the log entry that showed it (or a message alone) and the entries behind it.
+    """A condition that cannot hold. It has the log entry that showed it (or a message alone) and the entries behind it.
 
     `loads` is False where the model fails even if the node is not reached.
     """
@@ -107,7 +107,7 @@ class Open(NamedTuple):
 
 
 class Note(NamedTuple):
-    """Something a reader should know about a node, or about the tensor `subject`: ``kind`` is ``unknown-op``, ``open`` ..."""
+    """A remark on a node, or on the tensor `subject`. ``kind`` is ``unknown-op``, ``open`` ..."""
 
     kind: str
     message: str
@@ -133,7 +133,7 @@ class Scope:
     meaningless: set[str] = field(default_factory=set)  # what follows from a node that cannot run
 
     def is_meaningless(self, name: str) -> bool:
-        """Does what is known of a tensor follow from a node that cannot run?"""
+        """True if the tensor is downstream of a node that cannot run."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.env:

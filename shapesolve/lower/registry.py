@@ -59,7 +59,7 @@ class Registry(Rules):
         work: Work | None = None,
         axes: Axes | None = None,
     ) -> Callable[[Lower], Lower]:
-        """Decorator that registers a lowering function (see `Op`) for an operator; what it tells of it is in `Rule`."""
+        """Decorator that registers a lowering function (see `Op`) for an operator. See `Rule` for the declarations."""
         _check("register", domain, op_type)
         if not isinstance(versions, int | range | None):
             raise wrong("register takes versions as an int, a range or None", versions)
@@ -121,7 +121,7 @@ def _check(function: str, domain: object, op_type: object) -> None:
 
 
 def _texts(given: object) -> Seq[object]:
-    """What a list holds; what is none stands for itself."""
+    """Items of a list; any other value is a list of itself."""
     return given if isinstance(given, list | tuple) else (given,)
 
 
@@ -153,7 +153,7 @@ def lower(
     held: int | None = None,
     axes: Axes | None = None,
 ) -> Callable[[Lower], Lower]:
-    """Register a function for operators of the default registry; what else is told of them is in `Rule`."""
+    """Register a function for operators of the default registry. See `Rule` for the other declarations."""
 
     no_bodies: Bodies = ""
 

@@ -1,4 +1,4 @@
-"""`Request`: what was asked of an analysis, kept so that a model can be analyzed anew with more or less said of it."""
+"""`Request`: options of an analysis, kept so that a model can be analyzed anew with some changed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Request(NamedTuple):
 
 
 def size_of(name: str, given: Any) -> int:
-    """A size that somebody gives for `name`: an integer of at least 0, of Python or numpy.
+    """A size given for `name`: an integer of at least 0, of Python or numpy.
 
     Raises `ValueError` for everything else; nothing is rounded.
     """

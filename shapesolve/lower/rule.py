@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""What is declared of an operator, and the rules of a model by operator and opset version.
+"""Declarations of operators, and the rules of a model by operator and opset version.
 
 Whatever lowers a node reads these records, so that they know nothing of what does: a rule's function is kept and not called.
 """
@@ -21,12 +21,12 @@ Memory = Literal["", "view", "over"]
 Form = Literal["signature", "function", "body", "schema"]
 #: versions as in the seeds: None every version, int this one and later, range exactly these
 Versions = int | range | None
-#: how the rank of the first output follows from those of the inputs: it is that of the first one, that of all of them,
+#: relation of the first output's rank to those of the inputs: it is that of the first one, that of all of them,
 #: or the largest (they broadcast); empty where it does not
 Ranks = Literal["", "first", "all", "broadcast"]
-#: what may be put right where the sizes of a node do not fit (see `explain.advice`)
+#: kinds of advice where the sizes of a node do not fit (see `explain.advice`)
 Advice = Literal["", "convolution", "product", "gemm", "join", "parts", "target", "ends"]
-#: what onnxruntime does beside the standard: it has a kernel on the CPU of its own, or (where a kernel is the rule, see
+#: departures of onnxruntime from the standard: it has a kernel on the CPU of its own, or (where a kernel is the rule, see
 #: `Rule.has_kernel`) none; it knew an operator early, before it came into the standard; it kept one that is withdrawn; it
 #: holds attributes against no declaration; it ends, or fails, where an input is empty
 Runtime = Literal["kernel", "no kernel", "early", "kept", "any attribute", "never empty"]
@@ -63,7 +63,7 @@ class Operations(NamedTuple):
 
 
 class Work:
-    """What a node computes, and where its first output may lie (`memory`).
+    """Operations of a node, and the possible places of its first output (`memory`).
 
     `count` takes an `Op` and the shapes of its outputs, None where the rank is not known; it gives None where a shape that
     it needs is not known.
@@ -83,7 +83,7 @@ Pick = Callable[["Random", Mapping[str, Any], Sizes, int], "Seq[float] | None"]
 
 
 class Reading(NamedTuple):
-    """How a node reads the numbers of an input: what for, and the least and greatest ones that it takes.
+    """Use of the numbers of an input: its purpose, and the least and greatest accepted ones.
 
     `limits` takes the attributes and the shapes of the inputs, and gives the least number and the greatest one, or as many of
     these as there are columns along the last axis; None where a shape that it needs is not known. `pick` draws all elements
@@ -98,7 +98,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What is declared of one operator from opset version `since` up to the next rule's (or below `until`).
+    """Declaration of one operator from opset version `since` up to the next rule's (or below `until`).
 
     Attributes:
         lower: gives the outputs; a `Lower`, with `bodies` a `LowerBodies`.
@@ -156,7 +156,7 @@ class Rule:
 
     @property
     def has_kernel(self) -> bool:
-        """Does onnxruntime run the operator by a kernel on the CPU, whatever functions of that name a model defines?
+        """True if onnxruntime has a CPU kernel for the operator. A model's functions of that name do not matter.
 
         https://github.com/microsoft/onnxruntime/blob/main/docs/OperatorKernels.md
         """
@@ -164,12 +164,12 @@ class Rule:
 
     @property
     def rank_relation(self) -> Ranks:
-        """What is declared of the ranks, or what the signature or the axes tell."""
+        """Declared relation of the ranks, or the one that follows from the signature or the axes."""
         told: Ranks = getattr(self.lower, "ranks", "") if self.form == "signature" else self.ranks
         return told or ("broadcast" if self.axes == EACH else "first" if self.axes in (SAME, FIRST) else "")
 
     def covers(self, version: int) -> bool:
-        """Does the rule speak of this opset version?"""
+        """True if the rule applies to this opset version."""
         return self.since <= version and (self.until is None or version < self.until)
 
 
@@ -196,7 +196,9 @@ class Rules:
         rules[:] = [replace(rule, takes=takes) for rule in rules]
 
     def lookup(self, domain: str, op_type: str, version: int) -> Rule | None:
-        """The rule for an operator at an opset version: exact ranges first, then the highest `since`; None if there is none."""
+        """The rule for an operator at an opset version; None if there is none. Exact ranges come first, then the highest
+        `since`.
+        """
         if self.supply is not None:
             self.supply(domain, op_type)
         found = self._rules.get((canonical(domain), op_type), ())
@@ -227,5 +229,5 @@ def canonical(domain: str) -> str:
 
 
 def in_standard(domain: str) -> bool:
-    """Is it a domain of the ONNX standard?"""
+    """True if the domain is one of the ONNX standard."""
     return not domain or domain == "ai.onnx" or domain.startswith("ai.onnx.")

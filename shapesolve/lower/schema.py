@@ -24,7 +24,7 @@ def dtype_of(name: str) -> int:
 
 
 def find_schema(domain: str, op_type: str, version: int) -> Any:
-    """The installed onnx's `OpSchema` of an operator at an opset version, or None (its type stubs leave out bodies)."""
+    """The installed onnx's `OpSchema` of an operator at an opset version, or None. Its type stubs leave out bodies."""
     try:
         return _schema(domain, op_type, version)
     except onnx.defs.SchemaError:
@@ -37,7 +37,7 @@ def _schema(domain: str, op_type: str, version: int) -> Any:
 
 
 def output_types(domain: str, op_type: str, version: int) -> tuple[int | tuple[int, ...], ...]:
-    """For each output its fixed element type, or the inputs that share its type variable (empty when unknown)."""
+    """For each output its fixed element type, or the inputs that share its type variable. Empty when unknown."""
     try:
         return _output_types(domain, op_type, version)
     except onnx.defs.SchemaError:

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Where a lowering stands: tensors by name and scope, what made them, and how a rule asks for more of them."""
+"""Lowering state: tensors by name and scope, their producers, and further requests of rules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_DEPTH = 256
 
 
 class Scopes(Statements):
-    """What is known so far; `Walk` goes through the nodes."""
+    """Known tensors by scope; `Walk` visits the nodes."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Scopes(Statements):
     # ------------------------------------------------------------------ tensors
 
     def read(self, name: str, scope: Scope) -> Known | None:
-        """What is known of a tensor now, read through the facts; None for an absent input."""
+        """Known value of a tensor, read through the facts; None for an absent input."""
         if not name:
             return None
         s: Scope | None = scope
@@ -120,7 +120,7 @@ class Scopes(Statements):
         return elems
 
     def computed(self, name: str, scope: Scope) -> tuple[Elem, ...] | None:
-        """The elements that a node makes of symbols for those that it reads; None where it does not follow them."""
+        """The elements that a node computes from symbols for those that it reads. None where it does not follow them."""
         return None
 
     def unknown_truth(self, name: str, tensor: Tensor | None) -> Cond:
@@ -206,5 +206,5 @@ class Scopes(Statements):
 
 
 def _element(i: int, name: str, tensor: Tensor) -> str:
-    """What people call an element: a scalar has no other one."""
+    """Name of an element in messages: a scalar has no other one."""
     return name if tensor.shape is not None and not tensor.shape else f"element {i} of {name}"

@@ -1,4 +1,4 @@
-"""Where the ONNX standard and onnxruntime differ, and which of the two an analysis follows.
+"""Differences between the ONNX standard and onnxruntime, and the choice of an analysis between them.
 
 `analyze(semantics="onnxruntime")`, the default, says what happens when the model is run by the release `FOLLOWED`, which
 the tests compare with; ``"onnx"`` follows the text of https://onnx.ai/onnx/operators/. A rule asks `Op.as_onnxruntime`
@@ -12,12 +12,12 @@ from typing import Literal, NamedTuple
 Semantics = Literal["onnxruntime", "onnx"]
 SEMANTICS: tuple[Semantics, ...] = ("onnxruntime", "onnx")
 
-#: the release of onnxruntime that ``"onnxruntime"`` stands for
+#: the release of onnxruntime that ``"onnxruntime"`` follows
 FOLLOWED = "1.32"
 
 
 class Difference(NamedTuple):
-    """What each of the two says of some operators."""
+    """Behaviour of some operators in the standard and in onnxruntime."""
 
     operators: str
     standard: str

@@ -53,7 +53,7 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", 
 
 
 class Term(NamedTuple):
-    """One token of a pattern: ``kind`` is ``dim``, ``any``, ``#``, or a group's mark ``* ~ <``; `along`: see `lower.axes`."""
+    """One token of a pattern. ``kind`` is ``dim``, ``any``, ``#``, or a group's mark ``* ~ <``; `along`: see `lower.axes`."""
 
     kind: str
     name: str = ""
@@ -62,7 +62,7 @@ class Term(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """The dims of one input or output; `anything` says nothing of it, `repeats` stands for all further inputs."""
+    """The dims of one input or output. `anything` leaves them open; `repeats` covers all further inputs."""
 
     terms: tuple[Term, ...]
     anything: bool = False
@@ -99,7 +99,7 @@ class Signature:
 
     @property
     def ranks(self) -> Ranks:
-        """How the rank of its first output follows from those of its inputs."""
+        """Relation of its first output's rank to those of its inputs."""
         inputs, outputs, _ = self.parsed
         if not inputs or not outputs or inputs[0].group is None or outputs[0].group is None:
             return ""  # a rank without a group is required, or known
@@ -304,7 +304,7 @@ class _Match:
 
 @lru_cache(maxsize=1024)
 def _agreement(name: str, first: Place | None, second: Place) -> str:
-    """What is required of a variable that is met again: which axes of which inputs agree; words are told as such."""
+    """Requirement on a variable that occurs again: axes that must agree. A name of several words is in the message."""
     words = name.replace("_", " ")
     if first is None:  # it is given
         return f"{_place(second)} must be {words}"

@@ -1,4 +1,4 @@
-"""Speculative lowering: a graph is lowered on trial, as loops do until they know what their carried values are."""
+"""Speculative lowering of a graph. Loops use it until the abstract values of their carried tensors are known."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rehearsal(walk: Scopes) -> Iterator[None]:
 
 
 def probed(walk: Walk, node: Node, inputs: Mapping[str, Known], prefix: str) -> dict[str, Known]:
-    """What a node makes of other inputs than it has, by the names of its outputs; nothing where it cannot run on them."""
+    """Outputs of a node for other inputs than its own, by name; nothing where it cannot run on them."""
     around = walk.scope
     with rehearsal(walk):
         walk.scope = scope = Scope(prefix, walk.state.opsets[prefix], dict(inputs))

@@ -1,4 +1,4 @@
-"""Results of onnx's own inference of the whole model: what onnxruntime knows of its tensors when it loads the file.
+"""Results of onnx's own inference of the whole model. They are what onnxruntime knows of its tensors when it loads the file.
 
 It runs once per walk, and only for the rare node that onnxruntime judges by what it knows.
 """
@@ -17,7 +17,7 @@ from .op import Op
 from .records import Sizes, Standard
 from .scopes import Scopes
 
-#: what it says of a declaration that is not what it infers, which onnxruntime lets pass
+#: error texts for a declaration that differs from the inferred type, which onnxruntime lets pass
 _MERGE = re.compile("existing (shape|type)|elem type")
 _REFUSED = (RuntimeError, ValueError, onnx.shape_inference.InferenceError)
 #: elements of an initializer that inference may read; larger ones count by their type and dims only
@@ -39,24 +39,28 @@ def standard_size(op: Op, i: int, axis: int) -> int | None:
 
 
 def standard_rank(op: Op, i: int) -> int | None:
-    """The rank of input `i`, where onnx's own inference knows it; inside of functions and bodies it is taken not to."""
+    """The rank of input `i`, where onnx's own inference knows it. Inside of functions and bodies it is taken not to."""
     sizes = None if op.walk.scope.prefix else _asked_once(op.walk).sizes.get(op.names[i])
     return None if sizes is None else len(sizes)
 
 
 def standard_ranked(op: Op, i: int) -> bool:
-    """True if onnx's own inference knows the rank of output `i`; inside of functions and bodies it is taken to."""
+    """True if onnx's own inference knows the rank of output `i`. Inside of functions and bodies it is taken to."""
     return bool(op.walk.scope.prefix) or not op.wants(i) or op.node.outputs[i] in _asked_once(op.walk).sizes
 
 
 def standard_room(walk: Scopes, full: str) -> tuple[int, ...] | None:
-    """The sizes of a tensor in a body, by its full name, where the file is consistent and onnx's own inference knows all."""
+    """The sizes of a tensor in a body, by its full name, if onnx's own inference knows all. None where it does not, or the
+    file is inconsistent.
+    """
     sizes = _asked_once(walk).inside.get(full, (None,))
     return None if None in sizes else tuple([s for s in sizes if s is not None])
 
 
 def stops_loading(walk: Scopes, node: Node) -> bool:
-    """True if onnx's own inference refuses a node of this operator for its sizes or ranks: no file with it is loaded."""
+    """True if onnx's own inference refuses a node of this operator for its sizes or ranks. Then onnxruntime does not load the
+    file.
+    """
     errors = _asked_once(walk).errors
     return f"(op_type:{node.op_type}," in errors or f"(op_type:{node.op_type})" in errors
 
@@ -128,7 +132,7 @@ def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _give_constants(graph: onnx.GraphProto, around: Mapping[str, onnx.TensorProto]) -> None:
-    """Have the constants that bodies read of the graph around them in the bodies: inference looks at their own only."""
+    """Copies the constants that bodies read from the graph around them into the bodies. Inference looks at their own only."""
     read = {name for node in graph.node for name in node.input} - {t.name for t in graph.initializer}
     graph.initializer.extend([around[name] for name in sorted(read & around.keys())])
     known = {**around, **{t.name: t for t in graph.initializer}}

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""The state of one lowering: all that a trial rolls back is here, so that a trial is `LoweringState.fork`."""
+"""The state of one lowering. All that a trial rolls back is here, so that a trial is `LoweringState.fork`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LoweringState:
-    """What lowering has stated, named and learned so far.
+    """Statements, names and knowledge of a lowering so far.
 
     Attributes:
         log: the stated conditions, in order.
@@ -80,7 +80,9 @@ class LoweringState:
         self.others: dict[Known, tuple[int, Known]] = {}
 
     def fork(self) -> LoweringState:
-        """The state of a trial: nothing stated and no tensor of its own yet, names and what is known of them copied."""
+        """The state of a trial. Nothing is stated and it has no tensor of its own yet; names and what is known of them are
+        copied.
+        """
         other = LoweringState()
         other.trials = self.trials + 1
         other.usual, other.poisoned, other.failed = (

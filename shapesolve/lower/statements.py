@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..propagate.constraint import Role
 
 Kind = Literal["size", "value"]
-#: how the symbols that we make are written
+#: prefixes of generated symbols
 PREFIXES: Mapping[Kind, str] = {"size": "_d", "value": "_v"}
 
 
@@ -48,7 +48,7 @@ class Statements:
         self.state.taken.update(self.of_inputs)
 
     def is_taken(self, said: Dim) -> bool:
-        """Are all names of a declared size those of inputs, or given to a size before?"""
+        """True if all names of a declared size are those of inputs, or given to a size before."""
         return said.free <= self.state.taken
 
     def fresh(self, what: str, kind: Kind = "size") -> Dim:
@@ -64,7 +64,7 @@ class Statements:
         return made
 
     def told(self, cond: Cond) -> str:
-        """A condition as text, with what the names of ours in it stand for."""
+        """A condition as text, with the expressions behind its generated symbols."""
         named = [f"{n}: {self.state.reasons[n]}" for n in sorted(cond.free) if n in self.state.reasons]
         return f"{cond} ({', '.join(named)})" if named else str(cond)
 
@@ -77,7 +77,9 @@ class Statements:
             self._clash_of(len(self.state.log) - 1, cond)
 
     def declare_size(self, size: Dim, what: str) -> None:
-        """An input's size is declared as an expression that could be negative: inputs are accepted where it is not."""
+        """States that an input's declared size is not negative. It is declared as an expression that could be; inputs are
+        accepted where it is not.
+        """
         self.state.log.append(
             Entry(ge(size, 0), "requirement", None, "", f"{what} is declared as {size}", (), TRUE)
         )
@@ -110,7 +112,9 @@ class Statements:
         self.state.clashes.append(Clash(index, entry.why, entry.node, entry.prefix, causes))
 
     def clash(self, message: str, node: Node | None, scope: Scope, *, loads: bool = True) -> None:
-        """A node that cannot run, whatever the sizes are; with `loads` false the model fails even where it is not reached."""
+        """States that a node cannot run, whatever the sizes are. With `loads` false the model fails even where it is not
+        reached.
+        """
         if scope.guard.is_true or node is None or not loads:
             self.state.clashes.append(Clash(None, message, node, scope.prefix, frozenset(), loads))
         else:  # then its branch must not be taken
@@ -129,7 +133,7 @@ class Statements:
         self.facts.assume(cond if guard.is_true else any_of((~guard, cond)), len(self.state.log) - 1)
 
     def follows_from_failure(self, node: Node, inputs: Seq[Known | None], scope: Scope) -> bool:
-        """Is something that a node reads meaningless, because a node before it cannot run?"""
+        """True if a node reads something meaningless, because a node before it cannot run."""
         read = [
             (name, known)
             for name, known in zip(node.inputs, inputs, strict=True)
@@ -146,14 +150,16 @@ class Statements:
     def spread(
         self, node: Node, inputs: Seq[Known | None], outputs: Iterable[Known | None], scope: Scope
     ) -> None:
-        """What a node makes of something meaningless is so, too, as far as it is not known all the same."""
+        """Marks the outputs of a node meaningless if an input is, as far as they are not known all the same."""
         if self.follows_from_failure(node, inputs, scope):
             self.spoil(node, inputs, outputs, scope)
 
     def spoil(
         self, node: Node, inputs: Iterable[Known | None], outputs: Iterable[Known | None], scope: Scope
     ) -> None:
-        """The new sizes among the outputs of a node are meaningless, and outputs of which sizes elsewhere may depend."""
+        """Marks the new sizes among the outputs of a node as meaningless. Outputs that sizes elsewhere may depend on are
+        marked too.
+        """
         self.state.failed.add(f"{scope.prefix}{node.label}")
         before = {name for k in inputs if k is not None for name in k.free}
         for name, known in zip(node.outputs, outputs, strict=True):
@@ -169,7 +175,7 @@ class Statements:
         self.state.notes.append(Note(kind, message, node, scope.prefix, subject))
 
     def declare(self, inferred: Dim, said: Dim, tensor: str, axis: int, node: Node, scope: Scope) -> None:
-        """The model declares that an inferred dim, an axis of an output of `node`, is `said`.
+        """States a model's declaration of the size of an inferred dim, an axis of an output of `node`.
 
         A new name becomes the name of a generated size. What is not known for want of knowledge (`unknown`) is taken to be
         as declared, which is an assumption; anything else is kept to be checked.

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""What is known of one value of the graph: a tensor's type, shape and data, or a sequence, optional or map."""
+"""Known properties of a value of the graph. A tensor has type, shape and data; else it is a sequence, optional or map."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Tensor:
 
 
 class Sequence:
-    """A sequence of tensors: what all elements have in common, the length, and the elements when known one by one."""
+    """A sequence of tensors. It has the join of all elements, the length, and the elements when known one by one."""
 
     __slots__ = ("elem", "items", "length")
 
@@ -98,7 +98,9 @@ KINDS = (Tensor, Sequence, Optional, Map)
 
 
 def is_settled(known: Known | None) -> bool:
-    """Is all known of a tensor that decides sizes elsewhere: its rank, and its elements where these are integers?"""
+    """True if all is known of a tensor that decides sizes elsewhere. That is its rank, and its elements where these are
+    integers.
+    """
     if not isinstance(known, Tensor) or known.shape is None:
         return False
     if known.dtype not in INT_TYPES or len(known.shape) > 1:

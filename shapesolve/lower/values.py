@@ -117,7 +117,7 @@ class Value:
 
     @classmethod
     def of(cls, array: Any) -> Value | None:
-        """The value of an object array (or nested sequence) of elements; None when nothing is known or it is too large."""
+        """The value of an object array (or nested sequence) of elements. None when nothing is known or it is too large."""
         a = array if isinstance(array, np.ndarray) else np.array(array, dtype=object)
         if a.size > MAX_ELEMENTS:
             return cls._bounded(a.reshape(-1).tolist())
@@ -138,7 +138,7 @@ class Value:
 
     @classmethod
     def _bounded(cls, elems: Seq[Elem]) -> Value | None:
-        """What is left of elements that are too many to follow: bounds of integers."""
+        """Bounds of integer elements that are too many to follow."""
         dims = [e for e in elems if isinstance(e, Dim)]
         return span(dims, dims, True) if len(dims) == len(elems) else None
 
@@ -156,7 +156,7 @@ class Value:
 
     @property
     def loose(self) -> Value | None:
-        """What is left when some of the elements are taken, in any order: bounds."""
+        """The value when some of the elements are taken, in any order: bounds."""
         if self._of is not None:
             return self
         elems = self.elems
@@ -165,7 +165,7 @@ class Value:
         return self._loosened()
 
     def _loosened(self) -> Value:
-        """The bounds of these elements, found when somebody asks for them."""
+        """The bounds of these elements, found on demand."""
         value = Value(None, None)
         value._of, value._hash = self, hash((value._hash, self._hash))
         return value
@@ -247,7 +247,7 @@ class Value:
         return out
 
     def components(self, count: int) -> tuple[Value | None, ...] | None:
-        """What is known of each index of the last axis, which has `count` of them; None where they are not known apart."""
+        """Known value of each index of the last axis, which has `count` of them. None where they are not known apart."""
         if self.parts is not None:
             return self.parts if len(self.parts) == count else None
         if self.elems is not None and self.shape and self.shape[-1] == count:

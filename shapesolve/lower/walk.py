@@ -31,7 +31,7 @@ MAX_ROUNDS = 3
 
 
 class Call:
-    """A rule at work on a node, and how things stood before; with `steps` it runs bodies, one after the other.
+    """A rule at work on a node, and the state before it. With `steps` it runs bodies, one after the other.
 
     Attributes:
         key: what the result is remembered by, or None.
@@ -81,7 +81,7 @@ class Walk(Scopes):
         self._lower_body(Body((node,), self.scope))
 
     def _lower_body(self, body: Body) -> None:
-        """Lower a body, and those that its nodes run, however deep inside each other: Python's stack is the host's."""
+        """Lower a body and the bodies nested in it, with an explicit stack. Python's stack is the host's."""
         around: list[tuple[Body, Call]] = []
         outer, error = self.scope, None
         while True:
@@ -132,7 +132,7 @@ class Walk(Scopes):
         return None
 
     def _resume(self, call: Call, error: BaseException | None) -> Body | None:
-        """The next body that a node runs, after the one before was lowered or failed; None when the node is done."""
+        """The next body that a node runs, after the one before was lowered or failed. None when the node is done."""
         outputs: Any = ()
         steps: Any = call.steps
         try:
@@ -196,7 +196,7 @@ class Walk(Scopes):
         )
 
     def _still_holds(self, hit: LoweredNode) -> bool:
-        """Has nothing been learned since about the symbols that it depends on?"""
+        """True if nothing has been learned since about the symbols that it depends on."""
         changed = self.facts.changed
         for known in hit.inputs:
             if known is not None:
@@ -207,7 +207,7 @@ class Walk(Scopes):
         return True
 
     def _apply(self, node: Node, inputs: tuple[Known | None, ...], scope: Scope, key: Any) -> Call | None:
-        """Have the rule of a node lower it; the call, where it runs bodies and waits for the first."""
+        """Lower a node by its rule. Returns the call, where it runs bodies and waits for the first."""
         version = scope.opsets.get(node.domain, 1)
         rule = self.operators.rule(node, scope.opsets)
         op = Op(self, node, inputs, version, scope.attrs, rule)
@@ -295,7 +295,7 @@ class Walk(Scopes):
         self._bind(node, done, scope)
 
     def computed(self, name: str, scope: Scope) -> tuple[Elem, ...] | None:
-        """The elements that a node makes of symbols for those that it reads; None where it does not follow them."""
+        """The elements that a node computes from symbols for those that it reads. None where it does not follow them."""
         node = self.state.producers.get(scope.prefix + name, (None, ""))[0]
         rule = None if node is None else self.operators.rule(node, scope.opsets)
         if node is None or rule is None or not rule.values or rule.bodies or rule.draws or rule.sizes:
@@ -318,7 +318,7 @@ class Walk(Scopes):
         return None if value is None else value.elems
 
     def _with_elements(self, name: str, scope: Scope) -> Known | None:
-        """What is known of a tensor, with symbols for its elements where these are few unknown integers."""
+        """Known value of a tensor, with symbols for its elements where these are few unknown integers."""
         known = self.read(name, scope)
         if not isinstance(known, Tensor) or known.shape is None or known.dtype not in INT_TYPES:
             return known
@@ -356,7 +356,7 @@ class Walk(Scopes):
         return tuple(done)
 
     def _custom_dtype(self, op: Op, i: int) -> int:
-        """The element type of an output whose rule and schema have none: as declared, else that of the first input."""
+        """The element type of an output whose rule and schema have none. It is as declared, else that of the first input."""
         declared = self.scope.declared.get(op.node.outputs[i])
         if isinstance(declared, Tensor) and declared.dtype:
             op.pure = False
@@ -382,7 +382,7 @@ class Walk(Scopes):
                 producers[prefix + name] = (node, prefix)
 
     def _opened(self, known: Known | None, label: str) -> Known | None:
-        """What is left of an output of a node that cannot run: type and rank, and sizes of which nothing more is required."""
+        """Known value of an output of a node that cannot run: type and rank, and sizes without requirements."""
         if not isinstance(known, Tensor) or known.shape is None:
             return known if not isinstance(known, Tensor) else self.interner.tensor(known.dtype, None)
         dims = [self.fresh(f"unknown, because {label} cannot run") for _ in known.shape]

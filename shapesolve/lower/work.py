@@ -1,4 +1,4 @@
-"""What a node computes, and whether its output needs memory of its own: declared with each operator as `Rule.work`.
+"""Operations of a node, and the memory of its output: declared with each operator as `Rule.work`.
 
 A multiply-accumulate (MAC) is one multiplication and the addition to a running sum: what products of matrices, convolutions,
 recurrent cells and attention are made of. All other arithmetic counts one operation per element and function, whatever the
@@ -30,7 +30,7 @@ VIEW = Work(_nothing, "view")
 
 
 def each(n: int = 1, *added: int) -> Work:
-    """`n` operations per element of the first output, which may be written over an input; one more for each of the inputs
+    """`n` operations per element of the first output, which may be written over an input. One more for each of the inputs
     `added` that is there.
     """
     return Work(lambda op, outputs: per(outputs[0], n + sum(map(op.has, added))), "over")
@@ -52,8 +52,8 @@ def joins(extra: int = -1) -> Work:
 
 
 def slides(w: int = 1, bias: int | None = None, *added: str | int) -> Work:
-    """A convolution: a MAC per element of the output and of one filter of the weights (input `w`), those that meet padding
-    among them; one operation more per element for a bias, and for each input or attribute `added` that is there.
+    """A convolution: a MAC per element of the output and of one filter of the weights. These are input `w`; MACs that meet
+    padding are among them. One operation more per element for a bias, and for each input or attribute `added` that is there.
     """
 
     def count(op: Op, outputs: Outputs) -> Operations | None:
@@ -68,7 +68,9 @@ def slides(w: int = 1, bias: int | None = None, *added: str | int) -> Work:
 
 
 def spreads(w: int = 1, bias: int | None = None) -> Work:
-    """A transposed convolution: a MAC per element of the input and of what it is spread to (weights are input `w`)."""
+    """A transposed convolution: a MAC per element of the input and of its target. Each element is spread by the weights,
+    input `w`.
+    """
 
     def count(op: Op, outputs: Outputs) -> Operations | None:
         data, weights, out = op.shape(0), op.shape(w), outputs[0]
@@ -81,8 +83,8 @@ def spreads(w: int = 1, bias: int | None = None) -> Work:
 
 
 def product_of(columns: Callable[[Op], IntoDim | None], bias: int | None = None, *extra: str) -> Work:
-    """A matrix product: a MAC per element of the first output and `columns`; one operation more per element for a bias
-    (input `bias`) and for each of the attributes `extra` that is there.
+    """A matrix product: a MAC per element of the first output and `columns`. One operation more per element for a bias (input
+    `bias`) and for each of the attributes `extra` that is there.
     """
 
     def count(op: Op, outputs: Outputs) -> Operations | None:
@@ -126,7 +128,8 @@ def per(shape: Shape | None, n: IntoDim) -> Operations | None:
 
 
 def attend(batch: Dim, heads: Dim, queries: Dim, keys: Dim, size: Dim, value_size: Dim) -> Operations:
-    """Scores, their softmax (5 operations each, and one to scale) and the sum of the values that they weigh.
+    """Operations of an attention: scores, softmax and weighted sum of values. The softmax takes 5 operations each, and one to
+    scale.
 
     Nothing is left out for a causal mask: what it hides is computed by most kernels.
     """

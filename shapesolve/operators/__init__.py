@@ -54,7 +54,7 @@ def _load(*families: str) -> None:
 
 
 def _supply(domain: str, op_type: str) -> None:
-    """Have the built-in rules of an operator in the registry."""
+    """Loads the built-in rules of an operator into the registry."""
     if not in_standard(domain):
         _load(*_BEYOND)
     if op_type in _FAMILY_OF:

@@ -90,7 +90,9 @@ def attention_work(op: Op, outputs: Outputs) -> Operations | None:
 
 
 def _attention_axes(op: Op, outputs: Outputs) -> Links:
-    """Queries go along one axis, keys and values along another; a mask has both, unless one row stands for all."""
+    """Axes of an attention: queries go along one axis, keys and values along another. A mask has both, unless one row serves
+    all.
+    """
     inputs: list[list[Label]] = [own(op, i) for i in range(op.n_in)]
     for i, labels in enumerate(inputs):
         if i != 3 and len(labels) > 2:
@@ -181,7 +183,9 @@ _BODY = 25
 
 
 def _mask(op: Op, scores: Shape) -> None:
-    """The mask broadcasts to the scores; from version 24 on it may end before the keys do (but see "attention-mask")."""
+    """Requires that the mask broadcasts to the scores. From version 24 on it may end before the keys do (but see "attention-
+    mask").
+    """
     mask = op.shape(3)
     if mask is None:
         return
@@ -260,7 +264,7 @@ def linear_attention(op: Op) -> list[Known]:
 
 
 def _check_update_rule(op: Op) -> None:
-    """Which rule updates the state decides which of decay and beta (inputs 4 and 5) there are."""
+    """Checks that decay and beta (inputs 4 and 5) are given exactly where the update rule takes them."""
     rule = op.text_attr("update_rule", "gated_delta")
     if rule not in ("linear", "gated", "delta", "gated_delta"):
         raise MalformedNode(f"update_rule {rule!r} is none of linear, gated, delta, gated_delta")

@@ -76,7 +76,8 @@ def lower_inside(
 
 
 def require_room(op: Op, name: str, outs: Seq[Known | None], ran: Cond) -> None:
-    """Require of outputs of the graph in attribute `name` the sizes that onnxruntime makes room for where it has `ran`.
+    """Require of outputs of the graph in attribute `name` the sizes that onnxruntime allocates. The condition is `ran`: the
+    graph was run.
 
     It does so where it knows all sizes of an output when it loads the file; only declarations can make these wrong.
     """
@@ -161,7 +162,7 @@ def either_branch(op: Op) -> Steps:
 
 @dataclass(frozen=True, slots=True)
 class Trips:
-    """How often a loop's body runs: the count, is it exact, and the condition that it runs at all."""
+    """Number of runs of a loop's body, a flag that it is exact, and the condition that it runs at all."""
 
     count: Dim
     exact: bool
@@ -220,7 +221,7 @@ def loop(op: Op) -> Steps:
 def _tried_trip(
     op: Op, trip: Dim, carried: Seq[Known | None], ran: Cond, visible: frozenset[str]
 ) -> Generator[Body, None, list[Known | None]]:
-    """What one trip makes of these carried values. What it requires of sizes known outside is stated."""
+    """Outputs of one trip with these carried values. Its requirements on sizes known outside are stated."""
     walk = op.walk
     with rehearsal(walk):
         outs = yield from lower_inside(op, "body", _given(op, trip, carried), ran)
@@ -314,7 +315,7 @@ def _count_trips(
 
 
 def _goes_on_for(goes_on: Cond, trip: Dim, visible: frozenset[str]) -> Dim | None:
-    """How many trips a loop makes that starts: the first after which ``k - c*trip >= 0`` fails ends it."""
+    """Number of trips of a loop that starts: the first after which ``k - c*trip >= 0`` fails ends it."""
     if goes_on.is_false:
         return ONE
     if goes_on.kind != ">=" or trip.atom is None:
@@ -372,7 +373,7 @@ def _none(op: Op, trips: Trips) -> Cond:
 
 
 def _scan_outputs(op: Op, n: int, outs: Seq[Known | None], trip: Dim, trips: Trips) -> list[Known | None]:
-    """What a Loop with `n` carried values stacks, from what its body gives on a trip."""
+    """Stacked outputs of a Loop with `n` carried values, from the outputs of its body on a trip."""
     rows = []
     none = _none(op, trips)
     for i, (out, (_, kind)) in enumerate(

@@ -172,7 +172,7 @@ def conv_transpose_shape(op: Op, x: int = 0, w: int = 1, bias: int | None = 2) -
 
 
 def _unslide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
-    """Sizes of which a window would give `spatial`, as output_shape, auto_pad or pads choose them."""
+    """Sizes from which a window would give `spatial`, as output_shape, auto_pad or pads choose them."""
     n = len(spatial)
     wanted = op.ints_attr("output_shape")
     if wanted and (len(wanted) != n or min(wanted) < 1):
@@ -241,7 +241,9 @@ _STACKED = 24
 
 
 def _only_batch_empty(op: Op, x: int, shape: Shape, axis: int, always: bool = False) -> None:
-    """onnxruntime's pools take an empty input only when its batch is empty; with `always`, it is refused even then."""
+    """Requires that only the batch of a pool is empty, as onnxruntime does. With `always`, an empty input is refused even
+    then.
+    """
     if always:
         op.require(ge(shape[axis], 1), EMPTY_POOL, (x, axis))
     else:
@@ -295,7 +297,7 @@ def _simplified(size: Dim) -> Dim:
 
 
 def _is_mlas(op: Op, w: Window) -> bool:
-    """Does onnxruntime run this node by the pooling of MLAS?"""
+    """True if onnxruntime runs this node by the pooling of MLAS."""
     plain = all(k is e for k, e in zip(w.kernel, w.extent, strict=True))
     floats = op.dtype(0) == TensorProto.FLOAT and op.node.op_type == "MaxPool"
     dense = max(op.ints_attr("dilations") or (1,)) == 1

@@ -72,7 +72,9 @@ def _indices_fit(op: Op, index: Value | None, d: Dim, indices: Shape, axis: int)
 
 
 def _lie_within(op: Op, index: Value | None, d: Dim, checked: Seq[Dim], axis: Place) -> None:
-    """Whatever an index is, an axis of size 0 has no place for it, unless `checked` holds a size of 0 and none is looked at."""
+    """Requires indices within an axis of size `d`, which must not be empty. Neither is needed where `checked` holds a size of
+    0: no index is looked at then.
+    """
     op.require(any_of((ge(d, 1), is_empty(checked))), _HAS_PLACES, axis, (1, None))
     op.in_range(index, d, checked, _IN_RANGE, (1, None), axis)
 
@@ -114,7 +116,7 @@ def gather_elements(op: Op) -> Known:
 
 
 def _fits(index: Any, sizes: tuple[int, ...], axis: int) -> bool:
-    """May `index` take from, or set in, an array of these sizes along `axis`?"""
+    """True if `index` can take from, or set in, an array of these sizes along `axis`."""
     if index.ndim != len(sizes) or not _inside(index, sizes[axis]):
         return False
     return all(k == axis or n <= sizes[k] for k, n in enumerate(index.shape))

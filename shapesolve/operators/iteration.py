@@ -1,4 +1,4 @@
-"""What the values that a loop carries are at the start of any trip.
+"""Values that a loop carries, at the start of any trip.
 
 A guess is made for each carried value and held against what the body makes of it, until the guess of trip
 ``i + 1`` is what the body gives on trip ``i``. So the guess holds by induction, on every trip and after the
@@ -45,14 +45,14 @@ class Carried:
 
     @property
     def is_open(self) -> bool:
-        """Does a value change from trip to trip in a way that was not found?"""
+        """True if a value changes from trip to trip in a way that was not found."""
         tensors = [k for k in self.guess if isinstance(k, Tensor)]
         return self._given_up or bool(self._open) or any(k.shape is None for k in tensors)
 
     # ------------------------------------------------------------------ finding
 
     def hold_against(self, outs: Seq[Known | None]) -> bool:
-        """Is the guess what the body makes of it (`outs`)? Else it is a wider one now."""
+        """True if the guess agrees with the body's outputs (`outs`). Else the guess is widened."""
         if self._given_up:
             return True
         self._trials += 1
@@ -120,7 +120,7 @@ class Carried:
         return Optional(elem, guess.present if guess.present is out.present else None)
 
     def _shared(self, guess: Sequence, out: Sequence) -> Known | None:
-        """What elements have in common, without data: only sizes that are the same on all trips."""
+        """Join of the elements, without data: only sizes that are the same on all trips."""
         return change_sizes(
             self.op, closed(self.op, common_elem(self.op, guess, out), self.visible), lambda d: d
         )
@@ -170,7 +170,7 @@ class Carried:
     # ------------------------------------------------------------------ after the loop
 
     def after(self, trips: Dim, ran: Cond) -> list[Known | None]:
-        """What the values are after that many trips; `ran` says that there was one."""
+        """The values after `trips` trips; `ran` is the condition that there was one."""
         if self.op.walk.facts.cond(ran).is_false:  # the body itself may have settled that
             return self.first
         return [self._after(f, g, trips, ran) for f, g in zip(self.first, self.guess, strict=True)]

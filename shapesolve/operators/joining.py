@@ -30,7 +30,7 @@ from .layout import held, hull, is_empty
 
 
 def concat_axes(start: int = 0, step: int = 1) -> Axes:
-    """Every `step`-th input from `start` on is joined; nothing is said of the others."""
+    """Axes of a concatenation of every `step`-th input from `start` on. The other inputs are left open."""
 
     def axes(op: Op, _: Outputs) -> Links:
         count, axis = rank(op, start), axis_of(op, i=start)
@@ -117,7 +117,9 @@ def _excuses(op: Op) -> bool:
 
 
 def _may_differ(op: Op, known: Seq[tuple[int, Shape]]) -> bool:
-    """Are ranks that differ excused by inputs that may be empty, since onnxruntime did not see them when it loaded the file?"""
+    """True if different ranks are excused by inputs that may be empty. onnxruntime must not have seen the ranks when it
+    loaded the file.
+    """
     seen = {standard_rank(op, i) for i, _ in known} - {None}
     return _excuses(op) and not op.walk.scope.prefix and len(seen) < 2
 
@@ -127,7 +129,9 @@ def _has_elements(op: Op, shape: Iterable[Dim]) -> bool:
 
 
 def _known_empty(op: Op, known: Seq[tuple[int, Shape]], axis: int) -> set[int]:
-    """Inputs that have no elements, whatever the sizes: excused, unless their sizes were known when the model was loaded."""
+    """Inputs that have no elements, whatever the sizes: these are excused. Not so where their sizes were known when the model
+    was loaded.
+    """
     empty = {i for i, s in known if any(d.value == 0 for d in s)}
     if not empty or len({s for _, s in known}) == 1 or not _excuses(op):
         return set()
@@ -164,7 +168,7 @@ def joined_sizes(
 
 
 def sizes_if_all_empty(op: Op, first: Shape, parts: Seq[tuple[int, Shape]], dims: Seq[Dim]) -> list[Dim]:
-    """Sizes of joined tensors of which the first has no elements: they are its own where none of the others has any."""
+    """Sizes of joined tensors, the first without elements: its own where none of the others has any."""
     if any(_has_elements(op, s) for _, s in parts):
         return list(dims)
     none = all_of(is_empty(s) for _, s in parts)

@@ -51,12 +51,12 @@ def rearranged(value: Value | None, change: Callable[[Array], Array]) -> Value |
 
 
 def held(op: Op, cond: Cond) -> bool:
-    """Does `cond` follow from bounds, or from what earlier nodes need?"""
+    """True if `cond` follows from bounds, or from requirements of earlier nodes."""
     return cond.is_true or op.walk.facts.decide(cond) is True
 
 
 def is_empty(shape: Iterable[Dim]) -> Cond:
-    """Has a tensor of this shape no elements?"""
+    """Condition that a tensor of this shape has no elements."""
     return any_of(eq(d, 0) for d in shape)
 
 

@@ -66,7 +66,7 @@ def per_column(op: Op, parameter: int, matrix: int, what: str) -> None:
 
 
 def product_axes(a: int = 0, b: int = 1, *, transposed: bool = False) -> Axes:
-    """Inputs `a` and `b` are multiplied, each `transposed` where an attribute says so; nothing is said of the others."""
+    """Axes of a product of inputs `a` and `b`, each `transposed` by its attribute. Other inputs are left open."""
 
     def axes(op: Op, _: Outputs) -> Links:
         ranks = rank(op, a), rank(op, b)
@@ -157,7 +157,7 @@ def gemm_shape(op: Op, *, expands: bool = True) -> Shape | None:
 
 
 def _gemm_left(op: Op) -> Shape | None:
-    """The first operand of a product with transposition flags, a matrix; to onnxruntime a vector is one row.
+    """The first operand of a product with transposition flags, a matrix. For onnxruntime a vector is one row.
 
     It refuses the vector where it knows when it loads the model that it is one; what a Squeeze without axes leaves is then
     taken to have the rank that it was given.
@@ -223,7 +223,7 @@ class Equation(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def parse_equation(text: str) -> Equation:
-    """Parse an equation such as ``"bij,bjk->bik"``; raises `InvalidNode`."""
+    """Parse an equation like ``"bij,bjk->bik"``; raises `InvalidNode`."""
     left, arrow, right = text.replace(" ", "").partition("->")
     terms = tuple(_labels(term, text) for term in left.split(","))
     if arrow:
@@ -291,7 +291,7 @@ class _Labels:
             axis += 1
 
     def ellipsis(self) -> tuple[Dim, ...]:
-        """The dims that the ellipsis stands for."""
+        """The dims covered by the ellipsis."""
         ranks = {len(dims) for _, _, dims in self.groups}
         if len(ranks) > 1:
             raise InvalidNode("the ellipsis stands for different numbers of dims in different inputs")
@@ -314,7 +314,8 @@ def _axes(term: Seq[str], rank: int) -> list[Axis]:
 
 
 def _transposes(op: Op, terms: Seq[Seq[str]], shapes: Seq[Shape]) -> None:
-    """onnxruntime brings the axes of each operand into one order; unless only sizes of 1 pass each other, it must be able to.
+    """Requires that onnxruntime can bring the axes of each operand into one order. Where only sizes of 1 pass each other
+    nothing is needed.
 
     A term that repeats a label is not followed.
     """
@@ -330,7 +331,7 @@ def _transposes(op: Op, terms: Seq[Seq[str]], shapes: Seq[Shape]) -> None:
 
 
 def _transposable(places: list[int], shape: Shape) -> Cond:
-    """When onnxruntime's kernels can transpose a tensor so that `places` rise.
+    """Condition that onnxruntime's kernels can transpose a tensor so that `places` rise.
 
     Of two neighbouring blocks of axes that change places, one an axis or both at the end, it moves one, and divides by its
     size and by those before and behind both. Other ways go wrong where only what stays at the end is empty.
@@ -349,8 +350,8 @@ def _transposable(places: list[int], shape: Shape) -> Cond:
 
 
 def _einsum_work(op: Op, outputs: Outputs) -> Operations | None:
-    """All operands multiplied at each choice of the labels, the sum over those that the result leaves out; one alone is
-    only summed. Nothing is saved by multiplying pairs first.
+    """Operations of an Einsum without pairwise contraction. All operands are multiplied at each choice of the labels, then
+    summed over those that the result leaves out; one alone is only summed.
     """
     sizes: dict[tuple[str, int], Dim] = {}
     for i, term in enumerate(parse_equation(op.text_attr("equation", "")).terms):

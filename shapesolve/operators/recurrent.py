@@ -25,7 +25,7 @@ _DIRECTIONS = {"forward": 1, "foward": 1, "reverse": 1, "bidirectional": 2}  # G
 # https://onnx.ai/onnx/operators/onnx__GRU.html
 # https://onnx.ai/onnx/operators/onnx__RNN.html
 def recurrent(op: Op, gates: int, not_empty: str = "", activations: int = 0) -> list[Known]:
-    """A layer whose weights stack `gates` gates; `not_empty` are the sizes that onnxruntime needs to be >= 1.
+    """Outputs of a layer whose weights stack `gates` gates. `not_empty` are the sizes that onnxruntime needs to be >= 1.
 
     A cell has so many `activations`.
 
@@ -108,8 +108,8 @@ def _needs(op: Op, i: int, what: str, *dims: IntoDim) -> None:
 
 
 def recurrent_work(op: Op, outputs: Outputs, gates: int, cell: int) -> Operations | None:
-    """The products with both weights at each step, and in each cell: an activation and two sums per gate, one sum more
-    for a bias, and `cell` operations to join them. All sequences count as full.
+    """Operations of a recurrent layer: the products with both weights at each step, and the cells. Per cell: an activation
+    and two sums per gate, one sum more for a bias, and `cell` operations to join them. All sequences count as full.
     """
     x, w, r = op.shape(0), op.shape(1), op.shape(2)
     if x is None or w is None or r is None or not len(x) == len(w) == len(r) == 3:

@@ -52,7 +52,7 @@ def _itself(a: Elem, dtype: int) -> Elem:
 
 
 class _Reducer:
-    """What a reduction does with elements (`each`, then `join` from `start`), and with bounds of them."""
+    """Functions of a reduction: of elements (`each`, then `join` from `start`), and of their bounds."""
 
     def __init__(
         self, join: Function, start: int | None, each: Function = _itself, bounds: OnBounds | None = None
@@ -121,7 +121,7 @@ def _noop_value(op: Op, reducer: _Reducer | None) -> Value | None:
 
 
 def _reduce(op: Op, reducer: _Reducer | None, axes: Axes, known: bool) -> Known:
-    """Reduce `axes` (all of them for None), or axes that nobody knows."""
+    """Reduce `axes` (all of them for None), or axes that are not known."""
     shape, keep = op.shape(0), op.int_attr("keepdims", 1) != 0
     if shape is None:
         return op.out(() if known and axes is None and not keep else None)

@@ -47,7 +47,7 @@ from .layout import held, same_elements
 # https://onnx.ai/onnx/operators/onnx__Reshape.html
 
 
-#: cases of what open target entries stand for that are followed
+#: max number of followed cases of open target entries
 _MAX_CASES = 8
 
 
@@ -125,7 +125,7 @@ def _entry_alone(op: Op, t: Dim, copies: bool) -> Dim:
 
 
 def _entry(op: Op, x: Shape, i: int, t: Dim, copies: bool) -> Dim | None:
-    """The size that a target entry stands for; None while it may still be 0 (a copy) or -1 (inferred)."""
+    """The size given by a target entry; None while it may still be 0 (a copy) or -1 (inferred)."""
     if t.value == -1:
         return None
     if held(op, ge(t, 0 if not copies else 1)):
@@ -146,7 +146,7 @@ def _entry(op: Op, x: Shape, i: int, t: Dim, copies: bool) -> Dim | None:
 
 
 def _settle(op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None], copies: bool) -> Outcome:
-    """The dims, from entries of which some are open."""
+    """The dims of the result, from entries that may be open."""
     open_at = [i for i, e in enumerate(entries) if e is None and target[i].value != -1]
     inferred = next((i for i, t in enumerate(target) if t.value == -1), None)
     if not open_at:
@@ -165,7 +165,7 @@ def _settle(op: Op, x: Shape, target: Seq[Dim], entries: list[Dim | None], copie
 
 
 def _says(op: Op, t: Dim, size: Dim, x: Shape, k: int, copies: bool) -> Cond:
-    """The target entry `t` stands for `size`: is that, or is -1, or is 0 where the axis copied is that."""
+    """Condition that the target entry `t` gives `size`. It is equal to it, or -1, or 0 where the copied axis has it."""
     same = eq(t, size)
     if not copies:
         return any_of((same, eq(t, -1)))
@@ -178,7 +178,7 @@ def _says(op: Op, t: Dim, size: Dim, x: Shape, k: int, copies: bool) -> Cond:
 
 
 def _meanings(op: Op, t: Dim, copies: bool) -> list[tuple[str, Cond]]:
-    """What an open target entry may stand for, each with its condition."""
+    """Possible meanings of an open target entry, each with its condition."""
     found = [("size", ge(t, 1 if copies else 0))]
     if copies:
         found.append(("copied", eq(t, 0)))
@@ -326,7 +326,7 @@ def _all_positive(op: Op, dims: Iterable[Dim]) -> Cond:
 
 
 def _positive(op: Op, d: Dim) -> Cond:
-    """``d >= 1`` for a size, said of each factor where it is a product."""
+    """``d >= 1`` for a size, as a condition on each factor where it is a product."""
     if held(op, ge(d, 1)):
         return TRUE
     if len(d.terms) == 1 and not d.const and d.terms[0][1] > 0:

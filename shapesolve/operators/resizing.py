@@ -63,7 +63,9 @@ def _require_scale(op: Op, scale: Elem, i: int, k: int, at_least: float | None) 
 
 
 def _interpolates(op: Op, rank: int, keeps: Mapping[int, Cond], grows: Mapping[int, Cond]) -> None:
-    """State between which axes onnxruntime interpolates; by axis, that it keeps its size, and that it does not shrink."""
+    """Requires that onnxruntime can interpolate between these axes. `keeps` and `grows` are, by axis, that it keeps its size
+    and that it does not shrink.
+    """
     mode = op.text_attr("mode", "nearest")
     if mode == "nearest" or not op.as_onnxruntime("resize-modes"):
         return
@@ -168,7 +170,7 @@ def _axes(op: Op, n: int | None) -> tuple[Shape, tuple[int, ...]] | None:
 
 
 def _given(op: Op, i: int) -> bool:
-    """Is input `i` connected, and not the empty tensor that stands for an absent one?"""
+    """True if input `i` is connected, and not the empty tensor that means absent."""
     shape = op.shape(i) if op.has(i) else None
     return op.has(i) and not (shape is not None and len(shape) == 1 and shape[0].value == 0)
 
@@ -179,7 +181,9 @@ def _open(op: Op) -> Known:
 
 
 def resize_work(op: Op, outputs: Outputs) -> Operations | None:
-    """What an interpolation reads along each axis that changes: two elements, a cubic one four; the nearest is only moved."""
+    """Operations of an interpolation, by the elements read along each axis that changes. Linear reads two, cubic four;
+    nearest only moves elements.
+    """
     mode = op.text_attr("mode", "nearest")
     reads = {"nearest": 0, "linear": 2, "cubic": 4}.get(mode)
     return Operations() if reads == 0 else None if reads is None else taps(op.shape(0), outputs[0], reads)
@@ -241,7 +245,7 @@ def _resize_by_scales(op: Op, i: int, least: float | None = None) -> Known:
     axes=_resize_axes,
 )
 def resize(op: Op) -> Known:
-    """Sizes, with scales absent or empty, or scales alone; `axes` and the aspect policies from opset 18 on."""
+    """Output of a Resize from opset 11 on, from sizes (scales absent or empty) or scales alone."""
     scales = op.shape(2) if op.has(2) and op.has(3) else None
     if scales is not None:
         op.require(eq(scales.numel, 0), "Resize takes scales or sizes, not both", (2, None), (3, None))

@@ -89,7 +89,7 @@ def channels_to_end(op: Op, known: Known | None) -> Known | None:
 
 
 def as_list(found: Outputs) -> list[Known | None]:
-    """What a rule returned, as a list."""
+    """The outputs that a rule returned, as a list."""
     if found is None or isinstance(found, Tensor | Sequence | Optional | Map):
         return [found]
     return list(found)

@@ -58,7 +58,7 @@ def _scan(
 
 
 def _check_declared(op: Op, given: Seq[Known | None]) -> None:
-    """What the body declares of its inputs fits what it gets: onnxruntime does not load the file else."""
+    """Requires that the inputs fit the body's declarations: else onnxruntime does not load the file."""
     for (name, declared), known in zip(op.graph_attr("body").inputs, given, strict=False):
         said = declared.dims if isinstance(declared, TensorType) else None
         shape = known.shape if isinstance(known, Tensor) else None
@@ -70,7 +70,7 @@ def _check_declared(op: Op, given: Seq[Known | None]) -> None:
 
 
 def _scanned(op: Op, n_inputs: int) -> int:
-    """How many of the inputs are scanned."""
+    """Number of scanned inputs."""
     n = op.int_attr("num_scan_inputs", 0)
     if not 1 <= n <= n_inputs:
         raise InvalidNode(f"num_scan_inputs {n} does not fit {n_inputs} inputs")

@@ -132,7 +132,7 @@ def _nonzero_places(value: Value | None) -> Any:
 
 
 def _nonzero_count(op: Op, value: Value | None, shape: Shape) -> Dim | None:
-    """How many columns there are, where data or its bounds say it."""
+    """Number of columns, where the data or its bounds determine it."""
     if value is None:
         return None
     if value.elems is not None:
@@ -181,7 +181,7 @@ def unique(op: Op) -> list[Known]:
 
 
 def _distinct(op: Op, axis: int | None) -> Dim | None:
-    """How many distinct elements, or slices along `axis`, known integers have."""
+    """Number of distinct elements, or slices along `axis`, among known integers."""
     numbers, known = op.const_ints(0), op.value(0)
     if not numbers or known is None or known.shape is None:
         return None
@@ -222,7 +222,7 @@ def compress(op: Op) -> Known:
 
 
 def _kept(chosen: Value | None, of: Dim) -> Dim | None:
-    """How many of the first `of` conditions hold; conditions beyond them do not count."""
+    """Number of true conditions among the first `of`; conditions beyond them do not count."""
     elems = chosen.elems if chosen is not None else None
     if elems is None or not all(isinstance(e, Cond) for e in elems):
         return None

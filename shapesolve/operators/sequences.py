@@ -315,7 +315,7 @@ def sequence_map(op: Op) -> Steps:
 
 
 def _mapped_one_by_one(op: Op, length: Dim) -> Generator[Body, None, list[list[Known | None]] | None]:
-    """What the body makes of each element, when the elements are known and few."""
+    """The body's results for each element, when the elements are known and few."""
     if length.value is None or length.const > _MAX_MAPPED:
         return None
     sequences = {i: s.items for i in range(op.n_in) if (s := op.sequence(i)) is not None}
@@ -355,7 +355,7 @@ def has_element(op: Op) -> Known:
 
 
 def _present(op: Op) -> Cond | None:
-    """Does input 0 hold a value? From opset 18 on a plain tensor or sequence always does."""
+    """Condition that input 0 holds a value. From opset 18 on a plain tensor or sequence always does."""
     known = op.known(0)
     if not op.has(0):
         return FALSE

@@ -110,7 +110,7 @@ def stft(op: Op) -> Known:
 
 
 def _frame_length(op: Op, length: Dim) -> Dim:
-    """What the inputs frame_length and window say; without both the whole signal is one frame."""
+    """Frame length by the inputs frame_length and window; without both the whole signal is one frame."""
     window = op.shape(2, 1) if op.has(2) else None
     if op.has(3):
         frame = op.scalar(3)

@@ -98,7 +98,9 @@ def slice_by_inputs(op: Op) -> Known:
 
 
 def _require_lists(op: Op) -> None:
-    """Lists whose length is a size must be of one length, and name no more axes than there are (each of them once)."""
+    """Requires lists with a size as length to be of one length, and to name each axis at most once. They name no more axes
+    than there are.
+    """
     data = op.shape(0)
     lists = [(i, s) for i in range(1, op.n_in) if op.has(i) and (s := op.shape(i)) is not None]
     if not lists or all(not s[0].terms for _, s in lists):
@@ -154,7 +156,7 @@ def sliced(
 
 
 def _part(first: int, size: int, step: int) -> slice:
-    """The slice of so many indices from `first` on."""
+    """The slice of `size` indices from `first` on."""
     stop = first + size * step
     return slice(first, stop if stop >= 0 else None, step) if size else slice(0)
 
@@ -173,7 +175,7 @@ def span(op: Op, d: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
 
 
 def _may_mark(op: Op, end: Dim, step: int) -> bool:
-    """Is an end data that could be a marker for 'to the start', which onnxruntime has where a slice runs down?"""
+    """True if `end` is data that could be onnxruntime's marker for 'to the start' of a descending slice."""
     return step < 0 and bool(end.terms) and end.lo is None and op.as_onnxruntime("slice-end")
 
 
@@ -235,7 +237,7 @@ def split_by_input(op: Op) -> list[Known]:
 
 
 def _must_be_counted(op: Op) -> bool:
-    """Is a Split without sizes refused if it does not say how many parts it makes?"""
+    """True if a Split without sizes is refused unless it states its number of parts."""
     return not op.as_onnxruntime("split-parts") or standard_size(op, 0, op.int_attr("axis", 0)) is not None
 
 
@@ -367,7 +369,7 @@ def padded(op: Op, pads: Seq[Dim], axes: Seq[int] | None, fill: Value | None) ->
 
 
 def _borders(op: Op, shape: Shape, dims: list[Dim], around: list[tuple[int, Dim, Dim]]) -> None:
-    """What the modes that repeat elements need: something to repeat, unless the whole tensor is empty."""
+    """Requirements of the modes that repeat elements. There is something to repeat, unless the whole tensor is empty."""
     mode = op.text_attr("mode", "constant")
     nothing = is_empty(shape)
     for axis, before, after in around:

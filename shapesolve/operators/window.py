@@ -12,7 +12,7 @@ from ..lower.reason import KERNEL
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How a window slides: per spatial axis its extent, stride and padding. ``auto`` is the auto_pad mode."""
+    """Geometry of a sliding window: extent, stride and padding per spatial axis. ``auto`` is the auto_pad mode."""
 
     kernel: tuple[Dim, ...]
     extent: tuple[Dim, ...]
@@ -23,7 +23,7 @@ class Window:
 
     @property
     def same(self) -> bool:
-        """Is the input padded so that the output has ceil(size / stride) elements?"""
+        """True if the input is padded so that the output has ceil(size / stride) elements."""
         return self.auto.startswith("SAME")
 
 
@@ -64,7 +64,7 @@ def per_axis(op: Op, name: str, n: int) -> tuple[int, ...]:
 
 
 def room(size: Dim, w: Window, i: int) -> Dim:
-    """How far the window can move along spatial axis `i`; negative where it does not fit."""
+    """Range of the window along spatial axis `i`; negative where it does not fit."""
     return size + (w.begin[i] + w.end[i]) - w.extent[i]
 
 

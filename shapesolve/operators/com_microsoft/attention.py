@@ -208,7 +208,7 @@ no_cpu(
 
 
 def multi_head_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Attention (see `attend`), and a sum each for the bias; operands that are packed together are not counted."""
+    """Attention (see `attend`), and a sum each for the bias. Operands that are packed together are not counted."""
     q, k, v, past, n = op.shape(0), op.shape(1), op.shape(2), op.shape(6), op.int_attr("num_heads", 0)
     if q is None or k is None or v is None or len(q) != 3 or n < 1 or not len(k) == len(v) in (3, 4):
         return None
@@ -267,14 +267,14 @@ def multi_head_attention(op: Op) -> list[Known | None]:
 
 
 def divided(op: Op, hidden: Dim, n: int, rows: Dim, what: str, place: Place) -> None:
-    """Require that a hidden size is divided among the heads; of no rows at all, onnxruntime does not look at it."""
+    """Require that a hidden size is divided among the heads. Of no rows at all, onnxruntime does not look at it."""
     op.require(
         any_of((eq(hidden % n, 0), eq(rows, 0))), f"{what} must be a multiple of the number of heads", place
     )
 
 
 def unknown_attention(op: Op) -> list[Known | None]:
-    """Outputs of which only the ranks are known."""
+    """Outputs with known ranks and unknown sizes."""
     return [op.out(op.fresh_shape(r, "a size of the attention")) for r in (3, 4, 4, 4)[: op.n_out]]
 
 
@@ -350,7 +350,7 @@ def packed_multi_head_attention(op: Op) -> Known:
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DecoderAttention
 @no_cpu_function("DecoderAttention", types=(0,), needs="rrrrr...rrrr num_heads")
 def decoder_attention(op: Op) -> list[Known | None]:
-    """What the caches hold depends on flags that are data."""
+    """Outputs of a DecoderAttention: the caches depend on flags that are data."""
     q, n = op.shape(0, 3), heads(op)
     assert q is not None
     match(op, 2, (q[2], q[2]), "the weights must fit the query")
@@ -423,7 +423,7 @@ def rotary_embedding(op: Op) -> Known:
 
 
 def _angles(op: Op, x: Shape, angles: Dim) -> None:
-    """The table has an angle for each pair of a head, or of its rotated part; without heads it says how long one is."""
+    """Requires an angle for each pair of a head, or of its rotated part. Without heads the table gives its length."""
     part, n, last = op.int_attr("rotary_embedding_dim", 0), op.int_attr("num_heads", 0), len(x) - 1
     if part > 0 and n < 1:
         raise InvalidNode("num_heads must be given with rotary_embedding_dim")

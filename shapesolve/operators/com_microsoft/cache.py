@@ -1,4 +1,4 @@
-"""Attention of onnxruntime (``com.microsoft``) with caches that are buffers (other states: `microsoft_states`).
+"""Attention of onnxruntime (``com.microsoft``) with caches that are buffers. Other states: `microsoft_states`.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GroupQueryAttention
 """
@@ -36,7 +36,7 @@ def grouped(op: Op, query: Shape, key: int = 1) -> tuple[int, int, Dim]:
 
 
 def grouped_work(op: Op, outputs: Outputs) -> Operations | None:
-    """Attention (see `attend`) over all that the caches hold afterwards, and the rotation of queries and keys."""
+    """Attention (see `attend`) over the caches as they are afterwards. The rotation of queries and keys is counted too."""
     q, present = op.shape(0), outputs[1] if len(outputs) > 1 else None
     n, few = op.int_attr("num_heads", 0), op.int_attr("kv_num_heads", 0)
     if q is None or present is None or len(q) != 3 or n < 1 or few < 1:
@@ -211,7 +211,7 @@ def paged_attention(op: Op) -> list[Known | None]:
 
 
 def _latent(op: Op, q: Shape, cache: Shape | None) -> Dim:
-    """Width of the result where one latent row per token stands for key and value; what it needs is required."""
+    """Width of the result where one latent row per token is both key and value. States the requirements of that layout."""
     n, narrow = heads(op), op.int_attr("v_head_size", 0)
     if not op.has(1) or op.has(2) or op.has(4) or heads(op, "kv_num_heads") != 1 or op.n_out > 2:
         raise MalformedNode("the LATENT layout has one key head, a key, and neither value nor cache for it")
@@ -235,7 +235,7 @@ def _latent(op: Op, q: Shape, cache: Shape | None) -> Dim:
 
 
 def state_window(op: Op) -> int:
-    """How many states are kept apart; 0 for the last one alone."""
+    """Number of states that are kept apart; 0 for the last one alone."""
     window = op.int_attr("state_window", 0)
     if not 0 <= window <= MOST_STATES:
         raise MalformedNode(f"state_window must lie in [0, {MOST_STATES}], it is {window}")

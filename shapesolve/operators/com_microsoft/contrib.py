@@ -95,7 +95,7 @@ def bitmask_dropout(op: Op) -> list[Known | None]:
 
 
 def _skip_axes(op: Op, _: Outputs) -> Links:
-    """The sum of two tensors, normalized along the last axis; mean and deviation are left out by onnxruntime."""
+    """Axes of the sum of two tensors, normalized along the last axis. Mean and deviation are left out by onnxruntime."""
     x, skip = ([*range(-rank(op, i), -1), "h"] for i in (0, 1))
     return Links([x, skip, *others(op, 2)], [plain([*x[:-1], "H"]), None, None, plain(x)], broadcasts=True)
 
@@ -393,6 +393,6 @@ def bifurcation_detector(op: Op) -> list[Known | None]:
 @no_cpu_function("EPContext", types=("undefined",))
 @no_cpu_function("Snpe", types=("undefined",), needs="r DLC")
 def opaque(op: Op) -> list[Known | None]:
-    """A compiled part of a model: nothing is said of its outputs."""
+    """A compiled part of a model: its outputs are unknown."""
     op.pure = False
     return [None] * op.n_out

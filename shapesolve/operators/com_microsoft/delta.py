@@ -1,4 +1,4 @@
-"""The gated delta rule (``com.microsoft``): linear attention whose state is corrected by what it already retrieves.
+"""The gated delta rule (``com.microsoft``). Linear attention whose state is corrected by what it already retrieves.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatedDeltaNet
 
@@ -97,7 +97,9 @@ def _packed(op: Op, q: Shape, state: Shape) -> _Sizes:
 
 
 def _batch(op: Op, tokens: Shape, state: Shape | None) -> Dim:
-    """The number of sequences: of tokens in one row, offsets tell it, or the state, which divides them evenly."""
+    """The number of sequences. Of tokens in one row it follows from the offsets, or from the state, which divides them
+    evenly.
+    """
     for axis, d in enumerate(tokens):
         op.require(ge(d, 1), "there must be a token", (0, axis))
     if op.has(3):

@@ -15,7 +15,7 @@ from ...lower.work import MOVES, POOLS, reads, slides
 from ..rewiring import lower_as, lower_channels_last
 from .contrib import ms_function, no_cpu_function
 
-#: the first axis is the batch, and nothing is said of the others
+#: the first axis is the batch; the others are open
 IMAGES = "N *i -> N *S"
 BLOCKED, CHANNELS_LAST = "com.microsoft.nchwc", "com.ms.internal.nhwc"
 blocked = partial(lower, domain=BLOCKED, types=(0,))

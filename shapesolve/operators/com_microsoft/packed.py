@@ -1,4 +1,4 @@
-"""Operators of onnxruntime (``com.microsoft``) on packed weights, and what stands around them in a mixture of experts.
+"""Operators of onnxruntime (``com.microsoft``) on packed weights. Also the parts of a mixture of experts.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulPacked
 
@@ -74,7 +74,7 @@ def swiglu(op: Op) -> list[Known | None]:
 
 
 def _experts(op: Op, experts: Dim) -> list[Cond]:
-    """What the number of experts must satisfy."""
+    """Requirements on the number of experts."""
     groups, best = op.int_attr("n_group", 1), op.int_attr("topk_group", 1)
     k = op.int_attr("top_k", 0)
     if not (1 <= best <= groups and k >= 1 and op.int_attr("group_topk", 2) >= 1):

@@ -1,4 +1,4 @@
-"""Quantized and fused matrix products of onnxruntime (``com.microsoft``), and its other quantized operators.
+"""Quantized and fused matrix products of onnxruntime (``com.microsoft``). Also its other quantized operators.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulNBits
 """

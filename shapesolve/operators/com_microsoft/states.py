@@ -1,4 +1,4 @@
-"""Operators of onnxruntime (``com.microsoft``) with a state that goes from call to call: convolutions, hashes ...
+"""Operators of onnxruntime (``com.microsoft``) with a state kept between calls. Convolutions, hashes ...
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.CausalConvWithState
 
@@ -18,7 +18,7 @@ _INT_MAX = 2**31 - 1
 
 
 def captured(op: Op, i: int, batch: Dim | None) -> int:
-    """How many updates of the state are kept; then, and only then, input `i` counts them for each sequence."""
+    """Number of kept updates of the state; if it is positive, input `i` counts them for each sequence."""
     capacity = op.int_attr("state_update_capacity", 0)
     if not 0 <= capacity <= MOST_STATES:
         raise MalformedNode(f"state_update_capacity must lie in [0, {MOST_STATES}], it is {capacity}")
@@ -156,7 +156,9 @@ _CSA_INPUTS = {1: "key", 8: "gate", 9: "position_bias", 10: "head_weights", 11: 
 # https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.SparseAttentionIndexer
 @no_cpu_function("SparseAttentionIndexer", types=("int32", 0, 0), needs="r.rrrr.r compress_ratio policy_mode")
 def sparse_attention_indexer(op: Op) -> list[Known | None]:
-    """``qsa`` keeps a key for each token; ``csa`` merges `compress_ratio` tokens into one and keeps what is left over."""
+    """Outputs of a SparseAttentionIndexer, by policy. ``qsa`` keeps a key for each token; ``csa`` merges `compress_ratio`
+    tokens into one and keeps what is left over.
+    """
     csa = _indexer(op, {**_CSA_INPUTS, 13: "past_proj_buffer"})
     if csa and op.has(6):
         raise MalformedNode("the policy csa takes no mask")
@@ -241,7 +243,7 @@ def _packed_outputs(op: Op, csa: bool) -> int:
 
 
 def _indexer(op: Op, merging: dict[int, str]) -> bool:
-    """Is the policy csa? Checks the attributes, and that the inputs for merging are there exactly then."""
+    """True if the policy is csa. Checks the attributes, and that the inputs for merging are there exactly then."""
     policy, ratio = op.text_attr("policy_mode", ""), op.int_attr("compress_ratio", 0)
     if policy not in ("qsa", "csa"):
         raise MalformedNode(f"policy_mode {policy!r} is neither qsa nor csa")
@@ -267,7 +269,7 @@ def _indexer(op: Op, merging: dict[int, str]) -> bool:
 
 
 def _selected(op: Op, csa: bool) -> int:
-    """How many entries the indexer selects for a token."""
+    """Number of entries that the indexer selects for a token."""
     return (
         op.int_attr("index_topk", 0)
         if csa

@@ -1,4 +1,4 @@
-"""Element types of the inputs of ``com.microsoft`` operators, by operator: onnxruntime loads no file with other ones.
+"""Element types of the inputs of ``com.microsoft`` operators. onnxruntime loads no file with other ones.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 """
