@@ -163,7 +163,7 @@ def _prover(analysis: Analysis) -> Prover:
     )
 
 
-#: unknown if there are any
+#: undecided: no sizes are known, and their absence is not proved
 _UNDECIDED: Mapping[str, int] = {}
 
 

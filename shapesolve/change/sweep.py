@@ -109,7 +109,7 @@ class Sweep:
         self.changed = False
 
     def run(self) -> bool:
-        """Runs the sweep. Returns if anything changed."""
+        """Runs the sweep. Returns True if anything changed."""
         waiting = deque(self.graph.nodes)
         done = self.done
         while waiting:

@@ -42,7 +42,7 @@ class Listing(Mixing):
 
     @property
     def is_plain(self) -> bool:
-        """True if entries are in row order and do not depend on the row otherwise."""
+        """True if entries do not depend on the row's index: they are the rows' own entries in row order."""
         return self.entry is None or _ROW.free.isdisjoint(self.entry.free)
 
 

@@ -297,7 +297,7 @@ class Baked:
         return bool(held and wanted and wanted % held and held % wanted)
 
     def is_feature(self, entry: Entry, name: str, size: int) -> bool:
-        """True if the input dim must match a feature size: channels of a weight, the width of a head and the like.
+        """True if the input dim is tied to a size of the model: channels of a weight, the width of a head.
 
         Such a size is fixed by what the model is, and not by the example that it was exported with.
         """

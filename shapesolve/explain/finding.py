@@ -104,7 +104,7 @@ class Conflict:
 
     @property
     def core(self) -> tuple[Constraint, ...]:
-        """An unsat core: a minimal set of `Analysis.constraints` that cannot hold together, over dims of tensors.
+        """The unsat core: a minimal set of contradictory `Analysis.constraints`, over dims of tensors.
 
         Empty for a node that is wrong by itself, whatever the sizes are.
         """

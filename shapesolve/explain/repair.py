@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: nodes that all trials of an analysis lower together: for conflicts, and for limits of a model that runs
 MAX_LOWERED, MAX_FOR_LIMITS = 40_000, 3_000
-#: max equally good repairs reported, and max user conditions left out one by one, each of which is a lowering
+#: max equally good repairs reported, and max user conditions left out one by one (a lowering each)
 _MAX_TOLD, _MAX_STATED = 2, 8
 #: kinds of conditions that tie sizes; bounds and multiples leave many
 _TYING = ("==", "or")

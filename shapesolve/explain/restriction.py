@@ -88,7 +88,7 @@ _Best = tuple[_Sample | None, Sequence[_Cause], _Cause | None, Stored | None]
 
 
 class _Told(NamedTuple):
-    """Evidence for one term: a sample, the broken condition, and the constant behind it, marked if unintended."""
+    """Evidence for one term: a sample, the broken condition, the constant behind it. `baked`: an unintended one."""
 
     sample: _Sample | None
     cause: _Cause | None

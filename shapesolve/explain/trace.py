@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 #: probe symbol that replaces a size to see which results depend on it
 _PROBE = symbol("size in question", 1, made=True)
-#: links at which a dim is computed that are followed (those that pass it on are not counted); places of an equal number that
-#: distinguished at one node, and in all by one tracer
+#: max computing links followed (those that pass a dim on are not counted); max places of an equal number that are
+#: distinguished at one node, and by one tracer in all
 MAX_LINKS, _MAX_PROBES, _MAX_PROBED = 400, 6, 200
 #: a tensor that carries a dim, as the size of an axis or (None) as an element
 Carrier: TypeAlias = tuple[str, int | None, Dim]

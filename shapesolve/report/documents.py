@@ -185,7 +185,7 @@ class SymbolRangeData(TypedDict):
 
 
 class Contract(TypedDict):
-    """`shapesolve contract --json`, which `shapesolve.Contract.from_json` reads; `impossible`: no sizes run.
+    """`shapesolve contract --json`, input of `shapesolve.Contract.from_json`. `impossible`: no sizes run.
 
     `unjudged`: tensors without a known rank, of which the contract says nothing. `inputs` and `outputs` are shapes, of
     outputs as expressions of the input sizes. `ranges` are bounds and a divisor of each symbol; with `ranges_suffice`

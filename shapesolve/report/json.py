@@ -64,7 +64,7 @@ def _contract(analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def contract_data(analysis: Analysis) -> dict[str, Any]:
-    """The contract with the shapes that it speaks of: of inputs, and of outputs as expressions of the input sizes.
+    """The contract with its input shapes, and with output shapes as expressions of the input sizes.
 
     `ranges` has for each symbol the least and greatest size, and a number that divides it; with `ranges_suffice` the contract
     says nothing else.
@@ -81,7 +81,7 @@ def contract_data(analysis: Analysis) -> dict[str, Any]:
 
 
 def _ranges(analysis: Analysis) -> tuple[dict[str, dict[str, int | None]], bool]:
-    """Bounds and a divisor of each input symbol, and whether the terms of the contract say no more than these."""
+    """Bounds and a divisor of each input symbol. Also True if these imply all terms of the contract."""
     ranges: dict[str, dict[str, int | None]] = {
         name: {"min": 0, "max": None, "multiple": 1} for name in analysis.symbols
     }

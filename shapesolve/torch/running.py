@@ -146,7 +146,7 @@ class Runs:
 
     @property
     def tries(self) -> int:
-        """Number of sizes at which a condition is tested: more if a run calls few operators, few if it takes long."""
+        """Number of sizes at which a condition is tested: more for short runs, few after much work."""
         if self.is_much:
             return _FEW_TRIES
         return min(_MOST_TRIES, max(_LEAST_TRIES, _CALLS // self._longest))

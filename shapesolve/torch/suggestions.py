@@ -163,7 +163,7 @@ def _called(text: str, runs: Runs) -> Runs:
 
 
 def _exported(text: str, runs: Runs, dynamic: tuple[str, ...], exports: Exports) -> bool:
-    """True if torch.onnx.export takes a declaration with these dims dynamic, and the file follows the module."""
+    """True if torch.onnx.export keeps these dims dynamic and its file follows the module."""
     other = _called(text, runs)
     if any(n not in other.declaration.roots for n in dynamic):
         return False
