@@ -1,4 +1,4 @@
-"""Symbolic shape analysis of ONNX models: proved shapes, contracts on input sizes, explained conflicts.
+"""Symbolic shape analysis for ONNX models: proved shapes, contracts on sizes, explained conflicts.
 
     import shapesolve as ss
     a = ss.analyze("model.onnx")

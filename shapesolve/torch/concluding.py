@@ -324,7 +324,7 @@ class Conclusion:
         real: Sequence[Restriction],
         traced: Sequence[tuple[Restriction, Confirmed]],
     ) -> bool:
-        """True if a correction was exported and its file follows the module at the promised sizes."""
+        """True if a correction can be exported and its file follows the module at the promised sizes."""
         assert self.call is not None
         # callers keep to what the module needs; where it runs, a file has to follow
         call = self.call
