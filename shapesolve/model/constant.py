@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Tensors stored in the model. Sizes are read with the model, data only when somebody asks for it."""
+"""Tensors stored in the model. Sizes are read with the model, data only on demand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .external import DataFolder
 
 _UNREAD: Any = object()
 
-# What numpy calls them, with the bytes of an element; little-endian, as raw_data always is. (Numpy is loaded for arrays only.)
+# Numpy types with the bytes of an element; little-endian, as raw_data always is. (Numpy is loaded for arrays only.)
 _PLAIN: dict[int, str] = {
     TensorProto.FLOAT: "<f4",
     TensorProto.UINT8: "|u1",
@@ -76,7 +76,7 @@ _LISTS: dict[int, str] = {
 
 
 def element_bits(dtype: int) -> int | None:
-    """Bits that an element of a type (`onnx.TensorProto.DataType`) takes, packed without gaps; None where that is not fixed."""
+    """Bits of an element of a type (`onnx.TensorProto.DataType`), packed without gaps. None where that is not fixed."""
     size = _BYTES.get(dtype)
     return _PACKED.get(dtype) if size is None else 8 * size
 
@@ -130,7 +130,7 @@ class Constant:
         return result
 
     def is_same_data(self, other: Constant) -> bool:
-        """True if both have the same data field, or name the same place in a file; else nothing is said."""
+        """True if both have the same data field, or name the same place in a file. False is no proof of a difference."""
         a, b = self._proto, other._proto
         if a.data_location == TensorProto.EXTERNAL or b.data_location == TensorProto.EXTERNAL:
             places = [sorted([(e.key, e.value) for e in t.external_data[:]]) for t in (a, b)]
@@ -138,7 +138,7 @@ class Constant:
         return bool(a.raw_data) and a.raw_data == b.raw_data
 
     def items(self, limit: int = 4096) -> list[Any] | None:
-        """The data, flat, as Python numbers, where it is stored so that no array is needed for that; else None."""
+        """The data, flat, as Python numbers, where it is stored so that no array is needed for that. Else None."""
         code = _CODES.get(self.dtype)
         if code is None or self.numel > limit or self._array is None:
             return None
@@ -227,7 +227,7 @@ class Constant:
 
 
 class SparseConstant(Constant):
-    """A sparse tensor stored in the model: type and dims of the dense tensor it stands for, but no data."""
+    """A sparse tensor stored in the model: type and dims of the dense tensor, but no data."""
 
     __slots__ = ()
 

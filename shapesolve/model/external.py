@@ -1,4 +1,4 @@
-"""Weights stored beside the model, read only inside the model's own folder.
+"""Weights in external files, read only inside the model's own folder.
 
 https://onnx.ai/onnx/repo-docs/ExternalData.html
 """

@@ -78,7 +78,7 @@ class Function:
 
     @property
     def key(self) -> FunctionKey:
-        """What a node has to say in `domain`, `op_type` and `overload` to call this function."""
+        """Key of the function: the `domain`, `op_type` and `overload` of a node that calls it."""
         return self.domain, self.name, self.overload
 
 

@@ -120,7 +120,7 @@ class Node:
 
     @property
     def label(self) -> str:
-        """What people call the node: its name, or operator and first output when it has none."""
+        """Name of the node in messages, or operator and first output when it has none."""
         if self.name:
             return self.name
         outputs: tuple[object, ...] = self.outputs  # not checked for being texts yet
@@ -128,7 +128,7 @@ class Node:
 
     @property
     def is_constant(self) -> bool:
-        """Is it a Constant of the standard: a tensor that the model stores?"""
+        """True if it is a Constant of the standard: a tensor that the model stores."""
         return self.op_type == "Constant" and not self.domain
 
     @property
@@ -233,12 +233,12 @@ def read_attributes(protos: Any, folder: DataFolder | None, owner: str) -> Mappi
 
 
 def presence(names: Iterable[object]) -> tuple[bool, ...]:
-    """Which of the names are not empty."""
+    """Flags of the names that are not empty."""
     return tuple([bool(name) for name in names])
 
 
 def fits_in_key(attribute: AttributeProto) -> bool:
-    """May a key hold the attribute?"""
+    """True if a key can hold the attribute."""
     kind = attribute_kind(attribute)
     return kind not in _LARGE_KINDS and (kind != AttributeProto.TENSOR or _is_small(attribute.t))
 

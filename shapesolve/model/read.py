@@ -87,7 +87,7 @@ def _read_opsets(imports: Iterable[onnx.OperatorSetIdProto], owner: str, reading
 
 
 def _add_domains(scope: ScopeReader, opsets: dict[str, int], functions: Collection[FunctionKey]) -> None:
-    """Versions of the domains that onnxruntime knows without being told: its newest."""
+    """Adds versions of the domains that onnxruntime knows without an opset import: its newest."""
     used = {
         domain for op_type, domain, overload in scope.kinds if (domain, op_type, overload) not in functions
     }
@@ -129,7 +129,7 @@ def _read_function(
     reading: Reading,
     others: Collection[FunctionKey] | None = None,
 ) -> Function:
-    """The function in `proto`; with `others`, the functions of its model, the domains that it uses are checked."""
+    """The function in `proto`. With `others`, the functions of its model, the domains that it uses are checked."""
     key = (_standard(proto.domain), proto.name, proto.overload)
     owner = f"function {_function_name(key)}"
     scope = ScopeReader(reading, proto, "its body")

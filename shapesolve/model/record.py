@@ -23,7 +23,7 @@ _LAST: Final = 10 << 3 | 2
 
 
 class NodeRecord:
-    """What a node says (operator and attributes, as bytes), and its names; bytes for those that are not UTF-8."""
+    """Operator and attributes of a node (as bytes), and its names; bytes for those that are not UTF-8."""
 
     __slots__ = ("inputs", "name", "outputs", "said")
 

@@ -1,4 +1,4 @@
-"""Models written to files: whole or not at all, with the weights that were left in the file that they were read from."""
+"""Models written to files, whole or not at all. The weights that were left in the original file are copied."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _CHUNK = 1 << 22
 
 
 def with_weights(proto: onnx.ModelProto, model: Model) -> onnx.ModelProto:
-    """`proto`, made from that of `model`, with the weights that were left in the model's file; itself where there are none.
+    """`proto`, made from that of `model`, with the weights that were left in the model's file. It is `proto` itself where
+    there are none.
 
     Raises:
         ValueError: it is larger than protobuf can hold, or the file has changed since it was read.
@@ -46,7 +47,7 @@ def with_weights(proto: onnx.ModelProto, model: Model) -> onnx.ModelProto:
 
 
 def save(proto: onnx.ModelProto, model: Model, target: Path) -> None:
-    """Write `proto`, made from that of `model`, to a file; weights are copied from file to file without being parsed.
+    """Write `proto`, made from that of `model`, to a file. Weights are copied from file to file without being parsed.
 
     Raises:
         ValueError: what is to be written is no model that protobuf can hold, or the model's file has changed meanwhile.
@@ -95,7 +96,7 @@ def _unchanged(own: OwnFile) -> Iterator[IO[bytes]]:
 
 
 def _copy(source: IO[bytes], target: IO[bytes], offset: int, left: int) -> None:
-    """Append a part of one file to another, by the system where it can do so without this process reading it."""
+    """Append a part of one file to another. The system does it where it can without this process reading it."""
     copy = getattr(os, "copy_file_range", None)
     while left:
         try:
@@ -114,7 +115,7 @@ def _copy(source: IO[bytes], target: IO[bytes], offset: int, left: int) -> None:
 
 
 def external_locations(model: onnx.ModelProto) -> Iterator[str]:
-    """Files beside the model that hold weights of it, as it names them."""
+    """External files with weights of the model, by the names it uses."""
     graphs = [model.graph]
     while graphs:
         graph = graphs.pop()
@@ -129,14 +130,14 @@ def external_locations(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write to a temporary file beside `path`, then rename it."""
+    """Write to a temporary file in the same folder as `path`, then rename it."""
     with replacing(path) as file:
         file.write(data)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A temporary file beside `path` that takes its place when all is written, and is gone when not."""
+    """A temporary file in the folder of `path`. It takes its place when all is written, and is gone when not."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         kind = (
             "a link"

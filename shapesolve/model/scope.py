@@ -32,7 +32,7 @@ from .record import NodeRecord, read_record
 from .types import TensorType, TypeReader, ValueType, type_name
 
 DEEPEST_NESTING = 256
-#: bytes that a node may say: operators of which a node says more are read field by field, so that weights are not copied
+#: max bytes of a copied node: operators with a larger one are read field by field, so that weights are not copied
 LARGEST_COPIED = 1 << 16
 
 #: operator, domain, overload
@@ -40,7 +40,7 @@ Kind = tuple[str, str, str]
 
 
 class Said:
-    """What a node says apart from names: operator and attributes; once for the nodes of a model that say the same."""
+    """Operator and attributes of a node; one object for all nodes of a model with equal ones."""
 
     __slots__ = ("holds_graphs", "key", "kind")
 
@@ -54,7 +54,7 @@ class Said:
 
 
 class Reading:
-    """What all scopes of one model share while it is read."""
+    """State that all scopes of one model share while it is read."""
 
     __slots__ = ("copied", "faults", "folder", "ir_version", "keys", "remarks", "said", "texts", "types")
 
@@ -182,7 +182,7 @@ class ScopeReader:
             self._check_names()
 
     def _kind_of(self, proto: onnx.NodeProto) -> Said:
-        """What a node says, but for attributes, which are still to be read."""
+        """Operator of a node, with attributes that are still to be read."""
         domain = proto.domain
         if domain == "ai.onnx":
             domain = ""
@@ -193,7 +193,9 @@ class ScopeReader:
         return Said(kind)
 
     def _remember(self, said: Said, record: NodeRecord | None) -> None:
-        """Nodes that say the same need not be read again; whether nodes of the operator are worth to be copied."""
+        """Remembers a node's record, as equal nodes need not be read again. Also notes if nodes of the operator are worth
+        copying.
+        """
         op_type, copied = said.kind[0], self.reading.copied
         if record is None:
             copied.setdefault(op_type, not said.holds_graphs)
@@ -263,7 +265,9 @@ class ScopeReader:
         return key
 
     def _read_attributes(self, said: Said, node: Node, attributes: Sequence[AttributeProto]) -> None:
-        """Check what has to be right from the start: names, stored tensors, subgraphs; and find the key, where they decide."""
+        """Check names, stored tensors and subgraphs, which must be right from the start. Finds the key, where the attributes
+        decide it.
+        """
         names = [attribute.name for attribute in attributes]
         check_text(names, self.owner)
         if len(set(names)) != len(names):
@@ -333,7 +337,7 @@ class ScopeReader:
 
 
 def _same_constants(first: Node, second: Node) -> bool:
-    """Are both Constants of one type and shape? onnxruntime keeps them by name, so that the last one counts."""
+    """True if both are Constants of one type and shape. onnxruntime keeps them by name, so that the last one counts."""
     if not first.is_constant or not second.is_constant:
         return False
     values = [node.attributes.get("value") for node in (first, second)]
@@ -378,7 +382,7 @@ def _declare(scope: ScopeReader, proto: onnx.GraphProto) -> None:
 
 
 def _last_of_each(scope: ScopeReader, proto: onnx.GraphProto, stored: list[str]) -> list[str]:
-    """Names of initializers, of which the last one counts where two of one name have one type and shape."""
+    """Names of initializers. The last one counts where two of one name have one type and shape."""
     kinds: dict[str, tuple[int, tuple[int, ...]]] = {}
     for tensor in proto.initializer:
         kind = tensor.data_type, tuple(tensor.dims)

@@ -38,7 +38,8 @@ _LARGE_FILE = 1 << 20
 
 
 def load_proto(source: object) -> tuple[onnx.ModelProto, Path | None, OwnFile | None]:
-    """The model as a proto, the file it came from if it was one, and that file again if weights were left in it.
+    """The model as a proto, the file it came from, and that file again if weights were left in it. The file is None for a
+    model in memory.
 
     External data is not touched.
 
@@ -62,7 +63,7 @@ def load_proto(source: object) -> tuple[onnx.ModelProto, Path | None, OwnFile | 
 
 
 def no_file(path: Path) -> str:
-    """That there is no such file, and which ones beside it are called nearly so."""
+    """Message on a missing file, with the files in its folder that have similar names."""
     try:
         stems = {file.stem: str(file) for file in path.parent.iterdir() if file.suffix == path.suffix}
     except (OSError, ValueError):
@@ -158,7 +159,7 @@ def _parse_text(data: bytes, form: str, name: str) -> onnx.ModelProto:
 
 
 def _missing_bytes(data: bytes) -> int:
-    """How many bytes the last top-level field lacks, 0 when the data does not look like a cut-off model."""
+    """Number of bytes that the last top-level field lacks. It is 0 when the data is not like a cut-off model."""
     fields = onnx.ModelProto.DESCRIPTOR.fields_by_number
     at = 0
     while at < len(data):

@@ -78,7 +78,7 @@ class TypeReader:
 
 
 def type_name(dtype: int) -> str:
-    """What people call an element type: ``float``, ``int64``."""
+    """Usual name of an element type: ``float``, ``int64``."""
     try:
         return str(onnx.TensorProto.DataType.Name(dtype)).lower()
     except ValueError:

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""A model file read without its weights: the wire format is walked once, the bytes of large tensors stay where they are.
+"""A model file read without its weights. The wire format is walked once, and the bytes of large tensors stay where they are.
 
 What comes out is a small proto in which such a tensor has an entry that tells where its data lies in the file, and which
 field of the tensor it is (`inline_data`). The same walk puts the data back (`pieces`). Everything else is copied as it is,
@@ -34,7 +34,7 @@ _HOLD: list[dict[int, int]] = [
     {7: _NODE, 11: _ATTRIBUTE},
     {1: _GRAPH, 2: _GRAPH},
 ]
-#: those of them of which a message has one: protobuf merges what comes later into it
+#: message fields that occur once: protobuf merges what comes later into it
 _SINGLE: list[frozenset[int]] = [
     frozenset((7,)),
     frozenset(),
@@ -46,7 +46,7 @@ _SINGLE: list[frozenset[int]] = [
     frozenset((1, 2)),
 ]
 _DATA_TYPE, _FLOAT_DATA, _RAW_DATA, _DOUBLE_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 2, 4, 9, 10, 13, 14
-#: fields of a tensor other than its name, dims, type, text and metadata: with one of these beside large data it is not plain
+#: fields of a tensor other than its name, dims, type, text and metadata: with one of these, large data is not plain
 _OTHER_DATA = frozenset((3, 5, 6, 7, 11, _EXTERNAL_DATA, _DATA_LOCATION))
 
 #: bytes, or the offset and length of a part of the model's file
@@ -72,7 +72,7 @@ def without_weights(data: memoryview) -> bytes:
 
 
 def inline_data(tensor: onnx.TensorProto) -> tuple[int, int, str] | None:
-    """Offset and length of a tensor's data in the model's own file, and the field that it is the content of."""
+    """Offset and length of a tensor's data in the model's own file. The third item is the field that holds it."""
     entries: Any = tensor.external_data
     if len(entries) != 1 or entries[0].key != INLINE:
         return None
@@ -81,7 +81,7 @@ def inline_data(tensor: onnx.TensorProto) -> tuple[int, int, str] | None:
 
 
 def pieces(data: bytes) -> list[Piece]:
-    """What a serialized model without weights is with them: bytes, and parts of the file that it was read from."""
+    """Pieces of a serialized model with its weights: bytes, and parts of the file that it was read from."""
     found, _ = _restore(memoryview(data), 0, len(data), _MODEL)
     return found
 
@@ -192,7 +192,7 @@ def _strip_tensor(data: memoryview, start: int, end: int, left: list[int]) -> li
 
 
 def _is_raw(number: int, dtype: int, length: int) -> bool:
-    """Is the content of this field the elements as raw data has them?"""
+    """True if the content of this field is the elements as raw data has them."""
     if number == _FLOAT_DATA:
         return dtype == onnx.TensorProto.FLOAT and length % 4 == 0
     if number == _DOUBLE_DATA:

@@ -6,14 +6,14 @@ from __future__ import annotations
 RLIMIT = 1_000_000
 #: resources for queries whose answer is only nice to have (redundancy, smaller numbers)
 CHEAP_RLIMIT = 50_000
-#: such queries that may end without an answer before no more are asked
+#: cheap queries that may end without an answer before no more are asked
 CHEAP_FAILURES = 4
 #: milliseconds after which a query is stopped even when Z3 does not count its work; twenty times what it takes else
 TIMEOUT_MS = 4_000
 
 #: assignments tried by evaluation before Z3 is asked
 SEARCH_TRIES = 240
-#: such tries times the symbols and conditions of the question; of a large one fewer are tried
+#: tries times the symbols and conditions of the query; of a large one fewer are tried
 MAX_SEARCH_WORK = 50_000
 #: of these, how many before the conditions are taken apart by cases
 FIRST_TRIES = 24
@@ -44,7 +44,7 @@ MAX_LISTED = 4
 MAX_REDUNDANCY = 80
 #: contract terms that a shorter form is looked for, and the conditions nearest to each that it may rest on
 MAX_SHORTENED = 16
-#: size of a term that nobody reads in any form, and of all terms of a contract that a shorter form is looked for
+#: max size of a term that is shortened, and of all terms of a contract that are
 MAX_READ = 150
 MAX_BESIDE = 16
 #: questions asked to name exactly the non-emptiness assumptions that contract terms rest on
@@ -63,15 +63,15 @@ MAX_EQUALITY_QUERIES = 48
 MAX_EXAMPLE_WORK = 100_000
 #: conditions that a cheap question takes into account, the nearest ones first
 MAX_NEAR = 32
-#: at most so many direct neighbours (conditions that share a symbol with it) are taken per step from a question
+#: max direct neighbours (conditions that share a symbol) per expansion step of a query
 MAX_MET = 64
 #: a cheap question takes all the conditions that it is linked to up to this many; above, the nearest ones only
 MAX_CHEAP = 64
 #: relations in all cheap questions of one purpose; beyond, no more are answered
 MAX_CHEAP_WORK = 2500
-#: size of the conditions of such a question beyond which Z3 does not answer it for what it may cost
+#: max size of the conditions of a cheap query that Z3 answers at its cost
 MAX_CHEAP_SIZE = 600
-#: size of the conditions in all such questions of one purpose that Z3 is asked, which costs a second per 10,000
+#: max size of the conditions in all cheap queries of one purpose to Z3, which costs a second per 10,000
 MAX_CHEAP_ASKED = 4000
 #: size of conditions times the sizes near to usual ones at which they are tried, before a solver looks for some
 MAX_AROUND_WORK = 2_000_000

@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 from ..expr import TRUE, Cond, Dim, eq, implies
 from ..expr.traverse import atoms_of
 
-#: who says it: an output dim's definition; what a node needs at run time; the size of an input or of a stored tensor;
-#: what the model declares of a computed tensor; an assumption that was made; a condition that the user gave
+#: kinds of constraints: an output dim's definition; a need of a node at run time; the size of an input or of a stored tensor;
+#: the model's declaration of a computed tensor; an assumption that was made; a condition that the user gave
 Role = Literal["definition", "requirement", "input", "declared", "assumption", "user"]
 
 #: a tensor's dim as the text of a condition has it, in backticks
@@ -19,7 +19,7 @@ _PLACE = re.compile(r"`([\w./:\-]+\[\d+\]'*)`")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in a node's interface: a tensor by name, and an axis of it or None for the whole; with `data` an element."""
+    """A place in a node's interface. It is a tensor by name, and an axis or None for the whole; with `data` an element."""
 
     tensor: str
     axis: int | None = None
@@ -31,7 +31,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a constraint comes from: the node (its label, with scope), its operator and the rule in words.
+    """Source of a constraint: the node (its label, with scope), its operator and the rule in words.
 
     For declarations, assumptions and user conditions `node` is empty and `rule` says what they are.
     """
@@ -43,7 +43,9 @@ class Origin:
 
 
 class Sides(NamedTuple):
-    """A dim of a tensor, and what it is: over dims of tensors (as far as one node goes), and over the model's inputs."""
+    """A dim of a tensor, and its two definitions. One is over dims of tensors (as far as one node goes), one over the model's
+    inputs.
+    """
 
     variable: Dim
     local: Dim
@@ -77,7 +79,7 @@ class Constraint:
 
     @property
     def rule(self) -> str:
-        """What it says in words."""
+        """The rule in words."""
         return self.origin.rule
 
     @property
@@ -120,7 +122,7 @@ class Constraint:
         return text if self.over_inputs is None else _PLACE.sub(r"\1", text)
 
     def z3(self, ctx: Any = None, *, tensors: bool = False) -> Any:
-        """As a Z3 formula over the dims of the model's inputs, or with `tensors` over dims of tensors (``Int("Z[1]")``).
+        """As a Z3 formula over the dims of the model's inputs. With `tensors` it is over dims of tensors (``Int("Z[1]")``).
 
         `ctx` is the context (default: Z3's main one).
         """

@@ -38,7 +38,7 @@ _NONE: Causes = frozenset()
 _MAX_ROUNDS = 200
 #: size of the largest expression that replaces a symbol: beyond it, what is given a name keeps it
 _LARGEST = 1000
-#: how deep an expression may be nested in which symbols are replaced: reading it is recursive
+#: max nesting depth of an expression in which symbols are replaced: reading it is recursive
 _DEEPEST = 2 * MAX_DEPTH
 
 
@@ -89,7 +89,7 @@ class Facts:
         return found
 
     def _leaves(self, names: frozenset[str]) -> Iterable[str]:
-        """The symbols, each replaced one by those of the expression that it stands for now.
+        """The symbols, each replaced one by those of its present expression.
 
         That expression is kept, so that a long chain of replacements is followed once, and without recursion.
         """
@@ -216,7 +216,7 @@ class Facts:
         return d
 
     def is_divisible(self, n: Dim, k: int) -> bool:
-        """Do the facts say that k divides n?"""
+        """True if the facts imply that k divides n."""
         if exact_quotient(n, constant(k)) is not None:
             return True
         for base, m in self.divisors.items():
@@ -319,7 +319,9 @@ class Facts:
         return True
 
     def _may_replace(self, symbol: Atom, to: Dim) -> bool:
-        """The author's names do not give way to symbols that we made, and no name to an expression larger than the limit."""
+        """True if the symbol may be replaced by `to`. Author's names are not replaced by generated symbols, nor any name by
+        an expression over the limit.
+        """
         if outgrows(to, _LARGEST):
             return False
         return symbol.made or not any(atom.made for atom in atoms_of(to))
@@ -363,7 +365,7 @@ class Facts:
         return True
 
     def _is_positive_product(self, kind: str, d: Dim) -> bool:
-        """Does the condition say that a product of sizes is not 0? Then none of them is."""
+        """True if the condition states that a product of sizes is not 0. Then none of them is."""
         mono, c = d.terms[0]
         says = d.const == 0 if kind == "!=" else c > 0 and d.const < 0
         return (

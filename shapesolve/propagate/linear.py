@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Linear reasoning over conditions: some that cannot hold together, each product of atoms taken for an unknown.
+"""Linear reasoning over conditions, to find contradictions. Each product of atoms is taken for an unknown.
 
 Fourier-Motzkin elimination with rounding to integers. It knows nothing of what is inside an atom but its bounds, so that
 it only ever refutes: what it calls infeasible has no solution, what it does not may have none either.
@@ -18,7 +18,7 @@ from . import budget
 
 
 def infeasible(conds: Iterable[Cond], bounds: Callable[[Dim], Interval]) -> bool:
-    """Do the linear relations among `conds` contradict each other, where monomials lie in these `bounds`?"""
+    """True if the linear relations among `conds` contradict each other, with monomials in these `bounds`."""
     rows: dict[Terms, int] = {}  # sums that are at least 0 with these constants
     excluded: set[Dim] = set()
     stated: list[Dim] = []
@@ -46,7 +46,7 @@ def infeasible(conds: Iterable[Cond], bounds: Callable[[Dim], Interval]) -> bool
 
 
 def _eliminated(rows: dict[Terms, int]) -> bool:
-    """Does elimination of one monomial after the other, the cheapest first, end in a contradiction?"""
+    """True if elimination of one monomial after the other, the cheapest first, ends in a contradiction."""
     while rows:
         signs: dict[Monomial, list[int]] = {}
         for form in rows:
@@ -88,7 +88,7 @@ def _add(rows: dict[Terms, int], table: dict[Monomial, int], const: int) -> bool
 
 
 def _is_zero(d: Dim, rows: dict[Terms, int]) -> bool:
-    """Do two rows say that `d` is 0?"""
+    """True if two rows imply that `d` is 0."""
     ends = []
     for signed in (d, -d):
         row: dict[Terms, int] = {}

@@ -13,17 +13,15 @@ if TYPE_CHECKING:
 
 
 class Stated(Protocol):
-    """What the solver reads of a constraint; the walk's log entries have it too, so that they need no
-    conversion.
-    """
+    """Interface of a constraint to the solver. The walk's log entries have it too, so that they need no conversion."""
 
     @property
     def cond(self) -> Cond:
-        """What is stated."""
+        """The stated condition."""
 
     @property
     def role(self) -> Role:
-        """Who says it."""
+        """Kind of the constraint."""
 
     @property
     def guard(self) -> Cond:
@@ -50,7 +48,7 @@ def _as_constraint(row: Stated) -> Constraint:
 
 
 class ConstraintSet(Sequence["Constraint"]):
-    """Constraints by index, made when somebody looks at them.
+    """Constraints by index, made on demand.
 
     `rows` are what was stated, or a function that gives it when it is needed; `make` turns the row of an
     index into a `Constraint` (not needed when the rows are constraints). A selection (`for_node`, `role` ...)

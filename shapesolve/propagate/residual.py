@@ -1,4 +1,4 @@
-"""Residual constraints: those still undecided after propagation, with the numbers of the constraints behind each.
+"""Residual constraints: those still undecided after propagation. Each has the numbers of the constraints behind it.
 
 The facts and the residue together say exactly what the constraints say; proofs and ambiguities reason over
 the residue, because it is small.
@@ -39,7 +39,7 @@ def intervals(facts: Facts) -> Conditions:
 
 
 def divisors(facts: Facts) -> Conditions:
-    """What is divisible by a known number."""
+    """Divisibility by known numbers, as conditions."""
     for base, k in sorted(facts.divisors.items(), key=lambda item: item[0].order):
         yield divides(constant(k), unsimplified(base, facts)), facts.why(base.free)
 
@@ -65,7 +65,7 @@ class Residue:
                 self.conds.setdefault(cond, causes)
 
     def certain(self, cond: Cond) -> bool:
-        """Does `cond` hold for all inputs, as it was stated or since the facts settle it?"""
+        """True if `cond` holds for all inputs, as it was stated or since the facts settle it."""
         now = self.facts.cond(cond)
         return now.is_true or now in self.conds
 
@@ -87,12 +87,12 @@ class Residue:
         return full
 
     def violates(self, model: Mapping[str, int]) -> bool:
-        """Is a constraint broken at these sizes?"""
+        """True if a constraint is violated at these sizes."""
         return any(cond.evaluate(model) is False for cond in self.stated)
 
 
 def unsimplified(d: Dim, facts: Facts) -> Dim:
-    """`d` with replaced symbols replaced, and nothing else simplified; as it is where that would divide by 0."""
+    """`d` with replaced symbols replaced, and nothing else simplified. It is `d` as it is where that would divide by 0."""
     try:
         return d.subs({n: facts.dim(facts.substitution[n]) for n in d.free if n in facts.substitution})
     except ZeroDivisionError:

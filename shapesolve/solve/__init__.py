@@ -1,1 +1,1 @@
-"""What the solver is asked: proofs, conflicts, ambiguities, the contract. Z3 is imported when needed."""
+"""Queries to the solver: proofs, conflicts, ambiguities, the contract. Z3 is imported when needed."""

@@ -41,7 +41,7 @@ _MOST_PAIRS, _MOST_CHOICES = 64, 32
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Conditions on input sizes, with the numbers of the constraints behind each: all hold, and only then the model runs.
+    """Conditions on input sizes, with the numbers of the constraints behind each. The model runs if and only if all hold.
 
     `derived` are sizes that have a name because they are too large to write out, in terms of inputs and of those before.
     `internal` are conditions that speak of data and exclude no size by themselves.
@@ -53,7 +53,9 @@ class Accepted:
 
 
 def find_accepted(constraints: Sequence[Stated], facts: Facts | None, inputs: Collection[str]) -> Accepted:
-    """What the constraints say of the `inputs`; `facts` (which have learned them) name sizes in terms of others."""
+    """Conditions on the `inputs` that follow from the constraints. `facts` (which have learned them) name sizes in terms of
+    others.
+    """
     projection = _Projection(facts or Facts(), frozenset(inputs))
     rows: dict[tuple[Cond, Cond], list[int]] = {}
     stated = all_rows(constraints)
@@ -101,7 +103,7 @@ class _Projection:
     # ------------------------------------------------------------------ sizes that the facts express
 
     def _expressing(self, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
-        """The conditions with sizes of ours expressed by those of inputs, where the facts know how."""
+        """The conditions with generated symbols expressed by those of inputs, where the facts allow."""
         found: dict[Cond, Numbers] = {}
         used: dict[str, None] = {}
         for cond, numbers in conds.items():
@@ -136,7 +138,7 @@ class _Projection:
     # ------------------------------------------------------------------ sizes that data decide
 
     def _group(self, conds: dict[Cond, Numbers], own: dict[Cond, Numbers]) -> None:
-        """Add what follows for the inputs from conditions that share symbols of ours."""
+        """Add consequences for the inputs of conditions that share generated symbols."""
         left = dict(conds)
         names = sorted(set().union(*(c.free for c in left)) - self.inputs)
         for name in sorted(names, key=lambda n: sum(n in c.free for c in left)):
@@ -151,7 +153,7 @@ class _Projection:
                         _add(own if self.inputs.issuperset(part.free) else left, part, numbers)
 
     def _without(self, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
-        """What `conds` say of the other symbols: there is a size for `name` with which they hold."""
+        """Conditions on the other symbols: there is a size for `name` with which `conds` hold."""
         x = symbols_in(*conds)[name]
         try:
             for way in (self._solved, _by_cases, self._by_choices, _by_small_cases):
@@ -214,7 +216,7 @@ def _by_cases(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Nu
 
 
 def _by_small_cases(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers] | None:
-    """The same of the conditions that are small enough: less is said then, and nothing that is not so."""
+    """Elimination of the symbol from the conditions that are small enough. The result is weaker, and never wrong."""
     values = _values(x, conds)
     kept: dict[Cond, Numbers] = {}
     left = _LARGEST
@@ -257,7 +259,7 @@ def _by_bounds(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, N
 
 
 def _at_most(said: Dim, name: str) -> Cond:
-    """What ``said >= 0`` needs of the others, by how large the terms can be that have `name` in them."""
+    """Necessary condition for a term >= 0 on the other symbols. It uses the upper bound of the summands with `name` in them."""
     inside = from_terms({m: c for m, c in said.terms if name in make_dim(((m, 1),), 0).free}, 0)
     return TRUE if inside.hi is None else ge(said - inside + inside.hi, 0)
 

@@ -16,7 +16,7 @@ from .contract.forms import short_form
 from .engine import Engine
 from .search import Model
 
-#: open pairs that speak of a size, of which one may settle the next
+#: max open pairs with a size in common that are compared, as one may settle the next
 _MOST_EARLIER = 8
 #: symbols of a pair that is looked at for being equal always
 _MOST_SYMBOLS = 3
@@ -101,14 +101,14 @@ def find_ambiguities(
 
 
 def _always_equal(a: Dim, b: Dim, engine: Engine) -> bool:
-    """True if two sizes, one of which is a choice, are shown to be the same at all sizes of few symbols."""
+    """True if two sizes, of them at least one a choice, are proved equal at all sizes of few symbols."""
     cond = eq(a, b)
     chosen = any(atom.kind == "ite" for atom in atoms_of(cond))
     return chosen and len(cond.free) <= _MOST_SYMBOLS and short_form(cond, engine).is_true
 
 
 def _settles(earlier: Ambiguity, a: Dim, b: Dim) -> bool:
-    """Does each way in which an open pair may turn out settle this one as well?"""
+    """True if every possible outcome of an open pair settles this one as well."""
     for case in earlier.cases:
         facts = Facts()
         if not facts.assume(case.cond, 0) or not _is_settled(facts.dim(a), facts.dim(b), strict=False):

@@ -19,8 +19,8 @@ _MAX_CHAIN = 8
 
 
 class Reason(NamedTuple):
-    """Why a symbol has one size: the assumption in words (None when it is forced), and the constraints behind
-    it.
+    """Reason for a symbol's one size: an assumption in words, and the constraints behind it. The assumption is None when the
+    size is forced.
     """
 
     assumption: str | None
@@ -76,7 +76,7 @@ class Bindings(Mapping[str, int]):
         return tuple(dict.fromkeys(stated.numbered(n).assumption for n in found))
 
     def _chain(self, conds: list[tuple[Cond, frozenset[int]]], wanted: set[str], mode: str) -> bool:
-        """Bind what conditions on a single symbol leave one size; does anything change?"""
+        """Bind symbols that conditions on a single symbol leave one size. True if anything changed."""
         univariate: dict[str, list[tuple[Cond, frozenset[int], tuple[str, ...]]]] = {}
         for c, causes in conds:
             bound = sorted(n for n in c.free if n in self._sizes)

@@ -1,4 +1,4 @@
-"""Questions taken apart by cases, without Z3: alternatives, products that are known, symbols with few sizes.
+"""Case splits of queries, without Z3. Cases are alternatives, known products, symbols with few sizes.
 
 In each case the facts simplify the rest. A case ends where the facts, linear elimination or the table of a single symbol
 contradict, or where only conditions on single symbols are left, whose least solutions are a model.
@@ -19,8 +19,8 @@ from .search import Contradiction, Model, learned, satisfies, symbol_of
 
 
 def decide(conds: Sequence[Cond], residue: Residue, regular: Regular) -> Model | None:
-    """Sizes at which all `conds` hold, or None when that is not found out; `residue` is what the facts leave of them,
-    `regular` is kept from question to question.
+    """Sizes at which all `conds` hold, or None when that is not found out. `residue` is what the facts leave of them,
+    `regular` is kept from query to query.
 
     Raises `Contradiction` when there are none.
     """
@@ -78,7 +78,7 @@ class _Cases:
     def _paired(
         self, conds: Sequence[Cond], by_name: Mapping[str, Sequence[Cond]], facts: Facts
     ) -> Sequence[Cond]:
-        """The conditions with equalities of products as those of their factors, where these are known not to be 0."""
+        """The conditions with equalities of products as those of their factors. The factors must be known not to be 0."""
 
         def holds(need: Cond) -> bool:
             if facts.cond(need).is_true:
@@ -125,8 +125,8 @@ class _Cases:
 
 
 def _open(conds: Iterable[Cond]) -> list[Cond]:
-    """Without the alternatives of which a member is stated, and without members whose opposite is. Raises
-    `Contradiction` when no member is left.
+    """Removes alternatives with a stated member, and members whose opposite is stated. Raises `Contradiction` when no member
+    is left.
     """
     stated = {c for c in conds if c.kind != "or"}
     left = []
@@ -155,7 +155,7 @@ def _completed(model: Mapping[str, int], residue: Residue, names: Iterable[str])
 def _branches(
     several: Sequence[Cond], found: Mapping[str, Solutions | None], facts: Facts
 ) -> Sequence[Cond] | None:
-    """Cases of which one must hold, as few as there are."""
+    """The available case split with the fewest cases; None without one."""
     options: list[Sequence[Cond]] = [c.args for c in several if c.kind == "or"]
     options += [split for c in several if (split := factor_pairs(c, facts)) is not None]
     for name in sorted(frozenset[str]().union(*(c.free for c in several))):
@@ -168,7 +168,7 @@ def _branches(
 
 
 def _guesses(several: Sequence[Cond], facts: Facts) -> list[Cond]:
-    """Least sizes to try for the symbol that has the largest of them: the others follow, or are guessed next."""
+    """Least sizes to try for the symbol that has the largest of them. The others follow, or are guessed next."""
     least: dict[str, int] = {}
     for name in sorted(frozenset[str]().union(*(c.free for c in several))):
         lo, _ = facts.bounds(symbol_of(name, several))
@@ -181,8 +181,8 @@ def _guesses(several: Sequence[Cond], facts: Facts) -> list[Cond]:
 
 
 def factor_pairs(cond: Cond, facts: Facts) -> list[Cond] | None:
-    """The ways in which ``c*a*b + d*a + e*b + f == 0``, that is ``(c*a + e)*(c*b + d) == d*e - c*f``, can hold: one for
-    each way to write that number as a product. None for a condition of another form.
+    """The ways in which ``c*a*b + d*a + e*b + f == 0`` can hold, by factors. It is ``(c*a + e)*(c*b + d) == d*e - c*f``: one
+    way for each way to write that number as a product. None for a condition of another form.
     """
     if cond.kind != "==":
         return None
@@ -213,7 +213,7 @@ def _divisors(number: int) -> list[int]:
 
 
 def _choices(cond: Cond) -> Iterable[tuple[Cond, Cond]]:
-    """What decides the choices inside a condition, either way."""
+    """Conditions that decide the choices inside a condition, each with its opposite."""
     for atom in atoms_of(cond):
         test = (
             atom.args[0] if atom.kind == "ite"

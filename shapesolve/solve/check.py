@@ -73,9 +73,7 @@ class Checker:
         return [b.constraints[0] for b in self.broken(sizes)]
 
     def broken(self, sizes: Mapping[str, int]) -> list[Broken]:
-        """The requirements that are broken at these sizes of input symbols, in graph order; empty when the
-        model runs.
-        """
+        """The requirements that are violated at these sizes of input symbols, in graph order. Empty when the model runs."""
         sizes = self._completed(sizes)
         key = tuple([sizes.get(name) for name in self._names])
         found = self._found.get(key)
@@ -95,7 +93,7 @@ class Checker:
     def _after(
         self, key: tuple[int | None, ...], sizes: Mapping[str, int]
     ) -> list[tuple[int, Cond, Sequence[int]]]:
-        """What is broken: where these sizes differ in few from the last, only tests that read those are made again."""
+        """Violations at sizes that differ in few from the last. Only tests that read those are made again."""
         if self._last is None:
             return self._find(sizes, self._tests)
         changed = [name for name, new, old in zip(self._names, key, self._last, strict=True) if new != old]

@@ -45,7 +45,7 @@ def reached(names: Iterable[str], links: Mapping[str, Iterable[Cond]]) -> list[C
 def nearby(
     names: Iterable[str], links: Mapping[str, Sequence[Cond]], most: int = budget.MAX_NEAR
 ) -> list[Cond]:
-    """The part of the `cone` that is fewest steps away, up to about `most` conditions; `links`: see `by_symbol`.
+    """The part of the `cone` that is fewest steps away, up to about `most` conditions. `links`: see `by_symbol`.
 
     All that the first step meets count as near; of very many, those that say the most about `names`.
     """
@@ -80,12 +80,12 @@ def components(conds: Iterable[Cond]) -> list[list[Cond]]:
 
 
 def broadcast_pairs(conds: Iterable[Cond]) -> int:
-    """How many pairs of sizes the broadcasts in `conds` compare."""
+    """Number of pairs of sizes that the broadcasts in `conds` compare."""
     return sum(len(a.args) * (len(a.args) - 1) // 2 for a in _broadcasts(conds))
 
 
 def legal_broadcasts(conds: Iterable[Cond]) -> list[Cond]:
-    """What makes the broadcasts in `conds` legal; a size `broadcast(a, b)` means nothing elsewhere."""
+    """Conditions that make the broadcasts in `conds` legal. A size `broadcast(a, b)` means nothing elsewhere."""
     pairs = [p for a in _broadcasts(conds) for p in combinations(a.args, 2)]
     return [_legal(a, b) for a, b in dict.fromkeys(pairs)]
 

@@ -13,8 +13,7 @@ from .engine import Engine
 def minimal_cores(
     constraints: Sequence[Stated], candidates: Iterable[int], limit: int = 8, engine: Engine | None = None
 ) -> list[tuple[int, ...]]:
-    """Minimal contradictory subsets of `candidates` (indices), the one found first at the front, at most
-    `limit`.
+    """Minimal contradictory subsets of `candidates` (indices), at most `limit`. The one found first is at the front.
 
     Each is irreducible: without any one member the others can hold together (or Z3 does not know). All of
     them are found when there are few (Reiter's hitting-set tree, in order of the indices): every further core

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: what a question costs, and each relation in it, in nodes that are lowered in the same time
+#: cost of a query, and of each relation in it, in nodes that are lowered in the same time
 _PER_QUESTION, _PER_RELATION = 150, 8
 
 
@@ -17,5 +17,5 @@ class Effort:
         self.spent = 0
 
     def count(self, relations: int) -> None:
-        """A question with so many relations was answered."""
+        """Counts a query with this number of relations."""
         self.spent += _PER_QUESTION + _PER_RELATION * relations

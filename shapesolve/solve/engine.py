@@ -40,12 +40,12 @@ class Verdict:
 
     @property
     def proved(self) -> bool:
-        """Does it follow?"""
+        """True if the goal follows."""
         return self.kind == "proved"
 
     @property
     def refuted(self) -> bool:
-        """Is there a counterexample?"""
+        """True if there is a counterexample."""
         return self.kind == "refuted"
 
 
@@ -59,12 +59,12 @@ class Answer:
 
     @property
     def sat(self) -> bool:
-        """Is there a model?"""
+        """True if there is a model."""
         return self.kind == "sat"
 
     @property
     def unsat(self) -> bool:
-        """Is there provably none?"""
+        """True if there is provably no model."""
         return self.kind == "unsat"
 
 
@@ -105,7 +105,7 @@ class Engine:
     # ------------------------------------------------------------------ questions
 
     def entails(self, goal: Cond, given: Iterable[Cond] = (), *, cheap: bool = False) -> Verdict:
-        """Does `goal` hold wherever all of `given` hold (and it has a value)?
+        """Verdict on whether `goal` holds (and has a value) wherever all of `given` hold.
 
         A `cheap` question is one whose answer is only nice to have; sizes that refute its goal are any that are at hand.
         """
@@ -126,7 +126,7 @@ class Engine:
         return Verdict("unknown", reason=answer.reason or "only the nearest conditions were considered")
 
     def satisfiable(self, conds: Iterable[Cond], *, cheap: bool = False) -> Answer:
-        """Can all `conds` hold together? A model binds every symbol in them."""
+        """Answer to whether all `conds` can hold together. A model binds every symbol in them."""
         if cheap and self.is_spent:
             return Answer("unknown", reason=_TOO_MANY)
         model: Model = {}
@@ -168,7 +168,7 @@ class Engine:
 
     @property
     def is_spent(self) -> bool:
-        """Is no cheap question answered any more?"""
+        """True if no cheap query is answered any more."""
         return self._work > budget.MAX_CHEAP_WORK
 
     # ------------------------------------------------------------------ one connected group of conditions
@@ -193,7 +193,7 @@ class Engine:
         return found
 
     def _legal(self, conds: Iterable[Cond]) -> tuple[list[Cond], bool]:
-        """What makes the broadcasts in `conds` legal as far as that is certain, and whether that is all of it."""
+        """Conditions that make the broadcasts in `conds` legal, as far as certain. The flag is True if that is all of them."""
         needed = legal_broadcasts(conds)
         if self.certain is None or not needed:
             return needed, True
@@ -254,7 +254,7 @@ class Engine:
         return search.model(budget.SEARCH_TRIES) or found  # the sizes of a search are smaller
 
     def equivalent(self, some: Sequence[Cond], others: Sequence[Cond], name: str, least: int) -> bool | None:
-        """Do two lists of conditions on one symbol hold at the same sizes of at least `least`? None: not found out."""
+        """True if two lists of conditions on one symbol hold at the same sizes of at least `least`. None: not found out."""
         return self._regular.same(some, others, name, least) if self.shortcuts else None
 
     def _small(self, conds: tuple[Cond, ...], model: Model, limit: int) -> Model:
@@ -331,7 +331,7 @@ class Engine:
 
 
 def limited(solver: Any, limit: int) -> Any:
-    """The solver, which ends without an answer after so many resources, counted as in `budget.RLIMIT`."""
+    """The solver with a resource limit, counted as in `budget.RLIMIT`. It ends without an answer beyond."""
     solver.set("rlimit", max(limit, 1))
     solver.set("timeout", budget.TIMEOUT_MS)
     # Python's own handler raises KeyboardInterrupt when the question ends; Z3's would answer "canceled".
@@ -348,7 +348,9 @@ def _solver(z3: Any, ctx: Any, limit: int, *, core: bool = False) -> Any:
 
 
 class Way(NamedTuple):
-    """How Z3 is asked: with its own ``//`` or with what defines a quotient, of its core alone or as it chooses itself."""
+    """A strategy of asking Z3, with its own ``//`` or with the definition of a quotient. It uses Z3's core alone or its own
+    choice.
+    """
 
     native: bool
     core: bool
@@ -384,7 +386,7 @@ def _ask(conds: Sequence[Cond], limit: int, way: Way, top: int | None = None) ->
 
 
 def _why_unknown(reason: str) -> str:
-    """Why Z3 gave no answer. It says so in words alone, its API has no code for it: nowhere else are these words read."""
+    """Reason for a missing answer of Z3, from its text. Its API has no code for it: nowhere else are these words read."""
     if "canceled" in reason or "resource" in reason:
         return "the solver's budget was used up"
     return "the solver gave up" + (f": {reason}" if reason and reason != "unknown" else "")

@@ -1,4 +1,4 @@
-"""Classes of dims that are provably equal across tensors, and of tensors with provably equal byte size."""
+"""Classes of dims that are provably equal across tensors. Also classes of tensors with provably equal byte size."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def find_equalities(
 
 
 def equal_dims(residue: Residue, dims: Iterable[Dim], engine: Engine) -> tuple[Equality, ...]:
-    """The classes with more than one member among named symbols and these dims (of all tensors), in a stable
-    order.
+    """The classes with more than one member among named symbols and these dims. The dims are of all tensors; the order is
+    stable.
 
     What the facts settled is in the substitution. Beyond that, dims that agree at the sizes of a few models
     are compared by proof.
@@ -102,9 +102,7 @@ def equal_dims(residue: Residue, dims: Iterable[Dim], engine: Engine) -> tuple[E
 def equal_sizes(
     residue: Residue, tensors: Mapping[K, tuple[Shape, int]], engine: Engine
 ) -> tuple[tuple[K, ...], ...]:
-    """The classes (of more than one) of tensors that take provably the same number of bytes, given shapes and
-    item sizes.
-    """
+    """The classes (of more than one) of tensors that take provably the same number of bytes. Given: shapes, item sizes."""
     facts = residue.facts
     by_size: dict[Dim, dict[Dim, None]] = {}
     owners: dict[Dim, list[K]] = {}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def sizes_source(contract: Contract, name: str) -> str:
-    """Source of a Python function that takes sizes by keyword and returns the texts of the terms that they break."""
+    """Source of a Python function that takes sizes by keyword. It returns the texts of the terms that they break."""
     return python_source(sizes_program(contract), name)
 
 
@@ -79,7 +79,7 @@ def _needed(steps: Sequence[Step] | Iterable[Step]) -> list[Step]:
 
 
 class _Reading:
-    """How the shapes of inputs give symbols their sizes, as `check_inputs` has it."""
+    """Symbols' sizes read from the shapes of inputs, as `check_inputs` does."""
 
     def __init__(self, declared: Mapping[str, Shape]) -> None:
         names = {n for shape in declared.values() for d in shape for n in d.free}
@@ -97,7 +97,7 @@ class _Reading:
         self.known: dict[str, int] = {}
 
     def steps(self) -> Iterator[Step]:
-        """Names first, where they stand alone; then those of which an expression is linear in one that is left."""
+        """Names first, where they occur alone; then those in an expression that is linear in one unknown."""
         first: dict[int, None] = {}
         for i, (place, d, _) in enumerate(self.declared):
             if d.name is not None and d.name not in self.known:

@@ -1,5 +1,5 @@
 # compiled: see CONTRIBUTING.md
-"""Conditions on one size, decided exactly: beyond some size their truth repeats, up to there a table tells.
+"""Conditions on one size, decided exactly. Beyond some size their truth repeats; up to there a table gives it.
 
 Along each remainder of a common multiple of the divisors, an expression of quotients by constants, choices and maxima of
 one symbol is linear from some size on. Where that is worked out, a finite table is the whole truth. The remainders of a
@@ -26,7 +26,7 @@ _SHORTEST = 64
 
 
 class Solutions(NamedTuple):
-    """The sizes that satisfy some conditions, in ascending order: all of them, or (when `endless`) the first ones."""
+    """The sizes that satisfy some conditions, in ascending order. They are all, or (when `endless`) the first ones."""
 
     sizes: Sizes
     endless: bool
@@ -62,7 +62,7 @@ class Regular:
         self.memo: dict[Atom, _EventualValue] = {}
 
     def solutions(self, conds: Sequence[Cond], name: str, least: int) -> Solutions | None:
-        """The sizes (or values) of at least `least` at which all `conds`, on this symbol alone, hold; None when the
+        """The sizes (or values) of at least `least` at which all `conds`, on this symbol alone, hold. None when the
         conditions are of another kind or the table would be too long.
         """
         table = self._table([conds], name, least)
@@ -72,7 +72,7 @@ class Regular:
         return Solutions(sizes[held], bool(held[-period:].any()))
 
     def same(self, some: Sequence[Cond], others: Sequence[Cond], name: str, least: int) -> bool | None:
-        """Do two lists of conditions on one symbol hold at the same sizes of at least `least`? None: not found out."""
+        """True if two lists of conditions on one symbol hold at the same sizes of at least `least`. None: not found out."""
         table = self._table([some, others], name, least)
         if table is None:
             return None
@@ -80,8 +80,9 @@ class Regular:
         return bool(np.array_equal(first, second))
 
     def values(self, dim: Dim, conds: Sequence[Cond], name: str) -> tuple[Sizes, Any, Fraction] | None:
-        """Sizes at which `conds` hold, up to where everything has repeated twice, the values of `dim` there, and by how
-        much it grows with the size in the end; None when these are of another kind or the table would be too long.
+        """Sizes at which `conds` hold, the values of `dim` there, and its eventual growth with the size. The sizes go up to
+        where everything has repeated twice. None when the conditions or the dim are of another kind or the table would be too
+        long.
         """
         try:
             truths = [self.truth(c) for c in conds]
@@ -191,12 +192,12 @@ class Regular:
 
 
 def _is_curved(dim: Dim) -> bool:
-    """Has it a product?"""
+    """True if the dim has a product."""
     return any(len(mono) > 1 for mono, _ in dim.terms)
 
 
 def _without_remainders(dim: Dim) -> tuple[Dim, _EventualValue]:
-    """What is left of a sum without remainders of polynomials by constants (``n - k*(n//k)``), and these together."""
+    """A sum without its remainders of polynomials by constants, and these together. A remainder is ``n - k*(n//k)``."""
     rest, found = dim, _constant(0)
     for mono, c in dim.terms:
         if len(mono) > 1 or mono[0].kind != "//":

@@ -26,7 +26,7 @@ class Define:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition and what is told where it is broken."""
+    """A condition and the message where it is violated."""
 
     cond: Cond
     text: str
@@ -90,7 +90,7 @@ _MOST_GOT = 6
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """How a language states the steps of a program, for `str.format`.
+    """Templates of one language for the steps of a program, for `str.format`.
 
     Attributes:
         size, condition: name a part: its ``name`` and ``value``.

@@ -1,4 +1,4 @@
-"""Proofs: does something hold for every input that the model accepts?
+"""Proofs that something holds for every input that the model accepts.
 
 Who is asked, in order: the canonical form, the facts, a few evaluations (to refute), Z3 without assumptions,
 Z3 with them. A proof names the assumptions it used and the constraints behind it; a refutation carries sizes
@@ -46,7 +46,7 @@ def usual_assumptions(symbols: Iterable[Dim], *, not_one: bool = True) -> tuple[
     return tuple(found)
 
 
-#: a relation as somebody wrote it
+#: a relation as it was written
 Sides = tuple[Dim, str, Dim]
 
 
@@ -63,7 +63,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Is it proved, without an assumption? The truth value of the answer."""
+        """True if it is proved without an assumption. It is the truth value of the answer."""
         return isinstance(self, Proved) and not self.assumptions
 
     def __bool__(self) -> bool:
@@ -72,8 +72,8 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Proved(Proof):
-    """It holds for every input that the model accepts and where `assumptions` hold; `core` are constraints that
-    it follows from. With assumptions it is not true as a truth value: an accepted input may make it false.
+    """It holds for every input that the model accepts and where `assumptions` hold. `core` are constraints that it follows
+    from. With assumptions it is not true as a truth value: an accepted input may make it false.
     """
 
     @property
@@ -87,7 +87,7 @@ class Proved(Proof):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Refuted(Proof):
-    """It fails at the sizes `counterexample`, which the model accepts; `sides` are the values compared there."""
+    """It fails at the sizes `counterexample`, which the model accepts. `sides` are the values compared there."""
 
     counterexample: Mapping[str, int] = field(default_factory=dict)
     sides: tuple[int, str, int] | None = None
@@ -141,15 +141,15 @@ class Prover:
         self.assumptions = usual_assumptions(symbols) if assumptions is None else assumptions
 
     def equal(self, a: IntoDim, b: IntoDim) -> Proof:
-        """Are two dims the same size for every input?"""
+        """Proof that two dims are the same size for every input."""
         a, b = as_dim(a), as_dim(b)
         if a is b:
             return Proved()
         return self.prove(eq(a, b), sides=(a, "==", b))
 
     def prove(self, cond: Cond, sides: Sides | None = None) -> Proof:
-        """Does `cond` hold for every input? `sides` are the dims to show when it does not (default: those of
-        a relation).
+        """Proof that `cond` holds for every input, or a refutation. `sides` are the dims to show when it does not (default:
+        those of a relation).
         """
         if cond.is_true:
             return Proved()
@@ -172,7 +172,7 @@ class Prover:
         return Unknown(reason=first.reason or "the solver gave up")
 
     def follows(self, cond: Cond) -> bool:
-        """Does `cond` follow from the constraints alone? As `prove` has it, without looking for what it follows from."""
+        """True if `cond` follows from the constraints alone. As `prove` has it, without looking for a core."""
         goal = self.facts.cond(cond)
         if goal.is_true:
             return True
@@ -253,7 +253,7 @@ class Prover:
         return Proved(tuple(assumed[j].text for j in used), core)
 
     def _is_one_of(self, goal: Cond, conds: Iterable[Cond]) -> bool:
-        """Does one of the conditions say the same, whatever the model is?"""
+        """True if one of the conditions is equivalent to the goal, whatever the model is."""
         alike = (c for c in conds if c.free == goal.free)
         entails = self.engine.entails
         return any(
@@ -305,7 +305,7 @@ class Prover:
 
 
 def sides_said(cond: Cond, sides: Sides | None) -> Sides | None:
-    """The two dims that a relation compares, where nobody said how it was written."""
+    """The two dims that a relation compares, by default those of its canonical form."""
     if sides is not None or cond.kind not in _OPPOSITE:
         return sides
     a, b = sides_of(cond.args[0])

@@ -103,7 +103,7 @@ def learned(conds: Iterable[Cond]) -> Facts:
 
 
 class _Test:
-    """Do conditions hold at some sizes, and is each symbol a size where it must be one?"""
+    """Test that conditions hold at some sizes, and that each symbol is a size where it must be one."""
 
     def __init__(self, conds: Sequence[Cond], compiler: Compiler) -> None:
         self.tests = [(compiler.test(c), c) for c in conds]

@@ -1,4 +1,4 @@
-"""The one finder of sizes: some at which conditions hold, and near to these some that break one of them.
+"""The one finder of sizes. It finds some at which conditions hold, and near to these some that break one of them.
 
 Every answer is evaluated before it is given. What small moves do not find is asked of the solver.
 """
@@ -20,7 +20,7 @@ DISTINCT = (2, 5, 7, 11, 13, 17, 19, 23)
 LIKELY = (2, 3, 4, 5, 7, 8, 9, 12, 16, 24, 32, 48, 64, 96, 128, 224)
 #: sizes at which it shows whether a condition is about special ones
 SMALL = (0, 1, 2, 3, 5, 8)
-#: how far from a size others are tried, when one of them is changed and when two are
+#: max distance of tried sizes from a size, when one of them is changed and when two are
 _FAR, _NEAR = 64, 8
 #: sizes near to others that are tried: all pairs of 12 names
 _TRIED = 20_000
@@ -50,7 +50,7 @@ class SizeFinder:
         return self.near(distinct(sorted(frozenset[str]().union(*(c.free for c in self.conds)))))
 
     def near(self, start: Model) -> Model | None:
-        """Sizes near to `start`, which has one for each symbol, at which all conditions hold; None when none were found."""
+        """Sizes near to `start`, which has one for each symbol, at which all conditions hold. None when none were found."""
         found = dict(start)
         for group in components(self.conds):  # sizes of one have nothing to do with those of another
             own = frozenset[str]().union(*(c.free for c in group))
@@ -61,7 +61,9 @@ class SizeFinder:
         return found
 
     def least(self, symbols: Iterable[Dim], bounds: Sequence[int] = (2, 1, 0)) -> Model | None:
-        """Sizes at which all conditions hold and none of the symbols is below the first of the `bounds` that allows some."""
+        """Sizes at which all conditions hold, with a lower bound on the symbols. It is the first of the `bounds` that allows
+        some.
+        """
         sizes = list(symbols)
         for bound in bounds:
             found = self.engine.model([*self.conds, *(ge(d, bound) for d in sizes)])
@@ -85,7 +87,7 @@ class SizeFinder:
     # ------------------------------------------------------------------ sizes that break one
 
     def breaking(self, cond: Cond, start: Model | None) -> Model | None:
-        """Sizes at which `cond` fails and all others hold, as near to `start` as they were found; None when none were."""
+        """Sizes at which `cond` fails and all others hold, as near to `start` as found. None when none were found."""
         linked = start is not None and all(
             c is cond or not c.free.isdisjoint(cond.free) for c in self._failing(start)
         )
@@ -139,7 +141,7 @@ class SizeFinder:
 
 
 def _mended(sizes: Model, conds: Sequence[Cond]) -> Model:
-    """The sizes with those changed that equalities, one after the other, are solved for; of several one is taken."""
+    """The sizes with those changed that equalities, one after the other, are solved for. Of several one is taken."""
     for cond in conds:
         if not satisfies(sizes, (cond,)):
             ways = [way.solved() for way in (cond.args if cond.kind == "or" else (cond,)) if way.kind == "=="]
@@ -169,7 +171,7 @@ def nearer(model: Model, start: Model, good: Callable[[Model, str], bool]) -> Mo
 
 
 def around(start: Model, names: Sequence[str]) -> Iterator[Model]:
-    """`start` with one size changed, then with two, the small changes first; so many that the work is bounded."""
+    """`start` with one size changed, then with two, the small changes first. Their number is bounded."""
     return islice(_around(start, names), _TRIED)
 
 

@@ -22,7 +22,7 @@ _MOST, LARGEST = 16, 4_096
 
 
 class StaleShape(NamedTuple):
-    """What must hold for declared sizes to be right, and the constraints that state them."""
+    """Conditions under which declared sizes are right, and the constraints that state them."""
 
     cond: Cond
     rows: Sequence[Constraint]
@@ -36,8 +36,9 @@ class StaleShape(NamedTuple):
 def find_stale_shapes(
     declared: Iterable[Constraint], facts: Facts, contract: Contract, names: Set[str], engine: Engine
 ) -> list[StaleShape]:
-    """Declared sizes that are not those of the tensor at some accepted sizes of the inputs `names`, none of them 0 and none
-    very large."""
+    """Declared sizes that are wrong at some accepted sizes of the inputs `names`. None of these sizes is 0 and none very
+    large.
+    """
     rows: dict[Cond, list[Constraint]] = {}
     for row in declared:
         cond = facts.cond(row.cond)
@@ -51,5 +52,5 @@ def find_stale_shapes(
 
 
 def sharing_memory(stale: Iterable[StaleShape], outputs: Collection[str]) -> list[StaleShape]:
-    """Those of tensors whose memory onnxruntime may give to others: what a graph returns has memory of its own."""
+    """Those of tensors whose memory onnxruntime may give to others. Graph outputs have memory of their own."""
     return [d for d in stale if any(site.tensor not in outputs for site in d.sites)]

@@ -23,7 +23,7 @@ class Inexact(ArithmeticError):
 
 
 def truth_table(cond: Cond, sizes: Mapping[str, Sizes]) -> Truth:
-    """Where `cond` holds, for arrays of sizes by symbol (broadcast together); false where it has no value.
+    """Truth of `cond` for arrays of sizes by symbol (broadcast together); false where it has no value.
 
     Raises `Inexact` when a value may not fit, `KeyError` when a symbol is missing.
     """

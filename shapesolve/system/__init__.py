@@ -1,1 +1,1 @@
-"""The whole constraint system of a model: what every node states, for users to hold, query and hand to Z3."""
+"""The whole constraint system of a model, from the statements of every node. Users can hold it, query it and hand it to Z3."""

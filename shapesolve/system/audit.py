@@ -1,4 +1,5 @@
-"""A second opinion: Z3 alone judges an analysis from the whole constraint system, every dim of every tensor a variable.
+"""An independent check of an analysis by Z3 alone. It uses the whole constraint system, with a variable for every dim of
+every tensor.
 
 The statements of the nodes are local, and nothing of what the analysis concluded is among them. So Z3 has to find on its own
 that the system can be satisfied where the model runs, that it fixes every size, and that the reported shapes follow from it.
@@ -29,7 +30,7 @@ Measured = Mapping[str, Sequence[int]]
 
 @dataclass
 class Audit:
-    """What Z3 says: answers by their number, and in `wrong` what contradicts the analysis, a sentence each.
+    """Verdict of Z3: answers by their number, and contradictions to the analysis. `wrong` has these, a sentence each.
 
     `runs`: is the system satisfiable at given sizes (``sat`` expected); `changed`: with one dim of one tensor different from
     what the analysis computes (``unsat``); `entailed`: can a dim differ from its reported expression (``unsat``).
@@ -42,7 +43,7 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Is nothing contradicted, and was something decided?"""
+        """True if nothing is contradicted, and something was decided."""
         return not self.wrong and bool(self.runs["sat"] or self.changed["unsat"] or self.entailed["unsat"])
 
     @property
@@ -62,7 +63,7 @@ class Audit:
 
 
 def some_sizes(contract: Contract, symbols: Mapping[str, Dim], rlimit: int) -> list[Mapping[str, int]]:
-    """One choice of sizes that a contract accepts, none of them 0 if that can be; empty when none is found."""
+    """One choice of sizes that a contract accepts, none of them 0 if that can be. Empty when none is found."""
     if contract.impossible:
         return []
     found = SizeFinder((t.cond for t in contract), Engine(rlimit)).least(symbols.values())
@@ -91,7 +92,7 @@ class Auditor:
     def judge(
         self, runs: Iterable[tuple[Mapping[str, int], Measured]], changes: int, samples: int, seed: int
     ) -> Audit:
-        """Judge runs (sizes of the inputs' dims, and measured sizes of tensors where there are any); see `Audit`.
+        """Judge runs: sizes of the inputs' dims, and measured sizes of tensors if there are any. See `Audit`.
 
         `changes` dims are drawn and changed, `samples` reported dims drawn and held against the system.
         """
@@ -143,14 +144,14 @@ class Auditor:
                 audit.wrong.append(f"at {dict(sizes)} {tensor}[{axis}] is {size}, the system allows {other}")
 
     def _places(self) -> Iterable[tuple[str, int, Dim]]:
-        """Dims that the analysis reports and that are variables of the system, of tensors that every run makes."""
+        """Dims that the analysis reports and that are variables of the system. The tensors are those that every run makes."""
         for tensor, shape in self.shapes.items():
             for axis, dim in enumerate(shape):
                 if self._variable(tensor, axis) is not None and self._is_always_made(tensor, axis):
                     yield tensor, axis, dim
 
     def _is_always_made(self, tensor: str, axis: int) -> bool:
-        """Is it defined in every run, and not in a branch or a body only?"""
+        """True if it is defined in every run, and not in a branch or a body only."""
         number = self.content.definitions.get(self.walk.variable(tensor, axis).name or "")
         row = None if number is None else self.content.rows[number]
         return isinstance(row, Definition) and row.guard is row.numbers

@@ -9,7 +9,7 @@ from ..lower.local import Definition
 from ..lower.records import Entry
 
 Row = Entry | Definition
-#: a dim that grows larger stays a variable, with its definition beside it
+#: max size of a dim: a larger one stays a variable, and its definition is kept
 _LARGEST = 200
 
 
@@ -56,6 +56,6 @@ class Composition:
             return c
 
     def row(self, row: Row) -> Cond:
-        """What a row states over the model's inputs; a definition says what its variable is over them."""
+        """A row as a condition over the model's inputs. A definition equates its variable with its expression over them."""
         stated = eq(row.variable, self.dim(row.dim)) if isinstance(row, Definition) else self.cond(row.cond)
         return stated if row.guard.is_true else implies(self.cond(row.guard), stated)

@@ -1,4 +1,4 @@
-"""`ConstraintSystem`: all that a model states about its sizes, as rows that one can select, print and hand to Z3."""
+"""`ConstraintSystem`: all constraints of a model on its sizes. They are rows to select, print and hand to Z3."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Content:
 
     @property
     def rows(self) -> Sequence[Row]:
-        """What was stated, in graph order."""
+        """The stated rows, in graph order."""
         return self.walk.rows
 
     @cached_property
@@ -64,7 +64,7 @@ class Content:
         return self.composition.row(self.rows[number])
 
     def label(self, number: int) -> str:
-        """The label of the node that states row `number`; empty for inputs, assumptions and the user's conditions."""
+        """The label of the node that states row `number`. Empty for inputs, assumptions and the user's conditions."""
         row = self.rows[number]
         return f"{row.prefix}{row.node.label}" if row.node is not None else ""
 
@@ -121,7 +121,7 @@ class ConstraintSystem(Sequence[Constraint]):
 
     @property
     def content(self) -> Content:
-        """What all selections of a system share."""
+        """Content shared by all selections of a system."""
         return self._content
 
     def __len__(self) -> int:
@@ -172,7 +172,9 @@ class ConstraintSystem(Sequence[Constraint]):
         return self.numbered(n for n in self.numbers if name in self._content.over_inputs(n).free)
 
     def role(self, *roles: Role) -> ConstraintSystem:
-        """Those of some roles: ``input``, ``definition``, ``requirement``, ``declared``, ``assumption``, ``user``."""
+        """The constraints of some roles. Roles are ``input``, ``definition``, ``requirement``, ``declared``, ``assumption``,
+        ``user``.
+        """
         return self.numbered(n for n in self.numbers if self._content.rows[n].role in roles)
 
     # ------------------------------------------------------------------ Z3
@@ -197,7 +199,7 @@ class ConstraintSystem(Sequence[Constraint]):
         return tracking_solver(self, ctx, tensors=tensors)
 
     def core(self, literals: Iterable[Any]) -> ConstraintSystem:
-        """The constraints that the literals of an ``unsat_core()`` stand for."""
+        """The constraints behind the literals of an ``unsat_core()``."""
         from .formulas import number_of
 
         known = set(self.numbers)
@@ -213,7 +215,7 @@ class ConstraintSystem(Sequence[Constraint]):
 
     @property
     def counts(self) -> dict[Role, int]:
-        """How many there are of each role."""
+        """Number of constraints of each role."""
         found = Counter(self._content.rows[n].role for n in self.numbers)
         return {role: found[role] for role in _ORDER if found[role]}
 

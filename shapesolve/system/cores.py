@@ -1,4 +1,4 @@
-"""Which constraints of the system are behind a contradiction or a condition: as few as can be.
+"""Unsat cores: the constraints of the system behind a contradiction or a condition, as few as can be.
 
 The search reads definitions over the model's inputs (``x[2] == 64``) and requirements over dims of tensors (``w[0] == x[2]``),
 as `Constraint.reading` has them: so a core says which requirement it is that fails, and for which sizes.
@@ -16,14 +16,14 @@ from ..solve.engine import Engine
 from .composition import Row
 from .constraints import ConstraintSystem
 
-#: where something is required: a node by identity and scope, and the rule in words
+#: place of a requirement: a node by identity and scope, and the rule in words
 Place = tuple[int, str, str]
 #: most requirements that are tried together
 _MANY = 2000
 
 
 class Cores:
-    """Finds cores in one system, which is not made before somebody asks."""
+    """Finds cores in one system, which is made on demand."""
 
     def __init__(self, system: ConstraintSystem, rlimit: int) -> None:
         self.system, self.content = system, system.content
@@ -31,7 +31,7 @@ class Cores:
 
     @cached_property
     def engine(self) -> Engine:
-        """What decides."""
+        """The engine that decides."""
         return Engine(self.rlimit)
 
     def of_contradiction(self, places: Collection[Place], *, alone: bool = False) -> ConstraintSystem:
@@ -85,7 +85,9 @@ class Cores:
         return [numbers[i - len(fixed)] for i in found if i >= len(fixed)]
 
     def _widening(self, goal: Cond | None, places: Collection[Place], alone: bool) -> Iterator[list[int]]:
-        """Requirements to look for a core in: those at `places`, then all of their nodes, of what shares symbols, all."""
+        """Requirements to look for a core in, in widening steps. They are those at `places`, then all of their nodes, then of
+        what shares symbols, then all.
+        """
         rows = self.content.rows
         here = [n for n in self._needs if rows[n].node is None or _place(rows[n]) in places]
         yield here
@@ -109,7 +111,7 @@ class Cores:
 
     @cached_property
     def _needs(self) -> list[int]:
-        """All but the definitions that can be put into the others, and what the model declares of computed tensors."""
+        """All but the definitions that can be put into the others. Declarations of computed tensors are left out too."""
         content, found = self.content, []
         for n in self.system.numbers:
             row = content.rows[n]

@@ -44,7 +44,7 @@ def literal(system: ConstraintSystem, number: int) -> str:
 
 
 def number_of(name: Any) -> int:
-    """The number of the constraint that a literal stands for. Raises `ValueError` for a literal of another kind."""
+    """The number of the constraint of a literal. Raises `ValueError` for a literal of another kind."""
     text = name if isinstance(name, str) else str(name.decl().name())
     found = _NUMBER.search(text)
     if found is None:

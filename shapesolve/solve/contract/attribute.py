@@ -70,7 +70,9 @@ def needed_by(
 
 
 def _enough(term: Cond, hits: Sequence[tuple[Model, list[Cond]]], tests: Sequence[Test]) -> set[Cond]:
-    """For each part of a term, what fails next to accepted sizes; what fails anywhere, where none of these is next to any."""
+    """For each part of a term, the requirements that fail next to accepted sizes. Where none of these is next to any, those
+    that fail anywhere.
+    """
     found: set[Cond] = set()
     for part in term.args if term.kind == "and" else (term,):
         own = [(point, broken) for point, broken in hits if part.evaluate(point) is False]
@@ -81,7 +83,7 @@ def _enough(term: Cond, hits: Sequence[tuple[Model, list[Cond]]], tests: Sequenc
 
 
 def _is_next(point: Model, term: Cond, tests: Sequence[Test]) -> bool:
-    """Is a size of `term` that differs by little from this point accepted, others as they are?"""
+    """True if a size of `term` that differs by little from this point is accepted, others as they are."""
     for name in sorted(term.free):
         for move in range(-_BESIDE, _BESIDE + 1):
             there = {**point, name: max(point.get(name, 1) + move, 0)}
@@ -94,7 +96,7 @@ def _is_next(point: Model, term: Cond, tests: Sequence[Test]) -> bool:
 
 
 def _work(conds: Sequence[Cond]) -> int:
-    """What a search costs: even a small condition must be learned, and of a large one most parts are shared."""
+    """Cost of a search. Even a small condition must be learned, and of a large one most parts are shared."""
     return sum(min(c.size, _MOST) + _EACH for c in conds)
 
 
@@ -118,7 +120,7 @@ def _model(conds: Sequence[Cond]) -> Model | None:
 
 
 def _points(term: Cond, others: Sequence[Cond]) -> Iterator[Model]:
-    """Sizes that break `term` and nothing else: a small one for each of its parts, and variations of these."""
+    """Sizes that break `term` and nothing else. There is a small one for each of its parts, and variations of these."""
     parts = term.args if term.kind == "and" else (term,)
     nearly = [_model([eq(c.args[0], -1), *others]) if c.kind == ">=" else None for c in parts]
     if None not in nearly:  # just too small, or too large

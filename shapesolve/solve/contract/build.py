@@ -28,7 +28,7 @@ from .conjunction import Conjunction, Numbers, Sourced, bounds_of, joined
 from .contract import Contract, Term, Terms, text_of
 from .implied import Held, Implications
 
-#: what a form for usual sizes takes for granted, by its text
+#: assumptions of a form for usual sizes, by their text
 Granted = Mapping[str, Sequence[Cond]]
 
 
@@ -129,7 +129,7 @@ class _Builder:
     # ------------------------------------------------------------------ sizes that are usual
 
     def _usual(self, exact: Contract, reduced: Sourced, usual: Mapping[Cond, str]) -> Terms | None:
-        """The terms for inputs that are not empty, and for those of `usual` sizes where these read better still."""
+        """The terms for inputs that are not empty. For those of `usual` sizes they are given where they read better still."""
         present = {n for c in reduced for n in c.free if _excludes_empty(c)}
         names = frozenset[str]().union(*(c.free for c in reduced))
         granted: dict[str, list[Cond]] = {
@@ -151,7 +151,7 @@ class _Builder:
         return terms if any(t.assumptions for t in terms) else None
 
     def _granting(self, conds: Sourced, granted: Granted) -> dict[Cond, Numbers] | None:
-        """What is left of `conds` where all of `granted` holds; None where that is no shorter."""
+        """Remaining part of `conds` where all of `granted` holds; None where that is no shorter."""
         given = [c for some in granted.values() for c in some]
         try:
             facts = learned([*given, *self.given])
@@ -216,7 +216,7 @@ class _Builder:
         return self._more(found, [*reduced, *defined])
 
     def _declared(self, reduced: Sourced) -> dict[Cond, Numbers]:
-        """What the model states about itself and nothing needs."""
+        """Declarations of the model about itself that nothing needs."""
         found: dict[Cond, Numbers] = {}
         for number, row in self.rows.stated():
             if row.role == "declared":
@@ -238,7 +238,7 @@ class _Builder:
     def _attributed(
         self, conds: Sourced, new: Iterable[Cond], granted: Iterable[Cond]
     ) -> dict[Cond, Numbers]:
-        """The terms, `new` ones with the requirements that fail at sizes which break them alone, where such are found."""
+        """The terms, `new` ones with the requirements that fail at sizes which break them alone, if any."""
         if not self.short:
             return dict(conds)
         needs = [c for c, numbers in self.needed.items() if "requirement" in self._roles(numbers)]
@@ -269,7 +269,7 @@ class _Builder:
 
 
 def _excludes_empty(cond: Cond) -> bool:
-    """True if it says of one size that it is not 0."""
+    """True if the condition excludes the value 0 of one size."""
     return len(cond.free) == 1 and cond.evaluate(dict.fromkeys(cond.free, 0)) is False
 
 

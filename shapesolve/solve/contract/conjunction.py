@@ -27,7 +27,7 @@ Sourced = Mapping[Cond, Numbers]
 
 
 class Conjunction:
-    """Conditions of which all must hold where `given` does. Every step keeps the sizes at which they do."""
+    """Conditions that must all hold where `given` does. Every step keeps the sizes at which they do."""
 
     def __init__(self, engine: Engine, given: Iterable[Cond]) -> None:
         self.engine, self.implied = engine, Implications(engine)
@@ -38,7 +38,7 @@ class Conjunction:
         self.done: set[Cond] = set()
 
     def keep(self, conds: Sourced) -> None:
-        """Add conditions that do not follow from each other, as they are, but for what facts see to follow from `given`."""
+        """Add conditions that do not follow from each other, as they are. Left out is what facts derive from `given`."""
         for cond, numbers in conds.items():
             if not self.held.decided(cond):
                 self.conds[cond] = numbers
@@ -62,7 +62,9 @@ class Conjunction:
         return not self.held.is_empty
 
     def separate(self) -> None:
-        """Conditions on one size, and equal products of ordered factors, as ranges and remainders of single sizes."""
+        """Rewrites conditions on one size, and equal products of ordered factors. They become ranges and remainders of single
+        sizes.
+        """
         for cond in list(self.conds):
             paired = factors_paired(cond)
             if paired is not None and all(self._follows(c, cond) for c in paired[1]):
@@ -188,7 +190,9 @@ def _ranges(cond: Cond) -> list[Cond]:
 
 
 def _is_simple(group: Sequence[Cond]) -> bool:
-    """True if conditions on one symbol are bounds and remainders already, or one of them alone that lists sizes."""
+    """True if conditions on one symbol are simple. They are bounds and remainders already, or one of them alone that lists
+    sizes.
+    """
     if len(group) == 1 and group[0].kind == "or" and all(way.kind == "==" for way in group[0].args):
         return all(map(is_plain, group[0].args))
     ranges = all(is_plain(c) and c.kind not in ("or", "!=") for c in group)
@@ -196,7 +200,9 @@ def _is_simple(group: Sequence[Cond]) -> bool:
 
 
 def joined(conds: Sourced) -> dict[Cond, Numbers]:
-    """Lower and upper bounds of the same thing joined: ``193 <= H <= 224``, and ``H == 64`` where they are the same."""
+    """Lower and upper bounds of the same thing joined. The result is ``193 <= H <= 224``, or ``H == 64`` where they are the
+    same.
+    """
     joined: dict[Cond, Numbers] = {}
     bounds: dict[Dim, Cond] = {}
     for c, numbers in conds.items():

@@ -43,8 +43,8 @@ class Term:
 
     @cached_property
     def passes(self) -> dict[str, int] | None:
-        """Sizes at which the whole contract holds, near to usual ones (a size for every symbol in it); None when none were
-        found.
+        """Sizes at which the whole contract holds, near to usual ones; None when none were found. There is a size for every
+        symbol in it.
         """
         from ..sizes import SizeFinder
 
@@ -52,7 +52,7 @@ class Term:
 
     @cached_property
     def fails(self) -> dict[str, int] | None:
-        """Sizes that break this term and no other one, as near to `passes` as they were found; None when none were."""
+        """Sizes that break this term and no other one, as near to `passes` as found. None when none were found."""
         from ..sizes import SizeFinder
 
         return SizeFinder(self.beside).breaking(self.cond, self.passes)
@@ -144,7 +144,7 @@ def _terms(rows: Sequence[Mapping[str, Any]]) -> Terms:
 
 @dataclass(frozen=True, eq=False)
 class Contract(Sequence[Term]):
-    """The irredundant conditions on input symbols under which a model runs: exactly those, at every size, 0 included.
+    """The irredundant conditions on input symbols under which a model runs. They are exact at every size, 0 included.
 
     `usual` is a form of it that reads better and holds for usual sizes only (non-empty inputs, say), which its
     `assumptions` name; None where the exact form reads well.
@@ -204,7 +204,7 @@ class Contract(Sequence[Term]):
 
     @property
     def premise(self) -> str:
-        """What its assumptions say, in words: ``for non-empty inputs``."""
+        """The premise given by its assumptions, in words: ``for non-empty inputs``."""
         sizes = {f"{s} >= 1" for s in (*self.symbols, *(a.partition(" ")[0] for a in self.assumptions))}
         usual = [a for a in self.assumptions if a not in sizes]
         told = [f"when {text}" for text in usual]
@@ -214,7 +214,7 @@ class Contract(Sequence[Term]):
 
     @property
     def nothing(self) -> str:
-        """What it means that there is no term, in words."""
+        """Meaning of a contract without terms, in words."""
         if self.impossible:
             return "no input sizes"
         if self.assumed:
@@ -225,7 +225,7 @@ class Contract(Sequence[Term]):
 
     @property
     def limits(self) -> str:
-        """What is not known of it, in words; empty where all is."""
+        """Unknown part of it, in words; empty where all is known."""
         if not self.unjudged:
             return ""
         more = len(self.unjudged) - 1
@@ -249,7 +249,7 @@ class Contract(Sequence[Term]):
 
     @checked
     def holds(self, sizes: Mapping[str, int]) -> bool | None:
-        """True if these sizes are accepted; None if that depends on a symbol without a size, or on what is `unjudged`."""
+        """True if these sizes are accepted. None if that depends on a symbol without a size, or on what is `unjudged`."""
         sizes = dict(sizes)
         for name, dim in self.derived:
             value = dim.evaluate(sizes)

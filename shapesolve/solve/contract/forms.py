@@ -1,4 +1,4 @@
-"""Shorter forms of one condition, equivalent at all sizes at which some other conditions hold, empty inputs included.
+"""Shorter forms of one condition. They are equivalent at all sizes at which some other conditions hold, empty inputs included.
 
 Candidates come from rules, from tables of sizes and from the parts of the condition. Each is proved before it is used, and the
 cheapest one wins.
@@ -38,7 +38,7 @@ from .ranges import separated
 
 #: forms that are looked at, and of these compared by proof
 _MOST_FORMS, _MOST_PROOFS = 60, 3
-#: a condition with so many operators is short enough
+#: max number of operators of a short condition
 _SHORT = 3
 
 
@@ -48,7 +48,7 @@ def short_form(cond: Cond, engine: Engine) -> Cond:
 
 
 def is_worked_on(cond: Cond) -> bool:
-    """True if a shorter form is looked for: the condition is hard to read, and not so large that nobody reads any form."""
+    """True if a shorter form is looked for. The condition is hard to read, and not too large."""
     return cond.size <= budget.MAX_READ and not is_short(cond) and is_small(cond)
 
 
@@ -68,7 +68,8 @@ def _has_quotient(dim: Dim) -> bool:
 
 
 def by_choices(cond: Cond) -> Cond:
-    """The condition with the choice that stands in it at the top: ``(c or f(b)) and (~c or f(a))`` for ``f(a if c else b)``.
+    """The condition with the choice inside it moved to the top. It is ``(c or f(b)) and (~c or f(a))`` for ``f(a if c else
+    b)``.
 
     ``broadcast(a, b)`` is ``b if a == 1 else a``. The condition itself where it has no choice, or more than one.
     """
@@ -94,7 +95,7 @@ def by_choices(cond: Cond) -> Cond:
 
 
 def by_factors(cond: Cond) -> Cond:
-    """Relations with 0 without sizes that are factors of all terms: ``n == 0 or k == 6`` for ``n*k == 6*n``."""
+    """Relations with 0 without sizes that are factors of all terms. It is ``n == 0 or k == 6`` for ``n*k == 6*n``."""
     if cond.kind in ("and", "or"):
         return (all_of if cond.kind == "and" else any_of)(map(by_factors, cond.args))
     if not cond.args or cond.args[0].const or len(cond.args[0].terms) < 2:
@@ -120,7 +121,7 @@ class Forms:
         self.simplifier = Simplifier(domain=self.domain)
 
     def shortest(self, cond: Cond) -> Cond:
-        """The cheapest form found that is equivalent to `cond` where the others hold; itself where it may divide by 0.
+        """The cheapest form found that is equivalent to `cond` where the others hold. It is `cond` where that may divide by 0.
 
         The search ends at a conjunction: its parts are conditions of their own.
         """
@@ -170,7 +171,7 @@ class Forms:
     # ------------------------------------------------------------------ candidates
 
     def _by_rules(self, cond: Cond) -> Iterator[Cond]:
-        """By replacing what is proved equal, or what is proved positive, so that the form needs no proof of its own."""
+        """Forms by replacing what is proved equal, or what is proved positive. The form then needs no proof of its own."""
         yield by_choices(cond)
         yield from self._paired(cond)
         for form in (cond, *self._aligned(cond)):
@@ -181,7 +182,9 @@ class Forms:
                 yield from self._replaced(form)
 
     def _by_ranges(self, cond: Cond) -> Iterator[Cond]:
-        """Ranges and remainders of its symbols, by itself and together with the others that are about no more symbols."""
+        """Forms by ranges and remainders of its symbols. They are of the condition by itself and together with others that
+        are about no more symbols.
+        """
         if cond.kind == "or" and len(cond.free) > 1:  # what it allows of one symbol depends on another one
             return
         near = [c for c in self.others if len(c.free) == 1 and c.free <= cond.free]
@@ -191,7 +194,7 @@ class Forms:
                 yield all_of(found)
 
     def _by_multiples(self, cond: Cond) -> Iterator[Cond]:
-        """Multiples of a number that it divides by, where it relates one symbol: ``h % 4 == 0`` for ``h % (h//4) == 0``."""
+        """Forms by multiples of a divisor, for relations of one symbol. It is ``h % 4 == 0`` for ``h % (h//4) == 0``."""
         if cond.kind != "==" or len(cond.free) != 1:
             return
         atoms = atoms_of(cond)
@@ -258,7 +261,7 @@ class Forms:
                             continue
 
     def _aligned(self, cond: Cond) -> Iterator[Cond]:
-        """With quotients of one symbol that are multiples of another one written as such."""
+        """Forms with quotients of one symbol that are multiples of another one written as multiples."""
         quotients = [a for a in atoms_of(cond) if a.kind == "//" and len(a.free) == 1]
         to: dict[Atom, Dim] = {}
         for a, b in permutations(sorted(quotients, key=lambda a: a.order), 2):
@@ -276,7 +279,7 @@ class Forms:
 
 
 def _ratio(a: Atom, b: Atom) -> int:
-    """How many times as fast a quotient grows as another one; 0 where that is no whole number."""
+    """Ratio of the growth rates of two quotients; 0 where that is no whole number."""
     span = [atom.args[1].value if len(atom.args[0].terms) == 1 else None for atom in (a, b)]
     step = [atom.args[0].terms[0][1] if len(atom.args[0].terms) == 1 else 0 for atom in (a, b)]
     if span[0] is None or span[1] is None or not step[0] * step[1]:

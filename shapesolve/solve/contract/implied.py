@@ -17,7 +17,7 @@ from ..simplify.domain import Plainly, is_size
 
 
 class Held:
-    """Conditions that hold, in the order in which they were added, found by the symbols that they speak of.
+    """Conditions that hold, in the order in which they were added. They are found by their symbols.
 
     Broadcasts are written out (see `Plainly`) for what is proved from them.
     """
@@ -79,7 +79,7 @@ class Held:
         return self.about(cond.free)[-1] is cond
 
     def decided(self, cond: Cond) -> bool | None:
-        """Truth of a condition as far as the facts settle it; None where they do not, or a condition was left out."""
+        """Truth of a condition as far as the facts settle it. None where they do not, or a condition was left out."""
         if self._facts is None or not has_value(cond):
             return None
         plain = self.plain(cond)
@@ -148,7 +148,7 @@ def _is_weaker(cond: Cond, held: Held) -> bool:
 
 
 def _settled(cond: Cond, given: Iterable[Cond]) -> bool:
-    """True if facts alone see that `cond` follows: chains of equalities too long for the solver's cheap questions."""
+    """True if facts alone derive `cond`. Chains of equalities can be too long for the solver's cheap queries."""
     try:
         facts = learned(given)
     except Contradiction:

@@ -20,7 +20,7 @@ from ..tables import Inexact, Sizes, Table, Truth, truth_table
 
 #: largest size in a table
 _LARGEST = 2**62
-#: sizes per symbol in a table that shows that conditions on several symbols cannot be told apart
+#: sizes per symbol in a table that shows that conditions on several symbols cannot be separated
 _GRID = {2: 96, 3: 20, 4: 9}
 #: sizes of each symbol at which suggested forms are tried together before they are proved
 _SAMPLED = 4

@@ -8,7 +8,7 @@ from .language import INFIX, WIDEST, Language, apart, escaped
 
 
 def _cpp_literal(text: str) -> str:
-    """As bytes of UTF-8: an octal escape has three digits, whatever follows, and ``?`` could begin a trigraph."""
+    """String literal as bytes of UTF-8. An octal escape has three digits, and ``?`` could begin a trigraph."""
     return (
         '"'
         + escaped(text, '"\\?', lambda c: "".join(f"\\{b:03o}" for b in c.encode(errors="replace")))

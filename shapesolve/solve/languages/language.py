@@ -21,7 +21,8 @@ INFIX = {sign: f"{{0}} {sign} {{1}}" for sign in ("==", "!=", ">=", "<=")}
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language: its expressions, its statements, and the text around them, with ``@RANKS@``, ``@OTHERS@`` and ``@STEPS@``.
+    """A language: its expressions, its statements, and the text around them. The text has ``@RANKS@``, ``@OTHERS@`` and
+    ``@STEPS@``.
 
     `rank` is an entry for an input of a ``name`` with a ``rank``, `other` one for an input of any shape.
     """
@@ -54,5 +55,5 @@ def escaped(text: str, plain: str, form: Callable[[str], str]) -> str:
 
 
 def apart(base: str) -> str:
-    """No keyword, macro or name of ours ends so."""
+    """A name that no keyword, macro or generated name equals."""
     return f"{base}_" if base[:1].isalpha() else f"size_{base}_"

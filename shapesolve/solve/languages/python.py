@@ -79,7 +79,7 @@ def check_inputs(shapes):
     | {"shapes", "ranks", "others", "broken", "name", "rank", "size", "floordiv", "mod", "broadcast"},
 )
 
-#: what the Python function of sizes may need, by name
+#: helper functions of the Python function of sizes, by name
 _PYTHON_FUNCTIONS = {
     "broadcast": "    def broadcast(*sizes: int) -> int:\n        return next((n for n in sizes if n != 1), 1)\n",
     "floordiv": "    def floordiv(n: int, d: int) -> int:\n        return n // d if d else 0\n",
@@ -109,7 +109,7 @@ def python_source(program: Program, name: str = "check_sizes") -> str:
 
 
 def _called(program: Program) -> set[str]:
-    """The functions of ours that its expressions may call."""
+    """The helper functions that its expressions may call."""
     found = set()
     for atom in atoms_of(*(step.dim if isinstance(step, Define) else step.cond for step in program.steps)):
         if atom.kind == "broadcast":

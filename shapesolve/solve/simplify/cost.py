@@ -1,4 +1,4 @@
-"""What an expression costs to read: operators, distinct symbols, nesting. Of equivalent forms the cheapest is shown."""
+"""Reading cost of an expression: operators, distinct symbols, nesting. Of equivalent forms the cheapest is shown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cost(node: Dim | Cond) -> Cost:
 
 
 def mentions(node: Dim | Cond) -> int:
-    """How often symbols are written."""
+    """Number of occurrences of symbols."""
     counts: dict[Atom, int] = {}
     for atom in atoms_of(node):
         counts[atom] = 1 if atom.kind == "sym" else sum(counts[a] for arg in atom.args for a in atoms_in(arg))
@@ -38,7 +38,7 @@ def mentions(node: Dim | Cond) -> int:
 
 
 def is_small(*nodes: Dim | Cond) -> bool:
-    """Is it small enough to be worked on?"""
+    """True if it is small enough to be worked on."""
     return all(node.size <= MAX_SIZE and nesting(node) <= MAX_NESTING for node in nodes)
 
 

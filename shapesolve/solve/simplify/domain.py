@@ -56,17 +56,17 @@ class Domain:
 
     @property
     def is_empty(self) -> bool:
-        """Is there provably no such size?"""
+        """True if there is provably no size in the domain."""
         return self.facts is None
 
     # ------------------------------------------------------------------ proofs
 
     def equal(self, a: Dim, b: Dim) -> bool:
-        """Are two expressions proved equal at all sizes of the domain?"""
+        """True if two expressions are proved equal at all sizes of the domain."""
         return a is b or self.holds(eq(a, b))
 
     def holds(self, cond: Cond) -> bool:
-        """Is it proved that `cond` has a value and holds at all sizes of the domain?"""
+        """True if it is proved that `cond` has a value and holds at all sizes of the domain."""
         if self.facts is None:
             return False
         found = self._proved.get(cond)
@@ -91,7 +91,7 @@ class Domain:
         return self.engine.entails(cond, self.conds, cheap=True).proved
 
     def refutes(self, cond: Cond) -> bool:
-        """Does it fail at some size of the domain, as far as a table of sizes shows?"""
+        """True if it fails at some size of the domain, as far as a table of sizes shows."""
         points = self.points(cond)
         if points is None:
             return False
@@ -103,7 +103,7 @@ class Domain:
     # ------------------------------------------------------------------ single symbols
 
     def alone(self, name: str) -> list[Cond]:
-        """What is known of one symbol alone."""
+        """Known conditions on one symbol alone."""
         found = self._alone.get(name)
         if found is None:
             found = [c for c in self.conds if c.free == {name}]
@@ -132,7 +132,7 @@ class Domain:
     # ------------------------------------------------------------------ tables
 
     def points(self, node: Dim | Cond) -> Points | None:
-        """Some accepted sizes of the symbols in `node` and of all that conditions connect with them, as arrays of equal
+        """Some accepted sizes of the symbols in `node` and of all that conditions connect with them. They are arrays of equal
         length; None where none is found.
         """
         self._meet(node)
@@ -182,19 +182,19 @@ class Domain:
 
 @lru_cache(maxsize=8)  # one term is shortened beside the same symbols many times
 def _picks(lengths: tuple[int, ...]) -> Sizes:
-    """Where in pools of these lengths the points of a table lie that is too large for all of them: a row for each pool."""
+    """Indices of the points of a table that is too large for all of them. There is a row for each pool of these lengths."""
     random = Random(len(lengths))
     return np.array([random.choices(range(length), k=_MOST_POINTS) for length in lengths], dtype=np.int64)
 
 
 def defined_where(node: Dim | Cond) -> list[Cond]:
-    """What must hold so that nothing in `node` divides by 0."""
+    """Conditions that exclude a division by 0 in `node`."""
     divisors = dict.fromkeys(a.args[1] for a in atoms_of(node) if a.kind == "//" and a.args[1].terms)
     return [ge(d, 1) if d.lo is not None and d.lo >= 0 else ne(d, 0) for d in divisors]
 
 
 class Plainly(Rewriter):
-    """Writes ``broadcast(a, b)`` as ``b if a == 1 else a``: a proof must not take for granted that sizes broadcast.
+    """Writes ``broadcast(a, b)`` as ``b if a == 1 else a``. A proof must not take for granted that sizes broadcast.
 
     What several conditions share is rewritten once.
     """
@@ -220,7 +220,7 @@ class Plainly(Rewriter):
 
 
 def is_size(node: Dim | Cond, name: str) -> bool:
-    """Is the symbol a size (>= 0), not any integer?"""
+    """True if the symbol is a size (>= 0), not any integer."""
     return all(
         a.args[1] is not None and a.args[1] >= 0
         for a in atoms_of(node)

@@ -1,4 +1,4 @@
-"""The shapes of a model in their readable form: equal to the exact one at every size that the model accepts."""
+"""The shapes of a model in their readable form. It is equal to the exact one at every size that the model accepts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def accepted(contract: Contract, facts: Facts, inputs: Collection[str]) -> list[
 
 
 class Readable(Mapping[str, Shape]):
-    """Simple forms by tensor, each made when it is asked for; the contract is only worked out where a form needs it."""
+    """Simple forms by tensor, each made on demand. The contract is only worked out where a form needs it."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Readable(Mapping[str, Shape]):
         return self._on_accepted().strides
 
     def usual(self, tensor: str) -> tuple[Shape, list[Cond]]:
-        """The simple form, dims that are long in it as they are at large sizes, with the bounds from which on that holds."""
+        """The simple form, with long dims as they are at large sizes. The bounds from which on that holds come with it."""
         shape, bounds = self[tensor], dict[Cond, None]()
         dims = list(shape)
         for i, d in enumerate(dims):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ...expr import ONE, ZERO, Atom, Cond, Dim, all_of, any_of, constant, eq, ge, le, lt, of_atom
 from .domain import Domain
 
-#: what must hold, and what the term is then
+#: a required condition, and the term where it holds
 Case = tuple[Cond, Dim]
 
 

@@ -21,7 +21,7 @@ _MOST_COSTS, _MOST_PROOFS = 16, 8
 
 
 class Simplifier:
-    """Simplifies expressions and conditions for the sizes at which `conds` hold; what it gives is equal there."""
+    """Simplifies expressions and conditions for the sizes at which `conds` hold. Results are equal there."""
 
     def __init__(self, conds: Iterable[Cond] = (), domain: Domain | None = None) -> None:
         self.domain = domain or Domain(conds)
@@ -47,8 +47,8 @@ class Simplifier:
         return c.map_dims(self.dim)
 
     def usual(self, d: Dim) -> tuple[Dim, list[Cond]]:
-        """A still cheaper form for sizes that are large enough, with the bounds from which on it is equal; `d` and nothing
-        where there is none.
+        """A still cheaper form for sizes that are large enough, with the bounds from which on it is equal. It is `d` and
+        nothing where there is none.
         """
         bounds: dict[Cond, None] = {}
         best = d
@@ -152,12 +152,12 @@ class Simplifier:
 
 
 def is_linear(d: Dim) -> bool:
-    """Is it a polynomial in symbols?"""
+    """True if it is a polynomial in symbols."""
     return all(a.kind == "sym" for mono, _ in d.terms for a in mono)
 
 
 def is_one_floor(d: Dim) -> bool:
-    """Is it a multiple of one quotient of something linear, and a constant?"""
+    """True if it is a multiple of one quotient of something linear, and a constant."""
     if len(d.terms) != 1 or len(d.terms[0][0]) != 1:
         return False
     atom = d.terms[0][0][0]
@@ -165,7 +165,7 @@ def is_one_floor(d: Dim) -> bool:
 
 
 def collected(d: Dim, name: str) -> dict[Monomial, Dim]:
-    """`d` as a sum of products: what does not depend on one symbol alone, times an expression in that symbol alone."""
+    """`d` as a sum of products with one factor in one symbol alone. The other factor does not depend on that symbol alone."""
     tables: dict[Monomial, dict[Monomial, int]] = {(): {}}
     consts: dict[Monomial, int] = {(): d.const}
     for mono, c in d.terms:

@@ -1,4 +1,4 @@
-"""Sizes that grow in steps of more than 1: all expressions in them become polynomials in their number of steps."""
+"""Sizes that grow in steps of more than 1. All expressions in them become polynomials in their number of steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Strides:
         self._inward = {base.name or "": of_atom(count).scale(step) for base, count, step in self._steps}
 
     def inward(self, d: Dim) -> Dim:
-        """`d` with every such size written as its number of steps, times the step."""
+        """`d` with every size of a stride written as its number of steps, times the step."""
         return d.subs(self._inward)
 
     def outward(self, d: Dim) -> Dim:
@@ -60,5 +60,5 @@ class Strides:
 
 
 def _alone(atom: Atom, mono: Monomial) -> bool:
-    """Does it stand inside no other factor?"""
+    """True if it occurs inside no other factor."""
     return all(other is atom or atom not in atoms_of(of_atom(other)) for other in mono)

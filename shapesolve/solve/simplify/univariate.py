@@ -60,7 +60,8 @@ def fits(dim: Dim, x: Dim, domain: Domain) -> Iterator[Dim]:
 
 
 def eventually(dim: Dim, x: Dim, domain: Domain) -> tuple[Dim, int] | None:
-    """One floor of one linear form of the symbol `x` that `dim` is equal to from some accepted size on, and that size.
+    """One floor of one linear form of the symbol `x` that `dim` is equal to from some accepted size on. That size comes with
+    it.
 
     The table of values goes on until everything has repeated, with the slope of the end: what agrees in its last part agrees
     from there on. None where there is no such form.
@@ -130,7 +131,7 @@ def _offsets(
 
 
 def _nicest(least: int, most: int, q: int) -> list[int]:
-    """Of the offsets in an interval, those that are easiest to read: none, none inside the floor, none outside."""
+    """The offsets in an interval that are easiest to read. They are none, none inside the floor, none outside."""
     whole = -(-least // q) * q
     tried = [0, whole, least, most]
     return list(dict.fromkeys(b for b in tried if least <= b <= most))
