@@ -13,25 +13,9 @@ PACKAGE = Path(shapesolve.__file__).parent
 #: first lines that are questions or clauses, use a word in place of a term, or have a long first sentence
 MAX_PLACES = 12
 MAX_SENTENCE = 100
-CLAUSES = [
-    "what",
-    "how",
-    "why",
-    "whose",
-    "whether",
-    "where",
-    "when",
-    "which",
-    "who",
-    "is",
-    "are",
-    "does",
-    "do",
-    "may",
-    "can",
-    "has",
-    "have",
-]
+CLAUSES = re.compile(
+    r"(what|how|why|whose|whether|where|when|which|who|is|are|does|do|may|can|has|have)\b", re.IGNORECASE
+)
 VAGUE = re.compile(
     r"\b(ours|told|tells? of|said|says of|so many|so much|such|beside|of which|of whom|that one|nobody|somebody"
     r"|gone through|stands? for)\b",
@@ -48,8 +32,12 @@ def first_paragraphs(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def reads_badly(text: str) -> bool:
-    begins = re.split(r"\W", text, maxsplit=1)[0].lower() in CLAUSES
-    return begins or text.endswith("?") or bool(VAGUE.search(text)) or len(text.split(". ")[0]) > MAX_SENTENCE
+    return (
+        bool(CLAUSES.match(text))
+        or text.endswith("?")
+        or bool(VAGUE.search(text))
+        or len(text.split(". ")[0]) > MAX_SENTENCE
+    )
 
 
 def test_first_lines_are_statements_in_plain_words() -> None:
