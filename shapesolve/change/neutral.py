@@ -13,7 +13,6 @@ _WIDER = (
 )  # fmt: skip
 _EXACT = frozenset((a, b) for row in _WIDER for i, a in enumerate(row) for b in row[i:])
 _FLOATS = frozenset((1, 10, 11, 16))
-_BOOL = 9
 
 
 def first_input(site: Site) -> Change | None:

@@ -25,7 +25,6 @@ _UNLIMITED = 1_000_000
 _LONGEST = 600
 #: the longest beginning of a line that what follows is lined up behind, when it is wrapped
 _MARK = 16
-_DEEPER = 2
 
 
 def print_styled(printed: Iterable[Printed], *, terminal: bool, stderr: bool = False) -> None:

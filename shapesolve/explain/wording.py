@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _MAX_ATTRIBUTES = 6
 _MAX_ELEMENTS_SHOWN = 6
 _MAX_MADE_OF = 2
-_MAX_CONSTANTS = 3
 #: conditions that a title quotes, and characters of each; longer ones are nothing to read
 _MOST_QUOTED, _MAX_QUOTED = 4, 160
 
