@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from typing import Any
 
 import pytest
 from torch_needed import need
@@ -16,6 +14,7 @@ from torch_bench import Case
 from torch_correct import bench as correct
 from torch_mistakes import bench as mistakes
 
+from benchmarks.modules.__main__ import pasted
 from shapesolve.torch import Report, check
 
 #: torch.export refuses the corrected declaration too: it cannot decide ``batch*min(8, 8*batch) == 8*batch``
@@ -24,18 +23,6 @@ UNDECIDED = {"BatchForLength"}
 
 def checked(case: Case) -> Report:
     return check(case.make(), case.args(), dynamic_shapes=case.dynamic_shapes)
-
-
-def pasted(text: str, folder: Path) -> Any:
-    """What a report tells to paste, run the way a user's file is."""
-    file = folder / "pasted.py"
-    file.write_text(f"from torch.export import Dim\n\n{text}\n")
-    spec = importlib.util.spec_from_file_location("pasted", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.dynamic_shapes
 
 
 def test_the_bench_is_large_enough() -> None:
