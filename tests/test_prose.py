@@ -11,7 +11,7 @@ import shapesolve
 
 PACKAGE = Path(shapesolve.__file__).parent
 #: first lines that are questions or clauses, use a word in place of a term, or have a long first sentence
-MAX_PLACES = 12
+MAX_PLACES = 0
 MAX_SENTENCE = 100
 CLAUSES = re.compile(
     r"(what|how|why|whose|whether|where|when|which|who|is|are|does|do|may|can|has|have)\b", re.IGNORECASE

@@ -34,7 +34,7 @@ def diff(
     broadcast: Broadcast = "named",
     json: AsJson = False,
 ) -> None:
-    """What differs between two models' shapes and contracts.
+    """Differences between the shapes and contracts of two models.
 
     Are the outputs that both have provably the same? Exit code 0 when the interface is provably the same, 1 when not, 3 when
     that is not decided. With --prove, outputs of other names are matched by position, the sizes that the models accept are

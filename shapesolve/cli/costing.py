@@ -48,7 +48,7 @@ def cost(
     bind: Bind = None,
     assume: Assume = None,
 ) -> None:
-    """What a model costs: operations, parameters, memory.
+    """Cost of a model: operations, parameters, memory.
 
     As expressions in the input sizes, with numbers where sizes are given. The peak holds every tensor from the node that
     makes it to the last one that reads it, each in memory of its own; "shared" lets views lie in their input, and outputs be

@@ -27,7 +27,7 @@ def why(
     assume: Assume = None,
     json: AsJson = False,
 ) -> None:
-    """Why a model does not run at some sizes.
+    """The node that fails at some sizes, and the reason.
 
     Says which node fails there, with the shapes that it gets, the nearest sizes that run, and what holds the size where that
     is a constant of the export. Exit code 0 when the model runs at these sizes, 1 when it does not. Example:

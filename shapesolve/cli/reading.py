@@ -121,7 +121,7 @@ def contract(
         Option("-o", "--output", metavar="FILE", help="Where to write; --format onnx needs it."),
     ] = None,
 ) -> None:
-    """What input sizes must satisfy for the model to run.
+    """Conditions on input sizes under which the model runs.
 
     Every condition names the nodes that need it. Checkers take the shapes of all inputs by name and return the conditions that
     are broken: C++14, JavaScript or Python without dependencies, or a copy of the model in which a node named after the
@@ -196,7 +196,7 @@ def explain(
     broadcast: Broadcast = "named",
     json: AsJson = False,
 ) -> None:
-    """How a tensor's shape came about, axis by axis from the inputs.
+    """Derivation of a tensor's shape, axis by axis from the inputs.
 
     Nodes that pass a size on as it is are counted; those that compute one are named. Examples:
 
@@ -273,7 +273,7 @@ def prove(
     broadcast: Broadcast = "named",
     json: AsJson = False,
 ) -> None:
-    """Is a condition true for all inputs that the model accepts?
+    """Proof of a condition for all inputs that the model accepts, or sizes that refute it.
 
     Exit code 0 when proved, 1 when refuted, 3 when not decided. Example:
 

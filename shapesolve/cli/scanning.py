@@ -125,7 +125,7 @@ def ops(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Which operators are covered, since which versions, and how.
+    """Operators that are covered, with versions and means.
 
     A rule is a signature (one line that names the dims), a function, the operator's body (expanded into standard
     operators), or the fallback to onnx's own inference for that node. Data of small integer tensors is followed
@@ -156,7 +156,7 @@ def ops(
 def rule(
     code: Annotated[str, Argument(metavar="CODE", help="The code of a finding, e.g. SS403.")],
 ) -> None:
-    """What a finding means, and what to do about it: its page.
+    """The page of a finding: its meaning, and a way to mend it.
 
     Example:
 
