@@ -273,7 +273,7 @@ def prove(
     broadcast: Broadcast = "named",
     json: AsJson = False,
 ) -> None:
-    """Proof of a condition for all inputs that the model accepts, or sizes that refute it.
+    """Proof of a condition, or accepted sizes that refute it.
 
     Exit code 0 when proved, 1 when refuted, 3 when not decided. Example:
 
