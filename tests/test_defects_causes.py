@@ -387,7 +387,7 @@ def test_a_long_way_to_a_conflict_names_few_nodes() -> None:
     assert len(conflict.nodes) > 60
     assert set(conflict.finding.named) == {"rows", "relu0", "relu59", "add"}
     assert len(conflict.core) == 3
-    assert "passed on by 60 nodes from relu0 to relu59" in conflict.message
+    assert "through 60 nodes, from relu0 to relu59" in conflict.message
     table = str(a).split("contract")[0]
     assert "[?, ?]" in table
     assert "?  unknown, because add cannot run" in " ".join(table.split("\n")[-3:]).replace("   ", " ")

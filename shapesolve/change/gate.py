@@ -326,7 +326,7 @@ def gate_lines(gate: Gate) -> Iterator[str]:
     if c.only_second:
         yield f"          only the second:  {told(c.only_second)}"
     if c.left_out:
-        yield f"          {c.left_out} conditions on data are not compared"
+        yield f"          {c.left_out} other conditions are not compared"
     if gate.runs is None and gate.outputs:
         yield "values    not compared: --run N runs both models on the same inputs"
     elif gate.runs is not None:

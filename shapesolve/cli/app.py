@@ -94,7 +94,7 @@ app = Commands(
             (
                 "--show-completion",
                 _show_completion,
-                "Show completion for the current shell, to copy it or customize the installation.",
+                "Show completion for the current shell.",
             ),
         )
     ],

@@ -62,7 +62,7 @@ def check(
     format: FindingsFormat = Format.text,
     json: AsJson = False,
 ) -> None:
-    """Findings only, for scripts: the exit code tells.
+    """Problems of a model; the exit code fails a script.
 
     Exit code 0 when nothing counts, 1 when something does (by default an error), 2 when an input is unusable. Options may stand
     in pyproject.toml under [tool.shapesolve]. Examples:

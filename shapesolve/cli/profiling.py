@@ -91,7 +91,7 @@ def profile(
     for k, one in enumerate(() if tool in ("", "json") else found):
         if one.conditions:
             where = f"profile {k}: " if len(found) > 1 else ""
-            print(f"note: {where}sizes between keep {', '.join(one.conditions)}", file=sys.stderr)
+            print(f"note: {where}within the ranges, also keep {', '.join(one.conditions)}", file=sys.stderr)
     if output is None:
         say(text)
         return
@@ -116,4 +116,4 @@ def _table(found: Sequence[Profile]) -> Iterator[Printed]:
         for name, size in one.opt.items():
             yield row(("name", name), str(one.min[name]), str(size), str(one.max[name]))
         if one.conditions:
-            yield line(("dim", "sizes between keep "), ", ".join(one.conditions))
+            yield line(("dim", "within the ranges, also keep "), ", ".join(one.conditions))

@@ -55,7 +55,7 @@ def totals(cost: Figures, numbers: Mapping[str, int]) -> list[tuple[str, str, st
         ("FLOPs", str(cost.flops), told("flops", "")),
         ("activations", str(cost.activation_bytes), told("activation_bytes")),
         ("peak", str(cost.peak), told("peak")),
-        ("  shared", str(cost.peak_reused), told("peak_reused")),
+        ("  reused", str(cost.peak_reused), told("peak_reused")),
     ]
 
 

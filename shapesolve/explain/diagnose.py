@@ -200,7 +200,7 @@ def _unranked(analysis: Solved) -> Iterator[Finding]:
                 yield Finding("SS103", f"input {name} declares no shape, and no node tells its rank")
         elif f"{prefix}{node.label}" not in told:
             label = f"{prefix}{node.label}"
-            title = f"the rank of {name} is not known: data decides it, or a part that is not followed"
+            title = f"the rank of {name} is not known: it depends on data, or no rule gives it"
             yield Finding("SS103", title, label, node.op_type, (label,))
 
 
@@ -221,16 +221,18 @@ def _ambiguities(analysis: Solved) -> Iterator[Finding]:
             continue  # what follows from a node that cannot run is not worth a finding of its own
         first = a.sites[0]
         sites = len(a.sites)
-        where = "" if sites == 1 else f" at {sites} nodes, of which this is the first"
+        where = "" if sites == 1 else f" ({sites} nodes, this one first)"
         yield Finding(
             "SS301",
-            f"broadcast of {_told_size(left)} against {_told_size(right)} is open{where}",
+            f"it is not known whether {_told_size(left)} equals {_told_size(right)} in a broadcast{where}",
             first,
             opens[first].node.op_type,
             tuple(a.sites),
             operand_rows(sides_of(opens[first], analysis.lowered), analysis.lowered),
-            notes=("one of these holds: " + quoted_conditions([str(c) for c in a.cases], quote=""),),
-            help=f"--assume {_quoted(a.suggestion)} settles it"
+            notes=(
+                "it runs if one of these holds: " + quoted_conditions([str(c) for c in a.cases], quote=""),
+            ),
+            help=f"--assume {_quoted(a.suggestion)} if that is meant"
             if _may_be_assumed(a.suggestion, analysis)
             else "",
         )
@@ -268,7 +270,7 @@ def _undecided(analysis: Solved) -> Iterator[Finding]:
         named = dict.fromkeys(f"{n}: {reasons[n]}" for t in terms for n in t.symbols if n in reasons)
         yield Finding(
             "SS302",
-            f"{needed} {verb} needed, which the sizes of the inputs do not decide",
+            f"{needed} {verb} needed: data decides that, not the sizes of inputs",
             node,
             op_type,
             tuple(dict.fromkeys((node, *(n for term in terms for n in term.nodes)))),

@@ -20,7 +20,7 @@ from .baked import LARGEST, Baked, Stored
 from .finding import Finding
 from .operands import sides_of
 from .repair import Repairs
-from .wording import is_short, limit_help, operand_rows
+from .wording import is_short, limit_help, operand_rows, requirement_text
 
 if TYPE_CHECKING:
     from ..solve.contract.contract import Term
@@ -357,13 +357,11 @@ def _title(code: str, term: Term) -> str:
     if code == "SS401":
         return f"`{term.symbols[0]}` is declared dynamic, but {_only_size(term)} is the only size that runs"
     names, text = ", ".join(f"`{s}`" for s in term.symbols), term.text
-    one = len(term.symbols) == 1
-    declared = f"{names} {'is' if one else 'are'} declared dynamic"
-    freely = f"{names} cannot {'take every size' if one else 'be chosen freely'}"
+    declared = f"{names} {'is' if len(term.symbols) == 1 else 'are'} declared dynamic"
     if not is_short(text):
-        told = f"{declared}, but few sizes run" if code == "SS404" else freely
-        return f"{told}: the condition is too long to read here"
-    return f"{declared}, but only {text} runs" if code == "SS404" else f"{freely}: {text} is needed"
+        limited = f"{declared}, but few sizes run" if code == "SS404" else f"not every size of {names} runs"
+        return f"{limited}: the condition is too long to read here"
+    return f"{declared}, but only {text} runs" if code == "SS404" else requirement_text(text)
 
 
 def _beside(first: str, same: Collection[str], nodes: Collection[str]) -> str:

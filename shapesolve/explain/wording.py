@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
@@ -27,6 +28,16 @@ _MAX_ELEMENTS_SHOWN = 6
 _MAX_MADE_OF = 2
 #: conditions that a title quotes, and characters of each; longer ones are nothing to read
 _MOST_QUOTED, _MAX_QUOTED = 4, 160
+_COMPARISON, _CHOICE = re.compile(r" (<=|>=|==|!=|<|>) "), re.compile(r" (and|or|if|not) ")
+_REMAINDER = re.compile(r"(?:([\w.]+)|\(([^()]*)\)) % ([\w.]+)")
+_RELATIONS = {
+    "<=": "be at most",
+    ">=": "be at least",
+    "==": "equal",
+    "!=": "differ from",
+    "<": "be less than",
+    ">": "be more than",
+}
 
 
 def title_of(entry: Entry, lowered: Lowered) -> str:
@@ -73,6 +84,23 @@ def is_short(text: str) -> bool:
     return len(text) <= _MAX_QUOTED
 
 
+def requirement_text(text: str) -> str:
+    """A condition as a sentence: ``seq <= 512`` becomes "seq must be at most 512".
+
+    A choice or a condition of another form becomes "runs only if ...".
+    """
+    sides = _COMPARISON.split(text)
+    if _CHOICE.search(text) or len(sides) not in (3, 5):
+        return f"runs only if {text}"
+    if len(sides) == 5:  # 1 <= seq <= 512
+        return f"{sides[2]} must be from {sides[0]} to {sides[4]}"
+    left, sign, right = sides
+    multiple = _REMAINDER.fullmatch(left) if (sign, right) == ("==", "0") else None
+    if multiple is not None:
+        return f"{multiple[1] or multiple[2]} must be a multiple of {multiple[3]}"
+    return f"{left} must {_RELATIONS[sign]} {right}"
+
+
 def shape_text(tensor: str, lowered: Lowered) -> str:
     """``name [shape]`` for a sentence."""
     shape = lowered.shapes.get(tensor)
@@ -117,9 +145,9 @@ def chain_step(site: Site, links: Sequence[Link], lowered: Lowered) -> Step:
     through = [link for link in links[:-1] if link.node is not None]
     ends = [source, *(through[-1:] + through[:1])]
     if len(through) == 1:
-        text += f", passed on by {through[0].label}"
+        text += f", through {through[0].label}"
     elif through:
-        text += f", passed on by {len(through)} nodes from {through[-1].label} to {through[0].label}"
+        text += f", through {len(through)} nodes, from {through[-1].label} to {through[0].label}"
     op_type = source.node.op_type if source.node is not None else ""
     named = tuple(dict.fromkeys(link.label for link in ends if link.label))
     return Step(source.label, op_type, source.tensor, text, named)

@@ -196,7 +196,7 @@ def _unslide(op: Op, x: int, spatial: Shape, w: Window) -> list[Dim]:
             out.append(chosen)
             continue
         if extra[i]:
-            op.require(ge(size, 1), "nothing cannot be padded to an output", (x, i + 2))
+            op.require(ge(size, 1), "output_padding needs a non-empty input", (x, i + 2))
         # SAME: as long as the kernel covers the stride; else onnxruntime does not fill up what is missing
         d = minimum(size * stride, full) if w.same else full - (w.begin[i] + w.end[i])
         op.require(ge(d, 1), "the result of a transposed convolution must have a positive size", (x, i + 2))

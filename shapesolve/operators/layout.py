@@ -118,7 +118,7 @@ def flatten(op: Op) -> Known:
     shape = op.shape(0)
     axis = op.int_attr("axis", 1)
     if shape is None:
-        return op.out(op.fresh_dims(2, "a flattened dim"))
+        return op.out(op.fresh_dims(2, "a size of a flattened input of unknown rank"))
     lowest = -len(shape) if op.version >= 11 else 0
     if not lowest <= axis <= len(shape):
         raise InvalidNode(f"axis {axis} is outside [{lowest}, {len(shape)}] for {op.name_of(0)} {shape}")

@@ -383,7 +383,7 @@ def _borders(op: Op, shape: Shape, dims: list[Dim], around: list[tuple[int, Dim,
         if mode == "reflect":
             for size in (before, after):
                 fits = any_of((le(size, left - 1), le(size, 0), nothing))
-                op.require(fits, "reflecting needs more elements than padding", (0, axis), (1, None))
+                op.require(fits, "reflect padding must be shorter than the axis", (0, axis), (1, None))
     if mode == "wrap":  # onnxruntime does not know this mode for tensors without elements
         op.require(all_of(ge(d, 1) for d in shape), "Pad in mode wrap needs elements", (0, None))
 

@@ -37,8 +37,8 @@ def save_changed(model: Model, changed: onnx.ModelProto, path: str | Path) -> No
         if home is None or home.resolve() != target.parent.resolve():
             where = f"in {home}" if home is not None else "beside the model"
             raise ValueError(
-                f"the model keeps weights in files of their own ({outside} …), which it finds {where} only:"
-                " write the changed model to that folder too"
+                f"weights of the model are in files of their own ({outside} ...) {where}:"
+                " write the output into that folder, where it finds them"
             )
     save(changed, model, target)
 

@@ -77,9 +77,9 @@ def _told(steps: Sequence[AxisStep], told: _Told) -> Iterator[str]:
         if kind == "passes":
             nodes = list(dict.fromkeys(step.node for step in group))
             if len(nodes) == 1:
-                yield f"passed on by {nodes[0]}"
+                yield f"through {nodes[0]}"
             else:
-                yield f"passed on by {len(nodes)} nodes, from {nodes[0]} to {nodes[-1]}"
+                yield f"through {len(nodes)} nodes, from {nodes[0]} to {nodes[-1]}"
             continue
         for step in dict.fromkeys(group):
             name = step.tensor if step.axis is None else f"{step.tensor}[{step.axis}]"

@@ -46,7 +46,7 @@ def model_rows(model: Model) -> list[tuple[str, str]]:
         ("producer", producer),
         ("domain", proto.domain),
         ("model version", str(proto.model_version or "")),
-        ("stored", f"{len(stored):,} tensors, {elements:,} elements" if stored else ""),
+        ("weights", f"{len(stored):,} tensors, {elements:,} elements" if stored else ""),
         ("functions", ", ".join(name for _, name, _ in model.functions)),
         ("description", proto.doc_string),
         *model.metadata.items(),

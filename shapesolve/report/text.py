@@ -155,7 +155,7 @@ def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterat
     if contract.internal:
         count = len(contract.internal)
         what = "conditions" if count > 1 else "condition"
-        yield line(_INDENT, ("dim", f"and {count} {what} on data that input sizes do not decide"))
+        yield line(_INDENT, ("dim", f"and {count} {what} on data, not on input sizes"))
         if limit is None:
             yield from _terms(list(contract.internal), limit)
     if contract and contract.limits:

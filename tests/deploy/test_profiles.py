@@ -268,7 +268,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     text = (tmp_path / "options").read_text("utf-8")
     assert text == "--minShapes=image:1x3x8x8 --optShapes=image:1x3x64x8 --maxShapes=image:8x3x512x8\n"
-    assert "note: sizes between keep height % 8 == 0" in done.stderr
+    assert "note: within the ranges, also keep height % 8 == 0" in done.stderr
     done = CliRunner().invoke(app, ["profile", str(UNET), "--opt", "height=12"])
     assert (done.exit_code, done.stderr.startswith("error: ")) == (1, True)
 

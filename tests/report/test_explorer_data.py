@@ -266,7 +266,7 @@ def test_attributes_small_tensors_and_the_file_are_told() -> None:
     assert data["attributes"][label.index("c")] == [("value", "float32 [2] [0.5, 1e-07]")]
     assert {data["tensors"][t][0]: text for t, text in data["contents"].items()} == {"small": "[-1, 3]"}
     about = dict(data["model"]["about"])
-    assert (about["producer"], about["author"], about["stored"]) == ("me", "Ada", "2 tensors, 42 elements")
+    assert (about["producer"], about["author"], about["weights"]) == ("me", "Ada", "2 tensors, 42 elements")
 
 
 def test_scopes_come_from_weights_where_names_have_none() -> None:

@@ -150,7 +150,7 @@ def test_a_long_way_is_folded() -> None:
     assert len(derivation.steps) > 100
     lines = plain(derivation_lines(derivation, a)).splitlines()
     assert len(lines) <= 10
-    assert f"passed on by {len(derivation.steps)} nodes" in lines[3]
+    assert f"through {len(derivation.steps)} nodes" in lines[3]
 
 
 def test_one_axis_and_the_last_nodes_of_a_way() -> None:

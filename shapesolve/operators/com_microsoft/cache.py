@@ -85,7 +85,7 @@ def group_query_attention(op: Op) -> list[Known | None]:
         op,
         3,
         (batch, few, None, None if op.int_attr("kv_cache_bit_width", 0) == 4 else head),
-        "past keys must fit",
+        "past keys must have the batch and heads of the keys",
     )
     if past is not None:
         match(op, 4, (batch, few, past[2], held), "past values must fit past keys")
@@ -117,7 +117,9 @@ def require_steps(op: Op, batch: Dim, queries: Dim, past: Shape | None, total: D
     if op.int_attr("sliding_window_cache", 0):
         if past is not None:
             op.require(
-                ge(past[2], op.int_attr("local_window_size", -1)), "the caches must hold a window", (3, 2)
+                ge(past[2], op.int_attr("local_window_size", -1)),
+                "the cache must hold at least local_window_size positions",
+                (3, 2),
             )
     elif past is not None or not op.has(3):
         held = past[2] if past is not None else constant(0)
@@ -126,7 +128,7 @@ def require_steps(op: Op, batch: Dim, queries: Dim, past: Shape | None, total: D
         op.require(fits, why, (3, 2), (0, 1), (6, None))
     op.require(ge(total, queries), "the total length counts the new tokens", (0, 1), (6, None))
     single = any_of((eq(queries, total), eq(queries, 1), all_of((ge(queries, 2), eq(batch, 1)))))
-    op.require(single, "several new tokens with a past need a batch of 1", (0, 0), (0, 1), (6, None))
+    op.require(single, "more than one new token with a past needs a batch of 1", (0, 0), (0, 1), (6, None))
 
 
 def present_length(op: Op, past: Shape | None, total: Dim) -> Dim:

@@ -221,7 +221,7 @@ class Contract(Sequence[Term]):
             return f"none beyond what is assumed: {self.assumed}"
         if self.unjudged:
             return f"none that is known: {self.limits}"
-        return "none: every input size runs, as far as the rules know"
+        return "none: any input size runs"
 
     @property
     def limits(self) -> str:

@@ -66,9 +66,9 @@ def check_inputs(shapes):
         if name not in shapes:
             broken.append(f"{name} is missing")
         elif len(shapes[name]) != rank:
-            broken.append(f"{name} has {rank} axes (got {len(shapes[name])})")
+            broken.append(f"{name} must have {rank} axes (got {len(shapes[name])})")
         elif any(size < 0 for size in shapes[name]):
-            broken.append(f"{name} has no negative size (got {min(shapes[name])})")
+            broken.append(f"{name} must not have a negative size (got {min(shapes[name])})")
     if broken:
         return broken
 @STEPS@

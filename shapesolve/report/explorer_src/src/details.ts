@@ -63,7 +63,7 @@ function symbolDetails(state: State, symbol: number): (HTMLElement | null)[] {
   const tensors = state.tables.tensorsOf(symbol);
   return [
     h("h2", { class: "path" }, name),
-    h("p", { class: "muted" }, why ?? (input ? "a size of the inputs" : "a size that data decides")),
+    h("p", { class: "muted" }, why ?? (input ? "a size of the inputs" : "a size computed from data")),
     section(`In the shape of ${counted(tensors.length, "tensor")}`, true, tensorList(state, tensors)),
   ];
 }
@@ -94,9 +94,9 @@ function nodeDetails(state: State, node: number): (HTMLElement | null)[] {
     }, tables.scopePath(scope))) : null,
     state.broken.has(node) ? h("p", { class: "bad" }, "✗ These sizes break a condition of this node.") : null,
     attributes.length ? section("Attributes", true, properties(attributes)) : null,
-    reads.length ? section("Reads", true, tensorList(state, reads)) : null,
-    makes.length ? section("Makes", true, tensorList(state, makes)) : null,
-    stated.length ? section("States", true, h("ul", { class: "stated" }, stated.map(([role, text, rule]) =>
+    reads.length ? section("Inputs", true, tensorList(state, reads)) : null,
+    makes.length ? section("Outputs", true, tensorList(state, makes)) : null,
+    stated.length ? section("Conditions", true, h("ul", { class: "stated" }, stated.map(([role, text, rule]) =>
       h("li", {}, h("span", { class: "badge" }, role), " ", h("code", {}, text), h("div", { class: "muted" }, rule))))) : null,
     findings.length ? section("Findings", true, h("ul", { class: "findings" }, findings.map((f) => findingItem(state, f)))) : null,
   ];

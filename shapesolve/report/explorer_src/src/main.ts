@@ -111,7 +111,8 @@ function verdict(state: State): [string, "error" | "warning" | "good"] {
   if (errors) return [counted(errors, "error"), "error"];
   if (contract.impossible) return ["no sizes run", "error"];
   const warnings = findings.filter((f) => f.severity === "warning").length;
-  return warnings ? [counted(warnings, "warning"), "warning"] : ["no problems found", "good"];
+  if (warnings) return [counted(warnings, "warning"), "warning"];
+  return [contract.terms.length ? "runs, with conditions" : "no problems found", "good"];
 }
 
 function save(content: Blob, name: string): void {

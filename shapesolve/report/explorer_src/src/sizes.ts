@@ -21,7 +21,7 @@ export function sizesPanel(state: State): HTMLElement {
     inputs.length === 0 ? h("p", { class: "muted" }, "All input sizes are fixed.") : null,
     rows.slice(0, inputs.length).map((r) => r.element),
     data.length
-      ? h("details", { class: "inner" }, h("summary", {}, `${counted(data.length, "size")} that data decides`),
+      ? h("details", { class: "inner" }, h("summary", {}, `${counted(data.length, "size")} computed from data`),
           rows.slice(inputs.length).map((r) => r.element))
       : null,
     h("div", { class: "buttons" },
