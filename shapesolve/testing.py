@@ -125,5 +125,5 @@ def __getattr__(name: str) -> Any:
     if name in ("assert_exports", "assert_exportable"):
         import importlib
 
-        return getattr(importlib.import_module("shapesolve.torch.testing"), name)
+        return getattr(importlib.import_module("shapesolve.torch"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -36,6 +36,8 @@ CODES: dict[str, tuple[Severity, str]] = {
     "SS609": ("error", "PyTorch: the module fails, or its graph computes something else, at a declared size"),
     "SS610": ("error", "PyTorch: torch.export's trace rules out sizes at which the module runs"),
     "SS611": ("error", "PyTorch: the exporter cannot write the module as it is, and can in another way"),
+    "SS612": ("warning", "PyTorch: no size is declared dynamic"),
+    "SS613": ("info", "PyTorch: a declaration of dynamic sizes to paste"),
 }
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 
-def sizes_text(sizes: Mapping[str, object], names: Iterable[str] | None = None) -> str:
+def sizes_text(
+    sizes: Mapping[str, object] | Iterable[tuple[str, object]], names: Iterable[str] | None = None
+) -> str:
     """``n = 3, m = 5``: all sizes, or those of `names` that have one, in this order."""
+    sizes = dict(sizes)
     return ", ".join(f"{n} = {sizes[n]}" for n in (sizes if names is None else names) if n in sizes)

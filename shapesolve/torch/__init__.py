@@ -10,13 +10,11 @@ try:
 except ImportError as error:  # pragma: no cover - the core needs no PyTorch
     raise ImportError('shapesolve.torch needs PyTorch: pip install "shapesolve[torch]"') from error
 
-from .checking import check
-from .findings import SourceFinding
+from .checking import assert_exportable, assert_exports, check
 from .generalizing import dynamic
 from .outcome import SizeOutcome
-from .places import Place
+from .places import Place, SourceFinding
 from .report import Report
-from .testing import assert_exportable, assert_exports
 
 __all__ = [
     "Place", "Report", "SizeOutcome", "SourceFinding", "assert_exportable", "assert_exports", "check", "dynamic",

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import torch
+from torch.export import AdditionalInputs
+from torch.export import Dim as TorchDim
 
 from ..analysis import DEFAULT_RLIMIT, BroadcastMode, analyze
 from ..expr import Cond
-from .concluding import Call, Conclusion, Settings, empty
+from ..expr.sizes import sizes_text
+from .concluding import Call, Conclusion, Settings, ranked
 from .correction import Correction
-from .declared import Declaration, read_declaration
-from .exporting import Watch, export_program, named, relaxed
-from .exports import Exported, Exports, shapes
-from .findings import SourceFinding
-from .guards import find_guards
-from .outcome import SizeOutcome
-from .probing import probed
+from .declared import (
+    Declaration,
+    declared_axes,
+    from_dynamic_axes,
+    python_name,
+    read_declaration,
+    resolved,
+    spec_text,
+)
+from .exporting import Files, Watch, Written, captured, written
+from .guards import find_guards, sizes_of_call
+from .outcome import SizeOutcome, outcomes
+from .places import SourceFinding
 from .programs import declared_by_model, declared_by_program
-from .refusal import at_numbers, is_about_dims, own_words, refused
+from .refusal import blamed_call, own_words, refused, seen_to_run, unwritable
 from .report import Report
 from .running import Runs
-from .suggestions import File, pasted
-from .writing import Written, clashing, rewritten, unwritable, with_other_names, written
 
 
 def check(
@@ -40,6 +46,10 @@ def check(
     opset: int | None = None,
     rlimit: int = DEFAULT_RLIMIT,
     confirm: bool = True,
+    infer: bool = False,
+    examples: Iterable[Sequence[Any]] = (),
+    dynamic_axes: Mapping[str, Mapping[int, str] | Sequence[int]] | None = None,
+    input_names: Sequence[str] = (),
 ) -> Report:
     """Check a module before it is exported: shapes, contract, and what became of ``dynamic_shapes``.
 
@@ -51,251 +61,193 @@ def check(
             or an exported model (path, bytes, `onnx.ModelProto`), also one of the TorchScript-based exporter.
         args: example arguments, as for `torch.export.export`; not needed for what is exported already.
         kwargs: example keyword arguments.
-        dynamic_shapes: the declaration, as for `torch.export.export`; names as text are taken as dims.
+        dynamic_shapes: the declaration, as for `torch.export.export`; names as text are taken as dims. With None the report
+            says that every size is fixed, and gives a declaration to paste; ``{}`` declares that they all are.
         assume: conditions that hold for your inputs, as for `shapesolve.analyze`.
         broadcast: as for `shapesolve.analyze`.
         strict: export with TorchDynamo (``torch.export.export(strict=True)``).
         opset: the ONNX opset to export to; the exporter's default when None.
         rlimit: bound of Z3's work per query.
-        confirm: run the module at sizes that are told of as failing before they are (a copy of it, without gradients, on
-            seeded data, with bounded work), and at some more of the declared ones.
+        confirm: run the module at sizes of a refutation before it is reported (a copy of it, without gradients, on seeded
+            data, with bounded work), and at some more of the declared ones.
+        infer: find a declaration instead of checking one: `report.corrected`, with names for the sizes that
+            `dynamic_shapes` leaves to torch.export, which are all of them when it is None.
+        examples: more example arguments; the sizes that differ between them are the dynamic ones.
+        dynamic_axes, input_names: of a call of the older exporter. The report says what they are in `dynamic_shapes`.
 
     A refusal of torch.export does not raise: it is what the report is about. Raises `ModelError` for an ONNX model that
     cannot be read, and what `shapesolve.analyze` raises for `assume`.
     """
-    settings = Settings(tuple(assume), broadcast, rlimit, opset, confirm)
-    given = (tuple(args) if isinstance(args, (tuple, list)) else (args,), dict(kwargs or {}))
+    settings = Settings(tuple(assume), broadcast, rlimit, opset, confirm, strict, infer)
+    given = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    named = dict(kwargs or {})
     if isinstance(module, torch.export.ExportedProgram):
-        declaration = _declaration(module.module(), given, dynamic_shapes) or declared_by_program(module)
-        guards = find_guards(module, declaration, None)
-        return _of_program(Conclusion("ExportedProgram", declaration, settings, guards, module))
+        declaration = _declaration(module.module(), given, named, dynamic_shapes) or declared_by_program(
+            module
+        )
+        return _concluded("ExportedProgram", declaration, settings, module, written(module, opset))
     if hasattr(module, "model_proto"):
-        return _of_onnx_program(module, given, dynamic_shapes, settings)
-    if isinstance(module, torch.nn.Module) or (callable(module) and not hasattr(module, "to_model_proto")):
-        return _of_module(module, given, dynamic_shapes, settings, strict)
-    return _of_model(module, settings)
+        return _of_onnx_program(module, given, named, dynamic_shapes, settings)
+    if not isinstance(module, torch.nn.Module) and (
+        not callable(module) or hasattr(module, "to_model_proto")
+    ):
+        return _of_model(module, settings)
+    call = Call(module, given, named, dynamic_shapes, Files(opset))
+    extra: tuple[SourceFinding, ...] = ()
+    if dynamic_axes:
+        spec, unknown = from_dynamic_axes(module, given, named, dynamic_axes, input_names)
+        call, extra = replace(call, spec=spec), (_as_dynamic_shapes(spec, unknown),)
+    elif examples:
+        more = AdditionalInputs()
+        for example in examples:
+            more.add(tuple(example), named)
+        call, infer = replace(call, spec=more), True
+    if call.spec is None:
+        return _undeclared(call, settings) if not infer else _inferred(call, settings)
+    return _inferred(call, settings) if infer else _of_module(_plain(call), settings, extra)
 
 
-def _declaration(
-    module: Any, given: tuple[tuple[Any, ...], dict[str, Any]], dynamic_shapes: Any
-) -> Declaration | None:
-    if not dynamic_shapes:
-        return None
-    args, kwargs = given
-    return read_declaration(module, args, kwargs, dynamic_shapes)
+def _declaration(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any) -> Declaration | None:
+    return read_declaration(module, args, kwargs, resolved(module, args, kwargs, spec)) if spec else None
+
+
+# ---------------------------------------------------------------------- what is asked
+
+
+def _plain(call: Call) -> Call:
+    """The call with its declaration in plain containers."""
+    try:
+        return replace(call, spec=resolved(call.module, call.args, call.kwargs, call.spec))
+    except ValueError:  # a collection that does not fit the call: torch.export says so
+        return call
+
+
+def _as_dynamic_shapes(spec: Any, unknown: Sequence[str]) -> SourceFinding:
+    notes = [f"`{n}` is no input, and only inputs are declared" for n in unknown]
+    title = "`dynamic_axes` belongs to the older exporter; `dynamic_shapes` takes its place"
+    return SourceFinding("SS613", title, notes=tuple(notes), help=f"write:\n{spec_text(spec)}")
+
+
+def _undeclared(call: Call, settings: Settings) -> Report:
+    """The report on a call that declares nothing, with a declaration to paste."""
+    report = _of_module(call, settings)
+    declaration = read_declaration(call.module, call.args, call.kwargs, None)
+    if report.program is None or not declaration.paths:
+        return report
+    found = _inferred(call, settings).corrected if settings.confirm else ""
+    text = (
+        f"declare what is to change (tried):\n{found}"
+        if found
+        else "`infer=True` finds out what can be declared"
+    )
+    title = "no size is declared dynamic: the file takes the sizes of the example only"
+    finding = SourceFinding("SS612", title, help=text)
+    return replace(report, findings=ranked([*report.findings, finding]), corrected=found)
+
+
+def _inferred(call: Call, settings: Settings) -> Report:
+    """The report on a declaration that is found by leaving all sizes to torch.export."""
+    if call.spec is None:
+        named = lambda leaf, path, axis, size: TorchDim(python_name(f"{path}_dim{axis}"))  # noqa: E731
+        spec = declared_axes(call.module, call.args, call.kwargs, named)
+        call = replace(call, spec=spec)
+    report = _of_module(_plain(call), replace(settings, infer=True))
+    if not report.corrected:
+        return report
+    finding = SourceFinding(
+        "SS613", "a declaration that fits the example", help=f"declare (tried):\n{report.corrected}"
+    )
+    return replace(report, findings=(finding,))
 
 
 # ---------------------------------------------------------------------- modules
 
 
 def _of_module(
-    module: Any, given: tuple[tuple[Any, ...], dict[str, Any]], spec: Any, settings: Settings, strict: bool
+    call: Call,
+    settings: Settings,
+    extra: tuple[SourceFinding, ...] = (),
+    numbers: tuple[SizeOutcome, ...] = (),
 ) -> Report:
-    args, kwargs = given
+    module, args, kwargs = call.module, call.args, call.kwargs
     name = (
         type(module).__qualname__
         if isinstance(module, torch.nn.Module)
         else str(getattr(module, "__name__", module))
     )
-    exports = Exports(module, strict=strict, opset=settings.opset)
-    made, refusal = exports.first(args, kwargs, named(spec))
+    found = captured(module, args, kwargs, call.spec, strict=settings.strict, free=True)
     try:
-        declaration = read_declaration(module, args, kwargs, spec)
-    except Exception as error:
-        return _refused(Conclusion(name, Declaration(), settings, refusal=refusal or error), module, given)
-    call = None
+        declaration = read_declaration(module, args, kwargs, call.spec)
+    except Exception:
+        if found.program is not None:  # an error of this package, not of the call
+            raise
+        declaration = Declaration()
+    if settings.infer:  # what is left to torch.export gets names
+        roots = {n: replace(root, hint="") for n, root in declaration.roots.items()}
+        declaration = replace(declaration, roots=roots)
     if settings.confirm and declaration.axes:
         runs = Runs(module, args, kwargs, declaration)
-        call = Call(runs, spec, exports) if runs.usable else None
-    if refusal is None and made is not None:
-        guards = find_guards(made.program, declaration, made.watch)
-        known = Conclusion(name, declaration, settings, guards, made.program, call=call)
-        return _of_program(known, lambda: _as_called(known, exports, given, named(spec), made))
-    known = Conclusion(name, declaration, settings, refusal=refusal, call=call)
-    if not declaration.axes:
-        return _refused(known, module, given)
-    if not strict:
-        report = _as_called(known, exports, given, named(spec), made)
+        call = replace(call, runs=runs if runs.usable else None)
+    if found.program is None:
+        assert found.refusal is not None
+        return _refused(name, declaration, call, found.refusal)
+    file = call.files.of(found.program)
+    if file.proto is None and not numbers:
+        report = _with_numbers(call, declaration, settings, file)
         if report is not None:
             return report
-    try:
-        made = made or exports.program(*given, relaxed(spec), trial=False)
-    except Exception as error:
-        return _refused(known, module, given, error)
-    guards = find_guards(made.program, declaration, made.watch)
-    return _of_program(replace(known, program=made.program, guards=guards))
+    return _concluded(
+        name, declaration, settings, found.program, file, call, found.watch, found.refusal, extra, numbers
+    )
 
 
-def _as_called(
-    known: Conclusion,
-    exports: Exports,
-    given: tuple[tuple[Any, ...], dict[str, Any]],
-    spec: Any,
-    traced: Exported | None,
-) -> Report | None:
-    """The report on what `torch.onnx.export` writes of a module that `torch.export.export` refuses. None if both refuse.
-
-    The guards of what was `traced` before the refusal say where to run the module.
-    """
-    try:
-        program, found = exports.by_exporter(*given, spec, trial=False)
-    except Exception:  # what the reader calls fails too: the refusal is the finding
-        return None
-    if File(program, found.program, found.proto).numbers(known.declaration):
-        return None
-    base, watch = (program, None) if traced is None else (traced.program, traced.watch)
-    guards = find_guards(base, known.declaration, watch)
-    judged = replace(known, program=program, guards=guards, refusal=None, found=[], constants={})
-    judged.hear_graph(found.proto, found.program, found.source)
-    return judged.report()
-
-
-def _refused(
-    known: Conclusion,
-    module: Any,
-    given: tuple[tuple[Any, ...], dict[str, Any]],
-    again: Exception | None = None,
+def _concluded(
+    name: str,
+    declaration: Declaration,
+    settings: Settings,
+    program: Any,
+    file: Written,
+    call: Call | None = None,
+    watch: Watch | None = None,
+    refusal: Exception | None = None,
+    extra: tuple[SourceFinding, ...] = (),
+    numbers: tuple[SizeOutcome, ...] = (),
 ) -> Report:
-    """Nothing was exported: `again` is what the export with free sizes raised."""
-    refusal, call, declaration = known.refusal, known.call, known.declaration
-    assert refusal is not None
-    error = again or refusal
-    said = (refusal, error) if is_about_dims(refusal) else (error,)
-    words = "\n\n".join(dict.fromkeys(map(own_words, said)))
-    if call is None:
-        return empty(known.name, declaration, [refused(error, module, *given)], words)
-    failing = probed(declaration, call.runs, None, lambda _: False)
-    runs = "" if failing else known.runs()
-    numbers = _with_numbers(known, partial(at_numbers, error, runs=runs)) if runs else None
-    if numbers is not None:
-        return numbers.report()
-    finding = refused(error, module, *given, runs=runs)
-    return empty(known.name, declaration, [*failing, finding], words)
-
-
-# ---------------------------------------------------------------------- programs and models
-
-
-def _of_program(known: Conclusion, as_called: Callable[[], Report | None] = lambda: None) -> Report:
-    try:
-        _hear_graph(known)
-    except _Unwritable as error:
-        report = as_called()
-        if report is not None:
-            return report
-        other = _other_names(known, error.cause) or _with_numbers(
-            known, partial(rewritten, error.cause, known.program, runs=known.runs())
-        )
-        if other is None:
-            known.extra = (*known.extra, unwritable(error.cause, known.program, runs=known.runs()))
-            return known.report()
-        known = other
+    guards = find_guards(program, declaration, watch)
+    known = Conclusion(name, declaration, settings, guards, program, refusal, call, file, extra, numbers)
+    known.hear_guards()
+    if file.proto is not None:
+        known.hear_graph(file.proto)
+    if file.failed is not None:
+        runs = _runs_text(known)
+        known.extra = (*extra, unwritable(file.failed, program, runs, file.change))
     return known.report()
 
 
-class _Unwritable(Exception):
-    """The exporter failed; `cause` is how."""
-
-    def __init__(self, cause: Exception) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
-
-
-def _written(known: Conclusion) -> Written:
-    call = known.call
-    if call is None:
-        return written(known.program, known.settings.opset)
-    return call.exports.file(known.program, shapes(*call.example()), trial=False)
+def _runs_text(known: Conclusion) -> str:
+    """Text: sizes at which the module ran. Empty if it fails at some declared size."""
+    if known.runs is None or known.failing or any(c.failed is not None for _, c in known.found):
+        return ""
+    return seen_to_run([sizes_text(s) for s in known.runs.seen()])
 
 
-def _hear_graph(known: Conclusion) -> None:
-    try:
-        found = _written(known)
-    except Exception as error:
-        raise _Unwritable(error) from error
-    if found.failed is not None:
-        more = rewritten(found.failed, known.program, found.change, found.proto, runs=known.runs())
-        known.extra = (*known.extra, more)
-    known.hear_graph(found.proto, found.program)
-
-
-def _other_names(known: Conclusion, error: Exception) -> Conclusion | None:
-    """The module with parts renamed that clash with attributes of the exporter, if that can be exported."""
-    call = known.call
-    names = clashing(call.runs.module) if call is not None else ()
-    if call is None or not names:
+def _with_numbers(call: Call, declaration: Declaration, settings: Settings, file: Written) -> Report | None:
+    """The report with those sizes fixed that the exporter cannot write where they are no numbers, as attributes are."""
+    runs, error = call.runs, file.failed
+    if runs is None or error is None:
         return None
-    module = with_other_names(call.runs.module, names)
-    watch, spec = Watch(module), relaxed(call.spec) if known.refusal is not None else named(call.spec)
-    try:
-        program = export_program(module, *call.example(), spec, strict=call.exports.strict, watch=watch)
-    except Exception:  # torch.export refuses it by these names
+    names = sizes_of_call(blamed_call(error, file.source), file.source, declaration)
+    if not names:
         return None
-    guards = find_guards(program, known.declaration, watch)
-    told = ", ".join(f"`self.{n}`" for n in names)
-    change = f"give {told} of {known.name} another name: the exporter takes it for an attribute of its own"
-    more = rewritten(error, known.program, change, runs=known.runs())
-    other = replace(known, program=program, guards=guards, extra=(*known.extra, more), found=[], constants={})
-    try:
-        _hear_graph(other)
-    except _Unwritable:
-        return None
-    return other
-
-
-def _with_numbers(known: Conclusion, told: Callable[..., SourceFinding]) -> Conclusion | None:
-    """The module with some sizes fixed to the example's, if that exports. Some ONNX attributes must be numbers.
-
-    As few as will do: all of them first, then one after the other is given back. `told` makes the finding of what changes.
-    """
-    if known.call is None:
-        return None
-    refusals = dict.fromkeys((None, known.refusal))
-
-    def tried(names: Sequence[str]) -> Conclusion | None:
-        return next(filter(None, (_at_numbers(known, told, names, r) for r in refusals)), None)
-
-    numbers = list(known.declaration.roots)
-    best = tried(numbers)
-    for name in tuple(numbers) if best is not None else ():
-        fewer = [n for n in numbers if n != name]
-        freed = tried(fewer) if fewer else None
-        if freed is not None:
-            best, numbers = freed, fewer
-    return best
-
-
-def _at_numbers(
-    known: Conclusion, told: Callable[..., SourceFinding], names: Sequence[str], refusal: Exception | None
-) -> Conclusion | None:
-    """The module with these sizes at the example's numbers. With a `refusal`, the others are left to torch.export."""
-    call = known.call
-    assert call is not None
-    correction = Correction(known.declaration, ())
-    sizes = {n: call.runs.example[n] for n in names}
-    for name, size in sizes.items():
-        correction.fix(name, size)
-    spec = pasted(correction.text())
-    args, kwargs = call.example()
-    try:
-        made = call.exports.program(args, kwargs, relaxed(spec) if refusal else spec)
-        declaration = read_declaration(call.runs.module, args, kwargs, spec)
-    except Exception:  # torch.export refuses it with these numbers
-        return None
-    runs = Runs(call.runs.module, args, kwargs, declaration)
+    sizes = {n: runs.example[n] for n in names}
+    correction = Correction(declaration, fixed=sizes)
     change = f"leave {_listed([f'`{n}`' for n in sizes])} at {_listed(sizes.values())}, as in the example"
-    more = told(change=change, paste=correction.text())
-    roots, quote = known.declaration.roots, known.declaration.quote
-    other = Conclusion(
-        known.name, declaration, known.settings, find_guards(made.program, declaration, made.watch), made.program, refusal,
-        replace(call, runs=runs, spec=spec), (more,),
-        numbers=tuple(SizeOutcome(roots[n], quote(n), "fixed", constant=v) for n, v in sizes.items()),
-    )  # fmt: skip
-    try:
-        _hear_graph(other)
-    except _Unwritable:
-        return None
-    return other
+    seen = seen_to_run([sizes_text(s) for s in runs.seen()])
+    finding = unwritable(error, file.source, seen, change, correction.text)
+    roots, quote = declaration.roots, declaration.quote
+    numbers = tuple(SizeOutcome(roots[n], quote(n), "fixed", constant=v) for n, v in sizes.items())
+    report = _of_module(replace(call, spec=correction.spec), settings, (finding,), numbers)
+    return report if report.model is not None else None
 
 
 def _listed(words: Iterable[object]) -> str:
@@ -303,18 +255,26 @@ def _listed(words: Iterable[object]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def _refused(name: str, declaration: Declaration, call: Call, error: Exception) -> Report:
+    """Nothing was exported."""
+    known = Conclusion(name, declaration, Settings(), call=call)
+    runs = _runs_text(known)
+    finding = refused(error, call.module, call.args, call.kwargs, runs=runs)
+    sizes = outcomes(declaration, (), known=False)
+    return Report(name, ranked([*known.failing, finding]), declaration, sizes, refusal=own_words(error))
+
+
+# ---------------------------------------------------------------------- programs and models
+
+
 def _of_onnx_program(
-    exported: Any, given: tuple[tuple[Any, ...], dict[str, Any]], spec: Any, settings: Settings
+    exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any, settings: Settings
 ) -> Report:
-    program = exported.exported_program
+    program, proto = exported.exported_program, exported.model_proto
     if program is None:
-        return _of_model(exported.model_proto, settings, name="ONNXProgram")
-    declaration = _declaration(program.module(), given, spec) or declared_by_program(
-        program, exported.model_proto
-    )
-    known = Conclusion("ONNXProgram", declaration, settings, find_guards(program, declaration, None), program)
-    known.hear_graph(exported.model_proto)
-    return known.report()
+        return _of_model(proto, settings, name="ONNXProgram")
+    declaration = _declaration(program.module(), args, kwargs, spec) or declared_by_program(program, proto)
+    return _concluded("ONNXProgram", declaration, settings, program, Written(program, program, proto))
 
 
 def _of_model(source: Any, settings: Settings, name: str = "") -> Report:
@@ -324,3 +284,50 @@ def _of_model(source: Any, settings: Settings, name: str = "") -> Report:
     known = Conclusion(name, declared_by_model(analysis), settings)
     known.hear(analysis)
     return known.report()
+
+
+# ---------------------------------------------------------------------- assertions
+
+
+def assert_exportable(
+    module: Any,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    assume: Iterable[str] = (),
+    broadcast: BroadcastMode = "named",
+    warnings: bool = False,
+    **options: Any,
+) -> Report:
+    """Asserts that a module can be exported as declared: `check` finds no error. With ``warnings=True`` no warning either.
+
+        def test_export() -> None:
+            assert_exportable(Net(), (torch.zeros(2, 16),), dynamic_shapes={"x": {0: Dim("batch", max=64)}})
+
+    Returns the report; raises `AssertionError` with the report as its message.
+    """
+    report = check(module, args, kwargs, dynamic_shapes, assume, broadcast, **options)
+    bad = [f for f in report.findings if f.severity == "error" or (warnings and f.severity == "warning")]
+    if bad:
+        raise AssertionError(f"{report.name} cannot be exported as declared\n\n{report}")
+    return report
+
+
+def assert_exports(
+    module: Any, example: Sequence[Any] = (), dynamic_shapes: Any = None, **options: Any
+) -> Report:
+    """Asserts that ``torch.onnx.export`` with these arguments gives a file that follows the module.
+
+        def test_export() -> None:
+            assert_exports(Net(), (torch.zeros(2, 16),), {"x": {0: Dim("batch", max=64)}})
+
+    Args:
+        module: as for `check`.
+        example: example arguments.
+        dynamic_shapes: the declaration.
+        options: as for `assert_exportable`.
+
+    Returns the report; raises `AssertionError` with the report as its message.
+    """
+    return assert_exportable(module, example, dynamic_shapes=dynamic_shapes, **options)

@@ -1,27 +1,32 @@
-"""A declaration that fits: ``dynamic_shapes`` to paste, corrected by what came out."""
+"""A declaration that fits: ``dynamic_shapes`` corrected by what came out, and tried before it is suggested."""
 
 from __future__ import annotations
 
 import itertools
-import keyword
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from ..expr import Cond, Dim, constant, eq, solve_for_symbol
-from .declared import Axis, Declaration
+from torch.export import Dim as TorchDim
+
+from ..expr import Cond, Dim, constant, eq, solve_for_symbol, symbol
+from ..expr.sizes import sizes_text
+from .declared import Axis, Declaration, dim_lines, python_name, read_declaration, spec_text
+from .exporting import Files, Written, captured
+from .guards import input_names
 from .outcome import Restriction
-from .running import near
+from .running import Runs, Sizes, example_sizes, probes, root_size
+from .verdicts import Graph
 
 _MAX_DIVISOR = 4096
-#: sizes at which a correction is tried: of each one alone, and of all together
-_PER_SIZE, _TOGETHER = 8, 3
+#: sizes at which the file of a suggestion is held against the module
+_COMPARED = 6
 
 
 @dataclass
 class _Fit:
-    """The new declaration of a root. It is a size, an expression, ``step * new + offset`` in bounds, or (`open`) a hint."""
+    """The new declaration of a root. It is a size, an expression, ``step * new + offset`` in bounds, or a `hint`."""
 
     low: int | None
     high: int | None
@@ -29,7 +34,6 @@ class _Fit:
     equals: Dim | None = None
     step: int = 1
     offset: int = 0
-    open: bool = False
     hint: str = ""
     changed: bool = False
 
@@ -37,47 +41,35 @@ class _Fit:
 class Correction:
     """The corrected declaration; ``left_out`` are conditions that ``dynamic_shapes`` has no words for.
 
-    `equal` are pairs of roots that become one dim. `opened` are roots left to torch.export, with the hint that says so
-    (``DYNAMIC``, ``AUTO``). `refused` is set when it was carried out and did not hold, `untried` too when more exports
-    would have been needed to find one that does. `numbers` are sizes left at the example's, for want of anything else.
+    `opened` are roots left to torch.export, with the hint that says so (``DYNAMIC``, ``AUTO``). `fixed` are roots that become
+    the number given, `limits` roots with the last size on one side of the example, and `equal` pairs that become one.
     """
 
     def __init__(
         self,
         declaration: Declaration,
-        restrictions: Sequence[Restriction],
-        opened: Mapping[str, str] | None = None,
+        restrictions: Iterable[Restriction] = (),
         *,
-        equal: Sequence[tuple[str, str]] = (),
-        refused: bool = False,
-        untried: bool = False,
+        opened: Mapping[str, str] | None = None,
+        fixed: Mapping[str, int] | None = None,
+        limits: Iterable[Cond] = (),
+        equal: Iterable[tuple[str, str]] = (),
     ) -> None:
-        self.declaration, self.refused, self.untried = declaration, refused, untried
-        self.numbers: dict[str, int] = {}
-        self.fits = {n: _Fit(r.low, r.high) for n, r in declaration.roots.items()}
+        self.declaration, self.given = declaration, dict(fixed or {})
+        self.fits = {n: _Fit(r.low, r.high, hint=r.hint) for n, r in declaration.roots.items()}
         self.left_out: list[str] = []
-        self.said = frozenset(str(r.term.cond) for r in restrictions)
-        for restriction in sorted(restrictions, key=lambda r: _ORDER[r.kind]):
-            cond = restriction.term.cond
+        found = [r.term.cond for r in sorted(restrictions, key=lambda r: _ORDER[r.kind])]
+        ties = [eq(declaration.roots[a].dim, declaration.roots[b].dim) for a, b in equal]
+        for cond in (*found, *limits, *ties):
             for part in cond.args if cond.kind == "and" else (cond,):
                 if not self._apply(part):
                     self._give_up(part)
-        for one, other in equal:
-            self._apply(eq(declaration.roots[one].dim, declaration.roots[other].dim))
         for name, hint in (opened or {}).items():
             fit = self.fits[name]
             if fit.fixed is None and fit.equals is None:
-                fit.open, fit.changed, fit.hint = True, True, hint
-
-    def fix(self, name: str, size: int) -> None:
-        """Make a size the number that it is in the example."""
-        self.fits[name].fixed, self.fits[name].changed = size, True
-        self.numbers[name] = size
-
-    def limit(self, name: str, size: int, *, upper: bool) -> None:
-        """Make a size an end of the range."""
-        fit = self.fits[name]
-        fit.low, fit.high, fit.changed = (fit.low, size, True) if upper else (size, fit.high, True)
+                fit.changed, fit.hint, fit.step, fit.offset = True, hint, 1, 0
+        for name, size in (fixed or {}).items():
+            self.fits[name].fixed, self.fits[name].changed = size, True
 
     @property
     def changed(self) -> bool:
@@ -95,34 +87,6 @@ class Correction:
             if any(a.size.subs({n: v}).value not in (None, a.example) for a in axes(n))
         )
 
-    @property
-    def dynamic(self) -> list[str]:
-        """The sizes that it leaves dynamic."""
-        return [n for n, f in self.fits.items() if f.fixed is None]
-
-    def promised(self, example: Mapping[str, int]) -> Iterator[dict[str, int]]:
-        """Sizes that it allows: all of them changed, then one at a time, those next to the example first."""
-        choices = {n: self._choices(n, example[n]) for n, f in self.fits.items() if f.equals is None}
-        rows = max(map(len, choices.values()), default=0)
-        together = ({n: v[i % len(v)] for n, v in choices.items() if v} for i in range(min(rows, _TOGETHER)))
-        alone = ({n: v[i]} for i in range(rows) for n, v in choices.items() if i < len(v))
-        for changed in itertools.chain(together, alone):
-            sizes = {**example, **changed}
-            for _ in self.fits:  # as in a declaration, one size may be equal to one that is equal to another
-                found = ((n, f.equals.evaluate(sizes)) for n, f in self.fits.items() if f.equals is not None)
-                sizes.update({n: v for n, v in found if v is not None})
-            yield sizes
-
-    def _choices(self, name: str, example: int) -> list[int]:
-        """Sizes to test for one name. An undeclared end of the range is one step from the example."""
-        fit = self.fits[name]
-        if fit.fixed is not None:
-            return []
-        at = (example - fit.offset) // fit.step
-        low = max(at - 1, 1) if fit.low is None else -(-(fit.low - fit.offset) // fit.step)
-        high = at + 1 if fit.high is None else (fit.high - fit.offset) // fit.step
-        return [v * fit.step + fit.offset for v in near(low, high, at)][:_PER_SIZE]
-
     # ------------------------------------------------------------------ from conditions to fits
 
     def _apply(self, cond: Cond) -> bool:
@@ -139,7 +103,7 @@ class Correction:
         """Leaves out a condition that ``dynamic_shapes`` cannot express. torch.export infers it, and callers must obey it."""
         self.left_out.append(str(cond))
         for name in sorted(cond.free & self.fits.keys()):
-            self.fits[name].open = self.fits[name].changed = True
+            self.fits[name].hint, self.fits[name].changed = "DYNAMIC", True
 
     def _equality(self, cond: Cond) -> bool:
         order = list(self.fits)
@@ -182,91 +146,192 @@ class Correction:
         fit.changed = True
         return True
 
-    # ------------------------------------------------------------------ from fits to text
+    # ------------------------------------------------------------------ from fits to a declaration
 
+    @cached_property
     def text(self) -> str:
         """Python to paste: the dims, and ``dynamic_shapes``."""
-        used: dict[str, None] = {}
-        body = self._render(self.declaration.spec, used)
-        if self.declaration.spec is None:  # of what is exported already, only its dims can be told
-            used = dict.fromkeys(n for n, f in self.fits.items() if f.fixed is None and f.equals is None)
-        lines = [f"{_word(n)} = {self._definition(n)}" for n in used if self._definition(n)]
-        return "\n".join(lines if self.declaration.spec is None else [*lines, f"dynamic_shapes = {body}"])
+        if self.declaration.spec is not None:
+            return spec_text(self.spec)
+        free = [n for n, f in self.fits.items() if f.fixed is None and f.equals is None]
+        return "\n".join(dim_lines(dim for n in free if (dim := self._dim(n)) is not None))
 
-    def _definition(self, name: str) -> str:
-        fit, root = self.fits[name], self.declaration.roots[name]
-        low, high, label = fit.low, fit.high, name
-        if fit.step > 1 or fit.offset:
-            label = f"_{name.lstrip('_')}"
-            low = max(1, -(-((low or 0) - fit.offset) // fit.step))
-            high = None if high is None else (high - fit.offset) // fit.step
-        bounds = "".join(f", {k}={v}" for k, v in (("min", low), ("max", high)) if v)
-        if fit.open or (root.hint and fit.step == 1 and not self._read_by_others(name)):
-            return ""
-        return f'Dim("{label}"{bounds})'
+    @cached_property
+    def spec(self) -> Any:
+        """The new ``dynamic_shapes``."""
+        self._dims: dict[str, Any] = {}
+        return self._made(self.declaration.spec)
 
-    def _read_by_others(self, name: str) -> bool:
-        return any(f.equals is not None and name in f.equals.free for f in self.fits.values())
-
-    def _render(self, spec: Any, used: dict[str, None]) -> str:
+    def _made(self, spec: Any) -> Any:
         if isinstance(spec, dict):
-            kept = [(k, self._entry(spec, k, v, used)) for k, v in spec.items()]
-            return "{" + ", ".join(f"{k!r}: {text}" for k, text in kept if text) + "}"
+            made = {k: self._entry(spec, k, v) for k, v in spec.items()}
+            return {k: v for k, v in made.items() if v is not None or spec[k] is None}
         if isinstance(spec, (list, tuple)):
-            parts = [self._entry(spec, i, v, used) or "None" for i, v in enumerate(spec)]
-            inner = ", ".join(parts) + ("," if isinstance(spec, tuple) and len(parts) == 1 else "")
-            return f"({inner})" if isinstance(spec, tuple) else f"[{inner}]"
-        return repr(spec)
+            return type(spec)([self._entry(spec, i, v) for i, v in enumerate(spec)])
+        return spec
 
-    def _entry(self, spec: Any, key: Any, value: Any, used: dict[str, None]) -> str:
-        """Text of one entry; empty for one that is static now."""
+    def _entry(self, spec: Any, key: Any, value: Any) -> Any:
+        """One entry; None for one that is static now."""
         axis = self.declaration.leaves.get((id(spec), key)) if isinstance(key, int) else None
-        if axis is not None:
-            return self._size(axis, used)
-        if value is None or isinstance(value, (dict, list, tuple)):
-            return self._render(value, used)
-        if type(value).__name__ == "_DimHint":
-            return f"Dim.{value.type.name}"
-        return repr(value)
+        return self._made(value) if axis is None else self._size(axis)
 
-    def _size(self, axis: Axis, used: dict[str, None]) -> str:
+    def _size(self, axis: Axis) -> Any:
         size = axis.size
         for _ in self.fits:  # a size may be equal to one that is equal to another
             size = size.subs({n: self._value(n) for n in size.free})
         if size.value is not None:
-            return ""
+            return None
         (name,) = sorted(size.free)[:1]
-        root, fit = self.declaration.roots[name], self.fits[name]
-        used.setdefault(name)
-        if not self._definition(name):
+        fit = self.fits[name]
+        dim = self._dims.setdefault(name, self._dim(name))
+        if dim is None:
             return _hint(
-                fit.hint or root.hint or "DYNAMIC",
-                size.subs({name: fit.low or 0}),
-                fit.high and size.subs({name: fit.high}),
+                fit.hint,
+                size.subs({name: fit.low or 0}).value,
+                fit.high and size.subs({name: fit.high}).value,
             )
-        return str(size.subs({name: Dim(_word(name)) * fit.step + fit.offset}))
+        size = size.subs({name: symbol(name) * fit.step + fit.offset})
+        offset = size.const
+        factor = (size - offset).terms[0][1]
+        made = dim if factor == 1 else factor * dim
+        return made + offset if offset > 0 else made - -offset if offset else made
+
+    def _dim(self, name: str) -> Any:
+        """The ``Dim`` of a root; None for one that is left to torch.export."""
+        fit = self.fits[name]
+        low, high, label = fit.low, fit.high, python_name(name)
+        if fit.step > 1 or fit.offset:
+            label = f"_{label.lstrip('_')}"
+            low = max(1, -(-((low or 0) - fit.offset) // fit.step))
+            high = None if high is None else (high - fit.offset) // fit.step
+        elif fit.hint and not any(f.equals is not None and name in f.equals.free for f in self.fits.values()):
+            return None
+        return TorchDim(label, min=low or None, max=high)
 
     def _value(self, name: str) -> Dim:
         fit = self.fits[name]
+        if fit.fixed is None and fit.high is not None and (fit.low or 0) >= fit.high:
+            fit.fixed = fit.high
         if fit.fixed is not None:
             return constant(fit.fixed)
         return fit.equals if fit.equals is not None else self.declaration.roots[name].dim
 
+    # ------------------------------------------------------------------ the sizes that it promises
 
-def _hint(kind: str, low: Dim, high: Dim | int | None) -> str:
+    def promised(self, runs: Runs) -> Iterator[dict[str, int]]:
+        """Sizes that it allows, in terms of the roots of the declaration that it corrects."""
+        args, kwargs = runs.inputs({})
+        new = read_declaration(runs.module, args, kwargs, self.spec)
+        example = example_sizes(new)
+        for changed in probes(new, example):
+            sizes = {**example, **changed}
+            given = {(a.leaf, a.index): a.size.evaluate(sizes) for a in new.axes}
+            found: dict[str, int] = {}
+            for axis in self.declaration.axes:
+                for name in axis.size.free:
+                    size = root_size(axis.size, name, given.get((axis.leaf, axis.index), axis.example))
+                    found.setdefault(name, size if size is not None else runs.example[name])
+            yield found
+
+
+def _hint(kind: str, low: int | None, high: int | None) -> Any:
     """``Dim.DYNAMIC(min=4, max=64)``; a lower bound of up to 2 is what the hint says anyway."""
     if kind == "AUTO":
-        return "Dim.AUTO"  # with bounds torch.export refuses what it finds narrower
-    least = low.value
-    bounds = [f"min={least}"] if least is not None and least > 2 else []
-    bounds += [f"max={high}"] if high is not None else []
-    return f"Dim.{kind}({', '.join(bounds)})" if bounds else f"Dim.{kind}"
+        return TorchDim.AUTO  # with bounds torch.export refuses what it finds narrower
+    low = low if low is not None and low > 2 else None
+    return TorchDim.DYNAMIC if low is None and high is None else TorchDim.DYNAMIC(min=low, max=high)
 
 
 _ORDER = {"range": 0, "restricted": 1, "tied": 2, "fixed": 3}
 
 
-def _word(name: str) -> str:
-    """A Python name for a dim."""
-    word = re.sub(r"\W", "_", name)
-    return f"{word}_" if keyword.iskeyword(word) or not word or word[0].isdigit() else word
+# ---------------------------------------------------------------------- trying
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A declaration to suggest: tried, untried, refused (none holds), or elsewhere (right for sizes that the example has not).
+
+    It is `plain` when it leaves out conditions that it has no words for, and nothing asks for them.
+    """
+
+    correction: Correction
+    state: str = ""
+    plain: bool = False
+
+    @property
+    def text(self) -> str:
+        """Python to paste; empty if there is nothing to suggest."""
+        return self.correction.text if self.state in ("tried", "untried") else ""
+
+    def after(self, way: str) -> str:
+        """A way out in words, and the declaration."""
+        if self.state == "elsewhere":
+            sizes = sizes_text(self.correction.elsewhere)
+            only = f"the exported graph is right for {sizes} only, which the example is not"
+            return f"mend the line: {only}, and no declaration helps"
+        if not self.text:
+            return f"{way}: no declaration of these sizes that was tried gives a file that follows the module"
+        return f"{way}{' (not tried)' if self.state == 'untried' else ''}:\n{self.text}"
+
+
+@dataclass
+class Trials:
+    """Exports declarations as the reader would, and runs the files beside the module. None is tried twice."""
+
+    runs: Runs
+    files: Files
+    strict: bool = False
+    _known: dict[str, bool] = field(default_factory=dict)
+
+    def holds(
+        self, trial: Correction, allowed: Callable[[Sizes], bool], wanted: Iterable[Sizes] = ()
+    ) -> bool:
+        """True if `torch.onnx.export` takes a declaration, keeps its sizes dynamic, and its file follows the module.
+
+        It is run at sizes that the declaration promises and that are `allowed`, and at those `wanted`.
+        """
+        if trial.text not in self._known:
+            self._known[trial.text] = not trial.elsewhere and self._holds(trial, allowed, wanted)
+        return self._known[trial.text]
+
+    def _holds(self, trial: Correction, allowed: Callable[[Sizes], bool], wanted: Iterable[Sizes]) -> bool:
+        args, kwargs = self.runs.inputs({})
+        program = captured(self.runs.module, args, kwargs, trial.spec, strict=self.strict).program
+        if program is None:
+            return False
+        found = self.files.of(program)
+        if found.failed is not None or numbers(
+            found, read_declaration(self.runs.module, args, kwargs, trial.spec)
+        ):
+            return False
+        graph, ran = Graph(self.runs, program, found), 0
+        for sizes in itertools.chain(wanted, trial.promised(self.runs)):
+            state = self.runs.at(sizes).state if allowed(sizes) else "unknown"
+            if state == "fails" or (state == "runs" and graph.agrees(sizes) is False):
+                return False
+            ran += state == "runs"
+            if ran == _COMPARED:
+                break
+        return True
+
+
+def numbers(found: Written, declaration: Declaration) -> set[str]:
+    """The declared sizes that are numbers in a file's inputs."""
+    assert found.proto is not None
+    inputs = {v.name: v.type.tensor_type.shape.dim for v in found.proto.graph.input}
+    given = [inputs.get(name, ()) for name in input_names(found.program)]
+    axes = (a for a in declaration.axes if a.index < len(given[a.leaf]))
+    return {n for a in axes if given[a.leaf][a.index].HasField("dim_value") for n in a.size.free}
+
+
+def last_that_runs(runs: Runs, name: str, fails: int) -> int | None:
+    """Between the example and a size that fails: the last size before the failures begin."""
+    good = runs.example[name]
+    while abs(fails - good) > 1:
+        middle = (good + fails) // 2
+        state = runs.at({name: middle}).state
+        if state == "unknown":
+            return None
+        good, fails = (middle, fails) if state == "runs" else (good, middle)
+    return good

@@ -1,12 +1,14 @@
-"""The declaration: every dynamic dim of ``dynamic_shapes``, with its range and its source text."""
+"""The declaration: every dynamic dim of ``dynamic_shapes``, with its range and its text."""
 
 from __future__ import annotations
 
+import keyword
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch.export import Dim as TorchDim
 from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
 from torch.utils import _pytree as pytree
@@ -110,8 +112,6 @@ def read_declaration(
     leaves = pytree.tree_flatten_with_path(combined)[0]
     keys = tuple(pytree.keystr(path) for path, _ in leaves)
     paths = tuple(plain_path(path) for path, _ in leaves)
-    if hasattr(dynamic_shapes, "dynamic_shapes"):  # torch.export.ShapesCollection
-        dynamic_shapes = dynamic_shapes.dynamic_shapes(module, args, kwargs)
     reader = _Reader({k: i for i, k in enumerate(keys)}, {id(x): i for i, (_, x) in enumerate(leaves)}, paths)
     if dynamic_shapes:
         spec = dynamic_shapes
@@ -146,11 +146,9 @@ class _Reader:
 
     def entry(self, entry: Any, path: str, index: int) -> tuple[Dim, str] | None:
         """The size and the words of one entry; None when it is static."""
-        if isinstance(entry, str):
-            return self.root(Root(entry)).dim, repr(entry)
         if isinstance(entry, TorchDim):
             return self.named(entry)
-        hint = getattr(getattr(entry, "type", None), "name", "")
+        hint = hint_of(entry)
         if hint in ("AUTO", "DYNAMIC"):
             root = Root(
                 self.fresh(f"{_WORD.sub('_', path).strip('_')}_dim{index}"), entry.min, entry.max, hint
@@ -159,18 +157,12 @@ class _Reader:
         return None
 
     def named(self, entry: Any) -> tuple[Dim, str] | None:
-        base = getattr(entry, "root", None)
-        if base is None:
-            if not hasattr(entry, "min") or not hasattr(entry, "__name__") or hasattr(entry, "value"):
-                return None
-            root = self.root(named_root(entry))
-            return root.dim, str(root)
-        if not isinstance(base, TorchDim):
+        if hasattr(entry, "value") or not isinstance(getattr(entry, "root", entry), TorchDim):  # a number
             return None
-        root = self.root(named_root(base))
-        offset = int(entry.fn(0))
-        factor = int(entry.fn(1)) - offset
-        return root.dim * factor + offset, f"{entry.__name__} with {entry.root.__name__} = {root}"
+        root, size = derivation(entry)
+        declared = self.root(Root(root.__name__, *bounds_of(root)))
+        more = "" if root is entry else f"{entry.__name__} with {root.__name__} = "
+        return size, f"{more}{declared}"
 
     def root(self, root: Root) -> Root:
         return self.roots.setdefault(root.name, root)
@@ -181,12 +173,157 @@ class _Reader:
         return name
 
 
-def named_root(dim: Any) -> Root:
-    """The root of a ``Dim("name", min=, max=)``; bounds that it does not state are None."""
-    low, high = dim.min, dim.max
-    low = int(low) if isinstance(low, int) and low > 0 else None
-    return Root(dim.__name__, low, int(high) if _finite(high) else None)
+def bounds_of(dim: Any) -> tuple[int | None, int | None]:
+    """The bounds that a ``Dim`` states; None for one that it does not."""
+    low, high = (int(v) if isinstance(v, int) and 0 < v < 2**62 else None for v in (dim.min, dim.max))
+    return low, high
 
 
-def _finite(bound: Any) -> bool:
-    return isinstance(bound, int) and bound < 2**62
+# ---------------------------------------------------------------------- dynamic_shapes made
+
+
+def mapped(spec: Any, change: Callable[[Any], Any]) -> Any:
+    """``dynamic_shapes`` with every entry changed, its structure kept."""
+    if isinstance(spec, dict):
+        return {key: mapped(value, change) for key, value in spec.items()}
+    if isinstance(spec, (list, tuple)):
+        return type(spec)([mapped(value, change) for value in spec])
+    return change(spec)
+
+
+def resolved(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any) -> Any:
+    """``dynamic_shapes`` in plain containers: names as text made dims, torch.export's collections written out."""
+    if hasattr(spec, "dynamic_shapes"):  # torch.export.ShapesCollection, AdditionalInputs
+        spec = _plain(spec.dynamic_shapes(module, args, kwargs))
+    return mapped(spec, lambda entry: TorchDim(entry) if isinstance(entry, str) else entry)
+
+
+def _plain(spec: Any) -> Any:
+    if isinstance(spec, dict):
+        return {k: _plain(v) for k, v in spec.items()}
+    children = _children(spec)
+    kind = tuple if isinstance(spec, tuple) else list
+    return spec if children is None else kind(map(_plain, children))
+
+
+def _children(value: Any) -> list[Any] | None:
+    """The parts of a container, one level down; None for a leaf."""
+    found = pytree.tree_flatten(value, is_leaf=lambda part: part is not value)[0]
+    return None if len(found) == 1 and found[0] is value else found
+
+
+def relaxed(spec: Any) -> Any:
+    """Every dynamic entry left to torch.export, so that it says what came out instead of refusing."""
+    return mapped(spec, _relaxed)
+
+
+def _relaxed(entry: Any) -> Any:
+    dynamic = isinstance(entry, TorchDim) and not hasattr(entry, "value")
+    return TorchDim.AUTO if dynamic or hint_of(entry) == "DYNAMIC" else entry
+
+
+def hint_of(entry: Any) -> str:
+    """``AUTO``, ``DYNAMIC`` or ``STATIC``; empty for what is no hint."""
+    return str(getattr(getattr(entry, "type", None), "name", ""))
+
+
+def declared_axes(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], entry: Callable[[int, str, int, int], Any]
+) -> dict[str, Any]:
+    """``dynamic_shapes`` of a call, axis by axis. `entry` gets the input's position, its path, the axis and its size."""
+    combined = _combine_args(module, args, kwargs)
+    paths = iter(enumerate(plain_path(path) for path, _ in pytree.tree_flatten_with_path(combined)[0]))
+
+    def made(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: made(v) for k, v in value.items()}
+        children = _children(value)
+        if children is not None:
+            return (tuple if isinstance(value, tuple) else list)(map(made, children))
+        leaf, path = next(paths)
+        if not isinstance(value, torch.Tensor):
+            return None
+        entries = {i: entry(leaf, path, i, int(n)) for i, n in enumerate(value.shape)}
+        return {i: e for i, e in entries.items() if e is not None}
+
+    return {name: made(value) for name, value in combined.items()}
+
+
+def from_dynamic_axes(
+    module: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    axes: Mapping[str, Mapping[int, str] | Sequence[int]],
+    names: Sequence[str] = (),
+) -> tuple[dict[str, Any], list[str]]:
+    """``dynamic_shapes`` for the ``dynamic_axes`` and ``input_names`` of the older exporter, and the names of no input.
+
+    One name is one size, unless the example has two sizes for it.
+    """
+    sizes: dict[str, int] = {}
+    used: set[str] = set()
+
+    def entry(leaf: int, path: str, axis: int, size: int) -> Any:
+        name = names[leaf] if leaf < len(names) else path
+        given = axes.get(name, {})
+        used.add(name)
+        known = given if isinstance(given, Mapping) else dict.fromkeys(given, "")
+        if axis not in known:
+            return None
+        text = python_name(known[axis] or f"{name}_dim{axis}")
+        if sizes.setdefault(text, size) != size:
+            text = f"{text}_{leaf}_{axis}"
+        return TorchDim(text)
+
+    spec = declared_axes(module, args, kwargs, entry)
+    return spec, [n for n in axes if n not in used]
+
+
+# ---------------------------------------------------------------------- dynamic_shapes as text
+
+
+def python_name(name: str) -> str:
+    """A Python name for a dim."""
+    word = _WORD.sub("_", name)
+    return f"{word}_" if keyword.iskeyword(word) or not word or word[0].isdigit() else word
+
+
+def spec_text(spec: Any) -> str:
+    """Python to paste: the dims that ``dynamic_shapes`` uses, and itself."""
+    dims: dict[str, Any] = {}
+    text = _text(spec, dims)
+    return "\n".join([*dim_lines(dims.values()), f"dynamic_shapes = {text}"])
+
+
+def dim_lines(dims: Iterable[Any]) -> list[str]:
+    """``batch = Dim("batch", max=64)``, one line a dim."""
+    found = []
+    for dim in dims:
+        bounds = "".join(f", {k}={v}" for k, v in zip(("min", "max"), bounds_of(dim)) if v is not None)
+        found.append(f'{python_name(dim.__name__)} = Dim("{dim.__name__}"{bounds})')
+    return found
+
+
+def _text(spec: Any, dims: dict[str, Any]) -> str:
+    if isinstance(spec, dict):
+        return "{" + ", ".join(f"{k!r}: {_text(v, dims)}" for k, v in spec.items()) + "}"
+    if isinstance(spec, (list, tuple)):
+        inner = ", ".join(_text(v, dims) for v in spec)
+        return f"({inner}{','[: len(spec) == 1]})" if isinstance(spec, tuple) else f"[{inner}]"
+    if isinstance(spec, TorchDim):
+        root, size = derivation(spec)
+        dims.setdefault(root.__name__, root)
+        return str(size.subs({root.__name__: symbol(python_name(root.__name__))}))
+    if hint_of(spec):
+        bounds = ", ".join(f"{k}={v}" for k, v in (("min", spec.min), ("max", spec.max)) if v is not None)
+        return f"Dim.{hint_of(spec)}" + (f"({bounds})" if bounds else "")
+    return repr(spec)
+
+
+def derivation(dim: Any) -> tuple[Any, Dim]:
+    """The dim that has the name and the range, and the size in terms of it: ``2*_h`` is of ``_h``."""
+    root = getattr(dim, "root", dim)
+    if root is dim:
+        return root, symbol(dim.__name__)
+    offset = int(dim.fn(0))
+    return root, symbol(root.__name__) * (int(dim.fn(1)) - offset) + offset

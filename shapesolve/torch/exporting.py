@@ -1,26 +1,30 @@
-"""Exporting in memory, with an eye on where torch.export makes its guards."""
+"""Exports a module as `torch.onnx.export` does, and notes the Python line of each guard."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import logging
+import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import onnx
 import torch
 from torch._dynamo.exc import UserError, UserErrorType
 from torch._guards import TracingContext
-from torch.export import Dim as TorchDim
 from torch.export import _trace, dynamic_shapes
 from torch.fx.experimental.symbolic_shapes import ConstraintViolationError, ShapeEnv
+from torch.onnx import _flags as onnx_flags
+from torch.onnx._internal.exporter import _capture_strategies, _flags
 from torch.utils._sympy.value_ranges import ValueRangeError
 
-from .declared import read_declaration
+from .declared import read_declaration, relaxed
 from .places import NOWHERE, Origin, Place, is_foreign
 
 _MAX_FRAMES = 2000
@@ -41,7 +45,8 @@ class Watch:
     """
 
     def __init__(self, module: Any) -> None:
-        self._names = {id(m): (name, type(m).__qualname__) for name, m in _named_modules(module)}
+        modules = module.named_modules() if isinstance(module, torch.nn.Module) else ()
+        self._names = {id(m): (name, type(m).__qualname__) for name, m in modules}
         self._seen: dict[int, tuple[Any, Seen]] = {}
 
     def of(self, location: Any) -> Seen | None:
@@ -75,14 +80,14 @@ class Watch:
         module, asked, counted = None, None, 0
         while frame is not None and counted < _MAX_FRAMES:
             code = frame.f_code
-            if code is export_program.__code__:
+            if code is captured.__code__:
                 break
-            if not is_foreign(code.co_filename):
-                trace.append(
-                    Place(code.co_filename, frame.f_lineno, code.co_name, _line(code.co_filename, frame))
-                )
+            foreign = is_foreign(code.co_filename)
+            if not foreign:
+                text = linecache.getline(code.co_filename, frame.f_lineno, frame.f_globals).strip()
+                trace.append(Place(code.co_filename, frame.f_lineno, code.co_name, text))
             if asked is None and not _is_plumbing(code.co_filename):
-                asked = not is_foreign(code.co_filename)
+                asked = not foreign
             name = self._names.get(id(frame.f_locals.get("self"))) if code.co_name != "_call_impl" else None
             if name is not None:
                 module = module or name
@@ -96,117 +101,128 @@ class Watch:
 
 def _dynamo_stack() -> list[Place]:
     """The module's own lines when TorchDynamo traces (``strict=True``): it runs no frames of the module."""
-    frames = TracingContext.extract_stack() or ()
-    return [
-        p
-        for p in (Place(f.filename, f.lineno or 0, f.name, f.line or "") for f in frames)
-        if not is_foreign(p.file)
-    ]
-
-
-def _named_modules(module: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(module, torch.nn.Module):
-        yield from module.named_modules()
+    places = (
+        Place(f.filename, f.lineno or 0, f.name, f.line or "") for f in TracingContext.extract_stack() or ()
+    )
+    return [p for p in places if not is_foreign(p.file)]
 
 
 def _is_plumbing(file: str) -> bool:
     """Frames between a size and whoever asks for it: symbolic integers and their environment."""
-    return file.endswith(
-        (
-            "symbolic_shapes.py",
-            "sym_node.py",
-            "torch/__init__.py",
-            "recording.py",
-            "torch/torch.py",
-            "exporting.py",
-        )
-    ) or file.startswith("<")
+    ends = ("symbolic_shapes.py", "sym_node.py", "torch/__init__.py", "recording.py", "torch/torch.py")
+    return file.endswith((*ends, "exporting.py")) or file.startswith("<")
 
 
-def _line(file: str, frame: Any) -> str:
-    import linecache
-
-    return linecache.getline(file, frame.f_lineno, frame.f_globals).strip()
+# ---------------------------------------------------------------------- the capture
 
 
-# ---------------------------------------------------------------------- dynamic_shapes
+@dataclass(frozen=True)
+class Captured:
+    """An exporter's program (None if it made none), who watched, and its refusal of the declaration."""
+
+    program: Any
+    watch: Watch
+    refusal: Exception | None = None
 
 
-def mapped(spec: Any, change: Callable[[Any], Any]) -> Any:
-    """``dynamic_shapes`` with every entry changed, its structure kept."""
-    if isinstance(spec, dict):
-        return {key: mapped(value, change) for key, value in spec.items()}
-    if isinstance(spec, (list, tuple)):
-        return type(spec)([mapped(value, change) for value in spec])
-    return change(spec)
+class _Stop(BaseException):
+    """Ends an export of torch.onnx, which takes every exception for a reason to try something else."""
 
 
-def named(spec: Any) -> Any:
-    """Names as text (which torch.onnx takes) made dims (which torch.export takes)."""
-    return mapped(spec, lambda entry: TorchDim(entry) if isinstance(entry, str) else entry)
+#: functions of PyTorch are replaced by one thread at a time, and for this thread only: the others find them as they were
+_REPLACING = threading.RLock()
 
 
-def relaxed(spec: Any) -> Any:
-    """Every dynamic entry left to torch.export, so that it says what came out instead of refusing."""
-    return mapped(spec, _relaxed)
-
-
-def _relaxed(entry: Any) -> Any:
-    dynamic = isinstance(entry, (str, TorchDim)) and not hasattr(entry, "value")
-    return (
-        TorchDim.AUTO if dynamic or getattr(getattr(entry, "type", None), "name", "") == "DYNAMIC" else entry
-    )
-
-
-# ---------------------------------------------------------------------- exports
-
-
-def export_program(
+def captured(
     module: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    dynamic_shapes: Any,
+    spec: Any,
     *,
-    strict: bool,
-    watch: Watch,
-) -> Any:
-    """`torch.export.export`, quietly and watched."""
-    with quiet(), watch.active(), fresh_kernels():
-        return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict)
+    strict: bool = False,
+    free: bool = False,
+) -> Captured:
+    """The program that `torch.onnx.export` captures of a module, with its own settings.
+
+    After a refusal the exporter goes on with the declaration that the refusal suggests. With fewer dynamic sizes that is no
+    success here. With `free` a refusal that comes after the trace stands beside the program that was traced, and conditions
+    on sizes are guards, with their lines, where the exporter makes them assertions of the graph.
+    """
+    watch = Watch(module)
+    refusals: list[Exception] = []
+    refine, mine = dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes, threading.get_ident()
+    hold = _trace.produce_guards_and_solve_constraints
+    deferred = onnx_flags.PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS
+    declared = 0 if free else len(read_declaration(module, args, kwargs, spec).axes)
+
+    def holding(*args: Any, **kwargs: Any) -> None:
+        try:
+            hold(*args, **kwargs)
+        except (ConstraintViolationError, ValueRangeError) as error:
+            if not free or threading.get_ident() != mine:
+                raise
+            refusals.append(UserError(UserErrorType.CONSTRAINT_VIOLATION, str(error)))
+            refusals[-1].__cause__ = error
+
+    def refined(message: str, shapes: Any) -> Any:
+        if threading.get_ident() != mine:
+            return refine(message, shapes)
+        error = sys.exc_info()[1]
+        refusals.extend([error] if isinstance(error, Exception) else [])
+        if free:  # TorchDynamo has no program then: it goes on with all sizes left to torch.export
+            return relaxed(shapes)
+        found = refine(message, shapes)
+        if len(read_declaration(module, args, kwargs, found).axes) < declared:
+            raise _Stop
+        return found
+
+    def run() -> Captured:
+        strategies = _capture_strategies.CAPTURE_STRATEGIES
+        failed: list[Exception] = []
+        for strategy in strategies[1:2] if strict else strategies:
+            refusals.clear()
+            result = strategy(verbose=False)(module, args, kwargs, spec)
+            if result.exported_program is not None:
+                return Captured(result.exported_program, watch, refusals[0] if refusals and free else None)
+            failed += [*refusals[:1], result.exception]
+        return Captured(None, watch, failed[0])
+
+    with _REPLACING, quiet(), watch.active(), _fresh_kernels():
+        dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes = refined
+        _trace.produce_guards_and_solve_constraints = holding
+        onnx_flags.PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS = deferred and not free
+        try:
+            found: Captured = _flags.set_onnx_exporting_flag(run)()
+        except _Stop:
+            return Captured(None, watch, refusals[0])
+        finally:
+            dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes = refine
+            _trace.produce_guards_and_solve_constraints = hold
+            onnx_flags.PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS = deferred
+    return found
 
 
 @contextlib.contextmanager
-def fresh_kernels() -> Iterator[None]:
+def _fresh_kernels() -> Iterator[None]:
     """PyTorch's cached choice of kernels for recurrent layers, dropped before a trace and behind it.
 
     `torch.onnx.export` traces them as loops of any length, unless an export before has cached the unrolled kernel.
     """
-    caches = [getattr(op.input, "_dispatch_cache", None) for op in (torch.ops.aten.lstm, torch.ops.aten.gru)]
+    caches = [getattr(op.input, "_dispatch_cache", {}) for op in (torch.ops.aten.lstm, torch.ops.aten.gru)]
     try:
         for cache in caches:
-            if cache is not None:
-                cache.clear()
+            cache.clear()
         yield
     finally:
         for cache in caches:
-            if cache is not None:
-                cache.clear()
-
-
-def export_onnx(program: Any, opset: int | None = None, *, optimize: bool = True) -> Any:
-    """The `ONNXProgram` of an `ExportedProgram`, made by the exporter that `torch.onnx.export` uses."""
-    with quiet():
-        return torch.onnx.export(program, dynamo=True, opset_version=opset, optimize=optimize, verbose=False)
+            cache.clear()
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Without what the exporters print; what matters comes as an exception or is in the model."""
-    loggers = [
-        logging.getLogger(name)
-        for name in ("torch", "torch.onnx", "torch.export", "torch._export", "onnxscript")
-    ]
-    before = [(logger, logger.level, logger.disabled) for logger in loggers]
+    names = ("torch", "torch.onnx", "torch.export", "torch._export", "onnxscript")
+    before = [(logger, logger.level, logger.disabled) for logger in map(logging.getLogger, names)]
     try:
         with (
             warnings.catch_warnings(),
@@ -214,7 +230,7 @@ def quiet() -> Iterator[None]:
             contextlib.redirect_stderr(io.StringIO()),
         ):
             warnings.simplefilter("ignore")
-            for logger in loggers:
+            for logger, _, _ in before:
                 logger.disabled = True
                 logger.setLevel(logging.CRITICAL)
             yield
@@ -224,83 +240,98 @@ def quiet() -> Iterator[None]:
             logger.disabled = disabled
 
 
-#: functions of PyTorch are replaced by one thread at a time, and for this thread only: the others find them as they were
-_REPLACING = threading.RLock()
+# ---------------------------------------------------------------------- the file
 
 
-@contextlib.contextmanager
-def forgiving() -> Iterator[list[Exception]]:
-    """Collects torch.export's errors about declared dims after a trace, and lets the export go on.
+@dataclass(frozen=True)
+class Written:
+    """A model written of `source`, with the decomposed `program`, or the error of the exporter.
 
-    So the program that it traced can be looked at. With another PyTorch, and with TorchDynamo, it raises as ever.
+    If the first attempt failed and another did not, it has the error, the model, and the `change` of the call that helped.
     """
-    kept: list[Exception] = []
-    if not hasattr(_trace, "produce_guards_and_solve_constraints"):
-        yield kept
-        return
-    _REPLACING.acquire()
-    make, mine = _trace.produce_guards_and_solve_constraints, threading.get_ident()
 
-    def keeping(*args: Any, **kwargs: Any) -> None:
+    source: Any
+    program: Any = None
+    proto: onnx.ModelProto | None = None
+    failed: Exception | None = None
+    change: str = ""
+
+
+_WITHOUT_OPTIMIZER = "write it without the exporter's optimizer: `torch.onnx.export(..., optimize=False)`"
+_DECOMPOSED = (
+    "decompose the exported program first:"
+    " `torch.onnx.export(torch.export.export(...).run_decompositions(), dynamo=True)`"
+)
+
+
+def written(program: Any, opset: int | None) -> Written:
+    """The ONNX model of an `ExportedProgram`, written in another way where the exporter cannot write it as it is."""
+    first: Exception | None = None
+    for change, optimize in (("", True), (_WITHOUT_OPTIMIZER, False), (_DECOMPOSED, True)):
         try:
-            make(*args, **kwargs)
-        except (ConstraintViolationError, ValueRangeError) as error:
-            if threading.get_ident() != mine:
-                raise
-            refusal = UserError(UserErrorType.CONSTRAINT_VIOLATION, str(error))
-            refusal.__cause__ = error
-            kept.append(refusal)
-
-    _trace.produce_guards_and_solve_constraints = keeping
-    try:
-        yield kept
-    finally:
-        _trace.produce_guards_and_solve_constraints = make
-        _REPLACING.release()
+            with quiet():
+                given = program.run_decompositions() if change is _DECOMPOSED else program
+                found = torch.onnx.export(
+                    given, dynamo=True, opset_version=opset, optimize=optimize, verbose=False
+                )
+        except Exception as error:  # whatever the exporter raises is what there is to report
+            first = first or error
+        else:
+            assert found is not None
+            return Written(program, found.exported_program, found.model_proto, first, change)
+    return Written(program, failed=first)
 
 
-class Narrowed(Exception):
-    """torch.onnx.export refuses a declaration, and goes on with declared sizes as numbers."""
+class Files:
+    """Writes programs as ONNX. Programs with the same calls on inputs of the same shapes share a file."""
+
+    def __init__(self, opset: int | None = None) -> None:
+        self.opset = opset
+        self._known: dict[str, Written] = {}
+
+    def of(self, program: Any) -> Written:
+        """The file of a program."""
+        key = _calls(program)
+        if key not in self._known:
+            self._known[key] = written(program, self.opset)
+        return self._known[key]
 
 
-class _Stop(BaseException):
-    """Ends an export of torch.onnx, which takes every exception for a reason to try something else."""
+def _calls(program: Any) -> str:
+    """The inputs and calls of a program without its checks. Sizes are written as they are computed, symbols are numbered."""
+    symbols: dict[str, str] = {}
+    text: dict[Any, str] = {}
+    rows: list[str] = []
+    for node in program.graph.nodes:
+        if node.op == "call_function" and is_check(node.target):
+            continue
+        given = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: _Name(text.get(n, "")))
+        value = node.meta.get("val")
+        text[node] = f"({node.target} {given})"
+        if node.op != "call_function" or not isinstance(
+            value, (int, torch.SymInt, torch.SymBool, torch.SymFloat)
+        ):
+            shape = tuple(value.shape) if node.op == "placeholder" and isinstance(value, torch.Tensor) else ""
+            named = _SYMBOL.sub(lambda m: symbols.setdefault(m[0], f"s{len(symbols)}"), str(shape))
+            rows.append(f"{node.op} {text[node]} {named}")
+            text[node] = f"%{len(rows)}"
+    return "\n".join(rows)
 
 
-def captured_by_exporter(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any) -> Any:
-    """The program that `torch.onnx.export` itself captures of a module, with its own settings.
+class _Name(str):
+    """A name as text, shown without quotes."""
 
-    Raises `Narrowed` as soon as it gives up declared sizes, and else what it raises.
-    """
-    from torch.onnx._internal.exporter import _capture_strategies, _flags
+    __slots__ = ()
 
-    declared = len(read_declaration(module, args, kwargs, spec).axes)
-    _REPLACING.acquire()
-    refine, mine = dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes, threading.get_ident()
+    def __repr__(self) -> str:
+        return str(self)
 
-    def refined(message: str, shapes: Any) -> Any:
-        found = refine(message, shapes)
-        if threading.get_ident() != mine:
-            return found
-        if len(read_declaration(module, args, kwargs, found).axes) < declared:
-            raise _Stop
-        return found
 
-    def captured() -> Any:
-        failed: list[Exception] = []
-        for strategy in _capture_strategies.CAPTURE_STRATEGIES:
-            result = strategy(verbose=False)(module, args, kwargs, spec)
-            if result.exported_program is not None:
-                return result.exported_program
-            failed.append(result.exception)
-        raise failed[0]
+_CHECKS = ("_assert", "sym_constrain_range", "_check")
+_SYMBOL = re.compile(r"\b[su]\d+\b")
 
-    dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes = refined
-    try:
-        with quiet(), fresh_kernels():
-            return _flags.set_onnx_exporting_flag(captured)()
-    except _Stop:
-        raise Narrowed from None
-    finally:
-        dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes = refine
-        _REPLACING.release()
+
+def is_check(target: Any) -> bool:
+    """True if an operator only checks and has no result."""
+    name = getattr(getattr(target, "_schema", None), "name", "") or getattr(target, "__name__", "")
+    return bool(name.rpartition("::")[2].startswith(_CHECKS))

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+from torch.utils import _pytree as pytree
 from torch.utils._sympy.printers import PythonPrinter
 
 from ..expr import Cond, Dim, DimSyntaxError, ge, parse_cond, parse_dim, symbol
@@ -179,6 +181,19 @@ def input_names(program: Any) -> list[str]:
         for spec in program.graph_signature.input_specs
         if spec.kind.name == "USER_INPUT"
     ]
+
+
+def sizes_of_call(node: Any, program: Any, declaration: Declaration) -> list[str]:
+    """The declared sizes among the numbers that a call is given, as an attribute is."""
+    env = shape_env(program)
+    if node is None or env is None:
+        return []
+    table = axis_symbols(env, program, declaration)
+    given = (v for v in pytree.tree_leaves((node.args, node.kwargs)) if isinstance(v, torch.fx.Node))
+    values = [v.meta.get("val") for v in given]
+    symbols = {n for v in values if isinstance(v, torch.SymInt) for n in _SYMBOL.findall(str(v))}
+    found = {name for n in symbols & table.keys() for name in table[n].free}
+    return [n for n in declaration.roots if n in found]
 
 
 def guard_contract(

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..expr import Cond
-from .correction import Correction
+from ..expr.sizes import sizes_text
+from .correction import Advice
 from .declared import Declaration
-from .findings import SourceFinding
 from .guards import Guard, guards_behind
-from .outcome import Restriction, sizes_text
-from .places import NOWHERE, Origin, Origins, Place, read_trace
-from .verdicts import Confirmed, excluded_text
+from .outcome import Restriction, excluded_text
+from .places import NOWHERE, Origin, Origins, Place, SourceFinding, read_trace
+from .verdicts import Confirmed
 
 _CODES = {"fixed": "SS601", "tied": "SS602", "restricted": "SS603", "range": "SS604"}
 _MAX_NODES = 4
@@ -31,63 +32,60 @@ class Judge:
         origins: Origins,
         *,
         refused: bool,
-        written: bool,
     ) -> None:
         self.declaration, self.guards, self.program = declaration, guards, program
-        self.origins, self.refused, self.written = origins, refused, written
+        self.origins, self.refused = origins, refused
 
-    def finding(
-        self, restriction: Restriction, correction: Correction, confirmed: Confirmed
-    ) -> SourceFinding:
-        """The finding of one restriction. `confirmed` is the result of testing it."""
-        origin, met, nodes = self._origin(restriction, confirmed)
+    def finding(self, restriction: Restriction, advice: Advice, tried: Confirmed) -> SourceFinding:
+        """The finding of one restriction. `tried` is the result of testing it."""
+        origin, met, nodes = self._origin(restriction, tried)
         roots = [self.declaration.roots[n] for n in restriction.roots]
-        code = self._code(restriction, confirmed)
-        sizes = confirmed.sizes or restriction.counterexample
+        code = self._code(restriction, tried)
+        sizes = tried.sizes or restriction.counterexample
         notes = [f"declared: {self.declaration.quote(r.name)}" for r in roots]
         notes.append(f"came out: {restriction.term.text}, {self._who(restriction, nodes)}")
         if sizes:
-            notes += _refuted(restriction, sizes, confirmed)
+            notes += _refuted(restriction, sizes, tried)
         else:
             notes.append(f"not decided: {restriction.proof!r}")
         if met is not None:
             notes.append(f"it meets the declared size at {met}: {met.code}")
         return SourceFinding(
             code,
-            self._title(restriction, confirmed),
+            self._title(restriction, tried),
             nodes[0] if nodes else "",
             nodes=nodes,
             notes=tuple(notes),
-            help=self._help(restriction, correction, confirmed),
+            help=self._help(restriction, advice, tried),
             origin=origin,
             met=met,
             declared="; ".join(self.declaration.quote(r.name) for r in roots),
             term=restriction.term.text,
             counterexample=sizes,
-            verdict=confirmed.verdict,
+            verdict=tried.verdict,
         )
 
-    def _code(self, restriction: Restriction, confirmed: Confirmed) -> str:
+    def _code(self, restriction: Restriction, tried: Confirmed) -> str:
         roots = [self.declaration.roots[n] for n in restriction.roots]
         told_by_torch = restriction.guarded and self.refused
         undecided = not restriction.counterexample
         if (undecided or (restriction.kind == "range" and restriction.beyond)) and not told_by_torch:
             return "SS605"
-        promised = confirmed.verdict == "module" and all(r.hint == "DYNAMIC" for r in roots)
+        promised = tried.verdict == "module" and all(r.hint == "DYNAMIC" for r in roots)
         if all(r.hint for r in roots) and not promised and not (self.refused and restriction.kind == "fixed"):
             return "SS606"
         return _CODES[restriction.kind]
 
-    def _title(self, restriction: Restriction, confirmed: Confirmed) -> str:
+    def _title(self, restriction: Restriction, tried: Confirmed) -> str:
         text = restriction.term.text
         names = " and ".join(f"`{n}`" for n in restriction.roots)
-        if confirmed.verdict == "module" and confirmed.runs:
-            return f"the module fails at {sizes_text(confirmed.sizes)}, which is declared"
-        if confirmed.verdict == "graph" and confirmed.follows and restriction.guarded:
-            return f"the exported graph does not follow the module at {sizes_text(confirmed.sizes)}, which is declared"
+        if tried.verdict == "module" and tried.runs:
+            return f"the module fails at {sizes_text(tried.sizes)}, which is declared"
+        if tried.verdict == "graph" and tried.follows and restriction.guarded:
+            return f"the exported graph does not follow the module at {sizes_text(tried.sizes)}, which is declared"
         only = (
             f"the exported graph is right for {text} only"
-            if confirmed.verdict == "graph"
+            if tried.verdict == "graph"
             else f"only {text} runs"
         )
         if not restriction.counterexample:
@@ -98,7 +96,7 @@ class Judge:
         if restriction.kind == "tied":
             said = (
                 "left to torch.export"
-                if self._code(restriction, confirmed) == "SS606"
+                if self._code(restriction, tried) == "SS606"
                 else "declared independent"
             )
             return f"{names} were {said}, and {only}"
@@ -121,112 +119,86 @@ class Judge:
         return f"needed by {shown}" if shown else "needed by the graph"
 
     def ruled_out(
-        self,
-        restriction: Restriction,
-        correction: Correction,
-        confirmed: Confirmed,
-        others: Sequence[Cond] = (),
+        self, restriction: Restriction, advice: Advice, tried: Confirmed, others: Sequence[Cond] = ()
     ) -> SourceFinding:
         """A guard of torch.export's trace, which keeps sizes out at which the module runs.
 
         Sizes that the `others` keep out are none of them.
         """
-        origin, _, _ = self._origin(restriction, confirmed)
+        origin, _, _ = self._origin(restriction, tried)
         excluded = excluded_text(restriction, self.declaration, others)
-        at = sizes_text(confirmed.sizes or restriction.counterexample)
+        sizes = tried.sizes or restriction.counterexample
         texts = (g.shown for g in guards_behind(restriction.term.nodes, self.guards))
         guards = sorted({t for t in texts if len(t) <= _LONGEST_GUARD}, key=len)[:2]
-        notes = [f"declared: {self.declaration.quote(n)}" for n in restriction.roots]
-        who = "guard" if restriction.guarded else "needed by the graph"
-        notes.append(f"{who}: {restriction.term.text}" + (f", from {' and '.join(guards)}" if guards else ""))
-        if confirmed.verdict == "graph":
-            title = f"what torch.export makes of this example rules out {excluded}, where the module runs"
+        declared = [self.declaration.quote(n) for n in restriction.roots]
+        notes = [f"declared: {d}" for d in declared]
+        notes.append(f"guard: {restriction.term.text}" + (f", from {' and '.join(guards)}" if guards else ""))
+        title = f"torch.export's trace rules out {excluded}"
+        if tried.verdict == "tracer":
+            title += ", where the module runs"
             notes.append(
-                f"tried: at {at} the module runs, and the graph of this example does not give the same"
+                f"tried: at {sizes_text(sizes)} the module runs, and the exported graph gives the same"
             )
-        elif confirmed.verdict == "tracer":
-            title = f"torch.export's trace rules out {excluded}, where the module runs"
-            notes.append(f"tried: at {at} the module runs, and the exported graph gives the same")
         else:
-            title = (
-                f"torch.export's trace rules out {excluded}; whether the module runs there was not found out"
-            )
-        if correction.elsewhere:
-            help_ = _elsewhere(correction)
-        elif correction.refused:
-            more = "to try more declarations takes longer than the export, and none so far holds"
-            help_ = more if correction.untried else "tried: no other declaration of it holds"
-        else:
-            left = "to export all the same, leave it to torch.export (tried)"
-            if not self.written:
-                left = "torch.export takes it when it is left to it (tried); the exporter does not write what it makes"
-            help_ = f"{left}:\n{correction.text()}"
+            title += "; whether the module runs there was not found out"
         return SourceFinding(
             "SS610",
             title,
             notes=tuple(notes),
-            help=help_,
+            help=advice.after("to export all the same, leave it to torch.export"),
             origin=origin,
-            declared="; ".join(self.declaration.quote(n) for n in restriction.roots),
+            declared="; ".join(declared),
             term=restriction.term.text,
-            counterexample=confirmed.sizes or restriction.counterexample,
+            counterexample=sizes,
             verdict="tracer",
         )
 
-    def _help(self, restriction: Restriction, correction: Correction, confirmed: Confirmed) -> str:
-        if any(a.example == 1 for n in restriction.roots for a in self.declaration.axes_of(n)) and (
-            restriction.kind == "fixed" and restriction.guarded
-        ):
-            return "torch.export takes a size of 1 in an example for a constant: give an example of size 2 or more"
-        at_end = self._at_end(restriction)
-        if at_end:
-            return at_end
-        if correction.elsewhere:
-            return _elsewhere(correction)
-        if correction.untried:
-            return "lift it in the code: to try more declarations takes longer than the export, and none so far holds"
-        if correction.refused:
-            return "lift it in the code: no declaration of these sizes that was tried gives a file that follows the module"
-        if correction.numbers:
-            kept = ", ".join(f"`{n}` at {v}" for n, v in correction.numbers.items())
-            return f"lift it in the code, or leave {kept}, as in the example (tried):\n{correction.text()}"
+    def unexplained(self, finding: SourceFinding, advice: Advice) -> SourceFinding:
+        """A failure at run time with the line of its node, and a declaration that avoids it."""
+        if finding.node and finding.place is None:
+            finding = replace(finding, origin=self.origins.of(finding.node))
+        if not advice.text:
+            return finding
+        if finding.verdict == "module":
+            return replace(finding, help=advice.after("mend the line, or declare only sizes that run"))
+        fixed = advice.correction.given
+        kept = ", ".join(f"`{n} at {v}`" for n, v in fixed.items())
+        return replace(
+            finding, help=advice.after(f"leave {kept}, as in the example" if kept else "declare it")
+        )
+
+    def _help(self, restriction: Restriction, advice: Advice, tried: Confirmed) -> str:
+        correction = advice.correction
+        if advice.state == "elsewhere" or not advice.text:
+            return advice.after("lift it in the code")
+        if correction.given:
+            kept = ", ".join(f"`{n}` at {v}" for n, v in correction.given.items())
+            return advice.after(f"lift it in the code, or leave {kept}, as in the example (tried)")
         speechless = str(restriction.term.cond) in correction.left_out
         if speechless or all(correction.fits[n].hint for n in restriction.roots):
             why = "dynamic_shapes has no words for this: " if speechless else ""
-            return (
-                f"{why}lift it in the code, or let torch.export find it out and make callers keep to it:"
-                f"\n{correction.text()}"
+            return advice.after(
+                f"{why}lift it in the code, or let torch.export find it out and make callers keep to it"
             )
         mend = (
             "write the line in another way, as the graph that is made of it holds for this size only"
-            if confirmed.verdict == "graph"
+            if tried.verdict == "graph"
             else "compute the size from the input's shape"
         )
         ways = {
-            "fixed": f"{mend}; or declare what is true:",
-            "tied": "declare it:",
-            "range": "declare the limit, or lift it:",
-            "restricted": "declare it:",
+            "fixed": f"{mend}; or declare what is true",
+            "tied": "declare it",
+            "range": "declare the limit, or lift it",
+            "restricted": "declare it",
         }
-        return f"{ways[restriction.kind]}\n{correction.text()}"
-
-    def _at_end(self, restriction: Restriction) -> str:
-        """Advice for a size that the trace fixed and whose example value is an end of its range."""
-        if restriction.kind != "fixed":
-            return ""
-        for name in restriction.roots:
-            root = self.declaration.roots[name]
-            for axis in self.declaration.axes_of(name):
-                if axis.size is root.dim and axis.example in (root.low, root.high):
-                    return f"the example has {name} = {axis.example}, an end of its range: give an example inside of it"
-        return ""
+        return advice.after(ways[restriction.kind])
 
     # ------------------------------------------------------------------ lines
 
     def _origin(
-        self, restriction: Restriction, confirmed: Confirmed
+        self, restriction: Restriction, tried: Confirmed
     ) -> tuple[Origin, Place | None, tuple[str, ...]]:
-        failed = confirmed.failed
+        failed = tried.failed
         asked = [g for g in guards_behind(restriction.term.nodes, self.guards) if g.asked and g.origin.trace]
         if failed is not None and failed.origin.trace and not asked:
             nodes = () if restriction.guarded else restriction.term.nodes
@@ -283,26 +255,20 @@ class Judge:
                     waiting.append(source)
 
 
-def _refuted(restriction: Restriction, sizes: tuple[tuple[str, int], ...], confirmed: Confirmed) -> list[str]:
+def _refuted(restriction: Restriction, sizes: tuple[tuple[str, int], ...], tried: Confirmed) -> list[str]:
     """Notes on the test of a refutation."""
     at = f"refuted: {sizes_text(sizes)} is within the declaration"
-    if confirmed.failed is not None:
-        told = [f"{at}, and the module fails there: {confirmed.failed.words.partition(chr(10))[0]}"]
-        if confirmed.runs:
-            told.append(f"it runs at {'; '.join(sizes_text(s) for s in confirmed.runs[:_MAX_NODES])}")
+    if tried.failed is not None:
+        told = [f"{at}, and the module fails there: {tried.failed.words.partition(chr(10))[0]}"]
+        if tried.runs:
+            told.append(f"it runs at {'; '.join(sizes_text(s) for s in tried.runs[:_MAX_NODES])}")
         return told
-    if confirmed.verdict == "graph":
+    if tried.verdict == "graph":
         told = [f"{at}; the module runs there, and the exported graph fails or computes something else"]
-        if confirmed.follows and restriction.guarded:
-            told.append(f"it follows at {'; '.join(sizes_text(s) for s in confirmed.follows[:_MAX_NODES])}")
+        if tried.follows and restriction.guarded:
+            told.append(f"it follows at {'; '.join(sizes_text(s) for s in tried.follows[:_MAX_NODES])}")
         return told
     return [f"{at}, but torch.export rules it out" if restriction.guarded else f"{at} and does not run"]
-
-
-def _elsewhere(correction: Correction) -> str:
-    """The exported graph is right only where the example is not."""
-    sizes = sizes_text(correction.elsewhere)
-    return f"mend the line: the exported graph is right for {sizes} only, which the example is not, and no declaration helps"
 
 
 def _at(node: Any, place: Place) -> bool:

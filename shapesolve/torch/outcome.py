@@ -9,6 +9,7 @@ from typing import Literal
 from ..analysis import Analysis
 from ..expr import Cond, ge
 from ..expr.plain import kind_of
+from ..expr.sizes import sizes_text
 from ..propagate.constraint import Constraint, Origin
 from ..propagate.facts import Facts
 from ..propagate.log import ConstraintSet
@@ -16,6 +17,7 @@ from ..solve.contract.contract import Term
 from ..solve.proof import Proof, Prover, Refuted
 from .declared import Declaration, Root
 
+_MAX_LISTED, _MAX_SHOWN = 20_000, 4
 Kind = Literal["fixed", "tied", "range", "restricted"]
 
 
@@ -185,7 +187,43 @@ def graph_terms(analysis: Analysis) -> Sequence[Term]:
     return tuple(t for t in analysis.contract.readable if t.nodes)
 
 
-def sizes_text(sizes: Iterable[tuple[str, int]] | Mapping[str, int]) -> str:
-    """``batch = 3, seq = 5``."""
-    items = sizes.items() if isinstance(sizes, Mapping) else sizes
-    return ", ".join(f"{n} = {v}" for n, v in items)
+def holds_at(cond: Cond, sizes: Mapping[str, int]) -> bool:
+    """True unless the condition is false at these sizes. A condition without a value counts as true."""
+    try:
+        return bool(cond.evaluate(dict(sizes)))
+    except (ArithmeticError, ValueError, KeyError):
+        return True
+
+
+def excluded_text(restriction: Restriction, declaration: Declaration, others: Sequence[Cond] = ()) -> str:
+    """Text of the declared sizes that a condition excludes. Examples: ``seq = 32``, ``seq >= 33``, ``every seq with seq % 2
+    != 0``.
+
+    Sizes that the `others` rule out anyway are not counted.
+    """
+    cond = restriction.term.cond
+    if len(restriction.roots) != 1:
+        some = f", {sizes_text(restriction.counterexample)} for one" if restriction.counterexample else ""
+        return f"the sizes with {~cond}{some}"
+    (name,) = restriction.roots
+    root = declaration.roots[name]
+    low, high = root.low if root.low is not None else 2, root.high
+    alone = [c for c in others if c.free == {name}]
+    every = f"every {name} with {' and '.join(map(str, (~cond, *alone)))}"
+    if high is None or high - low > _MAX_LISTED:
+        return every
+    declared = [v for v in range(low, high + 1) if all(holds_at(c, {name: v}) for c in alone)]
+    out = [v for v in declared if not holds_at(cond, {name: v})]
+    if not out:
+        return f"{name} with {~cond}"
+    if len(out) > 2 and out == list(range(out[0], out[-1] + 1)):
+        if out[-1] == high:
+            return f"{name} >= {out[0]}"
+        return f"{name} <= {out[-1]}" if out[0] == low else f"{out[0]} <= {name} <= {out[-1]}"
+    if len(out) <= _MAX_SHOWN:
+        return " and ".join(f"{name} = {v}" for v in out)
+    kept = sorted({*range(low, high + 1)}.difference(out))
+    if 0 < len(kept) <= _MAX_SHOWN and len(declared) > high - low:
+        return f"every {name} but {' and '.join(map(str, kept))}"
+    shown = ", ".join(map(str, out[:_MAX_SHOWN]))
+    return f"{every} ({shown}, …)"

@@ -1,4 +1,4 @@
-"""The Python origin of a node: source lines from stack traces, module paths from name scopes.
+"""Python lines: origins of nodes from stack traces and name scopes, and findings with their line.
 
 The torch.export-based exporter writes ``pkg.torch.onnx.stack_trace``, ``name_scopes`` and ``class_hierarchy`` into a
 node's metadata; the TorchScript-based one leaves the scope in the node's name and, when verbose, the stack in its
@@ -10,11 +10,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any, Literal
 
 import torch
 
+from ..explain.finding import Finding
 from ..model import Node
 
 _PREFIX = "pkg.torch.onnx."
@@ -174,3 +176,42 @@ def walk(nodes: Iterable[Node]) -> Iterator[Node]:
         yield node
         for _, graph in node.subgraphs:
             yield from walk(graph.nodes)
+
+
+# ---------------------------------------------------------------------- findings
+
+#: the module fails at a declared size; the exported graph fails there or computes another thing; only torch.export's trace
+#: rules it out; or nothing is exported at all, which says nothing of the module
+Verdict = Literal["module", "graph", "tracer", "export", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFinding(Finding):
+    """A finding with the Python code it belongs to.
+
+    Attributes:
+        origin: the line that caused it and the module path; empty when the exporter left no trace.
+        met: the line where it shows, when that is not the line that caused it.
+        declared: the words that declared the dim, where the finding is about a declaration.
+        term: the condition that came out instead.
+        counterexample: sizes within the declaration that do not run.
+        verdict: whose fault it is, where that was found out (`Verdict`).
+    """
+
+    origin: Origin = NOWHERE
+    met: Place | None = None
+    declared: str = ""
+    term: str = ""
+    counterexample: tuple[tuple[str, int], ...] = ()
+    verdict: Verdict = "unknown"
+
+    @property
+    def place(self) -> Place | None:
+        """The Python line to look at."""
+        return self.origin.place
+
+
+def located(finding: Finding, origin: Origin, **more: Any) -> SourceFinding:
+    """A finding of the analysis, with where it comes from."""
+    given = {f.name: getattr(finding, f.name) for f in fields(Finding)}
+    return SourceFinding(**given, origin=origin, **more)

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
+from ..report.lines import clipped
 from .exporting import quiet
-from .findings import SourceFinding
 from .guards import Guard
-from .places import NOWHERE, Origin, Place, own_frames, read_trace
+from .places import NOWHERE, Origin, Place, SourceFinding, own_frames, read_trace
 
 #: standing advice on logging, sentence by sentence
 _NOISE = re.compile(
@@ -23,6 +23,10 @@ _BLANK = re.compile(r"\n{3,}")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LONGEST = 4000
 _MAX_SHOWN = 4
+#: max errors shown behind a failure, and max characters of each line
+_MAX_CAUSES, _LONGEST_LINE = 3, 160
+#: names of calls in the exporter's errors: the first two of torch.onnx, the last of onnxscript's optimizer
+_BLAMED = re.compile(r"translating node %(\w+)|%(\w+) :|for node '(?:node_)?(\w+)'")
 
 
 def own_words(error: BaseException) -> str:
@@ -63,19 +67,6 @@ def _after_export(places: list[Place]) -> tuple[Place, ...]:
     """The own frames below the last entry into PyTorch's tracing: what stands above called us."""
     first = next((i for i, p in enumerate(places) if "torch" in p.file and not own_frames([p])), None)
     return () if first is None else own_frames(places[first:])
-
-
-def at_numbers(error: BaseException, change: str, paste: str, runs: str) -> SourceFinding:
-    """The finding for a refusal that fixed sizes avoid. `change` names them, `paste` is Python, `runs` the tested sizes."""
-    title = _translated(error, own_words(error))
-    return SourceFinding(
-        "SS610",
-        f"the module runs, and {title}",
-        notes=(own_words(error), runs),
-        help=f"{change}; tried: torch.export takes that, and what it makes of it is judged here:\n{paste}",
-        origin=origin_of_error(error),
-        verdict="tracer",
-    )
 
 
 def refused(
@@ -145,3 +136,81 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 def first_line(words: str) -> str:
     """The first line of a message."""
     return words.split("\n", 1)[0].strip()
+
+
+# ---------------------------------------------------------------------- the exporter's refusals
+
+
+def unwritable(
+    error: BaseException, program: Any, runs: str = "", change: str = "", paste: str = ""
+) -> SourceFinding:
+    """The exporter failed after torch.export succeeded; `runs` tells where the module was seen to run.
+
+    A `change` of the call helped, and `paste` is that change as Python.
+    """
+    notes = (*_causes(error), runs) if runs else _causes(error)
+    if not change:
+        title = f"{'the module runs, and ' if runs else ''}the exporter cannot write {_what(error)}"
+        return SourceFinding("SS608", title, notes=notes, origin=_origin(error, program), verdict="export")
+    return SourceFinding(
+        "SS611",
+        f"the exporter cannot write {_what(error)}",
+        notes=notes,
+        help=f"{change}; tried: that writes the file which is judged here" + (f":\n{paste}" if paste else ""),
+        origin=_origin(error, program),
+        verdict="export",
+    )
+
+
+def _causes(error: BaseException) -> tuple[str, ...]:
+    """The errors that led to one another, the first one first, a line of each."""
+    lines = [clipped(f"{type(e).__name__}: {first_line(own_words(e))}", _LONGEST_LINE) for e in chain(error)]
+    return tuple(dict.fromkeys(lines[::-1]))[:_MAX_CAUSES]
+
+
+def _what(error: BaseException) -> str:
+    words = own_words(error)
+    match = re.search(r"node target is <[^>]*?'?([\w.:]+)'?", words) or re.search(
+        r"function (?:found )?for (?:<OpOverload\(op=)?'?([\w.:]+)", words
+    )
+    root = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    return f"a call{f' of {match[1]}' if match else ''} as ONNX: {first_line(own_words(root))}"
+
+
+def _origin(error: BaseException, program: Any) -> Origin:
+    trace = read_trace(own_words(error))
+    if not trace:
+        node = blamed_call(error, program)
+        trace = read_trace(node.meta.get("stack_trace", "") or "") if node is not None else ()
+    return Origin(trace) if trace else origin_of_error(error)
+
+
+def blamed_call(error: BaseException, program: Any) -> Any:
+    """The call named by an exporter error, in the program or in the exporter's decomposed program."""
+    return next(filter(None, (_blamed_in(p, error) for p in (program, *_decomposed(error)))), None)
+
+
+def _decomposed(error: BaseException) -> Iterator[Any]:
+    """Programs in the frames of a failed exporter. Their names match its errors, unlike those of `program`."""
+    for cause in chain(error):
+        for frame, _ in traceback.walk_tb(cause.__traceback__):
+            held = frame.f_locals.values()
+            yield from (p for p in held if isinstance(p, torch.export.ExportedProgram))
+
+
+def _blamed_in(program: Any, error: BaseException) -> Any:
+    """The call that an error speaks of, by its own name or by that of a parameter it takes."""
+    nodes = {node.name: node for node in program.graph.nodes}
+    parameters = {s.target: s.arg.name for s in program.graph_signature.input_specs if s.target}
+    for words in (str(e)[:_LONGEST] for e in chain(error)):
+        for names in _BLAMED.findall(words):
+            node = nodes.get(next(filter(None, names)))
+            if node is not None and node.op == "call_function":
+                return node
+        for target in re.findall(r"target ([\w.]+)", words):
+            node = nodes.get(parameters.get(target, ""))
+            if node is not None and node.users:
+                return next(iter(node.users))
+    return None

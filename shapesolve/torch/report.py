@@ -15,9 +15,8 @@ from ..report.lines import Printed, json_text, line, plain
 from ..report.sarif import sarif_text
 from ..report.text import counted, finding_lines
 from .declared import Declaration
-from .findings import SourceFinding
 from .outcome import SizeOutcome
-from .places import Place, shown_path
+from .places import Place, SourceFinding, shown_path
 
 _MAX_TRACE = 6
 

@@ -31,11 +31,8 @@ _MAX_ELEMENTS, _MAX_CALLS = 1 << 27, 100_000
 _SMALL = 1 << 22
 _MAX_KEPT = 1 << 20
 _MAX_RUNS = 400
-_MAX_SCANNED = 4096
-#: sizes that are tried of one condition, and operators that all these runs may call
-_LEAST_TRIES, _MOST_TRIES, _CALLS = 10, 32, 1000
-#: and how many where the runs so far made more elements, or called more operators, than these
-_FEW_TRIES, _MUCH_MADE, _MANY_CALLS = 4, 1 << 29, 20_000
+#: max runs of a module after more elements, or more calls of operators, than these
+_FEW_RUNS, _MUCH_MADE, _MANY_CALLS = 12, 1 << 29, 20_000
 #: relative perturbation of the example's values
 _SPREAD = 0.05
 _CLOSE = {"rtol": 1e-3, "atol": 1e-4}
@@ -125,36 +122,14 @@ class Runs:
         flat, self._tree = pytree.tree_flatten((args, kwargs))
         self._flat: list[Any] = flat
         self._place = _places_of_call(module, self._tree, len(flat))
-        self.example = {
-            name: value for name in declaration.roots if (value := self._example(name)) is not None
-        }
+        self.example = example_sizes(declaration)
         self._known: dict[tuple[tuple[str, int], ...], Ran] = {}
         self._made, self._calls = 0, 0  # elements and operators of all runs so far
-        self._longest = 1
-
-    def _example(self, name: str) -> int | None:
-        for axis in self.declaration.axes_of(name):
-            base, step = _at(axis.size, {name: 0}), _at(axis.size, {name: 1})
-            if base is not None and step is not None and step > base:
-                return (axis.example - base) // (step - base)
-        return None
 
     @property
     def usable(self) -> bool:
         """True if the example gives all declared sizes and the module runs on it."""
         return len(self.example) == len(self.declaration.roots) and self.at({}).state == "runs"
-
-    @property
-    def tries(self) -> int:
-        """Number of sizes at which a condition is tested: more for short runs, few after much work."""
-        if self.is_much:
-            return _FEW_TRIES
-        return min(_MOST_TRIES, max(_LEAST_TRIES, _CALLS // self._longest))
-
-    @property
-    def is_much(self) -> bool:
-        """True if the work done so far is so large that few more runs are made."""
-        return self._made > _MUCH_MADE or self._calls > _MANY_CALLS
 
     def complete(self, sizes: Sizes) -> dict[str, int]:
         """These sizes, and for all others those of the example."""
@@ -164,16 +139,19 @@ class Runs:
         """Run at these sizes (all others are the example's). It fails when it does for each way of filling integers."""
         key = tuple(self.complete(sizes).items())
         if key not in self._known:
-            if len(self._known) >= _MAX_RUNS:
+            much = self._made > _MUCH_MADE or self._calls > _MANY_CALLS
+            if len(self._known) >= (_FEW_RUNS if much else _MAX_RUNS):
                 return Ran(key, "unknown")
             self._known[key] = self._try_all(dict(key))
         return self._known[key]
 
     def seen(self) -> list[tuple[tuple[str, int], ...]]:
         """Sizes at which the module ran, without those equal to the example's."""
-        ran = (r for r in self._known.values() if r.state == "runs")
-        changed = (tuple((n, v) for n, v in r.sizes if self.example[n] != v) for r in ran)
-        return [sizes for sizes in changed if sizes]
+        return [s for r in self._known.values() if r.state == "runs" and (s := self.changed(r))]
+
+    def changed(self, ran: Ran) -> tuple[tuple[str, int], ...]:
+        """The sizes of a run that are not the example's."""
+        return tuple((n, v) for n, v in ran.sizes if self.example[n] != v)
 
     def inputs(self, sizes: Sizes, fill: str = "tiled") -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments of these sizes."""
@@ -204,7 +182,6 @@ class Runs:
             with quiet(), steady(), torch.no_grad(), torch.random.fork_rng(devices=[]), limits:
                 torch.manual_seed(0)
                 out = module(*args, **kwargs)
-            self._longest = max(self._longest, limits.calls)
         except (_Beyond, MemoryError):
             return Ran(key, "unknown")
         except Exception as error:  # whatever the module raises is what we want to know
@@ -243,6 +220,26 @@ class Runs:
                 shape[axis.index] = axis.example if value is None else value
             found.append(_filled(leaf.detach(), shape, fill, swaps))
         return found
+
+
+def example_sizes(declaration: Declaration) -> dict[str, int]:
+    """The declared sizes in the example, as far as an axis tells them."""
+    found: dict[str, int] = {}
+    for axis in declaration.axes:
+        for name in axis.size.free - found.keys():
+            size = root_size(axis.size, name, axis.example)
+            found |= {} if size is None else {name: size}
+    return {name: found[name] for name in declaration.roots if name in found}
+
+
+def root_size(size: Dim, name: str, value: int | None) -> int | None:
+    """The size of a root for an axis of size `value`."""
+    base, one = _at(size, {name: 0}), _at(size, {name: 1})
+    return (
+        None
+        if value is None or base is None or one is None or one <= base
+        else (value - base) // (one - base)
+    )
 
 
 def _places_of_call(module: Any, tree: Any, count: int) -> list[int]:
@@ -342,35 +339,22 @@ def same(a: Any, b: Any) -> bool:
 
 # ---------------------------------------------------------------------- sizes to try
 
+#: sizes near an example of this many, and others, in the order in which they are tried
+_STEPS, _USUAL = (5, 3, -2, 4, -3), (1, 2, 3, 7, 16, 33, 64)
+_MAX_SCANNED, _PER_SIZE, _TOGETHER = 4096, 6, 2
+
 
 def near(low: int | None, high: int | None, example: int) -> list[int]:
     """Sizes of a range to run at: its ends, and some around the example."""
     least, most = low if low is not None else min(2, example), high if high is not None else 4 * example + 1
-    wanted = (
-        *(example + 1, example - 1, example + 2, least, 2 * example + 1, 2 * example, least + 1, least + 2),
-        *(
-            example + 5,
-            example + 3,
-            example - 2,
-            example + 4,
-            example - 3,
-            1,
-            2,
-            3,
-            7,
-            16,
-            33,
-            64,
-            most,
-            most - 1,
-        ),
-    )
+    first = (example + 1, example - 1, example + 2, least, 2 * example + 1, 2 * example, least + 1, least + 2)
+    wanted = (*first, *(example + step for step in _STEPS), *_USUAL, most, most - 1)
     return [v for v in dict.fromkeys(wanted) if least <= v <= most and v != example and v >= 1]
 
 
 def violating(
     declaration: Declaration, example: Sizes, holds: Callable[[Sizes], bool], roots: Sequence[str]
-) -> list[dict[str, int]]:
+) -> Iterator[dict[str, int]]:
     """Declared sizes at which a condition on some roots does not hold: one size changed, then all of them.
 
     Of a single size the first and the last one come early: that is where a bound is off by one.
@@ -384,5 +368,23 @@ def violating(
         choices[name] = list(dict.fromkeys([*out[:1], *choices[name][:2], *out[-1:], *choices[name]]))
     alone = ({r: v} for r in roots for v in choices[r])
     joint = itertools.islice(zip(*(choices[r] for r in roots)), 8) if len(roots) > 1 else ()
-    together = (dict(zip(roots, values)) for values in joint)
-    return [s for s in itertools.chain(alone, together) if not holds({**example, **s})]
+    return (s for s in (*alone, *(dict(zip(roots, v)) for v in joint)) if not holds({**example, **s}))
+
+
+def probes(declaration: Declaration, example: Sizes) -> Iterator[dict[str, int]]:
+    """Declared sizes: all of them changed, then one at a time, those next to the example and the ends first."""
+    choices = {name: _choices(root.low, root.high, example[name]) for name, root in declaration.roots.items()}
+    for place in range(_TOGETHER):
+        together = {n: v[(place + i) % len(v)] for i, (n, v) in enumerate(choices.items()) if v}
+        if len(together) > 1:
+            yield together
+    for place in range(_PER_SIZE):
+        yield from ({n: v[place]} for n, v in choices.items() if place < len(v))
+
+
+def _choices(low: int | None, high: int | None, example: int) -> list[int]:
+    """Sizes to run at for one name. An undeclared end of the range is next to the example."""
+    least, most = low if low is not None else max(2, example - 1), high if high is not None else example + 1
+    found = near(least, most, example)
+    first = [v for v in (example + 1, example - 1, least, most) if v in found]
+    return list(dict.fromkeys([*first, *found]))[:_PER_SIZE]

@@ -1,20 +1,200 @@
-"""Blames a refused size on the module, the exported graph or the tracer."""
+"""Runs the exported graph beside the module, and blames a refused size on the module, the graph or the tracer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+import itertools
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import onnx
+import torch
+from torch.utils import _pytree as pytree
 
 from ..expr import Cond
+from ..expr.sizes import sizes_text
 from .declared import Declaration
-from .findings import Verdict
-from .outcome import Restriction, sizes_text
-from .running import Ran, Runs, near, violating
-from .unguarded import Unguarded
+from .exporting import Written, is_check, quiet
+from .guards import input_names
+from .outcome import Restriction, holds_at
+from .places import NOWHERE, Origin, Place, SourceFinding, Verdict, read_trace
+from .running import Ran, Runs, Sizes, probes, same, steady, violating
 
-_MAX_COMPARED = 10
-_MAX_LISTED = 20_000
+#: sizes at which a condition is tried, declared sizes at which the module is, and at which the graph is too
+_TRIES, _MAX_PROBES, _COMPARED = 6, 24, 4
 _MAX_SHOWN = 4
+#: larger files are not loaded, bytes
+_MAX_BYTES = 1 << 26
+_NODE = re.compile(r"Name:'([^']+)'")
+
+# ---------------------------------------------------------------------- the exported graph
+
+
+class Graph:
+    """What was exported: torch.export's program, the exporter's decomposed program, and the file of it.
+
+    A step that does not give at the example what the module gives says nothing of other sizes.
+    """
+
+    def __init__(self, runs: Runs, program: Any, written: Written) -> None:
+        self.runs = runs
+        self.source, self.decomposed, self.file = _Interpreted(program), None, None
+        ways: list[_Interpreted | _InRuntime] = [self.source]
+        if written.proto is not None:
+            self.decomposed = _Interpreted(written.program)
+            self.file = _InRuntime(written.proto, input_names(written.program))
+            ways += [self.decomposed, self.file]
+        self.steps = [_Step(runs, way) for way in ways]
+
+    def agrees(self, sizes: Sizes) -> bool | None:
+        """True if the file gives the module's outputs at these sizes; the program, where no file runs. None if unknown."""
+        ran = self.runs.at(sizes)
+        last = next((step for step in reversed(self.steps) if step.trusted), None)
+        return last.agrees(ran) if last is not None else None
+
+    def difference(self, sizes: Sizes) -> tuple[str, str, Origin]:
+        """The first step that differs from the module, in words, with the node or the line where it is known."""
+        ran = self.runs.at(sizes)
+        leaves = self.runs.in_order(ran.leaves)
+        wrong = next((s.way for s in self.steps if s.trusted and s.agrees(ran) is False), None)
+        program = "torch.export's program follows the module"
+        if self.file is not None and wrong is self.file:
+            node = self.file.failing_node(leaves)
+            what = f"{node} fails in onnxruntime" if node else "onnxruntime computes something else"
+            return f"{program}; in the file that is written of it, {what}", node, NOWHERE
+        if self.decomposed is not None and wrong is self.decomposed:
+            right, other = self.source.lines(leaves), self.decomposed.lines(leaves)
+            differing = (Origin(t) for t, v in right.items() if t in other and not same(v, other[t]))
+            line = next(differing, NOWHERE)
+            if line:
+                why = "what the exporter makes of this line holds for the example's sizes"
+                return f"{program}; {why}", "", line
+        why = "a size or a value became a number while the module was traced"
+        return f"at the example's sizes they agree: {why}", "", NOWHERE
+
+
+class _Step:
+    """One way to compute the outputs of a run."""
+
+    def __init__(self, runs: Runs, way: _Interpreted | _InRuntime) -> None:
+        self.runs, self.way = runs, way
+        self._trusted: bool | None = None
+
+    @property
+    def trusted(self) -> bool:
+        """True if it gives what the module gives on the example."""
+        if self._trusted is None:
+            self._trusted = self.agrees(self.runs.at({})) is True
+        return self._trusted
+
+    def agrees(self, ran: Ran) -> bool | None:
+        """True if it gives the outputs of this run of the module. None if the run has none."""
+        if ran.state != "runs" or ran.outputs is None:
+            return None
+        try:
+            found = self.way.outputs(self.runs.in_order(ran.leaves))
+        except Exception:  # it does not run at this size
+            return False
+        wanted = [o for o in ran.outputs if isinstance(o, torch.Tensor) or not self.way.tensors_only]
+        return len(found) == len(wanted) and all(map(same, wanted, found))
+
+
+class _Interpreted:
+    """An `ExportedProgram` without its guards."""
+
+    tensors_only = False
+
+    def __init__(self, program: Any) -> None:
+        self.program = program
+
+    def outputs(self, leaves: Sequence[Any], interpreter: _Interpreter | None = None) -> list[Any]:
+        """The outputs for the inputs of a call."""
+        interpreter = interpreter or _Interpreter(self.program.graph_module)
+        given = iter(leaves)
+        signature, state = self.program.graph_signature, self.program.state_dict
+        values: list[Any] = []
+        for spec in signature.input_specs:
+            if spec.kind.name == "USER_INPUT":
+                value = next(given)
+            else:
+                value = state.get(spec.target, self.program.constants.get(spec.target))
+            keep = spec.kind.name == "PARAMETER" or not isinstance(value, torch.Tensor)
+            values.append(value if keep else value.clone())
+        with quiet(), steady(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            out = pytree.tree_leaves(interpreter.run(*values))
+        kept = [o for o, s in zip(out, signature.output_specs) if s.kind.name == "USER_OUTPUT"]
+        return kept if len(out) == len(signature.output_specs) else out
+
+    def lines(self, leaves: Sequence[Any]) -> dict[tuple[Place, ...], Any]:
+        """Per line of the module the last tensor that is made there, as far as the graph runs."""
+        interpreter = _Interpreter(self.program.graph_module)
+        with contextlib.suppress(Exception):  # the graph does not run at this size
+            self.outputs(leaves, interpreter)
+        return interpreter.made
+
+
+class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # PyTorch is not installed where types are checked
+    def __init__(self, module: Any) -> None:
+        super().__init__(module)
+        self.extra_traceback = False
+        self.made: dict[tuple[Place, ...], Any] = {}
+
+    def run_node(self, n: Any) -> Any:
+        """Run a node, and keep what it makes for its line."""
+        out = super().run_node(n)
+        trace = read_trace(n.meta.get("stack_trace", "") or "")
+        if trace and isinstance(out, torch.Tensor):
+            self.made[trace] = out
+        return out
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call an operator, unless all it does is to check."""
+        return None if is_check(target) else super().call_function(target, args, kwargs)
+
+
+class _InRuntime:
+    """A written model in onnxruntime. `names` are the graph inputs that belong to the inputs of a call."""
+
+    tensors_only = True
+
+    def __init__(self, proto: onnx.ModelProto, names: Sequence[str]) -> None:
+        self.proto, self.names = proto, names
+        self._session: Any = None
+
+    def outputs(self, leaves: Sequence[Any]) -> list[torch.Tensor]:
+        """The outputs for the inputs of a call. Raises whatever onnxruntime raises, and if it is not there."""
+        if self._session is None:
+            self._session = self._loaded()
+        by_name = dict(zip(self.names, leaves))
+        given = {i.name: by_name[i.name].contiguous().numpy() for i in self._session.get_inputs()}
+        return [torch.as_tensor(found) for found in self._session.run(None, given)]
+
+    def _loaded(self) -> Any:
+        if find_spec("onnxruntime") is None or self.proto.ByteSize() > _MAX_BYTES:
+            raise NotImplementedError
+        import onnxruntime as ort
+
+        options = ort.SessionOptions()
+        options.log_severity_level, options.intra_op_num_threads = 4, 1
+        return ort.InferenceSession(
+            self.proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+
+    def failing_node(self, leaves: Sequence[Any]) -> str:
+        """The node at which onnxruntime gives up, if it does."""
+        try:
+            self.outputs(leaves)
+        except Exception as error:
+            found = _NODE.search(str(error))
+            return found[1] if found else ""
+        return ""
+
+
+# ---------------------------------------------------------------------- a condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,129 +216,103 @@ class Confirmed:
     follows: tuple[tuple[tuple[str, int], ...], ...] = ()
 
 
-class Confirmation:
-    """Tries refutations: by running the module, and where it runs, the exported graph without its guards."""
-
-    def __init__(self, declaration: Declaration, runs: Runs, graph: Unguarded | None) -> None:
-        self.declaration, self.runs, self.graph = declaration, runs, graph
-
-    def of(self, restriction: Restriction, others: Sequence[Cond] = ()) -> Confirmed:
-        """Try the sizes that a restriction rules out, and none of the `others`."""
-        given = [dict(restriction.counterexample)] if restriction.counterexample else []
-        alone = restriction.term.fails if others else None
-        if alone is not None and self._declared(alone):
-            given.append({n: v for n, v in alone.items() if v != self.runs.example[n]})
-        found = self.of_condition(restriction.term.cond, restriction.roots, given, others)
-        if found.verdict == "tracer" and not restriction.guarded:
-            # what the analysis proves of the graph holds, whatever torch.export's program computes
-            return Confirmed("graph", found.sizes, None, found.runs)
-        return found
-
-    def of_condition(
-        self,
-        cond: Cond,
-        roots: Sequence[str],
-        given: Sequence[Mapping[str, int]] = (),
-        others: Sequence[Cond] = (),
-    ) -> Confirmed:
-        """Try declared sizes at which a condition does not hold, and the `others` do."""
-        own = violating(self.declaration, self.runs.example, lambda sizes: holds_at(cond, sizes), roots)
-        tried: list[tuple[dict[str, int], Ran]] = []
-        for sizes in self._beside([*map(dict, given), *own], roots):
-            whole = self.runs.complete(sizes)
-            fits = not holds_at(cond, whole) and all(holds_at(c, whole) for c in others)
-            if fits and len(tried) < self.runs.tries and all(sizes != s for s, _ in tried):
-                ran = self.runs.at(sizes)
-                if ran.state != "unknown":
-                    tried.append((sizes, ran))
-        if not tried and others:  # conditions that always break together are tried together
-            return self.of_condition(cond, roots, given)
-        ran_there = tuple(tuple(s.items()) for s, r in tried if r.state == "runs")
-        failing = [(s, r) for s, r in tried if r.state == "fails"]
-        places = [r.origin.place for _, r in failing]  # another line may fail at the very ends of a range
-        failed = max(failing, key=lambda pair: places.count(pair[1].origin.place), default=None)
-        if failed is not None:
-            known = ran_there or self._ran_elsewhere(cond, own)
-            return Confirmed("module", tuple(failed[0].items()), failed[1], known)
-        if not tried:
-            return Confirmed("unknown")
-        return self.of_graph(ran_there)
-
-    def _ran_elsewhere(
-        self, cond: Cond, own: Sequence[dict[str, int]]
-    ) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """Sizes that other conditions rule out too, and where the module runs: this one is not what it needs."""
-        ran = (s for s in own[: self.runs.tries] if self.runs.at(s).state == "runs")
-        return tuple(tuple(s.items()) for s in ran if not holds_at(cond, self.runs.complete(s)))
-
-    def _declared(self, sizes: Mapping[str, int]) -> bool:
-        roots = self.declaration.roots
-        return all(
-            n in roots and (roots[n].low or 1) <= v and (roots[n].high is None or v <= (roots[n].high or v))
-            for n, v in sizes.items()
-        )
-
-    def _beside(self, own: Sequence[dict[str, int]], roots: Sequence[str]) -> Iterator[dict[str, int]]:
-        """Sizes alone, and each with other sizes for the rest, where the module runs with those but for these."""
-        declared, example = self.declaration.roots, self.runs.example
-        rest = {
-            n: v for n, r in declared.items() if n not in roots and (v := near(r.low, r.high, example[n]))
-        }
-        for i, sizes in enumerate(own):
-            yield sizes
-            others = {n: values[i % len(values)] for n, values in rest.items()}
-            if others and self.runs.at(others).state == "runs":
-                yield {**sizes, **others}
-
-    def of_graph(self, sizes: tuple[tuple[tuple[str, int], ...], ...]) -> Confirmed:
-        """Compares the graph with the module at sizes at which the module runs."""
-        if self.graph is None:
-            return Confirmed("unknown", sizes[0], None, sizes)
-        said = {s: self.graph.agrees(dict(s)) for s in sizes[:_MAX_COMPARED]}
-        wrong = next((s for s, agrees in said.items() if agrees is False), None)
-        right = tuple(s for s, agrees in said.items() if agrees)
-        if wrong is not None:
-            return Confirmed("graph", wrong, None, sizes, right)
-        return Confirmed("tracer" if right else "unknown", (*right, *sizes)[0], None, sizes, right)
+UNTRIED = Confirmed("unknown")
 
 
-def holds_at(cond: Cond, sizes: Mapping[str, int]) -> bool:
-    """True unless the condition is false at these sizes. A condition without a value counts as true."""
-    try:
-        return bool(cond.evaluate(dict(sizes)))
-    except (ArithmeticError, ValueError, KeyError):
-        return True
+def confirmed(
+    restriction: Restriction,
+    declaration: Declaration,
+    runs: Runs,
+    graph: Graph | None,
+    others: Sequence[Cond],
+) -> Confirmed:
+    """Tries declared sizes that a restriction rules out, and none of the `others` if there are any."""
+    cond, example = restriction.term.cond, runs.example
+    given = [dict(restriction.counterexample)] if restriction.counterexample else []
+    own = violating(declaration, example, lambda sizes: holds_at(cond, sizes), restriction.roots)
+    tried: list[tuple[dict[str, int], Ran]] = []
+    for sizes in itertools.chain(given, own):
+        whole = runs.complete(sizes)
+        fits = not holds_at(cond, whole) and all(holds_at(c, whole) for c in others)
+        if fits and all(sizes != s for s, _ in tried) and (ran := runs.at(sizes)).state != "unknown":
+            tried.append((sizes, ran))
+        if len(tried) == _TRIES:
+            break
+    if not tried:  # conditions that always break together are tried together
+        return confirmed(restriction, declaration, runs, graph, ()) if others else UNTRIED
+    ran_there = tuple(tuple(s.items()) for s, r in tried if r.state == "runs")
+    failing = [(s, r) for s, r in tried if r.state == "fails"]
+    places = [r.origin.place for _, r in failing]  # another line may fail at the very ends of a range
+    failed = max(failing, key=lambda pair: places.count(pair[1].origin.place), default=None)
+    if failed is not None:
+        return Confirmed("module", tuple(failed[0].items()), failed[1], ran_there)
+    if not restriction.guarded:  # what the analysis proves of the graph holds
+        return Confirmed("graph", ran_there[0], None, ran_there)
+    agrees = {s: graph.agrees(dict(s)) if graph is not None else None for s in ran_there}
+    right = tuple(s for s, same in agrees.items() if same)
+    wrong = next((s for s, same in agrees.items() if same is False), None)
+    if wrong is not None:
+        return Confirmed("graph", wrong, None, ran_there, right)
+    return Confirmed("tracer" if right else "unknown", (*right, *ran_there)[0], None, ran_there, right)
 
 
-def excluded_text(restriction: Restriction, declaration: Declaration, others: Sequence[Cond] = ()) -> str:
-    """Text of the declared sizes that a condition excludes. Examples: ``seq = 32``, ``seq >= 33``, ``every seq with seq % 2
-    != 0``.
+# ---------------------------------------------------------------------- the declared sizes
 
-    Sizes that the `others` rule out anyway are not counted.
-    """
-    cond = restriction.term.cond
-    if len(restriction.roots) != 1:
-        some = f", {sizes_text(restriction.counterexample)} for one" if restriction.counterexample else ""
-        return f"the sizes with {~cond}{some}"
-    (name,) = restriction.roots
-    root = declaration.roots[name]
-    low, high = root.low if root.low is not None else 2, root.high
-    alone = [c for c in others if c.free == {name}]
-    every = f"every {name} with {' and '.join(map(str, (~cond, *alone)))}"
-    if high is None or high - low > _MAX_LISTED:
-        return every
-    declared = [v for v in range(low, high + 1) if all(holds_at(c, {name: v}) for c in alone)]
-    out = [v for v in declared if not holds_at(cond, {name: v})]
-    if not out:
-        return f"{name} with {~cond}"
-    if len(out) > 2 and out == list(range(out[0], out[-1] + 1)):
-        if out[-1] == high:
-            return f"{name} >= {out[0]}"
-        return f"{name} <= {out[-1]}" if out[0] == low else f"{out[0]} <= {name} <= {out[-1]}"
-    if len(out) <= _MAX_SHOWN:
-        return " and ".join(f"{name} = {v}" for v in out)
-    kept = sorted({*range(low, high + 1)}.difference(out))
-    if 0 < len(kept) <= _MAX_SHOWN and len(declared) > high - low:
-        return f"every {name} but {' and '.join(map(str, kept))}"
-    shown = ", ".join(map(str, out[:_MAX_SHOWN]))
-    return f"{every} ({shown}, …)"
+
+def probed(
+    declaration: Declaration, runs: Runs, graph: Graph | None, known: Callable[[Sizes], bool]
+) -> list[SourceFinding]:
+    """Findings for declared sizes at which the module fails or the graph differs, without those `known` to."""
+    tried = itertools.islice(probes(declaration, runs.example), _MAX_PROBES)
+    found = [runs.at(sizes) for sizes in tried if not known(runs.complete(sizes))]
+    failed, ran = ([r for r in found if r.state == state] for state in ("fails", "runs"))
+    lines = dict.fromkeys(r.origin.place for r in failed)
+    findings = [_failing(runs, [r for r in failed if r.origin.place == line], ran) for line in lines]
+    if not findings and graph is not None:
+        differing = (r for r in ran[:_COMPARED] if graph.agrees(dict(r.sizes)) is False)
+        findings += [_differing(runs, r, graph) for r in itertools.islice(differing, 1)]
+    return findings
+
+
+def _failing(runs: Runs, failed: Sequence[Ran], ran: Sequence[Ran]) -> SourceFinding:
+    first = min(failed, key=lambda r: len(runs.changed(r)))
+    sizes = runs.changed(first)
+    names = {n for n, _ in sizes}
+    like = [r for r in ran if {n for n, _ in runs.changed(r)} <= names][:_MAX_SHOWN]
+    also = [r for r in failed if r is not first][: _MAX_SHOWN - 1]
+    notes = [f"the module fails at {sizes_text(sizes)}: {first.words.partition(chr(10))[0]}"]
+    notes += [f"it fails at {sizes_text(runs.changed(r))} too" for r in also]
+    notes += [f"it runs at {'; '.join(sizes_text(runs.changed(r)) for r in like)}"] if like else []
+    title = f"the module fails at {sizes_text(sizes)}, which is declared"
+    return _found(runs, title, sizes, notes, "module", first.origin)
+
+
+def _differing(runs: Runs, ran: Ran, graph: Graph) -> SourceFinding:
+    sizes = runs.changed(ran)
+    why, node, line = graph.difference(dict(ran.sizes))
+    what = "file" if why.startswith("torch") and not line else "graph"
+    title = f"the exported {what} does not compute what the module computes at {sizes_text(sizes)}"
+    notes = [f"tried: both were run there on the same data; {why}"]
+    return _found(runs, title, sizes, notes, "graph", line, node)
+
+
+def _found(
+    runs: Runs,
+    title: str,
+    sizes: tuple[tuple[str, int], ...],
+    notes: Sequence[str],
+    verdict: Verdict,
+    origin: Origin,
+    node: str = "",
+) -> SourceFinding:
+    declared = [runs.declaration.quote(n) for n, _ in sizes]
+    return SourceFinding(
+        "SS609",
+        title,
+        node,
+        notes=(*(f"declared: {d}" for d in declared), *notes),
+        origin=origin,
+        declared="; ".join(declared),
+        counterexample=sizes,
+        verdict=verdict,
+    )

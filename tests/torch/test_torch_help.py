@@ -15,14 +15,13 @@ import torch
 from torch import nn
 from torch.export import Dim
 
+from benchmarks.modules.__main__ import pasted
 from shapesolve.expr import parse_cond
 from shapesolve.solve.contract.contract import Term
 from shapesolve.solve.proof import Unknown
 from shapesolve.torch import Report, check
 from shapesolve.torch.declared import Declaration, Root
-from shapesolve.torch.outcome import Restriction, classify
-from shapesolve.torch.suggestions import pasted
-from shapesolve.torch.verdicts import excluded_text
+from shapesolve.torch.outcome import Restriction, classify, excluded_text
 
 
 def _runs(module: nn.Module, *args: torch.Tensor) -> bool:

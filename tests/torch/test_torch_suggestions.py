@@ -16,10 +16,9 @@ import onnxruntime as ort
 import torch
 from torch import nn
 from torch.export import Dim
-from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
+from benchmarks.modules.__main__ import pasted
 from shapesolve.torch import check
-from shapesolve.torch.suggestions import pasted
 
 
 def strays(
@@ -127,17 +126,24 @@ def test_what_the_users_exporter_writes_is_not_called_refused() -> None:
 
 
 def test_exports_of_other_threads_are_refused_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch.export import _trace
+    from torch.export import dynamic_shapes
+    from torch.onnx._internal.exporter import _capture_strategies as strategies
 
-    from shapesolve.torch.exporting import forgiving
+    from shapesolve.torch.exporting import captured
 
-    def refuses() -> None:
-        raise ConstraintViolationError("no")
+    refine = dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes
+    found = []
 
-    monkeypatch.setattr(_trace, "produce_guards_and_solve_constraints", refuses)
-    with forgiving() as kept, ThreadPoolExecutor(1) as pool:
-        _trace.produce_guards_and_solve_constraints()
-        with pytest.raises(ConstraintViolationError):
-            pool.submit(_trace.produce_guards_and_solve_constraints).result()
-    assert len(kept) == 1
-    assert _trace.produce_guards_and_solve_constraints is refuses
+    class Elsewhere(strategies.TorchExportNonStrictStrategy):
+        def _capture(self, *given: Any) -> Any:
+            refined = dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes
+            with ThreadPoolExecutor(1) as pool:
+                found.append(pool.submit(refined, "no", {"x": {0: Dim("n")}}).exception())
+            return super()._capture(*given)
+
+    monkeypatch.setattr(strategies, "CAPTURE_STRATEGIES", (Elsewhere,))
+    assert captured(
+        Windows(), (torch.randn(2, 16, 16, 8),), {}, {"x": {1: Dim("h", min=4)}}, free=True
+    ).refusal
+    assert "Suggested fixes not found" in str(found[0])
+    assert dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes is refine
