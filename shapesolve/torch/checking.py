@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,8 +24,8 @@ from .declared import (
     resolved,
     spec_text,
 )
-from .exporting import Files, Watch, Written, captured, written
-from .guards import find_guards, sizes_of_call
+from .exporting import Files, Written, captured, written
+from .guards import sizes_of_call
 from .outcome import SizeOutcome, outcomes
 from .places import SourceFinding
 from .programs import declared_by_model, declared_by_program
@@ -85,7 +85,8 @@ def check(
         declaration = _declaration(module.module(), given, named, dynamic_shapes) or declared_by_program(
             module
         )
-        return _concluded("ExportedProgram", declaration, settings, module, written(module, opset))
+        known = Conclusion("ExportedProgram", declaration, settings, module)
+        return _concluded(known, lambda: written(module, opset))
     if hasattr(module, "model_proto"):
         return _of_onnx_program(module, given, named, dynamic_shapes, settings)
     if not isinstance(module, torch.nn.Module) and (
@@ -191,36 +192,21 @@ def _of_module(
     if found.program is None:
         assert found.refusal is not None
         return _refused(name, declaration, call, found.refusal)
-    file = call.files.of(found.program)
-    if file.proto is None and not numbers:
-        report = _with_numbers(call, declaration, settings, file)
+    known = Conclusion(
+        name, declaration, settings, found.program, found.watch, found.refusal, call, extra, numbers
+    )
+    return _concluded(known, lambda: call.files.of(found.program))
+
+
+def _concluded(known: Conclusion, write: Callable[[], Written]) -> Report:
+    file = write()
+    if file.proto is None and not known.numbers:
+        report = _with_numbers(known, file)
         if report is not None:
             return report
-    return _concluded(
-        name, declaration, settings, found.program, file, call, found.watch, found.refusal, extra, numbers
-    )
-
-
-def _concluded(
-    name: str,
-    declaration: Declaration,
-    settings: Settings,
-    program: Any,
-    file: Written,
-    call: Call | None = None,
-    watch: Watch | None = None,
-    refusal: Exception | None = None,
-    extra: tuple[SourceFinding, ...] = (),
-    numbers: tuple[SizeOutcome, ...] = (),
-) -> Report:
-    guards = find_guards(program, declaration, watch)
-    known = Conclusion(name, declaration, settings, guards, program, refusal, call, file, extra, numbers)
-    known.hear_guards()
-    if file.proto is not None:
-        known.hear_graph(file.proto)
+    known.hear(file)
     if file.failed is not None:
-        runs = _runs_text(known)
-        known.extra = (*extra, unwritable(file.failed, program, runs, file.change))
+        known.extra += (unwritable(file.failed, known.program, _runs_text(known), file.change),)
     return known.report()
 
 
@@ -231,10 +217,10 @@ def _runs_text(known: Conclusion) -> str:
     return seen_to_run([sizes_text(s) for s in known.runs.seen()])
 
 
-def _with_numbers(call: Call, declaration: Declaration, settings: Settings, file: Written) -> Report | None:
+def _with_numbers(known: Conclusion, file: Written) -> Report | None:
     """The report with those sizes fixed that the exporter cannot write where they are no numbers, as attributes are."""
-    runs, error = call.runs, file.failed
-    if runs is None or error is None:
+    runs, call, error, declaration = known.runs, known.call, file.failed, known.declaration
+    if runs is None or call is None or error is None:
         return None
     names = sizes_of_call(blamed_call(error, file.source), file.source, declaration)
     if not names:
@@ -246,7 +232,7 @@ def _with_numbers(call: Call, declaration: Declaration, settings: Settings, file
     finding = unwritable(error, file.source, seen, change, correction.text)
     roots, quote = declaration.roots, declaration.quote
     numbers = tuple(SizeOutcome(roots[n], quote(n), "fixed", constant=v) for n, v in sizes.items())
-    report = _of_module(replace(call, spec=correction.spec), settings, (finding,), numbers)
+    report = _of_module(replace(call, spec=correction.spec), known.settings, (finding,), numbers)
     return report if report.model is not None else None
 
 
@@ -274,7 +260,8 @@ def _of_onnx_program(
     if program is None:
         return _of_model(proto, settings, name="ONNXProgram")
     declaration = _declaration(program.module(), args, kwargs, spec) or declared_by_program(program, proto)
-    return _concluded("ONNXProgram", declaration, settings, program, Written(program, program, proto))
+    known = Conclusion("ONNXProgram", declaration, settings, program)
+    return _concluded(known, lambda: Written(program, program, proto))
 
 
 def _of_model(source: Any, settings: Settings, name: str = "") -> Report:
@@ -282,7 +269,7 @@ def _of_model(source: Any, settings: Settings, name: str = "") -> Report:
     path = analysis.model.path
     name = name or (path.name if path is not None else analysis.model.graph.name or "model")
     known = Conclusion(name, declared_by_model(analysis), settings)
-    known.hear(analysis)
+    known.hear_graph(analysis)
     return known.report()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,11 +13,12 @@ import onnx
 from ..analysis import DEFAULT_RLIMIT, Analysis, BroadcastMode, analyze
 from ..expr import Cond, eq, ge, le
 from ..expr.sizes import sizes_text
+from ..expr.traverse import atoms_of
 from ..solve.contract.contract import Contract, Term
 from .correction import Advice, Correction, Trials, last_that_runs
 from .declared import Axis, Declaration
-from .exporting import Files, Written, captured
-from .guards import Guard, axis_symbols, fixed_axes, guard_contract, input_names, shape_env
+from .exporting import Files, Watch, Written, captured
+from .guards import Guard, axis_symbols, find_guards, fixed_axes, guard_contract, input_names, shape_env
 from .judge import Judge
 from .outcome import Comparison, Restriction, SizeOutcome, excluded_text, graph_terms, holds_at, outcomes
 from .places import Origin, Origins, SourceFinding, located, read_trace
@@ -64,11 +66,10 @@ class Conclusion:
     name: str
     declaration: Declaration
     settings: Settings
-    guards: tuple[Guard, ...] = ()
     program: Any = None
+    watch: Watch | None = None
     refusal: Exception | None = None
     call: Call | None = None
-    written: Written | None = None
     extra: tuple[SourceFinding, ...] = ()
     numbers: tuple[SizeOutcome, ...] = ()
     analysis: Analysis | None = None
@@ -77,8 +78,14 @@ class Conclusion:
     def __post_init__(self) -> None:
         self.runs = self.call.runs if self.call is not None else None
         self.graph: Graph | None = None
-        if self.runs is not None and self.written is not None:
-            self.graph = Graph(self.runs, self.program, self.written)
+        self.guards: tuple[Guard, ...] = ()
+        self.fixed: dict[str, Axis] = {}
+        self.constants: dict[str, int] = {}
+        if (
+            self.program is not None
+        ):  # asked before anything is written: the exporter may still make a size a number
+            self.guards = find_guards(self.program, self.declaration, self.watch)
+            self.fixed = fixed_axes(self.program, self.declaration)
 
     # ------------------------------------------------------------------ what came out
 
@@ -93,8 +100,10 @@ class Conclusion:
         others = [[o.term.cond for o in every if o is not r] for r in found]
         return [(r, confirmed(r, self.declaration, self.runs, self.graph, o)) for r, o in zip(found, others)]
 
-    def hear_guards(self) -> None:
-        """Holds the guards against the declaration."""
+    def hear(self, file: Written) -> None:
+        """Holds the guards, and the conditions of the written model, against the declaration."""
+        if self.runs is not None:
+            self.graph = Graph(self.runs, self.program, file)
         roots = list(self.declaration.roots)
         comparison = self._comparison()
         contract = self._contract(roots, minor=False)
@@ -102,29 +111,33 @@ class Conclusion:
         if self.refusal is not None and not found and any(g.minor for g in self.guards):
             found = comparison.restrictions(self._contract(roots, minor=True), guarded=True)
         in_terms = {name for r in found for name in r.roots}
-        constants = {n: a for n, a in fixed_axes(self.program, self.declaration).items() if n not in in_terms}
+        constants = {n: axis for n, axis in self.fixed.items() if n not in in_terms}
         found += comparison.restrictions(map(_constant, constants.values()), guarded=True)
         self.constants = {n: a.example for n, a in constants.items()}
         self.found = self._tried(found)
-        # what only the trace asks for is not assumed: the graph is judged for the sizes that remain
-        traced = {str(r.term.cond) for r, c in self.found if c.verdict == "tracer"}
-        self._promised = [t.cond for t in contract or () if str(t.cond) not in traced]
+        if file.proto is not None:
+            self.hear_graph(self._analyzed(file.proto, contract))
 
     def _contract(self, roots: Sequence[str], *, minor: bool) -> Contract | Sequence[Term]:
         return guard_contract(self.guards, roots, self.settings.rlimit, minor=minor) if self.guards else ()
 
-    def hear_graph(self, proto: onnx.ModelProto) -> None:
-        """Analyzes the exported model for the declared sizes that the guards leave."""
+    def _analyzed(self, proto: onnx.ModelProto, guarded: Iterable[Term]) -> Analysis:
+        """The model, analyzed for the declared sizes that the guards leave.
+
+        What only the trace asks for is not assumed: the graph is judged for the sizes that remain.
+        """
         env = shape_env(self.program)
         table = axis_symbols(env, self.program, self.declaration) if env is not None else {}
         model = renamed(proto, table, self.declaration, input_names(self.program))
+        traced = {str(r.term.cond) for r, c in self.found if c.verdict == "tracer"}
+        needed = [t.cond for t in guarded if str(t.cond) not in traced]
         declared = [c for root in self.declaration.roots.values() for c in root.conditions()]
-        known = [c for c in (*self._promised, *declared) if c.free <= dim_names(model)]
+        known = [c for c in (*needed, *declared) if c.free <= dim_names(model)]
         settings = self.settings
         assume = (*settings.assume, *known)
-        self.hear(analyze(model, assume=assume, broadcast=settings.broadcast, rlimit=settings.rlimit))
+        return analyze(model, assume=assume, broadcast=settings.broadcast, rlimit=settings.rlimit)
 
-    def hear(self, analysis: Analysis) -> None:
+    def hear_graph(self, analysis: Analysis) -> None:
         """Take what the analysis found of the graph."""
         self.analysis = analysis
         known = [r for r, c in self.found if c.verdict != "tracer"]
@@ -221,8 +234,9 @@ class Conclusion:
     def _advice(self, real: _Found, traced: _Found) -> Advice:
         """The first declaration that fits what came out and that is seen to hold."""
         first = Correction(self.declaration, [r for r, _ in real])
-        if self.runs is None or self.call is None or not (real or traced or self.failing):
-            return Advice(first, "untried" if first.changed and not first.elsewhere else "")
+        infer = self.settings.infer
+        if self.runs is None or self.call is None or not (real or traced or self.failing or infer):
+            return Advice(first, "untried" if (first.changed or infer) and not first.elsewhere else "")
         trials = Trials(self.runs, self.call.files, self.settings.strict)
         speechless = set(first.left_out)
         for trial, plain in self._trials(real, traced, speechless):
@@ -234,7 +248,7 @@ class Conclusion:
                 return all(holds_at(c, sizes) for c in conds)
 
             wanted = [dict(c.sizes) for _, c in traced if c.verdict == "tracer"]
-            if trial.changed and trials.holds(trial, allowed, () if trial.given else wanted):
+            if (trial.changed or infer) and trials.holds(trial, allowed, () if trial.given else wanted):
                 return Advice(trial, "tried", plain=plain)
         return Advice(first, "elsewhere" if first.elsewhere else "refused")
 
@@ -249,10 +263,9 @@ class Conclusion:
         limits = [c for f in self.failing if (c := self._limit(f)) is not None]
         astray = {n: example[n] for f in self.failing if f.verdict == "graph" for n, _ in f.counterexample}
         yield Correction(declaration, spoken, fixed=astray, limits=limits), bool(speechless or traced)
-        pairs = {r.roots for r in every if r not in spoken and len(r.roots) == 2}
-        equal = [(a, b) for a, b in sorted(pairs) if example[a] == example[b]]
-        if equal and len(equal) == len(every) - len(spoken):
-            yield Correction(declaration, spoken, equal=equal), False
+        stronger = self._stronger([r for r in every if r not in spoken])
+        if stronger:
+            yield Correction(declaration, spoken, fixed=astray, limits=[*limits, *stronger]), False
         meant = {n for r in every for n in r.roots}
         left = {n for r, _ in traced for n in r.roots}
         for names, hint in ((left, "DYNAMIC"), (left | meant, "AUTO")):
@@ -260,6 +273,25 @@ class Conclusion:
             yield Correction(declaration, every, opened=opened, fixed=astray, limits=limits), False
         fixed = {n: example[n] for n in sorted(meant)}
         yield Correction(declaration, opened=dict.fromkeys(left - meant, "AUTO"), fixed=fixed), False
+
+    def _stronger(self, speechless: Sequence[Restriction]) -> list[Cond]:
+        """Equal sizes and multiples, for which `dynamic_shapes` has words, and from which these restrictions follow."""
+        assert self.runs is not None
+        found: list[Cond] = []
+        example = self.runs.example
+        for cond in (r.term.cond for r in speechless):
+            dims = {n: self.declaration.roots[n].dim for n in sorted(cond.free)}
+            steps = {a.args[1].value for a in atoms_of(cond) if a.kind in ("//", "%")} - {None}
+            pairs = [(a, b) for a, b in itertools.combinations(dims, 2) if example[a] == example[b]]
+            alone = [[eq(dims[n] % d, 0)] for d in sorted(steps) for n in dims if example[n] % d == 0]
+            every = [c for (c,) in alone]
+            for given in ([], *([eq(dims[a], dims[b])] for a, b in pairs), *alone, every):
+                if self._comparison([*found, *given]).implied(cond):
+                    found += given
+                    break
+            else:
+                return []
+        return found
 
     def _limit(self, finding: SourceFinding) -> Cond | None:
         """The end of the sizes that run, next to a size that fails."""

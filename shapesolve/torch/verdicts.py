@@ -24,7 +24,7 @@ from .places import NOWHERE, Origin, Place, SourceFinding, Verdict, read_trace
 from .running import Ran, Runs, Sizes, probes, same, steady, violating
 
 #: sizes at which a condition is tried, declared sizes at which the module is, and at which the graph is too
-_TRIES, _MAX_PROBES, _COMPARED = 6, 24, 4
+_TRIES, _MAX_PROBES, _COMPARED = 10, 24, 4
 _MAX_SHOWN = 4
 #: larger files are not loaded, bytes
 _MAX_BYTES = 1 << 26

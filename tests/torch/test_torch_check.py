@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.export import Dim
 from torch_correct import ViewFromShape
-from torch_mistakes import HardCodedBatch, ShortPositionTable, SqueezeBatch, bench
+from torch_mistakes import HardCodedBatch, HardCodedLength, ShortPositionTable, SqueezeBatch, bench
 
 from shapesolve.report.schema import schema
 from shapesolve.testing import assert_exportable
@@ -30,7 +30,7 @@ from shapesolve.torch.places import legacy_module, read_trace
 
 HERE = Path(__file__).parent
 SHAPES = {"x": {0: Dim("batch", min=1, max=64), 1: Dim("seq", min=1, max=512)}}
-X = (torch.zeros(2, 6, 8),)
+X, LONG = (torch.zeros(2, 6, 8),), (torch.zeros(2, 12, 8),)
 
 
 class Nested(nn.Module):
@@ -52,18 +52,23 @@ class ShortTable(nn.Module):
 
 
 def test_a_report_quotes_declaration_term_line_module_and_correction() -> None:
-    report = check(HardCodedBatch(), X, dynamic_shapes=SHAPES)
+    report = check(HardCodedLength(), LONG, dynamic_shapes=SHAPES)
     (finding,) = report.errors
-    assert finding.declared == "x.shape[0]: Dim('batch', min=1, max=64)"
-    assert finding.term == "batch == 2"
-    assert finding.origin.kind == "HardCodedBatch"
-    assert dict(finding.counterexample)["batch"] != 2
+    assert finding.declared == "x.shape[1]: Dim('seq', min=1, max=512)"
+    assert finding.term == "seq == 12"
+    assert finding.origin.kind == "HardCodedLength"
+    assert dict(finding.counterexample)["seq"] != 12
     text = str(report)
-    for part in ("error[SS601]", "torch_mistakes.py:", "return y.view(2, -1, 8)", "refuted: batch = "):
+    for part in (
+        "error[SS601]",
+        "torch_mistakes.py:",
+        "y = y.reshape(x.shape[0], 12, 2, 4)",
+        "refuted: seq = ",
+    ):
         assert part in text
-    assert report.corrected == "seq = Dim(\"seq\", min=1, max=512)\ndynamic_shapes = {'x': {1: seq}}"
+    assert report.corrected == "batch = Dim(\"batch\", min=1, max=64)\ndynamic_shapes = {'x': {0: batch}}"
     assert report.corrected.splitlines()[1] in text
-    assert [s.state for s in report.sizes] == ["fixed", "free"]
+    assert [s.state for s in report.sizes] == ["free", "fixed"]
 
 
 def test_a_graph_may_need_what_torch_export_does_not_see() -> None:
@@ -106,8 +111,8 @@ def test_the_runtime_agrees(
 
 
 def test_hints_and_examples_of_size_one() -> None:
-    auto = check(HardCodedBatch(), X, dynamic_shapes={"x": {0: Dim.AUTO, 1: Dim.AUTO}})
-    assert [(f.code, f.term) for f in auto.findings] == [("SS606", "x_dim0 == 2")]
+    auto = check(HardCodedLength(), LONG, dynamic_shapes={"x": {0: Dim.AUTO, 1: Dim.AUTO}})
+    assert [(f.code, f.term) for f in auto.findings] == [("SS606", "x_dim1 == 12")]
     shapes = {"x": {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}}
     (finding,) = check(HardCodedBatch(), X, dynamic_shapes=shapes).errors
     assert (finding.code, finding.verdict) == ("SS603", "module")
@@ -188,7 +193,7 @@ def test_formats_land_on_the_python_line() -> None:
     assert place is not None
     github = report.to_github()
     assert github.startswith("::error file=")
-    assert f"torch_mistakes.py,line={place.line},title=SS601" in github
+    assert f"torch_mistakes.py,line={place.line},title=SS603" in github
     (result,) = json.loads(report.to_sarif())["runs"][0]["results"]
     location = result["locations"][0]["physicalLocation"]
     assert location["region"] == {"startLine": place.line}
@@ -196,12 +201,12 @@ def test_formats_land_on_the_python_line() -> None:
     data = json.loads(report.to_json())
     assert data["ok"] is False
     assert data["findings"][0]["place"]["line"] == place.line
-    assert data["declared"][0]["state"] == "fixed"
+    assert data["declared"][0]["state"] == "restricted"
 
 
 def test_assert_exportable() -> None:
     assert assert_exportable(ViewFromShape(), X, dynamic_shapes=SHAPES).ok
-    with pytest.raises(AssertionError, match=r"SS601[\s\S]*view\(2, -1, 8\)"):
+    with pytest.raises(AssertionError, match=r"SS603[\s\S]*view\(2, -1, 8\)"):
         assert_exportable(HardCodedBatch(), X, dynamic_shapes=SHAPES)
 
 

@@ -20,7 +20,7 @@ def tokens(*shape: int) -> torch.Tensor:
     return torch.zeros(shape, dtype=torch.int64)
 
 
-@bench.add(lambda: (zeros(2, 6, 8),), {"x": {0: batch, 1: seq}}, "SS601")
+@bench.add(lambda: (zeros(2, 6, 8),), {"x": {0: batch, 1: seq}}, "SS603")
 class HardCodedBatch(nn.Module):
     def __init__(self) -> None:
         super().__init__()
