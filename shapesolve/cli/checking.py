@@ -50,6 +50,9 @@ def check(
         str | None,
         Option("--torch", metavar="MODULE:FACTORY", help="Check the PyTorch module that a function makes."),
     ] = None,
+    infer: Annotated[
+        bool, Option("--infer", help="With --torch: find a declaration of dynamic sizes to paste.")
+    ] = False,
     assume: Assume = None,
     bind: Bind = None,
     broadcast: Broadcast = "named",
@@ -74,12 +77,16 @@ def check(
         shapesolve check model.onnx --format github
 
         shapesolve check --torch package.module:factory
+
+        shapesolve check --torch package.module:factory --infer
     """
     style = Format.json if json else format
     if torch is not None:
         if models or bind:
             fail("--torch takes the place of the model, and its factory gives the sizes")
-        check_source(torch, assume, broadcast, style)
+        check_source(torch, assume, broadcast, style, infer)
+    if infer:
+        fail("--infer finds the declaration of a module: give --torch package.module:factory too")
     gate = gate_of(fail_on, select, ignore, baseline, limits)
     found: list[tuple[str, Analysis, Sifted]] = []
     broken: dict[str, str] = {}

@@ -11,7 +11,9 @@ from .console import FOUND, OK, Format, fail, say, show
 _COMMAND, _FORMATS = "shapesolve.torch.command", "shapesolve.torch.report"
 
 
-def check_source(target: str, assume: list[str] | None, broadcast: str, format: Format) -> NoReturn:
+def check_source(
+    target: str, assume: list[str] | None, broadcast: str, format: Format, infer: bool = False
+) -> NoReturn:
     """Check what ``package.module:factory`` makes, print it, and end with the exit code of ``check``."""
     from ..expr import DimSyntaxError
 
@@ -20,7 +22,7 @@ def check_source(target: str, assume: list[str] | None, broadcast: str, format: 
     except ImportError as e:
         fail(str(e))
     try:
-        report = command.check_target(target, assume or (), broadcast)
+        report = command.check_target(target, assume or (), broadcast, infer)
     except (command.UnusableTarget, DimSyntaxError, ValueError) as e:
         fail(str(e))
     if format is Format.text:

@@ -152,13 +152,17 @@ def _inferred(call: Call, settings: Settings) -> Report:
         named = lambda leaf, path, axis, size: TorchDim(python_name(f"{path}_dim{axis}"))  # noqa: E731
         spec = declared_axes(call.module, call.args, call.kwargs, named)
         call = replace(call, spec=spec)
-    report = _of_module(_plain(call), replace(settings, infer=True))
+    call = _plain(call)
+    given = read_declaration(call.module, call.args, call.kwargs, call.spec)
+    roots = {n: replace(root, hint="") for n, root in given.roots.items()}
+    spec = Correction(replace(given, roots=roots)).spec  # what is left to torch.export gets names
+    report = _of_module(replace(call, spec=spec), replace(settings, infer=True))
     if not report.corrected:
         return report
     finding = SourceFinding(
         "SS613", "a declaration that fits the example", help=f"declare (tried):\n{report.corrected}"
     )
-    return replace(report, findings=(finding,))
+    return replace(report, findings=(finding,), inferred=True)
 
 
 # ---------------------------------------------------------------------- modules
@@ -183,9 +187,6 @@ def _of_module(
         if found.program is not None:  # an error of this package, not of the call
             raise
         declaration = Declaration()
-    if settings.infer:  # what is left to torch.export gets names
-        roots = {n: replace(root, hint="") for n, root in declaration.roots.items()}
-        declaration = replace(declaration, roots=roots)
     if settings.confirm and declaration.axes:
         runs = Runs(module, args, kwargs, declaration)
         call = replace(call, runs=runs if runs.usable else None)

@@ -12,14 +12,19 @@ from ..analysis import BroadcastMode
 from .checking import check
 from .report import Report
 
-_ARGUMENTS = ("module", "args", "kwargs", "dynamic_shapes", "assume", "broadcast", "strict", "opset")
+_ARGUMENTS = (
+    "module", "args", "kwargs", "dynamic_shapes", "assume", "broadcast", "strict", "opset", "infer", "examples",
+    "dynamic_axes", "input_names",
+)  # fmt: skip
 
 
 class UnusableTarget(ValueError):
     """The text names nothing that can be checked; one sentence says why."""
 
 
-def check_target(target: str, assume: Iterable[str] = (), broadcast: BroadcastMode = "named") -> Report:
+def check_target(
+    target: str, assume: Iterable[str] = (), broadcast: BroadcastMode = "named", infer: bool = False
+) -> Report:
     """Check what a factory makes. `target` is ``package.module:factory``; modules of the working directory are found.
 
     The factory takes no arguments and gives a mapping of arguments of `check` (``{"module": net, "args": (x,),
@@ -42,6 +47,7 @@ def check_target(target: str, assume: Iterable[str] = (), broadcast: BroadcastMo
         )
     given["assume"] = (*given.get("assume", ()), *assume)
     given.setdefault("broadcast", broadcast)
+    given["infer"] = infer or given.get("infer", False)
     return check(**given)
 
 
@@ -55,7 +61,7 @@ def _made(target: str) -> Any:
     try:
         found: Any = importlib.import_module(module_name)
     except Exception as error:  # importing is running somebody's code: whatever goes wrong there ends here
-        raise UnusableTarget(f"cannot import {module_name!r}: {_said(error)}") from error
+        raise UnusableTarget(f"cannot import {module_name!r}: {_words(error)}") from error
     for name in path.split("."):
         found = getattr(found, name, None)
         if found is None:
@@ -63,9 +69,9 @@ def _made(target: str) -> Any:
     try:
         return found()
     except Exception as error:
-        raise UnusableTarget(f"{target} fails: {_said(error)}") from error
+        raise UnusableTarget(f"{target} fails: {_words(error)}") from error
 
 
-def _said(error: BaseException) -> str:
+def _words(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -11,14 +11,23 @@ from typing import Any
 import onnx
 
 from ..analysis import DEFAULT_RLIMIT, Analysis, BroadcastMode, analyze
-from ..expr import Cond, eq, ge, le
+from ..expr import Cond, Dim, eq, ge, le
 from ..expr.sizes import sizes_text
 from ..expr.traverse import atoms_of
 from ..solve.contract.contract import Contract, Term
 from .correction import Advice, Correction, Trials, last_that_runs
 from .declared import Axis, Declaration
 from .exporting import Files, Watch, Written, captured
-from .guards import Guard, axis_symbols, find_guards, fixed_axes, guard_contract, input_names, shape_env
+from .guards import (
+    Guard,
+    axis_symbols,
+    find_guards,
+    fixed_axes,
+    guard_contract,
+    input_names,
+    shape_env,
+    tied_axes,
+)
 from .judge import Judge
 from .outcome import Comparison, Restriction, SizeOutcome, excluded_text, graph_terms, holds_at, outcomes
 from .places import Origin, Origins, SourceFinding, located, read_trace
@@ -80,12 +89,14 @@ class Conclusion:
         self.graph: Graph | None = None
         self.guards: tuple[Guard, ...] = ()
         self.fixed: dict[str, Axis] = {}
+        self.tied: list[tuple[Axis, Axis]] = []
         self.constants: dict[str, int] = {}
         if (
             self.program is not None
         ):  # asked before anything is written: the exporter may still make a size a number
             self.guards = find_guards(self.program, self.declaration, self.watch)
             self.fixed = fixed_axes(self.program, self.declaration)
+            self.tied = tied_axes(self.program, self.declaration)
 
     # ------------------------------------------------------------------ what came out
 
@@ -112,7 +123,11 @@ class Conclusion:
             found = comparison.restrictions(self._contract(roots, minor=True), guarded=True)
         in_terms = {name for r in found for name in r.roots}
         constants = {n: axis for n, axis in self.fixed.items() if n not in in_terms}
-        found += comparison.restrictions(map(_constant, constants.values()), guarded=True)
+        terms = [_equal(axis.size, axis.example) for axis in constants.values()]
+        terms += [
+            _equal(a.size, b.size) for a, b in self.tied if not {*a.size.free, *b.size.free} <= in_terms
+        ]
+        found += comparison.restrictions(terms, guarded=True)
         self.constants = {n: a.example for n, a in constants.items()}
         self.found = self._tried(found)
         if file.proto is not None:
@@ -310,9 +325,9 @@ def _failing_text(finding: SourceFinding) -> str:
     return f"{who} at {sizes_text(finding.counterexample)}"
 
 
-def _constant(axis: Axis) -> Term:
-    text = f"{axis.size} == {axis.example}"
-    return Term(eq(axis.size, axis.example), "equality", text, tuple(sorted(axis.size.free)), ())
+def _equal(size: Dim, other: Dim | int) -> Term:
+    cond = eq(size, other)
+    return Term(cond, "equality", f"{size} == {other}", tuple(sorted(cond.free)), ())
 
 
 def ranked(findings: Sequence[SourceFinding]) -> tuple[SourceFinding, ...]:

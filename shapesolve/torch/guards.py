@@ -170,6 +170,19 @@ def fixed_axes(program: Any, declaration: Declaration) -> dict[str, Axis]:
     return found
 
 
+def tied_axes(program: Any, declaration: Declaration) -> list[tuple[Axis, Axis]]:
+    """Declared axes of other sizes that are one symbol in a program's inputs. No guard says so."""
+    shapes = input_shapes(program)
+    first: dict[str, Axis] = {}
+    pairs: list[tuple[Axis, Axis]] = []
+    for axis in declaration.axes:
+        shape = shapes[axis.leaf]
+        if shape is not None and axis.index < len(shape) and not _is_number(shape[axis.index]):
+            other = first.setdefault(str(shape[axis.index]), axis)
+            pairs += [(other, axis)] if other.size is not axis.size else []
+    return pairs
+
+
 def _is_number(size: Any) -> bool:
     return isinstance(size, int) or size.node.maybe_as_int() is not None
 

@@ -33,6 +33,7 @@ class Report:
         analysis: the `Analysis` of the exported model, or None when there is none to analyze.
         program: the `ExportedProgram`; when torch.export refused the declaration, the one in which it was free to choose.
         model: the exported ONNX model, its dims named as declared.
+        inferred: the declaration was not given but found: it is `corrected`.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Report:
     analysis: Analysis | None = field(default=None, repr=False)
     program: Any = field(default=None, repr=False)
     model: Any = field(default=None, repr=False)
+    inferred: bool = False
 
     @property
     def ok(self) -> bool:
@@ -73,7 +75,9 @@ class Report:
         yield line(("bold", self.name), "   ", ("dim", self._facts()))
         for i, size in enumerate(self.sizes):
             state = "good" if size.state == "free" else "warning"
-            yield line(("dim", ("declared" if i == 0 else "").ljust(10)), (state, str(size)))
+            label = "" if i else "inferred" if self.inferred else "declared"
+            text = str(size).replace(", as declared", "") if self.inferred else str(size)
+            yield line(("dim", label.ljust(10)), (state, text))
         counts = {s: sum(f.severity == s for f in self.findings) for s in ("error", "warning", "info")}
         worst = next((s for s, n in counts.items() if n), "good")
         yield line(("dim", "findings".ljust(10)), (worst, counted(counts) or "none"))
