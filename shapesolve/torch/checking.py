@@ -25,7 +25,7 @@ from .declared import (
     spec_text,
 )
 from .exporting import Files, Written, captured, written
-from .guards import sizes_of_call
+from .guards import find_guards, sizes_of_call
 from .outcome import SizeOutcome, outcomes
 from .places import SourceFinding
 from .programs import declared_by_model, declared_by_program
@@ -85,7 +85,7 @@ def check(
         declaration = _declaration(module.module(), given, named, dynamic_shapes) or declared_by_program(
             module
         )
-        known = Conclusion("ExportedProgram", declaration, settings, module)
+        known = Conclusion("ExportedProgram", declaration, settings, find_guards(module, declaration), module)
         return _concluded(known, lambda: written(module, opset))
     if hasattr(module, "model_proto"):
         return _of_onnx_program(module, given, named, dynamic_shapes, settings)
@@ -193,8 +193,12 @@ def _of_module(
     if found.program is None:
         assert found.refusal is not None
         return _refused(name, declaration, call, found.refusal)
+    guards = find_guards(found.program, declaration, found.watch)
+    if found.refusal is not None:  # the exporter may take it all the same
+        taken = captured(module, args, kwargs, call.spec, strict=settings.strict)
+        found = taken if taken.program is not None else found
     known = Conclusion(
-        name, declaration, settings, found.program, found.watch, found.refusal, call, extra, numbers
+        name, declaration, settings, guards, found.program, found.refusal, call, extra, numbers
     )
     return _concluded(known, lambda: call.files.of(found.program))
 
@@ -261,7 +265,7 @@ def _of_onnx_program(
     if program is None:
         return _of_model(proto, settings, name="ONNXProgram")
     declaration = _declaration(program.module(), args, kwargs, spec) or declared_by_program(program, proto)
-    known = Conclusion("ONNXProgram", declaration, settings, program)
+    known = Conclusion("ONNXProgram", declaration, settings, find_guards(program, declaration), program)
     return _concluded(known, lambda: Written(program, program, proto))
 
 

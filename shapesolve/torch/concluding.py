@@ -17,11 +17,10 @@ from ..expr.traverse import atoms_of
 from ..solve.contract.contract import Contract, Term
 from .correction import Advice, Correction, Trials, last_that_runs
 from .declared import Axis, Declaration
-from .exporting import Files, Watch, Written, captured
+from .exporting import Files, Written
 from .guards import (
     Guard,
     axis_symbols,
-    find_guards,
     fixed_axes,
     guard_contract,
     input_names,
@@ -75,8 +74,8 @@ class Conclusion:
     name: str
     declaration: Declaration
     settings: Settings
+    guards: tuple[Guard, ...] = ()
     program: Any = None
-    watch: Watch | None = None
     refusal: Exception | None = None
     call: Call | None = None
     extra: tuple[SourceFinding, ...] = ()
@@ -87,14 +86,12 @@ class Conclusion:
     def __post_init__(self) -> None:
         self.runs = self.call.runs if self.call is not None else None
         self.graph: Graph | None = None
-        self.guards: tuple[Guard, ...] = ()
         self.fixed: dict[str, Axis] = {}
         self.tied: list[tuple[Axis, Axis]] = []
         self.constants: dict[str, int] = {}
         if (
             self.program is not None
         ):  # asked before anything is written: the exporter may still make a size a number
-            self.guards = find_guards(self.program, self.declaration, self.watch)
             self.fixed = fixed_axes(self.program, self.declaration)
             self.tied = tied_axes(self.program, self.declaration)
 
@@ -182,8 +179,6 @@ class Conclusion:
     def report(self) -> Report:
         """The report: all findings, the outcome per size and the correction."""
         real = [(r, c) for r, c in self.found if not self._only_traced(r, c)]
-        if self.refusal is not None and not real and not self.failing and self._taken():
-            self.refusal = None
         traced = [(r, c) for r, c in self.found if self._only_traced(r, c)] if self.refusal else []
         advice = self._advice(real, traced)
         left_out = advice.correction.left_out if advice.plain else []
@@ -223,14 +218,6 @@ class Conclusion:
             self.program,
             self.analysis.model.proto if self.analysis is not None else None,
         )
-
-    def _taken(self) -> bool:
-        """True if the exporter takes the declaration after the refusal, and keeps its sizes dynamic."""
-        call = self.call
-        if call is None:
-            return False
-        found = captured(call.module, call.args, call.kwargs, call.spec, strict=self.settings.strict)
-        return found.program is not None
 
     def _placed(self, finding: SourceFinding) -> SourceFinding:
         """The finding with the source line of the refusal, if it has none itself."""

@@ -53,7 +53,7 @@ class Guard:
         return self.cond is not None and self.cond.is_true
 
 
-def find_guards(program: Any, declaration: Declaration, watch: Watch | None) -> tuple[Guard, ...]:
+def find_guards(program: Any, declaration: Declaration, watch: Watch | None = None) -> tuple[Guard, ...]:
     """The guards of an `ExportedProgram`, in the order in which they were made."""
     env = shape_env(program)
     if env is None:
