@@ -223,7 +223,7 @@ def _runs_text(known: Conclusion) -> str:
 
 
 def _with_numbers(known: Conclusion, file: Written) -> Report | None:
-    """The report with those sizes fixed that the exporter cannot write where they are no numbers, as attributes are."""
+    """The report with some sizes fixed, as attributes of ONNX must be numbers."""
     runs, call, error, declaration = known.runs, known.call, file.failed, known.declaration
     if runs is None or call is None or error is None:
         return None

@@ -14,7 +14,7 @@ from ..analysis import DEFAULT_RLIMIT, Analysis, BroadcastMode, analyze
 from ..expr import Cond, Dim, eq, ge, le
 from ..expr.sizes import sizes_text
 from ..expr.traverse import atoms_of
-from ..solve.contract.contract import Contract, Term
+from ..solve.contract.contract import Term
 from .correction import Advice, Correction, Trials, last_that_runs
 from .declared import Axis, Declaration
 from .exporting import Files, Written
@@ -28,7 +28,7 @@ from .guards import (
     tied_axes,
 )
 from .judge import Judge
-from .outcome import Comparison, Restriction, SizeOutcome, excluded_text, graph_terms, holds_at, outcomes
+from .outcome import Comparison, Restriction, SizeOutcome, graph_terms, holds_at, outcomes
 from .places import Origin, Origins, SourceFinding, located, read_trace
 from .programs import dim_names, renamed
 from .refusal import own_words, untold
@@ -114,10 +114,8 @@ class Conclusion:
             self.graph = Graph(self.runs, self.program, file)
         roots = list(self.declaration.roots)
         comparison = self._comparison()
-        contract = self._contract(roots, minor=False)
+        contract = guard_contract(self.guards, roots, self.settings.rlimit) if self.guards else ()
         found = comparison.restrictions(contract, guarded=True)
-        if self.refusal is not None and not found and any(g.minor for g in self.guards):
-            found = comparison.restrictions(self._contract(roots, minor=True), guarded=True)
         in_terms = {name for r in found for name in r.roots}
         constants = {n: axis for n, axis in self.fixed.items() if n not in in_terms}
         terms = [_equal(axis.size, axis.example) for axis in constants.values()]
@@ -129,9 +127,6 @@ class Conclusion:
         self.found = self._tried(found)
         if file.proto is not None:
             self.hear_graph(self._analyzed(file.proto, contract))
-
-    def _contract(self, roots: Sequence[str], *, minor: bool) -> Contract | Sequence[Term]:
-        return guard_contract(self.guards, roots, self.settings.rlimit, minor=minor) if self.guards else ()
 
     def _analyzed(self, proto: onnx.ModelProto, guarded: Iterable[Term]) -> Analysis:
         """The model, analyzed for the declared sizes that the guards leave.
@@ -188,14 +183,13 @@ class Conclusion:
         origins = Origins(nodes)
         judge = Judge(self.declaration, self.guards, self.program, origins, refused=self.refusal is not None)
         findings = [*self.extra, *(self._placed(judge.finding(r, advice, c)) for r, c in real)]
-        others = [r.term.cond for r, _ in real]
         if not any(f.severity == "error" for f in findings):
-            findings += [judge.ruled_out(r, advice, c, others) for r, c in traced]
+            findings += [judge.ruled_out(r, advice, c) for r, c in traced]
         failing = [judge.unexplained(f, advice) for f in self.failing if not (real and f.verdict == "graph")]
         findings += failing
         unclear = self.refusal is not None and not findings
         if unclear and self.refusal is not None:
-            findings.append(untold(self.refusal, self._unseen(own_words(self.refusal))))
+            findings.append(untold(self.refusal))
         if self.analysis is not None:
             mine = (f for f in self.analysis.diagnostics if not f.code.startswith(_REPORTED_BETTER))
             findings += [located(f, origins.of(f.node)) for f in mine]
@@ -204,7 +198,7 @@ class Conclusion:
             [r for r, _ in real],
             {n: v for n, v in self.constants.items() if any(n in r.roots for r, _ in real)},
             known=not unclear,
-            ruled_out={n: excluded_text(r, self.declaration, others) for r, _ in traced for n in r.roots},
+            ruled_out={n: r for r, _ in traced for n in r.roots},
             failing={n: _failing_text(f) for f in failing for n, _ in f.counterexample},
         )
         return Report(
@@ -224,12 +218,6 @@ class Conclusion:
         if finding.place is not None or self.refusal is None:
             return finding
         return replace(finding, origin=Origin(read_trace(own_words(self.refusal))))
-
-    def _unseen(self, words: str) -> list[Guard]:
-        """The guards that a refusal names, where each of them holds at every declared size."""
-        named = [g for g in self.guards if g.said and g.said in words]
-        comparison = self._comparison()
-        return named if all(comparison.implied(g.cond) for g in named) else []
 
     # ------------------------------------------------------------------ the declaration to paste
 
@@ -257,7 +245,7 @@ class Conclusion:
     def _trials(
         self, real: _Found, traced: _Found, speechless: set[str]
     ) -> Iterator[tuple[Correction, bool]]:
-        """Declarations to try, the plainest first, and whether it leaves out conditions that it has no words for."""
+        """Declarations to try, the plainest first, and if conditions are left out."""
         assert self.runs is not None
         declaration, example = self.declaration, self.runs.example
         every = [r for r, _ in real]
@@ -277,7 +265,7 @@ class Conclusion:
         yield Correction(declaration, opened=dict.fromkeys(left - meant, "AUTO"), fixed=fixed), False
 
     def _stronger(self, speechless: Sequence[Restriction]) -> list[Cond]:
-        """Equal sizes and multiples, for which `dynamic_shapes` has words, and from which these restrictions follow."""
+        """Equal sizes and multiples from which these restrictions follow, if there are any."""
         assert self.runs is not None
         found: list[Cond] = []
         example = self.runs.example

@@ -1,4 +1,4 @@
-"""A declaration that fits: ``dynamic_shapes`` corrected by what came out, and tried before it is suggested."""
+"""Declarations that fit what came out: made, tried, and suggested."""
 
 from __future__ import annotations
 
@@ -250,7 +250,9 @@ _ORDER = {"range": 0, "restricted": 1, "tied": 2, "fixed": 3}
 
 @dataclass(frozen=True)
 class Advice:
-    """A declaration to suggest: tried, untried, refused (none holds), or elsewhere (right for sizes that the example has not).
+    """A declaration to suggest, and its state: tried, untried, refused or elsewhere.
+
+    It is refused when none holds, and elsewhere when the graph is right only for sizes that the example has not.
 
     It is `plain` when it leaves out conditions that it has no words for, and nothing asks for them.
     """
@@ -277,7 +279,7 @@ class Advice:
 
 @dataclass
 class Trials:
-    """Exports declarations as the reader would, and runs the files beside the module. None is tried twice."""
+    """Exports declarations as the reader would, and runs their files. None is tried twice."""
 
     runs: Runs
     files: Files
@@ -287,7 +289,7 @@ class Trials:
     def holds(
         self, trial: Correction, allowed: Callable[[Sizes], bool], wanted: Iterable[Sizes] = ()
     ) -> bool:
-        """True if `torch.onnx.export` takes a declaration, keeps its sizes dynamic, and its file follows the module.
+        """True if the exporter takes a declaration, and the file follows the module.
 
         It is run at sizes that the declaration promises and that are `allowed`, and at those `wanted`.
         """

@@ -192,7 +192,7 @@ def mapped(spec: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def resolved(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any) -> Any:
-    """``dynamic_shapes`` in plain containers: names as text made dims, torch.export's collections written out."""
+    """``dynamic_shapes`` in plain containers, with dims for names."""
     if hasattr(spec, "dynamic_shapes"):  # torch.export.ShapesCollection, AdditionalInputs
         spec = _plain(spec.dynamic_shapes(module, args, kwargs))
     return mapped(spec, lambda entry: TorchDim(entry) if isinstance(entry, str) else entry)
@@ -256,7 +256,7 @@ def from_dynamic_axes(
     axes: Mapping[str, Mapping[int, str] | Sequence[int]],
     names: Sequence[str] = (),
 ) -> tuple[dict[str, Any], list[str]]:
-    """``dynamic_shapes`` for the ``dynamic_axes`` and ``input_names`` of the older exporter, and the names of no input.
+    """``dynamic_shapes`` for ``dynamic_axes`` of the older exporter, and the names of no input.
 
     One name is one size, unless the example has two sizes for it.
     """

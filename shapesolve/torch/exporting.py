@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,8 @@ from torch.onnx import _flags as onnx_flags
 from torch.onnx._internal.exporter import _capture_strategies, _flags
 from torch.utils._sympy.value_ranges import ValueRangeError
 
+from ..dynamic.free_verify import verify_exports
+from ..dynamic.generalize_model import generalize
 from .declared import read_declaration, relaxed
 from .places import NOWHERE, Origin, Place, is_foreign
 
@@ -265,7 +267,7 @@ _DECOMPOSED = (
 
 
 def written(program: Any, opset: int | None) -> Written:
-    """The ONNX model of an `ExportedProgram`, written in another way where the exporter cannot write it as it is."""
+    """The ONNX model of a program, if need be after a change of the call."""
     first: Exception | None = None
     for change, optimize in (("", True), (_WITHOUT_OPTIMIZER, False), (_DECOMPOSED, True)):
         try:
@@ -335,3 +337,38 @@ def is_check(target: Any) -> bool:
     """True if an operator only checks and has no result."""
     name = getattr(getattr(target, "_schema", None), "name", "") or getattr(target, "__name__", "")
     return bool(name.rpartition("::")[2].startswith(_CHECKS))
+
+
+# ---------------------------------------------------------------------- one model of several exports
+
+
+def dynamic(
+    module: torch.nn.Module,
+    examples: Iterable[tuple[Any, ...]],
+    names: Mapping[str, str] | None = None,
+    *,
+    verify: bool = True,
+    **options: Any,
+) -> onnx.ModelProto:
+    """A dynamic model of a module whose export bakes sizes, inferred from two or more exports.
+
+    Args:
+        module: as for `torch.onnx.export`.
+        examples: positional arguments, of another size each: two or more.
+        names: for each input axis that differs the name of its size, ``{"x[1]": "seq"}`` (see `shapesolve.generalize`).
+        verify: run the model and each export with onnxruntime, and compare.
+        options: further arguments of `torch.onnx.export`, such as `input_names` or `opset_version`.
+
+    Raises:
+        Refused: the exports do not show one model, or it computes something else.
+    """
+    exports = []
+    for example in examples:
+        with quiet():
+            program = torch.onnx.export(module, example, **{"dynamo": True, "verbose": False, **options})
+        assert program is not None
+        exports.append(program.model_proto)
+    made = generalize(exports, names)
+    if verify:
+        verify_exports(exports, made)
+    return made

@@ -35,16 +35,13 @@ _MINUS = re.compile(r"\+ \(-1\)\*")
 class Guard:
     """One guard: PyTorch's text, the condition on declared sizes (None: not expressible), and its origin.
 
-    ``said`` is the text as PyTorch's refusals have it (``L['x'].size()[1]``), ``shown`` has the declared names instead.
+    ``shown`` is the text with the declared names.
     """
 
     text: str
     cond: Cond | None
     origin: Origin = NOWHERE
     asked: bool = False
-    minor: bool = False
-    """An operator compared a size with one special value, to choose a fast path: it matters only if nothing else does."""
-    said: str = ""
     shown: str = ""
 
     @property
@@ -59,11 +56,10 @@ def find_guards(program: Any, declaration: Declaration, watch: Watch | None = No
     if env is None:
         return ()
     table = axis_symbols(env, program, declaration)
-    sources = {str(sym): _name(found[0]) for sym, found in env.var_to_sources.items() if found}
-    return tuple(_guard(g, table, sources, watch) for g in list(env.guards)[:MAX_GUARDS])
+    return tuple(_guard(g, table, watch) for g in list(env.guards)[:MAX_GUARDS])
 
 
-def _guard(guard: Any, table: Mapping[str, Dim], sources: Mapping[str, str], watch: Watch | None) -> Guard:
+def _guard(guard: Any, table: Mapping[str, Dim], watch: Watch | None) -> Guard:
     location = guard.sloc
     seen = watch.of(location) if watch is not None else None
     origin, asked = (seen.origin, seen.asked) if seen is not None else _kept_location(location)
@@ -74,14 +70,9 @@ def _guard(guard: Any, table: Mapping[str, Dim], sources: Mapping[str, str], wat
         cond = None
     if cond is not None and not cond.free <= {n for d in table.values() for n in d.free}:
         cond = None
-    minor = cond is not None and cond.kind == "!=" and not asked
     shown = {n: str(d) if d.name else f"({d})" for n, d in table.items()}
-    own = _MINUS.sub("- ", _in_words(text, shown))
-    return Guard(text, cond, origin, asked, minor, _in_words(text, sources), own)
-
-
-def _in_words(text: str, words: Mapping[str, str]) -> str:
-    return _SYMBOL.sub(lambda m: words.get(m[0], m[0]), text)
+    own = _MINUS.sub("- ", _SYMBOL.sub(lambda m: shown.get(m[0], m[0]), text))
+    return Guard(text, cond, origin, asked, own)
 
 
 def _name(source: Any) -> str:
@@ -209,14 +200,12 @@ def sizes_of_call(node: Any, program: Any, declaration: Declaration) -> list[str
     return [n for n in declaration.roots if n in found]
 
 
-def guard_contract(
-    guards: Sequence[Guard], roots: Sequence[str], rlimit: int, *, minor: bool = False
-) -> Contract:
-    """The guards as an irredundant contract on the declared sizes, with or without the minor ones."""
+def guard_contract(guards: Sequence[Guard], roots: Sequence[str], rlimit: int) -> Contract:
+    """The guards as an irredundant contract on the declared sizes."""
     constraints = [
         Constraint(cond, "requirement", Rule(f"guard:{i}", "torch.export", g.text))
         for i, g in enumerate(guards)
-        if g.cond is not None and not g.always and (minor or not g.minor)
+        if g.cond is not None and not g.always
         for cond in (*defined_where(g.cond), g.cond)  # a guard that divides by 0 fails
     ]
     facts = Facts()

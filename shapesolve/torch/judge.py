@@ -12,7 +12,7 @@ from ..expr.sizes import sizes_text
 from .correction import Advice
 from .declared import Declaration
 from .guards import Guard, guards_behind
-from .outcome import Restriction, excluded_text
+from .outcome import Restriction
 from .places import NOWHERE, Origin, Origins, Place, SourceFinding, read_trace
 from .verdicts import Confirmed
 
@@ -118,22 +118,16 @@ class Judge:
         shown = ", ".join(nodes[:_MAX_NODES]) + (" …" if len(nodes) > _MAX_NODES else "")
         return f"needed by {shown}" if shown else "needed by the graph"
 
-    def ruled_out(
-        self, restriction: Restriction, advice: Advice, tried: Confirmed, others: Sequence[Cond] = ()
-    ) -> SourceFinding:
-        """A guard of torch.export's trace, which keeps sizes out at which the module runs.
-
-        Sizes that the `others` keep out are none of them.
-        """
+    def ruled_out(self, restriction: Restriction, advice: Advice, tried: Confirmed) -> SourceFinding:
+        """A guard of torch.export's trace, which keeps sizes out at which the module runs."""
         origin, _, _ = self._origin(restriction, tried)
-        excluded = excluded_text(restriction, self.declaration, others)
         sizes = tried.sizes or restriction.counterexample
         texts = (g.shown for g in guards_behind(restriction.term.nodes, self.guards))
         guards = sorted({t for t in texts if len(t) <= _LONGEST_GUARD}, key=len)[:2]
         declared = [self.declaration.quote(n) for n in restriction.roots]
         notes = [f"declared: {d}" for d in declared]
         notes.append(f"guard: {restriction.term.text}" + (f", from {' and '.join(guards)}" if guards else ""))
-        title = f"torch.export's trace rules out {excluded}"
+        title = f"torch.export's trace rules out sizes with {~restriction.term.cond}"
         if tried.verdict == "tracer":
             title += ", where the module runs"
             notes.append(

@@ -9,7 +9,6 @@ from typing import Literal
 from ..analysis import Analysis
 from ..expr import Cond, ge
 from ..expr.plain import kind_of
-from ..expr.sizes import sizes_text
 from ..propagate.constraint import Constraint, Origin
 from ..propagate.facts import Facts
 from ..propagate.log import ConstraintSet
@@ -17,7 +16,6 @@ from ..solve.contract.contract import Term
 from ..solve.proof import Proof, Prover, Refuted
 from .declared import Declaration, Root
 
-_MAX_LISTED, _MAX_SHOWN = 20_000, 4
 Kind = Literal["fixed", "tied", "range", "restricted"]
 
 
@@ -61,7 +59,7 @@ class SizeOutcome:
     restrictions: tuple[Restriction, ...] = field(default=(), repr=False)
     constant: int | None = None
     ruled_out: str = ""
-    """What torch.export's trace refuses although the module runs there."""
+    """The condition that torch.export's trace makes although the module runs elsewhere too."""
     failing: str = ""
     """What was seen to fail at which sizes, where no condition says why."""
 
@@ -73,7 +71,7 @@ class SizeOutcome:
         if self.failing and not came:
             free = self.failing
         elif self.ruled_out and not came:
-            free = f"the module runs as declared; torch.export's trace rules out {self.ruled_out}"
+            free = f"the module runs as declared; torch.export's trace keeps to {self.ruled_out}"
         return f"{self.declared}: {came or free}"
 
 
@@ -159,7 +157,7 @@ def outcomes(
     constants: Mapping[str, int] | None = None,
     *,
     known: bool = True,
-    ruled_out: Mapping[str, str] | None = None,
+    ruled_out: Mapping[str, Restriction] | None = None,
     failing: Mapping[str, str] | None = None,
 ) -> tuple[SizeOutcome, ...]:
     """One outcome per declared size, in the order of declaration; `constants` came out as numbers.
@@ -173,10 +171,11 @@ def outcomes(
         state = next((k for k in order if any(r.kind == k for r in own)), "free" if known else "unknown")
         constant = (constants or {}).get(name)
         state = state if constant is None else "fixed"
-        traced, failed = (ruled_out or {}).get(name, ""), (failing or {}).get(name, "")
+        traced, failed = (ruled_out or {}).get(name), (failing or {}).get(name, "")
         if not own and constant is None and (traced or failed):
             state = "failing" if failed else "traced"
-        found.append(SizeOutcome(root, declaration.quote(name), state, own, constant, traced, failed))
+        text = traced.term.text if traced is not None else ""
+        found.append(SizeOutcome(root, declaration.quote(name), state, own, constant, text, failed))
     return tuple(found)
 
 
@@ -193,37 +192,3 @@ def holds_at(cond: Cond, sizes: Mapping[str, int]) -> bool:
         return bool(cond.evaluate(dict(sizes)))
     except (ArithmeticError, ValueError, KeyError):
         return True
-
-
-def excluded_text(restriction: Restriction, declaration: Declaration, others: Sequence[Cond] = ()) -> str:
-    """Text of the declared sizes that a condition excludes. Examples: ``seq = 32``, ``seq >= 33``, ``every seq with seq % 2
-    != 0``.
-
-    Sizes that the `others` rule out anyway are not counted.
-    """
-    cond = restriction.term.cond
-    if len(restriction.roots) != 1:
-        some = f", {sizes_text(restriction.counterexample)} for one" if restriction.counterexample else ""
-        return f"the sizes with {~cond}{some}"
-    (name,) = restriction.roots
-    root = declaration.roots[name]
-    low, high = root.low if root.low is not None else 2, root.high
-    alone = [c for c in others if c.free == {name}]
-    every = f"every {name} with {' and '.join(map(str, (~cond, *alone)))}"
-    if high is None or high - low > _MAX_LISTED:
-        return every
-    declared = [v for v in range(low, high + 1) if all(holds_at(c, {name: v}) for c in alone)]
-    out = [v for v in declared if not holds_at(cond, {name: v})]
-    if not out:
-        return f"{name} with {~cond}"
-    if len(out) > 2 and out == list(range(out[0], out[-1] + 1)):
-        if out[-1] == high:
-            return f"{name} >= {out[0]}"
-        return f"{name} <= {out[-1]}" if out[0] == low else f"{out[0]} <= {name} <= {out[-1]}"
-    if len(out) <= _MAX_SHOWN:
-        return " and ".join(f"{name} = {v}" for v in out)
-    kept = sorted({*range(low, high + 1)}.difference(out))
-    if 0 < len(kept) <= _MAX_SHOWN and len(declared) > high - low:
-        return f"every {name} but {' and '.join(map(str, kept))}"
-    shown = ", ".join(map(str, out[:_MAX_SHOWN]))
-    return f"{every} ({shown}, …)"

@@ -11,7 +11,6 @@ import torch
 
 from ..report.lines import clipped
 from .exporting import quiet
-from .guards import Guard
 from .places import NOWHERE, Origin, Place, SourceFinding, own_frames, read_trace
 
 #: standing advice on logging, sentence by sentence
@@ -89,17 +88,11 @@ def refused(
     return SourceFinding("SS607", title, notes=notes, origin=origin_of_error(error), verdict="export")
 
 
-def untold(refusal: Exception, unseen: Sequence[Guard] = ()) -> SourceFinding:
-    """A refusal that no condition on the sizes is behind, in torch.export's own words.
-
-    `unseen` are the guards that it names and that hold at every declared size.
-    """
+def untold(refusal: Exception) -> SourceFinding:
+    """A refusal that no condition on the sizes is behind, in torch.export's own words."""
     words = own_words(refusal)
     title = f"torch.export refuses the declaration: {first_line(words)}"
-    if unseen:
-        title = f"torch.export does not see that {unseen[0].shown} holds at every declared size, and refuses"
-    located = (g.origin for g in unseen if g.origin.trace)
-    origin = next(located, None) or origin_of_error(refusal) or Origin(read_trace(words))
+    origin = origin_of_error(refusal) or Origin(read_trace(words))
     return SourceFinding("SS607", title, notes=(words,), origin=origin, verdict="export")
 
 

@@ -102,20 +102,14 @@ class Report:
 
     def to_json(self) -> str:
         """Everything, as JSON text."""
-        from .report import report_data
-
         return json_text({"version": VERSION, **report_data(self)})
 
     def to_github(self) -> str:
         """GitHub workflow commands: annotations on the Python lines."""
-        from .report import github_text
-
         return github_text(self)
 
     def to_sarif(self) -> str:
         """SARIF 2.1.0, with the Python lines as locations."""
-        from .report import sarif_of
-
         return sarif_of(self)
 
 

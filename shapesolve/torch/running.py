@@ -372,7 +372,7 @@ def violating(
 
 
 def probes(declaration: Declaration, example: Sizes) -> Iterator[dict[str, int]]:
-    """Declared sizes: all of them changed, then one at a time, those next to the example and the ends first."""
+    """Declared sizes: all of them changed, then one at a time, the nearest and the ends first."""
     choices = {name: _choices(root.low, root.high, example[name]) for name, root in declaration.roots.items()}
     for place in range(_TOGETHER):
         together = {n: v[(place + i) % len(v)] for i, (n, v) in enumerate(choices.items()) if v}

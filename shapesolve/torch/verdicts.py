@@ -1,4 +1,4 @@
-"""Runs the exported graph beside the module, and blames a refused size on the module, the graph or the tracer."""
+"""Runs the exported graph and the module, and blames a refused size on one of them or the tracer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NODE = re.compile(r"Name:'([^']+)'")
 
 
 class Graph:
-    """What was exported: torch.export's program, the exporter's decomposed program, and the file of it.
+    """The exported graph: torch.export's program, its decomposition, and the file.
 
     A step that does not give at the example what the module gives says nothing of other sizes.
     """
@@ -262,7 +262,10 @@ def confirmed(
 def probed(
     declaration: Declaration, runs: Runs, graph: Graph | None, known: Callable[[Sizes], bool]
 ) -> list[SourceFinding]:
-    """Findings for declared sizes at which the module fails or the graph differs, without those `known` to."""
+    """Findings for declared sizes at which the module fails or the graph differs.
+
+    Sizes that are `known` to are left out.
+    """
     tried = itertools.islice(probes(declaration, runs.example), _MAX_PROBES)
     found = [runs.at(sizes) for sizes in tried if not known(runs.complete(sizes))]
     failed, ran = ([r for r in found if r.state == state] for state in ("fails", "runs"))
