@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import onnx
 
-    from ..dynamic.free_verify import Run
+    from ..dynamic.verify import Run
 
 
 @app.command()
@@ -85,7 +85,7 @@ def free(
 
 
 def _verify(original: onnx.ModelProto, changed: onnx.ModelProto, dims: Mapping[str, str]) -> list[Run]:
-    from ..dynamic.free_verify import verify
+    from ..dynamic.verify import verify
 
     return verify(original, changed, dims)
 

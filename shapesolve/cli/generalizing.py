@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import onnx
 
-    from ..dynamic.free_verify import Run
+    from ..dynamic.verify import Run
     from ..model import Model
 
 
@@ -116,7 +116,7 @@ def generalize(
 
 
 def _verify(exports: Sequence[Model], changed: onnx.ModelProto) -> list[Run]:
-    from ..dynamic.free_verify import verify_exports
+    from ..dynamic.verify import verify_exports
     from ..model.saving import with_weights
 
     return verify_exports([with_weights(e.proto, e) for e in exports], changed)

@@ -1,129 +1,198 @@
-"""Rewrites operands with baked sizes for sizes that are free again, per operator."""
+"""Rewrites operands with baked sizes for sizes that are free again, per use that the operator makes of them.
+
+A stored number or attribute that can hold a size other than rows is refused: one export cannot show what follows it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from collections.abc import Sequence as Seq
+from math import prod
 
 import numpy as np
 
 from ..change.refused import Refused
 from ..expr import ONE, Dim, constant, product, symbol
-from ..lower.axes import picks
-from ..lower.reads import INDICES, NEW_SIZES, TARGET
-from ..model import Node
-from .free_reshape import placements, target_of
-from .free_state import LARGEST, Freeing
-from .free_suspects import SECOND_EXPORT, check_suspects
+from ..lower.axes import Links, picks
+from ..lower.reads import AXES, INDICES, NEW_AXES, NEW_SIZES, TARGET
+from ..model import Constant, Node
+from .free_state import Freeing
+from .sizes import ALLOW_ZERO, placements, target_of
 
-
-def widened(freeing: Freeing, node: Node) -> Node:
-    """A Loop or Scan with stored initial states, expanded along an axis of one element that follows rows."""
-    scanned = int(node.attributes.get("num_scan_inputs", 0))
-    states = range(2, len(node.inputs)) if node.op_type == "Loop" else range(len(node.inputs) - scanned)
-    ways = [(size, axis) for size in map(symbol, freeing.rows) for axis in _axes(freeing, node, states)]
-    way = freeing.choose(node, len(ways) + 1, node.label)
-    return node if not way else _widened(freeing, node, states, *ways[way - 1])
-
-
-def _axes(freeing: Freeing, node: Node, states: range) -> list[int]:
-    """Axes of one element of the stored first states."""
-    stored = [freeing.stored(node.inputs[i]) for i in states if node.inputs[i]]
-    return sorted({axis for s in stored if s is not None for axis, n in enumerate(s.dims) if n == 1})
-
-
-def _widened(freeing: Freeing, node: Node, states: range, size: Dim, axis: int) -> Node:
-    for i in states:
-        name = node.inputs[i]
-        if name and axis in _axes(freeing, node, range(i, i + 1)):
-            stored = freeing.stored(name)
-            array = None if stored is None else stored.array(LARGEST)
-            if array is None:
-                continue
-            kept = freeing.new_constant(np.array(array), name)
-            target = freeing.vector([size if k == axis else ONE for k in range(array.ndim)], f"{name}_target")
-            node = freeing.with_input(node, i, freeing.insert("Expand", [kept, target], name))
-    return node
-
-
+_SECOND_EXPORT = "One export cannot show what follows the size: `shapesolve generalize` learns it from an export at another size"
 #: opset since which GatherND has batch_dims
 _BATCH_DIMS = 12
-#: opset since which an entry of a Reshape's target may be a size of 0
-_ALLOW_ZERO = 14
+#: attributes that name axes, types and weights, and never hold a size of the input
+_HARMLESS = frozenset(
+    [
+        "allowzero",
+        "axes",
+        "axis",
+        "direction",
+        "dtype",
+        "epsilon",
+        "group",
+        "hidden_size",
+        "keepdims",
+        "momentum",
+        "noop_with_empty_axes",
+        "perm",
+        "stash_type",
+        "to",
+        "training_mode",
+        "transA",
+        "transB",
+    ]
+)
+#: attributes of windows, which are those of the weights where these are stored
+_WINDOWS = frozenset(("dilations", "kernel_shape", "strides"))
+#: numbers that no size gives
+_NEUTRAL = (-1, 0, 1)
+#: an end from here on is that of the axis
+_ALL = (1 << 31) - 1
 
 
 def mend(freeing: Freeing, node: Node) -> Node:
-    """The node as it should read now."""
+    """The node as it should read now.
+
+    Raises:
+        Refused: it cannot be told how an operand follows the sizes.
+    """
     check_suspects(freeing, node)
     rule = freeing.rule(node)
-    if rule is None or rule.domain:
-        return node
-    if rule.bodies == "trips":
-        return widened(freeing, node)
-    reads = rule.reads or {}
+    reads = {} if rule is None or rule.domain else rule.reads or {}
+    if rule is not None and rule.bodies == "trips":
+        return _widened(freeing, node)
     if reads.get(1) is TARGET:
-        return reshape(freeing, node)
-    if reads.get(3) is NEW_SIZES:
-        return resize(freeing, node)
-    links = freeing.provenance.links(node) if 1 in reads and reads[1].what == INDICES else None
-    kind = "" if links is None else picks(links)
-    return (
-        gather(freeing, node) if kind == "axis" else gather_nd(freeing, node) if kind == "corners" else node
-    )
+        node = _reshape(freeing, node)
+    elif reads.get(3) is NEW_SIZES:
+        node = _resize(freeing, node)
+    elif 1 in reads and reads[1].what == INDICES:
+        links = freeing.provenance.links(node)
+        kind = "" if links is None else picks(links)
+        node = _gather(freeing, node) if kind == "axis" else _gather_nd(freeing, node) if kind else node
+    for _ in range(3 * len(node.inputs) + 1):
+        links = freeing.provenance.links(node)
+        changed = None if links is None else _fitted(freeing, node, links)
+        if changed is None:
+            break
+        node = changed
+    return node
 
 
-def reshape(freeing: Freeing, node: Node) -> Node:
+# ---------------------------------------------------------------------- numbers that may be sizes
+
+
+def check_suspects(freeing: Freeing, node: Node) -> None:
+    """Raises `Refused` if a node has a number possibly computed from a size that is no number of rows."""
+    if len(freeing.rows) == len(freeing.baked) or node.is_constant:
+        return
+    held = "a graph inside it" if node.subgraphs else _attribute(freeing, node) or _operand(freeing, node)
+    if held:
+        raise Refused(
+            f"{node.label} ({node.op_type}) has {held}, which may have followed a size that is freed. {_SECOND_EXPORT}",
+            node=node.label,
+        )
+
+
+def _attribute(freeing: Freeing, node: Node) -> str:
+    weighted = len(node.inputs) > 1 and node.inputs[1] in freeing.stored
+    for name, value in node.attributes.items():
+        if name in _HARMLESS or (name in _WINDOWS and weighted):
+            continue
+        numbers = value if isinstance(value, (list, tuple)) else (value,)
+        if any(
+            isinstance(n, Constant) or (isinstance(n, (int, float)) and not _is_neutral(n)) for n in numbers
+        ):
+            return f"the attribute {name} = {value}"
+    return ""
+
+
+def _operand(freeing: Freeing, node: Node) -> str:
+    rule = freeing.rule(node)  # the constraints force a target; axes are no sizes
+    reads = {} if rule is None else rule.reads or {}
+    for i, name in enumerate(node.inputs):
+        if name not in freeing.stored or reads.get(i) in (TARGET, AXES, NEW_AXES):
+            continue
+        dims, array = freeing.stored[name].dims, freeing.array(name)
+        if any(n > 1 and n in freeing.seen for n in dims):
+            return f"the stored tensor {name} of shape {list(dims)}"
+        if array is None or not array.size or array.dtype.kind not in "biuf":
+            continue
+        is_same = bool((array == array.flat[0]).all())
+        if array.dtype.kind == "f" and not is_same:
+            if np.isin(array, [n for n in freeing.seen if n > 1]).any():
+                return f"the stored tensor {name}"
+        elif not is_same or not _is_neutral(
+            float(array.flat[0])
+        ):  # weights: their axes show what they follow
+            shown = f" = {array.flat[0]:g}" if is_same else ""
+            return f"the stored {'number' if array.size == 1 else 'tensor'} {name}{shown}"
+    return ""
+
+
+def _is_neutral(number: float) -> bool:
+    return number in _NEUTRAL or abs(number) >= _ALL or not np.isfinite(number)
+
+
+# ---------------------------------------------------------------------- targets
+
+
+def _reshape(freeing: Freeing, node: Node) -> Node:
     """The entries of the target are filled by the factors of the input."""
-    if len(node.inputs) < 2:
-        return node
     name, copies = node.inputs[0], not node.attributes.get("allowzero", 0)
     raw, shape, pieces = freeing.numbers(node.inputs[1]), freeing.shape(name), freeing.pieces(name)
     if raw is None or shape is None or pieces is None or not any(freeing.is_free(d) for d in shape):
         return node
-    sizes = _baked_target(freeing, raw, shape, copies=copies)
+    sizes = _baked_target(raw, freeing.old_shape(shape) or [], copies=copies)
     if sizes is None:
         return node
     candidates = placements(pieces, sizes, raw)
-    if not candidates or _is_open(freeing, candidates):
+    followed = {tuple(map(freeing.is_other, dims)) for dims in candidates}
+    if len(followed) != 1:  # no proof decides between entries for another size than rows
         raise Refused(
             f"{node.label} (Reshape) makes {sizes} of {shape}: it cannot be told which entries follow the sizes that are free. "
-            f"{SECOND_EXPORT}",
+            f"{_SECOND_EXPORT}",
             node=node.label,
         )
     dims = candidates[freeing.choose(node, len(candidates), (shape, (*raw,)))]
-    target = target_of(dims, shape, copies=copies)
+    target, hint = target_of(dims, shape, copies=copies), f"{node.inputs[1]}_free"
     if target == raw:
         return node
-    hint = f"{node.inputs[1]}_free"
     if target is not None:
-        return freeing.with_input(node, 1, freeing.number_vector(target, hint))
+        return freeing.with_input(node, 1, freeing.new_constant(np.array(target, np.int64), hint))
     made = freeing.vector(dims, hint)
-    if freeing.model.opsets.get("", 1) < _ALLOW_ZERO or not copies:
+    if freeing.model.opsets.get("", 1) < ALLOW_ZERO or not copies:
         return freeing.with_input(node, 1, made)
     return freeing.become(node, "Reshape", [name, made], allowzero=1)
 
 
-def _is_open(freeing: Freeing, candidates: Seq[tuple[Dim, ...]]) -> bool:
-    """True if more than one entry can follow a size that is no number of rows. No proof decides between them."""
-    return len({tuple(map(freeing.is_other, dims)) for dims in candidates}) > 1
-
-
-def _baked_target(
-    freeing: Freeing, raw: list[int], shape: tuple[Dim, ...], *, copies: bool
-) -> list[int] | None:
-    """The sizes that a target stood for."""
-    was = [freeing.old(d) for d in shape]
-    if any(size is None for size in was):
-        return None
-    given = [int(size or 0) for size in was]
+def _baked_target(raw: Seq[int], given: Seq[int], *, copies: bool) -> list[int] | None:
+    """The sizes that a target stood for, of a tensor with these sizes."""
     sizes = [given[k] if size == 0 and copies and k < len(given) else size for k, size in enumerate(raw)]
-    total = int(np.prod(given))
-    rest = int(np.prod([size for size in sizes if size != -1]))
-    if rest == 0 or total % rest:
+    total, rest = prod(given), prod(size for size in sizes if size != -1)
+    if not given or rest == 0 or total % rest:
         return None
     return [total // rest if size == -1 else size for size in sizes]
 
 
-def gather(freeing: Freeing, node: Node) -> Node:
+def _resize(freeing: Freeing, node: Node) -> Node:
+    """Sizes to resize to: an axis that keeps its size follows it."""
+    if len(node.inputs) < 4 or not node.inputs[3] or node.attributes.get("axes") is not None:
+        return node
+    target, shape = freeing.numbers(node.inputs[3]), freeing.shape(node.inputs[0])
+    if target is None or shape is None or len(target) != len(shape):
+        return node
+    dims = [d if freeing.old(d) == size else constant(size) for size, d in zip(target, shape, strict=True)]
+    if all(not d.terms for d in dims):
+        return node
+    return freeing.with_input(node, 3, freeing.vector(dims, f"{node.inputs[3]}_free"))
+
+
+# ---------------------------------------------------------------------- elements picked from the only row
+
+
+def _gather(freeing: Freeing, node: Node) -> Node:
     """Rewrites a Gather of elements of one row on an axis that holds all rows. It then picks them in each row."""
     data, indices = node.inputs
     layout, shape = freeing.provenance.of(data).layout, freeing.shape(data)
@@ -131,23 +200,21 @@ def gather(freeing: Freeing, node: Node) -> Node:
     if layout is None or shape is None:
         return node
     axis %= len(shape)
-    factors = layout[axis]
-    if len(factors) < 2 or not _was_one_row(freeing, factors[0]):
+    rows, *others = layout[axis] or (ONE,)
+    if not others or not _was_one_row(freeing, rows):
         return node
-    rows, inner = factors[0], product(factors[1:])
-    dims, own = [*shape[:axis], rows, inner, *shape[axis + 1 :]], freeing.shape(indices) or ()
+    before, after, own = shape[:axis], shape[axis + 1 :], freeing.shape(indices) or ()
+    if _follows(freeing, indices) and (axis or not _is_row_by_row(freeing, indices, rows)):
+        return node
+    apart = _reshaped(freeing, data, [*before, rows, product(others), *after])
     if not _follows(freeing, indices):
-        apart = freeing.insert("Reshape", [data, _target(freeing, data, dims)], data)
         picked = freeing.insert("Gather", [apart, indices], node.outputs[0], axis=axis + 1)
-        return _together(freeing, node, picked, [*shape[:axis], *own, *shape[axis + 1 :]])
-    if axis or not _is_row_by_row(freeing, indices, rows):
-        return node
-    apart = freeing.insert("Reshape", [data, _target(freeing, data, dims)], data)
-    column = freeing.insert("Reshape", [indices, _target(freeing, indices, [*own, ONE])], indices)
+        return _together(freeing, node, picked, [*before, *own, *after])
+    column = _reshaped(freeing, indices, [*own, ONE])
     return freeing.become(node, "GatherND", [apart, column], batch_dims=1)
 
 
-def gather_nd(freeing: Freeing, node: Node) -> Node:
+def _gather_nd(freeing: Freeing, node: Node) -> Node:
     """Elements of the first and only row, picked by number: they are picked in each row."""
     data, indices = node.inputs
     layout = freeing.provenance.of(data).layout
@@ -161,8 +228,7 @@ def gather_nd(freeing: Freeing, node: Node) -> Node:
         if column is None or not _is_row_by_row(freeing, column, rows):
             return node
         return freeing.become(node, "GatherND", [data, column], batch_dims=1)
-    stored = freeing.stored(indices)
-    array = None if stored is None else stored.array(LARGEST)
+    array = freeing.array(indices)
     if array is None or array.shape[-1] < 2 or array[..., 0].any():
         return node
     inner = freeing.new_constant(np.ascontiguousarray(array[None, ..., 1:]), f"{indices}_in_row")
@@ -185,12 +251,10 @@ def _after_row_number(freeing: Freeing, name: str) -> str | None:
     rank = len(freeing.shape(name) or ())
     if made is None or made.op_type != "Concat" or made.attributes.get("axis") not in (-1, rank - 1):
         return None
-    first, *rest = made.inputs
-    stored = freeing.stored(first)
-    array = None if stored is None else stored.array(LARGEST)
-    if array is None or array.shape[-1] != 1 or array.any() or not rest:
+    array = freeing.array(made.inputs[0])
+    if array is None or array.shape[-1] != 1 or array.any() or len(made.inputs) != 2:
         return None
-    return rest[0] if len(rest) == 1 else freeing.insert("Concat", rest, name, axis=rank - 1)
+    return made.inputs[1]
 
 
 def _was_one_row(freeing: Freeing, dim: Dim) -> bool:
@@ -205,10 +269,9 @@ def _follows(freeing: Freeing, name: str) -> bool:
 
 def _together(freeing: Freeing, node: Node, picked: str, dims: Seq[Dim]) -> Node:
     """Elements picked per row, reshaped as the node's output for one row (`dims`). The node becomes that Reshape."""
-    pieces, before = freeing.pieces(picked), freeing.known(picked)
-    sizes = [int(size) for d in dims if (size := freeing.old(d)) is not None]
-    candidates = placements(pieces, sizes, sizes) if pieces is not None and len(sizes) == len(dims) else []
-    if not candidates or before is None:
+    pieces, sizes = freeing.pieces(picked), freeing.old_shape(dims)
+    candidates = placements(pieces, sizes, sizes) if pieces is not None and sizes is not None else []
+    if not candidates:
         raise Refused(
             f"{node.label} ({node.op_type}) picks from the rows, and no axis is there to tell them apart",
             node=node.label,
@@ -217,23 +280,73 @@ def _together(freeing: Freeing, node: Node, picked: str, dims: Seq[Dim]) -> Node
     return freeing.become(node, "Reshape", [picked, _target(freeing, picked, made)])
 
 
+def _reshaped(freeing: Freeing, name: str, dims: Seq[Dim]) -> str:
+    return freeing.insert("Reshape", [name, _target(freeing, name, dims)], name)
+
+
 def _target(freeing: Freeing, name: str, dims: Seq[Dim]) -> str:
     target = target_of(dims, freeing.shape(name) or (), copies=True)
     hint = f"{name}_target"
-    return freeing.vector(dims, hint) if target is None else freeing.number_vector(target, hint)
+    return freeing.vector(dims if target is None else [*map(constant, target)], hint)
 
 
-def resize(freeing: Freeing, node: Node) -> Node:
-    """Sizes to resize to: an axis that keeps its size follows it."""
-    if len(node.inputs) < 4 or not node.inputs[3] or node.attributes.get("axes") is not None:
-        return node
-    target, shape = freeing.numbers(node.inputs[3]), freeing.shape(node.inputs[0])
-    if target is None or shape is None or len(target) != len(shape):
-        return node
-    dims = [
-        dim if dim.terms and freeing.old(dim) == size else constant(size)
-        for size, dim in zip(target, shape, strict=True)
+# ---------------------------------------------------------------------- operands that no longer fit
+
+
+def _fitted(freeing: Freeing, node: Node, links: Links) -> Node | None:
+    """The node with one operand of size 1, or of one row's size, repeated along an axis that others follow a symbol on."""
+    found: dict[Hashable, list[tuple[int, int, Dim]]] = {}
+    outermost: dict[Hashable, Dim] = {}  # rows with others inside, when they were one row
+    for i, labels in enumerate(links.inputs):
+        name = node.inputs[i] if labels else ""
+        shape, layout = (freeing.shape(name), freeing.provenance.of(name).layout) if name else (None, None)
+        given = zip(labels or (), shape or (), layout or (), strict=False)
+        for axis, (label, dim, factors) in enumerate(given):
+            found.setdefault(label, []).append((i, axis, dim))
+            if len(factors) > 1 and freeing.is_free(factors[0]) and freeing.old(factors[0]) == 1:
+                outermost.setdefault(label, factors[0])
+    one_row: tuple[int, int, Dim] | None = None
+    for label, at in found.items():
+        size = next((d for _, _, d in at if freeing.is_free(d)), None)
+        for i, axis, dim in at if size is not None and len(at) > 1 else ():
+            if dim is ONE and not links.broadcasts:
+                one_row = one_row or (i, axis, size or ONE)
+            elif size is not None and not dim.terms and dim.const == freeing.old(size):
+                rows = outermost.get(label)
+                if rows is not None and rows * dim is size:
+                    return _repeated(freeing, node, i, axis, rows, "Tile")
+                if dim is not ONE:
+                    raise Refused(
+                        f"{node.label} ({node.op_type}) joins {node.inputs[i]}, which has {dim} entries along axis {axis}, with "
+                        f"an axis of size {size}: there are no entries for other sizes. {_SECOND_EXPORT}",
+                        node=node.label,
+                        term=f"{size} == {dim}",
+                    )
+    return None if one_row is None else _repeated(freeing, node, *one_row, "Expand")
+
+
+def _widened(freeing: Freeing, node: Node) -> Node:
+    """A Loop or Scan as it is, or with stored first states expanded along an axis of one element that follows rows."""
+    scanned = node.attributes.get("num_scan_inputs")
+    states = range(2, len(node.inputs)) if scanned is None else range(len(node.inputs) - scanned)
+    axes = [
+        (i, axis)
+        for i in states
+        if node.inputs[i] in freeing.stored
+        for axis, n in enumerate(freeing.stored[node.inputs[i]].dims)
+        if n == 1
     ]
-    if all(not d.terms for d in dims):
-        return node
-    return freeing.with_input(node, 3, freeing.vector(dims, f"{node.inputs[3]}_free"))
+    ways = [(symbol(name), axis) for name in freeing.rows for axis in sorted({axis for _, axis in axes})]
+    way = freeing.choose(node, len(ways) + 1, node.label)
+    for i, axis in axes if way else ():
+        if axis == ways[way - 1][1]:
+            node = _repeated(freeing, node, i, axis, ways[way - 1][0], "Expand")
+    return node
+
+
+def _repeated(freeing: Freeing, node: Node, i: int, axis: int, times: Dim, op_type: str) -> Node:
+    """Operand `i` is repeated along an axis."""
+    name = node.inputs[i]
+    rank = len(freeing.shape(name) or ())
+    target = freeing.vector([times if k == axis else ONE for k in range(rank)], f"{name}_repeats")
+    return freeing.with_input(node, i, freeing.insert(op_type, [name, target], name))

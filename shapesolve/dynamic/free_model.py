@@ -8,19 +8,21 @@ followed it; everything else is refused, with the node (`generalize` learns from
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import networkx as nx
 
 from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..change.draft import DraftNode
 from ..change.refused import Refused
-from ..model import Model, ModelError, read_model
+from ..expr import Dim, Shape
+from ..lower.types import Tensor
+from ..model import Graph, Model, ModelError, Node, TensorType, read_model
 from ..model.saving import with_weights
-from .free_branches import branched
-from .free_fitting import fit
-from .free_mending import mend
-from .free_state import Freeing
-from .free_suspects import check_suspects
+from .free_mending import check_suspects, mend
+from .free_state import ROOM, Freeing
 from .provenance_lists import Listing
 from .provenance_walk import trace
 from .request import Request, asked, inlined, relabelled
@@ -28,8 +30,6 @@ from .request import Request, asked, inlined, relabelled
 if TYPE_CHECKING:
     import onnx
 
-#: a size that a table bounds may become this many times as large as it was, or it is not called free
-_ROOM = 2
 #: attempts with other candidates
 _MAX_ATTEMPTS = 24
 
@@ -78,19 +78,18 @@ def _attempt(model: Model, request: Request) -> onnx.ModelProto:
         Refused: there is none.
     """
     first: Refused | None = None
-    choices: dict[str, int] = {}
+    choices: dict[str, int] | None = {}
     for _ in range(_MAX_ATTEMPTS):
-        freeing = Freeing(model, request.baked, request.sites, request.rows, choices)
+        freeing = Freeing(model, request, choices or {})
         try:
-            run(freeing)
+            _run(freeing)
             changed = freeing.draft.to_proto()
             _prove(changed, request)
         except Refused as refused:
             first = first or refused
-            following = _next(freeing, choices, refused.node)
-            if following is None:
+            choices = _next(freeing, choices or {}, refused.node)
+            if choices is None:
                 break
-            choices = following
         else:
             return changed
     assert first is not None
@@ -99,66 +98,108 @@ def _attempt(model: Model, request: Request) -> onnx.ModelProto:
 
 def _next(freeing: Freeing, choices: Mapping[str, int], node: str) -> dict[str, int] | None:
     """Other choices: the nearest node before the one in the way that has a candidate left takes it."""
-    before = _ancestors(freeing, node)
+    flow: nx.DiGraph[str] = nx.DiGraph()
+    for n in freeing.model.graph.nodes:
+        flow.add_edges_from((name, n.label) for name in (*n.inputs, *n.captures))
+        flow.add_edges_from((n.label, name) for name in n.outputs)
+    before = {node, *nx.ancestors(flow, node)} if node in flow else None
     open_at = list(freeing.options)
-    for label in reversed(open_at):
-        if before is not None and label not in before:
-            continue
+    for k, label in reversed([*enumerate(open_at)]):
         taken = choices.get(label, 0)
-        if taken + 1 < freeing.options[label]:
-            earlier = open_at[: open_at.index(label)]
-            return {**{k: v for k, v in choices.items() if k in earlier}, label: taken + 1}
+        if (before is None or label in before) and taken + 1 < freeing.options[label]:
+            earlier = {name: n for name, n in choices.items() if name in open_at[:k]}
+            return {**earlier, label: taken + 1}
     return None
-
-
-def _ancestors(freeing: Freeing, label: str) -> set[str] | None:
-    """Labels of the nodes that a node depends on, itself among them."""
-    graph = freeing.model.graph
-    producers = {name: node for node in graph.nodes for name in node.outputs if name}
-    waiting = [node for node in graph.nodes if node.label == label]
-    if not waiting:
-        return None
-    found: set[str] = set()
-    while waiting:
-        node = waiting.pop()
-        if node.label in found:
-            continue
-        found.add(node.label)
-        waiting += [producers[name] for name in (*node.inputs, *node.captures) if name in producers]
-    return found
 
 
 # ---------------------------------------------------------------------- node by node
 
 
-def run(freeing: Freeing) -> None:
+def _run(freeing: Freeing) -> None:
     """Go through all nodes.
 
     Raises:
         Refused: a node holds on to a baked size.
     """
-    originals = {
-        node.index: drafted
-        for node, drafted in zip(freeing.model.graph.nodes, freeing.draft.graph.nodes, strict=True)
-    }
+    originals = {drafted.origin: drafted for drafted in freeing.draft.graph.nodes}
     for node in freeing.model.graph.nodes:
-        drafted = originals[node.index]
-        if node.op_type == "If" and not node.domain:
+        drafted, rule = originals[node], freeing.rule(node)
+        if rule is not None and rule.bodies == "one":
             check_suspects(freeing, node)
-            branched(freeing, node, drafted, run)
+            _branched(freeing, node, drafted)
             freeing.made(node)
-            freeing.nodes.append(drafted)
-            continue
-        mended = fit(freeing, mend(freeing, node))
-        freeing.lower(mended, node)
-        own = freeing.own.get(node.outputs[0])
-        if own is not None:
-            name = freeing.draft.fresh_node(f"{node.name}_free")
-            drafted = DraftNode(mended.op_type, mended.inputs, mended.outputs, name=name, attributes=own)
-        drafted.inputs = list(mended.inputs)
+        else:
+            mended = mend(freeing, node)
+            freeing.lower(mended, node)
+            own = freeing.own.get(node.outputs[0])
+            if own is not None:
+                name = freeing.draft.fresh_node(f"{node.name}_free")
+                drafted = DraftNode(mended.op_type, (), mended.outputs, name=name, attributes=own)
+            drafted.inputs = list(mended.inputs)
         freeing.nodes.append(drafted)
     freeing.draft.graph.nodes = [*freeing.sizes.nodes, *freeing.nodes]
     freeing.draft.drop_dead(lambda node: node.origin is not None)
+
+
+def _branched(freeing: Freeing, node: Node, drafted: DraftNode) -> None:
+    """Free the sizes in the branches of an If: each is processed as a model of its own, with outer tensors as inputs."""
+    made: list[list[Tensor]] = []
+    for attribute, graph in node.subgraphs:
+        inner = _inside(freeing, graph)
+        _run(inner)
+        freeing.options.update(inner.options)
+        freeing.draft.taken |= inner.draft.taken
+        freeing.draft.node_names |= inner.draft.node_names
+        body = drafted.graphs[attribute]
+        body.nodes, body.added = inner.draft.graph.nodes, {**body.added, **inner.draft.graph.added}
+        made.append([_tensor(inner, name) for name, _ in graph.outputs])
+    for name, sides in zip(node.outputs, zip(*made, strict=True), strict=True):
+        shape = _either(freeing, [side.shape for side in sides])
+        freeing.scope.env[name] = freeing.walk.interner.tensor(sides[0].dtype, shape)
+
+
+def _inside(freeing: Freeing, graph: Graph) -> Freeing:
+    """An attempt at a branch."""
+    outer = freeing.model.graph
+    stored = {name: freeing.stored[name] for name in graph.captures if name in freeing.stored}
+    taken = [name for name in graph.captures if name not in stored and name not in dict(outer.inputs)]
+    inputs = (*outer.inputs, *((name, _declared(freeing, name)) for name in taken))
+    alone = replace(graph, inputs=inputs, initializers={**graph.initializers, **stored})
+    inner = Freeing(replace(freeing.model, graph=alone), freeing.request, freeing.choices)
+    inner.draft.taken |= freeing.draft.taken
+    inner.draft.node_names |= freeing.draft.node_names
+    inner.provenance.origins.update({name: freeing.provenance.of(name) for name in taken})
+    return inner
+
+
+def _tensor(freeing: Freeing, name: str) -> Tensor:
+    known = freeing.known(name)
+    if not isinstance(known, Tensor):
+        raise Refused(f"a branch has {name}, which is no tensor")
+    return known
+
+
+def _declared(freeing: Freeing, name: str) -> TensorType:
+    """The type of a tensor by the freed sizes; what data decides is left open."""
+    known = _tensor(freeing, name)
+    dims = [
+        (d.value if not d.terms else str(d)) if d.free <= freeing.baked.keys() else None
+        for d in known.shape or ()
+    ]
+    return TensorType(known.dtype, None if known.shape is None else tuple(dims))
+
+
+def _either(freeing: Freeing, shapes: list[Shape | None]) -> Shape | None:
+    """The shape that all branches have in common."""
+    ranks = {None if s is None else len(s) for s in shapes}
+    if len(ranks) > 1 or None in ranks:
+        return None
+
+    def joined(dims: tuple[Dim, ...]) -> Dim:
+        same = len({*dims}) == 1 and dims[0].free <= freeing.baked.keys()
+        return dims[0] if same else freeing.walk.fresh("a size of a branch")
+
+    return Shape(map(joined, zip(*[s or () for s in shapes], strict=True)))
 
 
 # ---------------------------------------------------------------------- the proof
@@ -180,7 +221,7 @@ def _prove(changed: onnx.ModelProto, request: Request) -> None:
     for name, was in request.baked.items():
         now = analysis._solved.facts.dim(analysis.symbols[name])
         hi = analysis._solved.facts.bounds(now)[1]
-        if not now.terms or (hi is not None and hi < _ROOM * was):
+        if not now.terms or (hi is not None and hi < ROOM * was):
             raise Refused(f"the changed model runs only with {name} = {now}", term=f"{name} == {now}")
     _prove_rows(analysis, request)
 

@@ -1,4 +1,4 @@
-"""`Freeing`: the facts about a model with freed sizes, and the edits of its baked constants.
+"""`Freeing`: the facts about a graph with freed sizes, and the edits of its baked constants.
 
 Each node is lowered with the sizes as symbols. After that, no symbol may have lost its freedom; where one has, the node is
 the one that a baked size is in. `free_model` goes through the nodes.
@@ -20,52 +20,40 @@ from ..change.draft import Draft, DraftNode
 from ..change.refused import Refused
 from ..expr import Dim, Shape, constant, ge, symbol
 from ..lower.fixpoint import lower_model
-from ..lower.records import Entry
-from ..lower.request import Request
+from ..lower.request import Request as LowerRequest
 from ..lower.rule import Rule
 from ..lower.types import Known, Tensor
 from ..lower.values import MAX_ELEMENTS, Value
-from ..model import Constant, Model, Node
+from ..model import Model, Node
 from ..operators import with_built_in
-from ..propagate.constraint import Site
-from .free_reshape import Piece, pieces_of
-from .free_sizes import Sizes
+from .generalize_match import constant_of
 from .provenance_walk import Provenance
+from .request import Request
+from .sizes import Piece, Sizes, pieces_of
 
 Array: TypeAlias = NDArray[Any]
 #: a number of rows is at least this: a size of 1 is what baking leaves no trace of, and it broadcasts
 _LEAST = 2
 #: largest stored tensor that is looked into, in elements
-LARGEST = 1 << 22
+_LARGEST = 1 << 22
 #: a size that a table bounds may become this many times as large as it was
-_ROOM = 2
+ROOM = 2
 
 
 class Freeing:
-    """One attempt at a model.
+    """One attempt at a graph.
 
     Args:
         model: the model with its inputs relabelled.
-        baked: the size of each symbol that was baked in.
-        sites: the axis of an input where each symbol is read.
-        rows: symbols whose rows are followed.
+        request: what is freed.
         choices: which candidate to take at a node, by label.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        baked: Mapping[str, int],
-        sites: Mapping[str, Site],
-        rows: Seq[str],
-        choices: Mapping[str, int],
-    ) -> None:
-        self.model, self.rows, self.choices = model, tuple(rows), choices
+    def __init__(self, model: Model, request: Request, choices: Mapping[str, int]) -> None:
+        self.model, self.request, self.choices = model, request, choices
+        self.rows, self.baked = request.rows, request.baked
         self.draft = Draft(model)
-        self.sizes = Sizes(self.draft, sites)
-        self.baked = dict(baked)
-        self.given = frozenset(name for name, _ in model.graph.inputs)
-        self.symbols = tuple(baked)
+        self.sizes = Sizes(self.draft, request.sites)
         self._taken: dict[Hashable, int] = {}
         self.options: dict[str, int] = {}  # how many candidates there were, by label of the node
         self.nodes: list[DraftNode] = []
@@ -73,15 +61,18 @@ class Freeing:
         self.seen: set[int] = set()
         #: attributes of nodes that became another operator, by output
         self.own: dict[str, dict[str, int]] = {}
+        made = ((node.outputs[0], constant_of(node)) for node in model.graph.nodes if node.is_constant)
+        #: the constants by name
+        self.stored = {
+            **model.graph.initializers,
+            **{name: found for name, found in made if found is not None},
+        }
         empty = replace(model, graph=replace(model.graph, nodes=()))
-        least = [ge(symbol(name), _LEAST if name in self.rows else 1) for name in self.symbols]
-        request = Request(tuple(least), {}, "strict", with_built_in(None))
-        lowered = lower_model(empty, request)
-        self.walk, self.facts = lowered.walk, lowered.facts
-        self.scope = self.walk.scope
-        self.provenance = Provenance(self.rows, self.walk, self.known, self.is_told)
-        for name in lowered.inputs:
-            self.notice(name)
+        least = tuple(ge(symbol(name), _LEAST if name in self.rows else 1) for name in self.baked)
+        lowered = lower_model(empty, LowerRequest(least, {}, "strict", with_built_in(None)))
+        self.walk, self.facts, self.scope = lowered.walk, lowered.facts, lowered.walk.scope
+        self.provenance = Provenance(self.rows, self.walk, self.known, self._is_told)
+        self._notice([*lowered.inputs])
 
     # ------------------------------------------------------------------ what is known
 
@@ -89,8 +80,7 @@ class Freeing:
         """The known facts about a tensor."""
         return self.walk.read(name, self.scope)
 
-    def is_told(self, element: Any) -> bool:
-        """True if an element is an expression of the freed sizes only."""
+    def _is_told(self, element: Any) -> bool:
         return getattr(element, "free", frozenset(("",))) <= self.baked.keys()
 
     def shape(self, name: str) -> Shape | None:
@@ -105,87 +95,67 @@ class Freeing:
         found = [e.const for e in elems or () if isinstance(e, Dim) and not e.terms]
         return found if elems is not None and len(found) == len(elems) else None
 
-    def stored(self, name: str) -> Constant | None:
-        """The constant of this name."""
-        found = self.model.graph.initializers.get(name)
-        if found is not None:
-            return found
-        made = self.producers.get(name)
-        value = made.attributes.get("value") if made is not None and made.is_constant else None
-        return value if isinstance(value, Constant) else None
-
-    def is_stored(self, name: str) -> bool:
-        """True if a tensor is stored in the model."""
-        return self.stored(name) is not None
+    def array(self, name: str) -> Array | None:
+        """The data of a constant; None for other tensors, and where it is too large or missing."""
+        return self.stored[name].array(_LARGEST) if name in self.stored else None
 
     def rule(self, node: Node) -> Rule | None:
         """The declared rule of a node's operator."""
         return self.walk.operators.rule(node, self.model.opsets)
 
-    @property
-    def producers(self) -> Mapping[str, Node]:
-        """The node that makes each tensor, so far."""
-        return {name: node for name, (node, _) in self.walk.state.producers.items()}
-
     def is_other(self, dim: Dim) -> bool:
         """True if the dim depends on a symbol that is no number of rows."""
         return any(name in self.baked and name not in self.rows for name in dim.free)
-
-    def old(self, dim: Dim) -> int | None:
-        """The size that was baked in."""
-        return dim.evaluate(self.baked) if dim.terms else dim.const
 
     def is_free(self, dim: Dim) -> bool:
         """True if the dim depends on a freed symbol."""
         return not dim.free.isdisjoint(self.baked)
 
-    def notice(self, name: str) -> None:
-        """Remember the old sizes of a tensor's axes that follow other symbols than rows."""
-        for dim in self.shape(name) or ():
-            was = self.old(dim) if self.is_other(dim) else None
-            if was is not None:
-                self.seen.add(was)
+    def old(self, dim: Dim) -> int | None:
+        """The size that was baked in."""
+        return dim.evaluate(self.baked)
+
+    def old_shape(self, dims: Seq[Dim]) -> list[int] | None:
+        """The sizes that were baked in, if all are known."""
+        sizes = [n for d in dims if (n := self.old(d)) is not None]
+        return sizes if len(sizes) == len(dims) else None
+
+    def _notice(self, names: Seq[str]) -> None:
+        """Remember the old sizes of axes that follow other symbols than rows."""
+        dims = [d for name in names if name for d in self.shape(name) or () if self.is_other(d)]
+        self.seen.update(was for d in dims if (was := self.old(d)) is not None)
 
     def pieces(self, name: str) -> list[Piece] | None:
         """The factors of a tensor with their baked sizes."""
-        found = self.provenance.of(name).layout
-        if found is None:
+        layout = self.provenance.of(name).layout
+        if layout is None:
             return None
-        layout = [[self.facts.dim(f) for f in factors] for factors in found]
-        baked = [[self.old(f) for f in factors] for factors in layout]
-        if any(size is None for sizes in baked for size in sizes):
-            return None
-        return list(pieces_of(layout, [[int(size or 0) for size in sizes] for sizes in baked]))
+        return pieces_of([[self.facts.dim(f) for f in factors] for factors in layout], self.baked)
 
     # ------------------------------------------------------------------ what is changed
 
     def vector(self, dims: Seq[Dim], hint: str) -> str:
-        """The name of a tensor with these sizes, computed at the start of the graph."""
+        """The name of a tensor with these sizes, computed at the start of the graph, or a constant."""
         if all(not d.terms for d in dims):
-            return self.number_vector([int(d) for d in dims], hint)
+            return self.new_constant(np.array([int(d) for d in dims], np.int64), hint)
         name = self.sizes.vector(dims, hint)
-        self._bind(name, (len(dims),), dims)
+        value = Value((len(dims),), tuple(dims))
+        self.scope.env[name] = self.walk.interner.tensor(TensorProto.INT64, Shape([len(dims)]), value)
         return name
 
-    def number_vector(self, numbers: Seq[int], hint: str) -> str:
-        """The name of a constant vector."""
-        name = self.draft.graph.constant(np.array(numbers, np.int64), hint)
-        self._bind(name, (len(numbers),), [constant(n) for n in numbers])
+    def new_constant(self, array: Array, hint: str) -> str:
+        """The name of a constant of any type."""
+        name = self.draft.graph.constant(array, hint)
+        whole = array.dtype == np.int64 and array.size <= MAX_ELEMENTS
+        value = Value(array.shape, tuple(map(constant, array.reshape(-1).tolist()))) if whole else None
+        dtype = int(helper.np_dtype_to_tensor_dtype(array.dtype))
+        self.scope.env[name] = self.walk.interner.tensor(dtype, Shape(array.shape), value)
         return name
-
-    def bind(self, name: str, dtype: int, shape: Shape | None) -> None:
-        """Say what a tensor is."""
-        self.scope.env[name] = self.walk.interner.tensor(dtype, shape)
-
-    def _bind(self, name: str, shape: tuple[int, ...], elems: Seq[Dim]) -> None:
-        value = Value(shape, tuple(elems))
-        self.scope.env[name] = self.walk.interner.tensor(TensorProto.INT64, Shape(shape), value)
 
     def choose(self, node: Node, count: int, like: Hashable) -> int:
         """Index of the candidate to use at a node. The default is that of the last node with the same question."""
         self.options[node.label] = max(count, self.options.get(node.label, 0))
-        taken = (self._taken.get(like, 0) + self.choices.get(node.label, 0)) % count
-        self._taken[like] = taken
+        taken = self._taken[like] = (self._taken.get(like, 0) + self.choices.get(node.label, 0)) % count
         return taken
 
     def insert(self, op_type: str, inputs: Seq[str], hint: str, **attributes: int) -> str:
@@ -198,11 +168,10 @@ class Freeing:
 
     def with_input(self, node: Node, i: int, name: str) -> Node:
         """The node with another operand."""
-        made = Node(
-            node._protos, node.op_type, node.domain, node.overload, node.name,
-            (*node.inputs[:i], name, *node.inputs[i + 1 :]), node.outputs, node.index, node._folder,
-        )  # fmt: skip
-        made.key, made.subgraphs = None, node.subgraphs
+        inputs = (*node.inputs[:i], name, *node.inputs[i + 1 :])
+        of = node.op_type, node.domain, node.overload, node.name
+        made = Node(node._protos, *of, inputs, node.outputs, node.index, node._folder)
+        made.subgraphs = node.subgraphs
         return made
 
     def become(self, node: Node, op_type: str, inputs: Seq[str], **attributes: int) -> Node:
@@ -210,77 +179,42 @@ class Freeing:
         self.own[node.outputs[0]] = attributes
         return _new_node(op_type, inputs, node.outputs, node.name, attributes)
 
-    def new_constant(self, array: Array, hint: str) -> str:
-        """The name of a constant of any type."""
-        name = self.draft.graph.constant(array, hint)
-        if name not in self.scope.env:
-            whole = array.dtype == np.int64 and array.size <= MAX_ELEMENTS
-            value = Value(array.shape, tuple(map(constant, array.reshape(-1).tolist()))) if whole else None
-            self.scope.env[name] = self.walk.interner.tensor(_type_of(array), Shape(array.shape), value)
-        return name
-
     # ------------------------------------------------------------------ lowering
 
     def lower(self, node: Node, original: Node) -> None:
-        """Lower a node, and see what it asks of the symbols."""
-        walk, facts = self.walk, self.facts
-        clashes, log = len(walk.state.clashes), len(walk.state.log)
-        walk.lower(node)
-        if len(walk.state.clashes) > clashes:
+        """Lower a node, and see what it asks of the symbols.
+
+        Raises:
+            Refused: it holds on to a baked size.
+        """
+        state = self.walk.state
+        clashes, log = len(state.clashes), len(state.log)
+        self.walk.lower(node)
+        what = f"{original.label} ({original.op_type})"
+        if len(state.clashes) > clashes:
             raise Refused(
-                f"{original.label} ({original.op_type}) cannot run at other sizes: {walk.state.clashes[-1].message}. "
+                f"{what} cannot run at other sizes: {state.clashes[-1].message}. "
                 "A size that it depends on was baked in, and nothing says how it follows",
                 node=original.label,
             )
-        for name in self.symbols:
-            if self._is_held(name):
-                now = facts.dim(symbol(name))
-                why = next(
-                    (e.why for e in reversed(walk.state.log[log:]) if e.role == "requirement"),
-                    "a size is fixed",
-                )
-                raise Refused(
-                    f"{original.label} ({original.op_type}) needs {name} = {now if not now.terms else self.baked[name]}: {why}",
-                    node=original.label,
-                    term=f"{name} == {self.baked[name]}",
-                )
-        for entry in walk.state.log[log:]:
-            held = self._held_inside(entry)
-            if held is not None:
-                raise Refused(
-                    f"{original.label} ({original.op_type}) needs {held} = {self.baked[held]} wherever its body runs: "
-                    f"{entry.why}",
-                    node=original.label,
-                    term=f"{held} == {self.baked[held]}",
-                )
+        for name in filter(self._is_held, self.baked):
+            whys = [e.why for e in state.log[log:] if e.role == "requirement"] or ["a size is fixed"]
+            term = f"{name} == {self.baked[name]}"
+            raise Refused(f"{what} needs {term}: {whys[-1]}", node=original.label, term=term)
         self.made(node)
-
-    def _held_inside(self, entry: Entry) -> str | None:
-        """The symbol that a data-dependent requirement fixes. Facts do not contain it."""
-        if entry.role != "requirement" or entry.guard.is_true:
-            return None
-        for name in self.symbols:
-            was = self.baked[name]
-            others = {n: self.baked[n] for n in self.symbols if n != name}
-            if all(entry.cond.subs({**others, name: n}).is_false for n in (was + 1, 2 * was, 2 * was + 1)):
-                return name
-        return None
 
     def made(self, node: Node) -> None:
         """A node was lowered: note what it makes."""
         self.provenance.visit(node)
-        for name in node.outputs:
-            if name:
-                self.notice(name)
+        self._notice(node.outputs)
 
     def _is_held(self, name: str) -> bool:
         """True if a symbol is no longer free. Rows need any number, another size an open range above a lower bound."""
-        own = symbol(name)
-        now = self.facts.dim(own)
+        now = self.facts.dim(symbol(name))
         lo, hi = self.facts.bounds(now)
         if name in self.rows:
-            return now is not own or hi is not None or (lo is not None and lo > _LEAST)
-        return not now.terms or (hi is not None and hi < _ROOM * self.baked[name])
+            return now is not symbol(name) or hi is not None or (lo is not None and lo > _LEAST)
+        return not now.terms or (hi is not None and hi < ROOM * self.baked[name])
 
 
 def _new_node(
@@ -289,7 +223,3 @@ def _new_node(
     proto = onnx.NodeProto(op_type=op_type, name=name, input=inputs, output=outputs)
     proto.attribute.extend([helper.make_attribute(key, value) for key, value in attributes.items()])
     return Node([proto], op_type, "", "", name, tuple(inputs), tuple(outputs), 0, None)
-
-
-def _type_of(array: Array) -> int:
-    return int(helper.np_dtype_to_tensor_dtype(array.dtype))

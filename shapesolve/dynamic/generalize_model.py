@@ -26,8 +26,6 @@ from ..model import Model, ModelError, read_model
 from ..model.saving import with_weights
 from ..operators import with_built_in
 from ..propagate.constraint import Site
-from .free_reshape import target_of
-from .free_sizes import Sizes
 from .generalize_chance import check_chance
 from .generalize_fit import Fit, Fitter, Seen
 from .generalize_match import Matched, Place, array_of, match
@@ -35,12 +33,11 @@ from .generalize_program import Array, Nodes, Rule
 from .generalize_settle import OPEN, OPEN_AXES, Open, Settler
 from .generalize_tables import Integers, Tables, Undecided
 from .request import Request, asked_of_exports, inlined, relabelled
+from .sizes import ALLOW_ZERO, Sizes, target_of
 
 if TYPE_CHECKING:
     import onnx
 
-#: opset since which an entry of a Reshape's target may be a size of 0
-_ALLOW_ZERO = 14
 #: max elements of an integer tensor that can be the target of a Reshape
 _FEW = 16
 
@@ -313,7 +310,7 @@ class _Work:
             target = target_of(then, now, copies=True)
             if target is not None:
                 return target
-        if trial.model.opsets.get("", 1) >= _ALLOW_ZERO and all(d.value != -1 for d in dims):
+        if trial.model.opsets.get("", 1) >= ALLOW_ZERO and all(d.value != -1 for d in dims):
             node.own["allowzero"] = 1
         return None
 

@@ -17,7 +17,7 @@ from onnx import helper
 
 from ..change.refused import Refused
 from ..expr import Dim
-from .free_sizes import Sizes
+from .sizes import Sizes
 
 Array: TypeAlias = NDArray[Any]
 #: opsets since which operators are there in the form that is used

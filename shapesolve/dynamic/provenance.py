@@ -14,25 +14,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ..expr import ONE, Dim, as_dim, constant, exact_quotient, floor_div, product
 from ..expr import symbol as named
 from ..lower.axes import Along, Items, Label, Links, Uniform
-from ..lower.op import Op
+from ..lower.work import Outputs
 from ..model import Node
 
 #: the factors of one axis, outermost first
 Factors: TypeAlias = tuple[Dim, ...]
 #: the axes of a tensor
 Layout: TypeAlias = tuple[Factors, ...]
-#: of a node's outputs the sizes, None where the rank is not known, `SEQUENCE` for a sequence
-Made: TypeAlias = "Seq[Seq[Dim] | None]"
-#: sizes of a sequence (placeholder)
-SEQUENCE: Seq[Dim] = [constant(-1)]
-
-#: message about an operator without a declaration
-_UNKNOWN = "is not known to keep the rows of {symbol} apart"
+#: for each label the factors of its axis, and what is wrong with the rows in it ('' when nothing is)
+_Table: TypeAlias = Mapping[Label, tuple[Factors, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +40,6 @@ class Mixing:
 
     def __str__(self) -> str:
         return f"{self.node} ({self.op_type}) {self.what}"
-
-
-# ---------------------------------------------------------------------- the flow
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +62,9 @@ class Origin:
         return symbol in self.mixed or self.rows(symbol) is not None
 
 
-def factors_of(dim: Dim) -> Factors:
-    """Factors of an axis with a known size only."""
-    return () if dim is ONE else (dim,)
+def layout_of(shape: Seq[Dim] | None) -> Layout | None:
+    """Factors of axes with known sizes only."""
+    return None if shape is None else tuple(() if d is ONE else (d,) for d in shape)
 
 
 def normal(factors: Iterable[Dim]) -> Factors:
@@ -89,58 +81,59 @@ def normal(factors: Iterable[Dim]) -> Factors:
 
 
 def flow(
-    op: Op, made: Made, links: Links | str, given: Seq[Origin | None], known: Seq[bool], symbols: Seq[str]
+    node: Node,
+    made: Outputs,
+    links: Links | str,
+    given: Seq[Origin | None],
+    known: Seq[bool],
+    symbols: Seq[str],
 ) -> list[Origin]:
     """The origins of a node's outputs.
 
     Args:
-        op: the node.
+        node: the node.
         made: the sizes of its outputs.
         links: what its declaration says, or what it does with rows that it does not keep apart, in words.
         given: the origins of the inputs, None where an input is left out.
         known: which inputs' elements are known exactly, as expressions of the sizes.
         symbols: whose rows are followed.
     """
-    node = op.node
     if isinstance(links, str):
-        return [_unfollowed(node, sizes, links, given, symbols) for sizes in made]
+        return [_unfollowed(node, shape, links, given, symbols) for shape in made]
     if links.regroups and given[0] is not None:
-        return _regrouped(node, made[0], given[0], symbols)
-    holders = _holders(links, given)
-    table = {name: _factors(at, links.broadcasts, symbols) for name, at in holders.items()}
-    troubles: dict[str, Mixing] = {}
+        return [_regrouped(node, made[0], given[0], symbols)]
+    table = _table(links, given, symbols)
+    mixed: dict[str, Mixing] = {}
     places: dict[str, Label] = {}
     for symbol in symbols:
-        trouble = _inherited(symbol, links, given, known)
+        what = ""
         found = [name for name, (factors, _) in table.items() if any(symbol in f.free for f in factors)]
-        if trouble is None and len(found) > 1:
-            trouble = Mixing(node.label, node.op_type, f"brings rows of {symbol} together on two of its axes")
-        elif trouble is None and found:
-            clash = table[found[0]][1]
-            if clash:
-                trouble = Mixing(node.label, node.op_type, f"{clash} {symbol}")
-            places[symbol] = found[0]
+        if found:
+            places[symbol], clash = found[0], table[found[0]][1]
+            what = f"{clash} {symbol}" if clash else ""
+        if len(found) > 1:
+            what = f"brings rows of {symbol} together on two of its axes"
+        trouble = _inherited(symbol, links, given, known) or (_mixing(node, what) if what else None)
         if trouble is not None:
-            troubles[symbol] = trouble
-    results = []
-    for i, sizes in enumerate(made):
-        items = links.outputs[i] if i < len(links.outputs) else None
-        results.append(_output(node, sizes, items, table, troubles, places, symbols))
-    return results
+            mixed[symbol] = trouble
+    outputs = [*links.outputs, *[None] * len(made)]
+    return [_output(node, shape, outputs[i], table, mixed, places, symbols) for i, shape in enumerate(made)]
 
 
-def _holders(links: Links, given: Seq[Origin | None]) -> dict[Label, list[Factors]]:
+def _mixing(node: Node, what: str) -> Mixing:
+    return Mixing(node.label, node.op_type, what)
+
+
+def _table(links: Links, given: Seq[Origin | None], symbols: Seq[str]) -> _Table:
     found: dict[Label, list[Factors]] = {}
     for labels, origin in zip(links.inputs, given, strict=False):
-        if labels is None or origin is None or origin.layout is None:
-            continue
-        for name, factors in zip(labels, origin.layout, strict=True):
-            found.setdefault(name, []).append(factors)
-    return found
+        if labels is not None and origin is not None and origin.layout is not None:
+            for name, factors in zip(labels, origin.layout, strict=True):
+                found.setdefault(name, []).append(factors)
+    return {name: _factors(at, links.broadcasts, symbols) for name, at in found.items()}
 
 
 def _factors(at: list[Factors], broadcasts: bool, symbols: Seq[str]) -> tuple[Factors, str]:
-    """The factors of a letter, and what is wrong with the rows in it ('' when nothing is)."""
     wide = [f for f in at if f] if broadcasts else at
     best = max(wide, key=lambda f: (any(s in d.free for d in f for s in symbols), len(f)), default=())
     size = product(best)
@@ -163,59 +156,39 @@ def _output(
     node: Node,
     made: Seq[Dim] | None,
     items: Seq[Items] | None,
-    table: Mapping[Label, tuple[Factors, str]],
+    table: _Table,
     troubles: Mapping[str, Mixing],
     places: Mapping[str, Label],
     symbols: Seq[str],
 ) -> Origin:
     mixed = dict(troubles)
     carried = {item for axis in items or () for item in axis}
-    for symbol, name in places.items():
-        if name not in carried and symbol not in mixed:
-            mixed[symbol] = Mixing(
-                node.label, node.op_type, f"works along the axis that holds the rows of {symbol}"
-            )
-    if items is not None and made is SEQUENCE:  # of axes that have no rows nothing is said
-        found = [normal(f for item in axis for f in _parts(item, table)) for axis in items]
-        return Origin(tuple(f if any(s in d.free for d in f for s in symbols) else () for f in found), mixed)
-    if items is None or made is None:
-        return Origin(None if made is None else tuple(factors_of(d) for d in made), mixed)
-    layout = []
-    for axis, size in zip(items, made, strict=False):
+    layout = layout_of(made)
+    for symbol in (s for s, name in places.items() if name not in carried):
+        mixed.setdefault(symbol, _mixing(node, f"works along the axis that holds the rows of {symbol}"))
+    axes = []
+    for axis, size in zip(items or (), made or (), strict=False):
         factors = normal(f for item in axis for f in _parts(item, table))
-        fits = product(factors) is size
-        layout.append(factors if fits and axis_is_carried(axis, table) else factors_of(size))
+        sure = product(factors) is size and all(isinstance(i, Uniform) or _label(i) in table for i in axis)
+        axes.append(factors if sure else normal([size]))
         for symbol in symbols:
-            if symbol in size.free and symbol not in mixed:
-                sure = fits and axis_is_carried(axis, table) and sum(symbol in f.free for f in factors) == 1
-                if not sure:
-                    what = (
-                        f"makes an axis of size {size} that does not hold one row after the other of {symbol}"
-                    )
-                    mixed[symbol] = Mixing(node.label, node.op_type, what)
-    if len(items) != len(made):
-        layout = [factors_of(d) for d in made]
+            if symbol in size.free and not (sure and sum(symbol in f.free for f in factors) == 1):
+                what = f"makes an axis of size {size} that does not hold one row after the other of {symbol}"
+                mixed.setdefault(symbol, _mixing(node, what))
+    if layout is not None and len(axes) == len(layout):
+        layout = tuple(axes)
     for symbol in places:
-        if symbol not in mixed and not any(symbol in f.free for factors in layout for f in factors):
-            mixed[symbol] = Mixing(node.label, node.op_type, f"hides which axis holds the rows of {symbol}")
-    return Origin(tuple(layout), mixed)
-
-
-def axis_is_carried(axis: Items, table: Mapping[Label, Any]) -> bool:
-    """True if every part of the axis comes from an input or is uniform."""
-    return all(isinstance(item, Uniform) or _label(item) in table for item in axis)
+        if Origin(layout, {}).rows(symbol) is None:
+            mixed.setdefault(symbol, _mixing(node, f"hides which axis holds the rows of {symbol}"))
+    return Origin(layout, mixed)
 
 
 def _label(item: Label | Along) -> Label:
     return item.label if isinstance(item, Along) else item
 
 
-def _parts(item: Label | Uniform | Along, table: Mapping[Label, tuple[Factors, str]]) -> Factors:
-    if isinstance(item, Uniform):
-        return factors_of(item.size)
-    item = _label(item)
-    found = table.get(item)
-    return () if found is None else found[0]
+def _parts(item: Label | Uniform | Along, table: _Table) -> Factors:
+    return (item.size,) if isinstance(item, Uniform) else table.get(_label(item), ((), ""))[0]
 
 
 def _unfollowed(
@@ -223,44 +196,32 @@ def _unfollowed(
 ) -> Origin:
     """An output of a node that nothing is declared of: it depends on all that any input depends on."""
     mixed: dict[str, Mixing] = {}
+    what = what or "is not known to keep the rows of {symbol} apart"
     for symbol in symbols:
         for origin in given:
             if origin is not None and origin.depends(symbol):
-                found = Mixing(node.label, node.op_type, (what or _UNKNOWN).format(symbol=symbol))
-                mixed.setdefault(symbol, origin.mixed.get(symbol) or found)
+                mixed.setdefault(
+                    symbol, origin.mixed.get(symbol) or _mixing(node, what.format(symbol=symbol))
+                )
         if any(symbol in d.free for d in made or ()):
-            found = Mixing(node.label, node.op_type, f"makes a tensor whose size depends on {symbol}")
-            mixed.setdefault(symbol, found)
-    return Origin(None if made is None or made is SEQUENCE else tuple(factors_of(d) for d in made), mixed)
+            mixed.setdefault(symbol, _mixing(node, f"makes a tensor whose size depends on {symbol}"))
+    return Origin(layout_of(made), mixed)
 
 
 # ---------------------------------------------------------------------- reshaping
 
 
-def _regrouped(node: Node, made: Seq[Dim] | None, origin: Origin, symbols: Seq[str]) -> list[Origin]:
+def _regrouped(node: Node, made: Seq[Dim] | None, origin: Origin, symbols: Seq[str]) -> Origin:
     mixed = dict(origin.mixed)
-    layout = None if made is None else tuple(factors_of(d) for d in made)
     found = None if made is None or origin.layout is None else regrouped(origin.layout, made)
-    if found is not None:
-        layout = found
     for symbol in symbols:
         if symbol in mixed or origin.rows(symbol) is None:
             continue
-        if found is not None:
-            if any(_is_torn(symbol, factor) for factors in found for factor in factors):
-                what = f"puts rows of {symbol} into groups"
-                mixed[symbol] = Mixing(node.label, node.op_type, what)
-            continue
-        placed = (
-            None if layout is None or origin.layout is None else _placed(symbol, origin.layout, made or ())
-        )
-        if placed is None or layout is None:
-            what = f"regroups the elements across the rows of {symbol}"
-            mixed[symbol] = Mixing(node.label, node.op_type, what)
-        else:
-            axis, factors = placed
-            layout = (*layout[:axis], factors, *layout[axis + 1 :])
-    return [Origin(layout, mixed)]
+        if found is None:
+            mixed[symbol] = _mixing(node, f"regroups the elements across the rows of {symbol}")
+        elif any(_is_torn(symbol, factor) for factors in found for factor in factors):
+            mixed[symbol] = _mixing(node, f"puts rows of {symbol} into groups")
+    return Origin(layout_of(made) if found is None else found, mixed)
 
 
 def _is_torn(symbol: str, factor: Dim) -> bool:
@@ -310,16 +271,3 @@ def _quotient(whole: Dim, part: Dim) -> Dim | None:
         return floor_div(whole, part)
     times = [atom.args[1] for monomial, _ in part.terms for atom in monomial if atom.kind == "//"]
     return next((d for d in times if isinstance(d, Dim) and floor_div(whole, d) is part), None)
-
-
-def _placed(symbol: str, layout: Layout, made: Seq[Dim]) -> tuple[int, Factors] | None:
-    """The axis of `made` that has the rows of a symbol, and its factors, by their stride."""
-    flat = normal(f for axis in layout for f in axis)
-    at = [k for k, f in enumerate(flat) if symbol in f.free]
-    axes_ = [k for k, d in enumerate(made) if symbol in d.free]
-    if len(at) != 1 or len(axes_) != 1:
-        return None
-    (k,), (axis,) = at, axes_
-    inner = exact_quotient(product(flat[k + 1 :]), product(made[axis + 1 :]))
-    outer = inner and exact_quotient(made[axis], flat[k] * inner)
-    return None if inner is None or outer is None else (axis, normal((outer, flat[k], inner)))

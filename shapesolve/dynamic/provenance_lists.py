@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnx import TensorProto
 
@@ -18,9 +18,10 @@ from ..expr import ONE, ZERO, Dim, Shape, product, symbol
 from ..lower.axes import Label, Links, Lists, picks
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import INDICES
-from ..lower.types import Tensor
+from ..lower.types import Known, Tensor
 from ..lower.values import Value
-from .provenance import Made, Mixing, Origin
+from ..lower.work import Outputs
+from .provenance import Mixing, Origin
 
 #: the number of an entry's row
 _ROW = symbol("row", made=True)
@@ -48,7 +49,7 @@ class Listing(Mixing):
 
 def through_lists(
     op: Op,
-    made: Made,
+    made: Outputs,
     links: Links | str,
     lists: Lists,
     given: Seq[Origin | None],
@@ -99,7 +100,7 @@ def _listed(op: Op, lists: Lists, what: Links | str, data: Origin, name: str) ->
 
 
 def _carried(
-    op: Op, made: Made, links: Links, known: Mapping[int, Listing], given: Seq[Origin | None], name: str
+    op: Op, made: Outputs, links: Links, known: Mapping[int, Listing], given: Seq[Origin | None], name: str
 ) -> Mapping[int, Listing]:
     """Listings of outputs that are computed entry by entry."""
     (first, one), *_ = known.items()
@@ -148,7 +149,7 @@ def _computed(op: Op, known: Mapping[int, Listing], axes: Mapping[int, int]) -> 
         entry = entries[i] if i < len(entries) else None
         if entry is None and not all(other.is_plain for other in known.values()):
             continue
-        found[i] = Listing(one.node, one.op_type, one.what, axis, entry, one.places)
+        found[i] = replace(one, axis=axis, entry=entry)
     return found
 
 
@@ -161,11 +162,17 @@ def _of_one_entry(op: Op, known: Mapping[int, Listing]) -> list[Tensor | None]:
         outputs = op.rule.lower(Op(op.walk, op.node, inputs, op.version, None, op.rule))
     except InvalidNode:
         return []
-    found: list[Tensor | None] = []
-    for made in outputs if isinstance(outputs, list | tuple) else [outputs]:
-        elems = made.value.elems if isinstance(made, Tensor) and made.value is not None else None
-        found.append(made if elems is not None and all(isinstance(e, Dim) for e in elems) else None)
-    return found
+    return [
+        made if _elements(made) else None
+        for made in (outputs if isinstance(outputs, list | tuple) else [outputs])
+    ]
+
+
+def _elements(known: Known | None) -> list[Dim]:
+    """The elements of an integer tensor, none where one is not known."""
+    elems = known.value.elems if isinstance(known, Tensor) and known.value is not None else None
+    found = [e for e in elems or () if isinstance(e, Dim)]
+    return found if len(found) == len(elems or ()) else []
 
 
 def _picked(
@@ -180,25 +187,28 @@ def _picked(
     reading, data, one = ((op.rule and op.rule.reads) or {}).get(1), given[0], known.get(1)
     if reading is None or reading.what != INDICES or len(known) > 1 or one is None or data is None:
         return {}
-    inner, entry = _rows_outside(data, name), one.entry
-    if inner is None or entry is None or entry.value is None or entry.shape is None:
-        return {}
+    inner, numbers, kind = _rows_outside(data, name), _elements(one.entry), picks(links)
     data_axis, labels = (
         (links.inputs[0] or (None,))[0],
-        {n for items in links.outputs for parts in items or () for n in parts},
+        {n for items in links.outputs for p in items or () for n in p},
     )
-    kind = picks(links)
-    if not kind or data_axis in labels:
+    if (
+        inner is None
+        or not numbers
+        or one.entry is None
+        or one.entry.shape is None
+        or not kind
+        or data_axis in labels
+    ):
         return {}
-    numbers = [e for e in entry.value.elems or () if isinstance(e, Dim)]
     if kind == "corners":  # the first coordinate is that of the row
-        count = entry.shape[-1].value or 1
+        count = one.entry.shape[-1].value or 1
         if any(_ROW.free & e.free for k, e in enumerate(numbers) if k % count):
             return {}
         numbers = numbers[::count]
     if not all(_is_within_row(e, inner, one.places) for e in numbers):
         return {}
-    return {i: Listing(one.node, one.op_type, one.what, axis, None, ()) for i, axis in axes.items()}
+    return {i: replace(one, axis=axis, entry=None, places=()) for i, axis in axes.items()}
 
 
 def _is_within_row(number: Dim, inner: Dim, places: Seq[tuple[Dim, Dim]]) -> bool:
@@ -213,6 +223,3 @@ def _is_within_row(number: Dim, inner: Dim, places: Seq[tuple[Dim, Dim]]) -> boo
     return (
         number is linear and step[str(_ROW)] is inner and all(d.lo is not None and d.lo >= 0 for d in least)
     )
-
-
-__all__ = ["Listing", "through_lists"]

@@ -24,7 +24,7 @@ from torch.onnx import _flags as onnx_flags
 from torch.onnx._internal.exporter import _capture_strategies, _flags
 from torch.utils._sympy.value_ranges import ValueRangeError
 
-from ..dynamic.free_verify import verify_exports
+from ..dynamic.verify import verify_exports
 from ..dynamic.generalize_model import generalize
 from .declared import read_declaration, relaxed
 from .places import NOWHERE, Origin, Place, is_foreign

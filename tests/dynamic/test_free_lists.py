@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shapesolve as ss
-from shapesolve.dynamic.free_verify import verify
+from shapesolve.dynamic.verify import verify
 
 from .test_free_models import session
 

@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 import shapesolve as ss
 from shapesolve.cli import app
-from shapesolve.dynamic.free_verify import verify_exports
+from shapesolve.dynamic.verify import verify_exports
 
 from ..change.running import weighted
 from .test_free import ints, model, node

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shapesolve import Refused
-from shapesolve.dynamic.free_verify import _compared
+from shapesolve.dynamic.verify import _compared
 
 
 def difference(off: float, dtype: object, largest: float = 1000.0) -> float | None:

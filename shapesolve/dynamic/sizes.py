@@ -1,0 +1,171 @@
+"""Sizes as nodes: computed from the shapes of a model's inputs, or put into the target of a Reshape.
+
+A Reshape keeps the elements in row-major order, so the factors of its input, read from the left, fill the entries of its
+target, read from the left. A size that was 1 when it was baked leaves no trace in the products: where it may go is a list of
+candidates, the likeliest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from ..change.arithmetic import Arithmetic
+from ..change.draft import Draft, DraftNode, as_array
+from ..change.refused import Refused
+from ..expr import ONE, Dim
+from ..propagate.constraint import Site
+
+#: opset since which an entry of a Reshape's target may be a size of 0
+ALLOW_ZERO = 14
+#: max candidates for the target of a Reshape
+_MAX_CANDIDATES = 24
+
+
+class Sizes(Arithmetic):
+    """Makes tensors of sizes, each subexpression once.
+
+    Args:
+        draft: the model that they are for.
+        sites: the axis of an input where each symbol is read.
+    """
+
+    def __init__(self, draft: Draft, sites: Mapping[str, Site]) -> None:
+        self.draft, self.sites, self.opset = draft, sites, draft.model.opsets.get("", 1)
+        self.nodes: list[DraftNode] = []
+        self._made: dict[object, str] = {}
+
+    def vector(self, dims: Seq[Dim], hint: str) -> str:
+        """The name of a one-dimensional int64 tensor with these elements."""
+        made = self.joined(dims, hint)
+        assert made is not None  # what cannot be computed was refused
+        return made
+
+    def scalar(self, dim: Dim, hint: str) -> str:
+        """The name of a scalar int64 tensor with this value."""
+        empty = self.draft.graph.constant(np.zeros(0, np.int64), "scalar_shape")
+        return self.node("Reshape", [self.size(dim), empty], 1, hint)
+
+    def size(self, d: Dim) -> str:
+        """The name of an int64 tensor of shape [1]; raises `Refused` where no nodes are known to compute it."""
+        if not d.terms:
+            return self.number([d.const])
+        made = self.computed(d) if d.name is None else self._symbol(d.name)
+        if made is None:
+            raise Refused(f"the size {d} is one that no nodes are known to compute")
+        return made
+
+    def rounds_down(self, n: Dim, d: Dim) -> bool:
+        """By what holds whatever the sizes are."""
+        return all(size.lo is not None and size.lo >= 0 for size in (n, d))
+
+    def _symbol(self, name: str) -> str:
+        if name not in self.sites:
+            raise Refused(f"the size {name} cannot be read from the shape of an input")
+        site = self.sites[name]
+        assert site.axis is not None
+        shape = self.node("Shape", [site.tensor], 1, f"{site.tensor}_shape")
+        return self.node("Gather", [shape, self.number([site.axis])], 1, name, axis=0)
+
+    def number(self, numbers: Iterable[int]) -> str:
+        """A constant, named after what it begins with."""
+        values = [*numbers]
+        return self.draft.graph.constant(as_array(values), "size_" + "_".join(map(str, values[:4])))
+
+    def node(self, op_type: str, inputs: list[str], length: int, hint: str = "", **attributes: int) -> str:
+        """A new node stands at the start of the graph, in the order in which they are made."""
+        key = (op_type, *inputs, *sorted(attributes.items()))
+        if key not in self._made:
+            node = self.draft.graph.new_node(op_type, inputs, hint or "size", **attributes)
+            self.nodes.append(node)
+            self._made[key] = node.outputs[0]
+        return self._made[key]
+
+
+# ---------------------------------------------------------------------- targets
+
+
+def target_of(dims: Seq[Dim], given: Seq[Dim], *, copies: bool) -> list[int] | None:
+    """The target of a Reshape from `given` to `dims` in numbers, 0 and -1. None if that is not enough."""
+    entries = [
+        0 if copies and size.terms and k < len(given) and given[k] is size else size.value
+        for k, size in enumerate(dims)
+    ]
+    if entries.count(None) > 1 or (None in entries and 0 in entries):
+        return None  # what is copied may be 0, and then nothing can be inferred
+    if None not in entries and entries.count(0) == 1 and -1 not in entries:
+        entries[entries.index(0)] = None  # the form that people know
+    return [-1 if e is None else e for e in entries]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A factor of the input: its size now, the size that was baked in, and the axis that it is on."""
+
+    size: Dim
+    baked: int
+    axis: int
+
+
+def pieces_of(layout: Seq[Seq[Dim]], baked: Mapping[str, int]) -> list[Piece] | None:
+    """The factors of a tensor with neighbouring numbers multiplied; None if the old size of one is not known."""
+    found: list[Piece] = []
+    for axis, size in (
+        (axis, size) for axis, factors in enumerate(layout) for size in factors if size is not ONE
+    ):
+        was = size.evaluate(baked)
+        if was is None:
+            return None
+        if not size.terms and found and not found[-1].size.terms:
+            last = found.pop()
+            found.append(Piece(last.size * size, last.baked * was, last.axis))
+        else:
+            found.append(Piece(size, was, axis))
+    return found
+
+
+def placements(pieces: Seq[Piece], sizes: Seq[int], raw: Seq[int]) -> list[tuple[Dim, ...]]:
+    """Shapes that hold the elements of `pieces` in order, with `sizes` at the baked sizes. The likeliest is first.
+
+    Args:
+        pieces: the input's factors, outermost first, without ones.
+        sizes: the output's baked sizes.
+        raw: the entries of the target as they stand, 0 and -1 among them.
+    """
+
+    def filled(
+        i: int, head: int, k: int, need: int, taken: Dim, cost: int
+    ) -> Iterator[tuple[int, tuple[Dim, ...]]]:
+        """Fills entry `k` from piece `i` on. `taken` is its size so far, `need` is missing, `head` is left of the piece."""
+        if k == len(sizes):
+            if i == len(pieces):
+                yield cost, ()
+            return
+        if i < len(pieces):
+            size, was = pieces[i].size, head or pieces[i].baked
+            if size.terms:
+                if need % was == 0 and (need > 1 or was == 1):
+                    more = _cost(pieces[i], k, sizes, raw, taken) if was == 1 else 0
+                    yield from filled(i + 1, 0, k, need // was, taken * size, cost + more)
+            elif need > 1:
+                if need % was == 0:
+                    yield from filled(i + 1, 0, k, need // was, taken * was, cost)
+                elif was % need == 0:
+                    yield from filled(i, was // need, k, 1, taken * need, cost)
+        if need == 1:
+            following = sizes[k + 1] if k + 1 < len(sizes) else 1
+            yield from ((c, (taken, *rest)) for c, rest in filled(i, head, k + 1, following, ONE, cost))
+
+    found = [*islice(filled(0, 0, 0, sizes[0] if sizes else 1, ONE, 0), _MAX_CANDIDATES)]
+    return list(dict.fromkeys(dims for _, dims in sorted(found, key=lambda entry: entry[0])))
+
+
+def _cost(piece: Piece, k: int, sizes: Seq[int], raw: Seq[int], taken: Dim) -> int:
+    """Penalty for assigning a size that was 1 to entry `k`."""
+    if sizes[k] == 1:
+        return 0 if raw[k] == -1 else 1 + (k != piece.axis) + abs(k - piece.axis)
+    return 10 if raw[k] == -1 else 20 if taken is not ONE else 30
