@@ -242,7 +242,7 @@ def told(sizes: Mapping[str, int]) -> str:
 def run_both(first: Any, second: Any, feeds: Sequence[Mapping[str, Any]], names: tuple[Any, Any]) -> Runs:
     """Runs two models (bytes or paths) with onnxruntime on the same inputs. `names`: pairs of inputs and of outputs."""
     inputs, outputs = names
-    sessions = _session(first), _session(second)
+    sessions = session(first), session(second)
     faults: list[str] = []
     count, largest = 0, 0.0
     for feed in feeds:
@@ -266,7 +266,8 @@ def run_both(first: Any, second: Any, feeds: Sequence[Mapping[str, Any]], names:
     return Runs(count, largest, tuple(faults))
 
 
-def _session(model: Any) -> Any:
+def session(model: Any) -> Any:
+    """A session of onnxruntime on the CPU without optimizations, for a model as bytes or a path."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()

@@ -62,7 +62,7 @@ def free(model: Any, dims: Mapping[str, str]) -> onnx.ModelProto:
 def freed(original: Model, dims: Mapping[str, str]) -> onnx.ModelProto:
     """`free`, with weights left where those of the model's proto are (see `model.saving`)."""
     proto = inlined(original.proto)
-    request = asked(original, proto, dims)
+    request = asked([original], dims)
     changed = _attempt(read_model(relabelled(proto, request, original)), request)
     _finish(changed, request)
     return changed

@@ -32,7 +32,7 @@ from .generalize_match import Matched, Place, array_of, match
 from .generalize_program import Array, Nodes, Rule
 from .generalize_settle import OPEN, OPEN_AXES, Open, Settler
 from .generalize_tables import Integers, Tables, Undecided
-from .request import Request, asked_of_exports, inlined, relabelled
+from .request import Request, asked, inlined, relabelled
 from .sizes import ALLOW_ZERO, Sizes, target_of
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def generalized(exports: Seq[Model], names: Mapping[str, str]) -> onnx.ModelProt
         raise ValueError("generalize takes two exports or more")
     flat = [_flat(export) for export in exports]
     labels = _labels(exports)
-    request, sizes = asked_of_exports(flat, names, labels)
-    work = _Work(flat, labels, request, sizes)
+    request = asked(flat, names, labels)
+    work = _Work(flat, labels, request, request.sizes)
     return work.run()
 
 
@@ -104,7 +104,7 @@ class _Work:
     exports: Seq[Model]
     labels: Seq[str]
     request: Request
-    sizes: list[dict[str, int]]
+    sizes: Seq[Mapping[str, int]]
     opens: list[Open] = field(default_factory=list)
     fitter: Fitter = field(init=False)
     fixed: list[Analysis] = field(init=False)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from ..analysis import analyze
 from ..change.refused import Refused
 from ..expr import Dim, parse_dim, symbol
 from ..expr.nearest import meant
+from ..expr.sizes import sizes_text
 from ..model import Model
 from ..propagate.constraint import Site
 
 if TYPE_CHECKING:
     import onnx
 
+#: sizes of each input as declared: a number, a name, or nothing; None where the rank is not declared
+_Shapes: TypeAlias = Mapping[str, "list[int | str | None] | None"]
 #: tensors in files of their own that are looked at, in elements
 _SMALL = 1 << 16
 _PLACE = re.compile(r"(?P<name>.+)\[(?P<axis>-?\d+)\]", re.DOTALL)
@@ -27,12 +30,21 @@ _PLACE = re.compile(r"(?P<name>.+)\[(?P<axis>-?\d+)\]", re.DOTALL)
 
 @dataclass(frozen=True)
 class Request:
-    """A request: the expression of each axis, the axis and old size of each symbol, and the row symbols."""
+    """A request: the expression of each axis, the axis of each symbol, and the sizes of all symbols in each export."""
 
     dims: Mapping[Site, Dim]
     sites: Mapping[str, Site]
-    baked: Mapping[str, int]
-    rows: tuple[str, ...]
+    sizes: Seq[Mapping[str, int]]
+
+    @property
+    def baked(self) -> Mapping[str, int]:
+        """The size of each symbol in the first export."""
+        return self.sizes[0]
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """Symbols that were 1: numbers of rows."""
+        return tuple(name for name, size in self.baked.items() if size == 1)
 
 
 def inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -44,96 +56,142 @@ def inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
     return inliner.inline_local_functions(proto)
 
 
-def asked(original: Model, proto: onnx.ModelProto, dims: Mapping[str, str]) -> Request:
-    """The request for one model, from texts for axes and names."""
-    stored = {t.name for t in proto.graph.initializer}
-    inputs = {v.name: v for v in proto.graph.input if v.name not in stored}
-    found: dict[Site, Dim] = {}
-    old: dict[Site, int] = {}
-    for text, name in dims.items():
-        if text.strip() == name.strip() and _PLACE.fullmatch(text.strip()) is None:
-            places = [(s, text.strip()) for s in _named(inputs, name.strip())]
-        else:
-            site = place_of(text, inputs)
-            declared = inputs[site.tensor].type.tensor_type.shape.dim[site.axis or 0]
-            if declared.HasField("dim_value"):
-                found[site], old[site] = parse_dim(name), declared.dim_value
-                continue
-            if declared.dim_param != name.strip():
+def asked(exports: Seq[Model], names: Mapping[str, str], labels: Seq[str] = ("the model",)) -> Request:
+    """The request for exports of one model, from texts for axes and names.
+
+    Raises:
+        ValueError: it makes no sense, or does not fit the exports.
+        Refused: the exports have other inputs, or do not show how a size varies.
+    """
+    shapes = _shapes_of(exports, labels)
+    first, several = shapes[0], len(exports) > 1
+    differing = _differing(shapes) if several else {}
+    dims = {site: parse_dim(name) for text, name in names.items() for site in _sites_of(text, name, first)}
+    if several and not names:
+        dims = _named_after(differing)
+    if not dims:
+        raise ValueError(
+            "the exports have the same input sizes: export at two sizes"
+            if several
+            else "nothing is to be freed"
+        )
+    sites = {dim.name: site for site, dim in reversed(dims.items()) if dim.name is not None}
+    _check_names(first, dims, sites)
+    sizes = []
+    for export, declared, label in zip(exports, shapes, labels, strict=True):
+        at = {site: _size_at(export, declared, site, label) for site in dims}
+        here = {name: at[site] for name, site in reversed(sites.items())}
+        for site, dim in dims.items():
+            if dim.evaluate(here) != at[site]:
+                shown = sizes_text(here, sorted(dim.free))
                 raise ValueError(
-                    f"{text} is {declared.dim_param or 'unknown'} already: only a fixed size can be freed"
+                    f"{site} is {at[site]} in {label}, but {dim} is {dim.evaluate(here)} with {shown}"
                 )
-            places = [(s, text) for s in _named(inputs, name.strip())]
-        for site, said in places:
-            found[site], old[site] = parse_dim(name), _only_size(original, name.strip(), said)
-    sites = {dim.name: site for site, dim in reversed(found.items()) if dim.name is not None}
-    baked = {name: old[site] for name, site in reversed(sites.items())}
-    _check(proto, found, old, baked)
-    rows = tuple(name for name in baked if baked[name] == 1)
-    return Request(found, {name: sites[name] for name in baked}, baked, rows)
+        sizes.append(here)
+    for site, seen in differing.items():
+        if site not in dims:
+            raise ValueError(f"{site} differs ({', '.join(map(str, seen))}): give its size a name")
+    for name in sites if several else ():
+        if len({s[name] for s in sizes}) < 2:
+            raise Refused(f"{name} is {sizes[0][name]} in every export: one with another {name} is needed")
+    return Request(dims, {name: sites[name] for name in sizes[0]}, sizes)
 
 
-def place_of(text: str, inputs: Mapping[str, onnx.ValueInfoProto]) -> Site:
-    """The input axis in a text like ``images[0]``.
+def _shapes_of(exports: Seq[Model], labels: Seq[str]) -> list[_Shapes]:
+    """What each export declares of its inputs, by the names of the first one."""
+    found: list[_Shapes] = []
+    for export, label in zip(exports, labels, strict=True):
+        here: dict[str, list[int | str | None] | None] = {}
+        for value in export.proto.graph.input:
+            if value.name not in export.graph.initializers:
+                kind = value.type.tensor_type
+                sizes = [
+                    d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in kind.shape.dim
+                ]
+                here[value.name] = sizes if kind.HasField("shape") else None
+        if found and len(here) != len(found[0]):
+            raise Refused(f"{label} has {len(here)} inputs, {labels[0]} has {len(found[0])}")
+        if found and here.keys() != found[0].keys():
+            here = dict(zip(found[0], here.values(), strict=True))
+        if any(len(here[name] or ()) != len(found[0][name] or ()) for name in here if found):
+            raise Refused(f"{label} has inputs of another rank than {labels[0]}")
+        found.append(here)
+    return found
+
+
+def _differing(shapes: Seq[_Shapes]) -> dict[Site, tuple[int | str | None, ...]]:
+    """The axes of inputs that are not the same in all exports, with their sizes."""
+    found = {}
+    for name in shapes[0]:
+        for axis, seen in enumerate(zip(*[s[name] or () for s in shapes], strict=True)):
+            if len({*seen}) > 1:
+                found[Site(name, axis)] = seen
+    return found
+
+
+def _named_after(differing: Mapping[Site, object]) -> dict[Site, Dim]:
+    """A name for each axis: the same one for those that are equal in every export."""
+    names: dict[object, str] = {}
+    found = {}
+    for site, seen in differing.items():
+        base = "".join(c if c.isalnum() else "_" for c in site.tensor)
+        name = names.setdefault(seen, f"{base if base[:1].isalpha() else 'x' + base}_{site.axis}")
+        found[site] = symbol(name)
+    return found
+
+
+def _sites_of(text: str, name: str, shapes: _Shapes) -> list[Site]:
+    """The axes that a text like ``images[0]`` stands for: that one, or all with the declared name that it already has.
 
     Raises:
         ValueError: there is none.
     """
-    match = _PLACE.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(f"{text!r} is not an axis of an input; write it as name[axis], such as images[0]")
-    tensor, axis = match["name"], int(match["axis"])
-    if tensor not in inputs:
-        raise ValueError(f"the model has no input {tensor!r}{meant(tensor, inputs, 'its inputs are')}")
-    rank = len(inputs[tensor].type.tensor_type.shape.dim)
-    if not -rank <= axis < rank:
-        raise ValueError(f"input {tensor!r} has {rank} axes, there is no axis {axis}")
-    return Site(tensor, axis % rank)
-
-
-def _named(inputs: Mapping[str, onnx.ValueInfoProto], name: str) -> list[Site]:
-    """The axes of inputs that have a declared name."""
-    found = [
-        Site(key, axis)
-        for key, value in inputs.items()
-        for axis, dim in enumerate(value.type.tensor_type.shape.dim)
-        if dim.dim_param == name
-    ]
+    text, name = text.strip(), name.strip()
+    match = _PLACE.fullmatch(text)
+    if match is not None:
+        tensor, axis = match["name"], int(match["axis"])
+        if tensor not in shapes:
+            raise ValueError(f"the model has no input {tensor!r}{meant(tensor, shapes, 'its inputs are')}")
+        sizes = shapes[tensor] or []
+        if not -len(sizes) <= axis < len(sizes):
+            raise ValueError(f"input {tensor!r} has {len(sizes)} axes, there is no axis {axis}")
+        declared = sizes[axis]
+        if isinstance(declared, int):
+            return [Site(tensor, axis % len(sizes))]
+        if declared != name:
+            raise ValueError(f"{text} is {declared or 'unknown'} already: only a fixed size can be freed")
+    every = ((key, axis, d) for key, sizes in shapes.items() for axis, d in enumerate(sizes or ()))
+    found = [Site(key, axis) for key, axis, d in every if d == name and (match is not None or text == name)]
     if not found:
-        raise ValueError(f"{name!r} is not an axis of an input; write it as name[axis], such as images[0]")
+        raise ValueError(f"{text!r} is not an axis of an input; write it as name[axis], such as images[0]")
     return found
 
 
-def _only_size(original: Model, name: str, text: str) -> int:
-    """The one size with which a declared dim runs."""
-    analysis = analyze(original, broadcast="strict")
-    now = analysis._solved.facts.dim(analysis.symbols[name]) if name in analysis.symbols else None
+def _size_at(export: Model, shapes: _Shapes, site: Site, label: str) -> int:
+    """The size of an axis; of a declared name, the one size with which the model runs."""
+    declared = (shapes[site.tensor] or [])[site.axis or 0]
+    if isinstance(declared, int):
+        return declared
+    analysis = analyze(export, broadcast="strict")
+    now = analysis._solved.facts.dim(analysis.symbols[declared]) if declared in analysis.symbols else None
     if now is None or now.value is None:
-        raise ValueError(f"{text} is {name} already, and may have more than one size: nothing is to be freed")
+        raise ValueError(
+            f"{site} is {declared} already in {label}, and may have more than one size: nothing is to be freed"
+        )
     return int(now.value)
 
 
-def _check(
-    proto: onnx.ModelProto, dims: Mapping[Site, Dim], old: Mapping[Site, int], baked: Mapping[str, int]
-) -> None:
-    if not dims:
-        raise ValueError("nothing is to be freed")
-    taken = {
-        d.dim_param
-        for v in proto.graph.input
-        for axis, d in enumerate(v.type.tensor_type.shape.dim)
-        if Site(v.name, axis) not in dims
-    }
-    for site, dim in dims.items():
-        alone = sorted(dim.free - baked.keys())
+def _check_names(shapes: _Shapes, dims: Mapping[Site, Dim], sites: Mapping[str, Site]) -> None:
+    for dim in dims.values():
+        alone = sorted(dim.free - sites.keys())
         if alone:
             raise ValueError(f"{alone[0]!r} in {str(dim)!r} stands alone at no input: its size is not known")
         if not dim.terms:
             raise ValueError(f"{str(dim)!r} is a number, not a name")
-        if dim.evaluate(baked) != old[site]:
-            sizes = ", ".join(f"{name} = {baked[name]}" for name in sorted(dim.free))
-            raise ValueError(f"{site} is {old[site]}, but {dim} is {dim.evaluate(baked)} with {sizes}")
-    clash = sorted(taken & baked.keys())
+    taken = {
+        d for name, sizes in shapes.items() for k, d in enumerate(sizes or ()) if Site(name, k) not in dims
+    }
+    clash = [name for name in sites if name in taken]
     if clash:
         raise ValueError(f"the model has a size named {clash[0]!r} already; choose another name")
 
@@ -177,110 +235,3 @@ def _forget_shapes(nodes: Iterable[onnx.NodeProto]) -> None:
                 for dim in value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ():
                     dim.Clear()
             _forget_shapes(graph.node)
-
-
-# ---------------------------------------------------------------------- of several exports
-
-
-def asked_of_exports(
-    exports: Seq[Model], names: Mapping[str, str], labels: Seq[str]
-) -> tuple[Request, list[dict[str, int]]]:
-    """The expression of each input axis that differs, and the sizes of all symbols in each export."""
-    shapes = [_input_shapes(e) for e in exports]
-    differing = _differing(shapes, labels)
-    first = exports[0].proto.graph
-    inputs = {v.name: v for v in first.input}
-    dims: dict[Site, Dim] = {}
-    if names:
-        for text, name in names.items():
-            site = place_of(text, inputs)
-            dims[site] = parse_dim(name)
-            if not dims[site].terms:
-                raise ValueError(f"{name!r} is a number, not a name")
-    else:
-        dims = _named_after(differing)
-    sites = {d.name: site for site, d in reversed(dims.items()) if d.name is not None}
-    sizes = []
-    for seen, label in zip(shapes, labels, strict=True):
-        here = {name: _size(seen, site, label) for name, site in sites.items()}
-        for site, d in dims.items():
-            alone = sorted(d.free - here.keys())
-            if alone:
-                raise ValueError(
-                    f"{alone[0]!r} in {str(d)!r} stands alone at no input: its size is not known"
-                )
-            if d.evaluate(here) != _size(seen, site, label):
-                raise ValueError(
-                    f"{site} is {_size(seen, site, label)} in {label}, but {d} is {d.evaluate(here)}"
-                )
-        sizes.append(here)
-    for site in differing:
-        if site not in dims:
-            shown = ", ".join(str(_size(s, site, label)) for s, label in zip(shapes, labels, strict=True))
-            raise ValueError(f"{site} differs ({shown}): give its size a name")
-    for name in sites:
-        if len({s[name] for s in sizes}) < 2:
-            raise Refused(f"{name} is {sizes[0][name]} in every export: one with another {name} is needed")
-    if not sites:
-        raise ValueError("the exports have the same input sizes: export at two sizes")
-    baked = {name: sizes[0][name] for name in sites}
-    return Request(dims, {name: sites[name] for name in baked}, baked, ()), sizes
-
-
-def _input_shapes(export: Model) -> list[tuple[str, list[int | None] | None]]:
-    stored = export.graph.initializers
-    found = []
-    for value in export.proto.graph.input:
-        if value.name not in stored:
-            kind = value.type.tensor_type
-            dims = [d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim]
-            found.append((value.name, dims if kind.HasField("shape") else None))
-    return found
-
-
-def _differing(
-    shapes: Seq[list[tuple[str, list[int | None] | None]]], labels: Seq[str]
-) -> dict[Site, tuple[int, ...]]:
-    """The axes of the first export's inputs that are not the same everywhere, with their sizes."""
-    found: dict[Site, tuple[int, ...]] = {}
-    for other, label in zip(shapes[1:], labels[1:], strict=True):
-        if len(other) != len(shapes[0]):
-            raise Refused(f"{label} has {len(other)} inputs, {labels[0]} has {len(shapes[0])}")
-    for k, (name, dims) in enumerate(shapes[0]):
-        sides = [_same_input(s, name, k)[1] for s in shapes]
-        if any(
-            (s is None) != (dims is None) or (s is not None and dims is not None and len(s) != len(dims))
-            for s in sides
-        ):
-            raise Refused(f"input {name} has another rank in another export")
-        for axis in range(len(dims or ())):
-            seen = [s[axis] for s in sides if s is not None]
-            if len({*seen}) > 1:
-                if None in seen:
-                    raise ValueError(f"{name}[{axis}] is a name in one export and a number in another")
-                found[Site(name, axis)] = tuple(n for n in seen if n is not None)
-    return found
-
-
-def _same_input(
-    shapes: list[tuple[str, list[int | None] | None]], name: str, k: int
-) -> tuple[str, list[int | None] | None]:
-    return next((s for s in shapes if s[0] == name), shapes[k])
-
-
-def _size(shapes: list[tuple[str, list[int | None] | None]], site: Site, label: str) -> int:
-    at = next((k for k, s in enumerate(shapes) if s[0] == site.tensor), 0)
-    dims = _same_input(shapes, site.tensor, at)[1]
-    size = None if dims is None or site.axis is None else dims[site.axis]
-    if size is None:
-        raise ValueError(f"{site} is no number in {label}: a fixed export is needed")
-    return size
-
-
-def _named_after(differing: Mapping[Site, tuple[int, ...]]) -> dict[Site, Dim]:
-    """A name for each axis: the same one for those that are equal in every export."""
-    names: dict[tuple[int, ...], str] = {}
-    for site, seen in differing.items():
-        base = "".join(c if c.isalnum() else "_" for c in site.tensor)
-        names.setdefault(seen, f"{base if base[:1].isalpha() else 'x' + base}_{site.axis}")
-    return {site: symbol(names[seen]) for site, seen in differing.items()}
