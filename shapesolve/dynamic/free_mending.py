@@ -317,8 +317,8 @@ def _fitted(freeing: Freeing, node: Node, links: Links) -> Node | None:
                     return _repeated(freeing, node, i, axis, rows, "Tile")
                 if dim is not ONE:
                     raise Refused(
-                        f"{node.label} ({node.op_type}) joins {node.inputs[i]}, which has {dim} entries along axis {axis}, with "
-                        f"an axis of size {size}: there are no entries for other sizes. {_SECOND_EXPORT}",
+                        f"{node.label} ({node.op_type}) joins {node.inputs[i]}, which has {dim} entries along axis {axis}, "
+                        f"with an axis of size {size}: there are no entries for other sizes. {_SECOND_EXPORT}",
                         node=node.label,
                         term=f"{size} == {dim}",
                     )

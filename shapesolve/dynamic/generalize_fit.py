@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, combinations_with_replacement
-from math import gcd
+from math import gcd, prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +22,9 @@ from ..expr import Atom, Dim, constant, floor_div, maximum, minimum, of_atom, pr
 
 Array: TypeAlias = NDArray[Any]
 #: a number in each export, None where an export says nothing of it
-Seen: TypeAlias = "Seq[int | None]"
+Seen: TypeAlias = "tuple[int | None, ...]"
+#: inputs of a trial model whose sizes are the generated symbols
+OPEN = "generalize_open"
 #: fits up to this much longer than the shortest are rivals
 MARGIN = 2
 #: fits that are kept of one number
@@ -61,8 +63,9 @@ class Fitter:
         self._bases = [(d, [d.evaluate(s) or 0 for s in sizes], cost) for d, cost in _bases(self.symbols)]
         self._columns = {n: np.array([p[n] for p in self.points]) for n in self.points[0]}
         self._values: dict[Dim, tuple[int, ...]] = {}
+        #: numbers that are a part or multiple of an input size in all exports, and that in words
         self.coincident = coincident(map(symbol, self.symbols), sizes, _PARTS, _MULTIPLES)
-        self._known: dict[tuple[int | None, ...], list[Fit]] = {}
+        self._known: dict[Seen, list[Fit]] = {}
 
     def at(self, dim: Dim) -> tuple[int, ...]:
         """The values of an expression at the sizes at which fits are compared."""
@@ -74,10 +77,7 @@ class Fitter:
     def _at(self, dim: Dim) -> Array:
         total = np.asarray(dim.const)
         for monomial, factor in dim.terms:
-            term = np.asarray(factor)
-            for atom in monomial:
-                term = term * self._atom(atom)
-            total = total + term
+            total = total + prod(map(self._atom, monomial), start=np.asarray(factor))
         return total
 
     def _atom(self, atom: Atom) -> Array:
@@ -92,22 +92,19 @@ class Fitter:
 
     def fits(self, seen: Seen) -> list[Fit]:
         """Expressions that fit these numbers, the simplest first. A number that never differs is constant."""
-        key = tuple(seen)
-        if key not in self._known:
+        if seen not in self._known:
             known = {v for v in seen if v is not None}
             if len(known) < 2:
                 n = next(iter(known), 0)
-                self._known[key] = [Fit(constant(n), 0, (n,) * len(self.points))]
+                self._known[seen] = [Fit(constant(n), 0, (n,) * len(self.points))]
             else:
-                self._known[key] = self._shortest(self._forms(key))
-        return self._known[key]
+                self._known[seen] = self._shortest(self._forms(seen))
+        return self._known[seen]
 
     def rivals(self, seen: Seen) -> list[Fit]:
         """Fits nearly as short as the shortest. A plain size, sum or product has only rivals of its own length."""
         found = self.fits(seen)
-        if not found:
-            return []
-        margin = 0 if self.is_plain(found[0].dim) else MARGIN
+        margin = 0 if found and self.is_plain(found[0].dim) else MARGIN
         return [f for f in found if f.cost <= found[0].cost + margin]
 
     def is_plain(self, dim: Dim) -> bool:
@@ -122,18 +119,83 @@ class Fitter:
                 best[values] = Fit(dim, cost, values)
         return sorted(best.values(), key=lambda f: f.cost)[:_MAX_FITS]
 
-    # ------------------------------------------------------------------ forms
-
     def _forms(self, seen: Seen) -> Iterator[tuple[Dim, int]]:
         where = [k for k, v in enumerate(seen) if v is not None]
         want = [v for v in seen if v is not None]
         for base, all_values, cost in self._bases:
             given = [all_values[k] for k in where]
-            if len(set(given)) < 2:
-                continue
-            yield from _affine(base, given, want, cost)
-            yield from _limits(base, given, want, cost)
-            yield from _quotients(base, given, want, cost)
+            if len(set(given)) > 1:
+                for find in (_affine, _limits, _quotients):
+                    yield from find(base, given, want, cost)
+
+
+class Undecided(Exception):
+    """The exports leave open how a number of a rule follows the sizes."""
+
+
+@dataclass(slots=True)
+class Open:
+    """A number that the exports leave open: a generated symbol.
+
+    Attributes:
+        name: the symbol.
+        seen: what the symbol is in each export.
+        low: what the symbol is less than the number.
+        fits: expressions of the symbol.
+        what: the number, in words.
+    """
+
+    name: str
+    seen: list[int]
+    low: int
+    fits: list[Fit]
+    what: str
+
+
+@dataclass(slots=True)
+class Unknowns:
+    """Expressions of numbers that were seen in each export: of the sizes, or of generated symbols.
+
+    Attributes:
+        fitter: finds expressions of the sizes.
+        opens: the generated symbols.
+    """
+
+    fitter: Fitter
+    opens: list[Open] = field(default_factory=list)
+
+    def dim(self, numbers: Iterable[int | None], what: str) -> Dim:
+        """The expression of a number: a constant, a plain size, or a generated symbol."""
+        seen = tuple(numbers)
+        rivals, known = self.fitter.rivals(seen), [v for v in seen if v is not None]
+        if known and len({*seen}) == 1 and known[0] in self.fitter.coincident:
+            part = self.fitter.coincident[known[0]]
+            raise Undecided(f"{what} is {known[0]} in all exports, which is also {part} in all of them")
+        # a plain size is taken where the exports tell it from twice another one
+        is_size = len(rivals) == 1 and any(v % 2 for v in known) and self.fitter.is_plain(rivals[0].dim)
+        if len(rivals) == 1 and (None in seen or not rivals[0].dim.terms or is_size):
+            return rivals[0].dim
+        if None in seen or not known:
+            raise Undecided(f"{what} does not follow the sizes in a way that is plain")
+        low = min(1, *known)
+        fits = [Fit(f.dim - low, f.cost, tuple(v - low for v in f.values)) for f in self.fitter.fits(seen)]
+        name = f"{OPEN}_{len(self.opens)}"
+        self.opens.append(Open(name, [v - low for v in known], low, fits, what))
+        return symbol(name) + low
+
+    def hint(self, numbers: Iterable[int]) -> Dim:
+        """The simplest expression of a number, which need not be the right one."""
+        seen = tuple(numbers)
+        return next((f.dim for f in self.fitter.fits(seen)), constant(seen[0]))
+
+    def bindings(self) -> list[dict[str, int]]:
+        """The sizes of each export, of generated symbols too."""
+        return [
+            {**sizes, **{o.name: o.seen[k] for o in self.opens}} for k, sizes in enumerate(self.fitter.sizes)
+        ]
+
+
+# ---------------------------------------------------------------------- forms
 
 
 def _bits(n: int) -> int:
@@ -246,6 +308,3 @@ def _points(symbols: Seq[str], sizes: Seq[Mapping[str, int]]) -> list[dict[str, 
         return [{**fixed, symbols[0]: n} for n in range(1, largest + 1)]
     rng = random.Random(0)
     return [{**fixed, **{name: rng.randint(1, largest) for name in symbols}} for _ in range(_POINTS)]
-
-
-__all__ = ["MARGIN", "Fit", "Fitter", "Seen", "coincident"]

@@ -28,30 +28,21 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stored operand of a node (or a stored output of a graph) that differs between the exports.
+    """A stored operand of a node that differs between the exports.
 
     Attributes:
         graph: the graph of the first export that it is in.
-        node: the node; None for an output of the graph.
-        index: which operand, or which output.
+        node: the node.
+        index: which operand.
         stored: what each export stores there.
-        made: the first output of the node in each export.
-        reads: the first input of the node in each export.
+        nodes: the node in each export.
     """
 
     graph: DraftGraph
-    node: DraftNode | None
+    node: DraftNode
     index: int
     stored: tuple[Constant, ...]
-    made: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ()
-
-    @property
-    def label(self) -> str:
-        """The operand in words."""
-        if self.node is None:
-            return f"output {self.graph.outputs[self.index]}"
-        return f"{self.node.label} ({self.node.op_type})"
+    nodes: Seq[Node]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +68,12 @@ class Matched:
 class _Scope:
     """Maps names of one export to tensors of the first export, or to stored data."""
 
-    def __init__(self, graph: Graph | None, around: _Scope | None) -> None:
+    def __init__(self, graph: Graph, around: _Scope | None) -> None:
         self.around, self.names = around, dict[str, str]()
-        self.stored: dict[str, Constant] = {} if graph is None else dict(graph.initializers)
-        self.nodes: list[Node] = []
-        for node in () if graph is None else graph.nodes:
-            value = constant_of(node)
-            if value is None:
-                self.nodes.append(node)
-            else:
-                self.stored[node.outputs[0]] = value
+        self.given = [name for name, _ in graph.inputs if name not in graph.initializers]
+        made = {node: constant_of(node) for node in graph.nodes}
+        self.stored = {**graph.initializers, **{n.outputs[0]: c for n, c in made.items() if c is not None}}
+        self.nodes = [node for node, value in made.items() if value is None]
 
     def look(self, name: str) -> str | Constant | None:
         """The tensor of the first export with this name, or the stored data. None if it is not known yet."""
@@ -117,125 +104,113 @@ def match(models: Seq[Model], draft: DraftGraph, names: Seq[str]) -> Matched:
     Raises:
         Refused: their structure differs; the message has the first node.
     """
-    found = Matched()
     graphs = [m.graph for m in models]
-    scopes = [_Scope(g, None) for g in graphs]
     for model, name in zip(models[1:], names[1:], strict=True):
         if {k: v for k, v in model.opsets.items() if v} != dict(models[0].opsets):
             raise Refused(f"{name} is of another opset than {names[0]}")
-    inputs = [[n for n, _ in g.inputs if n not in g.initializers] for g in graphs]
-    ends = [[n for n, _ in g.outputs] for g in graphs]
-    for what, sides in (("inputs", inputs), ("outputs", ends)):
-        for side, name in zip(sides, names, strict=True):
-            if len(side) != len(sides[0]):
-                raise Refused(f"{name} has {len(side)} {what}, {names[0]} has {len(sides[0])}")
-    for side, scope in zip(inputs, scopes, strict=True):
-        same = set(side) == set(inputs[0])
-        scope.names.update((n, n) if same else (n, first) for n, first in zip(side, inputs[0], strict=True))
-    _match_graphs(graphs, scopes, draft, names, found)
-    return found
+        if len(model.graph.outputs) != len(graphs[0].outputs):
+            raise Refused(
+                f"{name} has {len(model.graph.outputs)} outputs, {names[0]} has {len(graphs[0].outputs)}"
+            )
+    return _Match(names).of(graphs, [None] * len(graphs), draft)
 
 
-def _match_graphs(
-    graphs: Seq[Graph], scopes: Seq[_Scope], draft: DraftGraph, names: Seq[str], found: Matched
-) -> None:
-    drafted = {n.origin: n for n in draft.nodes}
-    first = scopes[0]
-    first.names.update((o, o) for n in first.nodes for o in n.outputs if o)
-    queues = [_Ready(scope) for scope in scopes[1:]]
-    for node in first.nodes:
-        key = _key(node, first)
-        group = [node]
-        for queue, name in zip(queues, names[1:], strict=True):
-            other = queue.take(key, node, first)
-            if other is None:
+class _Match:
+    """One comparison of exports.
+
+    Args:
+        names: what people call the exports.
+    """
+
+    def __init__(self, names: Seq[str]) -> None:
+        self.names, self.found = names, Matched()
+
+    def of(self, graphs: Seq[Graph], around: Seq[_Scope | None], draft: DraftGraph) -> Matched:
+        """Match a graph of each export, given what is around it."""
+        scopes = [_Scope(g, outer) for g, outer in zip(graphs, around, strict=True)]
+        first = scopes[0]
+        for scope in scopes:
+            same = scope.given == first.given or set(scope.given) == set(first.given)
+            scope.names.update(zip(scope.given, scope.given if same else first.given, strict=True))
+        first.names.update((o, o) for n in first.nodes for o in n.outputs if o)
+        drafted = {n.origin: n for n in draft.nodes}
+        queues = [_Ready(scope) for scope in scopes[1:]]
+        for node in first.nodes:
+            key = _key(node, first)
+            others = [queue.take(key, node, first) for queue in queues]
+            group = [node, *[other for other in others if other is not None]]
+            if len(group) < len(graphs):
+                name = self.names[1 + others.index(None)]
                 raise Refused(
-                    f"{node.label} ({node.op_type}) of {names[0]} has no counterpart in {name}: the exports are no two sizes "
-                    "of one graph",
+                    f"{node.label} ({node.op_type}) of {self.names[0]} has no counterpart in {name}: the exports are no two "
+                    "sizes of one graph",
                     node=node.label,
                 )
-            group.append(other)
-        _match_nodes(group, scopes, draft, drafted[node], names, found)
-        for other, queue in zip(group[1:], queues, strict=True):
-            queue.made(other, node)
-    for queue, name in zip(queues, names[1:], strict=True):
-        left = queue.left()
-        if left is not None:
-            raise Refused(
-                f"{left.label} ({left.op_type}) of {name} has no counterpart in {names[0]}", node=left.label
-            )
-    for k, ends in enumerate(zip(*[[n for n, _ in g.outputs] for g in graphs], strict=True)):
-        meant = [scope.look(n) for scope, n in zip(scopes, ends, strict=True)]
-        stored = tuple(m for m in meant if isinstance(m, Constant))
-        if len(stored) == len(meant):
-            if not all(equal(stored[0], s) for s in stored[1:]):
-                found.places.append(Place(draft, None, k, stored))
-        elif any(m != meant[0] for m in meant):
-            raise Refused(f"output {ends[0]} is made by another node in {names[1]}", node=ends[0])
+            self._nodes(group, scopes, draft, drafted[node])
+            for other, queue in zip(group[1:], queues, strict=True):
+                queue.made(other, node)
+        for queue, name in zip(queues, self.names[1:], strict=True):
+            left = queue.left()
+            if left is not None:
+                what = f"{left.label} ({left.op_type}) of {name} has no counterpart in {self.names[0]}"
+                raise Refused(what, node=left.label)
+        for ends in zip(*[[n for n, _ in g.outputs] for g in graphs], strict=True):
+            meant = [scope.look(n) for scope, n in zip(scopes, ends, strict=True)]
+            stored = [m for m in meant if isinstance(m, Constant)]
+            if len(stored) == len(meant) and not all(equal(stored[0], s) for s in stored[1:]):
+                raise Refused(f"output {ends[0]} is stored, and differs in the exports")
+            if len(stored) < len(meant) and any(m != meant[0] for m in meant):
+                raise Refused(f"output {ends[0]} is made by another node in {self.names[1]}", node=ends[0])
+        return self.found
+
+    def _nodes(self, group: Seq[Node], scopes: Seq[_Scope], draft: DraftGraph, node: DraftNode) -> None:
+        for i, operands in enumerate(zip(*[n.inputs for n in group], strict=True)):
+            stored = [scope.look(name) for scope, name in zip(scopes, operands, strict=True) if name]
+            tensors = tuple(s for s in stored if isinstance(s, Constant))
+            if tensors and not all(equal(tensors[0], s) for s in tensors[1:]):
+                self.found.places.append(Place(draft, node, i, tensors, group))
+            elif tensors and tensors[0].dtype in _INTEGERS and tensors[0].numel <= _FEW:
+                self.found.same.append(Same(node.label, node.op_type, i, tensors[0]))
+        if draft.parent is None:
+            self.found.nodes.append(group)
+        graphs = [dict(n.subgraphs) for n in group]
+        what = f"{node.label} ({node.op_type})"
+        for name in graphs[0]:
+            bodies = [inside[name] for inside in graphs if name in inside]
+            if len({len(b.inputs) for b in bodies}) != 1 or len(bodies) != len(group):
+                raise Refused(f"{what} has other graphs inside in {self.names[1]}", node=node.label)
+            self.of(bodies, scopes, node.graphs[name])
+        for name in dict.fromkeys(k for n in group for k in n.attributes):
+            values = [n.attributes.get(name) for n in group]
+            if (
+                name not in graphs[0]
+                and f"{name}[0]" not in graphs[0]
+                and not all(_same(values[0], v) for v in values)
+            ):
+                shown = " and ".join(map(str, values))
+                raise Refused(
+                    f"{what} has the attribute {name} {shown} in the exports: no attribute can follow a size",
+                    node=node.label,
+                )
 
 
-def _match_nodes(
-    group: Seq[Node], scopes: Seq[_Scope], draft: DraftGraph, node: DraftNode, names: Seq[str], found: Matched
-) -> None:
-    for i, operands in enumerate(zip(*[n.inputs for n in group], strict=True)):
-        stored = tuple(scope.look(name) for scope, name in zip(scopes, operands, strict=True) if name)
-        tensors = tuple(s for s in stored if isinstance(s, Constant))
-        if tensors and not all(equal(tensors[0], s) for s in tensors[1:]):
-            ends = tuple(n.outputs[0] for n in group), tuple(n.inputs[0] for n in group)
-            found.places.append(Place(draft, node, i, tensors, *ends))
-        elif tensors and tensors[0].dtype in _INTEGERS and tensors[0].numel <= _FEW:
-            found.same.append(Same(node.label, node.op_type, i, tensors[0]))
-    if draft.parent is None:
-        found.nodes.append(group)
-    graphs = [dict(n.subgraphs) for n in group]
-    for name, inner in graphs[0].items():
-        bodies = [inside[name] for inside in graphs if name in inside]
-        if len(bodies) != len(group) or any(len(b.inputs) != len(inner.inputs) for b in bodies):
-            raise Refused(
-                f"{node.label} ({node.op_type}) has other graphs inside in {names[1]}", node=node.label
-            )
-        around = [_Scope(b, scope) for b, scope in zip(bodies, scopes, strict=True)]
-        for body, scope in zip(bodies, around, strict=True):
-            scope.names.update((n, f) for (n, _), (f, _) in zip(body.inputs, inner.inputs, strict=True))
-        _match_graphs(bodies, around, node.graphs[name], names, found)
-    for name in dict.fromkeys(k for n in group for k in n.attributes):
-        if any(name in inside or f"{name}[0]" in inside for inside in graphs):
-            continue
-        values = tuple(n.attributes.get(name) for n in group)
-        held = [v for v in values if isinstance(v, Constant)]
-        if len(held) == len(values):
-            if all(equal(held[0], v) for v in held[1:]):
-                continue
-        elif all(
-            type(v) is type(values[0]) and (v == values[0] or (v != v and values[0] != values[0]))
-            for v in values
-        ):
-            continue
-        shown = " and ".join(map(str, values))
-        raise Refused(
-            f"{node.label} ({node.op_type}) has the attribute {name} {shown} in the exports: no attribute can follow a size",
-            node=node.label,
-        )
+def _same(a: Any, b: Any) -> bool:
+    """True if two attributes are equal; not a number is equal to itself."""
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return equal(a, b)
+    return type(a) is type(b) and bool(a == b or (a != a and b != b))
 
 
 def _key(node: Node, scope: _Scope) -> tuple[Any, ...] | None:
     """Matching key of a node: the operator, and the tensors it reads. None if one is not known yet."""
-    reads: list[str | None] = []
-    for name in node.inputs:
-        meant = scope.look(name) if name else ""
-        if meant is None:
-            return None
-        reads.append(None if isinstance(meant, Constant) else meant)
-    taken = []
-    for name in node.captures:
-        meant = scope.look(name)
-        if meant is None:
-            return None
-        if not isinstance(meant, Constant):
-            taken.append(meant)
-    kinds = tuple(sorted(name for name, _ in node.subgraphs))
-    present = tuple(bool(o) for o in node.outputs)
-    return (node.domain, node.op_type, node.overload, tuple(reads), tuple(sorted(taken)), kinds, present)
+    meant = [scope.look(name) if name else "" for name in (*node.inputs, *node.captures)]
+    if None in meant:
+        return None
+    reads = [None if isinstance(m, Constant) else m for m in meant]
+    count, kinds = len(node.inputs), tuple(sorted(name for name, _ in node.subgraphs))
+    taken = tuple(sorted(filter(None, reads[count:])))
+    present = tuple(map(bool, node.outputs))
+    return (node.domain, node.op_type, node.overload, tuple(reads[:count]), taken, kinds, present)
 
 
 class _Ready:
@@ -259,15 +234,10 @@ class _Ready:
     def take(self, key: tuple[Any, ...] | None, node: Node, first: _Scope) -> Node | None:
         """The counterpart of a node. Among several, the one with most stored operands and attributes in common."""
         found = self._ready.get(key, []) if key is not None else []
-        if not found:
-            return None
         best = (
-            max(found, key=lambda other: _alike(node, first, other, self.scope))
-            if len(found) > 1
-            else found[0]
+            max(found, key=lambda other: _alike(node, first, other, self.scope)) if len(found) > 1 else None
         )
-        found.remove(best)
-        return best
+        return found.pop(0 if best is None else found.index(best)) if found else None
 
     def made(self, node: Node, first: Node) -> None:
         """Note the tensors of a matched node: nodes that waited for them may be ready."""

@@ -1,12 +1,11 @@
 """Small programs that compute a tensor from sizes, run in numpy for checks and written as nodes.
 
-A rule is a function of a `Builder`. What it builds with `Numbers` at the sizes of an export has to be the stored tensor,
-element by element; what it builds with `Nodes` goes into the model.
+A rule is a function of a `Numbers`. What it computes at the sizes of an export has to be the stored tensor, element by element;
+what it writes with `Nodes` goes into the model.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Seq
 from typing import Any, TypeAlias
@@ -21,36 +20,45 @@ from .sizes import Sizes
 
 Array: TypeAlias = NDArray[Any]
 #: opsets since which operators are there in the form that is used
-_SINCE = {
-    "Range": 11, "Where": 9, "Less": 9, "Greater": 9, "Expand": 8, "Slice": 10, "Equal": 7, "Not": 1, "Cast": 6,
-}  # fmt: skip
+_SINCE = {"Range": 11, "Where": 9, "Less": 9, "Greater": 9, "Expand": 8, "Slice": 10, "Equal": 7, "Cast": 6}
 
 
-class Builder(ABC):
-    """Interface for writing a rule: sizes, constants, and standard operators."""
+class Numbers:
+    """Runs a rule with numpy: sizes, constants, and standard operators.
 
-    @abstractmethod
+    Args:
+        sizes: of all symbols.
+    """
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self._sizes = sizes
+
     def vector(self, dims: Seq[Dim]) -> Any:
         """These sizes as int64[n]."""
+        return np.array([d.evaluate(self._sizes) for d in dims], np.int64)
 
-    @abstractmethod
     def scalar(self, dim: Dim) -> Any:
         """A size as an int64 scalar."""
+        return np.array(dim.evaluate(self._sizes), np.int64)
 
-    @abstractmethod
     def constant(self, array: Array) -> Any:
         """A stored tensor."""
+        return array
 
-    @abstractmethod
     def op(self, op_type: str, *operands: Any, **attributes: int) -> Any:
         """The output of a node."""
+        return _RUN[op_type](*operands, **attributes)
+
+    def guarded(self, x: Any) -> Any:
+        """The output of a node that asks for what has to be there: no simplification may drop it."""
+        return x
 
     # ------------------------------------------------------------------ words
 
-    def numbers(self, size: Dim, axis: int, rank: int) -> Any:
+    def places(self, size: Dim, axis: int, rank: int) -> Any:
         """``0, 1, .. size-1`` along one axis of an int64 tensor of this rank."""
-        ends = [self.constant(np.array(n, np.int64)) for n in (0, 1)]
-        made = self.op("Range", ends[0], self.scalar(size), ends[1])
+        first, step = (self.constant(np.array(n, np.int64)) for n in (0, 1))
+        made = self.op("Range", first, self.scalar(size), step)
         shape = np.array([-1 if k == axis else 1 for k in range(rank)], np.int64)
         return made if rank == 1 else self.op("Reshape", made, self.constant(shape))
 
@@ -61,43 +69,11 @@ class Builder(ABC):
         made = self.op("Slice", x, self.vector(starts), ends, axes)
         return self.guarded(self.op("Reshape", made, self.vector(whole)))
 
-    def guarded(self, x: Any) -> Any:
-        """The output of a node that asks for what has to be there."""
-        return x
+
+Rule: TypeAlias = Callable[[Numbers], Any]
 
 
-Rule: TypeAlias = Callable[[Builder], Any]
-
-
-class Numbers(Builder):
-    """Runs a rule with numpy, at some sizes."""
-
-    def __init__(self, sizes: Mapping[str, int]) -> None:
-        self.sizes = sizes
-
-    def _at(self, dim: Dim) -> int:
-        found = dim.evaluate(self.sizes)
-        assert found is not None
-        return int(found)
-
-    def vector(self, dims: Seq[Dim]) -> Array:
-        """See `Builder`."""
-        return np.array([self._at(d) for d in dims], np.int64)
-
-    def scalar(self, dim: Dim) -> Array:
-        """See `Builder`."""
-        return np.array(self._at(dim), np.int64)
-
-    def constant(self, array: Array) -> Array:
-        """See `Builder`."""
-        return array
-
-    def op(self, op_type: str, *operands: Any, **attributes: int) -> Any:
-        """See `Builder`."""
-        return _RUN[op_type](*operands, **attributes)
-
-
-class Nodes(Builder):
+class Nodes(Numbers):
     """Writes a rule as nodes at the start of a graph.
 
     Args:
@@ -107,37 +83,32 @@ class Nodes(Builder):
 
     def __init__(self, sizes: Sizes, settled: Mapping[str, Dim]) -> None:
         self.sizes, self.settled = sizes, settled
-        #: outputs of nodes that ask for what has to be there: no simplification may drop them
         self.guards: list[str] = []
 
-    def guarded(self, x: str) -> str:
-        """See `Builder`."""
-        self.guards.append(x)
-        return x
-
     def vector(self, dims: Seq[Dim]) -> str:
-        """See `Builder`."""
+        """See `Numbers`."""
         return self.sizes.vector([d.subs(self.settled) for d in dims], "sizes")
 
     def scalar(self, dim: Dim) -> str:
-        """See `Builder`."""
+        """See `Numbers`."""
         return self.sizes.scalar(dim.subs(self.settled), "size")
 
     def constant(self, array: Array) -> str:
-        """See `Builder`."""
+        """See `Numbers`."""
         return self.sizes.draft.graph.constant(array, "stored")
 
     def op(self, op_type: str, *operands: Any, **attributes: int) -> str:
-        """See `Builder`."""
+        """See `Numbers`."""
         if self.sizes.opset < _SINCE.get(op_type, 1):
             raise Refused(
                 f"{op_type} is needed, which opset {self.sizes.opset} does not have: export with a later one"
             )
         return self.sizes.node(op_type, [*operands], 1, op_type.lower(), **attributes)
 
-
-def _cast(x: Array, to: int) -> Array:
-    return x.astype(helper.tensor_dtype_to_np_dtype(to))
+    def guarded(self, x: str) -> str:
+        """See `Numbers`."""
+        self.guards.append(x)
+        return x
 
 
 def _slice(x: Array, starts: Array, ends: Array, axes: Array) -> Array:
@@ -147,18 +118,13 @@ def _slice(x: Array, starts: Array, ends: Array, axes: Array) -> Array:
     return x[tuple(at)]
 
 
-def _div(x: Array, y: Array) -> Array:
-    return np.trunc(x / y).astype(x.dtype) if x.dtype.kind in "iu" else x / y
-
-
 _RUN: dict[str, Callable[..., Array]] = {
     "Range": lambda a, b, c: np.arange(int(a), int(b), int(c), dtype=np.int64),
     "Reshape": lambda x, shape: x.reshape(shape.tolist()),
-    "Expand": lambda x, shape: x * np.ones(shape, x.dtype) if x.dtype.kind not in "b" else x & np.ones(shape, bool),
-    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _div,
+    "Expand": lambda x, shape: np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(shape))),
+    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.floor_divide,
     "Less": np.less, "Greater": np.greater, "Equal": np.equal, "And": np.logical_and, "Not": np.logical_not,
-    "Where": np.where, "Cast": _cast, "Slice": _slice,
+    "Where": np.where, "Slice": _slice,
+    "Cast": lambda x, to: x.astype(helper.tensor_dtype_to_np_dtype(to)),
     "Concat": lambda *xs, axis: np.concatenate(xs, axis=axis),
 }  # fmt: skip
-
-__all__ = ["Array", "Builder", "Nodes", "Numbers", "Rule"]

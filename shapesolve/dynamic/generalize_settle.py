@@ -7,18 +7,19 @@ at most of them is taken where it is the only one, and otherwise the exports hav
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, product
 
+import networkx as nx
+
 from ..analysis import Analysis
 from ..change.refused import Refused
-from ..expr import Cond, Dim
-from .generalize_fit import MARGIN, Fit, Fitter
+from ..expr import Dim
+from ..expr.sizes import sizes_text
+from .generalize_fit import MARGIN, OPEN, Fit, Fitter, Open
 
-#: inputs of a trial model whose sizes are the generated symbols
-OPEN = "generalize_open"
 #: max axes of a trial input
 OPEN_AXES = 8
 #: length of a size that the model has somewhere, as a fit
@@ -31,35 +32,14 @@ _MAX_TRIED, _MAX_RIVALS, _MAX_POINTS = 1024, 64, 12
 _MAX_TOGETHER = 3
 
 
-@dataclass(slots=True)
-class Open:
-    """A number that the exports leave open: a generated symbol.
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Expressions of a group of symbols, and of the numbers that depend on them, with their length."""
 
-    Attributes:
-        name: the symbol.
-        seen: what the symbol is in each export.
-        low: what the symbol is less than the number.
-        fits: expressions of the symbol.
-        what: the number, in words.
-    """
-
-    name: str
-    seen: list[int]
-    low: int
-    fits: list[Fit]
-    what: str
-
-    def fitting(self, pool: Mapping[tuple[int, ...], list[Fit]]) -> list[Fit]:
-        """Expressions of the symbol: simple ones, and sizes that the model has."""
-        number = [v + self.low for v in self.seen]
-        moved = []
-        for k in (k for k in range(1, _MAX_FACTOR + 1) if all(v % k == 0 for v in number)):
-            for f in pool.get(tuple(v // k for v in number), ()):
-                cost = f.cost + (k.bit_length() + 1 if k > 1 else 0)
-                moved.append(
-                    Fit(f.dim * k - self.low, cost, tuple(v * k - self.low for v in f.values), k > 1)
-                )
-        return [*self.fits, *moved]
+    cost: int
+    made: Mapping[str, Dim]
+    roots: Mapping[str, Dim]
+    multiple: bool
 
 
 class Settler:
@@ -68,32 +48,27 @@ class Settler:
     Args:
         analysis: of the trial model.
         opens: the numbers that are open.
-        sizes: of the symbols, in each export.
         fitter: compares expressions.
         kept: open numbers, and the size that an operator would keep if they were that size.
     """
 
     def __init__(
-        self,
-        analysis: Analysis,
-        opens: Seq[Open],
-        sizes: Seq[Mapping[str, int]],
-        fitter: Fitter,
-        kept: Seq[tuple[str, Dim]],
+        self, analysis: Analysis, opens: Seq[Open], fitter: Fitter, kept: Seq[tuple[Open, Dim]]
     ) -> None:
-        self.analysis, self.opens, self.sizes, self.fitter, self._keeps = analysis, opens, sizes, fitter, kept
-        self.symbols = frozenset(sizes[0])
-        shape = [
-            d for k in range(0, len(opens), OPEN_AXES) for d in analysis.shapes[f"{OPEN}_in_{k // OPEN_AXES}"]
-        ]
-        #: each symbol by those that no constraint expresses
-        self.now = {o.name: analysis._solved.facts.dim(d) for o, d in zip(opens, shape, strict=True)}
+        self.analysis, self.opens, self.fitter, self._keeps = analysis, opens, fitter, kept
+        self.sizes, self.symbols = fitter.sizes, frozenset(fitter.sizes[0])
+        solved = analysis._solved
         self._given = {o.name: f"{OPEN}_in_{k // OPEN_AXES}_d{k % OPEN_AXES}" for k, o in enumerate(opens)}
-        log = [e.cond for e in analysis._solved.walk.state.log if e.role == "requirement" and e.guard.is_true]
+        #: each symbol by those that no constraint expresses
+        self._now = {
+            o.name: solved.facts.dim(analysis.shapes[f"{OPEN}_in_{k // OPEN_AXES}"][k % OPEN_AXES])
+            for k, o in enumerate(opens)
+        }
+        log = [e.cond for e in solved.walk.state.log if e.role == "requirement" and e.guard.is_true]
         self._conds = [c for c in dict.fromkeys(log) if c.kind in ("==", "or")]
         #: what those symbols turn out to be, and all symbols
-        self.roots: dict[str, Dim] = {}
-        self.settled = {name: d for name, d in self.now.items() if d.free <= self.symbols}
+        self._roots: dict[str, Dim] = {}
+        self._settled = {name: d for name, d in self._now.items() if d.free <= self.symbols}
 
     def settle(self) -> dict[str, Dim]:
         """The expression of each symbol.
@@ -101,167 +76,150 @@ class Settler:
         Raises:
             Refused: the exports leave it open, or contradict the constraints.
         """
-        left = {n for d in self.now.values() for n in d.free} - self.symbols
+        left = {n for d in self._now.values() for n in d.free} - self.symbols
         while left:
             group = self._next(left)
-            made, to = self._group(group)
-            self.settled.update(made)
-            self.roots.update(to)
+            found = self._answer(group)
+            self._settled.update(found.made)
+            self._roots.update(found.roots)
             left -= {*group}
         for o in self.opens:
-            for k, sizes in enumerate(self.sizes):
-                if self.settled[o.name].evaluate(sizes) != o.seen[k]:
-                    needed = self.settled[o.name] + o.low
-                    raise Refused(
-                        f"{o.what} is {o.seen[k] + o.low} in an export, where the model needs {needed}"
-                    )
-        return self.settled
+            if self._at_exports(self._settled[o.name]) != o.seen:
+                shown, needed = _shown(o), self._settled[o.name] + o.low
+                raise Refused(f"{o.what} is {shown} in the exports, where the model needs {needed}")
+        return self._settled
 
     def size(self, dim: Dim) -> Dim:
         """A size of the trial model by the input sizes, as far as it is settled."""
-        found: Dim = self.analysis._solved.facts.dim(dim).subs(self.roots)
+        found: Dim = self.analysis._solved.facts.dim(dim).subs(self._roots)
         return found
+
+    def _at_exports(self, dim: Dim) -> list[int | None]:
+        return [dim.evaluate(s) for s in self.sizes]
 
     def _next(self, left: set[str]) -> list[str]:
         """Symbols to settle next: the fewest in one condition, else those that most numbers depend on."""
-        ties = _ties([d.free & left for d in self.now.values()])
-        raw = {self._given[n]: d.free & left for n, d in self.now.items()}
-        best: set[str] = set()
+        ties = _ties([d.free & left for d in self._now.values()])
+        raw = {self._given[n]: d.free & left for n, d in self._now.items()}
+        groups = []
         for cond in self._conds:
-            some = {root for name in cond.free for root in raw.get(name, ())}
-            together = {tied for root in some for tied in ties[root]}
-            if together and len(together) <= _MAX_TOGETHER and (not best or len(together) < len(best)):
-                best = together
-        if not best:
-            counts = {root: sum(root in d.free for d in self.now.values()) for root in left}
-            best = ties[max(sorted(left), key=lambda root: counts[root])]
+            roots = {root for name in cond.free for root in raw.get(name, ())}
+            groups.append({tied for root in roots for tied in ties[root]})
+        groups = [g for g in groups if 0 < len(g) <= _MAX_TOGETHER]
+        counts = {root: sum(root in d.free for d in self._now.values()) for root in left}
+        best = min(groups, key=len) if groups else ties[max(sorted(left), key=lambda root: counts[root])]
         return sorted(best)
 
-    def _pool(self) -> dict[tuple[int, ...], list[Fit]]:
+    def _pool(self) -> dict[tuple[int | None, ...], list[Fit]]:
         """Sizes that tensors of the model have, by what they are in the exports."""
-        found: dict[tuple[int, ...], list[Fit]] = {}
+        found: dict[tuple[int | None, ...], list[Fit]] = {}
         for d in dict.fromkeys(self.size(d) for shape in self.analysis.shapes.values() for d in shape):
             if d.terms and d.free <= self.symbols:
-                seen = tuple(d.evaluate(s) or 0 for s in self.sizes)
+                seen = tuple(self._at_exports(d))
                 found.setdefault(seen, []).append(Fit(d, _OF_THE_MODEL, self.fitter.at(d)))
         return found
 
-    def _kept(self) -> dict[str, Dim]:
-        """Open sizes of a resize that keeps its axis in every export. They become the size of that axis."""
-        found: dict[str, Dim] = {}
-        by_name = {o.name: o for o in self.opens}
-        for name, dim in self._keeps:
-            o, size = by_name[name], self.size(dim)
-            if size.free <= self.symbols and all(
-                size.evaluate(s) == v + o.low for s, v in zip(self.sizes, o.seen, strict=True)
-            ):
-                found.setdefault(name, size - o.low)
-        return found
+    def _fitting(self, o: Open, pool: Mapping[tuple[int | None, ...], Seq[Fit]]) -> list[Fit]:
+        """Expressions of an open number's symbol: simple ones, and multiples of sizes that the model has."""
+        numbers, moved = [v + o.low for v in o.seen], []
+        for k in (k for k in range(1, _MAX_FACTOR + 1) if all(v % k == 0 for v in numbers)):
+            for f in pool.get(tuple(v // k for v in numbers), ()):
+                cost = f.cost + (k.bit_length() + 1 if k > 1 else 0)
+                moved.append(Fit(f.dim * k - o.low, cost, tuple(v * k - o.low for v in f.values), k > 1))
+        return [*o.fits, *moved]
 
-    def _group(self, group: Seq[str]) -> tuple[dict[str, Dim], dict[str, Dim]]:
-        """Expressions of the numbers that depend on these symbols, and of the symbols."""
-        pool, kept, now = self._pool(), self._kept(), {n: d.subs(self.roots) for n, d in self.now.items()}
+    def _answer(self, group: Seq[str]) -> _Answer:
+        """Expressions of the numbers that depend on these symbols, and of the symbols.
+
+        Raises:
+            Refused: none fits, or several do and nothing decides.
+        """
+        now = {n: d.subs(self._roots) for n, d in self._now.items()}
         mine = [o for o in self.opens if not now[o.name].free.isdisjoint(group)]
-        options: list[list[Fit]] = []
-        for root in group:
-            alone = [o for o in mine if now[o.name].name == root]
-            same = next((kept[o.name] for o in alone if o.name in kept), None)
-            found: dict[tuple[int, ...], Fit] = {}
-            for fit in (f for o in alone for f in o.fitting(pool)):
-                known = found.get(fit.values, fit)
-                shorter = fit if fit.cost < known.cost else known
-                found[fit.values] = replace(shorter, multiple=fit.multiple or known.multiple)
-            if not found:
-                raise self._undecided(mine[0], [])
-            # a fit that takes more to say than the numbers hold shows nothing
-            held = max(sum((v + o.low).bit_length() for v in o.seen) for o in alone)
-            by_cost = sorted(found.values(), key=lambda f: f.cost)
-            if by_cost[0].cost > held and same is None:
-                raise self._undecided(alone[0], [])
-            options.append(by_cost if same is None else [Fit(same, 0, self.fitter.at(same))])
-        tried: list[tuple[int, dict[str, Dim], dict[str, Dim], bool]] = []
+        whole = [o for o in mine if now[o.name].free <= {*group, *self.symbols}]
+        pool = self._pool()
+        fitting = {o.name: self._fitting(o, pool) for o in mine}
+        alone = [[o for o in mine if now[o.name].name == root] for root in group]
+        if [] in alone:
+            raise self._undecided(mine[0])
+        options = [self._options(some, fitting) for some in alone]
+        answers = []
         for some in islice(product(*options), _MAX_TRIED):
             to = {root: fit.dim for root, fit in zip(group, some, strict=True)}
-            made = {o.name: now[o.name].subs(to) for o in mine if now[o.name].free <= {*group, *self.symbols}}
-            if all(
-                made[o.name].evaluate(s) == o.seen[k]
-                for o in mine
-                if o.name in made
-                for k, s in enumerate(self.sizes)
-            ):
-                cost = sum(self._cost(o, made[o.name], pool) for o in mine if o.name in made)
-                tried.append((cost, made, to, any(fit.multiple for fit in some)))
-        if not tried:
-            raise self._undecided(mine[0], [])
-        tried.sort(key=lambda t: t[0])
-        rivals = [t for t in tried if t[3] or t[0] <= tried[0][0] + MARGIN * len(mine)][:_MAX_RIVALS]
-        counts = [self._broken(made) for _, made, _, _ in rivals]
-        runs = [t for t, count in zip(rivals, counts, strict=True) if count == min(counts)]
-        best = runs[0]
-        plain = all(self.fitter.is_plain(d + o.low) for o in mine if (d := best[1].get(o.name)) is not None)
-        margin = len(mine) if plain else MARGIN
-        for _, other, _, _ in (t for t in runs[1:] if t[3] or t[0] <= best[0] + margin):
-            for o in mine:
-                if o.name in other and self.fitter.at(other[o.name]) != self.fitter.at(best[1][o.name]):
-                    raise self._undecided(o, [best[1][o.name], other[o.name]])
-        return best[1], best[2]
+            made = {o.name: now[o.name].subs(to) for o in whole}
+            if all(self._at_exports(made[o.name]) == o.seen for o in whole):
+                cost = sum(self._cost(made[o.name], fitting[o.name]) for o in whole)
+                answers.append(_Answer(cost, made, to, any(fit.multiple for fit in some)))
+        if not answers:
+            raise self._undecided(mine[0])
+        answers.sort(key=lambda a: a.cost)
+        limit = answers[0].cost + MARGIN * len(mine)
+        rivals = [a for a in answers if a.multiple or a.cost <= limit][:_MAX_RIVALS]
+        counts = [self._broken(a.made) for a in rivals]
+        best, *others = [a for a, count in zip(rivals, counts, strict=True) if count == min(counts)]
+        plain = all(self.fitter.is_plain(best.made[o.name] + o.low) for o in whole)
+        limit = best.cost + (len(mine) if plain else MARGIN)
+        for other in (a for a in others if a.multiple or a.cost <= limit):
+            for o in whole:
+                if self.fitter.at(other.made[o.name]) != self.fitter.at(best.made[o.name]):
+                    raise self._undecided(o, best.made[o.name], other.made[o.name])
+        return best
+
+    def _options(self, alone: Seq[Open], fitting: Mapping[str, Seq[Fit]]) -> list[Fit]:
+        """Expressions of a symbol that these numbers are, the shortest first."""
+        for o, dim in self._keeps:
+            size = self.size(dim)
+            if o in alone and size.free <= self.symbols and self._at_exports(size - o.low) == o.seen:
+                return [Fit(size - o.low, 0, self.fitter.at(size - o.low))]
+        found: dict[tuple[int, ...], Fit] = {}
+        for fit in (f for o in alone for f in fitting[o.name]):
+            known = found.get(fit.values, fit)
+            shorter = fit if fit.cost < known.cost else known
+            found[fit.values] = replace(shorter, multiple=fit.multiple or known.multiple)
+        options = sorted(found.values(), key=lambda f: f.cost)
+        # a fit that takes more to say than the numbers hold shows nothing
+        held = max(sum((v + o.low).bit_length() for v in o.seen) for o in alone)
+        if not options or options[0].cost > held:
+            raise self._undecided(alone[0])
+        return options
 
     def _broken(self, made: Mapping[str, Dim]) -> int:
         """At how many sizes a condition on these numbers does not hold."""
         names = {self._given[n] for n in made}
-        dims = {self._given[n]: d for n, d in {**self.settled, **made}.items()}
-        conds = [
-            c for c in self._conds if not c.free.isdisjoint(names) and c.free <= dims.keys() | self.symbols
-        ]
-        needed = frozenset[str]().union(*[c.free for c in conds])
+        dims = {self._given[n]: d for n, d in {**self._settled, **made}.items()}
+        every = dims.keys() | self.symbols
+        conds = [c for c in self._conds if not c.free.isdisjoint(names) and c.free <= every]
+        needed = {n for c in conds for n in c.free}
         columns = {n: self.fitter.at(d) for n, d in dims.items() if n in needed}
         points = self.fitter.points
-        return sum(
-            _fails(conds, {**points[k], **{n: v[k] for n, v in columns.items()}})
-            for k in range(0, len(points), max(1, len(points) // _MAX_POINTS))
-        )
+        some = range(0, len(points), max(1, len(points) // _MAX_POINTS))
+        at = ({**points[k], **{n: v[k] for n, v in columns.items()}} for k in some)
+        return sum(any(c.evaluate(sizes) is False for c in conds) for sizes in at)
 
-    def broken_at(self) -> Iterator[Mapping[str, int]]:
-        """Sizes at which a condition of the trial model does not hold."""
-        dims = {self._given[n]: d for n, d in self.settled.items()}
-        conds = [c for c in self._conds if c.free <= dims.keys() | self.symbols]
-        points = self.fitter.points
-        for k in range(0, len(points), max(1, len(points) // _MAX_POINTS)):
-            if _fails(conds, {**points[k], **{n: self.fitter.at(d)[k] for n, d in dims.items()}}):
-                yield points[k]
-
-    def _cost(self, o: Open, dim: Dim, pool: Mapping[tuple[int, ...], list[Fit]]) -> int:
+    def _cost(self, dim: Dim, fits: Seq[Fit]) -> int:
         values = self.fitter.at(dim)
-        return min(
-            (f.cost for f in o.fitting(pool) if f.values == values), default=2 * _OF_THE_MODEL + dim.size
-        )
+        return min((f.cost for f in fits if f.values == values), default=2 * _OF_THE_MODEL + dim.size)
 
-    def _undecided(self, o: Open, between: Seq[Dim]) -> Refused:
-        shown = " and ".join(str(v + o.low) for v in o.seen)
-        if len(between) < 2:
-            return Refused(f"{o.what} is {shown} in the exports: no simple expression of the sizes fits")
-        a, b = (d + o.low for d in between[:2])
+    def _undecided(self, o: Open, *between: Dim) -> Refused:
+        if not between:
+            return Refused(f"{o.what} is {_shown(o)} in the exports: no simple expression of the sizes fits")
+        a, b = (d + o.low for d in between)
         near = self.sizes[-1]
         telling = [p for p in self.fitter.points if a.evaluate(p) != b.evaluate(p)]
-        point = min(telling, key=lambda p: sum(abs(p[n] - near[n]) for n in near), default=None)
-        where = "" if point is None else ", ".join(f"{n} = {point[n]}" for n in sorted(a.free | b.free))
+        point = min(telling, key=lambda p: sum(abs(p[n] - near[n]) for n in near), default={})
+        where = sizes_text(point, sorted(a.free | b.free))
         settle = f": an export with {where} would settle it" if where else ""
-        return Refused(f"{o.what} is {shown} in the exports, which may be {a} or {b}{settle}")
+        return Refused(f"{o.what} is {_shown(o)} in the exports, which may be {a} or {b}{settle}")
 
 
-def _fails(conds: Seq[Cond], sizes: Mapping[str, int]) -> bool:
-    return any(c.evaluate(sizes) is False for c in conds)
+def _shown(o: Open) -> str:
+    return " and ".join(str(v + o.low) for v in o.seen)
 
 
-def _ties(together: Seq[frozenset[str]]) -> dict[str, set[str]]:
+def _ties(together: Iterable[frozenset[str]]) -> dict[str, set[str]]:
     """For each name those that stand in one expression with it, directly or by way of others."""
-    import networkx as nx
-
     graph: nx.Graph[str] = nx.Graph()
     for some in together:
         graph.add_nodes_from(some)
         graph.add_edges_from(pairwise(sorted(some)))
     return {name: found for found in nx.connected_components(graph) for name in found}
-
-
-__all__ = ["OPEN", "OPEN_AXES", "Open", "Settler"]

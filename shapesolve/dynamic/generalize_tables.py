@@ -6,37 +6,18 @@ part (or the last) of the longest one is cut from that, and the longest export b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from functools import partial
-from itertools import islice, permutations
-from itertools import product as choices
+from itertools import islice, permutations, product
 from typing import Any
 
 import numpy as np
+from onnx import helper
 
-from ..expr import ONE, ZERO, Dim, pos
-from .generalize_fit import Seen
-from .generalize_looks import (
-    BROKEN,
-    EVEN,
-    as_type,
-    between_bounds,
-    factors_in,
-    is_even,
-    joined_rules,
-    of_blocks,
-    of_differences,
-    of_places,
-    part_of,
-    reshaped_rule,
-    same_along,
-    split_axis,
-    step_along,
-    two_values,
-    whole_number,
-)
-from .generalize_program import Array, Builder, Numbers, Rule
+from ..expr import ONE, ZERO, Dim, constant, of_atom, pos
+from .generalize_fit import Undecided, Unknowns
+from .generalize_program import Array, Numbers, Rule
 
 #: max integers examined one by one
 _FEW_ELEMENTS = 16
@@ -44,10 +25,12 @@ _FEW_ELEMENTS = 16
 _FEW = 4
 #: orders in which the factors of a size are tried
 _ORDERS = 24
-
-
-class Undecided(Exception):
-    """The exports leave open how a number of a rule follows the sizes."""
+#: longest blocks that are looked for in masks
+_LARGEST_BLOCK = 64
+#: of so few places along an axis nothing shows that steps are even
+_EVEN = 3
+#: a number that is not whole, or not the same all along
+_BROKEN = object()
 
 
 class Integers:
@@ -56,60 +39,45 @@ class Integers:
     def __init__(self, dims: Seq[Dim], like: Array) -> None:
         self.dims, self._like = dims, like
 
-    def __call__(self, b: Builder) -> object:
+    def __call__(self, b: Numbers) -> object:
         """The integers."""
-        made = b.vector(self.dims) if self._like.ndim else b.scalar(self.dims[0])
-        return as_type(b, made, self._like)
+        return _as_type(b, b.vector(self.dims) if self._like.ndim else b.scalar(self.dims[0]), self._like)
 
 
 class Tables:
     """Finds rules.
 
     Args:
-        dim: the expression of a number that was seen in each export, in words what it is.
-        hint: the simplest expression of such a number, which need not be the right one.
-        bindings: the sizes of each export, of generated symbols too.
+        unknowns: expressions of numbers that were seen in each export.
     """
 
-    def __init__(
-        self,
-        dim: Callable[[Seen, str], Dim],
-        hint: Callable[[Seq[int]], Dim],
-        bindings: Callable[[], Seq[dict[str, int]]],
-        mark: Callable[[], int],
-        reset: Callable[[int], None],
-    ) -> None:
-        self._dim, self._hint, self._bindings = dim, hint, bindings
-        self._mark, self._reset = mark, reset
+    def __init__(self, unknowns: Unknowns) -> None:
+        self._unknowns, self._dim = unknowns, unknowns.dim
         #: why a rule that came to mind last is left open
         self.reason = ""
 
-    def rule(self, arrays: Seq[Array], what: str) -> Rule | None:
+    def rule(self, arrays: Seq[Array], what: str, *, cuts: bool = True) -> Rule | None:
         """A rule that computes these tensors, rather one for all sizes; None where there is none."""
-        return self._rule(arrays, what, cuts=False) or self._rule(arrays, what, cuts=True)
+        return self._rule(arrays, what, cuts=False) or (self._rule(arrays, what, cuts=True) if cuts else None)
 
     def _rule(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
-        rank = arrays[0].ndim
-        if any(a.ndim != rank or a.dtype != arrays[0].dtype or a.dtype == object for a in arrays):
-            return None
-        if any(not a.size for a in arrays):
+        first, rank = arrays[0], arrays[0].ndim
+        if any(a.ndim != rank or a.dtype != first.dtype or a.dtype == object or not a.size for a in arrays):
             return None
         cores, spread = [*arrays], {}
-        finders: Seq[Callable[[Seq[Array], str], Rule | None]]
-        if self._is_list(arrays):
-            finders = () if cuts else (self._elements,)
+        same = all(a.shape == first.shape for a in arrays)
+        finders: list[Callable[[Seq[Array], str], Rule | None]]
+        if same and first.dtype.kind == "i" and rank < 2 and first.size <= _FEW_ELEMENTS:
+            finders = [] if cuts else [self._elements]  # sizes, rather than a table
         else:
             for axis in range(rank):
                 firsts = [np.take(a, [0], axis=axis) for a in cores]
-                if any(a.shape[axis] > 1 for a in cores) and all(map(same_along, cores, firsts)):
+                if any(a.shape[axis] > 1 for a in cores) and all(map(_same_along, cores, firsts)):
                     spread[axis], cores = [a.shape[axis] for a in arrays], firsts
-            simple = (self._cut,) if cuts else (self._constant, self._elements, self._even, self._interval)
-            finders = (
-                *simple,
-                *(partial(find, cuts=cuts) for find in (self._parts, self._apart, self._regular)),
-            )
+            finders = [self._cut] if cuts else [self._constant, self._elements, self._even, self._interval]
+            finders += [partial(self._parts, cuts=cuts), partial(self._apart, cuts=cuts)]
         for find in finders:
-            mark = self._mark()
+            mark = len(self._unknowns.opens)
             try:
                 made = find(cores, what)
                 if made is not None:
@@ -118,17 +86,11 @@ class Tables:
                         return made
             except Undecided as undecided:
                 self.reason = str(undecided)
-            self._reset(mark)
+            del self._unknowns.opens[mark:]
         return None
 
-    def _is_list(self, arrays: Seq[Array]) -> bool:
-        """Few integers, as many in each export: sizes, rather than a table."""
-        first = arrays[0]
-        is_few = first.dtype.kind == "i" and first.ndim < 2 and first.size <= _FEW_ELEMENTS
-        return is_few and all(a.shape == first.shape for a in arrays)
-
     def _holds(self, rule: Rule, arrays: Seq[Array]) -> bool:
-        for array, sizes in zip(arrays, self._bindings(), strict=True):
+        for array, sizes in zip(arrays, self._unknowns.bindings(), strict=True):
             got = rule(Numbers(sizes))
             if got.shape != array.shape or got.dtype != array.dtype:
                 return False
@@ -136,27 +98,20 @@ class Tables:
                 return False
         return True
 
-    def _sizes(self, arrays: Seq[Array], what: str, split: Seq[int] = ()) -> list[Dim]:
-        return [
-            self._dim([a.shape[axis] for a in arrays], f"axis {axis} of {what}")
-            for axis in range(arrays[0].ndim)
-        ]
+    def _sizes(self, arrays: Seq[Array], what: str) -> list[Dim]:
+        axes = range(arrays[0].ndim)
+        return [self._dim([a.shape[k] for a in arrays], f"axis {k} of {what}") for k in axes]
 
-    def _spread(self, rule: Rule, spread: dict[int, list[int]], rank: int, what: str) -> Rule:
-        if not spread:
-            return rule
+    def _spread(self, rule: Rule, spread: Mapping[int, Seq[int]], rank: int, what: str) -> Rule:
         target = [ONE] * rank
         for axis, counts in spread.items():
             target[axis] = self._dim(counts, f"axis {axis} of {what}")
-        return lambda b: b.op("Expand", rule(b), b.vector(target))
+        return (lambda b: b.op("Expand", rule(b), b.vector(target))) if spread else rule
 
     # ------------------------------------------------------------------ rules
 
     def _constant(self, arrays: Seq[Array], what: str) -> Rule | None:
-        first = arrays[0]
-        if any(a.shape != first.shape or a.tobytes() != first.tobytes() for a in arrays):
-            return None
-        kept = np.ascontiguousarray(first)
+        kept = np.ascontiguousarray(arrays[0])
         return lambda b: b.constant(kept)
 
     def _elements(self, arrays: Seq[Array], what: str) -> Rule | None:
@@ -165,76 +120,58 @@ class Tables:
         few = first.ndim <= 1 and first.size <= _FEW_ELEMENTS and first.dtype.kind in "if"
         if not few or any(a.shape != first.shape for a in arrays):
             return None
-        columns = list(zip(*[map(whole_number, a.reshape(-1)) for a in arrays], strict=True))
-        if any(BROKEN in seen for seen in columns):
+        columns = [*zip(*[map(_whole, a.reshape(-1)) for a in arrays], strict=True)]
+        if any(_BROKEN in seen for seen in columns):
             return None
-        dims = [self._dim(seen, f"entry {k} of {what}") for k, seen in enumerate(columns)]
-        return Integers(dims, first)
+        return Integers([self._dim(seen, f"entry {k} of {what}") for k, seen in enumerate(columns)], first)
 
     def _even(self, arrays: Seq[Array], what: str) -> Rule | None:
         """Whole steps along each axis: ``start + step0*i0 + step1*i1 + ..``."""
-        first, rank = arrays[0], arrays[0].ndim
-        if first.dtype.kind not in "iuf" or not rank:
+        first, rank, moving = arrays[0], arrays[0].ndim, _moving(arrays)
+        if first.dtype.kind not in "iuf" or not moving:
             return None
-        moving = [k for k in range(rank) if max(a.shape[k] for a in arrays) > 1]
-        if (
-            any(max(a.shape[k] for a in arrays) < EVEN and self._varies(arrays, k) for k in moving)
-            or not moving
-        ):
+        if any(max(a.shape[k] for a in arrays) < _EVEN and _varies(arrays, k) for k in moving):
             return None
-        starts: list[Any] = [whole_number(a.flat[0]) for a in arrays]
-        steps: dict[int, list[Any]] = {k: [step_along(a, k) for a in arrays] for k in moving}
-        if BROKEN in starts or any(BROKEN in seen for seen in steps.values()):
-            return None
-        if not all(is_even(a, k, s[e]) for k, s in steps.items() for e, a in enumerate(arrays)):
+        starts = [_whole(a.flat[0]) for a in arrays]
+        steps = {k: [_step(a, k) for a in arrays] for k in moving}
+        if any(_BROKEN in seen for seen in (starts, *steps.values())):
             return None
         start = self._dim(starts, f"the first element of {what}")
-        step = {k: self._dim(seen, f"the step along axis {k} of {what}") for k, seen in steps.items()}
+        by = {k: self._dim(seen, f"the step along axis {k} of {what}") for k, seen in steps.items()}
         sizes = self._sizes(arrays, what)
 
-        def rule(b: Builder) -> object:
-            total = None
-            for k, by in step.items():
-                along = b.numbers(sizes[k], k, rank)
-                along = along if by is ONE else b.op("Mul", along, b.scalar(by))
-                total = along if total is None else b.op("Add", total, along)
-            return as_type(b, total if start is ZERO else b.op("Add", total, b.scalar(start)), first)
+        def rule(b: Numbers) -> object:
+            total = _linear(b, sizes, rank, by)
+            return _as_type(b, total if start is ZERO else b.op("Add", total, b.scalar(start)), first)
 
         return rule
 
-    def _varies(self, arrays: Seq[Array], axis: int) -> bool:
-        return len({a.shape[axis] for a in arrays}) > 1
-
     def _interval(self, arrays: Seq[Array], what: str) -> Rule | None:
-        """Two values: one where a place, or the distance or block of two places, is between two bounds."""
-        pair = two_values(arrays)
-        rank = arrays[0].ndim
-        moving = [k for k in range(rank) if max(a.shape[k] for a in arrays) > 1]
-        if pair is None or not 1 <= len(moving) <= 2:
+        """Two values: one where a place, or the distance, sum or block of two places, is between two bounds."""
+        values, moving = np.unique(np.concatenate([np.unique(a) for a in arrays])), _moving(arrays)
+        if len(values) != 2 or not 1 <= len(moving) <= 2:
             return None
-        low, high = pair
-        masks = [
-            np.moveaxis(a == high, moving, range(len(moving))).reshape([a.shape[k] for k in moving])
-            for a in arrays
-        ]
+        kinds: list[tuple[tuple[Dim, ...], int]] = [((ONE,), 1)]
+        if len(moving) == 2:
+            blocks = range(1, 1 + min(_LARGEST_BLOCK, *(max(a.shape) - 1 for a in arrays)))
+            kinds = [((-ONE, ONE), 1), ((ONE, ONE), 1), *[((-ONE, ONE), block) for block in blocks[1:]]]
         sizes = self._sizes(arrays, what)
-        for make in (of_places, of_differences, of_blocks):
-            for kind in make(masks):
-                for inverted in (False, True):
-                    bounds = self._bounds(kind.numbers(masks), [m ^ inverted for m in masks], what)
-                    if bounds is None:
-                        continue
-                    rule = between_bounds(kind, bounds, sizes, moving, rank, low, high, inverted)
-                    if self._holds(rule, arrays):
-                        return rule
+        for (factors, block), high in product(kinds, (1, 0)):
+            by = dict(zip(moving, factors, strict=True))
+            given = [[constant(n) for n in a.shape] for a in arrays]
+            numbers = [
+                _linear(Numbers({}), shape, a.ndim, by, block) for shape, a in zip(given, arrays, strict=True)
+            ]
+            bounds = self._bounds(numbers, [a == values[high] for a in arrays], what)
+            if bounds is not None:
+                rule = _between(sizes, arrays[0].ndim, by, block, bounds, values, high)
+                if self._holds(rule, arrays):
+                    return rule
         return None
 
-    def _bounds(
-        self, numbers: Seq[Array], masks: Seq[Array], what: str
-    ) -> tuple[Dim | None, Dim | None] | None:
+    def _bounds(self, numbers: Seq[Array], masks: Seq[Array], what: str) -> list[Dim | None] | None:
         """Range of the numbers at which masks are true: a bound or None per side. None if it is not an interval."""
-        least: list[int | None] = []
-        most: list[int | None] = []
+        ends: tuple[list[int | None], list[int | None]] = [], []
         for n, mask in zip(numbers, masks, strict=True):
             wide = np.broadcast_to(n, mask.shape)
             inside = wide[mask]
@@ -243,86 +180,172 @@ class Tables:
             lo, hi = int(inside.min()), int(inside.max())
             if not (mask == ((wide >= lo) & (wide <= hi))).all():
                 return None
-            least.append(None if lo == wide.min() else lo)
-            most.append(None if hi == wide.max() else hi)
-        ends = []
-        for seen, name in ((least, "least"), (most, "largest")):
-            known = any(v is not None for v in seen)
-            ends.append(self._dim(seen, f"the {name} place of {what}") if known else None)
-        return ends[0], ends[1]
+            ends[0].append(None if lo == wide.min() else lo)
+            ends[1].append(None if hi == wide.max() else hi)
+        named = zip(ends, ("least", "largest"), strict=True)
+        return [self._dim(s, f"the {name} place of {what}") if {*s} != {None} else None for s, name in named]
 
     def _cut(self, arrays: Seq[Array], what: str) -> Rule | None:
         """The first part of the longest, or the last, along each axis."""
         longest = max(arrays, key=lambda a: a.size)
-        axes = [k for k in range(longest.ndim) if self._varies(arrays, k)]
-        if any(sorted(a.shape[k] for a in arrays)[-2] < EVEN for k in axes):
+        axes = [k for k in range(longest.ndim) if _varies(arrays, k)]
+        if not axes or any(sorted(a.shape[k] for a in arrays)[-2] < _EVEN for k in axes):
             return None
-        if not axes or any(n > m for a in arrays for n, m in zip(a.shape, longest.shape, strict=True)):
+        if any(n > m for a in arrays for n, m in zip(a.shape, longest.shape, strict=True)):
             return None
-        for last in choices((False, True), repeat=len(axes)):
+        kept = np.ascontiguousarray(longest)
+        for last in product((False, True), repeat=len(axes)):
             if all(
-                part_of(longest, a, axes, last).tobytes() == np.ascontiguousarray(a).tobytes() for a in arrays
+                np.array_equal(_part(longest, a.shape, axes, last), a, equal_nan=a.dtype.kind == "f")
+                for a in arrays
             ):
-                sizes = self._sizes(arrays, what)
-                kept = np.ascontiguousarray(longest)
-                starts = [
-                    pos(longest.shape[k] - sizes[k]) if end else ZERO
-                    for k, end in zip(axes, last, strict=True)
-                ]
+                sizes, ends = self._sizes(arrays, what), zip(axes, last, strict=True)
+                starts = [pos(longest.shape[k] - sizes[k]) if end else ZERO for k, end in ends]
                 return lambda b: b.cut(b.constant(kept), starts, {k: sizes[k] for k in axes}, sizes)
         return None
-
-    def _apart(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
-        """A rule for an axis whose size is a product, taken apart."""
-        for axis in range(arrays[0].ndim):
-            factors = factors_in(self._hint([a.shape[axis] for a in arrays]))
-            for parts in islice(permutations(factors), _ORDERS) if len(factors) > 1 else ():
-                split = [[d.evaluate(s) or 0 for d in parts] for s in self._bindings()]
-                if any(min(p) < 1 for p in split):
-                    continue
-                apart = [
-                    a.reshape(*a.shape[:axis], *p, *a.shape[axis + 1 :])
-                    for a, p in zip(arrays, split, strict=True)
-                ]
-                inner = self._either(apart, what, cuts=cuts)
-                if inner is not None:
-                    sizes = self._sizes(arrays, what)
-                    return reshaped_rule(inner, sizes)
-        return None
-
-    def _regular(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
-        """A rule for an axis that runs over the positions of two axes, whose lengths each export shows."""
-        for axis in range(arrays[0].ndim) if self._varies_at_all(arrays) else ():
-            for along in (0, 1):
-                found = [split_axis(a, axis, along) for a in arrays]
-                if any(f is None for f in found):
-                    continue
-                inner = self._either([f for f in found if f is not None], what, cuts=cuts)
-                if inner is not None:
-                    sizes = self._sizes(arrays, what)
-                    return reshaped_rule(inner, sizes)
-        return None
-
-    def _varies_at_all(self, arrays: Seq[Array]) -> bool:
-        return any(self._varies(arrays, k) for k in range(arrays[0].ndim))
-
-    def _either(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
-        return self._rule(arrays, what, cuts=False) or (self._rule(arrays, what, cuts=True) if cuts else None)
 
     def _parts(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
         """A rule for each part of a small axis that is the same in all exports."""
         for axis, count in enumerate(arrays[0].shape):
-            if not 1 < count <= _FEW or self._varies(arrays, axis):
-                continue
-            rules = []
-            for k in range(count):
-                made = self._either([np.take(a, [k], axis=axis) for a in arrays], what, cuts=cuts)
-                if made is None:
-                    break
-                rules.append(made)
-            else:
-                return joined_rules(rules, axis)
+            if 1 < count <= _FEW and not _varies(arrays, axis):
+                parts = ([np.take(a, [k], axis=axis) for a in arrays] for k in range(count))
+                rules = [self.rule(part, what, cuts=cuts) for part in parts]
+                found = [r for r in rules if r is not None]
+                if len(found) == count:
+                    return partial(_joined, found, axis)
         return None
 
+    def _apart(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
+        """A rule for an axis that runs over the places of two axes or more."""
+        for apart in (found for axis in range(arrays[0].ndim) for found in self._splits(arrays, axis)):
+            inner = self.rule(apart, what, cuts=cuts)
+            if inner is not None:
+                sizes = self._sizes(arrays, what)
+                return lambda b: b.op("Reshape", inner(b), b.vector(sizes))
+        return None
 
-__all__ = ["Integers", "Tables", "Undecided"]
+    def _splits(self, arrays: Seq[Array], axis: int) -> Iterator[list[Array]]:
+        """An axis split by the factors of its size, or in two lengths that each export shows."""
+        factors = _factors(self._unknowns.hint([a.shape[axis] for a in arrays]))
+        for parts in islice(permutations(factors), _ORDERS) if len(factors) > 1 else ():
+            split = [[d.evaluate(s) or 0 for d in parts] for s in self._unknowns.bindings()]
+            if all(min(p) >= 1 for p in split):
+                yield [_split(a, axis, p) for a, p in zip(arrays, split, strict=True)]
+        for along in (0, 1) if any(_varies(arrays, k) for k in range(arrays[0].ndim)) else ():
+            found = [s for a in arrays if (s := _regular(a, axis, along)) is not None]
+            if len(found) == len(arrays):
+                yield found
+
+
+def _linear(b: Numbers, sizes: Seq[Dim], rank: int, factors: Mapping[int, Dim], block: int = 1) -> Any:
+    """A sum of multiples of the places along some axes, or of the numbers of blocks that these are in."""
+    total = None
+    for axis, by in factors.items():
+        along = b.places(sizes[axis], axis, rank)
+        if block > 1:
+            along = b.op("Div", along, b.constant(np.array(block, np.int64)))
+        if by is not ONE:
+            along = b.op("Mul", along, b.scalar(by))
+        total = along if total is None else b.op("Add", total, along)
+    return total
+
+
+def _between(
+    sizes: Seq[Dim],
+    rank: int,
+    by: Mapping[int, Dim],
+    block: int,
+    bounds: Seq[Dim | None],
+    values: Array,
+    high: int,
+) -> Rule:
+    """A rule with one of two values where a number is within bounds."""
+
+    def rule(b: Numbers) -> object:
+        number = _linear(b, sizes, rank, by, block)
+        ends = [(op, d) for op, d in zip(("Less", "Greater"), bounds, strict=True) if d is not None]
+        parts = [b.op("Not", b.op(op, number, b.scalar(d))) for op, d in ends] or [
+            b.op("Equal", number, number)
+        ]
+        inside = parts[0] if len(parts) == 1 else b.op("And", *parts)
+        if values.dtype.kind == "b":
+            return inside if high else b.op("Not", inside)
+        return b.op("Where", inside, b.constant(values[high]), b.constant(values[1 - high]))
+
+    return rule
+
+
+def _joined(rules: Seq[Rule], axis: int, b: Numbers) -> object:
+    return b.op("Concat", *[r(b) for r in rules], axis=axis)
+
+
+def _as_type(b: Numbers, x: object, like: Array) -> object:
+    """An int64 tensor in the type of another."""
+    to = int(helper.np_dtype_to_tensor_dtype(like.dtype))
+    return x if like.dtype == np.int64 else b.op("Cast", x, to=to)
+
+
+# ---------------------------------------------------------------------- features of arrays
+
+
+def _varies(arrays: Seq[Array], axis: int) -> bool:
+    return len({a.shape[axis] for a in arrays}) > 1
+
+
+def _moving(arrays: Seq[Array]) -> list[int]:
+    """Axes along which some tensor has more than one element."""
+    return [k for k in range(arrays[0].ndim) if max(a.shape[k] for a in arrays) > 1]
+
+
+def _same_along(array: Array, first: Array) -> bool:
+    """True if a tensor is its first part all along."""
+    return np.array_equal(array, np.broadcast_to(first, array.shape), equal_nan=array.dtype.kind == "f")
+
+
+def _whole(number: Any) -> Any:
+    value = float(number)
+    if isinstance(number, np.integer):
+        return int(number)
+    return int(value) if value.is_integer() and abs(value) < 1 << 53 else _BROKEN
+
+
+def _step(array: Array, axis: int) -> Any:
+    """The one step between neighbours along an axis. None if there is one place, _BROKEN if it is not whole or not one."""
+    steps = np.diff(array.astype(np.float64), axis=axis)
+    return None if not steps.size else _whole(steps.flat[0]) if (steps == steps.flat[0]).all() else _BROKEN
+
+
+def _part(whole: Array, shape: Seq[int], axes: Seq[int], last: Seq[bool]) -> Array:
+    """The first or last part along some axes, of the lengths of another tensor."""
+    at = [slice(None)] * whole.ndim
+    for axis, end in zip(axes, last, strict=True):
+        at[axis] = slice(whole.shape[axis] - shape[axis], None) if end else slice(shape[axis])
+    return whole[tuple(at)]
+
+
+def _split(array: Array, axis: int, parts: Seq[int]) -> Array:
+    return array.reshape(*array.shape[:axis], *parts, *array.shape[axis + 1 :])
+
+
+def _regular(array: Array, axis: int, along: int) -> Array | None:
+    """Splits an axis in two. The inner part is the shortest with a regular outer one, or the longest with equal parts."""
+    count = array.shape[axis]
+    lengths = [n for n in range(2, count // 2 + 1) if count % n == 0]
+    for n in lengths if along == 0 else reversed(lengths):
+        apart = _split(array, axis, (count // n, n))
+        but_last = apart[(slice(None),) * axis + (slice(-1),)] if count // n > _EVEN else apart
+        some = [apart, but_last] if along == 0 else [apart]
+        if any(_same_along(x, np.take(x, [0], axis=axis + along)) for x in some):
+            return apart
+    return None
+
+
+def _factors(size: Dim) -> list[Dim]:
+    """The factors of a size that is a product of several that follow symbols."""
+    if len(size.terms) != 1 or size.const:
+        return []
+    monomial, factor = size.terms[0]
+    parts = [of_atom(atom) for atom in monomial]
+    if any(part.name is None for part in parts):
+        return []
+    return [*([constant(factor)] if factor != 1 else []), *parts]
