@@ -28,7 +28,7 @@ NAMING = {
     "change/views.py": "rewrites chains of views",
     "deploy/guard_graph.py": "writes the nodes of a checker",
     "dynamic/free_mending.py": "writes shape arithmetic",
-    "dynamic/generalize_looks.py": "writes tables",
+    "dynamic/generalize_tables.py": "writes tables",
     "dynamic/generalize_program.py": "runs the shape arithmetic that it writes",
     "explain/edits.py": "writes a Transpose or an Unsqueeze more",
     "expr/grammar.py": "functions of a language of that name",

@@ -1,4 +1,4 @@
-"""Rewrites operands with baked sizes for sizes that are free again, per use that the operator makes of them.
+"""Rewrites operands with baked sizes for sizes that are free again, by their use.
 
 A stored number or attribute that can hold a size other than rows is refused: one export cannot show what follows it.
 """
@@ -19,7 +19,7 @@ from ..model import Constant, Node
 from .free_state import Freeing
 from .sizes import ALLOW_ZERO, placements, target_of
 
-_SECOND_EXPORT = "One export cannot show what follows the size: `shapesolve generalize` learns it from an export at another size"
+_SECOND_EXPORT = "One export cannot show what follows it: `shapesolve generalize` learns that from an export at another size"
 #: opset since which GatherND has batch_dims
 _BATCH_DIMS = 12
 #: attributes that name axes, types and weights, and never hold a size of the input
@@ -294,7 +294,7 @@ def _target(freeing: Freeing, name: str, dims: Seq[Dim]) -> str:
 
 
 def _fitted(freeing: Freeing, node: Node, links: Links) -> Node | None:
-    """The node with one operand of size 1, or of one row's size, repeated along an axis that others follow a symbol on."""
+    """The node with one operand repeated along an axis that others follow a symbol on."""
     found: dict[Hashable, list[tuple[int, int, Dim]]] = {}
     outermost: dict[Hashable, Dim] = {}  # rows with others inside, when they were one row
     for i, labels in enumerate(links.inputs):
@@ -326,7 +326,7 @@ def _fitted(freeing: Freeing, node: Node, links: Links) -> Node | None:
 
 
 def _widened(freeing: Freeing, node: Node) -> Node:
-    """A Loop or Scan as it is, or with stored first states expanded along an axis of one element that follows rows."""
+    """A Loop or Scan, maybe with stored first states expanded along an axis of one element."""
     scanned = node.attributes.get("num_scan_inputs")
     states = range(2, len(node.inputs)) if scanned is None else range(len(node.inputs) - scanned)
     axes = [

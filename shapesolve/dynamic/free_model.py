@@ -142,7 +142,7 @@ def _run(freeing: Freeing) -> None:
 
 
 def _branched(freeing: Freeing, node: Node, drafted: DraftNode) -> None:
-    """Free the sizes in the branches of an If: each is processed as a model of its own, with outer tensors as inputs."""
+    """Frees the sizes in the branches of an If, each as a model with outer tensors as inputs."""
     made: list[list[Tensor]] = []
     for attribute, graph in node.subgraphs:
         inner = _inside(freeing, graph)

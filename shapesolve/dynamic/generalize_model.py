@@ -19,19 +19,17 @@ from ..arguments import checked
 from ..change.draft import Draft
 from ..change.refused import Refused
 from ..change.simplify import simplified
-from ..expr import Dim
 from ..expr.sizes import sizes_text
-from ..lower.reads import ENDS, NEW_SIZES, TARGET
+from ..lower.reads import ENDS, TARGET
 from ..lower.rule import Reading
 from ..model import Model, ModelError, read_model
 from ..model.saving import with_weights
 from ..operators import with_built_in
 from ..propagate.constraint import Site
-from .generalize_chance import check_chance
-from .generalize_fit import OPEN, Fitter, Open, Unknowns
+from .generalize_fit import OPEN, Fitter, Unknowns
 from .generalize_match import Place, array_of, match
 from .generalize_program import Array, Nodes, Rule
-from .generalize_settle import OPEN_AXES, Settler
+from .generalize_settle import OPEN_AXES, Settler, check_chance
 from .generalize_tables import Integers, Tables
 from .request import asked, inlined, relabelled
 from .sizes import ALLOW_ZERO, Sizes, target_of
@@ -104,15 +102,15 @@ class _Work:
         changes = self._changes()
         assumed = [f"{name} >= 1" for name in self.sizes[0]]
         trial = _consistent(analyze(self._trial(changes), broadcast="equal", assume=assumed))
-        fitter, opens = self.unknowns.fitter, self.unknowns.opens
-        settler = Settler(trial, opens, fitter, self._keeps(changes, trial))
+        fitter = self.unknowns.fitter
+        settler = Settler(trial, self.unknowns.opens, fitter)
         settled = settler.settle()
         builder = Nodes(Sizes(self.draft, self.request.sites), settled)
         left = [c for c in changes if not self._said(c, builder, trial, settler)]
         made = self._written(left, builder)
         done = simplified(read_model(made), keep=builder.guards).model
         analysis = self._proved(done)
-        check_chance(analysis, self.found, self.fixed, self.sizes, fitter.coincident, self._reading)
+        check_chance(analysis, self.found, self.fixed, fitter, self._reading)
         return done
 
     # ------------------------------------------------------------------ what differs
@@ -157,7 +155,7 @@ class _Work:
         return None not in made and made == self._shapes(place, made=False)
 
     def _inferred(self, place: Place) -> list[Array]:
-        """What is stored; targets of a Reshape with each entry of -1 replaced by its size in each export."""
+        """The stored arrays; in targets of a Reshape, each -1 is replaced by its size."""
         arrays = [array_of(s) for s in place.stored]
         made = self._shapes(place, made=True) if self._reads(place) is TARGET else [None]
         if any(s is None or None in s for s in made) or any(a.ndim != 1 for a in arrays):
@@ -237,19 +235,6 @@ class _Work:
         elif builder.sizes.opset >= ALLOW_ZERO and -1 not in values:
             node.own["allowzero"] = 1
         return target is not None
-
-    def _keeps(self, changes: Seq[_Change], trial: Analysis) -> list[tuple[Open, Dim]]:
-        """Open sizes of Resizes, each with the size of the axis that is resized."""
-        found = []
-        for place, rule in ((c.place, c.rule) for c in changes):
-            if (
-                self._reads(place) is NEW_SIZES
-                and isinstance(rule, Integers)
-                and place.graph is self.draft.graph
-            ):
-                for d, entry in zip(trial.shapes.get(place.node.inputs[0]) or (), rule.dims, strict=False):
-                    found += [(o, d) for o in self.unknowns.opens if entry.free == {o.name}]
-        return found
 
     # ------------------------------------------------------------------ the proof
 

@@ -1,16 +1,21 @@
-"""Settles numbers that the exports leave open: by the constraints of a trial model, or by a refusal.
+"""Judges what the exports leave open: numbers that differ, and agreements by chance.
 
 In the trial model such a number is a generated symbol. Constraints that every run has to meet express most of them by the
 input sizes. Of the others, fits of nearly the same length are held against these constraints at many sizes; the one that runs
 at most of them is taken where it is the only one, and otherwise the exports have to decide.
+
+Agreements that allow no conclusion about other sizes are refused: a number that is also a part of a size in all exports,
+padding that may fill up to a multiple, and an axis on which a limit holds in all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, product
+from math import gcd
+from typing import TypeAlias
 
 import networkx as nx
 
@@ -18,8 +23,18 @@ from ..analysis import Analysis
 from ..change.refused import Refused
 from ..expr import Dim
 from ..expr.sizes import sizes_text
-from .generalize_fit import MARGIN, OPEN, Fit, Fitter, Open
+from ..expr.traverse import atoms_of
+from ..lower.reads import AXES, NEW_AXES, PADS, TARGET
+from ..lower.rule import Reading
+from ..model import Node
+from .generalize_fit import MARGIN, OPEN, Fit, Fitter, Open, coincident
+from .generalize_match import Matched, Same
+from .provenance_walk import trace
 
+#: the use of an operand's numbers, by operator and index
+Reads: TypeAlias = Callable[[str, int], "Reading | None"]
+#: sizes next to those of an export, at which a model may not run whose padding only fits these
+_NEAR = 4
 #: max axes of a trial input
 OPEN_AXES = 8
 #: length of a size that the model has somewhere, as a fit
@@ -49,13 +64,10 @@ class Settler:
         analysis: of the trial model.
         opens: the numbers that are open.
         fitter: compares expressions.
-        kept: open numbers, and the size that an operator would keep if they were that size.
     """
 
-    def __init__(
-        self, analysis: Analysis, opens: Seq[Open], fitter: Fitter, kept: Seq[tuple[Open, Dim]]
-    ) -> None:
-        self.analysis, self.opens, self.fitter, self._keeps = analysis, opens, fitter, kept
+    def __init__(self, analysis: Analysis, opens: Seq[Open], fitter: Fitter) -> None:
+        self.analysis, self.opens, self.fitter = analysis, opens, fitter
         self.sizes, self.symbols = fitter.sizes, frozenset(fitter.sizes[0])
         solved = analysis._solved
         self._given = {o.name: f"{OPEN}_in_{k // OPEN_AXES}_d{k % OPEN_AXES}" for k, o in enumerate(opens)}
@@ -167,10 +179,6 @@ class Settler:
 
     def _options(self, alone: Seq[Open], fitting: Mapping[str, Seq[Fit]]) -> list[Fit]:
         """Expressions of a symbol that these numbers are, the shortest first."""
-        for o, dim in self._keeps:
-            size = self.size(dim)
-            if o in alone and size.free <= self.symbols and self._at_exports(size - o.low) == o.seen:
-                return [Fit(size - o.low, 0, self.fitter.at(size - o.low))]
         found: dict[tuple[int, ...], Fit] = {}
         for fit in (f for o in alone for f in fitting[o.name]):
             known = found.get(fit.values, fit)
@@ -223,3 +231,104 @@ def _ties(together: Iterable[frozenset[str]]) -> dict[str, set[str]]:
         graph.add_nodes_from(some)
         graph.add_edges_from(pairwise(sorted(some)))
     return {name: found for found in nx.connected_components(graph) for name in found}
+
+
+# ---------------------------------------------------------------------- agreements by chance
+
+
+def check_chance(
+    analysis: Analysis, found: Matched, fixed: Seq[Analysis], fitter: Fitter, reads: Reads
+) -> None:
+    """Raises `Refused` if the exports agree by chance.
+
+    Args:
+        analysis: of the new model.
+        found: the exports, matched.
+        fixed: the analyses of the exports.
+        fitter: has the sizes of the symbols in each export, and numbers that are a part of an input size in all of them.
+        reads: what the numbers of an operand are for.
+    """
+    sizes, first = fitter.sizes, fitter.sizes[0]
+    dims: dict[Dim, str] = {}
+    for name, d in ((name, d) for name, shape in analysis.shapes.items() for d in shape):
+        if d.terms and d.free <= first.keys():
+            dims.setdefault(d, name)
+    for d, name in dims.items():
+        if any(atom.kind == "pos" for atom in atoms_of(d)) and len({d.evaluate(s) for s in sizes}) == 1:
+            raise Refused(
+                f"{name} has an axis of size {d.evaluate(first)} in all exports, which is {d} at other sizes: an export with "
+                "another size there is needed"
+            )
+    inner = coincident(dims, sizes)
+    for one in found.same:
+        reading = reads(one.op_type, one.index)
+        if reading not in (AXES, NEW_AXES):  # a target is held against the number of elements
+            _check_number(one, {**({} if reading is TARGET else inner), **fitter.coincident})
+    for group in found.nodes:
+        for axis, why in _padding(group, fixed, adds=reads(group[0].op_type, 1) is PADS):
+            given = analysis.shapes.get(group[0].inputs[0])
+            free = [n for n in first if given is None or n in given[axis].free]
+            moving = [n for n in free if not _is_batch(analysis, n)]
+            others = [{**first, n: first[n] + k} for n in moving for k in range(1, _NEAR)]
+            if any(at not in sizes and not analysis._solved.violations_at(at) for at in others):
+                raise Refused(f"{group[0].label} ({group[0].op_type}) {why}", node=group[0].label)
+
+
+def _is_batch(analysis: Analysis, name: str) -> bool:
+    """True if the rows of a symbol stay apart, so that no other size depends on it."""
+    found = trace(analysis, [name])
+    ends = [found.of(output) for output, _ in analysis.model.graph.outputs]
+    return all(end.layout is not None and name not in end.mixed for end in ends)
+
+
+def _check_number(one: Same, parts: Mapping[int, str]) -> None:
+    numbers = one.stored.array(one.stored.numel)
+    for n in () if numbers is None else numbers.reshape(-1).tolist():
+        if abs(n) in parts:
+            raise Refused(
+                f"{one.label} ({one.op_type}) holds {n} in all exports, which is also {parts[abs(n)]} in all of them: an export "
+                "at a size further away would settle what it is",
+                node=one.label,
+            )
+
+
+def _padding(group: Seq[Node], fixed: Seq[Analysis], *, adds: bool) -> Iterator[tuple[int, str]]:
+    """Axes of a node that pads by equal amounts in all exports, with the reason to doubt them.
+
+    Raises:
+        Refused: it pads to one size in all exports.
+    """
+    given, made = (
+        [[d.value for d in a.shapes.get(name) or ()] for a, name in zip(fixed, names, strict=True)]
+        for names in ([n.inputs[0] if n.inputs else "" for n in group], [n.outputs[0] for n in group])
+    )
+    for old, new in zip(zip(*given), zip(*made), strict=False) if adds else ():
+        if len({*new}) == 1 < len({*old}):
+            raise Refused(
+                f"{group[0].label} ({group[0].op_type}) pads an axis to {new[0]} in all exports, of sizes that differ: an "
+                f"export of a size above {new[0]} would show if that follows it",
+                node=group[0].label,
+            )
+    amounts, *others = [_amounts(n, a, adds) for n, a in zip(group, fixed, strict=True)]
+    half = len(amounts or ()) // 2
+    if not amounts or any(other != amounts for other in others) or any(len(s) < half for s in given):
+        return
+    for axis, before, after in zip(range(-half, 0), amounts[:half], amounts[half:], strict=True):
+        sizes = [s[axis] for s in given]
+        step = 0 if None in sizes else gcd(*(int(n or 0) - int(sizes[0] or 0) for n in sizes))
+        if step > max(1, abs(before - after)) and (before != after or (adds and not any(amounts))):
+            yield (
+                axis,
+                f"pads by {before} and {after} in all exports, of which the sizes have the same remainder by {step}: an export "
+                "with another remainder would show if that follows it",
+            )
+
+
+def _amounts(node: Node, analysis: Analysis, adds: bool) -> list[int] | None:
+    """Pad amounts of a node for its last axes: all the starts, then all the ends."""
+    value = analysis.values.get(node.inputs[1]) if adds and len(node.inputs) > 1 else None
+    elems = [] if value is None else [getattr(e, "value", None) for e in value.elems or ()]
+    if None in elems:
+        return None
+    window = node.attributes.get("pads") or () if "kernel_shape" in node.attributes else ()
+    return [int(e or 0) for e in elems] or [int(n) for n in window]

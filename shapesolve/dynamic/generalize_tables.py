@@ -147,14 +147,14 @@ class Tables:
         return rule
 
     def _interval(self, arrays: Seq[Array], what: str) -> Rule | None:
-        """Two values: one where a place, or the distance, sum or block of two places, is between two bounds."""
+        """Two values: one where a place, or the distance of two places or blocks, is between two bounds."""
         values, moving = np.unique(np.concatenate([np.unique(a) for a in arrays])), _moving(arrays)
         if len(values) != 2 or not 1 <= len(moving) <= 2:
             return None
         kinds: list[tuple[tuple[Dim, ...], int]] = [((ONE,), 1)]
         if len(moving) == 2:
             blocks = range(1, 1 + min(_LARGEST_BLOCK, *(max(a.shape) - 1 for a in arrays)))
-            kinds = [((-ONE, ONE), 1), ((ONE, ONE), 1), *[((-ONE, ONE), block) for block in blocks[1:]]]
+            kinds = [((-ONE, ONE), block) for block in blocks]
         sizes = self._sizes(arrays, what)
         for (factors, block), high in product(kinds, (1, 0)):
             by = dict(zip(moving, factors, strict=True))

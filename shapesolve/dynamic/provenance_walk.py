@@ -149,7 +149,10 @@ class Provenance:
         return results
 
     def _either(self, broken: Collection[str], whole: Origin, *sides: Origin) -> Origin:
-        """One of several tensors, or `whole` for `broken` symbols and those whose rows are not in one place in all of them."""
+        """The origin of one of several tensors.
+
+        It is that of `whole` for `broken` symbols and those whose rows are not in one place in all of them.
+        """
         every = [whole, *sides]
         layout = max(every, key=lambda o: sum(o.rows(s) is not None for s in self.symbols)).layout
         mixed = dict(whole.mixed)
@@ -196,7 +199,7 @@ class Provenance:
 
 
 def _where(origin: Origin, symbol: str) -> tuple[int, int, Factors] | None:
-    """Where a tensor has the rows of a symbol, and all factors of that axis."""
+    """Axis and place of the rows of a symbol, and all factors of that axis."""
     at = origin.rows(symbol)
     return None if at is None or origin.layout is None else (*at, origin.layout[at[0]])
 
@@ -210,7 +213,7 @@ def _is_whole(origin: Origin, made: Shape | None, symbol: str) -> bool:
 
 
 def _slice(op: Op, k: int, origin: Origin) -> Origin:
-    """What a trip reads of a tensor: rows on the axis that is gone along are mixed."""
+    """The origin of what one trip reads: rows on the axis of the trips are mixed."""
     layout = origin.layout
     if layout is None:
         return origin

@@ -30,7 +30,7 @@ _PLACE = re.compile(r"(?P<name>.+)\[(?P<axis>-?\d+)\]", re.DOTALL)
 
 @dataclass(frozen=True)
 class Request:
-    """A request: the expression of each axis, the axis of each symbol, and the sizes of all symbols in each export."""
+    """The expression of each axis, the axis of each symbol, and its size in each export."""
 
     dims: Mapping[Site, Dim]
     sites: Mapping[str, Site]
@@ -98,7 +98,7 @@ def asked(exports: Seq[Model], names: Mapping[str, str], labels: Seq[str] = ("th
 
 
 def _shapes_of(exports: Seq[Model], labels: Seq[str]) -> list[_Shapes]:
-    """What each export declares of its inputs, by the names of the first one."""
+    """Declared sizes of the inputs of each export, by the names of the first one."""
     found: list[_Shapes] = []
     for export, label in zip(exports, labels, strict=True):
         here: dict[str, list[int | str | None] | None] = {}
@@ -141,7 +141,7 @@ def _named_after(differing: Mapping[Site, object]) -> dict[Site, Dim]:
 
 
 def _sites_of(text: str, name: str, shapes: _Shapes) -> list[Site]:
-    """The axes that a text like ``images[0]`` stands for: that one, or all with the declared name that it already has.
+    """The axis of a text like ``images[0]``, or all axes with the declared name that it has.
 
     Raises:
         ValueError: there is none.

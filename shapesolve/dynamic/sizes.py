@@ -112,7 +112,7 @@ class Piece:
 
 
 def pieces_of(layout: Seq[Seq[Dim]], baked: Mapping[str, int]) -> list[Piece] | None:
-    """The factors of a tensor with neighbouring numbers multiplied; None if the old size of one is not known."""
+    """The factors of a tensor, neighbouring numbers multiplied; None without an old size."""
     found: list[Piece] = []
     for axis, size in (
         (axis, size) for axis, factors in enumerate(layout) for size in factors if size is not ONE
