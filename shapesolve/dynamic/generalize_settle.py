@@ -286,8 +286,8 @@ def _check_number(one: Same, parts: Mapping[int, str]) -> None:
     for n in () if numbers is None else numbers.reshape(-1).tolist():
         if abs(n) in parts:
             raise Refused(
-                f"{one.label} ({one.op_type}) holds {n} in all exports, which is also {parts[abs(n)]} in all of them: an export "
-                "at a size further away would settle what it is",
+                f"{one.label} ({one.op_type}) holds {n} in all exports, which is also {parts[abs(n)]} in all of them: an "
+                "export at a size further away would settle what it is",
                 node=one.label,
             )
 

@@ -311,7 +311,8 @@ def _whole(number: Any) -> Any:
 
 def _step(array: Array, axis: int) -> Any:
     """The one step between neighbours along an axis. None if there is one place, _BROKEN if it is not whole or not one."""
-    steps = np.diff(array.astype(np.float64), axis=axis)
+    with np.errstate(invalid="ignore"):
+        steps = np.diff(array.astype(np.float64), axis=axis)
     return None if not steps.size else _whole(steps.flat[0]) if (steps == steps.flat[0]).all() else _BROKEN
 
 
