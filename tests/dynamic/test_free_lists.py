@@ -116,3 +116,24 @@ def test_lists_are_joined_when_models_are_run_against_each_other() -> None:
 def test_what_needs_the_list_of_all_rows_is_refused(name: str) -> None:
     with pytest.raises(ss.Refused, match="row by row of batch"):
         ss.free(detector(MIXED[name]), ROWS)
+
+
+def test_a_map_for_each_row_is_listed_row_after_row() -> None:
+    """Classifiers of scikit-learn end in one."""
+    model = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["" : 18, "ai.onnx.ml" : 3]>
+    classify (float[1, 3] x) => (z)
+    {
+        p = Softmax <axis = 1> (x)
+        z = ai.onnx.ml.ZipMap <classlabels_strings = ["a", "b", "c"]> (p)
+    }""")
+    values = onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None)
+    kind = onnx.helper.make_map_type_proto(onnx.TensorProto.STRING, values)
+    model.graph.output[0].type.CopyFrom(onnx.helper.make_sequence_type_proto(kind))
+    freed = ss.free(model, {"x[0]": "batch"})
+    x = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    (got,) = session(freed).run(None, {"x": x})
+    single = session(model)
+    for k, row in enumerate(got):
+        assert row == pytest.approx(single.run(None, {"x": x[k : k + 1]})[0][0])
+    assert len(got) == len(x)

@@ -83,8 +83,8 @@ print(*(m for m in ("IPython", "anywidget", "matplotlib", "ipykernel") if m in s
     assert done.stdout.split() == []
 
 
-def test_there_are_seven_stories() -> None:
-    assert len(NOTEBOOKS) == 7
+def test_there_are_eight_stories() -> None:
+    assert len(NOTEBOOKS) == 8
 
 
 def test_stored_tables_need_no_scripts() -> None:
