@@ -24,8 +24,8 @@ from torch.onnx import _flags as onnx_flags
 from torch.onnx._internal.exporter import _capture_strategies, _flags
 from torch.utils._sympy.value_ranges import ValueRangeError
 
-from ..dynamic.verify import verify_exports
 from ..dynamic.generalize_model import generalize
+from ..dynamic.verify import verify_exports
 from .declared import read_declaration, relaxed
 from .places import NOWHERE, Origin, Place, is_foreign
 
