@@ -19,14 +19,15 @@ from ..arguments import checked
 from ..change.draft import Draft
 from ..change.refused import Refused
 from ..change.simplify import simplified
+from ..expr import Dim
 from ..expr.sizes import sizes_text
-from ..lower.reads import ENDS, TARGET
+from ..lower.reads import ENDS, NEW_SIZES, TARGET
 from ..lower.rule import Reading
 from ..model import Model, ModelError, read_model
 from ..model.saving import with_weights
 from ..operators import with_built_in
 from ..propagate.constraint import Site
-from .generalize_fit import OPEN, Fitter, Unknowns
+from .generalize_fit import OPEN, Fitter, Open, Unknowns
 from .generalize_match import Place, array_of, match
 from .generalize_program import Array, Nodes, Rule
 from .generalize_settle import OPEN_AXES, Settler, check_chance
@@ -103,7 +104,7 @@ class _Work:
         assumed = [f"{name} >= 1" for name in self.sizes[0]]
         trial = _consistent(analyze(self._trial(changes), broadcast="equal", assume=assumed))
         fitter = self.unknowns.fitter
-        settler = Settler(trial, self.unknowns.opens, fitter)
+        settler = Settler(trial, self.unknowns.opens, fitter, self._keeps(changes, trial))
         settled = settler.settle()
         builder = Nodes(Sizes(self.draft, self.request.sites), settled)
         left = [c for c in changes if not self._said(c, builder, trial, settler)]
@@ -235,6 +236,15 @@ class _Work:
         elif builder.sizes.opset >= ALLOW_ZERO and -1 not in values:
             node.own["allowzero"] = 1
         return target is not None
+
+    def _keeps(self, changes: Seq[_Change], trial: Analysis) -> list[tuple[Open, Dim]]:
+        """Open sizes of Resizes, each with the size of the axis that is resized."""
+        found = []
+        for place, rule in ((c.place, c.rule) for c in changes if c.place.graph is self.draft.graph):
+            if self._reads(place) is NEW_SIZES and isinstance(rule, Integers):
+                for d, entry in zip(trial.shapes.get(place.node.inputs[0]) or (), rule.dims, strict=False):
+                    found += [(o, d) for o in self.unknowns.opens if entry.free == {o.name}]
+        return found
 
     # ------------------------------------------------------------------ the proof
 

@@ -64,10 +64,13 @@ class Settler:
         analysis: of the trial model.
         opens: the numbers that are open.
         fitter: compares expressions.
+        kept: open numbers, and the size that an operator would keep if they were that size.
     """
 
-    def __init__(self, analysis: Analysis, opens: Seq[Open], fitter: Fitter) -> None:
-        self.analysis, self.opens, self.fitter = analysis, opens, fitter
+    def __init__(
+        self, analysis: Analysis, opens: Seq[Open], fitter: Fitter, kept: Seq[tuple[Open, Dim]]
+    ) -> None:
+        self.analysis, self.opens, self.fitter, self._keeps = analysis, opens, fitter, kept
         self.sizes, self.symbols = fitter.sizes, frozenset(fitter.sizes[0])
         solved = analysis._solved
         self._given = {o.name: f"{OPEN}_in_{k // OPEN_AXES}_d{k % OPEN_AXES}" for k, o in enumerate(opens)}
@@ -179,6 +182,10 @@ class Settler:
 
     def _options(self, alone: Seq[Open], fitting: Mapping[str, Seq[Fit]]) -> list[Fit]:
         """Expressions of a symbol that these numbers are, the shortest first."""
+        for o, dim in self._keeps:
+            size = self.size(dim) - o.low
+            if o in alone and size.free <= self.symbols and self._at_exports(size) == o.seen:
+                return [Fit(size, 0, self.fitter.at(size))]
         found: dict[tuple[int, ...], Fit] = {}
         for fit in (f for o in alone for f in fitting[o.name]):
             known = found.get(fit.values, fit)
