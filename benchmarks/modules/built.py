@@ -87,7 +87,8 @@ class Built:
         }
         alone = ({**self.example, name: v} for name, values in chosen.items() for v in values)
         together = ({name: draw.choice(values) for name, values in chosen.items()} for _ in range(16))
-        for sizes in itertools.chain([self.example], alone, together if len(chosen) > 1 else ()):
+        least = {name: low for name, (low, _, _) in self.ranges.items()}
+        for sizes in itertools.chain([self.example, least], alone, together if len(chosen) > 1 else ()):
             if self.elements(sizes) <= _ELEMENTS:
                 yield sizes
 

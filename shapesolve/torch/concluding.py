@@ -15,7 +15,7 @@ from ..expr import Cond, Dim, eq, ge, le
 from ..expr.sizes import sizes_text
 from ..expr.traverse import atoms_of
 from ..solve.contract.contract import Term
-from .correction import Advice, Correction, Trials, last_that_runs
+from .correction import Advice, Correction, Trials
 from .declared import Axis, Declaration
 from .exporting import Files, Written
 from .guards import (
@@ -89,9 +89,8 @@ class Conclusion:
         self.fixed: dict[str, Axis] = {}
         self.tied: list[tuple[Axis, Axis]] = []
         self.constants: dict[str, int] = {}
-        if (
-            self.program is not None
-        ):  # asked before anything is written: the exporter may still make a size a number
+        # asked before anything is written: the exporter may still make a size a number
+        if self.program is not None:
             self.fixed = fixed_axes(self.program, self.declaration)
             self.tied = tied_axes(self.program, self.declaration)
 
@@ -176,9 +175,6 @@ class Conclusion:
         real = [(r, c) for r, c in self.found if not self._only_traced(r, c)]
         traced = [(r, c) for r, c in self.found if self._only_traced(r, c)] if self.refusal else []
         advice = self._advice(real, traced)
-        left_out = advice.correction.left_out if advice.plain else []
-        if advice.plain:  # with this declared, torch.export asks for nothing else
-            real, traced = [(r, c) for r, c in real if str(r.term.cond) not in left_out], []
         nodes = self.analysis.model.graph.nodes if self.analysis is not None else ()
         origins = Origins(nodes)
         judge = Judge(self.declaration, self.guards, self.program, origins, refused=self.refusal is not None)
@@ -229,8 +225,8 @@ class Conclusion:
             return Advice(first, "untried" if (first.changed or infer) and not first.elsewhere else "")
         trials = Trials(self.runs, self.call.files, self.settings.strict)
         speechless = set(first.left_out)
-        for trial, plain in self._trials(real, traced, speechless):
-            skipped = speechless if plain else ()
+        for trial, whole in self._trials(real, traced, speechless):
+            skipped = speechless if whole else ()
             # callers keep to what the module needs; where it runs, a file has to follow
             conds = [r.term.cond for r, c in real if c.verdict != "graph" and str(r.term.cond) not in skipped]
 
@@ -239,27 +235,30 @@ class Conclusion:
 
             wanted = [dict(c.sizes) for _, c in traced if c.verdict == "tracer"]
             if (trial.changed or infer) and trials.holds(trial, allowed, () if trial.given else wanted):
-                return Advice(trial, "tried", plain=plain)
+                return Advice(trial, "tried")
         return Advice(first, "elsewhere" if first.elsewhere else "refused")
 
     def _trials(
         self, real: _Found, traced: _Found, speechless: set[str]
     ) -> Iterator[tuple[Correction, bool]]:
-        """Declarations to try, the plainest first, and if conditions are left out."""
+        """Declarations to try, the plainest first, and if all that they promise has to run."""
         assert self.runs is not None
         declaration, example = self.declaration, self.runs.example
         every = [r for r, _ in real]
         spoken = [r for r in every if str(r.term.cond) not in speechless]
         limits = [c for f in self.failing if (c := self._limit(f)) is not None]
         astray = {n: example[n] for f in self.failing if f.verdict == "graph" for n, _ in f.counterexample}
-        yield Correction(declaration, spoken, fixed=astray, limits=limits), bool(speechless or traced)
+        yield Correction(declaration, spoken, fixed=astray, limits=limits), True
         stronger = self._stronger([r for r in every if r not in spoken])
         if stronger:
             yield Correction(declaration, spoken, fixed=astray, limits=[*limits, *stronger]), False
+        given = [item for r, c in real if r not in spoken and c.failed is not None for item in c.sizes]
+        ends = [c for name, size in given if (c := self._end(name, size)) is not None]
+        if ends:
+            yield Correction(declaration, spoken, fixed=astray, limits=[*limits, *ends]), True
         meant = {n for r in every for n in r.roots}
         left = {n for r, _ in traced for n in r.roots}
-        for names, hint in ((left, "DYNAMIC"), (left | meant, "AUTO")):
-            opened = dict.fromkeys(sorted(names), hint)
+        for opened in ({}, dict.fromkeys(sorted(left | meant), "AUTO")):
             yield Correction(declaration, every, opened=opened, fixed=astray, limits=limits), False
         fixed = {n: example[n] for n in sorted(meant)}
         yield Correction(declaration, opened=dict.fromkeys(left - meant, "AUTO"), fixed=fixed), False
@@ -285,14 +284,24 @@ class Conclusion:
 
     def _limit(self, finding: SourceFinding) -> Cond | None:
         """The end of the sizes that run, next to a size that fails."""
-        if finding.verdict != "module" or len(finding.counterexample) != 1 or self.runs is None:
+        if finding.verdict != "module" or len(finding.counterexample) != 1:
             return None
-        ((name, value),) = finding.counterexample
-        last = last_that_runs(self.runs, name, value)
-        if last is None:
+        return self._end(*finding.counterexample[0])
+
+    def _end(self, name: str, fails: int) -> Cond | None:
+        """A bound on one size, found by halving between the example and a size that fails."""
+        assert self.runs is not None
+        good, far = self.runs.example[name], fails
+        if self.runs.at({name: far}).state != "fails":
             return None
+        while abs(far - good) > 1:
+            middle = (good + far) // 2
+            state = self.runs.at({name: middle}).state
+            if state == "unknown":
+                return None
+            good, far = (middle, far) if state == "runs" else (good, middle)
         dim = self.declaration.roots[name].dim
-        return le(dim, last) if value > last else ge(dim, last)
+        return le(dim, good) if fails > good else ge(dim, good)
 
 
 def _failing_text(finding: SourceFinding) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch.export import Dim as TorchDim
 
-from ..expr import Cond, Dim, constant, eq, solve_for_symbol, symbol
+from ..expr import Cond, Dim, constant, solve_for_symbol, symbol
 from ..expr.sizes import sizes_text
 from .declared import Axis, Declaration, dim_lines, python_name, read_declaration, spec_text
 from .exporting import Files, Written, captured
@@ -42,7 +42,7 @@ class Correction:
     """The corrected declaration; ``left_out`` are conditions that ``dynamic_shapes`` has no words for.
 
     `opened` are roots left to torch.export, with the hint that says so (``DYNAMIC``, ``AUTO``). `fixed` are roots that become
-    the number given, `limits` roots with the last size on one side of the example, and `equal` pairs that become one.
+    the number given, and `limits` are more conditions.
     """
 
     def __init__(
@@ -53,14 +53,12 @@ class Correction:
         opened: Mapping[str, str] | None = None,
         fixed: Mapping[str, int] | None = None,
         limits: Iterable[Cond] = (),
-        equal: Iterable[tuple[str, str]] = (),
     ) -> None:
         self.declaration, self.given = declaration, dict(fixed or {})
         self.fits = {n: _Fit(r.low, r.high, hint=r.hint) for n, r in declaration.roots.items()}
         self.left_out: list[str] = []
         found = [r.term.cond for r in sorted(restrictions, key=lambda r: _ORDER[r.kind])]
-        ties = [eq(declaration.roots[a].dim, declaration.roots[b].dim) for a, b in equal]
-        for cond in (*found, *limits, *ties):
+        for cond in (*found, *limits):
             for part in cond.args if cond.kind == "and" else (cond,):
                 if not self._apply(part):
                     self._give_up(part)
@@ -253,13 +251,10 @@ class Advice:
     """A declaration to suggest, and its state: tried, untried, refused or elsewhere.
 
     It is refused when none holds, and elsewhere when the graph is right only for sizes that the example has not.
-
-    It is `plain` when it leaves out conditions that it has no words for, and nothing asks for them.
     """
 
     correction: Correction
     state: str = ""
-    plain: bool = False
 
     @property
     def text(self) -> str:
@@ -325,15 +320,3 @@ def numbers(found: Written, declaration: Declaration) -> set[str]:
     given = [inputs.get(name, ()) for name in input_names(found.program)]
     axes = (a for a in declaration.axes if a.index < len(given[a.leaf]))
     return {n for a in axes if given[a.leaf][a.index].HasField("dim_value") for n in a.size.free}
-
-
-def last_that_runs(runs: Runs, name: str, fails: int) -> int | None:
-    """Between the example and a size that fails: the last size before the failures begin."""
-    good = runs.example[name]
-    while abs(fails - good) > 1:
-        middle = (good + fails) // 2
-        state = runs.at({name: middle}).state
-        if state == "unknown":
-            return None
-        good, fails = (middle, fails) if state == "runs" else (good, middle)
-    return good

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from ..analysis import Analysis
@@ -80,23 +81,21 @@ class Comparison:
 
     def __init__(self, declaration: Declaration, rlimit: int, given: Iterable[Cond] = ()) -> None:
         self.declaration, self.rlimit, self.given = declaration, rlimit, tuple(given)
-        self._provers: dict[int, Prover] = {}
 
     def restrictions(self, terms: Iterable[Term], *, guarded: bool) -> list[Restriction]:
         """The terms that the declaration (with the conditions `given`) does not imply."""
         found = [self._restriction(t, guarded=guarded) for t in terms]
         return [r for r in found if r is not None]
 
-    def implied(self, cond: Cond | None) -> bool:
+    def implied(self, cond: Cond) -> bool:
         """True if a condition holds at all declared sizes."""
-        return cond is not None and bool(self._prover(1).prove(cond))
+        return bool(self._prover.prove(cond))
 
     def _restriction(self, term: Term, *, guarded: bool) -> Restriction | None:
         roots = tuple(n for n in term.symbols if n in self.declaration.roots)
         if not roots or len(roots) < len(term.symbols):
             return None
-        # torch.export does not promise sizes 0 and 1; the contract of the graph is one for non-empty inputs
-        proof = self._prover(2 if guarded else 1).prove(term.cond)
+        proof = self._prover.prove(term.cond)
         if proof:
             return None
         kind = classify(term.cond)
@@ -112,21 +111,18 @@ class Comparison:
         root = self.declaration.roots[name]
         return (root.low if side == "low" else root.high) is not None
 
-    def _prover(self, least: int) -> Prover:
-        if least not in self._provers:
-            facts = Facts()
-            rows: list[Constraint] = []
-            for root in self.declaration.roots.values():
-                facts.introduce(root.name)
-                rows += [
-                    Constraint(c, "requirement", Origin("", "", "declared"))
-                    for c in [*root.conditions(), ge(root.dim, min(least, root.high or least))]
-                ]
-            rows += [Constraint(c, "requirement", Origin("", "", "told before")) for c in self.given]
-            for i, row in enumerate(rows):
-                facts.assume(row.cond, i)
-            self._provers[least] = Prover(ConstraintSet(rows), facts, rlimit=self.rlimit, assumptions=())
-        return self._provers[least]
+    @cached_property
+    def _prover(self) -> Prover:
+        """Knows the declared ranges, that no size is 0, and the conditions given."""
+        roots = self.declaration.roots.values()
+        conds = [c for root in roots for c in (*root.conditions(), ge(root.dim, 1))]
+        rows = [Constraint(c, "requirement", Origin("", "", "declared")) for c in (*conds, *self.given)]
+        facts = Facts()
+        for root in roots:
+            facts.introduce(root.name)
+        for i, row in enumerate(rows):
+            facts.assume(row.cond, i)
+        return Prover(ConstraintSet(rows), facts, rlimit=self.rlimit, assumptions=())
 
 
 def classify(cond: Cond) -> Kind:

@@ -45,12 +45,6 @@ def shown(sizes: Sequence[str]) -> str:
     return "; ".join(sizes[:_MAX_SHOWN]) + (", …" if len(sizes) > _MAX_SHOWN else "")
 
 
-def is_about_dims(error: BaseException) -> bool:
-    """True if the error of torch.export is about the declared dims."""
-    text = str(error)
-    return "Constraints violated" in text or "specialized" in text or "dynamic_shapes" in text
-
-
 def origin_of_error(error: BaseException) -> Origin:
     """The lines of the module's own code on the way to an error; its causes are searched too."""
     for cause in chain(error):

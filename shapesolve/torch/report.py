@@ -16,7 +16,7 @@ from ..report.sarif import sarif_text
 from ..report.text import counted, finding_lines
 from .declared import Declaration
 from .outcome import SizeOutcome
-from .places import Place, SourceFinding, shown_path
+from .places import SourceFinding, shown_path
 
 _MAX_TRACE = 6
 
@@ -106,11 +106,18 @@ class Report:
 
     def to_github(self) -> str:
         """GitHub workflow commands: annotations on the Python lines."""
-        return github_text(self)
+        rows = (annotation_lines([(self._file(f), [f])]) for f in self.findings)
+        return "\n".join(text for found in rows for text in found)
 
     def to_sarif(self) -> str:
         """SARIF 2.1.0, with the Python lines as locations."""
-        return sarif_of(self)
+        return sarif_text([(self._file(f), [f]) for f in self.findings])
+
+    def _file(self, finding: SourceFinding) -> str:
+        if finding.place is not None:
+            return shown_path(finding.place.file)
+        path = self.analysis.model.path if self.analysis is not None else None
+        return str(path) if path is not None else ""
 
 
 def source_lines(finding: SourceFinding, shown: set[str] | None = None) -> Iterator[Printed]:
@@ -186,22 +193,3 @@ def source_data(finding: SourceFinding) -> dict[str, Any]:
     data["counterexample"] = dict(finding.counterexample)
     data["verdict"] = finding.verdict
     return data
-
-
-def github_text(report: Report) -> str:
-    """One workflow command per finding; on the Python line where there is one."""
-    return "\n".join(
-        text for f in report.findings for text in annotation_lines([(_file(f.place, report), [f])])
-    )
-
-
-def sarif_of(report: Report) -> str:
-    """One SARIF run."""
-    return sarif_text([(_file(f.place, report), [f]) for f in report.findings])
-
-
-def _file(place: Place | None, report: Report) -> str:
-    if place is not None:
-        return shown_path(place.file)
-    path = report.analysis.model.path if report.analysis is not None else None
-    return str(path) if path is not None else ""
