@@ -66,7 +66,8 @@ class Watch:
 
         def noting(env: Any, *args: Any, **kwargs: Any) -> Any:
             location = make(env, *args, **kwargs)
-            self._seen[id(location)] = (location, self._look())
+            with _own_errors():
+                self._seen[id(location)] = (location, self._look())
             return location
 
         ShapeEnv._get_sloc = noting
@@ -131,6 +132,15 @@ class _Stop(BaseException):
     """Ends an export of torch.onnx, which takes every exception for a reason to try something else."""
 
 
+@contextlib.contextmanager
+def _own_errors() -> Iterator[None]:
+    """Lets errors of this package through an export: they are not the exporter's."""
+    try:
+        yield
+    except Exception as error:
+        raise _Stop from error
+
+
 #: functions of PyTorch are replaced by one thread at a time, and for this thread only: the others find them as they were
 _REPLACING = threading.RLock()
 
@@ -174,8 +184,9 @@ def captured(
         if free:  # TorchDynamo has no program then: it goes on with all sizes left to torch.export
             return relaxed(shapes)
         found = refine(message, shapes)
-        if len(read_declaration(module, args, kwargs, found).axes) < declared:
-            raise _Stop
+        with _own_errors():
+            if len(read_declaration(module, args, kwargs, found).axes) < declared:
+                raise _Stop
         return found
 
     def run() -> Captured:
@@ -195,7 +206,9 @@ def captured(
         onnx_flags.PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS = deferred and not free
         try:
             found: Captured = _flags.set_onnx_exporting_flag(run)()
-        except _Stop:
+        except _Stop as stop:
+            if stop.__cause__ is not None:
+                raise stop.__cause__ from None
             return Captured(None, watch, refusals[0])
         finally:
             dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes = refine

@@ -121,13 +121,16 @@ def test_one_name_is_one_size_unless_the_example_has_two() -> None:
     assert [f.code for f in same.findings] == ["SS613"], str(same)
 
 
-def test_an_error_of_this_package_is_not_reported_as_the_exporters(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("place", ["declared._Reader.read", "exporting.Watch._look"])
+def test_an_error_of_this_package_is_not_reported_as_the_exporters(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: object) -> None:
         raise KeyError("of our own")
 
-    monkeypatch.setattr("shapesolve.torch.declared._Reader.read", broken)
+    monkeypatch.setattr(f"shapesolve.torch.{place}", broken)
     with pytest.raises(KeyError, match="of our own"):
-        check(ViewFromShape(), (torch.zeros(2, 6, 8),), dynamic_shapes={"x": {0: Dim("batch")}})
+        check(LengthsMustAgree(), (torch.zeros(2, 5, 8),) * 2, dynamic_shapes={"x": {1: Dim("t")}, "y": None})
 
 
 def test_sizes_left_to_torch_export_that_come_out_equal_are_no_error() -> None:
