@@ -159,9 +159,9 @@ def _inferred(call: Call, settings: Settings) -> Report:
     report = _of_module(replace(call, spec=spec), replace(settings, infer=True))
     if not report.corrected:
         return report
-    finding = SourceFinding(
-        "SS613", "a declaration that fits the example", help=f"declare (tried):\n{report.corrected}"
-    )
+    tried = "tried" if settings.confirm else "not tried"
+    text = f"declare ({tried}):\n{report.corrected}"
+    finding = SourceFinding("SS613", "a declaration that fits the example", help=text)
     return replace(report, findings=(finding,), inferred=True)
 
 
