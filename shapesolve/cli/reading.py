@@ -116,6 +116,12 @@ def contract(
         ),
     ] = ContractFormat.text,
     json: AsJson = False,
+    outputs: Annotated[
+        bool,
+        Option(
+            "--outputs", help="With python, js or cpp: also a function that computes the shapes of outputs."
+        ),
+    ] = False,
     output: Annotated[
         Path | None,
         Option("-o", "--output", metavar="FILE", help="Where to write; --format onnx needs it."),
@@ -131,6 +137,8 @@ def contract(
 
         shapesolve contract model.onnx --format cpp -o check_inputs.hpp
 
+        shapesolve contract model.onnx --format js --outputs -o shapes.mjs
+
         shapesolve contract model.onnx --format onnx -o guarded.onnx
     """
     a = load(model, assume, bind, broadcast)
@@ -138,6 +146,8 @@ def contract(
     form = ContractFormat.json if json else format
     if output is None and form is ContractFormat.onnx:
         fail("--format onnx needs -o FILE")
+    if outputs and form not in (ContractFormat.python, ContractFormat.js, ContractFormat.cpp):
+        fail("--outputs needs --format python, js or cpp")
     if output is None and form is ContractFormat.text:
         from ..report.text import contract_lines, headline
 
@@ -150,9 +160,9 @@ def contract(
 
             save_changed(a.model, guarded_proto(a), output or Path())
         elif output is None:
-            say(_contract_text(a, form))
+            say(_contract_text(a, form, outputs))
         else:
-            write_file(output, f"{_contract_text(a, form).rstrip()}\n".encode(), a.model)
+            write_file(output, f"{_contract_text(a, form, outputs).rstrip()}\n".encode(), a.model)
     except ValueError as e:
         fail(f"{model}: {e}")
     except OSError as e:
@@ -163,7 +173,7 @@ def contract(
     raise SystemExit(accepts(a))
 
 
-def _contract_text(a: Analysis, form: ContractFormat) -> str:
+def _contract_text(a: Analysis, form: ContractFormat, outputs: bool) -> str:
     if form is ContractFormat.json:
         from ..report.json import contract_data, envelope
 
@@ -177,7 +187,7 @@ def _contract_text(a: Analysis, form: ContractFormat) -> str:
         return plain([headline(a), (), *contract_lines(a, limit=None)])
     from ..deploy.guard import guard
 
-    return guard(a, form.value)  # type: ignore[arg-type]  # the others are languages
+    return guard(a, form.value, outputs=outputs)  # type: ignore[arg-type]  # the others are languages
 
 
 @app.command()

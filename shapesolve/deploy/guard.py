@@ -12,11 +12,11 @@ from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..lower.types import Tensor
 from ..model.saving import with_weights
-from ..solve.export import shapes_program
+from ..solve.export import outputs_program, shapes_program
 from ..solve.program import Program
 
 if TYPE_CHECKING:
-    from ..expr import Cond
+    from ..expr import Cond, Shape
     from ..solve.languages.language import Language as Written
 
 Language = Literal["python", "cpp", "js"]
@@ -31,6 +31,7 @@ def guard(
     model: Any,
     language: Language = "python",
     *,
+    outputs: bool = False,
     assume: Iterable[str | Cond] = (),
     bind: Mapping[str, int] | None = None,
 ) -> str:
@@ -44,6 +45,9 @@ def guard(
         model: what `analyze` takes, or an `Analysis`.
         language: ``"python"`` (``check_inputs(shapes)``), ``"cpp"`` (C++14, a header with ``checked::check_inputs``),
             or ``"js"`` (a module that exports ``checkInputs``).
+        outputs: also a function of the same shapes that returns those of the outputs by name: ``output_shapes``, in JavaScript
+            ``outputShapes``. It raises ``ValueError`` (``std::invalid_argument``, ``RangeError``) with the broken conditions.
+            Outputs whose sizes do not follow from the shapes of the inputs are left out, and a comment names them.
         assume, bind: as for `analyze`; what you state is checked, too.
 
     Raises:
@@ -57,7 +61,8 @@ def guard(
         )
     module, _, name = _ROOMS[language].partition(":")
     written: Written = getattr(importlib.import_module(f"..solve.languages.{module}", __package__), name)
-    return written.source(program_of(_analysis(model, assume, bind)))
+    a = _analysis(model, assume, bind)
+    return written.source(program_of(a), outputs_of(a) if outputs else None)
 
 
 @checked
@@ -95,8 +100,18 @@ def guarded_proto(analysis: Analysis) -> onnx.ModelProto:
 
 def program_of(analysis: Analysis) -> Program:
     """The checks of a guard for this model."""
-    shapes = {n: k.shape for n, k in analysis.inputs.items() if isinstance(k, Tensor) and k.shape is not None}
+    shapes = _declared(analysis)
     return shapes_program(analysis.contract, shapes, [n for n in analysis.inputs if n not in shapes])
+
+
+def outputs_of(analysis: Analysis) -> Program:
+    """The program of the shapes of this model's outputs."""
+    outputs = {name: analysis.shapes.get(name) for name, _ in analysis.model.graph.outputs}
+    return outputs_program(_declared(analysis), analysis._solved.named_sizes, outputs)
+
+
+def _declared(analysis: Analysis) -> dict[str, Shape]:
+    return {n: k.shape for n, k in analysis.inputs.items() if isinstance(k, Tensor) and k.shape is not None}
 
 
 def _analysis(model: Any, assume: Iterable[str | Cond], bind: Mapping[str, int] | None) -> Analysis:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim, all_of, any_of, constant, eq, floor_div, ge, of_atom, symbol
@@ -51,26 +51,59 @@ def shapes_program(contract: Contract, declared: Mapping[str, Shape], others: It
     if missing:
         raise ValueError(f"the shapes of the inputs do not determine the size {quoted_name(missing[0])}")
     ranks = {name: len(shape) for name, shape in declared.items()}
-    return Program((), reading.places, ranks, tuple(others), tuple(_needed(steps)), contract.limits)
+    limits = f"not judged: {contract.limits}" if contract.limits else ""
+    return Program((), reading.places, ranks, tuple(others), tuple(_needed(steps)), limits)
 
 
-def _terms(contract: Contract) -> Iterator[Step]:
-    undefined: dict[str, Cond] = {}
-    for name, dim in contract.derived:
+def outputs_program(
+    declared: Mapping[str, Shape], named: Iterable[tuple[str, Dim]], outputs: Mapping[str, Shape | None]
+) -> Program:
+    """The program of the shapes of outputs at accepted shapes of inputs, which are declared so.
+
+    `named` are sizes that have a name, in terms of inputs and those before. Outputs with other names are left out.
+    """
+    reading, undefined = _Reading(declared), dict[str, Cond]()
+    steps: list[Step] = [step for step in reading.steps() if isinstance(step, Define)]
+    known = set(reading.known)
+    for step in _defined([(name, dim) for name, dim in named if name not in known], undefined):
+        if step.dim.free <= known:
+            known.add(step.name)
+            steps.append(step)
+    given = {n: s for n, s in outputs.items() if s is not None and all(d.free <= known for d in s)}
+    for name, shape in given.items():
+        for axis, d in enumerate(shape):
+            if unless_undefined(ge(d, 0), undefined) is not ge(d, 0):
+                steps.append(
+                    Check(unless_defined(ge(d, 0), undefined), f"{quoted_name(name)}[{axis}] has a size")
+                )
+    left = ", ".join(quoted_name(n) for n in outputs if n not in given)
+    limits = f"left out, as the shapes of the inputs do not decide their sizes: {left}" if left else ""
+    used = {n for shape in given.values() for d in shape for n in d.free}
+    return Program((), reading.places, {}, (), tuple(_needed(steps, used)), limits, given)
+
+
+def _defined(named: Iterable[tuple[str, Dim]], undefined: dict[str, Cond]) -> Iterator[Define]:
+    """Definitions of names; `undefined` collects the conditions under which they have no value."""
+    for name, dim in named:
         yield Define(name, dim)
         valued = unless_undefined(eq(dim, symbol(name)), undefined)
         if valued is not eq(dim, symbol(name)):
             undefined[name] = all_of([valued, unless_undefined(~eq(dim, symbol(name)), undefined)])
+
+
+def _terms(contract: Contract) -> Iterator[Step]:
+    undefined: dict[str, Cond] = {}
+    yield from _defined(contract.derived, undefined)
     if contract.impossible:
         yield Check(any_of([]), "no input sizes are accepted")
     for term in (*contract.terms, *contract.assumed):
         yield Check(unless_undefined(term.cond, undefined), term.text)
 
 
-def _needed(steps: Sequence[Step] | Iterable[Step]) -> list[Step]:
-    """Without sizes that nothing speaks of."""
+def _needed(steps: Iterable[Step], outside: Iterable[str] = ()) -> list[Step]:
+    """Without sizes that neither a condition nor what is `outside` speaks of."""
     kept: list[Step] = []
-    used: set[str] = set()
+    used = set(outside)
     for step in reversed(list(steps)):
         if isinstance(step, Check) or step.name in used:
             kept.append(step)
@@ -133,6 +166,6 @@ class _Reading:
         return None
 
 
-def unless_defined(cond: Cond) -> Cond:
+def unless_defined(cond: Cond, undefined: Mapping[str, Cond] | None = None) -> Cond:
     """The condition, which is false where it has no value: a declared size must be one."""
-    return ~unless_undefined(~cond)
+    return ~unless_undefined(~cond, undefined)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ..expr import Cond, Dim
+from ..expr import Cond, Dim, Shape
 from ..expr.code import CodeWriter, Syntax
 
 #: an input's size on an axis
@@ -37,7 +37,7 @@ Step = Define | Check
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A checker: of sizes, which are its `parameters`, or of the shapes of inputs.
+    """A checker of sizes (`parameters`) or of shapes of inputs, or a function of shapes of outputs.
 
     Attributes:
         parameters: symbols whose sizes are given.
@@ -45,7 +45,8 @@ class Program:
         ranks: how many axes each input has that is checked.
         others: inputs of which nothing is known, and which may have any shape.
         steps: in order; a condition speaks of symbols that are defined before it.
-        limits: what the conditions leave out, in words; empty where they are all that is needed.
+        limits: what is left out, in words; empty where nothing is.
+        outputs: shapes of outputs over the symbols that are defined.
     """
 
     parameters: tuple[str, ...]
@@ -54,6 +55,7 @@ class Program:
     others: tuple[str, ...]
     steps: tuple[Step, ...]
     limits: str = ""
+    outputs: Mapping[str, Shape] = field(default_factory=dict)
 
 
 class Identifiers:
@@ -95,6 +97,7 @@ class Templates:
     Attributes:
         size, condition: name a part: its ``name`` and ``value``.
         test: tell ``text``, an expression for a string, where the ``cond`` does not hold.
+        given: the output with the literal ``name`` has these ``sizes``, each a `one`.
         got: the number with the ``name`` as a string.
         place: the size of the input with the literal ``name`` on an ``axis``.
         remark: a line of comment.
@@ -104,6 +107,8 @@ class Templates:
     size: str
     condition: str
     test: str
+    given: str
+    one: str
     got: str
     place: str
     remark: str
@@ -120,7 +125,7 @@ def lines_of(program: Program, syntax: Syntax, templates: Templates, names: Iden
         return templates.place.format(name=templates.literal(name), axis=axis)
 
     writer = CodeWriter(syntax, identifier, names.fresh)
-    out = [templates.remark.format(f"not judged: {ascii(program.limits)[1:-1]}")] if program.limits else []
+    out = [templates.remark.format(ascii(program.limits)[1:-1])] if program.limits else []
 
     def text(said: Dim | Cond) -> str:
         before = len(writer.lets)
@@ -149,4 +154,7 @@ def lines_of(program: Program, syntax: Syntax, templates: Templates, names: Iden
                 before = ", "
             parts.append(templates.literal(")" if parts else step.text))
             out.append(templates.test.format(cond=cond, text=" + ".join(parts)))
+    for name, shape in program.outputs.items():
+        sizes = "".join(templates.one.format(text(d)) for d in shape)
+        out.append(templates.given.format(name=templates.literal(name), sizes=sizes))
     return out

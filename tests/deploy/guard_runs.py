@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import shapesolve as ss
 from shapesolve.deploy.sizes import NoSizes, Sizes
@@ -21,6 +22,8 @@ Shapes = Mapping[str, Sequence[int]]
 Asked = Sequence[Sequence[Shapes]]
 #: per program and shapes, what is broken
 Answers = list[list[list[str]]]
+#: what checks the inputs, and what computes the shapes of outputs
+Pair = tuple[Program, Program | None]
 
 _UNFIT = " (a number does not fit in 64 bits)"
 
@@ -53,8 +56,25 @@ _JS_MAIN = """
 import { readFileSync } from "node:fs";
 const guards = await Promise.all(process.argv.slice(2).map((file) => import(file)));
 const asked = JSON.parse(readFileSync(0, "utf8"));
-console.log(JSON.stringify(asked.map((all, k) => all.map((pairs) => guards[k].checkInputs(new Map(pairs))))));
+const shown = (found) => [...found].map(([name, shape]) => `${name}=${shape}`);
+const answer = (guard, shapes) => {
+  if (!guard.outputShapes) return guard.checkInputs(shapes);
+  try {
+    return shown(guard.outputShapes(shapes));
+  } catch (error) {
+    return [`${error.name}: ${error.message}`];
+  }
+};
+console.log(JSON.stringify(asked.map((all, k) => all.map((pairs) => answer(guards[k], new Map(pairs))))));
 """
+_CPP_OUTPUTS = """try {
+    for (const auto& one : g@K@::checked::output_shapes(shapes)) {
+        broken.push_back(one.first + "=");
+        for (const auto n : one.second) broken.back() += (broken.back().back() == '=' ? "" : ",") + std::to_string(n);
+    }
+} catch (const std::invalid_argument& error) {
+    broken = {std::string("invalid_argument: ") + error.what()};
+} break;"""
 
 
 def compiler_of(language: str) -> str | None:
@@ -63,10 +83,22 @@ def compiler_of(language: str) -> str | None:
     return next((found for tool in tools if (found := shutil.which(tool))), None)
 
 
+_RUN = {
+    "python": lambda *given: _python(*given),
+    "cpp": lambda *given: _cpp(*given),
+    "js": lambda *given: _js(*given),
+}
+
+
 def answers_of(language: str, programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
     """The conditions that the checkers of a language call broken, without the sizes that they got."""
-    found = {"python": _python, "cpp": _cpp, "js": _js}[language](programs, asked, folder)
+    found = _RUN[language]([(program, None) for program in programs], asked, folder)
     return [[[_without_sizes(text) for text in texts] for texts in one] for one in found]
+
+
+def outputs_of(language: str, programs: Sequence[Pair], asked: Asked, folder: Path) -> Answers:
+    """Shapes of outputs as ``name=2,3`` in the order of names, or the error, by the functions of a language."""
+    return [[sorted(texts) for texts in one] for one in _RUN[language](programs, asked, folder)]
 
 
 def _without_sizes(text: str) -> str:
@@ -74,30 +106,41 @@ def _without_sizes(text: str) -> str:
     return head + (_UNFIT if _UNFIT in tail else "")
 
 
-def _python(programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
+def _python(programs: Sequence[Pair], asked: Asked, folder: Path) -> Answers:
     found = []
-    for program, shapes in zip(programs, asked, strict=True):
-        space: dict[str, object] = {}
-        exec(PYTHON.source(program), space)  # noqa: S102  (the point of the test: the text is a working function)
-        check = space["check_inputs"]
-        assert callable(check)
-        found.append([check(s) for s in shapes])
+    for pair, shapes in zip(programs, asked, strict=True):
+        space: dict[str, Any] = {}
+        exec(PYTHON.source(*pair), space)  # noqa: S102  (the point of the test: the text is a working function)
+        found.append(
+            [_shown(space["output_shapes"], s) if pair[1] else space["check_inputs"](s) for s in shapes]
+        )
     return found
 
 
-def _cpp(programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
+def _shown(output_shapes: Callable[[Shapes], Shapes], shapes: Shapes) -> list[str]:
+    try:
+        return [f"{name}={','.join(map(str, shape))}" for name, shape in output_shapes(shapes).items()]
+    except ValueError as e:
+        return [f"ValueError: {e}"]
+
+
+def _cpp(programs: Sequence[Pair], asked: Asked, folder: Path) -> Answers:
     names = _names(asked)
     standard = [line for line in CPP.around.splitlines() if line.startswith("#include")]
     lines = [*standard]
-    for k, program in enumerate(programs):
+    for k, pair in enumerate(programs):
         # compilers take files of the same text for one that is included once
-        (folder / f"g{k}.hpp").write_text(f"// guard {k}\n{CPP.source(program)}", "utf-8")
+        (folder / f"g{k}.hpp").write_text(f"// guard {k}\n{CPP.source(*pair)}", "utf-8")
         lines.append(f'namespace g{k} {{\n#include "g{k}.hpp"\n}}')
     literals = ", ".join(CPP.templates.literal(n) for n in names)
     lines.append(
         f"using namespace std::string_literals;\nconst std::vector<std::string> names = {{{literals}}};"
     )
-    cases = [f"case {k}: broken = g{k}::checked::check_inputs(shapes); break;" for k in range(len(programs))]
+    checks = "broken = g@K@::checked::check_inputs(shapes); break;"
+    cases = [
+        f"case {k}: " + (_CPP_OUTPUTS if outputs else checks).replace("@K@", str(k))
+        for k, (_, outputs) in enumerate(programs)
+    ]
     lines.append(_CPP_MAIN.replace("@CASES@", "\n".join(cases)))
     (folder / "main.cpp").write_text("\n".join(lines), "utf-8")
     program_file = folder / "cpp_guards"
@@ -114,11 +157,11 @@ def _cpp(programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
     return _asked(program_file, asked, names)
 
 
-def _js(programs: Sequence[Program], asked: Asked, folder: Path) -> Answers:
+def _js(programs: Sequence[Pair], asked: Asked, folder: Path) -> Answers:
     files = []
-    for k, program in enumerate(programs):
+    for k, pair in enumerate(programs):
         files.append(folder / f"g{k}.mjs")
-        files[-1].write_text(JAVASCRIPT.source(program), "utf-8")
+        files[-1].write_text(JAVASCRIPT.source(*pair), "utf-8")
     (folder / "main.mjs").write_text(_JS_MAIN, "utf-8")
     pairs = json.dumps([[[[n, list(map(str, s))] for n, s in one.items()] for one in all_] for all_ in asked])
     done = _run([str(compiler_of("js")), str(folder / "main.mjs"), *map(str, files)], pairs)

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 
 import shapesolve as ss
 from shapesolve.cli import app
-from shapesolve.deploy.guard import program_of
+from shapesolve.deploy.guard import outputs_of, program_of
 from shapesolve.deploy.guard_graph import put_in_front
 from shapesolve.expr import (
     Cond,
@@ -39,6 +39,7 @@ from shapesolve.expr.code import unless_undefined
 from shapesolve.solve.program import Check, Program
 
 from ..building import session
+from . import guard_runs
 from .guard_runs import answers_of, compiler_of, drawn_shapes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -188,8 +189,8 @@ def test_what_is_no_input_or_has_another_rank_is_told(tmp_path: Path) -> None:
     assert told == [
         [],
         [f"{name} is missing"],
-        [f"{name} has 4 axes"],
-        [f"{name} has no negative size"],
+        [f"{name} must have 4 axes"],
+        [f"{name} must not have a negative size"],
         ["y is no input that is checked"],
     ]
 
@@ -223,6 +224,72 @@ def test_what_shapes_do_not_determine_is_refused() -> None:
         ss.guard(declared(["a*b"]))
     with pytest.raises(ValueError, match="there is no language 'c'"):
         ss.guard(declared(["a"]), "c")  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------- shapes of outputs
+
+#: a size that has no value where a divisor is 0, and one that is too large to write out
+QUOTIENT = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[n, m, 6] x, float[k] w, int64 count) => (y, z, s, c)
+<int64[3] to = {0, -1, 4}, int64[1] one = {-1}> {
+    y = Reshape (x, to)
+    z = Reshape (x, one)
+    s = ReduceSum <keepdims = 0> (w)
+    flat = Reshape (count, one)
+    c = ConstantOfShape (flat)
+}"""
+MODELS = [
+    "unet_interp__dynamo", "gpt2_past__ts", "vit_interp__ts", "stft_op_logmel", "loop_scan_outputs",
+    "yolo_nms_postprocess", "skl_gbdt",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("language", ["python", "cpp", "js"])
+def test_shapes_of_outputs_are_those_that_the_model_makes(language: str, tmp_path: Path) -> None:
+    if language != "python" and compiler_of(language) is None:
+        pytest.skip(f"there is nothing on this machine that compiles or runs {language}")
+    analyses = [ss.analyze(ROOT / f"tests/models/{name}/model.onnx") for name in MODELS]
+    analyses += [ss.analyze(UNET), ss.analyze(onnx.parser.parse_model(QUOTIENT)), ss.analyze(hostile())]
+    programs = [(program_of(a), outputs_of(a)) for a in analyses]
+    asked = [
+        drawn_shapes(a, Random(4), 60, None if k < 9 else dict.fromkeys(a.symbols, 3))
+        for k, a in enumerate(analyses)
+    ]
+    found = guard_runs.outputs_of(language, programs, asked, tmp_path)
+    accepted = 0
+    for a, shapes, answers in zip(analyses, asked, found, strict=True):
+        names = {name for name, _ in a.model.graph.outputs}
+        for given, answer in zip(shapes, answers, strict=True):
+            if a.check_inputs(given):
+                assert len(answer) == 1, given
+                assert answer[0].startswith(("ValueError: ", "invalid_argument: ", "RangeError: ")), answer
+                continue
+            accepted += 1
+            sizes = a.evaluate(a.bind_inputs(given))
+            known = dict(text.rpartition("=")[::2] for text in answer)
+            assert known == {n: ",".join(map(str, sizes[n])) for n in known}, given
+            named = {
+                n
+                for n in names
+                if (shape := a.shapes.get(n)) and all(d.free <= a.symbols.keys() for d in shape)
+            }
+            assert named <= known.keys() <= names
+    assert accepted > 100
+
+
+def test_an_output_that_data_decides_is_left_out_and_named() -> None:
+    source = ss.guard(onnx.parser.parse_model(QUOTIENT), outputs=True)
+    assert "# left out, as the shapes of the inputs do not decide their sizes: c\n" in source
+    space: dict[str, Any] = {}
+    exec(source, space)  # noqa: S102  (the text is a working function)
+    assert space["output_shapes"]({"x": (5, 2, 6), "w": (7,), "count": ()}) == {
+        "y": (5, 3, 4),
+        "z": (60,),
+        "s": (),
+    }
+    with pytest.raises(ValueError, match="w is missing"):
+        space["output_shapes"]({"x": (5, 2, 6), "count": ()})
+    assert "output_shapes" not in ss.guard(UNET)
 
 
 # ---------------------------------------------------------------------- in front of a model
@@ -319,6 +386,9 @@ def test_bodies_read_the_checked_inputs() -> None:
 
 
 def test_the_command_writes_every_format(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["contract", str(UNET), "--format", "js", "--outputs"])
+    assert (done.exit_code, "export function outputShapes" in done.output) == (0, True)
+    assert CliRunner().invoke(app, ["contract", str(UNET), "--outputs"]).exit_code == 2
     for form, said in (("cpp", "namespace checked"), ("js", "export")):
         done = CliRunner().invoke(app, ["contract", str(UNET), "--format", form])
         assert done.exit_code == 0
@@ -373,5 +443,5 @@ def test_messages_of_a_checker_say_what_was_given() -> None:
     exec(ss.guard(ROOT / "examples/unet.onnx", "python"), space)  # noqa: S102  (the text is a working function)
     check = space["check_inputs"]
     assert check({"image": (1, 3, 12, 16)}) == ["height % 8 == 0 (got height = 12)"]
-    assert check({"image": (3, 12, 16)}) == ["image has 4 axes (got 3)"]
-    assert check({"image": (1, 3, -8, 16)}) == ["image has no negative size (got -8)"]
+    assert check({"image": (3, 12, 16)}) == ["image must have 4 axes (got 3)"]
+    assert check({"image": (1, 3, -8, 16)}) == ["image must not have a negative size (got -8)"]

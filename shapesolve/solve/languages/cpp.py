@@ -36,6 +36,8 @@ CPP = Language(
         size="    const Int {name} = {value};",
         condition="    const Truth {name} = {value};",
         test="    check(broken, {cond}, {text});",
+        given="    outputs[{name}] = {{{sizes}}};",
+        one="size_of({}), ",
         got="std::to_string({name}.value)",
         place="Int(shapes.at({name})[{axis}])",
         remark="    // {}",
@@ -57,6 +59,7 @@ CPP = Language(
 #include <initializer_list>
 #include <limits>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -165,18 +168,41 @@ inline Broken check_inputs(const Shapes& shapes) {
         if (found == shapes.end())
             broken.push_back(input.first + " is missing");
         else if (found->second.size() != input.second)
-            broken.push_back(input.first + " has " + std::to_string(input.second) + " axes (got " +
+            broken.push_back(input.first + " must have " + std::to_string(input.second) + " axes (got " +
                              std::to_string(found->second.size()) + ")");
         else if (std::any_of(found->second.begin(), found->second.end(), [](std::int64_t n) { return n < 0; }))
-            broken.push_back(input.first + " has no negative size (got " +
+            broken.push_back(input.first + " must not have a negative size (got " +
                              std::to_string(*std::min_element(found->second.begin(), found->second.end())) + ")");
     }
     if (!broken.empty()) return broken;
 @STEPS@
     return broken;
 }
-
+@OUTPUTS@
 }  // namespace checked
+""",
+    outputs="""
+inline void refuse(const Broken& broken) {
+    std::string text;
+    for (const auto& condition : broken) text += (text.empty() ? "" : "; ") + condition;
+    if (!broken.empty()) throw std::invalid_argument(text);
+}
+
+inline std::int64_t size_of(Int size) {
+    if (!size.fits) refuse({"a size does not fit in 64 bits"});
+    return size.value;
+}
+
+// Shapes of the outputs at shapes of the inputs; throws std::invalid_argument where these break conditions.
+inline Shapes output_shapes(const Shapes& shapes) {
+    using namespace std::string_literals;
+    refuse(check_inputs(shapes));
+    Broken broken;
+    Shapes outputs;
+@STEPS@
+    refuse(broken);
+    return outputs;
+}
 """,
     suffix=".hpp",
 )

@@ -21,10 +21,11 @@ INFIX = {sign: f"{{0}} {sign} {{1}}" for sign in ("==", "!=", ">=", "<=")}
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language: its expressions, its statements, and the text around them. The text has ``@RANKS@``, ``@OTHERS@`` and
-    ``@STEPS@``.
+    """A language: its expressions, its statements, and the text around them. The text has ``@RANKS@``, ``@OTHERS@``,
+    ``@STEPS@`` and ``@OUTPUTS@``.
 
-    `rank` is an entry for an input of a ``name`` with a ``rank``, `other` one for an input of any shape.
+    `rank` is an entry for an input of a ``name`` with a ``rank``, `other` one for an input of any shape. `outputs` is the
+    function of the shapes of outputs, with ``@STEPS@``.
     """
 
     syntax: Syntax
@@ -33,20 +34,28 @@ class Language:
     rank: str
     other: str
     around: str
+    outputs: str
     suffix: str
     taken: frozenset[str] = frozenset()
 
-    def source(self, program: Program) -> str:
-        """A checker of input shapes. Raises `ValueError` where the contract has numbers that the language has not."""
+    def source(self, program: Program, outputs: Program | None = None) -> str:
+        """A checker of input shapes, and a function that computes those of outputs.
+
+        Raises `ValueError` where the contract or a shape has numbers that the language has not.
+        """
         literal = self.templates.literal
-        steps = lines_of(program, self.syntax, self.templates, Identifiers(self.taken, self.identifier))
         parts = {
             "RANKS": "".join(self.rank.format(name=literal(n), rank=r) for n, r in program.ranks.items()),
             "OTHERS": "".join(self.other.format(name=literal(n)) for n in program.others),
-            "STEPS": "\n".join(steps),
+            "STEPS": self._steps(program),
+            "OUTPUTS": "" if outputs is None else self.outputs.replace("@STEPS@", self._steps(outputs)),
         }
         # in one pass: what is put in may itself look like a place
-        return re.sub("@(RANKS|OTHERS|STEPS)@", lambda found: parts[found[1]], self.around)
+        return re.sub("@(RANKS|OTHERS|STEPS|OUTPUTS)@", lambda found: parts[found[1]], self.around)
+
+    def _steps(self, program: Program) -> str:
+        names = Identifiers(self.taken, self.identifier)
+        return "\n".join(lines_of(program, self.syntax, self.templates, names))
 
 
 def escaped(text: str, plain: str, form: Callable[[str], str]) -> str:

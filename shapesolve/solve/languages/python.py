@@ -31,6 +31,8 @@ PYTHON = Language(
         size="    {name} = {value}",
         condition="    {name} = {value}",
         test="    if not ({cond}):\n        broken.append({text})",
+        given="    outputs[{name}] = ({sizes})",
+        one="{}, ",
         got="str({name})",
         place="shapes[{name}][{axis}]",
         remark="    # {}",
@@ -73,10 +75,26 @@ def check_inputs(shapes):
         return broken
 @STEPS@
     return broken
+@OUTPUTS@""",
+    outputs="""
+
+def refuse(broken):
+    if broken:
+        raise ValueError("; ".join(broken))
+
+
+def output_shapes(shapes):
+    \"\"\"Shapes of the outputs (name -> sizes) at shapes of the inputs; ValueError where these break conditions.\"\"\"
+    refuse(check_inputs(shapes))
+    broken, outputs = [], {}
+@STEPS@
+    refuse(broken)
+    return outputs
 """,
     suffix=".py",
     taken=frozenset(dir(builtins))
-    | {"shapes", "ranks", "others", "broken", "name", "rank", "size", "floordiv", "mod", "broadcast"},
+    | {"shapes", "ranks", "others", "broken", "name", "rank", "size", "floordiv", "mod", "broadcast"}
+    | {"outputs", "refuse", "check_inputs", "output_shapes"},
 )
 
 #: helper functions of the Python function of sizes, by name
