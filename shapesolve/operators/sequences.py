@@ -23,6 +23,7 @@ from ..expr import (
     ge,
     total,
 )
+from ..lower.axes import Links, Unfollowed, axis_of, own, plain, rank
 from ..lower.declared import declared_known
 from ..lower.join import closed, common, element
 from ..lower.op import InvalidNode, Op
@@ -33,7 +34,7 @@ from ..lower.registry import lower, lower_bodies
 from ..lower.speculate import rehearsal
 from ..lower.types import OPEN, Known, Optional, Sequence, Tensor
 from ..lower.values import MAX_ELEMENTS, Value
-from ..lower.work import MOVES
+from ..lower.work import MOVES, Outputs
 from .control import lower_inside, visible_symbols
 from .joining import joined_sizes, sizes_if_all_empty
 
@@ -82,7 +83,7 @@ _PLACE = between(0, 0, "a position")
 
 # https://onnx.ai/onnx/operators/onnx__SequenceConstruct.html
 # a sequence is followed as one of its tensors: what all of them have in common
-@lower("SequenceConstruct", values=True, work=MOVES)
+@lower("SequenceConstruct", values=True, work=MOVES, axes="*S... -> *S")
 def construct(op: Op) -> Known:
     if not op.n_in:
         raise InvalidNode("a sequence is made of at least one tensor (SequenceEmpty makes an empty one)")
@@ -96,7 +97,7 @@ def empty(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceInsert.html
-@lower("SequenceInsert", reads={2: _PLACE}, values=True, data=(2,), work=MOVES)
+@lower("SequenceInsert", reads={2: _PLACE}, values=True, data=(2,), work=MOVES, axes="*S, *S, ? -> *S")
 def insert(op: Op) -> Known:
     seq, new = op.sequence(0) or Sequence(None), _any(op, 1)
     at = _position(op, 2, seq.length, 1) if op.has(2) else None
@@ -110,7 +111,7 @@ def insert(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceErase.html
-@lower("SequenceErase", reads={1: _PLACE}, values=True, data=(1,), work=MOVES)
+@lower("SequenceErase", reads={1: _PLACE}, values=True, data=(1,), work=MOVES, axes="*S, ? -> *S")
 def erase(op: Op) -> Known:
     seq = op.sequence(0) or Sequence(None)
     at: int | None = -1
@@ -126,7 +127,7 @@ def erase(op: Op) -> Known:
 
 
 # https://onnx.ai/onnx/operators/onnx__SequenceAt.html
-@lower("SequenceAt", reads={1: _PLACE}, values=True, data=(1,), work=MOVES)
+@lower("SequenceAt", reads={1: _PLACE}, values=True, data=(1,), work=MOVES, axes="*S, ? -> *S")
 def at(op: Op) -> Known | None:
     seq = op.sequence(0) or Sequence(None)
     position = _position(op, 1, seq.length)
@@ -142,6 +143,16 @@ def length(op: Op) -> Known:
     return op.out([], value=Value.scalar(seq.length) if seq is not None else None)
 
 
+def _split_axes(op: Op, _: Outputs) -> Links:
+    labels, axis = own(op), axis_of(op)
+    if op.has(1) and not (op.rank(1) or op.int_attr("keepdims", 1)):
+        raise Unfollowed
+    is_kept = op.has(1) or op.int_attr("keepdims", 1)
+    return Links(
+        [labels, None], [plain([*labels[:axis], *(["part"] if is_kept else []), *labels[axis + 1 :]])]
+    )
+
+
 # https://onnx.ai/onnx/operators/onnx__SplitToSequence.html
 @lower(
     "SplitToSequence",
@@ -150,6 +161,7 @@ def length(op: Op) -> Known:
     data=(1,),
     fault="cannot split its input into these parts",
     work=MOVES,
+    axes=_split_axes,
 )
 def split(op: Op) -> Known:
     shape, dtype = op.shape(0), op.dtype(0)
@@ -198,8 +210,14 @@ def _chunks(op: Op, size: Dim, part: Callable[[Dim], Tensor]) -> Sequence:
     return Sequence(part(chunk if whole else OPEN), n)
 
 
+def _concat_axes(op: Op, _: Outputs) -> Links:
+    labels, stacks = own(op), bool(op.int_attr("new_axis", 0))
+    axis = op.axis(op.int_attr("axis", None), rank(op) + stacks)
+    return Links([labels], [plain([*labels[:axis], "joined", *labels[axis + (not stacks) :]])])
+
+
 # https://onnx.ai/onnx/operators/onnx__ConcatFromSequence.html
-@lower("ConcatFromSequence", values=True, work=MOVES)
+@lower("ConcatFromSequence", values=True, work=MOVES, axes=_concat_axes)
 def concat(op: Op) -> Known | None:
     seq, stacks = op.sequence(0) or Sequence(None), op.int_attr("new_axis", 0) != 0
     axis, dtype = op.int_attr("axis", 0), _elem_type(seq)

@@ -236,7 +236,7 @@ def parts(text: str) -> onnx.ModelProto:
 @pytest.mark.parametrize(
     ("fixed", "culprit"),
     [
-        (picked("b = Softmax <axis = 0> (x)"), "Sequence"),
+        (picked("b = Softmax <axis = 0> (x)"), "Softmax"),
         (picked("b = Transpose <perm = [2, 1, 0]> (x)"), "Sequence"),
         (parts("y = Tanh (a)"), "split"),
         (parts("b = SequenceAt (s, last) t = Transpose (b) y = MatMul (a, t)"), "split"),
