@@ -129,7 +129,9 @@ def _goes_together(op: Op, links: Links, known: Mapping[int, Listing], label: La
         if one is not None and (labels is None or labels[one.axis] != label):
             return False
         for axis, (other, size) in enumerate(zip(labels or (), shape or (), strict=False)):
-            if other == label and (size is not ONE if one is None else axis != one.axis):
+            if other == label and (
+                not (size is ONE and links.broadcasts) if one is None else axis != one.axis
+            ):
                 return False
     return len({one.node for one in known.values()}) == 1
 

@@ -1,7 +1,7 @@
 """The provenance of every tensor of an analyzed model, node by node. Graphs of If, Loop and Scan are included.
 
 Inside, a carried value keeps its rows where they are: what a trip hands on has them on the axis on which it got them. What
-decides which graph runs, and how often, depends on no row. The rows of a sequence of tensors are mixed.
+decides which graph runs, and how often, depends on no row. A sequence is followed as one tensor: what its tensors share.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Mapping
 from collections.abc import Sequence as Seq
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..expr import Cond, Dim, Shape
+from ..expr import ZERO, Cond, Dim, Shape
 from ..lower.axes import Links, Lists, Unfollowed, links_of
 from ..lower.op import Op
 from ..lower.scopes import Scopes
-from ..lower.types import Known, Tensor
+from ..lower.types import Known, Sequence, Tensor
 from ..lower.values import Value
 from ..model import Graph, Node
 from .provenance import Factors, Mixing, Origin, flow, layout_of
@@ -55,6 +55,8 @@ class Provenance:
         self.prefix, self.own, self.around = prefix, own, around
         self.symbols, self.walk, self.look, self.is_told = tuple(symbols), walk, look, is_told
         self.origins: dict[str, Origin] = {}
+        #: sizes that are the same for each row alone, also if data decides them
+        self.uniform: set[Dim] = set() if around is None else {*around.uniform}
 
     def of(self, name: str) -> Origin:
         """The origin of a tensor; one that no node made comes from itself."""
@@ -67,7 +69,9 @@ class Provenance:
 
     def view(self, node: Node) -> tuple[Op, list[Shape | None]]:
         """A node as its declaration sees it, and the sizes of its outputs."""
-        inputs = tuple(self.tensor(name) if name else None for name in node.inputs)
+        inputs = tuple(
+            self.tensor(name) if name and not self._is_empty(name) else None for name in node.inputs
+        )
         opsets = self.walk.model.opsets
         rule = self.walk.operators.rule(node, opsets)
         made = [self.tensor(name).shape if name else None for name in node.outputs]
@@ -99,7 +103,10 @@ class Provenance:
         found = through_lists(op, made, links, lists, given, found, self.symbols)
         for name, origin in zip(node.outputs, found, strict=False):
             if name:
-                self.origins[name] = self._by_value(name, origin, node)
+                origin = self.origins[name] = self._by_value(name, origin, node)
+                if not origin.mixed and isinstance(self.known(name), Tensor):
+                    sizes = self.tensor(name).shape or ()
+                    self.uniform.update(d for d in sizes if d.free.isdisjoint(self.symbols))
 
     def _inside(self, node: Node, attribute: str, graph: Graph, given: Mapping[str, Origin]) -> list[Origin]:
         """The origins of the outputs of a graph inside a node."""
@@ -121,15 +128,20 @@ class Provenance:
         return [self._either(broken, *each) for each in zip(found, *sides, strict=True)]
 
     def _trips(self, op: Op, given: Seq[Origin], made: Seq[Shape | None], found: Seq[Origin]) -> list[Origin]:
-        """Results of trips, if no row decides how many there are: states keep their rows where they are."""
+        """Results of trips, if no row decides how many there are: states keep their rows where they are.
+
+        A sequence that starts empty has the rows of its tensors where its result has them.
+        """
         ((attribute, body),) = op.node.subgraphs
         scanned = op.node.attributes.get("num_scan_inputs")
         if scanned is None:
-            ends, states, inputs = 1, given[2:], [_NOTHING, _NOTHING, *given[2:]]
+            starts = zip(op.node.inputs[2:], given[2:], made, strict=False)
+            ends, states = 1, [Origin(layout_of(d), {}) if self._is_empty(n) else o for n, o, d in starts]
+            inputs = [_NOTHING, _NOTHING, *states]
         elif op.version < _SCAN:
             return [*found]
         else:
-            ends, states = 0, given[: len(given) - scanned]
+            ends, states = 0, list(given[: len(given) - scanned])
             slices = [_slice(op, k, origin) for k, origin in enumerate(given[len(states) :])]
             inputs = [*states, *slices]
         out = self._inside(
@@ -170,14 +182,27 @@ class Provenance:
         return self.look(self.prefix + name)
 
     def tensor(self, name: str) -> Tensor:
-        """The known facts about a tensor. Elements are given if all are expressions of the input sizes."""
+        """The known facts about a tensor, or those that all tensors of a sequence share.
+
+        Elements of a tensor are given if all are expressions of the input sizes.
+        """
         known = self.known(name)
+        if isinstance(known, Sequence) and isinstance(known.elem, Tensor):
+            return Tensor(known.elem.dtype, known.elem.shape)
         if not isinstance(known, Tensor):
             return Tensor()
         elems = None if known.value is None else known.value.elems
-        if known.value is None or elems is None or not all(map(self.is_told, elems)):
+        if (
+            known.value is None
+            or elems is None
+            or not all(self.is_told(e) or e in self.uniform for e in elems)
+        ):
             return Tensor(known.dtype, known.shape)
         return Tensor(known.dtype, known.shape, Value(known.value.shape, elems))
+
+    def _is_empty(self, name: str) -> bool:
+        known = self.known(name)
+        return isinstance(known, Sequence) and known.length is ZERO
 
     def _is_known(self, name: str) -> bool:
         value = self.tensor(name).value

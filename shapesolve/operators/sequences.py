@@ -149,7 +149,7 @@ def _split_axes(op: Op, _: Outputs) -> Links:
         raise Unfollowed
     is_kept = op.has(1) or op.int_attr("keepdims", 1)
     return Links(
-        [labels, None], [plain([*labels[:axis], *(["part"] if is_kept else []), *labels[axis + 1 :]])]
+        [labels, own(op, 1)], [plain([*labels[:axis], *(["part"] if is_kept else []), *labels[axis + 1 :]])]
     )
 
 

@@ -225,24 +225,51 @@ def picked(second: str) -> onnx.ModelProto:
     }}""")
 
 
+def test_rows_stay_apart_in_a_sequence() -> None:
+    fixed = picked("b = Sigmoid (x)")
+    x = np.random.default_rng(8).standard_normal((3, 3, 4)).astype(np.float32)
+    np.testing.assert_allclose(run(ss.free(fixed, {"x[0]": "batch"}), x), 1 / (1 + np.exp(-x)), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "second",
+    ["b = Softmax <axis = 0> (x)", "b = Transpose <perm = [2, 1, 0]> (x)"],
+    ids=["mixed", "elsewhere"],
+)
+def test_a_sequence_with_other_rows_is_refused(second: str) -> None:
+    with pytest.raises(ss.Refused):
+        ss.free(picked(second), {"x[0]": "batch"})
+
+
 def parts(text: str) -> onnx.ModelProto:
     return onnx.parser.parse_model(f"""
     <ir_version: 9, opset_import: ["" : 18]>
     parts (float[1, 6, 4] x) => (float y)
-    <int64 first = {{0}}, int64 last = {{1}}>
-    {{ [split] s = SplitToSequence <axis = 2, keepdims = 0> (x) a = SequenceAt (s, first) {text} }}""")
+    <int64 first = {{0}}, int64 last = {{1}}, int64[2] lengths = {{2, 4}}>
+    {{ {text} }}""")
 
 
-@pytest.mark.parametrize(
-    ("fixed", "culprit"),
-    [
-        (picked("b = Softmax <axis = 0> (x)"), "Softmax"),
-        (picked("b = Transpose <perm = [2, 1, 0]> (x)"), "Sequence"),
-        (parts("y = Tanh (a)"), "split"),
-        (parts("b = SequenceAt (s, last) t = Transpose (b) y = MatMul (a, t)"), "split"),
-    ],
-    ids=["mixed", "elsewhere", "parts", "parts against parts"],
+COLUMNS = "[split] s = SplitToSequence <axis = 2, keepdims = 0> (x) a = SequenceAt (s, first) b = SequenceAt (s, last) "
+LENGTHS = (
+    "[split] s = SplitToSequence <axis = 1> (x, lengths) a = SequenceAt (s, first) b = SequenceAt (s, last) "
 )
-def test_rows_in_a_sequence_are_refused(fixed: onnx.ModelProto, culprit: str) -> None:
-    with pytest.raises(ss.Refused, match=culprit):
-        ss.free(fixed, {"x[0]": "batch"})
+
+
+@pytest.mark.parametrize("text", [f"{LENGTHS} y = Concat <axis = 1> (b, a)", f"{COLUMNS} y = Sub (a, b)"])
+def test_parts_of_a_tensor_keep_its_rows(text: str) -> None:
+    fixed = parts(text)
+    changed = ss.free(fixed, {"x[0]": "batch"})
+    x = np.random.default_rng(2).standard_normal((4, 6, 4)).astype(np.float32)
+    want = np.concatenate([run(fixed, x[i : i + 1]) for i in range(4)])
+    np.testing.assert_array_equal(run(changed, x), want)
+
+
+def test_parts_of_rows_that_meet_other_rows_are_refused() -> None:
+    with pytest.raises(ss.Refused, match="MatMul"):
+        ss.free(parts(f"{COLUMNS} t = Transpose (b) y = MatMul (a, t)"), {"x[0]": "batch"})
+
+
+def test_a_sequence_of_rows_is_refused() -> None:
+    text = "[split] s = SplitToSequence <axis = 0> (x) y = SequenceAt (s, first)"
+    with pytest.raises(ss.Refused, match="split"):
+        ss.free(parts(text), {"x[0]": "batch"})
