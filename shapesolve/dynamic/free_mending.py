@@ -23,27 +23,10 @@ _SECOND_EXPORT = "One export cannot show what follows it: `shapesolve generalize
 #: opset since which GatherND has batch_dims
 _BATCH_DIMS = 12
 #: attributes that name axes, types and weights, and never hold a size of the input
-_HARMLESS = frozenset(
-    [
-        "allowzero",
-        "axes",
-        "axis",
-        "direction",
-        "dtype",
-        "epsilon",
-        "group",
-        "hidden_size",
-        "keepdims",
-        "momentum",
-        "noop_with_empty_axes",
-        "perm",
-        "stash_type",
-        "to",
-        "training_mode",
-        "transA",
-        "transB",
-    ]
-)
+_HARMLESS = frozenset((
+    "allowzero", "axes", "axis", "direction", "dtype", "epsilon", "group", "hidden_size", "keepdims", "momentum",
+    "noop_with_empty_axes", "perm", "stash_type", "to", "training_mode", "transA", "transB",
+))  # fmt: skip
 #: attributes of windows, which are those of the weights where these are stored
 _WINDOWS = frozenset(("dilations", "kernel_shape", "strides"))
 #: numbers that no size gives

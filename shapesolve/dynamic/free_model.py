@@ -19,13 +19,13 @@ from ..change.draft import DraftNode
 from ..change.refused import Refused
 from ..expr import Dim, Shape
 from ..lower.types import Tensor
-from ..model import Graph, Model, ModelError, Node, TensorType, read_model
+from ..model import Graph, Model, Node, TensorType, read_model
 from ..model.saving import with_weights
 from .free_mending import check_suspects, mend
 from .free_state import ROOM, Freeing
 from .provenance_lists import Listing
 from .provenance_walk import trace
-from .request import Request, asked, inlined, relabelled
+from .request import Request, asked, consistent, inlined, relabelled
 
 if TYPE_CHECKING:
     import onnx
@@ -211,13 +211,7 @@ def _prove(changed: onnx.ModelProto, request: Request) -> None:
     Raises:
         Refused: one of these does not hold.
     """
-    try:
-        analysis = analyze(changed, broadcast="strict", assume=[f"{name} >= 2" for name in request.baked])
-    except ModelError as error:
-        raise Refused(f"the changed model cannot be read: {error}") from error
-    if analysis.conflicts:
-        conflict = analysis.conflicts[0]
-        raise Refused(conflict.message, node=conflict.nodes[0] if conflict.nodes else "")
+    analysis = consistent(changed, assume=[f"{name} >= 2" for name in request.baked])
     for name, was in request.baked.items():
         now = analysis._solved.facts.dim(analysis.symbols[name])
         hi = analysis._solved.facts.bounds(now)[1]

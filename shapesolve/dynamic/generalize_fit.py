@@ -222,17 +222,27 @@ def _bases(symbols: Seq[str]) -> Iterator[tuple[Dim, int]]:
                 yield product(floor_div(d + up, constant(k)) for d in some), 2 + _bits(k) + (up > 0)
 
 
-def _affine(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[tuple[Dim, int]]:
-    i = next(k for k, g in enumerate(given) if g != given[0])
+def _moved(n: int) -> int:
+    """Length of a number that is added."""
+    return _bits(n) + 1 if n else 0
+
+
+def _line(given: Seq[int], want: Seq[int]) -> tuple[int, int] | None:
+    """The slope of a line through all numbers, and where it starts. None where there is none."""
+    i = next((k for k, g in enumerate(given) if g != given[0]), None)
+    if i is None:
+        return None
     slope, rest = divmod(want[i] - want[0], given[i] - given[0])
     start = want[0] - slope * given[0]
-    if not rest and slope and all(slope * g + start == w for g, w in zip(given, want, strict=True)):
+    fits = not rest and slope and all(slope * g + start == w for g, w in zip(given, want, strict=True))
+    return (slope, start) if fits else None
+
+
+def _affine(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[tuple[Dim, int]]:
+    for slope, start in filter(None, [_line(given, want)]):
         # a sum that is a multiple of more than what is added may have been rounded
         rounded = 2 if start and slope == 1 and gcd(*want) > abs(start) else 0
-        yield (
-            base * slope + start,
-            cost + _bits(slope) + (slope < 0) + (_bits(start) + 1 if start else 0) + rounded,
-        )
+        yield base * slope + start, cost + _bits(slope) + (slope < 0) + _moved(start) + rounded
 
 
 def _limits(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[tuple[Dim, int]]:
@@ -242,8 +252,7 @@ def _limits(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[t
         for bound, make in ((min, minimum), (max, maximum)):
             shift = next(w - g for g, w in zip(given, want, strict=True) if w != limit)
             if all(bound(g + shift, limit) == w for g, w in zip(given, want, strict=True)):
-                more = _bits(shift) + 1 if shift else 0
-                yield make(base + shift, constant(limit)), cost + 2 + _bits(limit) + more
+                yield make(base + shift, constant(limit)), cost + 2 + _bits(limit) + _moved(shift)
 
 
 def _quotients(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[tuple[Dim, int]]:
@@ -252,35 +261,16 @@ def _quotients(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterato
     for k in range(2, _LARGEST_DIVISOR + 1):
         ups = range(k) if k <= _SMALL_DIVISOR else (0, k - 1)
         for up in ups:
-            quotient = [(g + up) // k for g in given]
-            plain = (
-                cost + _divided(k) + 2 * (cost > 1) + (0 if not up else 1 if up == k - 1 else 1 + _bits(up))
-            )
-            if len(set(quotient)) > 1:
-                yield from _multiples(base, k, up, quotient, want, plain)
+            more = 0 if not up else 1 if up == k - 1 else 1 + _bits(up)
+            for factor, start in filter(None, [_line([(g + up) // k for g in given], want)]):
+                made = floor_div(base + up, constant(k)) * factor + start
+                times = (1 if factor == k else _bits(factor)) + (factor < 0)
+                yield made, cost + _divided(k) + 2 * (cost > 1) + more + times + _moved(start)
         if rise < k:
             for sign in (1, -1):
                 for up in ups:
                     if all((sign * g + up) % k == w for g, w in zip(given, want, strict=True)):
-                        yield (base * sign + up) % k, cost + 1 + _divided(k) + (_bits(up) + 1 if up else 0)
-
-
-def _multiples(
-    base: Dim, k: int, up: int, quotient: Seq[int], want: Seq[int], cost: int
-) -> Iterator[tuple[Dim, int]]:
-    i = next((j for j, q in enumerate(quotient) if q != quotient[0]), None)
-    if i is None:
-        return
-    factor, rest = divmod(want[i] - want[0], quotient[i] - quotient[0])
-    if rest or not factor:
-        return
-    start = want[0] - factor * quotient[0]
-    if all(factor * q + start == w for q, w in zip(quotient, want, strict=True)):
-        made = floor_div(base + up, constant(k)) * factor + start
-        yield (
-            made,
-            cost + (1 if factor == k else _bits(factor)) + (factor < 0) + (_bits(start) + 1 if start else 0),
-        )
+                        yield (base * sign + up) % k, cost + 1 + _divided(k) + _moved(up)
 
 
 def coincident(

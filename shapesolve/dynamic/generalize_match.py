@@ -28,7 +28,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stored operand of a node that differs between the exports.
+    """A stored operand of a node in all exports.
 
     Attributes:
         graph: the graph of the first export that it is in.
@@ -45,22 +45,13 @@ class Place:
     nodes: Seq[Node]
 
 
-@dataclass(frozen=True, slots=True)
-class Same:
-    """Few integers that a node is given, the same in all exports."""
-
-    label: str
-    op_type: str
-    index: int
-    stored: Constant
-
-
 @dataclass(slots=True)
 class Matched:
     """Differences between the exports. Everything else is the same."""
 
     places: list[Place] = field(default_factory=list)
-    same: list[Same] = field(default_factory=list)
+    #: few integers that are the same in all exports
+    same: list[Place] = field(default_factory=list)
     #: the nodes of the main graph, in each export
     nodes: list[Seq[Node]] = field(default_factory=list)
 
@@ -170,7 +161,7 @@ class _Match:
             if tensors and not all(equal(tensors[0], s) for s in tensors[1:]):
                 self.found.places.append(Place(draft, node, i, tensors, group))
             elif tensors and tensors[0].dtype in _INTEGERS and tensors[0].numel <= _FEW:
-                self.found.same.append(Same(node.label, node.op_type, i, tensors[0]))
+                self.found.same.append(Place(draft, node, i, tensors, group))
         if draft.parent is None:
             self.found.nodes.append(group)
         graphs = [dict(n.subgraphs) for n in group]

@@ -23,16 +23,15 @@ from ..expr import Dim
 from ..expr.sizes import sizes_text
 from ..lower.reads import ENDS, NEW_SIZES, TARGET
 from ..lower.rule import Reading
-from ..model import Model, ModelError, read_model
+from ..model import Model, Node, read_model
 from ..model.saving import with_weights
-from ..operators import with_built_in
 from ..propagate.constraint import Site
 from .generalize_fit import OPEN, Fitter, Open, Unknowns
 from .generalize_match import Place, array_of, match
 from .generalize_program import Array, Nodes, Rule
 from .generalize_settle import OPEN_AXES, Settler, check_chance
 from .generalize_tables import Integers, Tables
-from .request import asked, inlined, relabelled
+from .request import asked, consistent, inlined, relabelled
 from .sizes import ALLOW_ZERO, Sizes, target_of
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class _Work:
         """The new model."""
         changes = self._changes()
         assumed = [f"{name} >= 1" for name in self.sizes[0]]
-        trial = _consistent(analyze(self._trial(changes), broadcast="equal", assume=assumed))
+        trial = consistent(self._trial(changes), "equal", assumed)
         fitter = self.unknowns.fitter
         settler = Settler(trial, self.unknowns.opens, fitter, self._keeps(changes, trial))
         settled = settler.settle()
@@ -150,7 +149,7 @@ class _Work:
 
     def _takes_all(self, place: Place) -> bool:
         """True if it is the end of a Slice that passes its whole input in every export."""
-        if self._reads(place) is not ENDS:
+        if self._reading(place.nodes[0], place.index) is not ENDS:
             return False
         made = self._shapes(place, made=True)
         return None not in made and made == self._shapes(place, made=False)
@@ -158,7 +157,9 @@ class _Work:
     def _inferred(self, place: Place) -> list[Array]:
         """The stored arrays; in targets of a Reshape, each -1 is replaced by its size."""
         arrays = [array_of(s) for s in place.stored]
-        made = self._shapes(place, made=True) if self._reads(place) is TARGET else [None]
+        made = (
+            self._shapes(place, made=True) if self._reading(place.nodes[0], place.index) is TARGET else [None]
+        )
         if any(s is None or None in s for s in made) or any(a.ndim != 1 for a in arrays):
             return arrays
         pairs = [(a, np.array(s, np.int64)) for a, s in zip(arrays, made, strict=True)]
@@ -166,13 +167,10 @@ class _Work:
             [np.where(a == -1, s, a) for a, s in pairs] if all(a.size == s.size for a, s in pairs) else arrays
         )
 
-    def _reads(self, place: Place) -> Reading | None:
-        return None if place.node.domain else self._reading(place.node.op_type, place.index)
-
-    def _reading(self, op_type: str, i: int) -> Reading | None:
+    def _reading(self, node: Node, i: int) -> Reading | None:
         """The use of an operand's numbers, for a standard operator."""
-        rule = with_built_in(None).lookup("", op_type, self.draft.model.opsets.get("", 1))
-        return None if rule is None or rule.reads is None else rule.reads.get(i)
+        rule = self.fixed[0]._solved.walk.operators.rule(node, self.draft.model.opsets)
+        return None if rule is None or rule.domain or rule.reads is None else rule.reads.get(i)
 
     # ------------------------------------------------------------------ writing
 
@@ -225,7 +223,7 @@ class _Work:
             builder.guards += [checked.inputs[0], whole]
             graph.nodes.insert(graph.nodes.index(node) + 1, checked)
             return True
-        if self._reads(change.place) is not TARGET or not isinstance(change.rule, Integers):
+        if self._reading(change.place.nodes[0], index) is not TARGET or not isinstance(change.rule, Integers):
             return False
         values = [d.subs(builder.settled).value for d in change.rule.dims]
         if node.attribute("allowzero", 0) or 0 in values:
@@ -241,7 +239,7 @@ class _Work:
         """Open sizes of Resizes, each with the size of the axis that is resized."""
         found = []
         for place, rule in ((c.place, c.rule) for c in changes if c.place.graph is self.draft.graph):
-            if self._reads(place) is NEW_SIZES and isinstance(rule, Integers):
+            if self._reading(place.nodes[0], place.index) is NEW_SIZES and isinstance(rule, Integers):
                 for d, entry in zip(trial.shapes.get(place.node.inputs[0]) or (), rule.dims, strict=False):
                     found += [(o, d) for o in self.unknowns.opens if entry.free == {o.name}]
         return found
@@ -250,10 +248,7 @@ class _Work:
 
     def _proved(self, made: onnx.ModelProto) -> Analysis:
         """At the sizes of each export the model runs, with the shapes of the export; and it runs at others."""
-        try:
-            analysis = _consistent(analyze(made, broadcast="strict"))
-        except ModelError as error:
-            raise Refused(f"the new model cannot be read: {error}") from error
+        analysis = consistent(made)
         for fixed, sizes, label in zip(self.fixed, self.sizes, self.labels, strict=True):
             if fixed.conflicts:
                 continue  # nothing runs at these sizes
@@ -275,10 +270,3 @@ class _Work:
             if now is not None and not now.terms:
                 raise Refused(f"the new model runs only with {name} = {now}", term=f"{name} == {now}")
         return analysis
-
-
-def _consistent(analysis: Analysis) -> Analysis:
-    """The analysis; raises `Refused` for a model that runs at no sizes."""
-    for conflict in analysis.conflicts:
-        raise Refused(conflict.message, node=conflict.nodes[0] if conflict.nodes else "")
-    return analysis

@@ -28,11 +28,11 @@ from ..lower.reads import AXES, NEW_AXES, PADS, TARGET
 from ..lower.rule import Reading
 from ..model import Node
 from .generalize_fit import MARGIN, OPEN, Fit, Fitter, Open, coincident
-from .generalize_match import Matched, Same
+from .generalize_match import Matched, Place
 from .provenance_walk import trace
 
-#: the use of an operand's numbers, by operator and index
-Reads: TypeAlias = Callable[[str, int], "Reading | None"]
+#: the use of an operand's numbers, by node and index
+Reads: TypeAlias = Callable[[Node, int], "Reading | None"]
 #: sizes next to those of an export, at which a model may not run whose padding only fits these
 _NEAR = 4
 #: max axes of a trial input
@@ -268,11 +268,11 @@ def check_chance(
             )
     inner = coincident(dims, sizes)
     for one in found.same:
-        reading = reads(one.op_type, one.index)
+        reading = reads(one.nodes[0], one.index)
         if reading not in (AXES, NEW_AXES):  # a target is held against the number of elements
             _check_number(one, {**({} if reading is TARGET else inner), **fitter.coincident})
     for group in found.nodes:
-        for axis, why in _padding(group, fixed, adds=reads(group[0].op_type, 1) is PADS):
+        for axis, why in _padding(group, fixed, adds=reads(group[0], 1) is PADS):
             given = analysis.shapes.get(group[0].inputs[0])
             free = [n for n in first if given is None or n in given[axis].free]
             moving = [n for n in free if not _is_batch(analysis, n)]
@@ -288,14 +288,14 @@ def _is_batch(analysis: Analysis, name: str) -> bool:
     return all(end.layout is not None and name not in end.mixed for end in ends)
 
 
-def _check_number(one: Same, parts: Mapping[int, str]) -> None:
-    numbers = one.stored.array(one.stored.numel)
+def _check_number(one: Place, parts: Mapping[int, str]) -> None:
+    numbers, node = one.stored[0].array(one.stored[0].numel), one.nodes[0]
     for n in () if numbers is None else numbers.reshape(-1).tolist():
         if abs(n) in parts:
             raise Refused(
-                f"{one.label} ({one.op_type}) holds {n} in all exports, which is also {parts[abs(n)]} in all of them: an "
+                f"{node.label} ({node.op_type}) holds {n} in all exports, which is also {parts[abs(n)]} in all of them: an "
                 "export at a size further away would settle what it is",
-                node=one.label,
+                node=node.label,
             )
 
 

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ..analysis import analyze
+from ..analysis import Analysis, BroadcastMode, analyze
 from ..change.refused import Refused
 from ..expr import Dim, parse_dim, symbol
 from ..expr.nearest import meant
 from ..expr.sizes import sizes_text
-from ..model import Model
+from ..model import Model, ModelError
 from ..propagate.constraint import Site
 
 if TYPE_CHECKING:
     import onnx
+
 
 #: sizes of each input as declared: a number, a name, or nothing; None where the rank is not declared
 _Shapes: TypeAlias = Mapping[str, "list[int | str | None] | None"]
@@ -224,6 +225,19 @@ def relabelled(proto: onnx.ModelProto, request: Request, original: Model) -> onn
             if array is not None:
                 tensor_.CopyFrom(numpy_helper.from_array(np.array(array), tensor_.name))
     return made
+
+
+def consistent(
+    model: onnx.ModelProto, broadcast: BroadcastMode = "strict", assume: Seq[str] = ()
+) -> Analysis:
+    """The analysis of a changed model; raises `Refused` for one that runs at no sizes."""
+    try:
+        analysis = analyze(model, broadcast=broadcast, assume=assume)
+    except ModelError as error:
+        raise Refused(f"the changed model cannot be read: {error}") from error
+    for conflict in analysis.conflicts:
+        raise Refused(conflict.message, node=conflict.nodes[0] if conflict.nodes else "")
+    return analysis
 
 
 def _forget_shapes(nodes: Iterable[onnx.NodeProto]) -> None:

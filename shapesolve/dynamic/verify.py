@@ -16,9 +16,11 @@ from ..analysis import Analysis, analyze
 from ..change.gate import session
 from ..change.refused import Refused
 from ..expr.sizes import sizes_text
+from ..model import read_model
 from .provenance import Origin
 from .provenance_lists import Listing
 from .provenance_walk import trace
+from .request import asked
 
 if TYPE_CHECKING:
     import onnx
@@ -60,7 +62,7 @@ def verify(
         RuntimeError: one of the models cannot be run on drawn inputs.
     """
     analysis = analyze(changed)
-    old = _old_sizes(analyze(original), analysis, dims)
+    old = asked([read_model(original)], dims).baked
     rows = [name for name, size in old.items() if size == 1]
     origins = trace(analyze(changed, broadcast="strict", assume=[f"{name} >= 2" for name in rows]), rows)
     before, after = _Session(original), _Session(changed)
@@ -120,15 +122,6 @@ def verify_exports(exports: Seq[onnx.ModelProto], changed: onnx.ModelProto, *, s
             ) from error
         runs.append(_compared(sizes, want, got, before.outputs))
     return runs
-
-
-def _old_sizes(original: Analysis, changed: Analysis, dims: Mapping[str, str]) -> dict[str, int]:
-    found = {}
-    for place, name in dims.items():
-        tensor, _, axis = place.strip().removesuffix("]").rpartition("[")
-        if name in changed.symbols:
-            found[name] = int(original.shapes[tensor][int(axis)])
-    return found
 
 
 class _Session:

@@ -211,6 +211,16 @@ def test_a_run_that_differs_is_noticed() -> None:
         verify(fixed, freed, {"x[0]": "batch"})
 
 
+def test_a_named_size_that_is_freed_is_verified() -> None:
+    fixed = onnx.parser.parse_model("""
+    <ir_version: 9, opset_import: ["" : 18]>
+    flat (float[batch, 4] x) => (float y)
+    <int64[2] target = {1, 4}>
+    { r = Reshape (x, target) y = Tanh (r) }""")
+    runs = verify(fixed, ss.free(fixed, {"batch": "batch"}), {"batch": "batch"})
+    assert [run.sizes for run in runs] == [{"batch": 1}, {"batch": 2}, {"batch": 3}]
+
+
 def picked(second: str) -> onnx.ModelProto:
     """One of two tensors, by way of a sequence."""
     return onnx.parser.parse_model(f"""
