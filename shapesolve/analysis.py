@@ -401,9 +401,9 @@ class Analysis:
         return self.model.graph.to_networkx()
 
     @checked
-    def annotate(self, policy: str = "refine") -> onnx.ModelProto:
-        """A copy of the model with shapes written as value_info; policy is skip, override, refine or strict."""
-        model: onnx.ModelProto = self._render("annotated", policy)
+    def annotate(self, policy: str = "refine", *, contract: bool = False) -> onnx.ModelProto:
+        """A copy of the model with shapes written as value_info; arguments as for `shapesolve.annotate`."""
+        model: onnx.ModelProto = self._render("annotated", policy, contract=contract)
         return model
 
     def update_shapes(self, model: onnx.ModelProto) -> None:
@@ -436,9 +436,9 @@ class Analysis:
         state = "ok" if self.ok else f"{len(self.conflicts)} conflicts"
         return f"<Analysis of {len(self.model.graph.nodes)} nodes, {len(self.shapes)} shapes: {state}>"
 
-    def _render(self, kind: str, *args: Any) -> Any:
+    def _render(self, kind: str, *args: Any, **options: Any) -> Any:
         module, _, function = RENDERERS[kind].partition(":")
-        return getattr(importlib.import_module(module), function)(self, *args)
+        return getattr(importlib.import_module(module), function)(self, *args, **options)
 
 
 __all__ = [

@@ -16,6 +16,8 @@ from .draft import Draft, DraftGraph, DraftNode
 
 #: fields that are written anew
 _REWRITTEN = frozenset(("node", "initializer", "sparse_initializer", "value_info", "quantization_annotation"))
+#: keys of metadata that describe the model before the change
+_OWN_METADATA = "shapesolve."
 #: IR version since which an initializer need not be an input as well
 _FREE_INITIALIZERS = 4
 
@@ -27,6 +29,7 @@ def write(draft: Draft) -> onnx.ModelProto:
     nodes = _nodes(draft.graph)
     model = onnx.ModelProto()
     _copy(original, model, except_for=frozenset(("graph",)))
+    _keep(model.metadata_props, [not p.key.startswith(_OWN_METADATA) for p in model.metadata_props])
     for proto in model.functions:
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         key = domain, proto.name, proto.overload

@@ -84,7 +84,7 @@ EXAMPLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "ops": ("One operator.", ("ops HardSwish",)),
     "rule": ("One code.", ("rule SS502",)),
     "annotate": (
-        "The copy has every shape and the contract in it; a file that is there stays.",
+        "The copy has every shape in it; a file that is there stays.",
         (
             "annotate examples/attention.onnx -o annotated.onnx",
             "annotate examples/attention.onnx -o annotated.onnx",

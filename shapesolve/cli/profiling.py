@@ -68,6 +68,7 @@ def profile(
     find(a, findings=False)
     from ..deploy import NoSizes, profile_text
     from ..deploy import profile as profiles_of
+    from ..deploy.profile_formats import conditions_text
 
     low, usual, high = (
         listed_sizes(text, f"--{name}") for name, text in (("min", min), ("opt", opt), ("max", max))
@@ -88,10 +89,8 @@ def profile(
         from ..report.json import envelope
 
         text = envelope("profile", {"profiles": [one.to_json() for one in found]})
-    for k, one in enumerate(() if tool in ("", "json") else found):
-        if one.conditions:
-            where = f"profile {k}: " if len(found) > 1 else ""
-            print(f"note: {where}within the ranges, also keep {', '.join(one.conditions)}", file=sys.stderr)
+    for condition in conditions_text(() if tool in ("", "json") else found):
+        print(f"note: {condition}", file=sys.stderr)
     if output is None:
         say(text)
         return

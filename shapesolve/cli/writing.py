@@ -25,16 +25,21 @@ def annotate(
             help="Shapes that are declared already: keep, replace, replace what says less, or fail if wrong.",
         ),
     ] = "refine",
+    contract: Annotated[
+        bool, Option("--contract", help="Write the contract into the metadata, as a JSON document.")
+    ] = False,
     force: Annotated[bool, Option("--force", help="Replace a file that is there already.")] = False,
     assume: Assume = None,
     broadcast: Broadcast = "named",
 ) -> None:
     """Write a copy of the model with every shape in it.
 
-    Its contract goes into the metadata. The original is never touched; weights in files of their own stay there. Exit code 1
-    when the model contradicts itself, which is said. Example:
+    The original is never touched; weights in files of their own stay there. The document of --contract stands in metadata_props
+    under shapesolve.contract. Exit code 1 when the model contradicts itself, which is said. Examples:
 
         shapesolve annotate model.onnx -o annotated.onnx --policy override
+
+        shapesolve annotate model.onnx -o annotated.onnx --contract
     """
     a = load(model, assume, None, broadcast)
     find(a, findings=False)
@@ -44,7 +49,7 @@ def annotate(
         check_target(a.model, output)
         if output.exists() and not force:
             fail(f"{output} is there already: --force replaces it")
-        save_annotated(a, output, policy)  # type: ignore[arg-type]
+        save_annotated(a, output, policy, contract=contract)  # type: ignore[arg-type]
     except ValueError as e:
         fail(str(e))
     except OSError as e:

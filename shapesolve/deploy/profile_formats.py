@@ -22,21 +22,22 @@ Writer = Callable[[Analysis, Sequence[Profile]], str]
 
 
 class Target(NamedTuple):
-    """A tool that takes profiles: what is written for it, in words, and by which function."""
+    """A tool that takes profiles: its format in words, the writer, and if conditions follow in a comment."""
 
     text: str
     write: Writer
+    commented: bool
 
 
 #: tools by the name that ``profile --for`` takes
 TARGETS: dict[str, Target] = {}
 
 
-def target(name: str, text: str) -> Callable[[Writer], Writer]:
-    """Declare the function that writes profiles for a tool."""
+def target(name: str, text: str, *, commented: bool = False) -> Callable[[Writer], Writer]:
+    """Declare the function that writes profiles for a tool (see `Target`)."""
 
     def declare(write: Writer) -> Writer:
-        TARGETS[name] = Target(text, write)
+        TARGETS[name] = Target(text, write, commented)
         return write
 
     return declare
@@ -46,13 +47,26 @@ def target(name: str, text: str) -> Callable[[Writer], Writer]:
 def profile_text(analysis: Analysis, profiles: Sequence[Profile], target: str) -> str:
     """Profiles for a tool, by its name in `TARGETS`. Inputs of fixed shape are left out, except where the tool wants all.
 
+    Conditions that sizes within the ranges must satisfy too stand in a last line of comment where the format has comments
+    (``ort-trt`` has none: see `Profile.conditions`). Core ML gets enumerated shapes there.
+
     Raises `ValueError` for a tool that does not exist, and where it cannot be told a name or a shape.
     """
     if target not in TARGETS:
         raise ValueError(f"there is no tool {target!r}; there are {', '.join(TARGETS)}")
     if not any(one.inputs for one in profiles):
         raise ValueError("every input has a fixed shape: there is nothing to tell a tool")
-    return TARGETS[target].write(analysis, profiles)
+    found = TARGETS[target]
+    comments = [f"# {ascii(text)[1:-1]}" for text in conditions_text(profiles)] if found.commented else []
+    return "\n".join([found.write(analysis, profiles), *comments])
+
+
+def conditions_text(profiles: Sequence[Profile]) -> Iterator[str]:
+    """For each profile, the conditions that sizes within its ranges must satisfy too."""
+    for k, one in enumerate(profiles):
+        if one.conditions:
+            where = f"profile {k}: " if len(profiles) > 1 else ""
+            yield f"{where}within the ranges, also keep {', '.join(one.conditions)}"
 
 
 def _joined(profile: Profile, corner: Corner, form: Callable[[str, tuple[int, ...]], str]) -> list[str]:
@@ -66,6 +80,7 @@ def _crossed(shape: Iterable[int]) -> str:
 @target(
     "trtexec",
     "options of trtexec: --minShapes, --optShapes, --maxShapes, after --profile=K where there are several",
+    commented=True,
 )
 def _trtexec(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://docs.nvidia.com/deeplearning/tensorrt/latest/reference/command-line-programs.html
@@ -105,7 +120,11 @@ def _ort_shape(name: str, shape: tuple[int, ...]) -> str:
     return f"{name}:{_crossed(shape)}"
 
 
-@target("polygraphy", "options of polygraphy: --trt-min-shapes, --trt-opt-shapes, --trt-max-shapes")
+@target(
+    "polygraphy",
+    "options of polygraphy: --trt-min-shapes, --trt-opt-shapes, --trt-max-shapes",
+    commented=True,
+)
 def _polygraphy(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://docs.nvidia.com/deeplearning/tensorrt/polygraphy/docs/index.html
     def form(name: str, shape: tuple[int, ...]) -> str:
@@ -124,7 +143,7 @@ def _named(profiles: Sequence[Profile], name: str) -> Iterator[tuple[str, Profil
         yield (name if len(profiles) == 1 else f"{name}_{k}"), one
 
 
-@target("openvino", "Python text: the argument of openvino.Model.reshape")
+@target("openvino", "Python text: the argument of openvino.Model.reshape", commented=True)
 def _openvino(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://docs.openvino.ai/2025/openvino-workflow/running-inference/model-input-output/dynamic-shapes.html
     lines = ["# openvino.Core().read_model(...).reshape(shapes)"]
@@ -234,6 +253,9 @@ def _triton(analysis: Analysis, profiles: Sequence[Profile]) -> str:
             lines += ["model_warmup {", f'  name: "{corner} of profile {k}"']
             lines += _triton_warmup(analysis, one, corner)
             lines.append("}")
+    terms = ", ".join(t.text for t in (*analysis.contract.terms, *analysis.contract.assumed))
+    if terms:  # a dim of -1 takes every size
+        lines.append(f"# the model runs at sizes with {ascii(terms)[1:-1]}")
     return "\n".join(lines)
 
 

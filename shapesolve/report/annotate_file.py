@@ -15,15 +15,17 @@ if TYPE_CHECKING:
     from ..model import Model
 
 
-def save_annotated(analysis: Analysis, path: str | Path, policy: Policy = "refine") -> None:
-    """Write the annotated model to `path`.
+def save_annotated(
+    analysis: Analysis, path: str | Path, policy: Policy = "refine", *, contract: bool = False
+) -> None:
+    """Write the annotated model to `path`, with its `contract` in the metadata on request.
 
     Raises:
         ValueError: the policy fails; `path` is the model itself; the model keeps weights in files of another
             folder; or the result is larger than protobuf can hold.
         OSError: the file cannot be written.
     """
-    save_changed(analysis.model, annotated(analysis, policy), path)
+    save_changed(analysis.model, annotated(analysis, policy, contract=contract), path)
 
 
 def save_changed(model: Model, changed: onnx.ModelProto, path: str | Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from importlib.util import find_spec
 from itertools import product
@@ -17,6 +18,7 @@ from onnx import TensorProto, helper
 
 import shapesolve as ss
 from shapesolve.cli import app
+from shapesolve.deploy.profile_formats import TARGETS
 from shapesolve.deploy.profiles import Profile
 from shapesolve.deploy.sizes import Sizes
 
@@ -146,7 +148,7 @@ def read_back(text: str, target: str, names: list[str]) -> list[dict[str, dict[s
             pairs = [part.split(":") for part in value.split(",")]
             corners.append((key.split("_")[2], [(n, [int(d) for d in s.split("x")]) for n, s in pairs]))
     else:
-        for word in shlex.split(text.replace("\\\n", "")):
+        for word in shlex.split(text.replace("\\\n", ""), comments=True):
             if target == "trtexec" and not word.startswith("--profile"):
                 corner, _, value = word.removeprefix("--").partition("Shapes=")
                 pairs = [part.rpartition(":")[::2] for part in value.split(",")]
@@ -200,6 +202,25 @@ def test_python_texts_are_right_for_any_name() -> None:
         ss.profile_text(
             a, [Profile(one.min, one.opt, one.max, {"a,b": one.inputs["past_key"]}, ())], "trtexec"
         )
+
+
+@pytest.mark.parametrize("target", list(TARGETS))
+def test_conditions_that_a_format_has_no_place_for_are_named_or_refused(target: str) -> None:
+    a = pairs("m == 2*n")
+    found = ss.profile(a, {"m": 2, "n": 1}, max={"m": 600, "n": 300})
+    (term,) = found[0].conditions
+    if target == "coreml":
+        with pytest.raises(ValueError, match=re.escape(term)):
+            ss.profile_text(a, found, target)
+        return
+    text = ss.profile_text(a, found, target)
+    if target == "ort-trt":  # JSON, read by onnxruntime: a note on stderr names them
+        assert json.loads(text).keys() == {f"trt_profile_{corner}_shapes" for corner in ("min", "opt", "max")}
+    elif target == "json":
+        assert json.loads(text)["profiles"][0]["conditions"] == [term]
+    else:
+        assert text.splitlines()[-1].startswith("# ")
+        assert text.splitlines()[-1].endswith(term)
 
 
 def test_triton_is_told_of_all_inputs() -> None:
@@ -267,7 +288,9 @@ def test_the_command(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*command, "-o", str(tmp_path / "options")])
     assert done.exit_code == 0, done.output
     text = (tmp_path / "options").read_text("utf-8")
-    assert text == "--minShapes=image:1x3x8x8 --optShapes=image:1x3x64x8 --maxShapes=image:8x3x512x8\n"
+    options, comment = text.splitlines()
+    assert options == "--minShapes=image:1x3x8x8 --optShapes=image:1x3x64x8 --maxShapes=image:8x3x512x8"
+    assert comment == "# within the ranges, also keep height % 8 == 0"
     assert "note: within the ranges, also keep height % 8 == 0" in done.stderr
     done = CliRunner().invoke(app, ["profile", str(UNET), "--opt", "height=12"])
     assert (done.exit_code, done.stderr.startswith("error: ")) == (1, True)

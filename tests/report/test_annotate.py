@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Iterator
@@ -11,13 +12,16 @@ import onnx
 import onnx_ir as ir
 import onnxruntime as ort
 import pytest
+from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
+from shapesolve.cli import app
 from shapesolve.deploy.sizes import Sizes
 from shapesolve.model.saving import external_locations
 from shapesolve.report.annotate import CONTRACT_KEY, read_contract, read_names
 from shapesolve.report.annotate_file import save_annotated
+from shapesolve.report.json import contract_data
 
 from ..building import bundled_files, corpus_files
 from .broken import CASES, ints, model
@@ -117,13 +121,28 @@ def test_tensors_inside_functions_are_left_out() -> None:
 
 def test_the_contract_is_stored_and_read_back() -> None:
     a = ss.analyze(ROOT / "examples/unet.onnx")
-    out = a.annotate()
-    assert [p.key for p in out.metadata_props].count(CONTRACT_KEY) == 1
-    read = [ss.parse_cond(t, a.symbols) for t in read_contract(out)]
-    assert read == [t.cond for t in a.contract]
-    again = ss.analyze(out).annotate()
-    assert read_contract(again) == read_contract(out)
-    assert read_contract(onnx.ModelProto()) == []
+    out = ss.annotate(ss.analyze(a.annotate(contract=True)), contract=True)
+    (text,) = [p.value for p in out.metadata_props if p.key == CONTRACT_KEY]
+    assert json.loads(text) == {
+        "version": 1,
+        "command": "contract",
+        **json.loads(json.dumps(contract_data(a))),
+    }
+    read = read_contract(out)
+    assert read is not None
+    assert [str(t) for t in read] == [str(t) for t in a.contract]
+    assert read.holds({"batch": 1, "height": 12, "width": 8}) is False
+    assert read_contract(a.annotate()) is None
+    assert read_contract(ss.fix(out, {"height": 8})) is None, "it describes the model before the change"
+
+
+def test_a_model_that_never_runs_carries_that(tmp_path: Path) -> None:
+    read = read_contract(ss.annotate(ROOT / "examples/broken_matmul.onnx", contract=True))
+    assert read is not None
+    assert read.impossible
+    command = ["annotate", str(ROOT / "examples/unet.onnx"), "-o", str(tmp_path / "out.onnx"), "--contract"]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert read_contract(onnx.load(tmp_path / "out.onnx")) is not None
 
 
 # ---------------------------------------------------------------------- files

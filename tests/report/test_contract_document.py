@@ -45,7 +45,15 @@ def test_shapes_and_ranges_of_a_model() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", "{}", '{"terms": [3]}', '{"terms": [{"condition": "a =="}]}', "nothing"]
+    "text",
+    [
+        "[]",
+        "{}",
+        '{"terms": [3]}',
+        '{"terms": [{"condition": "a =="}]}',
+        "nothing",
+        '{"version": 2, "terms": []}',
+    ],
 )
 def test_a_document_that_is_no_contract_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):

@@ -301,12 +301,14 @@ class Contract(Sequence[Term]):
         It judges sizes as the one that was written does (`holds`, `to_python`); the nodes behind its terms are not in it.
 
         Raises:
-            ValueError: no such document, or one with a condition that cannot be read.
+            ValueError: no such document, one of a later version, or one with a condition that cannot be read.
         """
         if isinstance(data, str):
             data = json.loads(data)
         if not isinstance(data, Mapping) or not isinstance(data.get("terms"), list):
             raise ValueError("no contract: a document with a list of terms is expected")
+        if data.get("version", 1) != 1:
+            raise ValueError(f"the contract has version {data['version']!r}, not 1")
         derived = tuple((n, parse_dim(str(d))) for n, d in dict(data.get("derived", {})).items())
         parts = {name: _terms(data.get(name, ())) for name in ("internal", "assumed", "declared")}
         usual, unjudged = data.get("usual"), tuple(map(str, data.get("unjudged", ())))
