@@ -10,6 +10,7 @@ from ..arguments import checked
 from ..explain.finding import Violation
 from ..expr import Shape
 from ..expr.nearest import meant
+from ..expr.printing import dim_param_text
 from ..model import Model, read_model
 from ..model.saving import with_weights
 from .refused import Refused
@@ -55,7 +56,25 @@ def fixed(read: Model, sizes: Mapping[str, int], *, keep: Iterable[str] = ()) ->
         shape = analysis.shapes.get(info.name)
         if shape is not None:
             _write(info, shape)
+    _declare(graph, analysis)
     return done, analysis
+
+
+def _declare(graph: onnx.GraphProto, analysis: Analysis) -> None:
+    """Declare what nodes make, where the analysis knows type and shape. A size without an exact text stays open."""
+    declared = {info.name for info in (*graph.output, *graph.value_info)}
+    for name in (n for node in graph.node for n in node.output if n and n not in declared):
+        shape, dtype = analysis.shapes.get(name), analysis.dtypes.get(name, 0)
+        if shape is not None and dtype:
+            tensor = graph.value_info.add(name=name).type.tensor_type
+            tensor.elem_type = dtype
+            tensor.shape.SetInParent()
+            for size in shape:
+                dim = tensor.shape.dim.add()
+                if not size.terms:
+                    dim.dim_value = size.const
+                elif (text := dim_param_text(size)) is not None:
+                    dim.dim_param = text
 
 
 def _refuse_broken(analysis: Analysis, sizes: Mapping[str, int]) -> None:

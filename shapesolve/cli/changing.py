@@ -10,7 +10,7 @@ from .app import app
 from .console import fail, refuse, say, tell
 from .options import AsJson, Model, end, sizes_of
 from .parameters import Option
-from .writing import Out
+from .writing import Out, Weights
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -30,7 +30,12 @@ Explain = Annotated[bool, Option("--explain", help="List every node that went, a
 
 @app.command()
 def simplify(
-    model: Model, output: Out, explain: Explain = False, keep: Keep = None, json: AsJson = False
+    model: Model,
+    output: Out,
+    explain: Explain = False,
+    keep: Keep = None,
+    weights: Weights = None,
+    json: AsJson = False,
 ) -> None:
     """Write a copy with everything folded that its sizes prove.
 
@@ -44,7 +49,13 @@ def simplify(
 
     end(
         _change(
-            "simplify", model, output, explain, json, lambda read: simplified_draft(read, keep=keep or ())
+            "simplify",
+            model,
+            output,
+            weights,
+            explain,
+            json,
+            lambda read: simplified_draft(read, keep=keep or ()),
         )
     )
 
@@ -63,6 +74,7 @@ def fix(
     ],
     explain: Explain = False,
     keep: Keep = None,
+    weights: Weights = None,
     json: AsJson = False,
 ) -> None:
     """Write a copy of the model for these sizes only, simplified.
@@ -75,13 +87,18 @@ def fix(
     from ..change.fix import fixed
 
     sizes = sizes_of(bind)
-    end(_change("fix", model, output, explain, json, lambda read: fixed(read, sizes, keep=keep or ())))
+    end(
+        _change(
+            "fix", model, output, weights, explain, json, lambda read: fixed(read, sizes, keep=keep or ())
+        )
+    )
 
 
 def _change(
     command: str,
     model: Path,
     output: Path,
+    weights: str | None,
     explain: bool,
     json: bool,
     change: Callable[[Read], tuple[Simplified, Analysis]],
@@ -94,7 +111,7 @@ def _change(
     try:
         read = read_model(model)
         done, analysis = change(read)
-        save_changed(read, done.model, output)
+        save_changed(read, done.model, output, weights)
     except Refused as e:
         refuse(command, str(e), json)
     except ModelError as e:

@@ -9,7 +9,7 @@ from .app import app
 from .console import fail, refuse, say, tell
 from .options import AsJson, Model
 from .parameters import Option
-from .writing import Out
+from .writing import Out, Weights
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +36,7 @@ def free(
         bool,
         Option("--verify", help="Run both models with onnxruntime, at the old sizes and at others."),
     ] = False,
+    weights: Weights = None,
     json: AsJson = False,
 ) -> None:
     """Let a model exported with fixed sizes take others.
@@ -59,7 +60,7 @@ def free(
         changed = freed(original, dims)
         if verify:
             runs = _verify(with_weights(original.proto, original), with_weights(changed, original), dims)
-        save_changed(original, changed, output)
+        save_changed(original, changed, output, weights)
     except Refused as e:
         refuse("free", str(e), json)
     except ModelError as e:

@@ -11,6 +11,14 @@ from .options import Assume, Bind, Broadcast, Model, end, find, load, page_title
 from .parameters import Option
 
 Out = Annotated[Path, Option("-o", "--output", metavar="FILE", help="Where to write.")]
+Weights = Annotated[
+    str | None,
+    Option(
+        "--weights",
+        metavar="copy|link",
+        help="In another folder: copy weight files, or hard-link them (onnx.load refuses links).",
+    ),
+]
 
 
 @app.command()
@@ -31,6 +39,7 @@ def annotate(
     force: Annotated[bool, Option("--force", help="Replace a file that is there already.")] = False,
     assume: Assume = None,
     broadcast: Broadcast = "named",
+    weights: Weights = None,
 ) -> None:
     """Write a copy of the model with every shape in it.
 
@@ -49,7 +58,7 @@ def annotate(
         check_target(a.model, output)
         if output.exists() and not force:
             fail(f"{output} is there already: --force replaces it")
-        save_annotated(a, output, policy, contract=contract)  # type: ignore[arg-type]
+        save_annotated(a, output, policy, weights, contract=contract)  # type: ignore[arg-type]
     except ValueError as e:
         fail(str(e))
     except OSError as e:

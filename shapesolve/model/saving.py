@@ -114,6 +114,17 @@ def _copy(source: IO[bytes], target: IO[bytes], offset: int, left: int) -> None:
     target.seek(0, os.SEEK_END)
 
 
+def copied(source: Path, target: Path) -> None:
+    """Copy a file, whole or not at all.
+
+    Raises:
+        ValueError: it has changed meanwhile.
+        OSError: it cannot be read or written.
+    """
+    with source.open("rb") as file, replacing(target) as new:
+        _copy(file, new, 0, os.fstat(file.fileno()).st_size)
+
+
 def external_locations(model: onnx.ModelProto) -> Iterator[str]:
     """External files with weights of the model, by the names it uses."""
     graphs = [model.graph]

@@ -36,6 +36,15 @@ def test_sizes_become_numbers_and_what_follows_is_folded() -> None:
     assert assert_same(model, changed, {"batch": 2, "seq": 5, "n": 1})
 
 
+def test_what_nodes_make_is_declared() -> None:
+    changed = fix(model_of(BLOCKS), {"batch": 2, "seq": 4})
+    declared = {v.name: v for v in (*changed.graph.value_info, *changed.graph.output)}
+    made = {name for node in changed.graph.node for name in node.output}
+    assert made == declared.keys()
+    assert [d.dim_value for d in declared["y"].type.tensor_type.shape.dim] == [2, 12, 4]
+    onnx.shape_inference.infer_shapes(changed, check_type=True, strict_mode=True, data_prop=True)
+
+
 def test_sizes_that_follow_are_fixed_too() -> None:
     text = "(float[a, b] x, float[c] z) => (float[d] y) { f = Flatten<axis = 0>(x) s = Concat<axis = 1>(f, f) y = Gemm(s, w) }"
     model = model_of(text.replace("z)", "z, float[c, 2] w)"))

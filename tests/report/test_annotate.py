@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -177,6 +178,41 @@ def test_external_data_stays_where_it_is(tmp_path: Path) -> None:
     save_annotated(a, source.parent / "annotated.onnx")
     assert not list(onnx.load(source.parent / "annotated.onnx").graph.value_info)
     assert ort.InferenceSession(source.parent / "annotated.onnx").get_outputs()[0].shape == ["N", 8]
+
+
+@pytest.mark.parametrize("weights", ["copy", "link"])
+def test_external_data_goes_along_when_asked(tmp_path: Path, weights: Any) -> None:
+    source, folder = tmp_path / "model" / "m.onnx", tmp_path / "elsewhere"
+    source.parent.mkdir()
+    folder.mkdir()
+    m = model("g (float[N, 4] x) => (y) { [fc] y = MatMul(x, w) }", w=[4, 8])
+    onnx.save(m, source, save_as_external_data=True, location="parts.data", size_threshold=0)
+    a = ss.analyze(source)
+    for _ in range(2):  # the second time, the weights are there already
+        save_annotated(a, folder / "m.onnx", "override", weights)
+    assert ort.InferenceSession(folder / "m.onnx").get_outputs()[0].shape == ["N", 8]
+    assert (folder / "parts.data").samefile(source.parent / "parts.data") == (weights == "link")
+    (folder / "m.onnx").unlink()
+    (folder / "parts.data").unlink()
+    (folder / "parts.data").write_bytes(b"other weights")
+    with pytest.raises(ValueError, match="is there already"):
+        save_annotated(a, folder / "m.onnx", "override", weights)
+    assert [f.name for f in folder.iterdir()] == ["parts.data"]
+    assert (folder / "parts.data").read_bytes() == b"other weights"
+
+
+def test_weights_outside_of_the_folder_are_not_taken_along(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(bytes(128))
+    (tmp_path / "model").mkdir()
+    (tmp_path / "out").mkdir()
+    m = model("g (float[N, 4] x) => (y) { [fc] y = MatMul(x, w) }", w=[4, 8])
+    onnx.save(m, tmp_path / "model/m.onnx", save_as_external_data=True, location="d", size_threshold=0)
+    m = onnx.load(tmp_path / "model/m.onnx", load_external_data=False)
+    next(e for e in m.graph.initializer[0].external_data if e.key == "location").value = "../secret"
+    (tmp_path / "model/m.onnx").write_bytes(m.SerializeToString())
+    with pytest.raises(ValueError, match="outside"):
+        save_annotated(ss.analyze(tmp_path / "model/m.onnx"), tmp_path / "out/m.onnx", weights="copy")
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_what_protobuf_cannot_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
