@@ -208,6 +208,134 @@ def selections(n: int) -> onnx.ModelProto:
     return g.model()
 
 
+def slices(n: int) -> onnx.ModelProto:
+    """Slices whose starts and ends take turns."""
+    g = GraphWriter(f"slices_{n}")
+    x = g.input("x", ["N", "M"])
+    starts, ends = [g.vector(i) for i in (1, 0, 2)], [g.vector(-1), g.vector(2**62)]
+    for i in range(n):
+        x = g.op("Slice", x, starts[i % 3], ends[i % 2], g.vector(0))
+    g.output(x, "y", rank=2)
+    return g.model()
+
+
+def tiles(n: int) -> onnx.ModelProto:
+    """Tiles by two, each cut to five elements again."""
+    g = GraphWriter(f"tiles_{n}")
+    x = g.input("x", ["N"])
+    for _ in range(n):
+        x = g.op("Slice", g.op("Tile", x, g.vector(2)), g.vector(0), g.vector(5), g.vector(0))
+    g.output(x, "y", rank=1)
+    return g.model()
+
+
+def resizes(n: int) -> onnx.ModelProto:
+    """Resizes by four scales in turn."""
+    g = GraphWriter(f"resizes_{n}")
+    x = g.input("x", [1, 1, "H", "W"])
+    scales = [g.vector(1.0, 1.0, *pair) for pair in ((1.5, 2.0), (0.5, 0.5), (2.0, 1.25), (0.75, 1.0))]
+    for i in range(n):
+        x = g.op("Resize", x, "", scales[i % 4], mode="nearest")
+    g.output(x, "y", rank=4)
+    return g.model()
+
+
+def flattenings(n: int) -> onnx.ModelProto:
+    """Reshapes to one column and to swapped sizes, with targets computed from Shape as exporters write them."""
+    g = GraphWriter(f"flattenings_{n}")
+    x = g.input("x", ["N", "M"])
+    for _ in range(n):
+        rows, columns = g.dim(x, 0), g.dim(x, 1)
+        flat = g.op("Reshape", x, g.op("Concat", g.op("Mul", rows, columns), g.vector(1), axis=0))
+        x = g.op("Reshape", flat, g.op("Concat", columns, rows, axis=0))
+    g.output(x, "y", rank=2)
+    return g.model()
+
+
+def sums_of_parts(n: int) -> onnx.ModelProto:
+    """Concats of inputs of distinct lengths, added to one more input each: 64 parts in all sums together."""
+    g = GraphWriter(f"sums_of_parts_{n}")
+    parts = [g.input(f"x{i}", [f"n{i}"]) for i in range(64)]
+    for i in range(n):
+        joined = g.op("Concat", *parts[: 2 + i % 63], axis=0)
+        g.output(g.op("Add", joined, g.input(f"z{i}", [f"m{i}"])), f"y{i}", rank=1)
+    return g.model()
+
+
+def gathers(n: int) -> onnx.ModelProto:
+    """Gathers at a position that grows by what the last one found."""
+    g = GraphWriter(f"gathers_{n}")
+    x, at = g.input("x", ["N"], INT64), g.input("at", [1], INT64)
+    for i in range(n):
+        at = g.op("Add", g.op("Gather", x, at), g.vector(i % 3))
+    g.output(at, "y", rank=1, dtype=INT64)
+    return g.model()
+
+
+def long_sums(n: int) -> onnx.ModelProto:
+    """One Concat after the other of inputs with names of their own."""
+    g = GraphWriter(f"long_sums_{n}")
+    x = g.input("x0", ["n0", 4])
+    for i in range(1, n + 1):
+        x = g.op("Concat", x, g.input(f"x{i}", [f"n{i}", 4]), axis=0)
+    g.output(x, "y", rank=2)
+    return g.model()
+
+
+def wide(n: int) -> onnx.ModelProto:
+    """One Concat of one tensor, given as many times as the size says, a thousand for each."""
+    g = GraphWriter(f"wide_{n}")
+    x = g.input("x", ["N", 4])
+    g.output(g.op("Concat", *[x] * (1000 * n), axis=0), "y", rank=2)
+    return g.model()
+
+
+def loops(n: int) -> onnx.ModelProto:
+    """Loops in a row whose trip counts are sizes of what the last one made."""
+    g = GraphWriter(f"loops_{n}")
+    x = g.input("x", ["N", "M"])
+    for i in range(n):
+        value, scanned = f"v{i}", f"w{i}"
+        nodes = [
+            helper.make_node("Identity", [f"c{i}"], [f"go{i}"]),
+            helper.make_node("Concat", [value, "x"], [scanned], axis=0),
+        ]
+        given = [
+            helper.make_tensor_value_info(f"i{i}", INT64, []),
+            helper.make_tensor_value_info(f"c{i}", BOOL, []),
+            helper.make_tensor_value_info(value, TensorProto.FLOAT, None),
+        ]
+        made = [
+            helper.make_tensor_value_info(f"go{i}", BOOL, []),
+            helper.make_tensor_value_info(scanned, TensorProto.FLOAT, None),
+        ]
+        body = helper.make_graph(nodes, f"body{i}", given, made)
+        trips = g.op("Gather", g.op("Shape", x), g.scalar(0), axis=0)
+        x = g.op("Loop", trips, "", x, body=body)
+    g.output(x, "y", rank=2)
+    return g.model()
+
+
+def calls(n: int) -> onnx.ModelProto:
+    """Functions that call the one before twice: a graph of 2**depth nodes, with a depth that grows by one in a hundred."""
+    model = onnx.ModelProto(ir_version=IR_VERSION, producer_name="shapesolve-examples")
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("own", 1)]
+    model.opset_import.extend(opsets)
+    for i in range(max(n // 100, 1) + 4):
+        inner = ("Concat", "") if i == 0 else (f"f{i - 1}", "own")
+        first = helper.make_node(inner[0], ["a", "a"][: 2 if i == 0 else 1], ["b"], domain=inner[1])
+        second = helper.make_node(inner[0], ["b", "b"][: 2 if i == 0 else 1], ["c"], domain=inner[1])
+        if i == 0:
+            for node in (first, second):
+                node.attribute.add(name="axis", i=0, type=onnx.AttributeProto.INT)
+        model.functions.append(helper.make_function("own", f"f{i}", ["a"], ["c"], [first, second], opsets))
+    model.graph.name = f"calls_{n}"
+    model.graph.input.add().CopyFrom(helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 4]))
+    model.graph.output.add().CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, None))
+    model.graph.node.add(op_type=f"f{i}", domain="own", input=["x"], output=["y"])
+    return model
+
+
 DEPTHS = (4, 8, 16, 32, 64, 128, 256)
 
 
@@ -226,4 +354,20 @@ FAMILIES = (
     Family("nested-ifs", "Ifs inside each other", nested_ifs, _quarters(200)),
     Family("products", "reshapes with products of six symbols", products, _quarters(300)),
     Family("selections", "Where and Slice nodes of a chain", selections, _quarters(1000)),
+)
+
+LENGTHS = (100, 200, 400, 800, 1600)
+#: models made to be hard for what is asked of an analysis, too: its contract, findings, proofs and texts
+HOSTILE = (
+    Family("slices", "Slices in a row", slices, LENGTHS),
+    Family("tiles", "Tiles in a row, cut to five elements", tiles, LENGTHS),
+    Family("resizes", "Resizes in a row", resizes, LENGTHS),
+    Family("flattenings", "Reshapes with targets from Shape, Gather, Mul and Concat", flattenings, LENGTHS),
+    Family("sums-of-parts", "Adds of Concats of up to 64 names", sums_of_parts, LENGTHS),
+    Family("gathers", "Gathers at positions that Gathers find", gathers, LENGTHS),
+    Family("long-sums", "Concats of distinct names", long_sums, LENGTHS),
+    Family("chained-adds", "Adds of distinct names", broadcasts, LENGTHS),
+    Family("loops", "Loops in a row", loops, LENGTHS),
+    Family("calls", "functions that call functions twice", calls, LENGTHS),
+    Family("wide", "thousands of inputs of one Concat", wide, (100, 200, 400, 800)),
 )

@@ -1,8 +1,11 @@
 """`python -m benchmarks.growth`: how the time of an analysis grows with the size of a model.
 
 The exponent is the slope of log time over log size by least squares: 1 is linear, 2 is quadratic. `last` is
-the same between the two largest sizes only. Times are medians; `first` is the first round, before anything
-about this size was remembered.
+the same between the two largest sizes only. Times are medians of CPU seconds.
+
+`--steps` measures what is asked of an analysis, on models made to be hard, one process for each model: analysis, contract,
+findings, check_inputs, a proof, texts, simplify. It prints seconds of CPU of each step and the largest resident memory. A step
+that takes longer than `--limit` seconds ends its family.
 """
 
 from __future__ import annotations
@@ -12,16 +15,23 @@ import gc
 import json
 import math
 import re
+import resource
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import shapesolve
+
 from .engines import ENGINES, Engine, quiet
-from .families import FAMILIES, Family
+from .families import FAMILIES, HOSTILE, Family
 from .measure import alarm
+
+#: time below which a step's growth is noise, in seconds
+_NOISE = 0.02
 
 
 def exponent(points: Sequence[tuple[int, float]]) -> float | None:
@@ -62,6 +72,60 @@ def grow(family: Family, engine: Engine, rounds: int, limit: float) -> dict[str,
     return {"family": family.name, "seconds": points, "exponent": fitted, "last": last, "error": error}
 
 
+def steps_of(family: Family, n: int) -> None:
+    """Print a line of JSON for each step on one model: its name and CPU seconds; at the end the peak memory in MB."""
+    model = family.make(n)
+    shapesolve.analyze(FAMILIES[0].make(1)).diagnostics  # noqa: B018  # what is loaded once
+    a = _timed("analyze", lambda: shapesolve.analyze(model))
+    shapes = {name: [5 if d.terms else d.const for d in a.shapes[name]] for name in a.inputs}
+    first = next(iter(a.model.graph.outputs))[0]
+    _timed("contract", lambda: a.contract)
+    _timed("findings", lambda: a.diagnostics)
+    _timed("check_inputs", lambda: a.check_inputs(shapes))
+    _timed("prove", lambda: a.prove(f"`{first}`[0] >= 1"))
+    _timed("text", lambda: len(str(a)) + sum(len(str(a.shapes[t])) for t in a.shapes))
+    _timed("simplify", lambda: shapesolve.simplify(model))
+    print(json.dumps(["MB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+
+
+def _timed(name: str, step: Callable[[], Any]) -> Any:
+    start = time.process_time()
+    made = step()
+    print(json.dumps([name, time.process_time() - start]), flush=True)
+    return made
+
+
+def grow_steps(family: Family, limit: float) -> dict[str, Any]:
+    """The steps of one family, size by size; ends where one takes longer than `limit` seconds."""
+    print(f"\n{family.name}: {family.what}")
+    points: dict[str, list[tuple[int, float]]] = {}
+    error = None
+    for n in family.sizes:
+        found: dict[str, float] = {}
+        command = [sys.executable, "-m", "benchmarks.growth", "--one", family.name, str(n)]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            out, err = child.communicate(timeout=8 * limit)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            out, err = child.communicate()
+            err = f"stopped after {8 * limit:g} s"
+        for line in out.splitlines():
+            name, value = json.loads(line)
+            found[name] = value
+        for name, value in found.items():
+            points.setdefault(name, []).append((n, value))
+        print(f"  {n:>6}  " + "  ".join(f"{k} {v:.2f}" for k, v in found.items()), flush=True)
+        slow = [k for k, v in found.items() if k != "MB" and v > limit]
+        if child.returncode or slow:
+            error = f"slow at {n}: {', '.join(slow)}" if slow else f"failed at {n}: {err.strip()[-160:]}"
+            print(f"  {error}")
+            break
+    told = {k: exponent([p for p in v if p[1] > _NOISE]) for k, v in points.items() if k != "MB"}
+    print("  exponents: " + "  ".join(f"{k} {v:.2f}" for k, v in told.items() if v is not None))
+    return {"family": family.name, "steps": points, "exponents": told, "error": error}
+
+
 def main() -> int:
     """Measure and print; the exit status is 1 when a size failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
@@ -69,13 +133,25 @@ def main() -> int:
         "-k", dest="pattern", default="", metavar="REGEX", help="only families with such a name"
     )
     parser.add_argument("--engine", choices=[e.name for e in ENGINES], default=ENGINES[0].name)
+    parser.add_argument("--steps", action="store_true", help="what is asked of an analysis, on hard models")
+    parser.add_argument("--one", nargs=2, metavar=("FAMILY", "N"), help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=3, help="rounds to take the median of (default 3)")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds for the rounds of one size")
+    parser.add_argument(
+        "--limit", type=float, help="seconds for the rounds of one size (60), or for one step (5)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
     args = parser.parse_args()
+    if args.one:
+        steps_of(next(f for f in (*HOSTILE, *FAMILIES) if f.name == args.one[0]), int(args.one[1]))
+        return 0
     engine = next(e for e in ENGINES if e.name == args.engine)
-    families = [f for f in FAMILIES if re.search(args.pattern, f.name)]
-    results = [grow(f, engine, max(args.rounds, 1), args.limit) for f in families]
+    families = [f for f in (HOSTILE if args.steps else FAMILIES) if re.search(args.pattern, f.name)]
+    results = [
+        grow_steps(f, args.limit or 5.0)
+        if args.steps
+        else grow(f, engine, max(args.rounds, 1), args.limit or 60.0)
+        for f in families
+    ]
     if args.json:
         args.json.write_text(
             json.dumps({"engine": engine.name, "families": results}, indent=1) + "\n", "utf-8"
