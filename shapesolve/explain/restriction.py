@@ -33,8 +33,8 @@ _PLAINEST = (False, False, 1)
 _MAY_BE_FEW, _SAMPLES = ("equality", "alternative", "other"), 16
 #: max samples searched for one that breaks a single condition
 _MOST_COMPARED = 64
-#: sizes that differ more than this are no usual example; equal ones are looked for up to this size
-_UNLIKE, _LARGEST_ALIKE = 16, 1024
+#: sizes that differ more than this are no usual example; equal ones are looked for up to this size, for so many terms
+_UNLIKE, _LARGEST_ALIKE, _MOST_ALIKE = 16, 1024, 16
 
 
 class _Cause(NamedTuple):
@@ -107,6 +107,7 @@ class _Teller:
     def __init__(self, analysis: Solved) -> None:
         self.analysis, self.lowered, self.baked = analysis, analysis.lowered, Baked(analysis)
         self._told: dict[Cond, _Told] = {}
+        self._alike_left = _MOST_ALIKE
         self._shared: dict[tuple[str, int], tuple[str, int]] = {}
         contract = analysis.contract.readable
         self.engine, self.repairs = analysis.prover.engine, Repairs(analysis.lowered, analysis.request)
@@ -280,7 +281,9 @@ class _Teller:
     def _alike(self, term: Term) -> dict[str, int]:
         """Accepted sizes of all inputs. If a term's sizes differ widely, equal sizes if these are accepted."""
         own = {n: self.runs[n] for n in term.symbols if n in self.runs}
-        if len(own) > 1 and max(own.values()) > _UNLIKE * max(min(own.values()), 1):
+        unlike = len(own) > 1 and max(own.values()) > _UNLIKE * max(min(own.values()), 1)
+        self._alike_left -= unlike
+        if unlike and self._alike_left >= 0:
             for size in range(1, _LARGEST_ALIKE):
                 sizes = {**self.runs, **dict.fromkeys(own, size)}
                 if term.cond.evaluate(sizes) is True and self._runs(sizes):

@@ -410,10 +410,14 @@ def as_dims(values: Iterable[IntoDim | str]) -> list[Dim]:
 
 def total(dims: Iterable[IntoDim]) -> Dim:
     """Sum of dims."""
-    result: Dim = ZERO
-    for d in dims:
-        result = result + as_dim(d)
-    return result
+    terms: dict[Monomial, int] = {}
+    const = 0
+    for value in dims:
+        d = as_dim(value)
+        const += d.const
+        for mono, c in d.terms:
+            terms[mono] = terms.get(mono, 0) + c
+    return from_terms(terms, const)
 
 
 def product(dims: Iterable[IntoDim]) -> Dim:

@@ -151,17 +151,20 @@ def joined_sizes(
     """The sizes, but on `axis`, of joined tensors of one rank, given with their number. `place` is where a size stands."""
     given = op.walk.of_inputs
     firm = [(i, s) for i, s in parts if all(d.free <= given for d in s) or not _excuses(op)]
-    solid = [(i, s) for i, s in parts if (i, s) not in firm and _has_elements(op, s)]
+    certain = {i for i, _ in firm}
+    solid = [(i, s) for i, s in parts if i not in certain and _has_elements(op, s)]
     if solid and any(_has_elements(op, s) for _, s in firm):
         firm, solid = firm + solid, []
     must = firm or solid or parts[:1]
     dims = list(must[0][1])
     for i, s in must[1:]:
         for k, d in enumerate(s):
-            dims[k] = (
-                op.same(dims[k], d, why, place(must[0][0], k), place(i, k)) if k != axis else dims[k] + d
-            )
-    loose = [(i, s) for i, s in parts if (i, s) not in must and _differing(op, dims, s, axis)]
+            if k != axis and dims[k] is not d:
+                dims[k] = op.same(dims[k], d, why, place(must[0][0], k), place(i, k))
+    if axis is not None:
+        dims[axis] = total(s[axis] for _, s in must)
+    certain = {i for i, _ in must}
+    loose = [(i, s) for i, s in parts if i not in certain and _differing(op, dims, s, axis)]
     if not loose:
         return dims
     return _excusing(op, (must[0][0], Shape(dims)), loose, axis, why, place)

@@ -40,6 +40,10 @@ MAX_PERIOD = 1024
 #: single values that a guess may list
 MAX_LISTED = 4
 
+#: size of all conditions of a contract that are made shorter and compared; the largest stay as they are beyond it
+MAX_WORKED_ON = 2000
+#: sizes of one broadcast that are written out as choices
+MAX_PLAIN = 16
 #: contract terms beyond this number are not compared with each other by Z3
 MAX_REDUNDANCY = 80
 #: contract terms that a shorter form is looked for, and the conditions nearest to each that it may rest on
@@ -53,7 +57,7 @@ MAX_ASSUMPTION_QUERIES = 24
 MAX_NAMING = 17
 #: constraints of a proof beyond this number are not reduced to a minimal core by deletion
 MAX_CORE_DELETION = 48
-#: conditions that facts learn to tell, where the solver does not, whether contract terms follow from others
+#: size of the conditions that facts learn to tell, where the solver does not, whether contract terms follow from others
 MAX_TOLD = 8000
 #: nodes of the search tree that lists several minimal cores
 MAX_CORE_NODES = 64
@@ -67,8 +71,8 @@ MAX_NEAR = 32
 MAX_MET = 64
 #: a cheap question takes all the conditions that it is linked to up to this many; above, the nearest ones only
 MAX_CHEAP = 64
-#: relations in all cheap questions of one purpose; beyond, no more are answered
-MAX_CHEAP_WORK = 2500
+#: size of the conditions in all cheap questions of one purpose; beyond, no more are answered
+MAX_CHEAP_WORK = 10_000
 #: max size of the conditions of a cheap query that Z3 answers at its cost
 MAX_CHEAP_SIZE = 600
 #: max size of the conditions in all cheap queries of one purpose to Z3, which costs a second per 10,000

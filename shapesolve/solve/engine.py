@@ -94,7 +94,7 @@ class Engine:
         self.certain = certain
         self.queries = 0
         self._failures = 0
-        self._work = 0  # relations in cheap questions so far
+        self._work = 0  # size of the conditions in cheap questions so far
         self._asked = 0  # size of the conditions in those of them that Z3 was asked
         self._memo: dict[tuple[Cond, ...], Answer] = {}
         self._regular = Regular()
@@ -187,7 +187,7 @@ class Engine:
         relations = sum(max(len(c.args), 1) for c in key)
         if found is None or (found.kind == "unknown" and not cheap):
             if cheap:
-                self._work += relations
+                self._work += sum(c.size for c in key)
             self.effort.count(relations)
             found = self._memo[key] = self._answer(key, cheap, self.shortcuts and certain)
         return found

@@ -245,7 +245,11 @@ class Prover:
         if not self.engine.satisfiable([*given, *conds]).sat:
             return None  # the assumptions contradict the model: nothing follows from them
         used = list(range(len(assumed)))
-        for i in reversed(range(len(assumed))):  # the weaker ones, stated first, are kept
+        own = [i for i in used if conds[i].free <= goal.free]
+        if len(own) < len(used) and self.engine.entails(goal, [*given, *(conds[i] for i in own)]).proved:
+            used = own
+        # the weaker ones, stated first, are kept
+        for i in reversed(used) if len(used) <= budget.MAX_CORE_DELETION else ():
             fewer = [j for j in used if j != i]
             if self.engine.entails(goal, [*given, *(conds[j] for j in fewer)]).proved:
                 used = fewer

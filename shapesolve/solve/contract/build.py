@@ -83,12 +83,17 @@ class _Builder:
         self.rlimit, self.effort, self.short = rlimit, effort, short
         self.position = {name: i for i, name in enumerate(inputs)}
         stated = {need(row) for _, row in rows.stated() if row.role in ("user", "assumption")}
-        #: what the user or an assumption gives, and what a model needs besides
+        #: what the user or an assumption gives, what a model needs besides, and what of that is too large to work on
         self.given: dict[Cond, Numbers] = {}
         self.needed: dict[Cond, Numbers] = {}
-        for cond, numbers in accepted.conds.items():
-            own = cond in stated or not self._roles(numbers) - {"user", "assumption"}
-            (self.given if own else self.needed)[cond] = frozenset(numbers)
+        self.large: dict[Cond, Numbers] = {}
+        left = budget.MAX_WORKED_ON
+        for cond, numbers in sorted(accepted.conds.items(), key=lambda item: item[0].size):
+            if cond in stated or not self._roles(numbers) - {"user", "assumption"}:
+                self.given[cond] = frozenset(numbers)
+                continue
+            left -= cond.size
+            (self.needed if left >= 0 else self.large)[cond] = frozenset(numbers)
 
     def contract(self, usual: Mapping[Cond, str]) -> Contract:
         """The contract with its form for usual sizes, where that reads better."""
@@ -96,7 +101,7 @@ class _Builder:
         if reduced is None:
             return nothing_runs()
         exact = Contract(
-            self._terms(self._attributed(reduced, reduced, {})),
+            self._terms({**self._attributed(reduced, reduced, {}), **self.large}),
             self._terms(self._internal(reduced)),
             self._terms(joined(self.given)),
             self._terms(self._declared(reduced)),
@@ -147,7 +152,7 @@ class _Builder:
             return None
         assumed = self._assumptions(new, reduced, granted)
         given = {c: text for text, conds in granted.items() for c in conds}
-        terms = self._terms(self._attributed(best, new, given), assumed)
+        terms = self._terms({**self._attributed(best, new, given), **self.large}, assumed)
         return terms if any(t.assumptions for t in terms) else None
 
     def _granting(self, conds: Sourced, granted: Granted) -> dict[Cond, Numbers] | None:

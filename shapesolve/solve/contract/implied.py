@@ -133,7 +133,7 @@ class Implications:
         verdict = self.engine.entails(held.plain(cond), given, cheap=True)
         if verdict.proved or verdict.refuted or self._facts_left <= 0:
             return verdict.proved
-        self._facts_left -= len(given)
+        self._facts_left -= sum(c.size for c in given)
         return _settled(held.plain(cond), given)
 
 

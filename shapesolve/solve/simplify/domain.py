@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ...expr import Cond, Dim, eq, ge, ite, le, ne, of_atom
+from ...expr import Cond, Dim, eq, ge, ite, le, ne, of_atom, symbol
 from ...expr.atom import Atom
 from ...expr.rewrite import Rewriter
 from ...expr.traverse import atoms_of
+from ...propagate import budget
 from ...propagate.facts import Facts
-from ..cone_of_influence import cone
+from ..cone_of_influence import by_symbol, reached
 from ..engine import Engine
 from ..periods import Regular
 from ..search import Contradiction, learned
@@ -43,6 +44,8 @@ class Domain:
         self.conds = tuple(dict.fromkeys(c for c in parts if not c.is_true))
         self.engine = engine or Engine()
         self.regular = Regular()
+        self._links = by_symbol(self.conds)
+        self._reached: dict[frozenset[str], frozenset[str]] = {}
         self._points: dict[frozenset[str], Points | None] = {}
         self._alone: dict[str, list[Cond]] = {}
         self._proved: dict[Cond, bool] = {}
@@ -136,8 +139,10 @@ class Domain:
         length; None where none is found.
         """
         self._meet(node)
-        wanted = node.free
-        wanted = wanted.union(*(c.free for c in cone(wanted, self.conds)))
+        wanted = self._reached.get(node.free)
+        if wanted is None:
+            linked = reached(node.free, self._links)
+            wanted = self._reached[node.free] = node.free.union(*(c.free for c in linked))
         if wanted not in self._points:
             self._points[wanted] = self._tabulated(sorted(wanted))
         return self._points[wanted]
@@ -196,7 +201,8 @@ def defined_where(node: Dim | Cond) -> list[Cond]:
 class Plainly(Rewriter):
     """Writes ``broadcast(a, b)`` as ``b if a == 1 else a``. A proof must not take for granted that sizes broadcast.
 
-    What several conditions share is rewritten once.
+    What several conditions share is rewritten once. A broadcast of very many sizes becomes a symbol, of which nothing is known:
+    what is proved of every integer holds for it.
     """
 
     def __init__(self) -> None:
@@ -213,6 +219,8 @@ class Plainly(Rewriter):
         return found
 
     def _broadcast(self, sizes: tuple[Dim, ...]) -> Dim:
+        if len(sizes) > budget.MAX_PLAIN:
+            return symbol(f"_broadcast{len(self._made)}", None, made=True)
         found = self.dim(sizes[-1])
         for size in map(self.dim, sizes[-2::-1]):
             found = ite(ne(size, 1), size, found)
