@@ -105,18 +105,17 @@ class _Projection:
     def _expressing(self, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
         """The conditions with generated symbols expressed by those of inputs, where the facts allow."""
         found: dict[Cond, Numbers] = {}
+        forms = self._forms(dict.fromkeys(n for c in conds for n in sorted(c.free)))
         used: dict[str, None] = {}
         for cond, numbers in conds.items():
-            now, replaced = cond, set[str]()
-            for _ in range(_MOST_CONDS):
-                names = [n for n in sorted(now.free - self.inputs) if n in self.facts.substitution]
-                if not names:
-                    break
+            now, names = cond, [n for n in sorted(cond.free) if n in forms]
+            replaced = set[str]()
+            if names:
                 try:
-                    now = now.map_dims(Substitution({n: self.facts.substitution[n] for n in names}))
+                    now = cond.map_dims(Substitution({n: forms[n][0] for n in names}))
+                    replaced.update(*(forms[n][1] for n in names))
                 except (ZeroDivisionError, DimTooLarge):
-                    break
-                replaced.update(names)
+                    pass
             used.update(dict.fromkeys(sorted(replaced)))
             if not now.is_true:
                 if replaced and self.definitions.issuperset(
@@ -124,9 +123,8 @@ class _Projection:
                 ):  # what told the size needs what follows from it
                     numbers = (*numbers, *self.facts.why(replaced))
                 _add(found, now, numbers)
-        for name in used:  # what replaces a size is one, too
-            to = self.facts.substitution[name]
-            cond = ge(to, 0)
+        for name in (*used, *self.derived):  # what replaces a size is one, too
+            cond = ge(forms[name][0] if name in forms else self.derived[name], 0)
             if (
                 self.facts.symbols[name].lo is not None
                 and not cond.is_true
@@ -135,22 +133,58 @@ class _Projection:
                 _add(found, cond, tuple(sorted(self.facts.why((name,)))))
         return found
 
+    def _forms(self, names: Iterable[str]) -> dict[str, tuple[Dim, set[str]]]:
+        """Generated symbols in terms of others, with all that were replaced on the way. What is large becomes `derived`."""
+        known = {n: to for n, to in self.facts.substitution.items() if n not in self.inputs}
+        forms: dict[str, tuple[Dim, set[str]]] = {}
+        stack, met = [n for n in names if n in known], set[str]()
+        while stack:
+            name = stack[-1]
+            inner = sorted(known[name].free & known.keys())
+            if name not in met:
+                met.add(name)
+                stack += [n for n in inner if n not in met]
+                continue
+            stack.pop()
+            if name in forms or name in self.derived:
+                continue
+            mine = {n: forms[n] for n in inner if n in forms}
+            try:
+                to = known[name].subs({n: form for n, (form, _) in mine.items()})
+            except (ZeroDivisionError, DimTooLarge):
+                continue
+            if not outgrows(to, _LARGE):
+                forms[name] = to, {name}.union(*(others for _, others in mine.values()))
+            elif self.inputs.issuperset(to.free):
+                self.derived[name] = to
+                self.inputs |= {name}
+        return forms
+
     # ------------------------------------------------------------------ sizes that data decide
 
     def _group(self, conds: dict[Cond, Numbers], own: dict[Cond, Numbers]) -> None:
         """Add consequences for the inputs of conditions that share generated symbols."""
         left = dict(conds)
         names = sorted(set().union(*(c.free for c in left)) - self.inputs)
-        for name in sorted(names, key=lambda n: sum(n in c.free for c in left)):
+        names.sort(key=lambda n: sum(n in c.free for c in left))
+        large = sum(c.size for c in left) > _LARGEST
+        while names:
+            # of many, first one that is an expression of what is known: what it replaces does not grow
+            name = next((n for n in names if self._is_expressed(n, left)), names[0]) if large else names[0]
+            names.remove(name)
             about = {c: ns for c, ns in left.items() if name in c.free}
-            if not about:
-                continue
             for cond in about:
                 del left[cond]
-            for cond, numbers in self._without(name, about).items():
+            for cond, numbers in (self._without(name, about) if about else {}).items():
                 for part in cond.args if cond.kind == "and" else (cond,):
                     if not part.is_true:
                         _add(own if self.inputs.issuperset(part.free) else left, part, numbers)
+
+    def _is_expressed(self, name: str, conds: Iterable[Cond]) -> bool:
+        """True if an equality has no other symbols than this one and those of inputs."""
+        return any(
+            c.kind == "==" and name in c.free and self.inputs.issuperset(c.free - {name}) for c in conds
+        )
 
     def _without(self, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
         """Conditions on the other symbols: there is a size for `name` with which `conds` hold."""
@@ -166,6 +200,7 @@ class _Projection:
 
     def _solved(self, x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers] | None:
         """By an equality that says what it is."""
+        found: dict[Cond, Numbers]
         for cond, numbers in conds.items():
             solved = (
                 solve_for_symbol(cond.args[0], lambda a: a.args[0] == name) if cond.kind == "==" else None
@@ -176,8 +211,11 @@ class _Projection:
             if outgrows(to, _LARGE) and self.inputs.issuperset(to.free):
                 self.derived[name] = to
                 self.inputs |= {name}
-                return {c: ns for c, ns in conds.items() if c is not cond}
-            found: dict[Cond, Numbers] = {}
+                found = {c: ns for c, ns in conds.items() if c is not cond}
+                if x.lo is not None:
+                    _add(found, ge(to, x.lo), numbers)
+                return found
+            found = {}
             if x.lo is not None:
                 _add(found, ge(to, x.lo), numbers)
             for other, others in conds.items():

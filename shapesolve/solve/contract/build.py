@@ -15,6 +15,7 @@ from typing import Any
 
 from ...expr import FALSE, Cond, Dim, ge
 from ...expr.plain import KINDS, is_plain, kind_of
+from ...expr.printing import Writer
 from ...propagate import budget
 from ...propagate.facts import Facts
 from ...propagate.log import ConstraintSet, Stated, all_rows, need
@@ -258,12 +259,12 @@ class _Builder:
 
     def _terms(self, conds: Sourced, assumed: Mapping[Cond, tuple[str, ...]] | None = None) -> Terms:
         terms = []
+        writer = Writer()  # what the terms share is written once
         for cond, numbers in conds.items():
             symbols = tuple(sorted(cond.free, key=lambda n: (self.position.get(n, len(self.position)), n)))
             texts = (assumed or {}).get(cond, ())
-            terms.append(
-                Term(cond, kind_of(cond), text_of(cond), symbols, tuple(sorted(numbers)), texts, self.rows)
-            )
+            text = text_of(cond, lambda c: writer.write(c).text)
+            terms.append(Term(cond, kind_of(cond), text, symbols, tuple(sorted(numbers)), texts, self.rows))
         return Terms(sorted(terms, key=self._rank))
 
     def _rank(self, term: Term) -> tuple[int, list[int], Any]:

@@ -334,8 +334,8 @@ class Contract(Sequence[Term]):
         return smtlib_source(self)
 
 
-def text_of(cond: Cond) -> str:
-    """The condition as a person writes it: ranges as chains."""
+def text_of(cond: Cond, write: Callable[[Cond], str] = str) -> str:
+    """The condition as a person writes it: ranges as chains. `write` gives the text of another condition."""
     if cond.kind == "and" and len(cond.args) == 2 and all(c.kind == ">=" for c in cond.args):
         a, b = (c.args[0] for c in cond.args)
         if (a + b).value is not None:
@@ -343,4 +343,4 @@ def text_of(cond: Cond) -> str:
             middle = sides_of(low)[0]
             if not any(c < 0 for _, c in low.terms) and low.const <= 0 and high.const >= 0:
                 return f"{-low.const} <= {middle - max(low.const, 0)} <= {high.const}"
-    return str(cond)
+    return write(cond)
