@@ -31,6 +31,8 @@ Sizes = Mapping[str, int]
 _PLAINEST = (False, False, 1)
 #: kinds of terms that may leave a few sizes, and examples that are looked at for the constant behind them
 _MAY_BE_FEW, _SAMPLES = ("equality", "alternative", "other"), 16
+#: conditions evaluated at samples of all terms; beyond, terms have no sample
+_MOST_TRIED = 100_000
 #: max samples searched for one that breaks a single condition
 _MOST_COMPARED = 64
 #: sizes that differ more than this are no usual example; equal ones are looked for up to this size, for so many terms
@@ -107,7 +109,7 @@ class _Teller:
     def __init__(self, analysis: Solved) -> None:
         self.analysis, self.lowered, self.baked = analysis, analysis.lowered, Baked(analysis)
         self._told: dict[Cond, _Told] = {}
-        self._alike_left = _MOST_ALIKE
+        self._alike_left, self._tries_left = _MOST_ALIKE, _MOST_TRIED
         self._shared: dict[tuple[str, int], tuple[str, int]] = {}
         contract = analysis.contract.readable
         self.engine, self.repairs = analysis.prover.engine, Repairs(analysis.lowered, analysis.request)
@@ -244,7 +246,7 @@ class _Teller:
         yield from found
 
     def _failing(self, term: Term) -> Iterator[_Sample]:
-        if term.cond.size > LARGEST or not self.runs or not self._runs(self.runs):
+        if term.cond.size > LARGEST or not self.runs or self._tries_left <= 0 or not self._runs(self.runs):
             return
         runs = self._alike(term)
         alone = self.near.breaking(term.cond, runs)
@@ -291,6 +293,7 @@ class _Teller:
         return self.runs
 
     def _runs(self, sizes: Sizes) -> bool:
+        self._tries_left -= len(self.analysis.accepted.conds)
         return not self.checker.broken(sizes)
 
     # ------------------------------------------------------------------ who needs it

@@ -164,27 +164,36 @@ class _Projection:
 
     def _group(self, conds: dict[Cond, Numbers], own: dict[Cond, Numbers]) -> None:
         """Add consequences for the inputs of conditions that share generated symbols."""
-        left = dict(conds)
-        names = sorted(set().union(*(c.free for c in left)) - self.inputs)
-        names.sort(key=lambda n: sum(n in c.free for c in left))
+        left: dict[Cond, Numbers] = {}
+        about: dict[str, dict[Cond, None]] = {}
+        expressed: list[str] = []  # symbols that an equality with nothing but inputs may say
+
+        def add(cond: Cond, numbers: Numbers) -> None:
+            _add(left, cond, numbers)
+            unknown = cond.free - self.inputs
+            for name in unknown:
+                about.setdefault(name, {})[cond] = None
+            if cond.kind == "==" and len(unknown) == 1:
+                expressed.extend(unknown)
+
+        for cond, numbers in conds.items():
+            add(cond, numbers)
+        names = dict.fromkeys(sorted(sorted(about), key=lambda n: len(about[n])))
         large = sum(c.size for c in left) > _LARGEST
         while names:
-            # of many, first one that is an expression of what is known: what it replaces does not grow
-            name = next((n for n in names if self._is_expressed(n, left)), names[0]) if large else names[0]
-            names.remove(name)
-            about = {c: ns for c, ns in left.items() if name in c.free}
-            for cond in about:
-                del left[cond]
-            for cond, numbers in (self._without(name, about) if about else {}).items():
+            # where there is much, what replaces a symbol must not grow: first those that inputs express
+            while large and expressed and expressed[-1] not in names:
+                expressed.pop()
+            name = expressed.pop() if large and expressed else next(iter(names))
+            del names[name]
+            taken = {c: left.pop(c) for c in about.pop(name, ()) if c in left}
+            for cond, numbers in (self._without(name, taken) if taken else {}).items():
                 for part in cond.args if cond.kind == "and" else (cond,):
                     if not part.is_true:
-                        _add(own if self.inputs.issuperset(part.free) else left, part, numbers)
-
-    def _is_expressed(self, name: str, conds: Iterable[Cond]) -> bool:
-        """True if an equality has no other symbols than this one and those of inputs."""
-        return any(
-            c.kind == "==" and name in c.free and self.inputs.issuperset(c.free - {name}) for c in conds
-        )
+                        if self.inputs.issuperset(part.free):
+                            _add(own, part, numbers)
+                        else:
+                            add(part, numbers)
 
     def _without(self, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers]:
         """Conditions on the other symbols: there is a size for `name` with which `conds` hold."""
