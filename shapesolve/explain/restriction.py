@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..expr import Cond, ge
 from ..expr.sizes import sizes_text
 from ..lower.records import Entry
+from ..propagate import budget
 from ..solve.check import Checker
 from ..solve.sizes import SizeFinder, around, nearer
 from .baked import LARGEST, Baked, Stored
@@ -31,12 +32,10 @@ Sizes = Mapping[str, int]
 _PLAINEST = (False, False, 1)
 #: kinds of terms that may leave a few sizes, and examples that are looked at for the constant behind them
 _MAY_BE_FEW, _SAMPLES = ("equality", "alternative", "other"), 16
-#: conditions evaluated at samples of all terms; beyond, terms have no sample
-_MOST_TRIED = 100_000
 #: max samples searched for one that breaks a single condition
 _MOST_COMPARED = 64
 #: sizes that differ more than this are no usual example; equal ones are looked for up to this size, for so many terms
-_UNLIKE, _LARGEST_ALIKE, _MOST_ALIKE = 16, 1024, 16
+_UNLIKE, _LARGEST_ALIKE = 16, 1024
 
 
 class _Cause(NamedTuple):
@@ -109,7 +108,8 @@ class _Teller:
     def __init__(self, analysis: Solved) -> None:
         self.analysis, self.lowered, self.baked = analysis, analysis.lowered, Baked(analysis)
         self._told: dict[Cond, _Told] = {}
-        self._alike_left, self._tries_left = _MOST_ALIKE, _MOST_TRIED
+        #: conditions that may still be evaluated at samples; beyond, terms have none
+        self._left = budget.MAX_EXAMPLE_WORK
         self._shared: dict[tuple[str, int], tuple[str, int]] = {}
         contract = analysis.contract.readable
         self.engine, self.repairs = analysis.prover.engine, Repairs(analysis.lowered, analysis.request)
@@ -246,7 +246,7 @@ class _Teller:
         yield from found
 
     def _failing(self, term: Term) -> Iterator[_Sample]:
-        if term.cond.size > LARGEST or not self.runs or self._tries_left <= 0 or not self._runs(self.runs):
+        if term.cond.size > LARGEST or not self.runs or self._left <= 0 or not self._runs(self.runs):
             return
         runs = self._alike(term)
         alone = self.near.breaking(term.cond, runs)
@@ -284,16 +284,15 @@ class _Teller:
         """Accepted sizes of all inputs. If a term's sizes differ widely, equal sizes if these are accepted."""
         own = {n: self.runs[n] for n in term.symbols if n in self.runs}
         unlike = len(own) > 1 and max(own.values()) > _UNLIKE * max(min(own.values()), 1)
-        self._alike_left -= unlike
-        if unlike and self._alike_left >= 0:
-            for size in range(1, _LARGEST_ALIKE):
-                sizes = {**self.runs, **dict.fromkeys(own, size)}
-                if term.cond.evaluate(sizes) is True and self._runs(sizes):
-                    return sizes
+        for size in range(1, _LARGEST_ALIKE) if unlike else ():
+            self._left -= 1
+            sizes = {**self.runs, **dict.fromkeys(own, size)}
+            if self._left < 0 or (term.cond.evaluate(sizes) is True and self._runs(sizes)):
+                return self.runs if self._left < 0 else sizes
         return self.runs
 
     def _runs(self, sizes: Sizes) -> bool:
-        self._tries_left -= len(self.analysis.accepted.conds)
+        self._left -= len(self.analysis.accepted.conds)
         return not self.checker.broken(sizes)
 
     # ------------------------------------------------------------------ who needs it

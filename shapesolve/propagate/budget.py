@@ -17,7 +17,7 @@ SEARCH_TRIES = 240
 MAX_SEARCH_WORK = 50_000
 #: of these, how many before the conditions are taken apart by cases
 FIRST_TRIES = 24
-#: cases that a question is taken apart into, and the size of the conditions in all of them together
+#: cases that a question is taken apart into, or sizes of a broadcast that are written out as choices, and the size of the conditions in all of them together
 MAX_CASES = 16
 MAX_CASE_SIZE = 400
 #: values of one symbol, or members of an alternative, that are worth a case each
@@ -40,10 +40,8 @@ MAX_PERIOD = 1024
 #: single values that a guess may list
 MAX_LISTED = 4
 
-#: size of all conditions of a contract that are made shorter and compared; the largest stay as they are beyond it
-MAX_WORKED_ON = 2000
-#: sizes of one broadcast that are written out as choices
-MAX_PLAIN = 16
+#: squared sizes of all conditions of a contract that are made shorter and compared; beyond, the largest stay as they are
+MAX_WORKED_ON = 50_000
 #: contract terms beyond this number are not compared with each other by Z3
 MAX_REDUNDANCY = 80
 #: contract terms that a shorter form is looked for, and the conditions nearest to each that it may rest on
@@ -75,7 +73,8 @@ MAX_CHEAP = 64
 MAX_CHEAP_WORK = 10_000
 #: max size of the conditions of a cheap query that Z3 answers at its cost
 MAX_CHEAP_SIZE = 600
-#: max size of the conditions in all cheap queries of one purpose to Z3, which costs a second per 10,000
+#: max size of the conditions in all cheap queries of one purpose to Z3, which costs a second per 10,000; a question that is
+#: larger by itself is asked in one way only
 MAX_CHEAP_ASKED = 4000
 #: size of conditions times the sizes near to usual ones at which they are tried, before a solver looks for some
 MAX_AROUND_WORK = 2_000_000

@@ -221,7 +221,8 @@ class Engine:
         self.queries += 1
         limit = min(self.rlimit, budget.CHEAP_RLIMIT) if cheap else self.rlimit
         reason = ""
-        for way in _CHEAP_WAYS if cheap else _WAYS:
+        is_large = size > budget.MAX_CHEAP_ASKED
+        for way in _WAYS[:1] if is_large else _CHEAP_WAYS if cheap else _WAYS:
             answer = _ask(conds, limit, way)
             if answer.unsat:
                 return answer
@@ -229,7 +230,7 @@ class Engine:
                 model = answer.model or {}
                 return Answer("sat", shrink(model, conds) if cheap else self._small(conds, model, limit))
             reason = reason or answer.reason
-        for top in () if cheap else budget.SMALL_DOMAINS:
+        for top in () if cheap or is_large else budget.SMALL_DOMAINS:
             answer = _ask(conds, limit, Way(native=False, core=False), top)
             if answer.sat:
                 return Answer("sat", shrink(answer.model or {}, conds))
@@ -259,7 +260,8 @@ class Engine:
 
     def _small(self, conds: tuple[Cond, ...], model: Model, limit: int) -> Model:
         """A model that a person likes to read: small numbers."""
-        if max(map(abs, model.values()), default=0) > budget.SMALL_DOMAINS[0]:
+        small = sum(c.size for c in conds) <= budget.MAX_CHEAP_ASKED
+        if small and max(map(abs, model.values()), default=0) > budget.SMALL_DOMAINS[0]:
             for top in budget.SMALL_DOMAINS:
                 answer = _ask(conds, min(limit, budget.CHEAP_RLIMIT), _CHEAP_WAYS[0], top)
                 if answer.sat and answer.model is not None:

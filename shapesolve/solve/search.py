@@ -134,9 +134,11 @@ def satisfies(model: Mapping[str, int], conds: Iterable[Cond]) -> bool:
 def shrink(model: Model, conds: Sequence[Cond]) -> Model:
     """The same kind of model with smaller numbers, symbol by symbol."""
     best = dict(model)
+    tries = budget.MAX_SEARCH_WORK // max(sum(c.size for c in conds), 1)
     for name in sorted(best):
         value = best[name]
-        for smaller in range(min(abs(value), budget.SHRINK_TRIES)):
+        for smaller in range(min(abs(value), budget.SHRINK_TRIES, max(tries, 0))):
+            tries -= 1
             trial = {**best, name: smaller}
             if satisfies(trial, conds):
                 best = trial

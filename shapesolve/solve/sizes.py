@@ -153,7 +153,7 @@ def _mended(sizes: Model, conds: Sequence[Cond]) -> Model:
 def nearer(model: Model, start: Model, good: Callable[[Model, str], bool]) -> Model:
     """A good model nearer to `start`, symbol by symbol; `good` is asked after each change of one symbol."""
     best = dict(model)
-    for name in sorted(best):
+    for name in sorted(best.keys() & start.keys()):
         near, far = start[name], best[name]  # `near` is not good, or not known to be
         if near == far:
             continue

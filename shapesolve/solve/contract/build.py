@@ -93,7 +93,7 @@ class _Builder:
             if cond in stated or not self._roles(numbers) - {"user", "assumption"}:
                 self.given[cond] = frozenset(numbers)
                 continue
-            left -= cond.size
+            left -= cond.size**2
             (self.needed if left >= 0 else self.large)[cond] = frozenset(numbers)
 
     def contract(self, usual: Mapping[Cond, str]) -> Contract:

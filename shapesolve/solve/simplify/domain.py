@@ -219,7 +219,7 @@ class Plainly(Rewriter):
         return found
 
     def _broadcast(self, sizes: tuple[Dim, ...]) -> Dim:
-        if len(sizes) > budget.MAX_PLAIN:
+        if len(sizes) > budget.MAX_CASES:
             return symbol(f"_broadcast{len(self._made)}", None, made=True)
         found = self.dim(sizes[-1])
         for size in map(self.dim, sizes[-2::-1]):
