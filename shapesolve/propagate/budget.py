@@ -17,7 +17,8 @@ SEARCH_TRIES = 240
 MAX_SEARCH_WORK = 50_000
 #: of these, how many before the conditions are taken apart by cases
 FIRST_TRIES = 24
-#: cases that a question is taken apart into, or sizes of a broadcast that are written out as choices, and the size of the conditions in all of them together
+#: cases that a question is taken apart into (or sizes of a broadcast that are written out), and the size of the conditions in
+#: all of them together
 MAX_CASES = 16
 MAX_CASE_SIZE = 400
 #: values of one symbol, or members of an alternative, that are worth a case each
