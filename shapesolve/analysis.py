@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .arguments import checked
 from .collection import CollectionPaused
-from .explain.solved import Solved, item_size, solve_model
+from .explain.solved import Solved, item_size
+from .explain.solving import solve_model
 from .expr import Cond, Dim, Shape
 from .lazy import cached_property
 from .lower import Registry
@@ -441,10 +442,4 @@ class Analysis:
         return getattr(importlib.import_module(module), function)(self, *args, **options)
 
 
-__all__ = [
-    "DEFAULT_RLIMIT",
-    "Analysis",
-    "BroadcastMode",
-    "ModelError",
-    "analyze",
-]
+__all__ = ["DEFAULT_RLIMIT", "Analysis", "BroadcastMode", "ModelError", "analyze"]

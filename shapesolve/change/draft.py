@@ -5,7 +5,7 @@
     node = draft.graph.producers()["y"]
     node.inputs[1] = draft.graph.constant(np.array([0, -1]), "target")
     draft.drop_dead()
-    changed = draft.to_proto()
+    changed = write(draft)  # change.writing
 
 Weights are not part of a draft. It knows their names only; see `writing` for what becomes of them.
 """
@@ -252,12 +252,6 @@ class Draft:
         """Removes nodes without needed outputs everywhere, and returns them. Those that `stays` are kept."""
         bodies = (self.graph, *self.functions.values())
         return [node for body in bodies for node in body.drop_dead(stays)]
-
-    def to_proto(self) -> onnx.ModelProto:
-        """The changed model, with weights left where those of the original's proto are (see `model.saving`)."""
-        from .writing import write
-
-        return write(self)
 
 
 def _fresh(hint: str, taken: set[str], numbers: dict[str, int]) -> str:

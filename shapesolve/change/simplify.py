@@ -21,6 +21,7 @@ from ..model import Model, read_model
 from ..model.saving import with_weights
 from .draft import Draft, DraftNode
 from .sweep import Sweeps, names_of
+from .writing import write
 
 if TYPE_CHECKING:
     import onnx
@@ -114,7 +115,7 @@ def simplified_draft(
             if id(node.origin) not in there
         ]
     )
-    proto = draft.to_proto()
+    proto = write(draft)
     kept = [info for info in proto.graph.value_info if _holds(info, analysis)]
     del proto.graph.value_info[:]
     proto.graph.value_info.extend(kept)

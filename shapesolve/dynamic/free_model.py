@@ -17,6 +17,7 @@ from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..change.draft import DraftNode
 from ..change.refused import Refused
+from ..change.writing import write
 from ..expr import Dim, Shape
 from ..lower.types import Tensor
 from ..model import Graph, Model, Node, TensorType, read_model
@@ -83,7 +84,7 @@ def _attempt(model: Model, request: Request) -> onnx.ModelProto:
         freeing = Freeing(model, request, choices or {})
         try:
             _run(freeing)
-            changed = freeing.draft.to_proto()
+            changed = write(freeing.draft)
             _prove(changed, request)
         except Refused as refused:
             first = first or refused

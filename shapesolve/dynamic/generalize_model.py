@@ -19,6 +19,7 @@ from ..arguments import checked
 from ..change.draft import Draft
 from ..change.refused import Refused
 from ..change.simplify import simplified
+from ..change.writing import write
 from ..expr import Dim
 from ..expr.sizes import sizes_text
 from ..lower.reads import ENDS, NEW_SIZES, TARGET
@@ -201,7 +202,7 @@ class _Work:
             change.place.node.inputs[change.place.index] = made[id(change.rule)]
         graph = self.draft.graph
         graph.nodes = [*builder.sizes.nodes, *graph.nodes]
-        return self.draft.to_proto()
+        return write(self.draft)
 
     def _said(self, change: _Change, builder: Nodes, trial: Analysis, settler: Settler) -> bool:
         """Writes an operand as numbers where that says the same at all sizes: a target, or ends with a check."""

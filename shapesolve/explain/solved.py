@@ -12,13 +12,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from ..expr import Dim
-from ..expr.grammar import is_word
 from ..lazy import cached_property
 from ..lower.fixpoint import lower_model
 from ..lower.lowered import Lowered
 from ..lower.op import MAX_BROADCAST
 from ..lower.request import Request
-from ..model import TensorType
 from ..propagate.log import ConstraintSet
 from ..solve.bindings import Bindings, find_bindings
 from ..solve.effort import Effort
@@ -356,23 +354,6 @@ class Solved:
         """Sizes of the symbols that concrete input shapes give."""
         given = frozenset(self.defaults).intersection(shapes)
         return (self._with_own(given) if given else self)._checker.bind(shapes)[0]
-
-
-def solve_model(model: Model, request: Request, progress: Callable[[int, int], None] | None = None) -> Solved:
-    """Solves the model under a request. Declared input expressions that the graph contradicts become plain names."""
-    types = [t for _, t in model.graph.inputs if isinstance(t, TensorType)]
-    texts = [d for t in types for d in t.dims or () if isinstance(d, str) and not is_word(d)]
-    if request.opaque or not texts:
-        return Solved(lower_model(model, request, progress), request)
-    from .declared import opposed_by
-
-    bare = request._replace(bind={}, assume=())
-    law = Solved(lower_model(model, bare, progress), bare)
-    opaque = frozenset(o.said for o in opposed_by(law))
-    if not opaque and not (request.bind or request.assume):
-        return law
-    request = request._replace(opaque=opaque)
-    return Solved(lower_model(model, request), request)
 
 
 def item_size(dtype: int) -> int:

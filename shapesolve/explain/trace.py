@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..expr import Dim, Shape, symbol
-from ..lower.speculate import probed
 from ..lower.types import Known, Tensor
 from ..lower.values import Value
 from ..model import Node
@@ -136,7 +135,7 @@ class Tracer:
                 break
             self._probes += 1
             changed = self._with_probe(known, carrier)
-            made = {} if changed is None else probed(self.walk, node, {**inputs, name: changed}, prefix)
+            made = {} if changed is None else self.walk.probe(node, {**inputs, name: changed}, prefix)
             if _holds_probe(made.get(output), axis, dim):
                 found.append(carrier)
         return found

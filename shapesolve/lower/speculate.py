@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .records import Scope
-
 if TYPE_CHECKING:
     from ..expr import Cond
-    from ..model import Node
     from .records import FactStore
     from .scopes import Scopes
-    from .types import Known
-    from .walk import Walk
 
 
 class Settled:
@@ -44,15 +39,3 @@ def rehearsal(walk: Scopes) -> Iterator[None]:
         for env, tensor, known in reversed(walk.state.overwritten):
             env[tensor] = known
         walk.state, walk.facts = state, facts
-
-
-def probed(walk: Walk, node: Node, inputs: Mapping[str, Known], prefix: str) -> dict[str, Known]:
-    """Outputs of a node for other inputs than its own, by name; nothing where it cannot run on them."""
-    around = walk.scope
-    with rehearsal(walk):
-        walk.scope = scope = Scope(prefix, walk.state.opsets[prefix], dict(inputs))
-        try:
-            walk.lower(node)
-            return {} if walk.state.clashes else {n: scope.env[n] for n in node.outputs if n in scope.env}
-        finally:
-            walk.scope = around

@@ -294,6 +294,19 @@ class Walk(Scopes):
             self._remember(call, done)
         self._bind(node, done, scope)
 
+    def probe(self, node: Node, inputs: Mapping[str, Known], prefix: str) -> dict[str, Known]:
+        """Outputs of a node for other inputs than its own, by name; nothing where it cannot run on them."""
+        around = self.scope
+        with rehearsal(self):
+            self.scope = scope = Scope(prefix, self.state.opsets[prefix], dict(inputs))
+            try:
+                self.lower(node)
+                if self.state.clashes:
+                    return {}
+                return {n: scope.env[n] for n in node.outputs if n in scope.env}
+            finally:
+                self.scope = around
+
     def computed(self, name: str, scope: Scope) -> tuple[Elem, ...] | None:
         """The elements that a node computes from symbols for those that it reads. None where it does not follow them."""
         node = self.state.producers.get(scope.prefix + name, (None, ""))[0]

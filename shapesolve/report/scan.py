@@ -173,7 +173,7 @@ def _pool(workers: int) -> ProcessPoolExecutor:
         context = get_context("fork")
     else:  # a process without the threads of this one, whose locks a fork might keep
         context = get_context("forkserver")
-        context.set_forkserver_preload(["__main__", f"{__package__}.scan_worker"])
+        context.set_forkserver_preload(["__main__", __name__, f"{__package__}.scan_worker"])
     # what is there before the first model is no garbage: collections need not look at it
     return ProcessPoolExecutor(workers, mp_context=context, initializer=gc.freeze)
 

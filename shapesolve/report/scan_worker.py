@@ -7,8 +7,7 @@ from ..explain import diagnose
 from ..operators import default_registry
 from ..solve import ambiguity, bindings
 from ..solve.contract import build as contract
-from .scan import scan_one
 
 default_registry()
 
-__all__ = ["ambiguity", "analysis", "bindings", "contract", "diagnose", "scan_one"]
+__all__ = ["ambiguity", "analysis", "bindings", "contract", "diagnose"]

@@ -4,96 +4,21 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from typing import Any, overload
 
 from ..collection import CollectionPaused
-from ..expr import Cond, implies
-from ..lazy import cached_property
-from ..lower.local import Analysed, Definition, LocalWalk
+from ..lower.local import Analysed, LocalWalk
 from ..lower.types import Known
 from ..model import Model
-from ..propagate.constraint import Constraint, Origin, Role, Sides, Site
+from ..propagate.constraint import Constraint, Role
 from ..propagate.log import ConstraintSet
 from ..report.lines import clipped, visible
-from .composition import Composition, Row
+from .content import Content
 
 _ORDER: tuple[Role, ...] = ("input", "definition", "requirement", "declared", "assumption", "user")
 _PLURALS = {"input": "input sizes", "declared": "declared sizes", "user": "conditions of the user"}
-
-
-class Content:
-    """The rows of a whole system, and the constraints made of them so far."""
-
-    def __init__(self, build: Callable[[], LocalWalk]) -> None:
-        self._build = build
-        self._made: dict[int, Constraint] = {}
-
-    @cached_property
-    def walk(self) -> LocalWalk:
-        """The walk that stated the rows."""
-        return self._build()
-
-    @property
-    def rows(self) -> Sequence[Row]:
-        """The stated rows, in graph order."""
-        return self.walk.rows
-
-    @cached_property
-    def composition(self) -> Composition:
-        """The definitions put into each other."""
-        return Composition(self.rows)
-
-    @cached_property
-    def definitions(self) -> dict[str, int]:
-        """The number of the definition of each variable."""
-        return {
-            row.variable.name or "": number
-            for number, row in reversed(list(enumerate(self.rows)))
-            if isinstance(row, Definition)
-        }
-
-    def local(self, number: int) -> Cond:
-        """Row `number` over the dims of tensors."""
-        row = self.rows[number]
-        return row.cond if row.guard.is_true else implies(row.guard, row.cond)
-
-    def over_inputs(self, number: int) -> Cond:
-        """Row `number` over the dims of the model's inputs."""
-        return self.composition.row(self.rows[number])
-
-    def label(self, number: int) -> str:
-        """The label of the node that states row `number`. Empty for inputs, assumptions and the user's conditions."""
-        row = self.rows[number]
-        return f"{row.prefix}{row.node.label}" if row.node is not None else ""
-
-    def sites(self, number: int) -> tuple[Site, ...]:
-        """The places that row `number` speaks of; a definition begins with the one that it defines."""
-        row, walk = self.rows[number], self.walk
-        if isinstance(row, Definition):
-            return (Site(row.tensor, row.axis),) if row.axis >= 0 else ()
-        if row.node is None:
-            return ()
-        names = row.node.inputs
-        return tuple(
-            Site(walk.full_name(names[i], row.prefix), axis) for i, axis in row.places if i < len(names)
-        )
-
-    def constraint(self, number: int) -> Constraint:
-        """Row `number` as a constraint."""
-        found = self._made.get(number)
-        if found is None:
-            row = self.rows[number]
-            op_type = row.node.op_type if row.node is not None else ""
-            origin = Origin(self.label(number), op_type, row.why, self.sites(number))
-            sides = None
-            if isinstance(row, Definition):
-                sides = Sides(row.variable, row.dim, self.composition.dim(row.dim))
-            found = self._made[number] = Constraint(
-                row.cond, row.role, origin, row.guard, self.over_inputs(number), sides
-            )
-        return found
 
 
 class ConstraintSystem(Sequence[Constraint]):
@@ -187,7 +112,7 @@ class ConstraintSystem(Sequence[Constraint]):
         """
         from .formulas import formulas
 
-        return formulas(self, ctx, tensors=tensors)
+        return formulas(self._content, self.numbers, ctx, tensors=tensors)
 
     def solver(self, ctx: Any = None, *, tensors: bool = False) -> Any:
         """A `z3.Solver` that has every constraint asserted under a literal that names its node.
@@ -196,7 +121,7 @@ class ConstraintSystem(Sequence[Constraint]):
         """
         from .formulas import tracking_solver
 
-        return tracking_solver(self, ctx, tensors=tensors)
+        return tracking_solver(self._content, self.numbers, ctx, tensors=tensors)
 
     def core(self, literals: Iterable[Any]) -> ConstraintSystem:
         """The constraints behind the literals of an ``unsat_core()``."""
@@ -209,7 +134,7 @@ class ConstraintSystem(Sequence[Constraint]):
         """SMT-LIB 2 text with an assertion per constraint, named as in `solver`, its rule as a comment."""
         from .formulas import smtlib
 
-        return smtlib(self, tensors=tensors)
+        return smtlib(self._content, self.numbers, tensors=tensors)
 
     # ------------------------------------------------------------------ people
 

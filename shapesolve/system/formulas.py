@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Cond
 from ..lower.local import Definition
 
 if TYPE_CHECKING:
-    from .constraints import ConstraintSystem
+    from .content import Content
 
 _NUMBER = re.compile(r"#(\d+)\Z")
 
 
-def stated(system: ConstraintSystem, *, tensors: bool) -> Iterator[tuple[int, Cond]]:
-    """Numbers and conditions that say all that the system says.
+def stated(content: Content, numbers: Sequence[int], *, tensors: bool) -> Iterator[tuple[int, Cond]]:
+    """Numbers and conditions that say all that these rows say.
 
     Without `tensors`, definitions are put into the other conditions, and stated only where that cannot be done.
     """
-    content = system.content
-    for number in system.numbers:
+    for number in numbers:
         if tensors:
             yield number, content.local(number)
             continue
@@ -33,9 +32,8 @@ def stated(system: ConstraintSystem, *, tensors: bool) -> Iterator[tuple[int, Co
             yield number, cond
 
 
-def literal(system: ConstraintSystem, number: int) -> str:
+def literal(content: Content, number: int) -> str:
     """The name under which a constraint is asserted: its node, or what else states it, and its number."""
-    content = system.content
     row = content.rows[number]
     where = content.label(number)
     if not where:
@@ -52,16 +50,16 @@ def number_of(name: Any) -> int:
     return int(found[1])
 
 
-def formulas(system: ConstraintSystem, ctx: Any, *, tensors: bool) -> list[Any]:
+def formulas(content: Content, numbers: Sequence[int], ctx: Any, *, tensors: bool) -> list[Any]:
     """See `ConstraintSystem.z3`."""
     from ..expr.z3_terms import Z3Terms
 
     terms = Z3Terms(ctx)
-    found = [terms.formula(cond) for _, cond in stated(system, tensors=tensors)]
+    found = [terms.formula(cond) for _, cond in stated(content, numbers, tensors=tensors)]
     return [*(size >= 0 for size in terms.sizes), *found]
 
 
-def tracking_solver(system: ConstraintSystem, ctx: Any, *, tensors: bool) -> Any:
+def tracking_solver(content: Content, numbers: Sequence[int], ctx: Any, *, tensors: bool) -> Any:
     """See `ConstraintSystem.solver`."""
     import z3
 
@@ -69,17 +67,18 @@ def tracking_solver(system: ConstraintSystem, ctx: Any, *, tensors: bool) -> Any
 
     terms = Z3Terms(ctx)
     solver = z3.Solver(ctx=terms.ctx)
-    for number, cond in stated(system, tensors=tensors):
-        solver.assert_and_track(terms.formula(cond), z3.Bool(literal(system, number), terms.ctx))
+    for number, cond in stated(content, numbers, tensors=tensors):
+        solver.assert_and_track(terms.formula(cond), z3.Bool(literal(content, number), terms.ctx))
     solver.add([size >= 0 for size in terms.sizes])
     return solver
 
 
-def smtlib(system: ConstraintSystem, *, tensors: bool) -> str:
+def smtlib(content: Content, numbers: Sequence[int], *, tensors: bool) -> str:
     """See `ConstraintSystem.to_smtlib`."""
     from ..solve.smtlib import smtlib_text
 
-    rows = system.content.rows
+    rows = content.rows
     return smtlib_text(
-        (literal(system, number), rows[number].why, cond) for number, cond in stated(system, tensors=tensors)
+        (literal(content, number), rows[number].why, cond)
+        for number, cond in stated(content, numbers, tensors=tensors)
     )

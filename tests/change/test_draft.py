@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from shapesolve.change.draft import Draft, DraftNode, as_array
+from shapesolve.change.writing import write
 from shapesolve.model import read_model
 
 from .. import building
@@ -41,7 +42,7 @@ g (float[n] x, bool c) => (float[n] y) <float[1] w = {2.0}, float[1] unused = {1
 @pytest.mark.parametrize("path", MODELS, ids=lambda p: p.parent.name)
 def test_a_draft_that_changes_nothing_writes_the_same_model(path: Path) -> None:
     original = onnx.load(path, load_external_data=False)
-    again = Draft(read_model(original)).to_proto()
+    again = write(Draft(read_model(original)))
     again.graph.ClearField("initializer")  # those of which nothing is needed are left out
     original.graph.ClearField("initializer")
     assert again == original
@@ -53,7 +54,7 @@ def test_the_original_stays_as_it_is() -> None:
     draft = Draft(read_model(original))
     draft.graph.producers()["z"].op_type = "Add"
     draft.drop_dead()
-    changed = draft.to_proto()
+    changed = write(draft)
     assert original.SerializeToString(deterministic=True) == before
     assert changed.SerializeToString(deterministic=True) != before
 
@@ -61,7 +62,7 @@ def test_the_original_stays_as_it_is() -> None:
 def test_dead_nodes_go_with_their_weights_and_declarations_also_in_graphs_inside() -> None:
     draft = Draft(read_model(parsed(BRANCHES)))
     assert [node.op_type for node in draft.drop_dead()] == ["Neg", "Exp"]
-    changed = draft.to_proto()
+    changed = write(draft)
     onnx.checker.check_model(changed)
     assert [t.name for t in changed.graph.initializer] == ["w"]
     assert [v.name for v in changed.graph.value_info] == ["z"]
@@ -77,7 +78,7 @@ def test_uses_are_renamed_in_graphs_inside_but_not_where_the_name_is_another_ten
     (branch,) = [n for n in draft.graph.nodes if n.op_type == "If"]
     assert branch.graphs["then_branch"].nodes[0].inputs == ["x"]
     draft.drop_dead()
-    (y,) = run(draft.to_proto(), x=np.array([-3], np.float32), c=np.array(True))
+    (y,) = run(write(draft), x=np.array([-3], np.float32), c=np.array(True))
     assert y.tolist() == [3]
 
 
@@ -102,7 +103,7 @@ def test_constants_and_new_nodes_run(ir_version: int) -> None:
     flat = graph.new_node("Reshape", ["x", graph.constant(as_array([-1]), "target")], "flat")
     graph.nodes[0].inputs = [*flat.outputs]
     graph.nodes.insert(0, flat)
-    changed = draft.to_proto()
+    changed = write(draft)
     onnx.checker.check_model(changed)
     (y,) = run(changed, x=np.ones((2, 3), np.float32))
     assert y.shape == (6,)
@@ -115,7 +116,7 @@ def test_an_initializer_that_is_an_input_as_well_stays() -> None:
         model.graph.input.append(helper.make_tensor_value_info(t.name, t.data_type, t.dims))
     draft = Draft(read_model(model))
     draft.drop_dead()
-    assert [t.name for t in draft.to_proto().graph.initializer] == ["w", "unused"]
+    assert [t.name for t in write(draft).graph.initializer] == ["w", "unused"]
 
 
 def test_functions_get_constants_as_nodes() -> None:
@@ -128,7 +129,7 @@ def test_functions_get_constants_as_nodes() -> None:
     mul = body.nodes[1]
     mul.inputs[1] = body.constant(np.array(3, np.float32), "three")
     assert [n.op_type for n in draft.drop_dead()] == ["Constant"]
-    (y,) = run(draft.to_proto(), x=np.array([1], np.float32))
+    (y,) = run(write(draft), x=np.array([1], np.float32))
     assert y.tolist() == [3]
 
 
@@ -139,7 +140,7 @@ def test_metadata_attributes_and_docs_of_a_changed_node_stay() -> None:
     node.metadata_props.add(key="namespace", value="layer.0")
     draft = Draft(read_model(model))
     draft.graph.nodes[0].inputs.reverse()
-    (changed,) = [n for n in draft.to_proto().graph.node if n.name == "scale"]
+    (changed,) = [n for n in write(draft).graph.node if n.name == "scale"]
     assert (changed.doc_string, changed.metadata_props[0].value) == ("why", "layer.0")
     assert [*changed.input] == ["w", "x"]
 
@@ -153,7 +154,7 @@ def test_external_data_stays_external(tmp_path: object) -> None:
     model.graph.initializer[0].CopyFrom(weight)
     draft = Draft(read_model(model))
     draft.graph.nodes.append(DraftNode("Neg", ["w"], ["other"]))
-    assert draft.to_proto().graph.initializer[0] == weight
+    assert write(draft).graph.initializer[0] == weight
 
 
 def test_attributes_are_replaced_and_left_out() -> None:
@@ -165,5 +166,5 @@ def test_attributes_are_replaced_and_left_out() -> None:
     (node,) = draft.graph.nodes
     assert (node.attribute("alpha"), node.attribute("beta", 1.0)) == (0.5, 1.0)
     node.own.update(alpha=None, beta=2.0)
-    (changed,) = draft.to_proto().graph.node
+    (changed,) = write(draft).graph.node
     assert {a.name for a in changed.attribute} == {"transB", "beta"}

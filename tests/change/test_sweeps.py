@@ -11,6 +11,7 @@ import pytest
 from shapesolve import analyze
 from shapesolve.change.draft import Draft
 from shapesolve.change.sweep import Sweeps
+from shapesolve.change.writing import write
 from shapesolve.model import read_model
 from tests.fuzz.model import drawn_model
 
@@ -33,7 +34,7 @@ def swept(model: onnx.ModelProto, keep: tuple[str, ...], *, everywhere: bool) ->
     if everywhere:
         sweeps.settled = Forgetful()
     sweeps.run()
-    return draft.to_proto().SerializeToString(deterministic=True)
+    return write(draft).SerializeToString(deterministic=True)
 
 
 @pytest.mark.parametrize("keep", [(), ("Shape", "Reshape")], ids=["all", "some nodes stay"])
