@@ -93,16 +93,32 @@ class Repairs:
             left = self._needs(after)
             return left <= self._asked and (not tied or not tied <= left)
 
-        found = self._best(node, prefix, mended)
+        def rank(edit: Edit) -> int | None:
+            alike = edit.cost == 1 and edit.node is not None and self._siblings(edit) > 0
+            return 0 if alike else 1 if edit.cost > 1 or edit.stored else None
+
+        found = self._best(node, prefix, mended, rank=rank)
         return tuple(r for r in found if r.edit.cost > 1 or r.derives or self._siblings(r.edit) > 0)
 
     def _best(
-        self, node: Node | None, prefix: str, mended: Callable[[Lowered], bool], *, by_itself: bool = False
+        self,
+        node: Node | None,
+        prefix: str,
+        mended: Callable[[Lowered], bool],
+        *,
+        by_itself: bool = False,
+        rank: Callable[[Edit], int | None] | None = None,
     ) -> tuple[Repair, ...]:
         if node is None or prefix or node not in self.lowered.model.graph.nodes:
             return ()
         found: list[tuple[tuple[int, int, int, int, int, int], Repair]] = []
-        for number, edit in enumerate(edits(node, self.lowered, by_itself=by_itself)):
+        candidates: Iterable[Edit] = edits(node, self.lowered, by_itself=by_itself)
+        if (
+            rank is not None
+        ):  # what makes a node like its siblings is tried first, what would not count is not tried
+            ranked = [(place, e) for e in candidates if (place := rank(e)) is not None]
+            candidates = [e for _, e in sorted(ranked, key=lambda pair: pair[0])]
+        for number, edit in enumerate(candidates):
             if self._left < len(self.lowered.model.graph.nodes):
                 break
             settled, after = self._tried(edit)

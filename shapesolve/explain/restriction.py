@@ -20,7 +20,7 @@ from ..solve.sizes import SizeFinder, around, nearer
 from .baked import LARGEST, Baked, Stored
 from .finding import Finding
 from .operands import sides_of
-from .repair import Repairs
+from .repair import Repair, Repairs
 from .wording import is_short, limit_help, operand_rows, requirement_text
 
 if TYPE_CHECKING:
@@ -139,9 +139,12 @@ class _Teller:
         if cause is None:
             title = _title(code, term)
             return Finding(code, title, nodes=term.nodes, notes=notes, runs=runs, fails=fails)
+        found = self._repairs(term, cause) if code != "SS403" or term.kind == "equality" else ()
+        if code == "SS403" and found:  # no limit of what the model is for: an edit takes it away
+            code = "SS402"
         origin = self.analysis.stated[cause.number].origin
         same = [c.origin.node for c in term.constraints if c.origin.rule == origin.rule and c.origin.node]
-        meant = code == "SS403" or constant is None
+        meant = code in ("SS402", "SS403") or constant is None
         behind = None if meant or constant is None else constant.site
         sides = sides_of(self._entry(cause), self.lowered, behind)
         return Finding(
@@ -155,7 +158,7 @@ class _Teller:
                 f"{origin.rule}{_beside(origin.node, same, term.nodes)}",
                 *notes,
             ),
-            help=self._help(term, cause, constant) if code != "SS403" else "",
+            help=self._help(term, cause, constant, found) if code != "SS403" else "",
             runs=runs,
             fails=fails,
             constants=() if meant else tuple(filter(None, [self.baked.named(constant, cause.cond)])),
@@ -182,9 +185,11 @@ class _Teller:
         said = replace(told, code="SS406", title=title, nodes=tuple(filter(None, nodes)), help=help_)
         return _Empty([t.cond for t in shown], said)
 
-    def _help(self, term: Term, cause: _Cause, constant: Stored | None) -> str:
+    def _repairs(self, term: Term, cause: _Cause) -> tuple[Repair, ...]:
         entry = self._entry(cause)
-        found = () if entry.node is None else self.repairs.of_limit(entry.node, entry.prefix, term.symbols)
+        return () if entry.node is None else self.repairs.of_limit(entry.node, entry.prefix, term.symbols)
+
+    def _help(self, term: Term, cause: _Cause, constant: Stored | None, found: Sequence[Repair]) -> str:
         named = self.baked.named(constant, cause.cond)
         return limit_help(term.symbols, _only_size(term), named, found)
 
