@@ -41,8 +41,9 @@ MAX_PERIOD = 1024
 #: single values that a guess may list
 MAX_LISTED = 4
 
-#: squared sizes of all conditions of a contract that are made shorter and compared; beyond, the largest stay as they are
-MAX_WORKED_ON = 50_000
+#: size of the conditions of a contract that are made shorter and compared, each times the number of those before it; beyond,
+#: the largest stay as they are
+MAX_WORKED_ON = 20_000
 #: contract terms beyond this number are not compared with each other by Z3
 MAX_REDUNDANCY = 80
 #: contract terms that a shorter form is looked for, and the conditions nearest to each that it may rest on

@@ -88,12 +88,14 @@ class _Builder:
         self.given: dict[Cond, Numbers] = {}
         self.needed: dict[Cond, Numbers] = {}
         self.large: dict[Cond, Numbers] = {}
-        left = budget.MAX_WORKED_ON
+        left, count = budget.MAX_WORKED_ON, 0
         for cond, numbers in sorted(accepted.conds.items(), key=lambda item: item[0].size):
             if cond in stated or not self._roles(numbers) - {"user", "assumption"}:
                 self.given[cond] = frozenset(numbers)
                 continue
-            left -= cond.size**2
+            if cond.size > budget.MAX_NAMING:  # each is compared with those before
+                count += 1
+                left -= cond.size * count
             (self.needed if left >= 0 else self.large)[cond] = frozenset(numbers)
 
     def contract(self, usual: Mapping[Cond, str]) -> Contract:
