@@ -15,7 +15,6 @@ from ..lower.axes import Links, Lists, Unfollowed, links_of
 from ..lower.op import Op
 from ..lower.scopes import Scopes
 from ..lower.types import Known, Sequence, Tensor
-from ..lower.values import Value
 from ..model import Graph, Node
 from .provenance import Factors, Mixing, Origin, flow, layout_of
 from .provenance_lists import through_lists
@@ -187,18 +186,12 @@ class Provenance:
         Elements of a tensor are given if all are expressions of the input sizes.
         """
         known = self.known(name)
-        if isinstance(known, Sequence) and isinstance(known.elem, Tensor):
-            return Tensor(known.elem.dtype, known.elem.shape)
-        if not isinstance(known, Tensor):
+        one = known.elem if isinstance(known, Sequence) else known
+        if not isinstance(one, Tensor):
             return Tensor()
-        elems = None if known.value is None else known.value.elems
-        if (
-            known.value is None
-            or elems is None
-            or not all(self.is_told(e) or e in self.uniform for e in elems)
-        ):
-            return Tensor(known.dtype, known.shape)
-        return Tensor(known.dtype, known.shape, Value(known.value.shape, elems))
+        elems = one.value.elems if one is known and one.value is not None else None
+        told = elems is not None and all(self.is_told(e) or e in self.uniform for e in elems)
+        return one if told else Tensor(one.dtype, one.shape)
 
     def _is_empty(self, name: str) -> bool:
         known = self.known(name)
