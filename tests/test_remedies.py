@@ -19,9 +19,9 @@ from shapesolve.expr import Dim
 from shapesolve.lower.request import OtherShape
 from shapesolve.model import Model
 
+from .nodes import info, model
 from .report.broken import CASES
-from .test_defects_advice import files
-from .test_defects_proofs import info, model
+from .report.test_advice import files
 
 ort.set_default_logger_severity(4)
 N = helper.make_node

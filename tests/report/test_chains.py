@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
 
-from .test_defects_proofs import info, ints, model, run, z
+from ..nodes import info, ints, model, run, z
 
 N = helper.make_node
 

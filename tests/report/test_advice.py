@@ -14,12 +14,12 @@ from onnx import helper
 
 import shapesolve as ss
 
-from .building import bundled_files, corpus_files
-from .report.broken import CASES
-from .test_defects_proofs import info, model
+from ..building import bundled_files, corpus_files
+from ..nodes import info, model
+from .broken import CASES
 
 N = helper.make_node
-HERE = Path(__file__).parent
+
 LARGEST = 3_000_000
 #: characters of a title: a few conditions, and names
 MOST_READ = 900

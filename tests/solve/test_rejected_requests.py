@@ -16,10 +16,10 @@ from onnx import helper, numpy_helper
 
 import shapesolve as ss
 
-from . import building
-from .test_defects_proofs import info, ints, model, z
+from .. import building
+from ..nodes import info, ints, model, z
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 UNET = ROOT / "examples/unet.onnx"
 ATTENTION = ROOT / "examples/attention.onnx"
 N = helper.make_node

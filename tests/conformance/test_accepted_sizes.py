@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import shapesolve as ss
 
-from .test_defects_proofs import body, info, ints, model, run, z
+from ..nodes import body, info, ints, model, run, z
 
 N = helper.make_node
 H = '<ir_version: 10, opset_import: ["":17]> '
