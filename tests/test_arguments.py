@@ -56,7 +56,6 @@ TEXTS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "parse_dim": (ss.parse_dim, "text"),
     "parse_cond": (ss.parse_cond, "text"),
     "annotate": (UNET.annotate, "policy"),
-    "buckets": (lambda v: ss.buckets(UNET, [8], v), "symbol"),
 }
 NUMBERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "analyze": (lambda v: ss.analyze(MODEL, opset=v), "opset"),

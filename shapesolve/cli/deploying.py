@@ -97,7 +97,13 @@ def sizes(
         Option("--buckets", metavar="FILE.csv", help="Sizes that were seen: find sizes to pad them to."),
     ] = None,
     symbol: Annotated[
-        str | None, Option("--symbol", metavar="NAME", help="With --buckets: whose sizes they are.")
+        str | None,
+        Option(
+            "--symbol",
+            "--symbols",
+            metavar="NAME,...",
+            help="With --buckets: whose sizes, up to three names.",
+        ),
     ] = None,
     k: Annotated[int, Option("--k", metavar="N", min=1, help="With --buckets: how many, at most.")] = 6,
     json: AsJson = False,
@@ -109,7 +115,8 @@ def sizes(
     `--near` tells the nearest above, below, and on either side, and the conditions that the wanted sizes break; exit code 0
     when the wanted sizes are accepted as they are, 1 when they are not. `--enumerate` lists the smallest, none left out, by the
     largest size and then by each in turn; exit code 1 when there are none. `--buckets` reads sizes from a CSV file (the column
-    of that name or the first; a column `count` says how often) and finds the accepted sizes with provably the least padding.
+    of that name or the first; a column `count` says how often) and finds the accepted sizes with provably the least padding, of
+    several symbols in products of their sizes.
     Examples:
 
         shapesolve sizes unet.onnx --near height=1080,width=1920
@@ -117,6 +124,8 @@ def sizes(
         shapesolve sizes unet.onnx --enumerate 10 --bind batch=1
 
         shapesolve sizes bert.onnx --buckets lengths.csv --symbol seq --k 6
+
+        shapesolve sizes bert.onnx --buckets traffic.csv --symbols batch,seq --k 6
     """
     if [near, enumerate, buckets].count(None) != 2:
         fail("sizes takes one of --near, --enumerate and --buckets")
@@ -164,15 +173,17 @@ def _first(a: Analysis, count: int, least: int, bind: dict[str, int]) -> dict[st
 def _buckets(a: Analysis, file: Path, symbol: str, k: int, bind: dict[str, int]) -> dict[str, Any]:
     from ..deploy.bucketing import buckets, read_sizes
 
-    return buckets(a, read_sizes(file, symbol), symbol, k, bind=bind).to_json()
+    names = [symbol] if symbol in a.symbols else symbol.split(",")
+    seen = read_sizes(file, *names)
+    return buckets(a, seen, names[0] if len(names) == 1 else names, k, bind=bind).to_json()
 
 
 def _bucket_lines(told: dict[str, Any]) -> Iterator[str]:
-    symbol = told["symbol"]
+    symbols = told["symbols"]
     for one in told["buckets"]:
-        others = sizes_text({n: v for n, v in one["sizes"].items() if n != symbol})
+        others = sizes_text({n: v for n, v in one["sizes"].items() if n not in symbols})
         where = f"  with {others}" if others else ""
-        yield f"{symbol} = {one['size']}  holds {one['count']}, padding {one['padding']}{where}"
+        yield f"{sizes_text({n: one['sizes'][n] for n in symbols})}  holds {one['count']}, padding {one['padding']}{where}"
     share = 100 * told["padding"] / max(told["padding"] + told["total"], 1)
     least = "the least that is possible" if told["proved"] else "the least that was found"
     yield f"padding {told['padding']:,} of {told['padding'] + told['total']:,} ({share:.1f} %), {least}"

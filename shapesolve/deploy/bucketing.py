@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,18 @@ from ..expr import Cond, ge, le
 from ..expr.closures import Compiler
 from ..solve.cone_of_influence import cone
 from ..solve.engine import Engine
+from .boxes import SmallestBoxes, chosen_boxes
 from .sizes import NoSizes, Sizes
 
-#: bounds on what is read: bytes of a file, sizes, and different sizes to pad to
-_MOST_BYTES, _LARGEST, _MOST_SIZES = 1 << 28, 1 << 31, 20_000
+#: bounds on what is read: bytes of a file, sizes, different sizes to pad to, and symbols
+_MOST_BYTES, _LARGEST, _MOST_SIZES, _MOST_SYMBOLS = 1 << 28, 1 << 31, 20_000, 3
 #: max size at which a condition on that size alone is evaluated
 _REACH = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Sizes to pad to: `size` for the symbol, and `sizes` of all names that the model accepts with it.
+    """Sizes to pad to: `size` of the symbol, or the product of several; accepted `sizes` of all names.
 
     `count` sizes that were seen go here, which takes `padding` in all.
     """
@@ -44,13 +46,14 @@ class Buckets(Sequence[Bucket]):
     """Buckets in increasing order, with the least `padding` for that number of buckets.
 
     Attributes:
-        symbol: the name whose sizes are padded.
+        symbols: the names whose sizes are padded.
         buckets: smallest first.
-        total: the sum of all sizes that were seen.
-        proved: is it proved that no buckets have less? Not where the solver could not tell whether a smaller size is accepted.
+        total: the sum of all sizes that were seen, of several symbols of their products.
+        proved: is it proved that no buckets have less? Not where the solver could not tell whether a smaller size is accepted,
+            or where the search among boxes of several symbols ended early.
     """
 
-    symbol: str
+    symbols: tuple[str, ...]
     buckets: tuple[Bucket, ...]
     total: int
     proved: bool
@@ -73,28 +76,29 @@ class Buckets(Sequence[Bucket]):
             for b in self.buckets
         ]
         return {
-            "symbol": self.symbol, "buckets": told, "padding": self.padding, "total": self.total, "proved": self.proved,
+            "symbols": list(self.symbols), "buckets": told, "padding": self.padding, "total": self.total, "proved": self.proved,
         }  # fmt: skip
 
 
 @checked
 def buckets(
     model: Any,
-    seen: Mapping[int, int] | Iterable[int],
-    symbol: str,
+    seen: Mapping[Any, int] | Iterable[Any],
+    symbol: str | Sequence[str],
     k: int = 6,
     *,
     bind: Mapping[str, int] | None = None,
 ) -> Buckets:
-    """At most `k` sizes of a symbol to pad to, all accepted, with the least padding.
+    """At most `k` sizes of up to three symbols to pad to, all accepted, with the least padding.
 
-    Padding is the sum, over all sizes that were seen, of what is missing to the next bucket. A size may be a bucket if the
-    model accepts it with some sizes of the other names, of which one example is given with each bucket (`bind` fixes them).
+    Padding is the sum, over all sizes that were seen, of what is missing to the smallest bucket that holds them; of several
+    symbols it is counted in products of sizes. Sizes may be a bucket if the model accepts them with some sizes of the other
+    names, of which one example is given with each bucket (`bind` fixes them).
 
     Args:
         model: what `analyze` takes, or an `Analysis`.
-        seen: sizes, or how often each one was seen.
-        symbol: the dim name.
+        seen: sizes, or how often each one was seen; of several symbols, tuples in the order of these.
+        symbol: the dim name, or several.
         k: how many buckets there may be.
         bind: sizes of other names.
 
@@ -104,10 +108,14 @@ def buckets(
         ValueError: a name is none of the model's, or a size is none.
     """
     a = model if isinstance(model, Analysis) else analyze(model)
-    counts = _counted(seen)
     if k < 1:
         raise ValueError(f"there must be at least one bucket, not {k}")
-    search = _Search(a, symbol, bind)
+    names = (symbol,) if isinstance(symbol, str) else tuple(symbol)
+    if len(names) != 1:
+        return _boxes(a, seen, names, k, bind)
+    (symbol,) = names
+    counts = _counted(seen)
+    search = SizesOfOne(a, symbol, bind)
     sizes = sorted(counts)
     tops = search.at_least(sizes)
     merged: dict[int, int] = {}
@@ -122,36 +130,82 @@ def buckets(
     for low, high in zip([-1, *chosen], chosen):
         own = [s for s in sizes if low < s <= high]
         padding = sum((high - s) * counts[s] for s in own)
-        found.append(Bucket(high, search.completed(high), sum(counts[s] for s in own), padding))
-    return Buckets(symbol, tuple(found), sum(s * c for s, c in counts.items()), search.proved)
+        sizes_of = completed(a, {symbol: high}, bind)
+        found.append(Bucket(high, sizes_of, sum(counts[s] for s in own), padding))
+    return Buckets((symbol,), tuple(found), sum(s * c for s, c in counts.items()), search.proved)
 
 
-def read_sizes(path: str | Path, symbol: str) -> Counter[int]:
-    """Sizes from a CSV file, in the column named as the symbol or else the first. A column ``count`` has frequencies.
+def _boxes(
+    analysis: Analysis,
+    seen: Mapping[Any, int] | Iterable[Any],
+    symbols: tuple[str, ...],
+    k: int,
+    bind: Mapping[str, int] | None,
+) -> Buckets:
+    """Buckets of several symbols."""
+    if not 0 < len(symbols) == len(set(symbols)) <= _MOST_SYMBOLS:
+        raise ValueError(
+            f"buckets are for one to {_MOST_SYMBOLS} different symbols, not {', '.join(symbols)}"
+        )
+    given = seen if isinstance(seen, Mapping) else Counter(tuple(sizes) for sizes in seen)
+    counts = {tuple(map(int, sizes)): int(count) for sizes, count in given.items() if count}
+    if any(len(sizes) != len(symbols) for sizes in counts):
+        raise ValueError(f"a tuple of {len(symbols)} sizes is expected: {', '.join(symbols)}")
+    for axis in range(len(symbols)):
+        _counted([sizes[axis] for sizes in counts])
+    _counted(dict(enumerate(counts.values())))
+    smallest = SmallestBoxes([SizesOfOne(analysis, name, bind) for name in symbols])
+    chosen, proved = chosen_boxes(counts, k, smallest)
+    of: dict[tuple[int, ...], list[tuple[int, ...]]] = {box: [] for box in sorted(chosen, key=prod)}
+    for sizes in counts:
+        of[next(box for box in of if all(b >= s for b, s in zip(box, sizes, strict=True)))].append(sizes)
+    found = []
+    for box, own in of.items():
+        padding = sum((prod(box) - prod(sizes)) * counts[sizes] for sizes in own)
+        full = completed(analysis, dict(zip(symbols, box, strict=True)), bind)
+        found.append(Bucket(prod(box), full, sum(counts[sizes] for sizes in own), padding))
+    total = sum(prod(sizes) * count for sizes, count in counts.items())
+    return Buckets(symbols, tuple(b for b in found if b.count), total, proved)
+
+
+def completed(analysis: Analysis, sizes: Mapping[str, int], bind: Mapping[str, int] | None) -> dict[str, int]:
+    """Accepted sizes of all names with these."""
+    given = {**(bind or {})}
+    question = Sizes(analysis, {**given, **sizes})
+    return question.nearest({n: given.get(n, question.fixed.get(n, 1)) for n in question.names}, "both")
+
+
+def read_sizes(path: str | Path, *symbols: str) -> Counter[Any]:
+    """Sizes from a CSV file, in the columns named as the symbols or else the first. A column ``count`` has frequencies.
+
+    They are numbers for one symbol, tuples for several.
 
     Raises `ValueError` for what is no size, with its line; `OSError` where the file cannot be read.
     """
     file = Path(path)
     if file.stat().st_size > _MOST_BYTES:
         raise ValueError(f"{path} is larger than {_MOST_BYTES >> 20} MiB")
-    found: Counter[int] = Counter()
+    found: Counter[Any] = Counter()
     with file.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
-        column, count = 0, -1
+        columns, count = list(range(len(symbols))), -1
         for number, row in enumerate(csv.reader(lines), 1):
             cells = [cell.strip() for cell in row]
             if not any(cells):
                 continue
             if not found and any(not _is_number(c) for c in cells):
                 names = [c.lower() for c in cells]
-                column = cells.index(symbol) if symbol in cells else 0
+                if len(symbols) > 1 and (missing := [s for s in symbols if s not in cells]):
+                    raise ValueError(f"{path} has no column {missing[0]!r}")
+                columns = [cells.index(s) if s in cells else 0 for s in symbols]
                 count = names.index("count") if "count" in names else -1
                 continue
             wanted = [
-                cells[i] if i < len(cells) else "" for i in ((column,) if count < 0 else (column, count))
+                cells[i] if i < len(cells) else "" for i in (columns if count < 0 else (*columns, count))
             ]
             if not all(map(_is_number, wanted)):
                 raise ValueError(f"{path}, line {number}: {','.join(row)[:80]!r} is no size")
-            found[int(wanted[0])] += int(wanted[1]) if count >= 0 else 1
+            sizes = tuple(map(int, wanted[: len(symbols)]))
+            found[sizes if len(symbols) > 1 else sizes[0]] += int(wanted[-1]) if count >= 0 else 1
     return found
 
 
@@ -200,7 +254,7 @@ def _least(tops: list[int], counts: list[int], k: int) -> list[int]:
     return chosen[::-1]
 
 
-class _Search:
+class SizesOfOne:
     """Accepted sizes of one symbol."""
 
     def __init__(self, analysis: Analysis, name: str, bind: Mapping[str, int] | None) -> None:
@@ -216,7 +270,8 @@ class _Search:
             raise NoSizes(
                 f"no sizes are accepted with {fixed}: {'; '.join(self.any.broken(self._some(fixed)))}"
             )
-        self.conds: list[Cond] = list(cone([name], conds))
+        parts = [p for c in conds for p in (c.args if c.kind == "and" else (c,)) if isinstance(p, Cond)]
+        self.conds: list[Cond] = list(cone([name], parts))
         self.tests = [(Compiler().test(c), c) for c in self.conds]
 
     def _some(self, fixed: Mapping[str, int]) -> dict[str, int]:
@@ -258,10 +313,6 @@ class _Search:
             return answer.model.get(self.name)
         self.proved = self.proved and answer.unsat
         return None
-
-    def completed(self, size: int) -> dict[str, int]:
-        """Accepted sizes of all names with this one."""
-        return Sizes(self.analysis, {**self.bind, self.name: size}).nearest(self._some(self.bind), "both")
 
 
 def _holds(test: Any, cond: Cond, sizes: Mapping[str, int]) -> bool:

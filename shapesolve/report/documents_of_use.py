@@ -8,7 +8,7 @@ from .documents import FindingData, Sizes
 
 
 class BucketData(TypedDict):
-    """A size to pad to, with accepted sizes of the other names, the count of sizes in it and the padding."""
+    """A size to pad to (or the product of several), sizes of all names, the count of sizes in it, padding."""
 
     size: int
     sizes: Sizes
@@ -49,7 +49,7 @@ class SizesBuckets(TypedDict):
     """`shapesolve sizes --buckets --json`; `proved`: no other choice pads less."""
 
     command: Literal["sizes"]
-    symbol: str
+    symbols: list[str]
     buckets: list[BucketData]
     padding: int
     total: int

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -58,6 +60,109 @@ def test_no_choice_has_less_padding(condition: str) -> None:
             assert shapes is not None
             assert bucket.sizes["m"] == bucket.size
             assert a.check_inputs(shapes) == []
+
+
+# ---------------------------------------------------------------------- several symbols
+
+JOINT = {
+    "m % 4 == 0": lambda m, n: m % 4 == 0,
+    "m % 3 == 0 and n % 5 <= 1": lambda m, n: m % 3 == 0 and n % 5 <= 1,
+    "m == 2*n": lambda m, n: m == 2 * n,
+    "m + n <= 24": lambda m, n: m + n <= 24,
+    "m*n % 12 == 0": lambda m, n: m * n % 12 == 0,
+    "m <= 2*n + 3": lambda m, n: m <= 2 * n + 3,
+    "(m + n) % 7 == 2 or m >= 9": lambda m, n: (m + n) % 7 == 2 or m >= 9,
+    "n >= 1": lambda m, n: n >= 1,
+}
+
+
+def blocks(items: list[Any], most: int) -> Iterator[list[list[Any]]]:
+    """All ways to part items into at most so many blocks."""
+    if not items:
+        yield []
+        return
+    for rest in blocks(items[1:], most):
+        if len(rest) < most:
+            yield [[items[0]], *rest]
+        for i in range(len(rest)):
+            yield [*rest[:i], [items[0], *rest[i]], *rest[i + 1 :]]
+
+
+def least_of_boxes(accepts: Any, seen: dict[tuple[int, ...], int], k: int) -> int | None:
+    """The least padding of all ways to part what was seen, each block in the smallest accepted box around it."""
+    boxes = [(m * n, m, n) for m in range(60) for n in range(60) if accepts(m, n)]
+    best = None
+    for parts in blocks(list(seen), k):
+        padding: int | None = 0
+        for part in parts:
+            low = [max(sizes[axis] for sizes in part) for axis in (0, 1)]
+            volume = min((v for v, m, n in boxes if m >= low[0] and n >= low[1]), default=None)
+            if volume is None or padding is None:
+                padding = None
+                break
+            padding += sum((volume - s[0] * s[1]) * seen[s] for s in part)
+        if padding is not None and (best is None or padding < best):
+            best = padding
+    return best
+
+
+@pytest.mark.parametrize("condition", JOINT)
+def test_no_boxes_have_less_padding(condition: str) -> None:
+    a, accepts, rng = pairs(condition), JOINT[condition], Random(condition)
+    for _ in range(13):
+        drawn = [(rng.randint(0, 9), rng.randint(1, 9)) for _ in range(rng.randint(1, 6))]
+        seen = {sizes: rng.randint(1, 4) for sizes in drawn}
+        k = rng.randint(1, 3)
+        best = least_of_boxes(accepts, seen, k)
+        if best is None:
+            with pytest.raises(NoSizes):
+                ss.buckets(a, seen, ("m", "n"), k)
+            continue
+        found = ss.buckets(a, seen, ("m", "n"), k)
+        assert found.proved
+        assert len(found) <= k
+        assert found.padding == best, (seen, k)
+        assert sum(b.count for b in found) == sum(seen.values())
+        for b in found:
+            assert b.size == b.sizes["m"] * b.sizes["n"]
+            assert accepts(b.sizes["m"], b.sizes["n"])
+
+
+def test_boxes_of_traffic_are_proved_the_best() -> None:
+    rng = Random(0)
+    seen = [(rng.choice((1, 2, 4, 8)), min(512, int(rng.expovariate(1 / 90)) + 1)) for _ in range(600)]
+    found = ss.buckets(pairs("n % 16 == 0 and m <= 8"), seen, ("m", "n"), 6)
+    assert found.proved
+    assert len(found) == 6
+    fewer = ss.buckets(pairs("n % 16 == 0 and m <= 8"), seen, ["m", "n"], 3)
+    assert found.padding < fewer.padding
+    assert found.total == fewer.total == sum(m * n for m, n in seen)
+    alone = ss.buckets(pairs("n % 16 == 0 and m <= 8"), [n for _, n in seen], ("n",), 6)
+    assert alone.padding == ss.buckets(pairs("n % 16 == 0 and m <= 8"), [n for _, n in seen], "n", 6).padding
+
+
+def test_sizes_of_several_symbols_are_read_and_checked(tmp_path: Path) -> None:
+    (tmp_path / "seen.csv").write_text("n,count,m\n3,10,9\n5,2,9\n", "utf-8")
+    assert read_sizes(tmp_path / "seen.csv", "m", "n") == {(9, 3): 10, (9, 5): 2}
+    with pytest.raises(ValueError, match="has no column 'seq'"):
+        read_sizes(tmp_path / "seen.csv", "m", "seq")
+    command = [
+        "sizes",
+        str(ROOT / "examples/unet.onnx"),
+        "--symbols",
+        "height,width",
+        "--k",
+        "1",
+        "--buckets",
+    ]
+    (tmp_path / "traffic.csv").write_text("height,width\n100,20\n12,60\n", "utf-8")
+    done = CliRunner().invoke(app, [*command, str(tmp_path / "traffic.csv")])
+    assert done.output.splitlines()[0] == "height = 104, width = 64  holds 2, padding 10592  with batch = 1"
+    for wrong in (("m", "m"), (), ("m", "n", "o", "p")):
+        with pytest.raises(ValueError, match="one to 3 different symbols"):
+            ss.buckets(pairs("n >= 1"), [(1, 2)], wrong)
+    with pytest.raises(ValueError, match="a tuple of 2 sizes"):
+        ss.buckets(pairs("n >= 1"), [(1, 2, 3)], ("m", "n"))
 
 
 def test_other_names_may_be_bound() -> None:

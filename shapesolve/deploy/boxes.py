@@ -1,0 +1,270 @@
+"""Buckets of several symbols: at most k accepted boxes with the least padding, by branch and bound.
+
+A bucket of an optimal choice may be taken as the smallest accepted box around the sizes that go into it. So the candidates are
+the smallest accepted boxes around joins of sizes that were seen. Which of them to open is a median problem; its lower bounds
+are Lagrangian, in integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..expr import eq, ge
+from ..expr.closures import Compiler
+from ..expr.sizes import sizes_text
+from .sizes import NoSizes, Sizes
+
+if TYPE_CHECKING:
+    from .bucketing import SizesOfOne
+
+Box = tuple[int, ...]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+#: bounds on work: sizes, candidate boxes, boxes tried as the smallest, those by the solver
+_MOST_ITEMS, _MOST_BOXES, _MOST_TRIED, _MOST_ASKED = 2_000, 3_000, 200_000, 400
+#: steps of the first lower bound and of each other one, and entries of the matrix of costs that all steps read
+_FIRST_STEPS, _STEPS, _MOST_WORK = 400, 60, 1_000_000_000
+#: cost of a box that does not hold a size, above all sums of costs
+NO_FIT = 1 << 60
+
+
+class SmallestBoxes:
+    """Smallest accepted boxes. `proved` turns False where one was found that may not be the smallest.
+
+    Args:
+        searches: per symbol, the accepted sizes of it (see `bucketing`), which share one contract.
+    """
+
+    def __init__(self, searches: Sequence[SizesOfOne]) -> None:
+        self.searches, self.names = searches, [one.name for one in searches]
+        self.apart = all(
+            not cond.free & set(self.names) - {one.name} for one in searches for cond in one.conds
+        )
+        self.conds = list(dict.fromkeys(cond for one in searches for cond in one.conds))
+        self.tests = [(Compiler().test(c), c) for c in self.conds]
+        self._proved, self._tried, self._asked = True, 0, 0
+        self._rounded: list[dict[int, int]] = [{} for _ in searches]
+
+    @property
+    def proved(self) -> bool:
+        """True if every box that was found is the smallest."""
+        return self._proved and all(one.proved for one in self.searches)
+
+    def above(self, low: Box) -> Box | None:
+        """The accepted box of the least volume around these sizes; None where there is none."""
+        if not self.apart:
+            return self._searched(low)
+        found = [self._alone(axis, size) for axis, size in enumerate(low)]
+        return None if None in found else tuple(size for size in found if size is not None)
+
+    def _alone(self, axis: int, size: int) -> int | None:
+        known = self._rounded[axis]
+        if size not in known:
+            try:
+                (known[size],) = self.searches[axis].at_least([size])
+            except NoSizes:
+                known[size] = -1
+        return None if known[size] < 0 else known[size]
+
+    def _searched(self, low: Box) -> Box | None:
+        """By growing volume, up to that of an accepted box which the solver gives."""
+        engine, symbols = self.searches[0].engine, [one.symbol for one in self.searches]
+        above = [*self.conds, *map(ge, symbols, low)]
+        if engine.satisfiable(above).unsat:
+            return None
+        for axis in (
+            axis for axis, size in enumerate(low) if not size
+        ):  # boxes without volume, of which there is no last
+            answer = engine.satisfiable([*above, eq(symbols[axis], 0)])
+            if answer.sat and answer.model is not None:
+                return tuple(answer.model.get(name, size) for name, size in zip(self.names, low, strict=True))
+            self._proved = self._proved and answer.unsat
+        low = tuple(max(size, 1) for size in low)
+        waiting, seen = [(prod(low), low)], {low}
+        while waiting and self._tried < _MOST_TRIED:
+            self._tried += 1
+            _, box = heappop(waiting)
+            accepted = self._accepted(box)
+            if accepted:
+                return box
+            if accepted is None:
+                break
+            for axis in range(len(box)):
+                more = (*box[:axis], box[axis] + 1, *box[axis + 1 :])
+                if more not in seen:
+                    seen.add(more)
+                    heappush(waiting, (prod(more), more))
+        self._proved = False
+        one = self.searches[0]
+        try:
+            nearest = Sizes(one.analysis, one.bind).nearest(dict(zip(self.names, low, strict=True)), "above")
+        except NoSizes:
+            return None
+        return tuple(nearest[name] for name in self.names)
+
+    def _accepted(self, box: Box) -> bool | None:
+        """True if these sizes are accepted with some sizes of the other names; None where that is not known."""
+        sizes = dict(zip(self.names, box, strict=True))
+        for test, cond in self.tests:
+            if cond.free <= sizes.keys():
+                try:
+                    held: bool | None = test(sizes)
+                except ZeroDivisionError:
+                    held = cond.evaluate(sizes)
+                if held is False:
+                    return False
+        if all(cond.free <= sizes.keys() for cond in self.conds):
+            return True
+        self._asked += 1
+        if self._asked > _MOST_ASKED:
+            return None
+        fixed = [eq(one.symbol, sizes[one.name]) for one in self.searches]
+        answer = self.searches[0].engine.satisfiable([*self.conds, *fixed])
+        return True if answer.sat else False if answer.unsat else None
+
+
+def chosen_boxes(counts: dict[Box, int], k: int, smallest: SmallestBoxes) -> tuple[list[Box], bool]:
+    """At most `k` accepted boxes that hold all sizes with the least padding, and True if that is proved.
+
+    Raises `NoSizes` where no `k` accepted boxes hold all sizes, `ValueError` where there are too many or too large sizes.
+    """
+    merged: dict[Box, int] = {}
+    for size, count in counts.items():
+        box = smallest.above(size)
+        if box is None:
+            told = sizes_text(dict(zip(smallest.names, size, strict=True)))
+            raise NoSizes(f"no accepted sizes are as large as {told}")
+        item = box if smallest.apart else size  # what holds a size then holds the smallest box around it
+        merged[item] = merged.get(item, 0) + count
+    items = sorted(merged)
+    if len(items) > _MOST_ITEMS:
+        raise ValueError(
+            f"{len(items):,} different sizes to pad to are more than {_MOST_ITEMS:,}: round what was seen"
+        )
+    boxes, whole = _candidates(items, smallest)
+    worst = max(map(prod, boxes)) * sum(merged.values())
+    if worst >= NO_FIT:
+        raise ValueError(f"padded volumes of up to {worst:,} in all are too large")
+    fits = (np.array(boxes)[:, None, :] >= np.array(items)[None, :, :]).all(axis=2)
+    volumes = np.array([prod(box) for box in boxes], dtype=np.int64)
+    weights = np.array([merged[item] for item in items], dtype=np.int64)
+    search = _Median(np.where(fits, volumes[:, None] * weights[None, :], NO_FIT), min(k, len(boxes)))
+    opened = search.run()
+    if not opened:
+        raise NoSizes(f"no {k} accepted boxes that hold all sizes were found")
+    return [boxes[c] for c in opened], whole and search.whole and smallest.proved
+
+
+def _candidates(items: Sequence[Box], smallest: SmallestBoxes) -> tuple[list[Box], bool]:
+    """Smallest accepted boxes around joins of the items. False if joins were left out."""
+    whole = tuple(map(max, *items)) if len(items) > 1 else items[0]
+    joins = dict.fromkeys([*items, whole])
+    waiting = list(joins)
+    while waiting and len(joins) < _MOST_BOXES:
+        join = waiting.pop()
+        more = dict.fromkeys(tuple(map(max, join, item)) for item in items)
+        waiting += [one for one in more if one not in joins]
+        joins |= more
+    boxes = dict.fromkeys(box for join in joins if (box := smallest.above(join)) is not None)
+    return list(boxes), not waiting
+
+
+class _Node(NamedTuple):
+    """Candidates that are open, and those that may be; prices of the items for the first bound."""
+
+    opened: list[int]
+    free: Ints
+    prices: Ints
+
+
+class _Median:
+    """At most `k` rows of a matrix of costs with the least sum of the columns' minima. `whole`: the search came to its end."""
+
+    def __init__(self, costs: Ints, k: int) -> None:
+        self.costs, self.k, self.whole = costs, k, True
+        self.best, self.chosen = NO_FIT, list[int]()
+        self._work, self._dearest = 0, NO_FIT // (k * costs.shape[1])
+
+    def run(self) -> list[int]:
+        """The rows; empty where none were found that have a cost for every column."""
+        self._greedy()
+        while self.chosen and any(self._try(self._replaced(i)) for i in range(len(self.chosen))):
+            pass
+        start = self.costs[self.chosen].min(axis=0) if self.chosen else self.costs.min(axis=0)
+        waiting = [_Node([], np.arange(len(self.costs)), np.minimum(start, self._dearest))]
+        while waiting and self._work < _MOST_WORK:
+            waiting += self._branches(waiting.pop())
+        self.whole = not waiting
+        return sorted(self.chosen)
+
+    def _greedy(self) -> None:
+        """Rows added, each the one that lowers the sum most. A column without a cost counts as much as can be."""
+        cost, rows = np.full(self.costs.shape[1], NO_FIT // self.costs.shape[1]), list[int]()
+        for _ in range(self.k):
+            rows.append(int(np.argmin(np.minimum(self.costs, cost).sum(axis=1))))
+            cost = np.minimum(cost, self.costs[rows[-1]])
+            self._try(rows)
+
+    def _replaced(self, i: int) -> list[int]:
+        """The best rows with another one in the place of the i-th, which is the best there."""
+        others = [row for j, row in enumerate(self.chosen) if j != i]
+        cost = self.costs[others].min(axis=0) if others else np.full(self.costs.shape[1], NO_FIT)
+        least = np.minimum(self.costs, cost)
+        sums = np.where((least < NO_FIT).all(axis=1), np.where(least < NO_FIT, least, 0).sum(axis=1), NO_FIT)
+        return [*others, int(np.argmin(sums))]
+
+    def _try(self, rows: Iterable[int]) -> bool:
+        """Keep these rows if they are the best so far."""
+        listed = list(dict.fromkeys(rows))
+        least = self.costs[listed].min(axis=0)
+        cost = NO_FIT if (least >= NO_FIT).any() else int(least.sum())
+        if cost >= self.best:
+            return False
+        self.best, self.chosen = cost, listed
+        return True
+
+    def _branches(self, node: _Node) -> list[_Node]:
+        """Children of a node: none where its bound is no better than the best, else without a row and with it.
+
+        Whatever the prices are, what they sum to and what at most `k` rows save on them is a lower bound.
+        """
+        opened, free, prices = node
+        left = self.k - len(opened)
+        if opened:
+            self._try(opened)
+        if not left or not len(free):
+            return []
+        fixed, own = self.costs[opened], self.costs[free]
+        bound, scale, kept = -NO_FIT, 2.0, prices
+        for _ in range(_STEPS if opened else _FIRST_STEPS):
+            self._work += own.size
+            gains = np.minimum(own - prices, 0).sum(axis=1)
+            order = np.argsort(gains, kind="stable")
+            top = order[:left]
+            now = int(prices.sum() + np.minimum(fixed - prices, 0).sum() + gains[top].sum())
+            self._try([*opened, *map(int, free[top])])
+            served = (own[top] < prices).sum(axis=0) + (fixed < prices).sum(axis=0)
+            if now > bound:
+                bound, kept = now, prices
+                if bound >= self.best:
+                    return []
+                if len(order) > left:  # rows whose opening makes the bound no better than the best
+                    may = order[
+                        (np.arange(len(order)) < left) | (bound - gains[top[-1]] + gains[order] < self.best)
+                    ]
+                    free, own = free[may], own[may]
+            else:
+                scale *= 0.95
+            slope = 1 - served
+            norm = int((slope * slope).sum())
+            if not norm:
+                break
+            target = self.best if self.best < NO_FIT else 2 * abs(now) + 1
+            step = np.rint(scale * max(target - now, 1) / norm * slope).astype(np.int64)
+            prices = np.clip(prices + step, 0, self._dearest)
+        row, others = int(free[0]), free[1:]
+        return [_Node(opened, others, kept), _Node([*opened, row], others, kept)]
