@@ -32,6 +32,8 @@ from .measure import alarm
 
 #: time below which a step's growth is noise, in seconds
 _NOISE = 0.02
+#: wall time after which a model is given up, in limits of a step: other work may share the machine
+_PATIENCE = 40
 
 
 def exponent(points: Sequence[tuple[int, float]]) -> float | None:
@@ -105,11 +107,11 @@ def grow_steps(family: Family, limit: float) -> dict[str, Any]:
         command = [sys.executable, "-m", "benchmarks.growth", "--one", family.name, str(n)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
-            out, err = child.communicate(timeout=8 * limit)
+            out, err = child.communicate(timeout=_PATIENCE * limit)
         except subprocess.TimeoutExpired:
             child.kill()
             out, err = child.communicate()
-            err = f"stopped after {8 * limit:g} s"
+            err = f"stopped after {_PATIENCE * limit:g} s"
         for line in out.splitlines():
             name, value = json.loads(line)
             found[name] = value
