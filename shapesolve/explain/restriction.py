@@ -108,8 +108,9 @@ class _Teller:
     def __init__(self, analysis: Solved) -> None:
         self.analysis, self.lowered, self.baked = analysis, analysis.lowered, Baked(analysis)
         self._told: dict[Cond, _Told] = {}
-        #: conditions that may still be evaluated at samples; beyond, terms have none
-        self._left = budget.MAX_EXAMPLE_WORK
+        #: size of the conditions that may still be evaluated at samples; beyond, terms have none
+        self._left = budget.MAX_AROUND_WORK
+        self._cost = sum(c.size for c in analysis.accepted.conds)
         self._shared: dict[tuple[str, int], tuple[str, int]] = {}
         contract = analysis.contract.readable
         self.engine, self.repairs = analysis.prover.engine, Repairs(analysis.lowered, analysis.request)
@@ -290,14 +291,14 @@ class _Teller:
         own = {n: self.runs[n] for n in term.symbols if n in self.runs}
         unlike = len(own) > 1 and max(own.values()) > _UNLIKE * max(min(own.values()), 1)
         for size in range(1, _LARGEST_ALIKE) if unlike else ():
-            self._left -= 1
+            self._left -= term.cond.size
             sizes = {**self.runs, **dict.fromkeys(own, size)}
             if self._left < 0 or (term.cond.evaluate(sizes) is True and self._runs(sizes)):
                 return self.runs if self._left < 0 else sizes
         return self.runs
 
     def _runs(self, sizes: Sizes) -> bool:
-        self._left -= len(self.analysis.accepted.conds)
+        self._left -= self._cost
         return not self.checker.broken(sizes)
 
     # ------------------------------------------------------------------ who needs it
