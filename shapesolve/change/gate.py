@@ -7,7 +7,7 @@ comes with sizes at which that was checked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -26,13 +26,17 @@ _CLOSE = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class OutputProof:
-    """An output of both models: its names, the verdict, its shapes, and what they are where they differ."""
+    """An output of both models: its names, the verdict, its shapes, and what they are where they differ.
+
+    `values` is ``equal`` where its values are proved the same, ``not known`` elsewhere, and empty if that was not asked.
+    """
 
     name: str
     other: str
     verdict: Verdict
     shapes: tuple[str, str]
     why: str = ""
+    values: Literal["", "equal", "not known"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +77,12 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        """True if outputs are proved the same, accepted sizes equal or wider, and no run differs."""
-        same = all(o.verdict == "same" for o in self.outputs) and not self.unmatched
+        """True if outputs are proved the same, accepted sizes equal or wider, and no run differs.
+
+        Values that were asked for are proved the same, too.
+        """
+        alike = all(o.verdict == "same" and o.values != "not known" for o in self.outputs)
+        same = alike and not self.unmatched
         return same and self.contract.relation in ("equal", "wider") and not (self.runs and self.runs.faults)
 
     @property
@@ -136,8 +144,11 @@ def matched(mine: Sequence[str], others: Sequence[str]) -> list[tuple[str, str]]
     return pairs + ([*zip(left, right)] if len(left) == len(right) else [])
 
 
-def hold(before: Analysis, after: Analysis) -> Gate:
-    """Compare two models; both should be analyzed with ``broadcast="strict"``, so that nothing is assumed."""
+def hold(before: Analysis, after: Analysis, *, values: bool = False) -> Gate:
+    """Compare two models; both should be analyzed with ``broadcast="strict"``, so that nothing is assumed.
+
+    With `values`, the values of outputs too are proved equal where they are (see `same_values`).
+    """
     first, second = _Side(before, after), _Side(after, before)
     forward, backward = _prover(before), _prover(after)
     only_first = _outside(before, forward, second)
@@ -145,6 +156,11 @@ def hold(before: Analysis, after: Analysis) -> Gate:
     names = [n for n, _ in before.model.graph.outputs], [n for n, _ in after.model.graph.outputs]
     pairs = matched(*names)
     outputs = tuple([_output(before, after, forward, second, a, b) for a, b in pairs])
+    if values:
+        from .same_values import same_values
+
+        equal = same_values(before, after, matched([*before.inputs], [*after.inputs]), pairs)
+        outputs = tuple([replace(o, values="equal" if equal[o.name] else "not known") for o in outputs])
     seen = {a for a, _ in pairs}, {b for _, b in pairs}
     unmatched = [n for names_, found in zip(names, seen) for n in names_ if n not in found]
     relation = _relation(only_first, only_second)
@@ -328,8 +344,12 @@ def gate_lines(gate: Gate) -> Iterator[str]:
         yield f"          only the second:  {told(c.only_second)}"
     if c.left_out:
         yield f"          {c.left_out} other conditions are not compared"
-    if gate.runs is None and gate.outputs:
-        yield "values    not compared: --run N runs both models on the same inputs"
+    for word in ("equal", "not known"):
+        which = [name for o, name in zip(gate.outputs, names, strict=True) if o.values == word]
+        if which:
+            yield f"values    {'equal, proved' if word == 'equal' else word}: {', '.join(which)}"
+    if gate.runs is None and any(not o.values for o in gate.outputs):
+        yield "values    not compared: --values proves them equal, --run N runs both models on the same inputs"
     elif gate.runs is not None:
         largest = gate.runs.largest
         how = "bit for bit the same" if not largest else f"largest difference {largest:.3g}"

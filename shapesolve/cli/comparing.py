@@ -31,6 +31,10 @@ def diff(
             "--run", metavar="N", min=0, max=1000, help="With --prove: compare values at N accepted sizes."
         ),
     ] = 0,
+    values: Annotated[
+        bool,
+        Option("--values", help="With --prove: prove the values of outputs equal where they are."),
+    ] = False,
     broadcast: Broadcast = "named",
     json: AsJson = False,
 ) -> None:
@@ -39,16 +43,19 @@ def diff(
     Are the outputs that both have provably the same? Exit code 0 when the interface is provably the same, 1 when not, 3 when
     that is not decided. With --prove, outputs of other names are matched by position, the sizes that the models accept are
     compared as sets (the second may accept more), nothing is assumed about broadcasts, and each difference comes with sizes
-    that show it. Example:
+    that show it. --values proves values equal where both graphs, simplified, compute the same; elsewhere they are not known,
+    and what is not known is not decided. Examples:
 
         shapesolve diff exported.onnx optimized.onnx --prove --run 5
+
+        shapesolve diff exported.onnx simplified.onnx --prove --values
     """
-    if run and not prove:
-        fail("--run goes with --prove")
+    if (run or values) and not prove:
+        fail(f"{'--run' if run else '--values'} goes with --prove")
     mode = "strict" if prove else broadcast
     models = load(before, broadcast=mode), load(after, broadcast=mode)
     if prove:
-        _gate(*models, run, json)
+        _gate(*models, run, values, json)
     from ..report.diff import diff, diff_data, diff_lines
 
     with Progress("comparison"):
@@ -62,14 +69,14 @@ def diff(
     raise SystemExit(OK if found.same else FOUND if found.decided else UNDECIDED)
 
 
-def _gate(before: Analysis, after: Analysis, count: int, json: bool) -> None:
+def _gate(before: Analysis, after: Analysis, count: int, values: bool, json: bool) -> None:
     from dataclasses import asdict, replace
 
     from ..change.gate import GATE_LABEL, gate_lines, hold
     from ..report.lines import line
 
     with Progress("proofs"):
-        found = hold(before, after)
+        found = hold(before, after, values=values)
     if count:
         with Progress("runs"):
             found = replace(found, runs=_runs(before, after, found, count))

@@ -152,6 +152,7 @@ def lower(
     passes: Container[int] = (),
     held: int | None = None,
     axes: Axes | None = None,
+    commutes: bool = False,
 ) -> Callable[[Lower], Lower]:
     """Register a function for operators of the default registry. See `Rule` for the other declarations."""
 
@@ -180,6 +181,7 @@ def lower(
             passes,
             held,
             axes,
+            commutes,
         )
         for name in op_types:
             DEFAULT.add(Rule(domain, name, since, function, "function", *told))

@@ -118,6 +118,7 @@ class Rule:
         advice: what may be put right then.
         sizes: does the output hold sizes of the input, of which no element is read?
         draws: does it give something else each time that it runs?
+        commutes: does it give the same when its two inputs are swapped?
         runtime: see `Runtime`.
         reads: by input, what the integers there are for and may be.
         passes: inputs whose elements the outputs hold, in whatever order; with `held` only so many of the first ones.
@@ -152,6 +153,7 @@ class Rule:
     passes: Container[int] = ()
     held: int | None = None
     axes: Axes | None = None
+    commutes: bool = False
     takes: str = ""
 
     @property

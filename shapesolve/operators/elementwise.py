@@ -129,8 +129,11 @@ _BINARY: tuple[tuple[str, Function, OnRanges | None], ...] = (
     ("BitwiseOr", arith.bitwise(operator.or_), None),
     ("BitwiseXor", arith.bitwise(operator.xor), None),
 )
+_COMMUTE = frozenset(("Add", "Mul", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor"))
 for _name, _function, _intervals in _BINARY:
-    lower(_name, values=True, axes=EACH, work=each())(_binary(_function, _intervals))
+    lower(_name, values=True, axes=EACH, work=each(), commutes=_name in _COMMUTE)(
+        _binary(_function, _intervals)
+    )
 
 
 @lower("Div", reads={1: DIVISORS}, values=True, axes=EACH, work=each())

@@ -185,13 +185,14 @@ class Diff(TypedDict):
 
 
 class OutputProofData(TypedDict):
-    """An output of both models, and the names that it has."""
+    """An output of both models, and the names that it has; `values` is empty without `--values`."""
 
     name: str
     other: str
     verdict: Literal["same", "differs", "open"]
     shapes: list[str]
     why: str
+    values: Literal["", "equal", "not known"]
 
 
 class ContractProofData(TypedDict):
