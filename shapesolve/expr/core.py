@@ -115,9 +115,10 @@ class Dim(Polynomial):
     >>> (2 * seq // 2).evaluate({"seq": 7})
     7
 
-    ``Dim(text)`` parses (see `parse_dim`), ``Dim(5)`` is a constant. ``+ - * // %`` take dims and ints with
-    Python's meaning. ``==`` is identity of canonical forms (and compares with ints): equal means proved
-    equal, different does *not* mean provably different: ask `Analysis.equal` or build a condition by `eq`.
+    ``Dim(text)`` parses (see `parse_dim`), ``Dim(5)`` is a constant, ``Dim(expression of SymPy)`` reads it. ``+ - *
+    // %`` take dims and ints with Python's meaning. ``==`` is identity of canonical forms (and compares with ints):
+    equal means proved equal, different does *not* mean provably different: ask `Analysis.equal` or build a condition
+    by `eq`.
     """
 
     __slots__ = ()
@@ -390,7 +391,10 @@ def _atom_order(atom: Atom) -> tuple[Any, ...]:
 
 
 def as_dim(value: IntoDim | str) -> Dim:
-    """`value` as a dim; a text is parsed. Raises `TypeError` for what is no integer, ``2.7`` for instance."""
+    """`value` as a dim: a text is parsed, an expression of SymPy read.
+
+    Raises `TypeError` for what is no integer, ``2.7`` for instance.
+    """
     if isinstance(value, Dim):
         return value
     if isinstance(value, str):
@@ -399,6 +403,9 @@ def as_dim(value: IntoDim | str) -> Dim:
     if str(getattr(value, "dtype", "")) == "bool":  # numpy's, which is no integer to Python
         return constant(int(value))
     if not hasattr(value, "__index__"):
+        if hasattr(value, "is_Symbol"):  # SymPy's alone
+            read: Dim = surface.offered.from_sympy(value)
+            return read
         raise wrong("a size is an int, a Dim or a text", value)
     return constant(index(value))
 

@@ -41,3 +41,9 @@ class Offered:
         from .sympy_bridge import to_sympy
 
         return to_sympy(dim)
+
+    def from_sympy(self, expr: Any) -> Dim:
+        """See `sympy_bridge.from_sympy`."""
+        from .sympy_bridge import from_sympy
+
+        return from_sympy(expr)

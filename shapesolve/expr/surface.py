@@ -65,6 +65,9 @@ class Offer(Protocol):
     def sympy(self, dim: Any) -> Any:
         """A dim as an expression of SymPy."""
 
+    def from_sympy(self, expr: Any) -> Any:
+        """The dim of an expression of SymPy."""
+
 
 #: set once, when the room is imported
 offered: Offer

@@ -6,6 +6,8 @@ import z3
 from hypothesis import assume, given, settings
 
 from shapesolve.expr import (
+    Dim,
+    Shape,
     broadcast,
     divides,
     eq,
@@ -76,6 +78,14 @@ def test_sympy_round_trip(text):
 )
 def test_reading_sympy(text, expected):
     assert from_sympy(sympy.sympify(text)) is parse_dim(expected)
+
+
+def test_a_dim_is_made_of_an_expression_of_sympy():
+    n, m = sympy.symbols("N M", integer=True, nonnegative=True)
+    assert Dim(sympy.floor((n + 1) / 2) * m) is parse_dim("((N + 1)//2)*M")
+    assert Shape([n, sympy.Integer(3), 4]) == Shape(["N", 3, 4])
+    with pytest.raises(ValueError, match="has no meaning"):
+        Dim(sympy.sin(n))
 
 
 def test_symbols_of_sympy():
