@@ -183,11 +183,6 @@ class Unknowns:
         self.opens.append(Open(name, [v - low for v in known], low, fits, what))
         return symbol(name) + low
 
-    def hint(self, numbers: Iterable[int]) -> Dim:
-        """The simplest expression of a number, which need not be the right one."""
-        seen = tuple(numbers)
-        return next((f.dim for f in self.fitter.fits(seen)), constant(seen[0]))
-
     def bindings(self) -> list[dict[str, int]]:
         """The sizes of each export, of generated symbols too."""
         return [

@@ -6,16 +6,16 @@ part (or the last) of the longest one is cut from that, and the longest export b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Seq
 from functools import partial
-from itertools import islice, permutations, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 from onnx import helper
 
-from ..expr import ONE, ZERO, Dim, constant, of_atom, pos
+from ..expr import ONE, ZERO, Dim, constant, pos
 from .generalize_fit import Undecided, Unknowns
 from .generalize_program import Array, Numbers, Rule
 
@@ -23,8 +23,6 @@ from .generalize_program import Array, Numbers, Rule
 _FEW_ELEMENTS = 16
 #: parts of a small fixed axis are looked at one by one
 _FEW = 4
-#: orders in which the factors of a size are tried
-_ORDERS = 24
 #: longest blocks that are looked for in masks
 _LARGEST_BLOCK = 64
 #: of so few places along an axis nothing shows that steps are even
@@ -216,25 +214,15 @@ class Tables:
         return None
 
     def _apart(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
-        """A rule for an axis that runs over the places of two axes or more."""
-        for apart in (found for axis in range(arrays[0].ndim) for found in self._splits(arrays, axis)):
-            inner = self.rule(apart, what, cuts=cuts)
+        """A rule for an axis that runs over the places of two, of lengths that each export shows."""
+        axes = range(arrays[0].ndim if len({a.shape for a in arrays}) > 1 else 0)
+        for axis, along in product(axes, (0, 1)):
+            apart = [s for a in arrays if (s := _regular(a, axis, along)) is not None]
+            inner = self.rule(apart, what, cuts=cuts) if len(apart) == len(arrays) else None
             if inner is not None:
                 sizes = self._sizes(arrays, what)
                 return lambda b: b.op("Reshape", inner(b), b.vector(sizes))
         return None
-
-    def _splits(self, arrays: Seq[Array], axis: int) -> Iterator[list[Array]]:
-        """An axis split by the factors of its size, or in two lengths that each export shows."""
-        factors = _factors(self._unknowns.hint([a.shape[axis] for a in arrays]))
-        for parts in islice(permutations(factors), _ORDERS) if len(factors) > 1 else ():
-            split = [[d.evaluate(s) or 0 for d in parts] for s in self._unknowns.bindings()]
-            if all(min(p) >= 1 for p in split):
-                yield [_split(a, axis, p) for a, p in zip(arrays, split, strict=True)]
-        for along in (0, 1) if any(_varies(arrays, k) for k in range(arrays[0].ndim)) else ():
-            found = [s for a in arrays if (s := _regular(a, axis, along)) is not None]
-            if len(found) == len(arrays):
-                yield found
 
 
 def _linear(b: Numbers, sizes: Seq[Dim], rank: int, factors: Mapping[int, Dim], block: int = 1) -> Any:
@@ -339,14 +327,3 @@ def _regular(array: Array, axis: int, along: int) -> Array | None:
         if any(_same_along(x, np.take(x, [0], axis=axis + along)) for x in some):
             return apart
     return None
-
-
-def _factors(size: Dim) -> list[Dim]:
-    """The factors of a size that is a product of several that follow symbols."""
-    if len(size.terms) != 1 or size.const:
-        return []
-    monomial, factor = size.terms[0]
-    parts = [of_atom(atom) for atom in monomial]
-    if any(part.name is None for part in parts):
-        return []
-    return [*([constant(factor)] if factor != 1 else []), *parts]
