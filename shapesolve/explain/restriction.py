@@ -34,7 +34,7 @@ _PLAINEST = (False, False, 1)
 _MAY_BE_FEW, _SAMPLES = ("equality", "alternative", "other"), 16
 #: max samples searched for one that breaks a single condition
 _MOST_COMPARED = 64
-#: sizes that differ more than this are no usual example; equal ones are looked for up to this size, for so many terms
+#: sizes that differ by more than this factor are no usual example; equal sizes are looked for up to this one
 _UNLIKE, _LARGEST_ALIKE = 16, 1024
 
 
