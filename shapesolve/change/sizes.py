@@ -310,7 +310,7 @@ class _Builder(Arithmetic):
     # ------------------------------------------------------------------ sizes
 
     def size(self, d: Dim) -> str | None:
-        """A vector of one element, the size `d`."""
+        """Name of a tensor of one element that holds `d`, made by new nodes if needed; None if it cannot be computed."""
         return self._memo(d, lambda: self._size(d))
 
     def _size(self, d: Dim) -> str | None:

@@ -254,7 +254,7 @@ def _alike(node: Node, scope: _Scope, other: Node, there: _Scope) -> int:
 
 
 def equal(a: Constant, b: Constant) -> bool:
-    """True if two stored tensors are equal bit by bit. Missing external data is equal if its location is."""
+    """True if two tensors have equal bytes or one place in a file. Raises `Refused` if the data cannot be read."""
     if a is b:
         return True
     if a.dtype != b.dtype or a.dims != b.dims:

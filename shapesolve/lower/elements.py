@@ -112,7 +112,7 @@ def interval(value: Value | None) -> DimRange:
 
 
 def within(bounds: DimRange, dtype: int, reached: bool = False) -> Value | None:
-    """A value known by bounds (`reached`: both are taken), as far as the integer type `dtype` holds it."""
+    """The value with these bounds (`reached`: both are attained); None if it may wrap in the integer type `dtype`."""
     lo, hi = bounds
     limits = INT_LIMITS.get(dtype)
     if limits is None or (lo is None and hi is None):

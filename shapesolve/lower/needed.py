@@ -20,9 +20,7 @@ def rank_need(op: Op, i: int) -> str:
 
 
 def rank_made(op: Op, made: Dim, *places: Place) -> int | None:
-    """The rank of the first output, which has as many axes as `made` gives. It is the one that later nodes need, if sizes
-    decide.
-    """
+    """Rank of the first output: `made` if it is one number, else the rank that later nodes need, which is then required."""
     if made.value is not None:
         return made.const
     op.pure = False

@@ -287,7 +287,7 @@ def _without_shared(x: Seq[Dim], dims: Seq[Dim]) -> tuple[list[Dim], list[Dim]]:
 
 
 def _infer(op: Op, x: Shape, dims: list[Dim], at: int, copies: bool, sure: Seq[Dim] = ()) -> Outcome:
-    """The dim at `at` takes what the others leave; `sure` are sizes that are >= 1 in this case.
+    """The shape with the dim at `at` inferred from the number of elements; sizes in `sure` need no condition to be >= 1.
 
     onnxruntime fails when the others hold a 0, also when the tensor is empty. Only with allowzero it goes on when the
     input has a 0 too, and leaves zeros out of the count. That is followed where an entry is known to be 0, else only

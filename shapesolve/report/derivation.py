@@ -55,7 +55,7 @@ class _Told:
         return "?" if shape is None else self._text(shape[axis])
 
     def dim(self, dim: Dim) -> str:
-        """A size on the way."""
+        """Text of a dim in its simple form; "?" if it follows from a node that cannot run."""
         return self._text(self.simple.dim(dim))
 
     def _text(self, dim: Dim) -> str:

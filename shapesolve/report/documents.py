@@ -130,7 +130,7 @@ class SourceFindingData(FindingData):
 
 
 class DeclaredConditionData(TypedDict):
-    """A condition that a declared size came out with; `verdict`: how that was found."""
+    """A condition that restricts a declared size; `verdict` is the text of its proof."""
 
     condition: str
     verdict: str

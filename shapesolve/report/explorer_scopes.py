@@ -110,7 +110,7 @@ def _dissolve_single(root: _Branch, nodes: Sequence[Scoped]) -> None:
 
 
 def _members(branch: _Branch) -> list[int]:
-    """The nodes of a scope and of those inside."""
+    """Indices of the nodes in a scope and in all scopes inside it."""
     found = list(branch.members)
     for child in branch.children.values():
         found += _members(child)
