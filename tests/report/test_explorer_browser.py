@@ -130,7 +130,7 @@ def test_a_violated_term_turns_red(show: Any) -> None:
     red = s.page.evaluate("getComputedStyle(document.querySelector('.term.bad code')).color")
     assert red == "rgb(198, 40, 40)"
     s.page.fill("#size-1", "16")
-    assert s.text("header .badge") == "no problems found"
+    assert s.text("header .badge") == "runs, with conditions"
     s.page.fill("#size-1", "-3")
     assert "whole number" in s.text(".size .message:not(:empty)")
     s.page.fill("#size-1", "8")

@@ -56,7 +56,7 @@ def _runs(model: onnx.ModelProto, shape: tuple[int, ...]) -> tuple[int, ...] | N
 def test_sizes_that_decide_a_rank_are_judged(name: str) -> None:
     model = onnx.parser.parse_model(f"{HEAD} (float[a, b, c] x) => (o) {{ {_ordered(MODELS[name])} }}")
     analysis = shapesolve.analyze(model)
-    shapes = [*itertools.product((1, 2, 3), (1, 3, 5), (1, 3))]
+    shapes = [*itertools.product((1, 3), (1, 3), (1, 3)), (2, 5, 1)]
     runs = {shape: _runs(model, shape) for shape in shapes}
     assert None in runs.values()
     assert any(runs.values())
