@@ -16,7 +16,7 @@ _FLOATS = frozenset((1, 10, 11, 16))
 
 
 def first_input(site: Site) -> Change | None:
-    """Replacement of a node with one input and one output by that input (Identity, Concat of one); None for others."""
+    """Replacement of a node of one input and one output by that input (Identity, Concat of one); or None."""
     node = site.node
     given = node.inputs[:1] if node.op_type == "Split" else node.inputs
     return Use(given[0]) if len(given) == len(node.outputs) == 1 and given[0] else None

@@ -310,7 +310,7 @@ class _Builder(Arithmetic):
     # ------------------------------------------------------------------ sizes
 
     def size(self, d: Dim) -> str | None:
-        """Name of a tensor of one element that holds `d`, made by new nodes if needed; None if it cannot be computed."""
+        """Name of a tensor of one element that holds `d`, made by new nodes if needed. None if there can be none."""
         return self._memo(d, lambda: self._size(d))
 
     def _size(self, d: Dim) -> str | None:

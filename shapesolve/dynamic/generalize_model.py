@@ -205,7 +205,7 @@ class _Work:
         return write(self.draft)
 
     def _said(self, change: _Change, builder: Nodes, trial: Analysis, settler: Settler) -> bool:
-        """Write an operand as a constant that is right at all sizes (Reshape target, Slice end); False if that cannot be."""
+        """Write an operand as a constant that is right at all sizes (Reshape target, Slice end). False if none is."""
         node, graph, index = change.place.node, self.draft.graph, change.place.index
         inner = change.place.graph is not graph
         given, made = ((None if inner else trial.shapes.get(n)) for n in (node.inputs[0], node.outputs[0]))

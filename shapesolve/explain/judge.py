@@ -118,7 +118,7 @@ def _needed(a: Solved, holds: Callable[[Solved], bool]) -> tuple[str, ...]:
 
 
 def _granting(a: Solved, granted: Iterable[Cond | str]) -> Solved:
-    """The analysis without the assumptions that it made by itself, but for these; what the user stated stays."""
+    """The analysis without the assumptions that it made by itself, but for these. The user's stay."""
     granted = list(granted)
     conds = [g for g in granted if isinstance(g, Cond)]
     untaken = frozenset(a.defaults).difference(g for g in granted if isinstance(g, str))

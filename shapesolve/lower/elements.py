@@ -112,7 +112,7 @@ def interval(value: Value | None) -> DimRange:
 
 
 def within(bounds: DimRange, dtype: int, reached: bool = False) -> Value | None:
-    """The value with these bounds (`reached`: both are attained); None if it may wrap in the integer type `dtype`."""
+    """The value with these bounds (`reached`: both are attained). None if it may wrap in the type `dtype`."""
     lo, hi = bounds
     limits = INT_LIMITS.get(dtype)
     if limits is None or (lo is None and hi is None):

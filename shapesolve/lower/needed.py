@@ -20,7 +20,7 @@ def rank_need(op: Op, i: int) -> str:
 
 
 def rank_made(op: Op, made: Dim, *places: Place) -> int | None:
-    """Rank of the first output: `made` if it is one number, else the rank that later nodes need, which is then required."""
+    """Rank of the first output: `made` if it is one number, else what later nodes need. That is then required."""
     if made.value is not None:
         return made.const
     op.pure = False

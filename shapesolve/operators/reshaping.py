@@ -287,7 +287,7 @@ def _without_shared(x: Seq[Dim], dims: Seq[Dim]) -> tuple[list[Dim], list[Dim]]:
 
 
 def _infer(op: Op, x: Shape, dims: list[Dim], at: int, copies: bool, sure: Seq[Dim] = ()) -> Outcome:
-    """The shape with the dim at `at` inferred from the number of elements; sizes in `sure` need no condition to be >= 1.
+    """The shape with the dim at `at` inferred from the number of elements. Sizes in `sure` are >= 1 anyway.
 
     onnxruntime fails when the others hold a 0, also when the tensor is empty. Only with allowzero it goes on when the
     input has a 0 too, and leaves zeros out of the count. That is followed where an entry is known to be 0, else only

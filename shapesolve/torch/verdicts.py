@@ -185,7 +185,7 @@ class _InRuntime:
         )
 
     def failing_node(self, leaves: Sequence[Any]) -> str:
-        """Name of the node at which a run with onnxruntime fails; empty if it succeeds or the error names none."""
+        """Name of the node at which a run with onnxruntime fails. Empty if it succeeds or the error names none."""
         try:
             self.outputs(leaves)
         except Exception as error:

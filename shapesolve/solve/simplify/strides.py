@@ -55,7 +55,7 @@ class Strides:
         return from_terms(table, 0) + done
 
     def shown(self, d: Dim) -> Dim:
-        """`d` as people read it: ``16*(height//2)*(height//4)`` as ``2*height**2`` where that is exact, else `d`."""
+        """`d` as people read it: ``16*(h//2)*(h//4)`` as ``2*h**2`` where that is exact, else `d`."""
         return self.outward(self.inward(d)) if self._steps and not d.free.isdisjoint(self._inward) else d
 
 
