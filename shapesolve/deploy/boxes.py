@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..expr import eq, ge
-from ..expr.closures import Compiler
+from ..expr.closures import Compiler, compiled_truth
 from ..expr.sizes import sizes_text
 from .sizes import NoSizes, Sizes
 
@@ -109,14 +109,9 @@ class SmallestBoxes:
     def _accepted(self, box: Box) -> bool | None:
         """True if these sizes are accepted with some sizes of the other names; None where that is not known."""
         sizes = dict(zip(self.names, box, strict=True))
-        for test, cond in self.tests:
-            if cond.free <= sizes.keys():
-                try:
-                    held: bool | None = test(sizes)
-                except ZeroDivisionError:
-                    held = cond.evaluate(sizes)
-                if held is False:
-                    return False
+        known = [(test, cond) for test, cond in self.tests if cond.free <= sizes.keys()]
+        if any(compiled_truth(test, cond, sizes) is False for test, cond in known):
+            return False
         if all(cond.free <= sizes.keys() for cond in self.conds):
             return True
         self._asked += 1

@@ -16,7 +16,7 @@ import numpy as np
 from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..expr import Cond, ge, le
-from ..expr.closures import Compiler
+from ..expr.closures import Compiler, compiled_truth
 from ..solve.cone_of_influence import cone
 from ..solve.engine import Engine
 from .boxes import SmallestBoxes, chosen_boxes
@@ -295,7 +295,9 @@ class SizesOfOne:
     def _next(self, size: int) -> int | None:
         if all(c.free <= {self.name} for c in self.conds):
             for tried in range(size, size + _REACH):
-                if all(_holds(test, cond, {self.name: tried}) for test, cond in self.tests):
+                if all(
+                    compiled_truth(test, cond, {self.name: tried}) is not False for test, cond in self.tests
+                ):
                     return tried
         return self._solved(size)
 
@@ -313,10 +315,3 @@ class SizesOfOne:
             return answer.model.get(self.name)
         self.proved = self.proved and answer.unsat
         return None
-
-
-def _holds(test: Any, cond: Cond, sizes: Mapping[str, int]) -> bool:
-    try:
-        return bool(test(sizes))
-    except ZeroDivisionError:
-        return cond.evaluate(sizes) is not False

@@ -8,7 +8,7 @@ from typing import Any
 from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..expr import Cond
-from ..expr.closures import Compiler, Test
+from ..expr.closures import Compiler, Test, compiled_truth
 from .sizes import NoSizes, Sizes
 
 #: sizes that are tried in all before fewer than asked for are given
@@ -93,11 +93,4 @@ class _InOrder:
         del sizes[name]
 
     def _holds(self, level: int, sizes: Mapping[str, int]) -> bool:
-        for test, cond in self._tests[level]:
-            try:
-                held: bool | None = test(sizes)
-            except ZeroDivisionError:
-                held = cond.evaluate(sizes)
-            if held is False:
-                return False
-        return True
+        return all(compiled_truth(test, cond, sizes) is not False for test, cond in self._tests[level])

@@ -201,3 +201,11 @@ def _first_not_one(dims: list[Size]) -> Size:
         return found
 
     return chosen
+
+
+def compiled_truth(test: Test, cond: Cond, sizes: Mapping[str, int]) -> bool | None:
+    """Truth of `cond` by its compiled `test`; by evaluation where a divisor is 0 or a symbol has no size."""
+    try:
+        return bool(test(sizes))
+    except (KeyError, ZeroDivisionError):
+        return cond.evaluate(sizes)

@@ -13,7 +13,7 @@ from itertools import islice, product
 from random import Random
 
 from ..expr import Cond, Dim, symbol
-from ..expr.closures import Compiler, Size
+from ..expr.closures import Compiler, Size, compiled_truth
 from ..expr.cond import symbols_in
 from ..expr.traverse import atoms_of
 from ..propagate import budget
@@ -110,13 +110,8 @@ class _Test:
         self.least = dict(bound for c in conds for bound in _lower_bounds(c))
 
     def __call__(self, model: Mapping[str, int]) -> bool:
-        for test, cond in self.tests:
-            try:
-                held: bool | None = test(model)
-            except (KeyError, ZeroDivisionError):
-                held = cond.evaluate(model)
-            if held is not True:
-                return False
+        if not all(compiled_truth(test, cond, model) is True for test, cond in self.tests):
+            return False
         return all(model[name] >= lo for name, lo in self.least.items())
 
 
