@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import shapesolve
+from benchmarks.families import HOSTILE
 from examples.graph_writer import GraphWriter
 from shapesolve.expr import Dim, ceil_div, constant, pos
 
@@ -55,6 +56,21 @@ def test_a_chain_of_slices_is_checked() -> None:
     assert analysis.check_inputs({"x": (500, 4)}) == []
     assert analysis.evaluate({"n": 500, "m": 4})["y"] == (50, 4)
     assert analysis.evaluate({"n": 449, "m": 4})["y"] == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("family", "n"),
+    [("flattenings", 60), ("chained-adds", 400), ("sums-of-parts", 40), ("wide", 30), ("long-sums", 200)],
+)
+def test_every_question_of_a_hard_model_ends(family: str, n: int) -> None:
+    model = next(f for f in HOSTILE if f.name == family).make(n)
+    analysis = shapesolve.analyze(model)
+    shapes = {name: [5 if d.terms else d.const for d in analysis.shapes[name]] for name in analysis.inputs}
+    accepted = not analysis.check_inputs(shapes)
+    assert accepted == (not analysis.evaluate(dict.fromkeys(analysis.symbols, 5)).violations)
+    assert analysis.contract.holds(dict.fromkeys(analysis.symbols, 5)) is accepted
+    assert len(analysis.diagnostics) < 2 * n + 2
+    assert str(analysis)
 
 
 def test_a_chain_of_tiles_and_slices_is_checked_and_proved() -> None:

@@ -176,10 +176,13 @@ class _Numbers:
 
     def _content(self, constant: Constant) -> Any:
         """Element type, shape and a digest of the elements."""
-        if id(constant) not in self.contents:
+        if (
+            id(constant) not in self.contents
+        ):  # the constant is kept too: its id must not be another one's later
             array = constant.array(maxsize)
             if array is None or array.dtype.hasobject:
                 raise _Unknown
             digest = sha256(array.tobytes()).digest()
-            self.contents[id(constant)] = "stored", constant.dtype, tuple(array.shape), digest
-        return self.contents[id(constant)]
+            key = "stored", constant.dtype, tuple(array.shape), digest
+            self.contents[id(constant)] = constant, key
+        return self.contents[id(constant)][1]
