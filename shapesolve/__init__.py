@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .analysis import Analysis, analyze
+    from .change.diff import diff
     from .change.fix import fix
     from .change.refused import Refused
     from .change.simplify import simplify
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from .model import ModelError
     from .propagate.constraint import Constraint
     from .report.annotate import annotate
-    from .report.diff import diff
     from .solve.contract.contract import Contract, Term
     from .solve.proof import Proved, Refuted, Unknown
 
@@ -63,7 +63,7 @@ _ROOMS = {
     **dict.fromkeys(("Contract", "Term"), "solve.contract.contract"),
     **dict.fromkeys(("Proved", "Refuted", "Unknown"), "solve.proof"),
     "annotate": "report.annotate",
-    "diff": "report.diff",
+    "diff": "change.diff",
     **dict.fromkeys(
         ("Cond", "Dim", "DimSyntaxError", "Shape", "broadcast_shapes", "parse_cond", "parse_dim"), "expr"
     ),

@@ -221,12 +221,12 @@ def explain(
         fail(str(e.args[0]))
     except ValueError as e:
         fail(str(e))
-    from ..report.derivation import derivation_data, derivation_lines
+    from ..report.derivation import derivation_lines
 
     if json:
-        from ..report.json import envelope
+        from ..report.json import data_of, envelope
 
-        say(envelope("explain", derivation_data(derivation)))
+        say(envelope("explain", data_of(derivation)))
     else:
         show(derivation_lines(derivation, a, unfold=unfold))
     end(a)

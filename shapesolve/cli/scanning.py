@@ -143,11 +143,9 @@ def ops(
         near = like_pattern(pattern or "", [r.op_type for r in coverage()])
         fail(f"no operator matches {pattern!r}{near}")
     if json:
-        from dataclasses import asdict
+        from ..report.json import data_of, envelope
 
-        from ..report.json import envelope
-
-        say(envelope("ops", {"operators": [asdict(r) for r in rows]}))
+        say(envelope("ops", {"operators": data_of(rows)}))
     else:
         show(coverage_lines(rows))
 

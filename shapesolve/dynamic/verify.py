@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from ..analysis import Analysis, analyze
-from ..change.gate import session
 from ..change.refused import Refused
+from ..change.runs import session
 from ..expr.sizes import sizes_text
 from ..model import read_model
 from .provenance import Origin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import ZERO, Dim, Shape
 from .claim import no_tensor
@@ -17,13 +17,28 @@ if TYPE_CHECKING:
 _MOST = 20_000
 
 
+class Source(NamedTuple):
+    """An ``input`` or ``initializer`` that a shape starts from."""
+
+    kind: str
+    tensor: str
+    shape: Shape | None
+
+
+class Operand(NamedTuple):
+    """A tensor that a node reads."""
+
+    tensor: str
+    shape: Shape | None
+
+
 @dataclass(frozen=True, slots=True)
 class DerivationStep:
     """One node on the way: what it read, what it made, and what it requires of its inputs."""
 
     node: str
     op_type: str
-    inputs: tuple[tuple[str, Shape | None], ...]
+    inputs: tuple[Operand, ...]
     output: str
     shape: Shape | None
     requires: tuple[str, ...]
@@ -63,7 +78,7 @@ class Derivation:
 
     tensor: str
     shape: Shape | None
-    sources: tuple[tuple[str, str, Shape | None], ...]
+    sources: tuple[Source, ...]
     steps: tuple[DerivationStep, ...]
     axes: tuple[AxisDerivation, ...] = ()
 
@@ -103,13 +118,13 @@ def explain(lowered: Lowered, tensor: str, axis: int | None = None, depth: int |
         made = lowered.walk.state.producers.get(tensor)
         if made is None:
             kind = "input" if tensor in lowered.inputs else "initializer"
-            return Derivation(tensor, shape, ((kind, tensor, shape),), (), axes)
+            return Derivation(tensor, shape, (Source(kind, tensor, shape),), (), axes)
         links = [Link("computes", tensor, None, ZERO, *made)]
-    sources: dict[tuple[str, str, Shape | None], None] = {}
+    sources: dict[Source, None] = {}
     steps: dict[str, tuple[int, DerivationStep]] = {}
     for link in links:
         if link.node is None:
-            sources[link.kind, link.tensor, lowered.shapes.get(link.tensor)] = None
+            sources[Source(link.kind, link.tensor, lowered.shapes.get(link.tensor))] = None
         elif link.label not in steps:
             steps[link.label] = (order.get(link.tensor, 0), _step(lowered, link))
     ordered = [step for _, step in sorted(steps.values(), key=lambda pair: pair[0])]
@@ -137,7 +152,7 @@ def _step(lowered: Lowered, link: Link) -> DerivationStep:
     return DerivationStep(
         link.label,
         link.node.op_type,
-        tuple((n, lowered.shapes.get(n)) for n in names),
+        tuple(Operand(n, lowered.shapes.get(n)) for n in names),
         link.tensor,
         lowered.shapes.get(link.tensor),
         tuple(needs),

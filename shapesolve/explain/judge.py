@@ -105,16 +105,21 @@ def _needed(a: Solved, holds: Callable[[Solved], bool]) -> tuple[str, ...]:
     granted = {c.cond: c.assumption for c in a.stated.role("assumption")}
     if not granted and not a.defaults:
         return ()
-    bare = a.again(granted=False, untaken=frozenset(a.defaults))
-    if holds(bare):
+    free = bare(a)
+    if holds(free):
         return ()
     needed: list[Cond | str] = [*granted, *a.defaults]
-    if len(needed) <= _MAX_GRANTED and all(c.free <= bare.symbols.keys() for c in granted):
+    if len(needed) <= _MAX_GRANTED and all(c.free <= free.symbols.keys() for c in granted):
         for one in list(needed):
             fewer = [n for n in needed if n is not one]
             if holds(_granting(a, fewer)):
                 needed = fewer
     return tuple([f"{n} has its default value" if isinstance(n, str) else granted[n] for n in needed])
+
+
+def bare(a: Solved) -> Solved:
+    """The analysis without assumptions of the `broadcast` mode or of defaults. The user's stay."""
+    return a.again(granted=False, untaken=frozenset(a.defaults))
 
 
 def _granting(a: Solved, granted: Iterable[Cond | str]) -> Solved:

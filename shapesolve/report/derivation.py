@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .lines import Printed, line, row
 from .names import dtype_name, shape_text
@@ -110,42 +110,3 @@ def _steps(derivation: Derivation, told: _Told) -> Iterator[Printed]:
         yield row(("dim", "      ->"), ("name", step.output), ("shape", told.shape(step.output)))
         for text in dict.fromkeys(t for raw in step.requires for t in told.needs.get(raw, (raw,))):
             yield line("      ", ("dim", "needs "), ("shape", text))
-
-
-def derivation_data(derivation: Derivation) -> dict[str, Any]:
-    """The derivation as plain data, every node of it."""
-    return {
-        "tensor": derivation.tensor,
-        "shape": _sizes(derivation.shape),
-        "axes": [
-            {
-                "axis": a.axis,
-                "dim": str(a.dim),
-                "cut": a.cut,
-                "steps": [
-                    {
-                        "kind": s.kind, "node": s.node, "op_type": s.op_type, "tensor": s.tensor, "axis": s.axis,
-                        "dim": str(s.dim),
-                    }
-                    for s in a.steps
-                ],
-            }
-            for a in derivation.axes
-        ],
-        "sources": [{"kind": k, "tensor": n, "shape": _sizes(s)} for k, n, s in derivation.sources],
-        "steps": [
-            {
-                "node": s.node,
-                "op_type": s.op_type,
-                "inputs": [{"tensor": n, "shape": _sizes(shape)} for n, shape in s.inputs],
-                "output": s.output,
-                "shape": _sizes(s.shape),
-                "requires": list(s.requires),
-            }
-            for s in derivation.steps
-        ],
-    }  # fmt: skip
-
-
-def _sizes(shape: Shape | None) -> list[int | str] | None:
-    return None if shape is None else [str(d) if d.terms else d.const for d in shape]

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from collections.abc import Callable
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar
+
+from ..explain.derivation import Derivation
+from ..explain.finding import Finding, Severity
+from ..runtime import Mismatch
+from .coverage import Coverage
 
 Shape = list[int | str]
 Sizes = dict[str, int]
+_T = TypeVar("_T")
+#: document -> the record whose fields it has besides its own
+CARRIED: dict[Any, Any] = {}
 
 
-class StepData(TypedDict):
-    """A link of the chain that leads to a conflict."""
+def carries(record: Any) -> Callable[[type[_T]], type[_T]]:
+    """Decorator of a document that also has the fields of a dataclass (see `json.data_of`)."""
 
-    node: str
-    op_type: str
-    tensor: str
-    text: str
-    nodes: list[str]
+    def add(document: type[_T]) -> type[_T]:
+        CARRIED[document] = record
+        return document
+
+    return add
 
 
+@carries(Finding)
 class FindingData(TypedDict):
     """A finding: `nodes` are named in its text, `operands` have name, shape and origin. A restricted model runs at `runs` and
     fails at `fails`. `constants` are stored tensors that hold a size of the example.
     """
 
-    severity: Literal["error", "warning", "info"]
-    code: str
-    title: str
-    node: str
-    op_type: str
+    severity: Severity
     nodes: list[str]
-    operands: list[list[str]]
-    steps: list[StepData]
-    notes: list[str]
-    help: str
     runs: Sizes
     fails: Sizes
-    constants: list[str]
 
 
 class TensorData(TypedDict):
@@ -184,15 +185,9 @@ class SymbolRangeData(TypedDict):
     multiple: int
 
 
-class Contract(TypedDict):
-    """`shapesolve contract --json`, input of `shapesolve.Contract.from_json`. `impossible`: no sizes run.
+class ContractData(TypedDict):
+    """Data of `shapesolve contract --json`."""
 
-    `unjudged`: tensors without a known rank, of which the contract says nothing. `inputs` and `outputs` are shapes, of
-    outputs as expressions of the input sizes. `ranges` are bounds and a divisor of each symbol; with `ranges_suffice`
-    there is nothing else to keep to.
-    """
-
-    command: Literal["contract"]
     terms: list[TermData]
     assuming: list[str]
     impossible: bool
@@ -208,61 +203,22 @@ class Contract(TypedDict):
     declared: NotRequired[list[TermData]]
 
 
-class AxisStepData(TypedDict):
-    """A place on the way of a dim; `axis` is null for an element that a tensor holds."""
+class Contract(ContractData):
+    """`shapesolve contract --json`, input of `shapesolve.Contract.from_json`. `impossible`: no sizes run.
 
-    kind: Literal["input", "initializer", "passes", "computes"]
-    node: str
-    op_type: str
-    tensor: str
-    axis: int | None
-    dim: str
+    `unjudged`: tensors without a known rank, of which the contract says nothing. `inputs` and `outputs` are shapes, of
+    outputs as expressions of the input sizes. `ranges` are bounds and a divisor of each symbol; with `ranges_suffice`
+    there is nothing else to keep to.
+    """
 
-
-class AxisData(TypedDict):
-    """Derivation of an axis's dim, in graph order. `cut` is true if earlier steps were left out."""
-
-    axis: int
-    dim: str
-    cut: bool
-    steps: list[AxisStepData]
+    command: Literal["contract"]
 
 
-class SourceData(TypedDict):
-    """An input or initializer that a shape starts from."""
-
-    kind: str
-    tensor: str
-    shape: Shape | None
-
-
-class ShapeData(TypedDict):
-    """A tensor that a node reads."""
-
-    tensor: str
-    shape: Shape | None
-
-
-class NodeStepData(TypedDict):
-    """A node on the way, with what it reads, makes and requires."""
-
-    node: str
-    op_type: str
-    inputs: list[ShapeData]
-    output: str
-    shape: Shape | None
-    requires: list[str]
-
-
+@carries(Derivation)
 class Explain(TypedDict):
-    """`shapesolve explain --json`."""
+    """`shapesolve explain --json`: the shape's derivation, axis by axis and node by node."""
 
     command: Literal["explain"]
-    tensor: str
-    shape: Shape | None
-    axes: list[AxisData]
-    sources: list[SourceData]
-    steps: list[NodeStepData]
 
 
 class ViolationData(TypedDict):
@@ -273,15 +229,20 @@ class ViolationData(TypedDict):
     nodes: list[str]
 
 
-class Evaluate(TypedDict):
-    """`shapesolve evaluate --json`; `open` has the shapes that the sizes do not settle."""
+class EvaluateData(TypedDict):
+    """Data of `shapesolve evaluate --json`."""
 
-    command: Literal["evaluate"]
     sizes: Sizes
     tensors: dict[str, list[int]]
     open: dict[str, str]
     broken_contract: list[str]
     violations: list[ViolationData]
+
+
+class Evaluate(EvaluateData):
+    """`shapesolve evaluate --json`; `open` has the shapes that the sizes do not settle."""
+
+    command: Literal["evaluate"]
 
 
 class ReasonData(TypedDict):
@@ -292,10 +253,9 @@ class ReasonData(TypedDict):
     rule: str
 
 
-class Prove(TypedDict):
-    """`shapesolve prove --json`; a proof that needs assumptions is `unknown`, and names them."""
+class ProveData(TypedDict):
+    """Data of `shapesolve prove --json`."""
 
-    command: Literal["prove"]
     claim: str
     decided: Literal["proved", "refuted", "unknown"]
     assuming: NotRequired[list[str]]
@@ -304,13 +264,10 @@ class Prove(TypedDict):
     reason: NotRequired[str]
 
 
-class MismatchData(TypedDict):
-    """A tensor whose true shape is not the predicted one."""
+class Prove(ProveData):
+    """`shapesolve prove --json`; a proof that needs assumptions is `unknown`, and names them."""
 
-    tensor: str
-    predicted: str
-    computed: list[int | None]
-    true: list[int]
+    command: Literal["prove"]
 
 
 class RunData(TypedDict):
@@ -320,7 +277,7 @@ class RunData(TypedDict):
     ok: bool
     compared: int
     open: list[str]
-    mismatches: list[MismatchData]
+    mismatches: list[Mismatch]
 
 
 class Verify(TypedDict):
@@ -352,20 +309,8 @@ class Scan(TypedDict):
     models: list[ScannedModel]
 
 
-class OperatorData(TypedDict):
-    """An operator at one version; `values`: data is followed through it."""
-
-    domain: str
-    op_type: str
-    since: int
-    how: str
-    values: bool
-    deprecated: bool
-    standard: bool
-
-
 class Ops(TypedDict):
     """`shapesolve ops --json`."""
 
     command: Literal["ops"]
-    operators: list[OperatorData]
+    operators: list[Coverage]

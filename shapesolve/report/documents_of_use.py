@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from .documents import FindingData, Sizes
+from ..change.diff import Diff as Differences
+from .documents import FindingData, Sizes, carries
 
 
 class BucketData(TypedDict):
@@ -146,81 +147,13 @@ class Refused(TypedDict):
     refused: str
 
 
-class OutputData(TypedDict):
-    """An output of both models."""
-
-    name: str
-    verdict: Literal["same", "differs", "open"]
-    before: str
-    after: str
-    why: str
-
-
-class ChangeData(TypedDict):
-    """A tensor of both models whose type or shape reads differently."""
-
-    name: str
-    before: str
-    after: str
-
-
+@carries(Differences)
 class Diff(TypedDict):
     """`shapesolve diff --json`; `conflicts` counts those before and after."""
 
     command: Literal["diff"]
     same: bool
-    before: str
-    after: str
-    outputs: list[OutputData]
-    changed: list[ChangeData]
-    shared: int
-    removed: list[str]
-    added: list[str]
-    contract_removed: list[str]
-    contract_added: list[str]
-    needs_removed: list[str]
-    needs_added: list[str]
-    conflicts: list[int]
-    renamed: dict[str, str]
-
-
-class OutputProofData(TypedDict):
-    """An output of both models, and the names that it has; `values` is empty without `--values`."""
-
-    name: str
-    other: str
-    verdict: Literal["same", "differs", "open"]
-    shapes: list[str]
-    why: str
-    values: Literal["", "equal", "not known"]
-
-
-class ContractProofData(TypedDict):
-    """The accepted sizes of two models as sets, with sizes that only one accepts."""
-
-    relation: Literal["equal", "wider", "narrower", "neither", "open", "none", "unrelated"]
-    only_first: Sizes | None
-    only_second: Sizes | None
-    left_out: int
-
-
-class RunsData(TypedDict):
-    """Results of the runs of both models."""
-
-    count: int
-    largest: float
-    faults: list[str]
-
-
-class DiffProved(TypedDict):
-    """`shapesolve diff --prove --json`."""
-
-    command: Literal["diff"]
-    passed: bool
-    outputs: list[OutputProofData]
-    unmatched: list[str]
-    contract: ContractProofData
-    runs: RunsData | None
+    replaces: bool
 
 
 class Cost(TypedDict):

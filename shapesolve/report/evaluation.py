@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..expr import Shape
 from ..expr.sizes import sizes_text
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..explain.finding import Violation
     from ..solve.contract.contract import Term
+    from .documents import EvaluateData
 
 _MAX_NODES = 3
 
@@ -24,7 +25,7 @@ def broken_terms(analysis: Analysis, sizes: Mapping[str, int]) -> list[Term]:
     return [t for t in (*contract.terms, *contract.assumed) if t.cond.evaluate(sizes) is False]
 
 
-def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> dict[str, Any]:
+def evaluation_data(analysis: Analysis, sizes: Mapping[str, int], names: Sequence[str]) -> EvaluateData:
     """Sizes of tensors that the given sizes determine, broken contract terms and requirements, as data."""
     known = analysis._solved.sizes_at(sizes)
     return {

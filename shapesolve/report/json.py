@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from math import lcm
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..expr import Cond, Dim, eq, symbol
 from ..expr.traverse import atoms_of
@@ -15,6 +15,7 @@ from .names import dtype_name
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..explain.finding import Finding
+    from .documents import AnalysisData, ConditionData, FindingData
 
 VERSION = 1
 
@@ -24,12 +25,27 @@ def envelope(command: str, data: Mapping[str, Any]) -> str:
     return json_text({"version": VERSION, "command": command, **data})
 
 
+def data_of(value: Any) -> Any:
+    """A record (dataclass or named tuple) and what it holds as plain data. Dims and conditions are numbers or texts."""
+    if isinstance(value, Dim):
+        return str(value) if value.terms else value.const
+    if is_dataclass(value):
+        return {f.name: data_of(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {name: data_of(v) for name, v in zip(value._fields, value, strict=True)}
+    if isinstance(value, Mapping):
+        return {name: data_of(v) for name, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [data_of(v) for v in value]
+    return str(value) if isinstance(value, Cond) else value
+
+
 def render_json(analysis: Analysis) -> str:
     """The report as JSON text."""
     return json_text({"version": VERSION, **report_data(analysis)})
 
 
-def report_data(analysis: Analysis) -> dict[str, Any]:
+def report_data(analysis: Analysis) -> AnalysisData:
     """The report as plain data, without the version of the layout."""
     model = analysis.model
     outputs = [name for name, _ in model.graph.outputs]
@@ -55,11 +71,11 @@ def report_data(analysis: Analysis) -> dict[str, Any]:
 
 
 def _shape(analysis: Analysis, name: str) -> list[int | str] | None:
-    shape = analysis.shapes.get(name)
-    return None if shape is None else [str(d) if d.terms else d.const for d in shape]
+    shape: list[int | str] | None = data_of(analysis.shapes.get(name))
+    return shape
 
 
-def _contract(analysis: Analysis) -> list[dict[str, Any]]:
+def _contract(analysis: Analysis) -> list[ConditionData]:
     return [{"condition": t.text, "nodes": list(t.nodes)} for t in analysis.contract]
 
 
@@ -135,10 +151,11 @@ def _step(cond: Cond, name: str) -> int:
     return k if k and cond is eq(symbol(name) % k, 0) else 0
 
 
-def finding_data(finding: Finding) -> dict[str, Any]:
+def finding_data(finding: Finding) -> FindingData:
     """One finding as plain data."""
     sizes = {"runs": dict(finding.runs), "fails": dict(finding.fails)}
-    return {"severity": finding.severity, **asdict(finding), "nodes": list(finding.named), **sizes}
+    data = {"severity": finding.severity, **data_of(finding), "nodes": list(finding.named), **sizes}
+    return cast("FindingData", data)
 
 
 def findings_json(found: Iterable[tuple[str, bool, Iterable[Finding]]], broken: Mapping[str, str]) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..analysis import BroadcastMode
     from ..explain.finding import Finding
+    from .documents import ScannedModel
 
 #: no error; findings that are errors; not a model that can be read; the analysis itself failed
 Status = Literal["ok", "conflict", "unusable", "failed"]
@@ -214,7 +215,7 @@ def scan_data(rows: Sequence[ScanRow]) -> dict[str, Any]:
     return {"models": [_row_data(r) for r in rows]}
 
 
-def _row_data(r: ScanRow) -> dict[str, Any]:
+def _row_data(r: ScanRow) -> ScannedModel:
     return {
         "path": r.path,
         "status": r.status,

@@ -8,16 +8,29 @@ from __future__ import annotations
 import json
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from .documents import Analyze, Check, CheckSource, Contract, Evaluate, Explain, Ops, Prove, Scan, Verify
+from ..expr import Dim, Shape
+from .documents import (
+    CARRIED,
+    Analyze,
+    Check,
+    CheckSource,
+    Contract,
+    Evaluate,
+    Explain,
+    Ops,
+    Prove,
+    Scan,
+    Verify,
+)
 from .documents_of_use import (
     Changed,
     Cost,
     Diff,
-    DiffProved,
     Freed,
     Generalized,
     Inputs,
@@ -33,7 +46,7 @@ from .json import VERSION
 #: the documents: each is one of these, with the version of the layout
 DOCUMENTS = (
     Analyze, Check, CheckSource, Contract, Explain, Evaluate, Prove, Verify, Inputs, Why, SizesNear, SizesFirst, SizesBuckets,
-    Profile, Cost, Diff, DiffProved, Scan, Ops, Changed, Freed, Generalized, Refused,
+    Profile, Cost, Diff, Scan, Ops, Changed, Freed, Generalized, Refused,
 )  # fmt: skip
 
 
@@ -61,17 +74,21 @@ def _schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     origin, args = get_origin(kind), get_args(kind)
     if kind in _SIMPLE:
         return {"type": _SIMPLE[kind]}
+    if kind is Dim:
+        return _schema_of(int | str, definitions)
+    if kind is Shape:
+        return _schema_of(list[Dim], definitions)
     if kind is Any:
         return {}
     if origin is Literal:
         return {"const": args[0]} if len(args) == 1 else {"enum": list(args)}
     if origin in (Union, types.UnionType):
         return {"anyOf": [_schema_of(a, definitions) for a in args]}
-    if origin is list:
+    if origin in (list, tuple):
         return {"type": "array", "items": _schema_of(args[0], definitions)}
-    if origin is dict:
+    if origin in (dict, Mapping):
         return {"type": "object", "additionalProperties": _schema_of(args[1], definitions)}
-    if not is_typeddict(kind):
+    if not _is_record(kind):
         raise TypeError(f"no schema is made of {kind}")
     if kind.__name__ not in definitions:
         definitions[kind.__name__] = {}
@@ -85,9 +102,17 @@ def _schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     return {"$ref": f"#/$defs/{kind.__name__}"}
 
 
+def _is_record(kind: Any) -> bool:
+    """True for documents and their parts: typed dicts, dataclasses and named tuples."""
+    return is_typeddict(kind) or is_dataclass(kind) or hasattr(kind, "_fields")
+
+
 def _fields(kind: Any) -> Iterator[tuple[str, Any, bool]]:
     """Name and type of each key, and whether it is always there; the command first."""
     hints = get_type_hints(kind, include_extras=True)
+    for base in (kind, *getattr(kind, "__orig_bases__", ())):
+        if base in CARRIED:
+            hints = get_type_hints(CARRIED[base]) | hints
     for name in sorted(hints, key="command".__ne__):
         of = hints[name]
         optional = get_origin(of) is NotRequired
@@ -131,11 +156,15 @@ def _said(kind: Any, left: list[Any]) -> str:
         return " or ".join(f"`{json.dumps(a)}`" for a in args)
     if origin in (Union, types.UnionType):
         return " or ".join(_said(a, left) for a in args)
-    if origin is list:
+    if kind is Dim:
+        return _said(int | str, left)
+    if kind is Shape:
+        return _said(list[Dim], left)
+    if origin in (list, tuple):
         return f"list of {_said(args[0], left)}"
-    if origin is dict:
+    if origin in (dict, Mapping):
         return f"object: {_said(args[1], left)} by name"
-    if is_typeddict(kind):
+    if _is_record(kind):
         left.append(kind)
         return f"[{kind.__name__}](#{kind.__name__.lower()})"
     return "anything" if kind is Any else _SIMPLE[kind]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 from ..solve.proof import Proof, Proved, Refuted, Unknown
 from .lines import Line, line
+
+if TYPE_CHECKING:
+    from .documents import ProveData
 
 _MAX_CORE = 12
 
@@ -41,10 +44,12 @@ def verdict_lines(claim: str, proof: Proof) -> Iterator[Line]:
             yield line(("dim", "  because   "), proof.reason)
 
 
-def verdict_data(claim: str, proof: Proof) -> dict[str, Any]:
+def verdict_data(claim: str, proof: Proof) -> ProveData:
     """The answer as plain data; `decided` is proved, refuted or unknown."""
-    decided = "proved" if proof else "refuted" if isinstance(proof, Refuted) else "unknown"
-    data: dict[str, Any] = {"claim": claim, "decided": decided}
+    decided: Literal["proved", "refuted", "unknown"] = (
+        "proved" if proof else "refuted" if isinstance(proof, Refuted) else "unknown"
+    )
+    data: ProveData = {"claim": claim, "decided": decided}
     if isinstance(proof, Proved):
         data["assuming"] = list(proof.assumptions)
         data["since"] = [

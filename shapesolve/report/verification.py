@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..deploy.inputs import generate_inputs
 from ..deploy.sizes import NoSizes
@@ -18,6 +18,7 @@ from .lines import Printed, line, row
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..runtime import Verification
+    from .documents import RunData
 
 _MAX_SHOWN = 20
 
@@ -120,14 +121,13 @@ def verification_lines(analysis: Analysis, runs: Sequence[Verification]) -> Iter
             )
 
 
-def verification_data(runs: Sequence[Verification]) -> list[dict[str, Any]]:
+def verification_data(runs: Sequence[Verification]) -> list[RunData]:
     """The runs as plain data."""
-    from dataclasses import asdict
 
     return [
         {
             "sizes": dict(r.bindings), "ok": r.ok, "compared": r.compared, "open": list(r.open),
-            "mismatches": [asdict(m) for m in r.mismatches],
+            "mismatches": list(r.mismatches),
         }
         for r in runs
     ]  # fmt: skip

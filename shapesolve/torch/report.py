@@ -188,7 +188,7 @@ def report_data(report: Report) -> dict[str, Any]:
 
 def source_data(finding: SourceFinding) -> dict[str, Any]:
     """One finding as plain data."""
-    data = finding_data(finding)
+    data: dict[str, Any] = dict(finding_data(finding))
     data["place"] = None if finding.place is None else asdict(finding.place)
     data["counterexample"] = dict(finding.counterexample)
     data["verdict"] = finding.verdict

@@ -56,7 +56,7 @@ COMMANDS = [
     ("free FIXED -o OUT --dim image[1]=channels", "Refused"),
     ("generalize FIXED LARGE -o OUT", "Generalized"),
     ("diff UNET ATTENTION", "Diff"),
-    ("diff UNET UNET --prove --run 1", "DiffProved"),
+    ("diff UNET UNET --prove --run 1", "Diff"),
     ("scan UNET WRONG -j 1", "Scan"),
     ("ops Conv*", "Ops"),
     ("cost UNET", "Cost"),
