@@ -89,7 +89,7 @@ def profile(
         from ..report.json import envelope
 
         text = envelope("profile", {"profiles": [one.to_json() for one in found]})
-    for condition in conditions_text(() if tool in ("", "json") else found):
+    for condition in () if tool in ("", "json") else conditions_text(found, tool):
         print(f"note: {condition}", file=sys.stderr)
     if output is None:
         say(text)

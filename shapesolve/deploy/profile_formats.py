@@ -22,22 +22,28 @@ Writer = Callable[[Analysis, Sequence[Profile]], str]
 
 
 class Target(NamedTuple):
-    """A tool that takes profiles: its format in words, the writer, and if conditions follow in a comment."""
+    """A tool that takes profiles: its format in words, and the writer.
+
+    `commented`: conditions follow in a comment. `exact`: the format admits accepted sizes only, so there are none to keep.
+    """
 
     text: str
     write: Writer
     commented: bool
+    exact: bool
 
 
 #: tools by the name that ``profile --for`` takes
 TARGETS: dict[str, Target] = {}
 
 
-def target(name: str, text: str, *, commented: bool = False) -> Callable[[Writer], Writer]:
+def target(
+    name: str, text: str, *, commented: bool = False, exact: bool = False
+) -> Callable[[Writer], Writer]:
     """Declare the function that writes profiles for a tool (see `Target`)."""
 
     def declare(write: Writer) -> Writer:
-        TARGETS[name] = Target(text, write, commented)
+        TARGETS[name] = Target(text, write, commented, exact)
         return write
 
     return declare
@@ -57,13 +63,15 @@ def profile_text(analysis: Analysis, profiles: Sequence[Profile], target: str) -
     if not any(one.inputs for one in profiles):
         raise ValueError("every input has a fixed shape: there is nothing to tell a tool")
     found = TARGETS[target]
-    comments = [f"# {ascii(text)[1:-1]}" for text in conditions_text(profiles)] if found.commented else []
+    comments = (
+        [f"# {ascii(text)[1:-1]}" for text in conditions_text(profiles, target)] if found.commented else []
+    )
     return "\n".join([found.write(analysis, profiles), *comments])
 
 
-def conditions_text(profiles: Sequence[Profile]) -> Iterator[str]:
-    """For each profile, the conditions that sizes within its ranges must satisfy too."""
-    for k, one in enumerate(profiles):
+def conditions_text(profiles: Sequence[Profile], target: str) -> Iterator[str]:
+    """For each profile, the conditions that sizes within its ranges must satisfy too; none if the tool's format is exact."""
+    for k, one in enumerate(() if TARGETS[target].exact else profiles):
         if one.conditions:
             where = f"profile {k}: " if len(profiles) > 1 else ""
             yield f"{where}within the ranges, also keep {', '.join(one.conditions)}"
@@ -138,6 +146,45 @@ def _polygraphy(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     )
 
 
+@target(
+    "migraphx", "options of migraphx-driver: --dyn-input-dim, one command line per profile", commented=True
+)
+def _migraphx(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
+    # https://rocm.docs.amd.com/projects/AMDMIGraphX/en/latest/reference/MIGraphX-cli.html
+    lines = []
+    for one in profiles:
+        words = []
+        for name, shapes in one.inputs.items():
+            dims = [
+                str(low) if low == high else f"{{min:{low},max:{high},optimals:[{usual}]}}"
+                for low, usual, high in zip(shapes.min, shapes.opt, shapes.max, strict=True)
+            ]
+            words += ["--dyn-input-dim", f"@{name}", f"[{','.join(dims)}]"]
+        lines.append(shlex.join(words))
+    return "\n".join(lines)
+
+
+@target(
+    "qnn",
+    "options of qnn-onnx-converter: --input_dim, the usual sizes; it converts for one size of each input",
+    exact=True,
+)
+def _qnn(analysis: Analysis, profiles: Sequence[Profile]) -> str:
+    # https://docs.qualcomm.com/bundle/publicresource/topics/80-63442-50/tools.html
+    lines = []
+    for one in profiles:
+        words = []
+        for name in analysis.inputs:
+            shape = one.inputs[name].opt if name in one.inputs else _fixed(analysis, name)
+            words += ["--input_dim", name, ",".join(map(str, shape))]
+        lines.append(shlex.join(words))
+    return "\n".join(lines)
+
+
+def _fixed(analysis: Analysis, name: str) -> list[int]:
+    return [d.const for d in analysis.shapes[name]]
+
+
 def _named(profiles: Sequence[Profile], name: str) -> Iterator[tuple[str, Profile]]:
     for k, one in enumerate(profiles):
         yield (name if len(profiles) == 1 else f"{name}_{k}"), one
@@ -166,6 +213,7 @@ _MOST_ENUMERATED, _MOST_TRIED = 128, 100_000
 @target(
     "coreml",
     "Python text: the inputs of coremltools, as ranges, or enumerated where a range has refused sizes",
+    exact=True,
 )
 def _coreml(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://apple.github.io/coremltools/docs-guides/source/flexible-inputs.html
@@ -278,11 +326,7 @@ def _triton_dims(analysis: Analysis, name: str) -> list[str]:
 
 def _triton_warmup(analysis: Analysis, one: Profile, corner: Corner) -> Iterator[str]:
     for name in analysis.inputs:
-        shape = (
-            getattr(one.inputs[name], corner)
-            if name in one.inputs
-            else [d.const for d in analysis.shapes[name]]
-        )
+        shape = getattr(one.inputs[name], corner) if name in one.inputs else _fixed(analysis, name)
         yield f"  inputs {{ key: {_pbtxt(name)} value {{ data_type: {_triton_type(analysis, name)}"
         yield f"    dims: [ {', '.join(map(str, shape or [1]))} ] zero_data: true }} }}"
 

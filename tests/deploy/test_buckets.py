@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, product
+from math import prod
+from operator import ge
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import onnx.parser
 import pytest
 from click.testing import CliRunner
 
@@ -88,19 +91,20 @@ def blocks(items: list[Any], most: int) -> Iterator[list[list[Any]]]:
             yield [*rest[:i], [items[0], *rest[i]], *rest[i + 1 :]]
 
 
-def least_of_boxes(accepts: Any, seen: dict[tuple[int, ...], int], k: int) -> int | None:
+def least_of_boxes(accepts: Any, seen: dict[tuple[int, ...], int], k: int, largest: int = 60) -> int | None:
     """The least padding of all ways to part what was seen, each block in the smallest accepted box around it."""
-    boxes = [(m * n, m, n) for m in range(60) for n in range(60) if accepts(m, n)]
+    rank = len(next(iter(seen)))
+    boxes = sorted((prod(box), box) for box in product(range(largest), repeat=rank) if accepts(*box))
     best = None
     for parts in blocks(list(seen), k):
         padding: int | None = 0
         for part in parts:
-            low = [max(sizes[axis] for sizes in part) for axis in (0, 1)]
-            volume = min((v for v, m, n in boxes if m >= low[0] and n >= low[1]), default=None)
+            low = [max(sizes[axis] for sizes in part) for axis in range(rank)]
+            volume = next((v for v, box in boxes if all(map(ge, box, low))), None)
             if volume is None or padding is None:
                 padding = None
                 break
-            padding += sum((volume - s[0] * s[1]) * seen[s] for s in part)
+            padding += sum((volume - prod(s)) * seen[s] for s in part)
         if padding is not None and (best is None or padding < best):
             best = padding
     return best
@@ -126,6 +130,35 @@ def test_no_boxes_have_less_padding(condition: str) -> None:
         for b in found:
             assert b.size == b.sizes["m"] * b.sizes["n"]
             assert accepts(b.sizes["m"], b.sizes["n"])
+
+
+TRIPLES = {
+    "m % 4 == 0": lambda m, n, r: m % 4 == 0,
+    "m % 2 == 0 and r % 3 <= 1": lambda m, n, r: m % 2 == 0 and r % 3 <= 1,
+    "m == n + r": lambda m, n, r: m == n + r,
+    "m + n + r <= 20": lambda m, n, r: m + n + r <= 20,
+    "m*n % 6 == 0 and r >= 2": lambda m, n, r: m * n % 6 == 0 and r >= 2,
+}
+
+
+@pytest.mark.parametrize("condition", TRIPLES)
+def test_no_boxes_of_three_symbols_have_less_padding(condition: str) -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]>
+        g (float[m] a, float[n] b, float[r] c) => (x, y, z) { x = Relu(a) y = Relu(b) z = Relu(c) }"""
+    a = ss.analyze(onnx.parser.parse_model(text), assume=[condition])
+    accepts, rng = TRIPLES[condition], Random(condition)
+    for _ in range(20):
+        drawn = [tuple(rng.randint(1, 6) for _ in range(3)) for _ in range(rng.randint(1, 5))]
+        seen, k = {sizes: rng.randint(1, 4) for sizes in drawn}, rng.randint(1, 3)
+        best = least_of_boxes(accepts, seen, k, largest=21)
+        if best is None:
+            with pytest.raises(NoSizes):
+                ss.buckets(a, seen, ("m", "n", "r"), k)
+            continue
+        found = ss.buckets(a, seen, ("m", "n", "r"), k)
+        assert found.proved
+        assert found.padding == best, (seen, k)
+        assert all(accepts(*(b.sizes[n] for n in ("m", "n", "r"))) for b in found)
 
 
 def test_boxes_of_traffic_are_proved_the_best() -> None:

@@ -216,11 +216,23 @@ def test_conditions_that_a_format_has_no_place_for_are_named_or_refused(target: 
     text = ss.profile_text(a, found, target)
     if target == "ort-trt":  # JSON, read by onnxruntime: a note on stderr names them
         assert json.loads(text).keys() == {f"trt_profile_{corner}_shapes" for corner in ("min", "opt", "max")}
+    elif target == "qnn":  # which takes one size of each input
+        assert text.split()[:3] == ["--input_dim", "a", "2,3"]
     elif target == "json":
         assert json.loads(text)["profiles"][0]["conditions"] == [term]
     else:
         assert text.splitlines()[-1].startswith("# ")
         assert text.splitlines()[-1].endswith(term)
+
+
+def test_migraphx_gets_each_range_with_its_usual_size() -> None:
+    text = ss.profile_text(
+        ss.analyze(UNET), ss.profile(UNET, {"height": 64, "width": 64}, max={"height": 96}), "migraphx"
+    )
+    words = shlex.split(text, comments=True)
+    assert words[:2] == ["--dyn-input-dim", "@image"]
+    assert words[2] == "[1,3,{min:8,max:96,optimals:[64]},{min:8,max:64,optimals:[64]}]"
+    assert text.splitlines()[-1].startswith("# within the ranges, also keep")
 
 
 def test_triton_is_told_of_all_inputs() -> None:
