@@ -14,6 +14,7 @@ from .parameters import Option
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
+    from ..deploy import Buckets
     from ..report.lines import Printed
 
 
@@ -106,6 +107,10 @@ def sizes(
         ),
     ] = None,
     k: Annotated[int, Option("--k", metavar="N", min=1, help="With --buckets: how many, at most.")] = 6,
+    tool: Annotated[
+        str,
+        Option("--for", metavar="TOOL", help="With --buckets: as profiles for a tool, as `profile --for`."),
+    ] = "",
     json: AsJson = False,
     bind: Bind = None,
     assume: Assume = None,
@@ -125,22 +130,26 @@ def sizes(
 
         shapesolve sizes bert.onnx --buckets lengths.csv --symbol seq --k 6
 
-        shapesolve sizes bert.onnx --buckets traffic.csv --symbols batch,seq --k 6
+        shapesolve sizes bert.onnx --buckets traffic.csv --symbols batch,seq --k 6 --for trtexec
     """
     if [near, enumerate, buckets].count(None) != 2:
         fail("sizes takes one of --near, --enumerate and --buckets")
     if (buckets is None) != (symbol is None):
         fail("--buckets FILE.csv and --symbol NAME belong together")
+    if tool and (buckets is None or json):
+        fail("--for TOOL is for --buckets, and --json another form of the same")
     a = load(model, assume)
     find(a, findings=False)
-    from ..deploy import NoSizes
+    from ..deploy import NoSizes, profile_text
 
     against: list[Printed] = []
     try:
         if enumerate is not None:
             told = _first(a, enumerate, least, sizes_of(bind))
         elif buckets is not None:
-            told = _buckets(a, buckets, symbol or "", k, sizes_of(bind))
+            made = _buckets(a, buckets, symbol or "", k, sizes_of(bind))
+            text = profile_text(a, made.profiles(a), tool) if tool else ""
+            told = made.to_json()
         else:
             told, against = _near(a, listed_sizes(near or "", "--near"), sizes_of(bind), least)
     except NoSizes as e:
@@ -153,6 +162,8 @@ def sizes(
         from ..report.json import envelope
 
         say(envelope("sizes", told))
+    elif tool:
+        say(text)
     elif buckets is not None:
         tell("\n".join(_bucket_lines(told)))
     elif enumerate is not None:
@@ -170,12 +181,12 @@ def _first(a: Analysis, count: int, least: int, bind: dict[str, int]) -> dict[st
     return {"sizes": enumerate_sizes(a, count, least=least, bind=bind)}
 
 
-def _buckets(a: Analysis, file: Path, symbol: str, k: int, bind: dict[str, int]) -> dict[str, Any]:
+def _buckets(a: Analysis, file: Path, symbol: str, k: int, bind: dict[str, int]) -> Buckets:
     from ..deploy.bucketing import buckets, read_sizes
 
     names = [symbol] if symbol in a.symbols else symbol.split(",")
     seen = read_sizes(file, *names)
-    return buckets(a, seen, names[0] if len(names) == 1 else names, k, bind=bind).to_json()
+    return buckets(a, seen, names[0] if len(names) == 1 else names, k, bind=bind)
 
 
 def _bucket_lines(told: dict[str, Any]) -> Iterator[str]:

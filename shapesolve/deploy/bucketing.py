@@ -20,6 +20,7 @@ from ..expr.closures import Compiler, compiled_truth
 from ..solve.cone_of_influence import cone
 from ..solve.engine import Engine
 from .boxes import SmallestBoxes, chosen_boxes
+from .profiles import Profile, point_profile
 from .sizes import NoSizes, Sizes
 
 #: bounds on what is read: bytes of a file, sizes, different sizes to pad to, and symbols
@@ -68,6 +69,11 @@ class Buckets(Sequence[Bucket]):
     def padding(self) -> int:
         """Total padding of all observed sizes."""
         return sum(b.padding for b in self.buckets)
+
+    def profiles(self, model: Any) -> tuple[Profile, ...]:
+        """A profile of one size for each bucket, for `profile_text`. `model` is an `Analysis`, or what `analyze` takes."""
+        a = model if isinstance(model, Analysis) else analyze(model)
+        return tuple(point_profile(a, b.sizes) for b in self.buckets)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""

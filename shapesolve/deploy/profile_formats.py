@@ -218,8 +218,15 @@ _MOST_ENUMERATED, _MOST_TRIED = 128, 100_000
 def _coreml(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://apple.github.io/coremltools/docs-guides/source/flexible-inputs.html
     lines = ["import coremltools as ct", ""]
-    for variable, one in _named(profiles, "inputs"):
-        sizes = _listed(analysis, one) if one.conditions else []
+    points = [one.opt for one in profiles]
+    if len(points) > 1 and all(one.min == one.max for one in profiles):  # one list of all
+        parts: list[tuple[Profile, Sequence[Mapping[str, int]]]] = [(profiles[0], points)]
+        if len(points) > _MOST_ENUMERATED:
+            raise ValueError(f"Core ML takes at most {_MOST_ENUMERATED} shapes, not {len(points)}")
+    else:
+        parts = [(one, _listed(analysis, one) if one.conditions else []) for one in profiles]
+    for k, (one, sizes) in enumerate(parts):
+        variable = "inputs" if len(parts) == 1 else f"inputs_{k}"
         lines.append(f"{variable} = [")
         for name, shapes in one.inputs.items():
             shape = _enumerated(analysis, one, name, sizes) if sizes else _ranges(shapes)
@@ -245,7 +252,7 @@ def _enumerated(analysis: Analysis, one: Profile, name: str, sizes: Iterable[Map
     return f"ct.EnumeratedShapes(shapes=[{listed}], default=({usual},))"
 
 
-def _listed(analysis: Analysis, one: Profile) -> list[dict[str, int]]:
+def _listed(analysis: Analysis, one: Profile) -> Sequence[Mapping[str, int]]:
     """All accepted sizes of a profile. Raises `ValueError` where there are more than Core ML takes."""
     conds = [t.cond for t in (*analysis.contract.terms, *analysis.contract.assumed)]
     found: list[dict[str, int]] = [{}]

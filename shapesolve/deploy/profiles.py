@@ -304,11 +304,7 @@ class _Corners:
 
     def profile(self, least: SizesByName, usual: SizesByName, greatest: SizesByName) -> Profile:
         """The profile of three corners, which are accepted."""
-        shapes = [self.any.shapes(sizes) for sizes in (least, usual, greatest)]
-        inputs = {}
-        for name, known in self.analysis.inputs.items():
-            if isinstance(known, Tensor) and known.shape is not None and any(d.terms for d in known.shape):
-                inputs[name] = Range(*(s[name] for s in shapes if s is not None))
+        inputs = _ranges(self.any, least, usual, greatest)
         return Profile(least, usual, greatest, inputs, tuple(self._conditions(least, greatest)))
 
     def _conditions(self, least: SizesByName, greatest: SizesByName) -> Iterator[str]:
@@ -318,3 +314,18 @@ class _Corners:
         for term in (*self.analysis.contract.terms, *self.analysis.contract.assumed):
             if not self.engine.entails(term.cond, box).proved:
                 yield term.text
+
+
+def point_profile(analysis: Analysis, sizes: SizesByName) -> Profile:
+    """The profile of one accepted size of every symbol."""
+    return Profile(sizes, sizes, sizes, _ranges(Sizes(analysis), sizes, sizes, sizes), ())
+
+
+def _ranges(question: Sizes, *corners: SizesByName) -> dict[str, Range]:
+    """Shapes at the three corners of each input whose shape has names."""
+    shapes = [question.shapes(sizes) or {} for sizes in corners]
+    found = {}
+    for name, known in question.analysis.inputs.items():
+        if isinstance(known, Tensor) and known.shape is not None and any(d.terms for d in known.shape):
+            found[name] = Range(*(s[name] for s in shapes))
+    return found

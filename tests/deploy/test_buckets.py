@@ -255,3 +255,31 @@ def test_the_command(tmp_path: Path) -> None:
         .exit_code
         == 2
     )
+
+
+def test_buckets_are_written_as_profiles(tmp_path: Path) -> None:
+    seen = tmp_path / "seen.csv"
+    seen.write_text("height,width\n8,8\n20,40\n60,60\n", "utf-8")
+    command = [
+        "sizes",
+        str(ROOT / "examples/unet.onnx"),
+        "--buckets",
+        str(seen),
+        "--symbols",
+        "height,width",
+        "--k",
+        "2",
+    ]
+    found = ss.buckets(
+        ROOT / "examples/unet.onnx", {(8, 8): 1, (20, 40): 1, (60, 60): 1}, ("height", "width"), 2
+    )
+    shapes = [f"1x3x{b.sizes['height']}x{b.sizes['width']}" for b in found]
+    done = CliRunner().invoke(app, [*command, "--for", "trtexec"])
+    assert done.exit_code == 0, done.output
+    assert [line for line in done.output.split() if "Shapes" in line] == [
+        f"--{corner}Shapes=image:{shape}" for shape in shapes for corner in ("min", "opt", "max")
+    ]
+    text = CliRunner().invoke(app, [*command, "--for", "coreml"]).output
+    assert text.count("EnumeratedShapes") == 1
+    assert all(f"({shape.replace('x', ', ')},)" in text for shape in shapes)
+    assert CliRunner().invoke(app, [*command, "--for", "nothing"]).exit_code == 2
