@@ -21,6 +21,7 @@ from shapesolve.cli import app
 from shapesolve.deploy.profile_formats import TARGETS
 from shapesolve.deploy.profiles import Profile
 from shapesolve.deploy.sizes import Sizes
+from tests.building import bundled_files, corpus_files
 
 from .profile_runs import run_at, within
 from .test_inputs import session
@@ -339,6 +340,29 @@ def test_a_length_that_others_determine_follows_them() -> None:
         for seq, past in ((128, 1), (1, 128), (128, 256))
     )
     assert all(one.holds(sizes) for sizes in (prefill, step, full))
+
+
+PASTS = [f for f in (*bundled_files(), *corpus_files("models")) if "past" in f.parent.name]
+
+
+@pytest.mark.parametrize("path", PASTS, ids=lambda p: f"{p.parent.parent.name}-{p.parent.name}")
+def test_the_calls_of_a_decoder_with_a_cache_lie_in_a_profile(path: Path) -> None:
+    a = ss.analyze(path)
+    past = next(n for n in a.symbols if "past" in n)
+    seq = next((n for n in a.symbols if n in ("seq", "sequence_length", "decoder_sequence_length")), None)
+    total = next((n for n in a.symbols if n.startswith("total")), None)
+
+    def call(new: int, cached: int) -> dict[str, int]:
+        sizes = {past: cached, seq: new, total: cached + (new if seq else 1)}
+        return {n: size for n, size in sizes.items() if n is not None}
+
+    usual, greatest = (
+        {n: s for n, s in call(new, cached).items() if n != total} for new, cached in ((1, 16), (16, 32))
+    )
+    profiles = ss.profile(a, usual, min={past: 0}, max=greatest)
+    for prefill_decode_full in (call(16, 0), call(1, 16), call(1, 32)):
+        assert Sizes(a).completed(prefill_decode_full) is not None
+        assert any(one.holds(prefill_decode_full) for one in profiles)
 
 
 def test_core_ml_takes_no_size_that_the_model_refuses() -> None:
