@@ -8,14 +8,13 @@ that the model was exported with stayed behind.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim, ge, symbol
 from ..expr.traverse import atoms_of
-from ..lazy import cached_property
 from ..lower.reason import BROADCAST, reason_id
 from ..lower.records import Entry
 from ..model import Node
@@ -31,22 +30,16 @@ if TYPE_CHECKING:
 _HUGE = 1 << 20
 #: sizes tried below an accepted one, and the largest condition that is looked at
 _MOST_TRIED, LARGEST = 512, 200
-#: nodes that make a number of others, one behind the other
-_DEEPEST = 4
 #: tensors that are looked at between a target and the constants that it is made of
 _MOST_FED = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A constant of the model: the tensor, and if its data or its size is used. Data is a target or an end.
-
-    It `repeats` sizes where it is a target that keeps numbers which its data has already: the fault is elsewhere then.
-    """
+    """A constant of the model: the tensor, and if its data or its size is used. Data is a target or an end."""
 
     tensor: str
     data: bool
-    repeats: bool = False
 
     @property
     def site(self) -> Site:
@@ -66,18 +59,18 @@ class Baked:
 
     def constant(self, entry: Entry) -> Stored | None:
         """The constant that a node's condition comes from. A tensor read as data is preferred over one read for its size."""
-        found = self._behind(entry) or self._beside(entry)
+        found = self._behind(entry)
         if found is None or not found.data:
             return found
         numbers = numbers_of(entry.cond)
         if numbers.isdisjoint(self._held(found.tensor)):
             other = (t for t in self._read(entry) if not numbers.isdisjoint(self._held(t)))
             found = next((Stored(t, True) for t in other), found)
-        return replace(found, repeats=True) if self._repeats(found.tensor, entry) else found
+        return found
 
     def named(self, stored: Stored | None, cond: Cond) -> str:
         """Name of the constant if one of its elements or sizes is a number of the condition, else empty."""
-        if stored is None or stored.repeats:
+        if stored is None:
             return ""
         shape = self.lowered.shapes.get(stored.tensor) or ()
         held = self._held(stored.tensor) if stored.data else [d.const for d in shape if not d.terms]
@@ -93,34 +86,13 @@ class Baked:
         for node, prefix in self._chain(entry):
             for site in input_sites(node, prefix, self.lowered):
                 if site.data:
-                    yield from (t for t in self._fed(site.tensor) if not self._repeats(t, entry))
+                    yield from self._fed(site.tensor)
 
     def _chain(self, entry: Entry) -> list[tuple[Node, str]]:
         """The node of a condition and those that its sizes come from, nearest first."""
         links = (link for site in sites_of(entry, self.lowered) for link in self.tracer.links(site))
         nodes = dict.fromkeys([(entry.node, entry.prefix), *((k.node, k.prefix) for k in links)])
         return [(node, prefix) for node, prefix in nodes if node is not None]
-
-    def _beside(self, entry: Entry) -> Stored | None:
-        """The constant that a node on the way states a condition on the same names with."""
-        if not entry.cond.free:
-            return None
-        for node, prefix in self._chain(entry):
-            for other in self._stated.get((id(node), prefix), ()):
-                if not entry.cond.free.isdisjoint(other.cond.free):
-                    for site in sites_of(other, self.lowered):
-                        if self.lowered.is_stored(site.tensor):
-                            return Stored(site.tensor, site.data)
-        return None
-
-    @cached_property
-    def _stated(self) -> dict[tuple[int, str], list[Entry]]:
-        """The requirements of each node."""
-        found: dict[tuple[int, str], list[Entry]] = {}
-        for entry in self.lowered.walk.state.log:
-            if entry.role == "requirement" and entry.node is not None:
-                found.setdefault((id(entry.node), entry.prefix), []).append(entry)
-        return found
 
     def _fed(self, tensor: str) -> Iterator[str]:
         """Constants that a tensor's elements are computed from and that hold a number that can be a size."""
@@ -144,29 +116,6 @@ class Baked:
             waiting += [n for n in names if n not in seen]
             seen.update(names)
 
-    def _repeats(self, tensor: str, entry: Entry) -> bool:
-        """True if the target's numbers from this tensor have the same product as the data's own fixed dims."""
-        for node, prefix in self._chain(entry):
-            rule = self.lowered.rule(node, prefix)
-            if rule is None or rule.advice != "target":
-                continue
-            sites = input_sites(node, prefix, self.lowered)
-            data = next((s.tensor for s in sites if not s.data), "")
-            axes = [(Site(data, i), d) for i, d in enumerate(self.lowered.shapes.get(data) or ())]
-            own = [d.const for site, d in axes if not d.terms and not self._is_named(site)]
-            value = self.lowered.values.get(tensor)
-            held = [whole(e) for e in (() if value is None else value.elems or ())]
-            named = [n for n in held if n is not None and n not in IDLE]
-            if own and named and prod(named) == prod(own):
-                return True
-        return False
-
-    def _is_named(self, site: Site) -> bool:
-        """True if the site is the dim of an input that is declared by a name, though only one number runs."""
-        links = self.tracer.links(site)
-        declared = declared_dim(links[-1], self.lowered) if links else None
-        return declared is not None and bool(declared.terms)
-
     def _behind(self, entry: Entry) -> Stored | None:
         if entry.node is None:
             return None
@@ -188,7 +137,7 @@ class Baked:
                     return Stored(links[-1].tensor, True)
         return None
 
-    def _of_size(self, site: Site, most: int = _DEEPEST) -> Stored | None:
+    def _of_size(self, site: Site) -> Stored | None:
         """Source of a tensor's constant size: a stored tensor, or one that a node read as data."""
         size = size_at(site, self.lowered)
         if size is None or size.terms:
@@ -202,19 +151,10 @@ class Baked:
             told = sorted(self._data_of(last), key=lambda of: size.const not in of[1])
             if told and size.const in told[0][1]:
                 return Stored(told[0][0], True)
-            behind = (self._of_size(s, most - 1) for s in self._made_of(last)) if most else ()
-            return next(filter(None, behind), Stored(told[0][0], True) if told else None)
+            return Stored(told[0][0], True) if told else None
         if size.const in IDLE:
             return None
         return next((Stored(t, True) for t, held in read.items() if size.const in held), None)
-
-    def _made_of(self, link: Link) -> Iterator[Site]:
-        """Input sizes that a node combines into a number: those that no axis of its output has unchanged."""
-        kept = {d.const for d in self.lowered.shapes.get(link.tensor) or () if not d.terms}
-        for site in () if link.node is None else input_sites(link.node, link.prefix, self.lowered):
-            for axis, d in enumerate(self.lowered.shapes.get(site.tensor) or ()):
-                if not site.data and not d.terms and d.const not in kept and d.const not in IDLE:
-                    yield Site(site.tensor, axis)
 
     def _data_of(self, link: Link) -> Iterator[tuple[str, tuple[int, ...]]]:
         """The constants that a node reads as data, and what they hold."""
