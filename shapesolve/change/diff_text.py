@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _MAX_ROWS = 40
 _LABEL = 14
 _VERDICTS = {
-    "same": ("good", "same, proved"),
+    "same": ("good", "same shape and type, proved"),
     "differs": ("error", "differs"),
     "open": ("warning", "not decided"),
 }

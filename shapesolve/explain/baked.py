@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..expr import Cond, Dim, ge, symbol
 from ..expr.traverse import atoms_of
+from ..lazy import cached_property
 from ..lower.reason import BROADCAST, reason_id
 from ..lower.records import Entry
 from ..model import Node
@@ -59,7 +60,7 @@ class Baked:
 
     def constant(self, entry: Entry) -> Stored | None:
         """The constant that a node's condition comes from. A tensor read as data is preferred over one read for its size."""
-        found = self._behind(entry)
+        found = self._behind(entry) or self._beside(entry)
         if found is None or not found.data:
             return found
         numbers = numbers_of(entry.cond)
@@ -93,6 +94,27 @@ class Baked:
         links = (link for site in sites_of(entry, self.lowered) for link in self.tracer.links(site))
         nodes = dict.fromkeys([(entry.node, entry.prefix), *((k.node, k.prefix) for k in links)])
         return [(node, prefix) for node, prefix in nodes if node is not None]
+
+    def _beside(self, entry: Entry) -> Stored | None:
+        """The constant that a node on the way states a condition on the same names with."""
+        if not entry.cond.free:
+            return None
+        for node, prefix in self._chain(entry):
+            for other in self._stated.get((id(node), prefix), ()):
+                if not entry.cond.free.isdisjoint(other.cond.free):
+                    for site in sites_of(other, self.lowered):
+                        if self.lowered.is_stored(site.tensor):
+                            return Stored(site.tensor, site.data)
+        return None
+
+    @cached_property
+    def _stated(self) -> dict[tuple[int, str], list[Entry]]:
+        """The requirements of each node."""
+        found: dict[tuple[int, str], list[Entry]] = {}
+        for entry in self.lowered.walk.state.log:
+            if entry.role == "requirement" and entry.node is not None:
+                found.setdefault((id(entry.node), entry.prefix), []).append(entry)
+        return found
 
     def _fed(self, tensor: str) -> Iterator[str]:
         """Constants that a tensor's elements are computed from and that hold a number that can be a size."""
