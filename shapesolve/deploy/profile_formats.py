@@ -70,7 +70,7 @@ def profile_text(analysis: Analysis, profiles: Sequence[Profile], target: str) -
 
 
 def conditions_text(profiles: Sequence[Profile], target: str) -> Iterator[str]:
-    """For each profile, the conditions that sizes within its ranges must satisfy too; none if the tool's format is exact."""
+    """For each profile, conditions that sizes in its ranges must satisfy too. None for an exact format."""
     for k, one in enumerate(() if TARGETS[target].exact else profiles):
         if one.conditions:
             where = f"profile {k}: " if len(profiles) > 1 else ""
