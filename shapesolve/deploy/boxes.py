@@ -17,6 +17,7 @@ import numpy as np
 from ..expr import eq, ge
 from ..expr.closures import Compiler, compiled_truth
 from ..expr.sizes import sizes_text
+from .limits import BOUND_STEPS, MAX_ASKED, MAX_BOXES, MAX_JOINED, MAX_TRIED, MAX_WORK, NO_FIT
 from .sizes import NoSizes, Sizes
 
 if TYPE_CHECKING:
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
 
 Box = tuple[int, ...]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
-#: bounds on work: sizes, candidate boxes, boxes tried as the smallest, those by the solver
-_MOST_ITEMS, _MOST_BOXES, _MOST_TRIED, _MOST_ASKED = 2_000, 3_000, 200_000, 400
-#: steps of the first lower bound and of each other one, and entries of the matrix of costs that all steps read
-_FIRST_STEPS, _STEPS, _MOST_WORK = 400, 60, 1_000_000_000
-#: cost of a box that does not hold a size, above all sums of costs
-NO_FIT = 1 << 60
 
 
 class SmallestBoxes:
@@ -85,7 +80,7 @@ class SmallestBoxes:
             self._proved = self._proved and answer.unsat
         low = tuple(max(size, 1) for size in low)
         waiting, seen = [(prod(low), low)], {low}
-        while waiting and self._tried < _MOST_TRIED:
+        while waiting and self._tried < MAX_TRIED:
             self._tried += 1
             _, box = heappop(waiting)
             accepted = self._accepted(box)
@@ -115,7 +110,7 @@ class SmallestBoxes:
         if all(cond.free <= sizes.keys() for cond in self.conds):
             return True
         self._asked += 1
-        if self._asked > _MOST_ASKED:
+        if self._asked > MAX_ASKED:
             return None
         fixed = [eq(one.symbol, sizes[one.name]) for one in self.searches]
         answer = self.searches[0].engine.satisfiable([*self.conds, *fixed])
@@ -136,9 +131,9 @@ def chosen_boxes(counts: dict[Box, int], k: int, smallest: SmallestBoxes) -> tup
         item = box if smallest.apart else size  # what holds a size then holds the smallest box around it
         merged[item] = merged.get(item, 0) + count
     items = sorted(merged)
-    if len(items) > _MOST_ITEMS:
+    if len(items) > MAX_JOINED:
         raise ValueError(
-            f"{len(items):,} different sizes to pad to are more than {_MOST_ITEMS:,}: round what was seen"
+            f"{len(items):,} different sizes to pad to are more than {MAX_JOINED:,}: round what was seen"
         )
     boxes, whole = _candidates(items, smallest)
     worst = max(map(prod, boxes)) * sum(merged.values())
@@ -159,7 +154,7 @@ def _candidates(items: Sequence[Box], smallest: SmallestBoxes) -> tuple[list[Box
     whole = tuple(map(max, *items)) if len(items) > 1 else items[0]
     joins = dict.fromkeys([*items, whole])
     waiting = list(joins)
-    while waiting and len(joins) < _MOST_BOXES:
+    while waiting and len(joins) < MAX_BOXES:
         join = waiting.pop()
         more = dict.fromkeys(tuple(map(max, join, item)) for item in items)
         waiting += [one for one in more if one not in joins]
@@ -191,7 +186,7 @@ class _Median:
             pass
         start = self.costs[self.chosen].min(axis=0) if self.chosen else self.costs.min(axis=0)
         waiting = [_Node([], np.arange(len(self.costs)), np.minimum(start, self._dearest))]
-        while waiting and self._work < _MOST_WORK:
+        while waiting and self._work < MAX_WORK:
             waiting += self._branches(waiting.pop())
         self.whole = not waiting
         return sorted(self.chosen)
@@ -235,7 +230,7 @@ class _Median:
             return []
         fixed, own = self.costs[opened], self.costs[free]
         bound, scale, kept = -NO_FIT, 2.0, prices
-        for _ in range(_STEPS if opened else _FIRST_STEPS):
+        for _ in range(BOUND_STEPS // 8 if opened else BOUND_STEPS):
             self._work += own.size
             gains = np.minimum(own - prices, 0).sum(axis=1)
             order = np.argsort(gains, kind="stable")

@@ -21,12 +21,8 @@ from ..solve.cone_of_influence import cone
 from ..solve.engine import Engine
 from .boxes import SmallestBoxes, chosen_boxes
 from .profiles import Profile, point_profile
+from .limits import MAX_COUNT, MAX_FILE, MAX_PADDED, MAX_SIZE, MAX_SYMBOLS
 from .sizes import NoSizes, Sizes
-
-#: bounds on what is read: bytes of a file, sizes, different sizes to pad to, and symbols
-_MOST_BYTES, _LARGEST, _MOST_SIZES, _MOST_SYMBOLS = 1 << 28, 1 << 31, 20_000, 3
-#: max size at which a condition on that size alone is evaluated
-_REACH = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +123,9 @@ def buckets(
     merged: dict[int, int] = {}
     for size, top in zip(sizes, tops, strict=True):
         merged[top] = merged.get(top, 0) + counts[size]
-    if len(merged) > _MOST_SIZES:
+    if len(merged) > MAX_PADDED:
         raise ValueError(
-            f"{len(merged):,} different sizes to pad to are more than {_MOST_SIZES:,}: round what was seen"
+            f"{len(merged):,} different sizes to pad to are more than {MAX_PADDED:,}: round what was seen"
         )
     chosen = _least(list(merged), list(merged.values()), k)
     found = []
@@ -149,10 +145,8 @@ def _boxes(
     bind: Mapping[str, int] | None,
 ) -> Buckets:
     """Buckets of several symbols."""
-    if not 0 < len(symbols) == len(set(symbols)) <= _MOST_SYMBOLS:
-        raise ValueError(
-            f"buckets are for one to {_MOST_SYMBOLS} different symbols, not {', '.join(symbols)}"
-        )
+    if not 0 < len(symbols) == len(set(symbols)) <= MAX_SYMBOLS:
+        raise ValueError(f"buckets are for one to {MAX_SYMBOLS} different symbols, not {', '.join(symbols)}")
     given = seen if isinstance(seen, Mapping) else Counter(tuple(sizes) for sizes in seen)
     counts = {tuple(map(int, sizes)): int(count) for sizes, count in given.items() if count}
     if any(len(sizes) != len(symbols) for sizes in counts):
@@ -189,8 +183,8 @@ def read_sizes(path: str | Path, *symbols: str) -> Counter[Any]:
     Raises `ValueError` for what is no size, with its line; `OSError` where the file cannot be read.
     """
     file = Path(path)
-    if file.stat().st_size > _MOST_BYTES:
-        raise ValueError(f"{path} is larger than {_MOST_BYTES >> 20} MiB")
+    if file.stat().st_size > MAX_FILE:
+        raise ValueError(f"{path} is larger than {MAX_FILE >> 20} MiB")
     found: Counter[Any] = Counter()
     with file.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
         columns, count = list(range(len(symbols))), -1
@@ -225,11 +219,11 @@ def _counted(seen: Mapping[int, int] | Iterable[int]) -> dict[int, int]:
         raise ValueError("no sizes were given")
     if (
         min(counts) < 0
-        or max(counts) >= _LARGEST
+        or max(counts) >= MAX_COUNT
         or min(counts.values()) < 0
-        or sum(counts.values()) >= _LARGEST
+        or sum(counts.values()) >= MAX_COUNT
     ):
-        raise ValueError(f"sizes and counts lie from 0 to {_LARGEST - 1}")
+        raise ValueError(f"sizes and counts lie from 0 to {MAX_COUNT - 1}")
     return counts
 
 
@@ -291,7 +285,7 @@ class SizesOfOne:
                 tops.append(tops[-1])
                 continue
             top = self._next(size)
-            if top is None or top >= _LARGEST:
+            if top is None or top >= MAX_COUNT:
                 contract = self.analysis.contract
                 about = [t.text for t in (*contract.terms, *contract.assumed) if self.name in t.symbols]
                 raise NoSizes(f"no accepted size of {self.name} is {size} or more: {', '.join(about)}")
@@ -300,7 +294,7 @@ class SizesOfOne:
 
     def _next(self, size: int) -> int | None:
         if all(c.free <= {self.name} for c in self.conds):
-            for tried in range(size, size + _REACH):
+            for tried in range(size, size + MAX_SIZE):
                 if all(
                     compiled_truth(test, cond, {self.name: tried}) is not False for test, cond in self.tests
                 ):

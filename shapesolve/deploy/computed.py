@@ -18,6 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..lazy import cached_property
 from ..model import Constant, Node
+from .limits import MAX_COMPUTED, MAX_NODES
 from .values import Use, uses_of_computed
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[Any]]
 
-#: max nodes that lead to one index, and max elements of a tensor
-_MAX_NODES = 100
-_MAX_ELEMENTS = 1 << 18
 #: numbers tried for an input that leads to an index, in addition to sizes, and max numbers tried
 _SMALL, _MOST_TRIED = range(-4, 17), 64
 
@@ -131,7 +129,7 @@ class ComputedIndices:
                     inputs.add(name)
             elif not node.is_constant and node.index not in nodes:
                 rule = None if node.domain else self.analysis._solved.lowered.rule(node, "")
-                if rule is None or rule.draws or node.subgraphs or len(nodes) >= _MAX_NODES:
+                if rule is None or rule.draws or node.subgraphs or len(nodes) >= MAX_NODES:
                     return None
                 nodes[node.index] = node
                 if rule.sizes:
@@ -158,7 +156,7 @@ class ComputedIndices:
     def _constant(self, name: str) -> NDArray[Any] | None:
         graph = self.analysis.model.graph
         stored = graph.initializers.get(name)
-        return stored.array(_MAX_ELEMENTS) if isinstance(stored, Constant) else None
+        return stored.array(MAX_COMPUTED) if isinstance(stored, Constant) else None
 
     def _computed(self, path: _Path, feed: Arrays, known: Mapping[str, int]) -> NDArray[Any] | None:
         """The index for these inputs; None where it cannot be had."""
@@ -189,7 +187,7 @@ class ComputedIndices:
     def _is_small(self, path: _Path, known: Mapping[str, int]) -> bool:
         names: Iterable[str] = (name for node in path.nodes for name in node.outputs if name)
         shapes = (self._sizes(name, known) for name in names)
-        return all(sizes is not None and prod(sizes) <= _MAX_ELEMENTS for sizes in shapes)
+        return all(sizes is not None and prod(sizes) <= MAX_COMPUTED for sizes in shapes)
 
     def _model(self, path: _Path, given: Arrays) -> Any:
         stored = dict(self._stored(path, given))
@@ -217,7 +215,7 @@ class ComputedIndices:
         for name in {name for node in path.nodes for name in node.inputs if name} - made - given.keys():
             if name in self._constants:
                 value = self._constants[name].attributes.get("value")
-                yield name, value.array(_MAX_ELEMENTS) if isinstance(value, Constant) else None
+                yield name, value.array(MAX_COMPUTED) if isinstance(value, Constant) else None
             else:
                 yield name, self._constant(name)
 

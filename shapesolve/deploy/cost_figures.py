@@ -12,12 +12,11 @@ from ..arguments import wrong
 from ..expr import Dim
 from .cost_memory import Largest, largest
 from .cost_trace import NodeCost, Tracer, summed
+from .limits import SCOPED
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
 
-#: share of nodes whose names must have scopes for names to be trusted; else those of the weights tell
-_SCOPED = 0.3
 #: parts of a weight's name: a number stays with the word before it
 _WORDS = re.compile(r"\.(?!\d)")
 
@@ -164,7 +163,7 @@ class Figures:
         """
         members: dict[str, list[NodeCost]] = {}
         by_name = [[p for p in row.name.split("/")[:-1] if p] for row in self.nodes]
-        named = sum(map(bool, by_name)) >= _SCOPED * len(by_name)
+        named = sum(map(bool, by_name)) >= SCOPED * len(by_name)
         scope = ""
         for row, parts in zip(self.nodes, by_name, strict=True):
             if named:

@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..lazy import cached_property
+from .limits import MAX_DIPS, MAX_GAP
 from .sizes import NoSizes, Sizes
 
 if TYPE_CHECKING:
     from .cost_figures import Figures
-
-#: max distance to the next accepted size, and max size
-_REACH, _LARGEST = 4096, 1 << 40
-#: times that memory may shrink again as a size grows
-_DIPS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +70,7 @@ class Line:
     def next(self, size: int, step: int = 1) -> int | None:
         """The first accepted size from `size` on, upwards or (`step` -1) downwards; None within reach."""
         low, high = self.bounds
-        for n in range(size, size + step * _REACH, step):
+        for n in range(size, size + step * MAX_GAP, step):
             if n < low or (high is not None and n > high):
                 return None
             if self.accepted(n) is not None:
@@ -106,7 +102,7 @@ def find_fit(cost: Figures, memory: int, symbol: str, sizes: Mapping[str, int], 
         needed = line.memory(least)
         raise NoSizes(f"{symbol} = {least}, the least accepted size, takes {needed:,} bytes already")
     best = least
-    for _ in range(_DIPS):
+    for _ in range(MAX_DIPS):
         most = _last_within(line, best, memory)
         best = _accepted_below(line, most, best, memory)
         above = line.next(most + 1)
@@ -121,11 +117,11 @@ def find_fit(cost: Figures, memory: int, symbol: str, sizes: Mapping[str, int], 
 
 def _last_within(line: Line, start: int, memory: int) -> int:
     """A size from which on one more is too much: `start` fits, and steps double until one does not."""
-    low, step = start, 1
-    while low + step < _LARGEST and line.memory(low + step) <= memory:
+    low, step, largest = start, 1, 1 << 40  # more than any memory holds
+    while low + step < largest and line.memory(low + step) <= memory:
         low, step = low + step, 2 * step
     high = low + step
-    if high >= _LARGEST:
+    if high >= largest:
         raise NoSizes(f"every size of {line.symbol} up to {low:,} fits")
     while low + 1 < high:
         middle = (low + high) // 2

@@ -14,12 +14,6 @@ from ..lazy import cached_property
 from ..lower.rule import Memory
 from ..model import Node
 
-#: sizes of symbols at which dims are compared before one is shown never to exceed another
-_PROBES = (1000, 7, 130)
-#: a size that is far from 0 and 1
-_FAR = 1_000_007
-#: max operands shown of a maximum
-_WRITTEN = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +41,7 @@ class Largest:
     def __str__(self) -> str:
         if len(self.of) == 1:
             return str(self.of[0])
-        told = [str(d) for d in self.of[:_WRITTEN]]
+        told = [str(d) for d in self.of[:6]]
         more = len(self.of) - len(told)
         return f"max({', '.join(told)}{f', and {more} more' if more else ''})"
 
@@ -67,7 +61,7 @@ class _Candidate:
 
     def __init__(self, dim: Dim, names: Sequence[str]) -> None:
         self.dim, self.names = dim, names
-        self.sizes = [_size(dim, {n: size + 3 * k for k, n in enumerate(names)}) for size in _PROBES]
+        self.sizes = [_size(dim, {n: size + 3 * k for k, n in enumerate(names)}) for size in (1000, 7, 130)]
         self.coefficients: dict[Monomial, int] = {**dict(dim.terms), (): dim.const}
         self.rough = [m for m, _ in dim.terms if any(a.kind != "sym" or a.args[1] != 0 for a in m)]
         self.grows = all(_is_never_negative(a) for m in self.rough for a in m)
@@ -75,10 +69,11 @@ class _Candidate:
     @cached_property
     def extremes(self) -> list[int]:
         """Values at sizes where one symbol is far from all others."""
+        far = 1_000_007
         return [
             _size(self.dim, {n: one if n == name else rest for n in self.names})
             for name in self.names
-            for one, rest in ((_FAR, 1), (1, _FAR), (0, _FAR))
+            for one, rest in ((far, 1), (1, far), (0, far))
         ]
 
     def reaches(self, other: _Candidate) -> bool:

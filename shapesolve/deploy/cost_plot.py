@@ -13,9 +13,6 @@ from .cost_text import human
 if TYPE_CHECKING:
     from .cost_figures import Figures
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 640, 360, 84, 44, 44, 20
-#: sizes that are drawn, and the greatest when none is asked for
-_POINTS, _UPTO = 64, 256
 _COLOURS = {"each tensor by itself": "#c2410c", "memory shared": "#1d4ed8", "weights": "#64748b"}
 
 
@@ -35,42 +32,43 @@ def plot(cost: Figures, symbol: str, sizes: Mapping[str, int], upto: int | None)
 def _accepted_sizes(line: Line, upto: int | None) -> list[int]:
     """Accepted sizes, evenly spread; the least is the first."""
     least, high = line.least, line.bounds[1]
-    end = max(upto if upto is not None else _UPTO, least)
+    end = max(256 if upto is None else upto, least)
     end = end if high is None else min(end, high)
-    wanted = dict.fromkeys(least + (end - least) * k // (_POINTS - 1) for k in range(_POINTS))
+    wanted = dict.fromkeys(least + (end - least) * k // 63 for k in range(64))
     found = [line.next(n) for n in wanted]
     return list(dict.fromkeys(n for n in found if n is not None and n <= end))
 
 
 def _drawn(symbol: str, others: str, at: Sequence[int], curves: Mapping[str, Sequence[int]]) -> str:
+    width, height, left, right, above, below = 640, 360, 84, 20, 44, 44  # in pixels
     top = max(max(c) for c in curves.values()) or 1
     first, last = at[0], max(at[-1], at[0] + 1)
 
     def x(n: int) -> float:
-        return _LEFT + (n - first) / (last - first) * (_WIDTH - _LEFT - _RIGHT)
+        return left + (n - first) / (last - first) * (width - left - right)
 
     def y(n: int) -> float:
-        return _HEIGHT - _BOTTOM - n / top * (_HEIGHT - _BOTTOM - _TOP)
+        return height - below - n / top * (height - below - above)
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" font-size="12">',
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for k in range(5):
         level = top * k // 4
-        parts.append(f'<path d="M{_LEFT} {y(level):.1f}H{_WIDTH - _RIGHT}" stroke="#e2e8f0"/>')
-        parts.append(f'<text x="{_LEFT - 8}" y="{y(level) + 4:.1f}" text-anchor="end">{human(level)}</text>')
+        parts.append(f'<path d="M{left} {y(level):.1f}H{width - right}" stroke="#e2e8f0"/>')
+        parts.append(f'<text x="{left - 8}" y="{y(level) + 4:.1f}" text-anchor="end">{human(level)}</text>')
         size = first + (last - first) * k // 4
         parts.append(
-            f'<text x="{x(size):.1f}" y="{_HEIGHT - _BOTTOM + 18}" text-anchor="middle">{size:,}</text>'
+            f'<text x="{x(size):.1f}" y="{height - below + 18}" text-anchor="middle">{size:,}</text>'
         )
     for k, (name, values) in enumerate(curves.items()):
         points = " ".join(f"{x(n):.1f},{y(v):.1f}" for n, v in zip(at, values, strict=True))
         colour = _COLOURS[name]
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.append(f'<text x="{_LEFT + 170 * k}" y="20" fill="{colour}">{name}</text>')
+        parts.append(f'<text x="{left + 170 * k}" y="20" fill="{colour}">{name}</text>')
     title = f"{symbol} ({others})" if others else symbol
     parts.append(
-        f'<text x="{(_LEFT + _WIDTH) / 2:.0f}" y="{_HEIGHT - 6}" text-anchor="middle">{escape(title)}</text>'
+        f'<text x="{(left + width) / 2:.0f}" y="{height - 6}" text-anchor="middle">{escape(title)}</text>'
     )
     return "\n".join([*parts, "</svg>", ""])

@@ -24,7 +24,7 @@ from ..lower.types import Tensor
 from ..model import Constant
 from ..solve.engine import Engine
 from .computed import ComputedIndices
-from .sizes import MAX_TENSOR
+from .limits import MAX_DRAWS, MAX_ELEMENTS, MAX_LIST, MAX_TRIAL_NODES, MAX_TRIALS, MIN_TRIALS
 from .values import Use, deciding_inputs
 
 if TYPE_CHECKING:
@@ -32,18 +32,6 @@ if TYPE_CHECKING:
 
     Arrays = dict[str, NDArray[Any]]
     Shapes = Mapping[str, tuple[int, ...]]
-
-#: elements of an input: more are no list of sizes
-_MOST = 1 << 12
-#: trial budget per draw: min and max analyses, and max nodes analyzed
-_LEAST_TRIALS, _MOST_TRIALS, _NODES = 6, 150, 40_000
-#: max halvings of the trial budget after draws without a result
-_HALVINGS = 3
-#: numbers drawn for one input before those before it are drawn again
-_TRIES = 10
-#: search bound of the solver
-_FARTHEST = 64
-_SMALL = (0, 1, 2, 3, 4, -1)
 
 
 class Deciding:
@@ -72,16 +60,17 @@ class Deciding:
         """Values of these inputs with which the analysis accepts these sizes, or None if none were found. The first values
         are drawn again if no later ones fit.
         """
-        names = [name for name in self.names if prod(shapes[name]) <= _MOST]
+        names = [name for name in self.names if prod(shapes[name]) <= MAX_LIST]
         if not names:
             self.trial = self.analysis
             return {}
-        most = min(_MOST_TRIALS, _NODES // (len(self.analysis.model.graph.nodes) + 1))
-        self.trials = begun = max(_LEAST_TRIALS, most >> min(self.failed, _HALVINGS))
+        most = min(MAX_TRIALS, MAX_TRIAL_NODES // (len(self.analysis.model.graph.nodes) + 1))
+        # half as many after each draw without a result, three times at most
+        self.trials = begun = max(MIN_TRIALS, most >> min(self.failed, 3))
         asked = False
         while self.trials > 0:
             found = self._drawn(names, at, shapes, rng)
-            if found is None and not asked and self.trials <= begun - _LEAST_TRIALS:
+            if found is None and not asked and self.trials <= begun - MIN_TRIALS:
                 asked = True
                 if self._is_impossible(at):
                     break
@@ -160,7 +149,7 @@ class Deciding:
     ) -> Iterator[Sequence[float]]:
         """Numbers to try, the likeliest first."""
         uses = self.uses.get(name, ())
-        for _ in range(_TRIES):
+        for _ in range(MAX_DRAWS):
             for use in uses:
                 found = use.picked(rng, count, known)
                 if found is not None and all(_within(u, found, known) for u in uses):
@@ -175,15 +164,15 @@ class Deciding:
         if kind.kind == "f":
             yield [1.0] * count
             return
-        pool = sorted({*_SMALL, *known.values(), *self._sizes_read(uses, known)})
-        for _ in range(_TRIES):
+        pool = sorted({*(0, 1, 2, 3, 4, -1), *known.values(), *self._sizes_read(uses, known)})
+        for _ in range(MAX_DRAWS):
             yield [rng.choice(pool) for _ in range(count)]
             if count > 1:
                 yield _offsets(rng, count, rng.choice([n for n in pool if n >= 0]))
         solved = self._solved(name, known)
         if solved is not None:
             yield solved
-        for _ in range(_TRIES):
+        for _ in range(MAX_DRAWS):
             yield [rng.choice(pool) for _ in range(count)]
 
     @staticmethod
@@ -205,7 +194,7 @@ class Deciding:
         if 0 in at.values() and (trial.contract.internal or any(d.terms for d in dims)):
             return False  # what is computed from sizes of 0 in floats, such as ratios of them, is no size
         sizes = [[d.const if not d.terms else 1 for d in shape] for shape in trial.shapes.values()]
-        if any(prod(s) > MAX_TENSOR for s in sizes):
+        if any(prod(s) > MAX_ELEMENTS for s in sizes):
             return False
         return ComputedIndices(trial, chosen.keys()).outside({}, at) is None
 
@@ -243,7 +232,7 @@ class Deciding:
     ) -> Mapping[str, int] | None:
         """Sizes and values that satisfy all stated conditions, with those of `known`. None if none were found."""
         elems = [e for name in names or self.names for e in self._elements(name)]
-        stated, most = self._stated_at(known), max(_FARTHEST, *known.values(), 0)
+        stated, most = self._stated_at(known), max(64, *known.values())
         for least in (
             1,
             -1,

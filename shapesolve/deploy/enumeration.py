@@ -9,12 +9,8 @@ from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..expr import Cond
 from ..expr.closures import Compiler, Test, compiled_truth
+from .limits import MAX_SIZE
 from .sizes import NoSizes, Sizes
-
-#: sizes that are tried in all before fewer than asked for are given
-_MOST_TRIALS = 1_000_000
-#: the largest size that is tried
-_LARGEST = 1 << 20
 
 
 @checked
@@ -68,9 +64,9 @@ class _InOrder:
         sizes = dict(self.question.fixed)
         if not self._holds(0, sizes):
             return
-        for largest in range(self.least, _LARGEST + 1) if self.free else (self.least,):
+        for largest in range(self.least, MAX_SIZE + 1) if self.free else (self.least,):
             yield from self._continued(0, sizes, largest, not self.free)
-            if self._trials > _MOST_TRIALS:
+            if self._trials > MAX_SIZE:
                 return
 
     def _continued(
@@ -85,7 +81,7 @@ class _InOrder:
         name, is_last = self.free[level], level + 1 == len(self.free)
         for size in range(largest if is_last and not reached else self.least, largest + 1):
             self._trials += 1
-            if self._trials > _MOST_TRIALS:
+            if self._trials > MAX_SIZE:
                 return
             sizes[name] = size
             if self._holds(level + 1, sizes):

@@ -14,6 +14,7 @@ from ..lower.types import Tensor
 from ..model.saving import with_weights
 from ..solve.export import outputs_program, shapes_program
 from ..solve.program import Program
+from .limits import OLDEST_OPSET
 
 if TYPE_CHECKING:
     from ..expr import Cond, Shape
@@ -88,10 +89,10 @@ def guarded(
 
 def guarded_proto(analysis: Analysis) -> onnx.ModelProto:
     """`guarded`, with weights left where those of the model's proto are."""
-    from .guard_graph import OLDEST, put_in_front
+    from .guard_graph import put_in_front
 
-    if analysis.model.opsets.get("", OLDEST) < OLDEST:
-        raise ValueError(f"the model's opset is older than {OLDEST}: convert it first")
+    if analysis.model.opsets.get("", OLDEST_OPSET) < OLDEST_OPSET:
+        raise ValueError(f"the model's opset is older than {OLDEST_OPSET}: convert it first")
     copy = onnx.ModelProto()
     copy.CopyFrom(analysis.model.proto)
     put_in_front(copy, program_of(analysis))

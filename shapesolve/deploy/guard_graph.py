@@ -17,11 +17,7 @@ from ..expr import Atom, Cond, Dim, all_of, le, symbol
 from ..expr.printing import PRIMARY, Summands, Text, Writer
 from ..expr.traverse import atoms_of
 from ..solve.program import Check, Define, Program, Step
-
-#: the oldest opset whose operators do what is needed and that onnxruntime has kernels for
-OLDEST = 7
-#: sizes up to which 64 bits must do for what is computed
-_LEAST_LIMIT = 2**20
+from .limits import MAX_SIZE
 
 
 def put_in_front(model: onnx.ModelProto, program: Program) -> None:
@@ -84,7 +80,7 @@ def _rename(node: onnx.NodeProto, renamed: Mapping[str, str]) -> None:
 def _limit(program: Program) -> int:
     """The largest power of two up to which sizes may go."""
     limit = 2**62
-    while limit >= _LEAST_LIMIT:
+    while limit >= MAX_SIZE:
         if _largest(program, limit) < 2**62:
             return limit
         limit //= 2

@@ -20,6 +20,7 @@ from ..solve.contract.contract import text_of
 from ..solve.stale_shapes import StaleShape, sharing_memory
 from .computed import ComputedIndices
 from .deciding import Deciding
+from .limits import MAX_DRAWS
 from .sizes import NoSizes, Sizes
 from .values import Use, uses_of_inputs
 
@@ -29,11 +30,6 @@ if TYPE_CHECKING:
 #: content of an input: an array, a number for every element, or a function of shape and dtype
 Fill = Any
 Format = Literal["npz", "pb"]
-#: draws in a row that may repeat sizes before fewer than asked for are given
-_REPEATS = 20
-#: draws in a row for which no numbers are found that suit them
-_FAILURES = 12
-_TOKENS = 1_000
 """indices into a larger table than this stay below it: small numbers are never special tokens' business"""
 
 
@@ -165,7 +161,7 @@ class _Draws:
     def take(self, found: Iterator[dict[str, int]], count: int) -> None:
         """Draws until there are `count`. At sizes that take an index of the model's out of its table, others follow; where
         that does not end, they are kept: the runtime says more than no inputs do."""
-        patience, failures = _REPEATS + count, 0
+        patience, failures = MAX_DRAWS + count, 0
         for at in found:
             if len(self.sizes) >= count:
                 return
@@ -173,7 +169,7 @@ class _Draws:
             feed = self._feed(at, k)
             if feed is None and (near := self._suited(at)) is not None:
                 at, feed = near, self._feed(near, k)
-            if feed is None and failures < _FAILURES:
+            if feed is None and failures < MAX_DRAWS:
                 failures += 1
                 continue
             if feed is None and self.sizes:
@@ -207,7 +203,7 @@ def _usual(sizes: Sizes, draws: _Draws) -> Iterator[dict[str, int]]:
     repeats = 0
     while True:
         found = sizes.usual(draws.rng)
-        while found in draws.sizes and repeats < _REPEATS:
+        while found in draws.sizes and repeats < MAX_DRAWS:
             repeats += 1
             found = sizes.usual(draws.rng)
         yield found
@@ -331,7 +327,7 @@ class _Filler:
                 said = own.get(use.node, use)
                 high, told = hi, f"{_range_text(said.low, said.high)}, read as {use.what} by {use.node}"
         if high is not None:
-            high = min(high, _TOKENS) if high < 2**31 - 1 else high
+            high = min(high, 1_000) if high < 2**31 - 1 else high  # special tokens have larger ids
         return low, high, told
 
     def tell_outside(self, use: Use) -> None:

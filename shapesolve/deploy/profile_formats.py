@@ -12,6 +12,7 @@ from onnx import TensorProto
 from ..analysis import Analysis
 from ..arguments import checked
 from ..lower.types import Tensor
+from .limits import MAX_COREML, MAX_TRIED
 from .profiles import Profile, Range
 from .sizes import Sizes
 from .values import unread_inputs
@@ -206,10 +207,6 @@ def _openvino(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     return "\n".join(lines)
 
 
-#: shapes that Core ML takes of one input, and sizes that are tried to find them
-_MOST_ENUMERATED, _MOST_TRIED = 128, 100_000
-
-
 @target(
     "coreml",
     "Python text: the inputs of coremltools, as ranges, or enumerated where a range has refused sizes",
@@ -266,19 +263,19 @@ def _listed(analysis: Analysis, one: Profile) -> Sequence[Mapping[str, int]]:
                 known = [c for c in conds if name in c.free and c.free <= sizes.keys()]
                 if all(c.evaluate(sizes) is not False for c in known):
                     more.append(sizes)
-                if tried > _MOST_TRIED or len(more) > _MOST_TRIED:
+                if tried > MAX_TRIED or len(more) > MAX_TRIED:
                     raise ValueError(_too_many(one))
         found = more
     accepted = Sizes(analysis)
     found = [at for at in found if accepted.accepted(at)]
-    if len(found) > _MOST_ENUMERATED:
+    if len(found) > MAX_COREML:
         raise ValueError(_too_many(one, f"{len(found):,}"))
     return found
 
 
 def _too_many(one: Profile, count: str = "too many") -> str:
     return (
-        f"Core ML takes ranges of which every size runs, or at most {_MOST_ENUMERATED} shapes; here only sizes with"
+        f"Core ML takes ranges of which every size runs, or at most {MAX_COREML} shapes; here only sizes with"
         f" {' and '.join(one.conditions)} run, which are {count}: narrow the profile with --min and --max"
     )
 

@@ -17,11 +17,10 @@ from ..expr.sizes import sizes_text
 from ..lazy import cached_property
 from ..lower.types import Tensor
 from ..solve.engine import Engine
+from .limits import MAX_PROFILES
 from .sizes import NoSizes, Side, Sizes
 
 SizesByName = Mapping[str, int]
-#: profiles that a range is split into, at most
-_MOST_PROFILES = 8
 _SIDES: tuple[Side, ...] = ("above", "both")
 
 
@@ -247,7 +246,7 @@ class _Corners:
             if self._model([*bounds, stays]) is not None:
                 bounds.append(stays)
         found: list[Profile] = []
-        for name in list(tops)[:_MOST_PROFILES]:
+        for name in list(tops)[:MAX_PROFILES]:
             greatest = self._extreme(bounds, [name, *(n for n in tops if n != name), *others], tops)
             if greatest is None or any(p.holds(greatest) for p in found):
                 continue

@@ -19,22 +19,13 @@ from ..lower.reads import TARGET
 from ..lower.types import Tensor
 from ..solve.engine import Engine
 from ..solve.sizes import LIKELY
+from .limits import FARTHEST, MAX_DRAWS, MAX_ELEMENTS, MAX_JOINT_MOVE, MAX_MOVE
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..solve.contract.contract import Term
 
 Side = Literal["above", "below", "both"]
-#: max move of one size, and of several at once, before the solver is called
-_REACH, _JOINT_REACH = 256, 6
-#: sizes that move together without the solver
-_MOVERS = 2
-#: the farthest that the solver looks
-_FARTHEST = 1 << 24
-#: draws of usual sizes before none are given
-_DRAWS = 18
-#: elements of one tensor, and of all inputs, above which sizes are taken for too large to run
-MAX_TENSOR, MAX_INPUTS = 1 << 26, 50_000_000
 
 
 class NoSizes(ValueError):
@@ -111,10 +102,10 @@ class Sizes:
     def can_be_tried(self, sizes: Mapping[str, int]) -> bool:
         """True if no tensor that depends on these sizes is too large, or empty where onnxruntime rejects that."""
         shapes = self.shapes(sizes) or {}
-        if sum(prod(s) for s in shapes.values()) > MAX_INPUTS:
+        if sum(prod(s) for s in shapes.values()) > MAX_ELEMENTS:
             return False
         all_shapes = self.analysis.evaluate(sizes)
-        if any(prod(all_shapes.get(name, ())) > MAX_TENSOR for name in self._changing):
+        if any(prod(all_shapes.get(name, ())) > MAX_ELEMENTS for name in self._changing):
             return False
         if any(divisor.evaluate(sizes) == 0 for divisor in self._divisors):
             return False
@@ -240,9 +231,9 @@ class Sizes:
         movers = self._movers(start)
         if len(movers) == 1:
             return self._line(start, movers[0], side)
-        if not movers or len(movers) > _MOVERS:
+        if len(movers) != 2:
             return None
-        for reach in range(1, _JOINT_REACH + 1):
+        for reach in range(1, MAX_JOINT_MOVE + 1):
             best: tuple[int, dict[str, int]] | None = None
             for moves in product(*[_steps(reach, side)] * len(movers)):
                 if max(map(abs, moves)) != reach:
@@ -285,7 +276,7 @@ class Sizes:
         return self.nearest(start)
 
     def _line(self, start: Mapping[str, int], name: str, side: Side) -> dict[str, int] | None:
-        for reach in range(1, _REACH + 1):
+        for reach in range(1, MAX_MOVE + 1):
             for move in (reach, -reach):
                 size = start[name] + move
                 if (
@@ -331,9 +322,9 @@ class Sizes:
             sizes = {**start, **{n: answer.model.get(n, start[n]) for n in (*free, *open_names)}}
             return sizes if self.accepted(sizes) else None
 
-        anywhere = dict.fromkeys(open_names, _FARTHEST)
+        anywhere = dict.fromkeys(open_names, FARTHEST)
         best, reach = None, 1
-        while best is None and reach <= (_FARTHEST if free else 1):
+        while best is None and reach <= (FARTHEST if free else 1):
             reach *= 4
             best = solve({**dict.fromkeys(free, reach), **anywhere})
         if best is None:
@@ -364,7 +355,7 @@ class Sizes:
         """Accepted sizes near a draw of usual ones. Raises `NoSizes` when none are found that are small enough to run."""
         refused: NoSizes | None = None
         second_best: dict[str, int] | None = None
-        for attempt in range(_DRAWS):
+        for attempt in range(MAX_DRAWS):
             palette = LIKELY[: (len(LIKELY), 6, 3)[attempt % 3]]
             try:
                 found = self.near({n: rng.choice(palette) for n in self.names} | self.likely)

@@ -13,14 +13,12 @@ from ..expr import Dim, Shape, as_dim, minimum
 from ..lower.reads import INDICES as INDICES
 from ..lower.rule import Reading, Rule
 from ..model import Graph, Node
+from .limits import MAX_STEPS
 
 if TYPE_CHECKING:
     from random import Random
 
     from ..analysis import Analysis
-
-#: steps forward from one input
-_MAX_STEPS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ class _Readers:
     def passed_on(self, tensor: str) -> Iterator[str]:
         """A tensor and those that hold elements of it, with the prefixes of their scopes."""
         waiting, seen = [tensor], {tensor}
-        for _ in range(_MAX_STEPS):
+        for _ in range(MAX_STEPS):
             if not waiting:
                 return
             yield (reached := waiting.pop())
@@ -132,7 +130,7 @@ class _Readers:
     def decides(self, tensor: str) -> bool:
         """True if a node reads elements of a tensor, or of results computed from them, to determine sizes."""
         waiting, seen = [tensor], {tensor}
-        for _ in range(_MAX_STEPS):
+        for _ in range(MAX_STEPS):
             if not waiting:
                 return False
             for node, position, prefix in self.by_tensor.get(waiting.pop(), ()):

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 
+from ..deploy.limits import SCOPED
+
 Path = tuple[str, ...]
 
 #: max loose nodes in one scope; more are cut into runs
 MAX_LOOSE = 48
 _RUN = 24
-#: share of nodes whose names must have scopes for names to be trusted
-_SCOPED = 0.3
 #: scopes side by side with names alike share one from this number on
 ALIKE = 4
 NUMBER = re.compile(r"\d+")
@@ -60,7 +60,7 @@ def find_scopes(nodes: Sequence[Scoped]) -> Scopes:
     """The scope tree of nodes in graph order."""
     paths = [_path_of_label(n.label) for n in nodes]
     scoped = sum(len(p) > 0 for p in paths)
-    if scoped < _SCOPED * len(nodes):
+    if scoped < SCOPED * len(nodes):
         paths = [p or w for p, w in zip(paths, _paths_of_weights(nodes))]
     _move_constants(nodes, paths)
     root = _Branch("")
