@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..expr import ONE
+from ..expr.limits import INT64_MAX
 from .knowledge import Dims
 from .site import Become, Change, Site, Use, same
 
-_TO_THE_END = 2**63 - 1
 #: opset since which Slice takes its bounds as inputs, Pad its pads, and elementwise operators broadcast both ways
 _SLICE_INPUTS, _PAD_INPUTS, _BROADCASTS = 10, 11, 7
 
@@ -113,7 +113,7 @@ def slice_to_the_end(site: Site) -> Change | None:
         if not end.terms:
             found.append(end.const)
         elif end is shape[axis] or (start >= 0 and out[axis] is shape[axis] - start):
-            found.append(_TO_THE_END)
+            found.append(INT64_MAX)
         else:
             return None
     name = site.store(found, f"{site.node.outputs[0]}_ends")

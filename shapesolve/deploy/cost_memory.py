@@ -15,7 +15,6 @@ from ..lower.rule import Memory
 from ..model import Node
 
 
-
 @dataclass(frozen=True, slots=True)
 class Largest:
     """The maximum of some dims. None of them is known to be bounded by another."""

@@ -232,7 +232,7 @@ class Deciding:
     ) -> Mapping[str, int] | None:
         """Sizes and values that satisfy all stated conditions, with those of `known`. None if none were found."""
         elems = [e for name in names or self.names for e in self._elements(name)]
-        stated, most = self._stated_at(known), max(64, *known.values())
+        stated, most = self._stated_at(known), max(64, *known.values(), 0)
         for least in (
             1,
             -1,

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..change.refused import Refused
 from ..expr import ONE, Dim, constant, product, symbol
+from ..expr.limits import INT32_MAX
 from ..lower.axes import Links, picks
 from ..lower.reads import AXES, INDICES, NEW_AXES, NEW_SIZES, TARGET
 from ..model import Constant, Node
@@ -31,8 +32,6 @@ _HARMLESS = frozenset((
 _WINDOWS = frozenset(("dilations", "kernel_shape", "strides"))
 #: numbers that no size gives
 _NEUTRAL = (-1, 0, 1)
-#: an end from here on is that of the axis
-_ALL = (1 << 31) - 1
 
 
 def mend(freeing: Freeing, node: Node) -> Node:
@@ -115,7 +114,7 @@ def _operand(freeing: Freeing, node: Node) -> str:
 
 
 def _is_neutral(number: float) -> bool:
-    return number in _NEUTRAL or abs(number) >= _ALL or not np.isfinite(number)
+    return number in _NEUTRAL or abs(number) >= INT32_MAX or not np.isfinite(number)
 
 
 # ---------------------------------------------------------------------- targets

@@ -9,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from ..expr import Dim
+from ..expr.limits import MAX_LENGTH, MAX_MEANT
 from ..expr.nearest import like, meant
 from ..expr.parse import DimSyntaxError, parse_dim
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 #: a tensor name (or a backticked one) directly followed by an index; what may be in a name without backticks
 _REFERENCE = re.compile(r"`([^`]+)`\[\s*(-?\d+)\s*\]|([\w./:\-]*[\w./:])\[\s*(-?\d+)\s*\]")
-_MAX_LENGTH = 10_000
-_MAX_NAMES = 3
 #: a claim that is a single comparison: two sizes and the relation between them
 _COMPARISON = re.compile(r"([^<>=!]+)(==|!=|<=|>=|<|>)([^<>=!]+)")
 
@@ -28,7 +27,7 @@ def no_tensor(name: str, lowered: Lowered) -> str:
     names = list(lowered.walk.state.tensors)
     close = [n for n in names if name and name in n]
     if close:
-        return f"the model has no tensor {name!r}; did you mean {' or '.join(close[:_MAX_NAMES])}?"
+        return f"the model has no tensor {name!r}; did you mean {' or '.join(close[:MAX_MEANT])}?"
     said = like(name, names) or meant(name, [n for n, _ in lowered.model.graph.outputs], "its outputs are")
     return f"the model has no tensor {name!r}{said}"
 
@@ -60,8 +59,8 @@ def resolve_references(
 
     `extra` says what further names stand for; a name that nobody knows becomes a symbol when the text is parsed.
     """
-    if len(text) > _MAX_LENGTH:
-        raise DimSyntaxError(f"a claim may have {_MAX_LENGTH} characters, this has {len(text)}")
+    if len(text) > MAX_LENGTH:
+        raise DimSyntaxError(f"a claim may have {MAX_LENGTH} characters, this has {len(text)}")
     table: dict[str, Dim] = {**lowered.walk.state.made, **lowered.symbols}
     for shape in lowered.shapes.values():
         for d in shape:

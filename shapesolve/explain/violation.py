@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..expr import Cond, Dim, all_of, eq, symbol
 from ..expr.cond import has_value
+from ..expr.limits import INT64_MAX
 from ..expr.nearest import meant
 from ..lazy import cached_property
 from ..lower.request import size_of
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 #: a size for a symbol that no condition is about
 _ANY = 2
-_TOO_LARGE = 2**63
 
 
 class Sizes(dict[str, tuple[int, ...]]):
@@ -98,7 +98,7 @@ class InputChecker:
                 wrong.append(_misfit(f"{name} needs rank {len(dims)}, but it is {list(given)}"))
                 continue
             for axis, ((label, const, d), size) in enumerate(zip(dims, given)):
-                if type(size) is not int or size < 0 or size >= _TOO_LARGE:
+                if type(size) is not int or size < 0 or size > INT64_MAX:
                     size = size_of(f"{name}[{axis}]", size)
                 if label is None:
                     if size != const:

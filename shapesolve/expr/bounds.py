@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .atom import Atom
+from .limits import MAX_RELAXED
 from .structure import Monomial, Polynomial
 
 Interval = tuple[int | None, int | None]
@@ -58,7 +59,6 @@ class KnownIntervals(dict[str, Interval]):
 LinearForm = dict[Monomial, int]
 
 _NOTHING = KnownIntervals()
-_BRANCHINGS = 3  # atoms relaxed per bound; each doubles the work
 
 
 def bounds(dim: Polynomial, known: KnownIntervals = _NOTHING) -> Interval:
@@ -90,7 +90,7 @@ def _bounds(dim: Polynomial, known: KnownIntervals) -> Interval:
     down, up = _lowest(form, known), _lowest(opposite, known)
     relaxable = [m[0] for m, _ in terms if len(m) == 1 and m[0].kind in ("//", "pos")]
     if relaxable:
-        chosen = relaxable[-_BRANCHINGS:]
+        chosen = relaxable[-MAX_RELAXED:]
         down = _max(down, _lower(form, 1, chosen, known))
         up = _max(up, _lower(opposite, 1, chosen, known))
     return down, (None if up is None else -up)

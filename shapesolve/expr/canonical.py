@@ -11,11 +11,11 @@ from math import gcd
 
 from .atom import Atom, make_atom
 from .core import ONE, ZERO, Dim, IntoDim, as_dim, constant, from_terms, make_dim, of_atom
+from .limits import MAX_CACHED
 from .structure import Monomial
 
 #: quotients made lately; few (a corpus of 160 models makes 700), since they keep their dims from being dropped
 _MEMO: dict[tuple[Dim, Dim], Dim] = {}
-_MEMO_CAP = 2_000
 
 
 def floor_div(n: Dim, d: Dim) -> Dim:
@@ -23,7 +23,7 @@ def floor_div(n: Dim, d: Dim) -> Dim:
     found = _MEMO.get((n, d))
     if found is None:
         found = _by_constant(n, d.const) if not d.terms else _by_dim(n, d)
-        if len(_MEMO) >= _MEMO_CAP:
+        if len(_MEMO) >= MAX_CACHED:
             _MEMO.clear()
         _MEMO[n, d] = found
     return found

@@ -13,11 +13,9 @@ from typing import NamedTuple
 from .atom import Atom
 from .cond import Cond, all_of, any_of, eq, has_value
 from .core import Dim
+from .limits import MAX_SUMMANDS, MAX_UNNAMED
 from .presentation import Piece
 from .printing import PRIMARY, Summands, Text, Writer
-
-#: characters from which on a part gets a name, and summands that are written in one line
-_LONG, _MOST_SUMMANDS = 100, 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +80,16 @@ class CodeWriter(Writer):
         return found
 
     def _bounded(self, node: Dim | Cond, part: Text) -> Text:
-        return part if len(part.text) <= _LONG else self._named(part.text, isinstance(node, Cond))
+        return part if len(part.text) <= MAX_UNNAMED else self._named(part.text, isinstance(node, Cond))
 
     def _named(self, text: str, is_condition: bool = False) -> Text:
         self.lets.append(Let(self.fresh(), text, is_condition))
         return Text(self.lets[-1].name, PRIMARY)
 
     def _sum(self, pieces: Summands, const: int) -> Text:
-        while len(pieces) > _MOST_SUMMANDS:
-            first = super()._sum(pieces[:_MOST_SUMMANDS], 0)
-            pieces = [(Piece(1, ()), self._named(first.text)), *pieces[_MOST_SUMMANDS:]]
+        while len(pieces) > MAX_SUMMANDS:
+            first = super()._sum(pieces[:MAX_SUMMANDS], 0)
+            pieces = [(Piece(1, ()), self._named(first.text)), *pieces[MAX_SUMMANDS:]]
         return super()._sum(pieces, const)
 
     def _name(self, name: str) -> str:

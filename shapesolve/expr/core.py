@@ -20,7 +20,7 @@ from ..arguments import wrong
 from . import surface
 from .atom import Atom, Values, evaluate_atom, make_atom
 from .bounds import bounds
-from .limits import MAX_TERMS, DimTooLarge
+from .limits import MAX_CACHED, MAX_TERMS, DimTooLarge
 from .pool import Pool
 from .structure import Monomial, Polynomial, Terms, monomial_order
 from .surface import UNFILLED, attach
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 IntoDim = Union["Dim", SupportsIndex]
 
-#: coefficients beyond it count for the size of an expression, by their length
-_WIDE = 2**64
 _NO_NAMES: frozenset[str] = frozenset()
 
 
@@ -49,7 +47,7 @@ def _new(terms: Terms, const: int) -> Dim:
         dim.free = frozenset().union(*[a.free for a in atoms])
         size = 1 + sum([a.size for a in atoms])
     for _, c in terms:
-        if not -_WIDE < c < _WIDE:
+        if not -(2**64) < c < 2**64:  # what 64 bits do not hold counts by its length
             size += c.bit_length() // 12  # Python prints 4300 digits at most
     dim.size = size  # last: what has a size does not change any more
     return dim
@@ -93,7 +91,6 @@ def symbol(name: str, lo: int | None = 0, made: bool = False) -> Dim:
 
 #: numbers that came up already, of those that most sizes are: to find them here costs less than to ask the pool
 _SMALL: dict[int, Dim] = {}
-_LEAST_SMALL, _MOST_SMALL = -64, 4096
 
 
 def constant(value: int) -> Dim:
@@ -101,7 +98,7 @@ def constant(value: int) -> Dim:
     dim = _SMALL.get(value)
     if dim is None:
         dim = make_dim((), value)
-        if _LEAST_SMALL <= value <= _MOST_SMALL:
+        if -64 <= value <= MAX_CACHED:
             _SMALL[value] = dim
     return dim
 

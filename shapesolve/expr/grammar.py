@@ -5,11 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-#: bounds on untrusted texts
-MAX_LENGTH = 10_000  # characters
-MAX_NESTING = 200  # parentheses, and operators other than + - * inside one another
-MAX_LITERAL = 2**63
-MAX_EXPONENT = 16
+from .limits import MAX_LENGTH
 
 #: words with a meaning of their own; a symbol of that name is written in backticks
 KEYWORDS = frozenset({"if", "else", "and", "or", "not", "true", "false", "True", "False"})

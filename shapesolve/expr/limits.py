@@ -1,12 +1,38 @@
-"""Limits on the size of an expression."""
+"""Limits on expressions and their texts, each with its quantity and unit; the ends of integer types."""
 
 from __future__ import annotations
 
-#: max nesting depth of quotients, maxima, choices and broadcasts in a size that is followed
-MAX_DEPTH = 32
+from typing import Final
 
-#: most terms that a product may have; beyond it arithmetic raises `DimTooLarge`
-MAX_TERMS = 512
+INT32_MAX: Final = 2**31 - 1  # largest int32
+INT64_MAX: Final = 2**63 - 1  # largest int64
+SAFE: Final = 2**62  # magnitude up to which sums in int64 do not overflow
+
+# expressions
+MAX_DEPTH: Final = 32  # nesting depth of quotients, maxima, choices and broadcasts in a size that is followed
+MAX_TERMS: Final = 512  # terms of a product (more raise `DimTooLarge`), and of a sum that is rearranged
+MAX_DIM_SIZE: Final = 400  # size of an expression, beyond which it is given a name and its definition kept
+MAX_ELEM_SIZE: Final = 1000  # size of an element of a tensor that is followed, and of what replaces a symbol
+MAX_RELAXED: Final = 3  # atoms relaxed per bound; each doubles the work
+MAX_CACHED: Final = 4096  # quotients and numbers that are kept for reuse
+MIN_DROPPED: Final = 10_000  # new objects in a pool after which unused ones are looked for
+
+# texts, which are untrusted
+MAX_LENGTH: Final = 10_000  # characters of a text that is read
+MAX_NESTING: Final = 200  # parentheses, and operators other than + - * inside one another
+MAX_EXPONENT: Final = 16  # exponent in a text
+MAX_DEGREE: Final = 64  # factors of a monomial that a text, or SymPy, makes
+MAX_COEFFICIENT: Final = 2**1024  # magnitude of a coefficient that a text makes
+MAX_READ_SIZE: Final = 20_000  # size of an expression that a text makes
+MAX_PARAM_LENGTH: Final = 512  # characters of a text that stands in a model file in place of a name
+MAX_UNNAMED: Final = 100  # characters of a part of generated code, beyond which it gets a name
+MAX_SUMMANDS: Final = 48  # summands in one line of generated code
+
+# messages
+MAX_NAME: Final = 200  # characters of a name that is shown or compared
+MAX_LISTED: Final = 8  # known names that a message lists
+MAX_MEANT: Final = 3  # similar names that a message lists
+MAX_COMPARED: Final = 20_000  # names that an unknown one is compared with
 
 
 class DimTooLarge(ArithmeticError):

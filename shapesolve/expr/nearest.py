@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-_MOST_MEANT, _MOST_LISTED = 3, 8
+from .limits import MAX_COMPARED, MAX_LISTED, MAX_MEANT, MAX_NAME
+
 #: names that are compared, and characters of one
-_MOST_COMPARED, _LONGEST = 20_000, 200
-_ALIKE = 0.75
 _JOINTS = re.compile(r"([/.*?])")
 
 
@@ -29,19 +28,19 @@ def meant(name: str, names: Iterable[str], there_are: str = "there are") -> str:
     close = like(name, known)
     if close or not known:
         return close or "; there are none"
-    shown = ", ".join(known[:_MOST_LISTED])
-    return f"; {there_are} {shown}" + (" …" if len(known) > _MOST_LISTED else "")
+    shown = ", ".join(known[:MAX_LISTED])
+    return f"; {there_are} {shown}" + (" …" if len(known) > MAX_LISTED else "")
 
 
 def like_pattern(pattern: str, names: Iterable[str]) -> str:
     """ "Did you mean" suffix for a pattern without a match. It lists similar names, or a similar pattern with matches; empty
     where none is.
     """
-    known = list(names)[:_MOST_COMPARED]
+    known = list(names)[:MAX_COMPARED]
     close = like(pattern.strip("*?"), known)
     if close:
         return close
-    parts = _JOINTS.split(pattern[:_LONGEST])
+    parts = _JOINTS.split(pattern[:MAX_NAME])
     words = {part for name in known for part in _JOINTS.split(name)}
     for i, part in enumerate(parts):
         for word in () if part in words else near(part, words)[:1]:
@@ -55,4 +54,4 @@ def near(name: str, names: Iterable[str]) -> list[str]:
     """The names that are like it, the nearest first."""
     from difflib import get_close_matches
 
-    return get_close_matches(name[:_LONGEST], sorted(set(names))[:_MOST_COMPARED], _MOST_MEANT, _ALIKE)
+    return get_close_matches(name[:MAX_NAME], sorted(set(names))[:MAX_COMPARED], MAX_MEANT, 0.75)

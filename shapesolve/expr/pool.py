@@ -12,12 +12,10 @@ from collections.abc import Callable, Iterable
 from sys import getrefcount
 from typing import Any
 
+from .limits import MIN_DROPPED
+
 #: held to make an object, so that two threads do not make it twice
 LOCK = threading.RLock()
-#: fewest new objects after which it pays to look for unused ones
-_LEAST = 10_000
-#: rounds of dropping: objects that were dropped may have held other pooled objects
-_ROUNDS = 8
 
 
 class Pool:
@@ -34,7 +32,7 @@ class Pool:
         self.make = make
         self.recent: dict[Any, Any] = {}
         self.settled: dict[Any, Any] = {}
-        self.limit = _LEAST
+        self.limit = MIN_DROPPED
         _POOLS.append(self)
 
     def take(self, key: Any) -> Any:
@@ -60,11 +58,11 @@ def drop_unused() -> None:
         for pool in _POOLS:
             pool.settled.update(pool.recent)
             pool.recent.clear()
-        for _ in range(_ROUNDS):
+        for _ in range(8):  # what is dropped may have held others
             if not sum([_drop(pool.settled) for pool in _POOLS]):
                 break
         for pool in _POOLS:
-            pool.limit = max(_LEAST, len(pool.settled))
+            pool.limit = max(MIN_DROPPED, len(pool.settled))
 
 
 def _drop(table: dict[Any, Any]) -> int:

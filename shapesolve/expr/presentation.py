@@ -14,10 +14,8 @@ from typing import NamedTuple
 from .atom import Atom, make_atom
 from .canonical import floor_div, quotient_of
 from .core import ONE, ZERO, Dim, constant, from_terms, make_dim, of_atom
+from .limits import MAX_TERMS
 from .structure import Monomial
-
-#: a larger polynomial is written as it is stored
-_LARGEST = 256
 
 
 class Piece(NamedTuple):
@@ -39,11 +37,11 @@ class Piece(NamedTuple):
 def pieces_of(dim: Dim) -> tuple[list[Piece], int]:
     """Pieces and a constant that add up to `dim`."""
     pieces: list[Piece] = []
-    if 3 <= len(dim.terms) <= _LARGEST:
+    if 3 <= len(dim.terms) <= MAX_TERMS:
         product = _factored(dim) or _factored_behind(dim)
         if product is not None:
             return [product[0]], product[1]
-    if len(dim.terms) <= _LARGEST:
+    if len(dim.terms) <= MAX_TERMS:
         dim = _without_remainders(_rounded_down(dim), pieces)
         dim = _without_maxima(dim, pieces)
     pieces.extend(Piece(c, mono) for mono, c in dim.terms)
@@ -194,7 +192,7 @@ def _best_extremum(dim: Dim, atom: Atom, mono: Monomial, c: int) -> tuple[Piece,
 def _bases(x: Dim, others: Dim, factors: Monomial, c: int) -> Iterator[tuple[Dim, Dim, int]]:
     """Candidates for ``c*pos(atom's x) + factor*base = factor*max(base + x, base)``; base 0 comes first."""
     yield ZERO, x, c
-    if len(x.terms) > _LARGEST:
+    if len(x.terms) > MAX_TERMS:
         return
     inside: dict[Monomial, int] = {}
     const = 0

@@ -14,7 +14,8 @@ from .atom import Atom
 from .canonical import absolute, floor_div, minimum, pos
 from .cond import Cond
 from .core import Dim, symbol
-from .grammar import KEYWORDS, MAX_LENGTH, quoted_name
+from .grammar import KEYWORDS, quoted_name
+from .limits import MAX_LENGTH, MAX_PARAM_LENGTH
 from .presentation import Piece, pieces_of
 from .rewrite import Rewriter
 from .traverse import atoms_of
@@ -47,10 +48,6 @@ def python_text(dim: Dim) -> str:
 def cond_text(cond: Cond) -> str:
     """`cond` in Python's syntax, e.g. ``H % 32 == 0``; `parse_cond` reads it back as the same object."""
     return Writer().write(cond).text
-
-
-#: longest text that is put into a model file in place of a name
-MAX_PARAM_LENGTH = 512
 
 
 def dim_param_text(dim: Dim) -> str | None:

@@ -15,9 +15,6 @@ from .grammar import (
     CHOICE,
     COMPARISONS,
     FUNCTIONS,
-    MAX_EXPONENT,
-    MAX_LITERAL,
-    MAX_NESTING,
     PREFIX,
     ROUNDING,
     DimSyntaxError,
@@ -25,14 +22,17 @@ from .grammar import (
     tokens_of,
     unquoted_name,
 )
-from .limits import DimTooLarge
+from .limits import (
+    INT64_MAX,
+    MAX_COEFFICIENT,
+    MAX_DEGREE,
+    MAX_EXPONENT,
+    MAX_NESTING,
+    MAX_READ_SIZE,
+    DimTooLarge,
+)
 from .quotient import Quotient
 from .structure import Monomial
-
-#: bounds on what a text may build
-_MAX_DEGREE = 64
-_MAX_COEFFICIENT = 2**1024
-_MAX_SIZE = 20_000  # atoms, counted as a tree
 
 _COMPARE = {"==": eq, "!=": ne, "<=": le, ">=": ge, "<": lt, ">": gt}
 
@@ -138,7 +138,7 @@ class Reader:
     def _literal(self, token: Token) -> Dim | Cond:
         kind, text, at = token
         if kind == "number":
-            if len(text) > 19 or int(text) > MAX_LITERAL:
+            if len(text) > 19 or int(text) > INT64_MAX + 1:
                 raise self._error("an integer above 2**63", at)
             return constant(int(text))
         if kind in ("name", "quoted"):
@@ -379,10 +379,10 @@ _CALLS: dict[str, Callable[..., Dim | Cond]] = {
 
 
 def _within_bounds(dim: Dim) -> bool:
-    if dim.size > _MAX_SIZE or abs(dim.const) > _MAX_COEFFICIENT:
+    if dim.size > MAX_READ_SIZE or abs(dim.const) > MAX_COEFFICIENT:
         return False
     return not dim.terms or (
-        len(dim.terms[0][0]) <= _MAX_DEGREE and all(abs(c) <= _MAX_COEFFICIENT for _, c in dim.terms)
+        len(dim.terms[0][0]) <= MAX_DEGREE and all(abs(c) <= MAX_COEFFICIENT for _, c in dim.terms)
     )
 
 

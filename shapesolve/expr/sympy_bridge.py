@@ -12,11 +12,10 @@ from .atom import Atom
 from .canonical import absolute
 from .cond import FALSE, TRUE, Cond, eq, ge, gt, ite, le, lt, ne, sign
 from .core import Dim, constant, symbol
+from .limits import MAX_DEGREE
 from .quotient import Quotient
 from .traverse import atoms_of
 from .visit import visit
-
-_MAX_EXPONENT = 64
 
 
 def to_sympy(dim: Dim) -> Any:
@@ -122,7 +121,7 @@ def _integer(value: Any, where: Any) -> Dim:
 
 def _power(node: Any, base: Quotient) -> Quotient:
     n = node.exp
-    if not n.is_Integer or abs(int(n)) > _MAX_EXPONENT:
+    if not n.is_Integer or abs(int(n)) > MAX_DEGREE:
         raise ValueError(f"an exponent that is not a small integer, in {node}")
     power = reduce(Quotient.__mul__, [base] * abs(int(n)), Quotient(constant(1)))
     return power if n >= 0 else Quotient(constant(1)) / power

@@ -20,9 +20,6 @@ from .core import Dim
 from .traverse import atoms_of
 from .visit import visit
 
-#: largest bound of a divisor that is encoded as one of few numbers
-_FEW = 3
-
 
 class Z3Scope:
     """Terms in one private Z3 context, with the definitions that they rest on.
@@ -81,7 +78,7 @@ class Z3Scope:
         return v
 
     def _quotient(self, n: Dim, d: Dim) -> Any:
-        if d.terms and d.lo is not None and d.lo >= 0 and d.hi is not None and d.hi <= _FEW:
+        if d.terms and d.lo is not None and d.lo >= 0 and d.hi is not None and d.hi <= 3:
             return self._by_one_of_few(n, d, d.hi)
         if self.native and positive_if_defined(d):
             return self._polynomial(n) / self._polynomial(d)

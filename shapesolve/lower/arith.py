@@ -45,18 +45,8 @@ from ..expr import (
     trunc_div,
     truth,
 )
-from .precision import (
-    INT_LIMITS,
-    MAX_ELEM_SIZE,
-    Pair,
-    beyond,
-    exact,
-    fit,
-    float_type,
-    ratio,
-    rounded,
-    scaled,
-)
+from ..expr.limits import MAX_ELEM_SIZE
+from .precision import INT_LIMITS, Pair, beyond, exact, fit, float_type, ratio, rounded, scaled
 from .values import Elem, Ratio
 
 #: takes elements and the element type of the result

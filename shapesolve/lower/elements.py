@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from ..expr import ONE, ZERO, Dim, maximum, minimum, trunc_div
+from ..expr.limits import INT32_MAX
 from .arith import Function
 from .op import Op
 from .precision import INT_LIMITS, exact, has_room
@@ -19,8 +20,6 @@ from .values import MAX_ELEMENTS, Array, Elem, Ratio, Value
 DimRange = tuple[Dim | None, Dim | None]
 #: bounds of the result from the bounds of the operands
 OnRanges = Callable[..., DimRange]
-
-_WIDE = 2**31 - 1
 
 
 def apply(
@@ -121,7 +120,9 @@ def within(bounds: DimRange, dtype: int, reached: bool = False) -> Value | None:
         return None  # it may wrap
     if limits[0] == 0 and not _at_least(lo, 0):
         return None
-    if limits[1] < _WIDE and not (_at_least(lo, limits[0]) and hi is not None and _at_least(-hi, -limits[1])):
+    if limits[1] < INT32_MAX and not (
+        _at_least(lo, limits[0]) and hi is not None and _at_least(-hi, -limits[1])
+    ):
         return None
     return Value.between(_small(lo), _small(hi), reached=reached)
 
@@ -160,7 +161,7 @@ def mul(a: DimRange, b: DimRange) -> DimRange:
     for x, y in ((a, b), (b, a)):
         k = y[0].value if y[0] is not None and y[0] is y[1] else None
         if k is not None:
-            if abs(k) > _WIDE and None in x:
+            if abs(k) > INT32_MAX and None in x:
                 break  # it may wrap
             lo, hi = x if k >= 0 else (x[1], x[0])
             return (None if lo is None else lo * k), (None if hi is None else hi * k)

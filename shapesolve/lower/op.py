@@ -27,6 +27,7 @@ from ..expr import (
     ge,
     le,
 )
+from ..expr.limits import INT64_MAX, MAX_DIM_SIZE
 from ..expr.traverse import outgrows
 from ..model import Node
 from .attributes import Attributes
@@ -42,13 +43,10 @@ from .semantics import DIFFERENCES
 from .types import Known, Sequence, Tensor
 from .values import MAX_RANK, Value
 
-INT64_MAX = 2**63 - 1
 #: elements of an unknown integer input that are worth a symbol each
 MAX_UNKNOWN = 16
 #: different sizes on one axis that a broadcast compares; what more of them make is not followed
 MAX_BROADCAST = 8
-#: an expression larger than this is given a name, its definition kept as a constraint
-MAX_DIM_SIZE = 400
 
 
 class Op(Attributes):

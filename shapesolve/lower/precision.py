@@ -12,10 +12,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ..expr import Cond, Dim, constant, le
+from ..expr.limits import INT32_MAX, MAX_ELEM_SIZE
 from .values import Elem, Ratio
 
-#: an element larger than this is given up
-MAX_ELEM_SIZE = 1000
 #: smallest and largest number of each integer type
 INT_LIMITS: dict[int, tuple[int, int]] = {
     TensorProto.UINT8: (0, 2**8 - 1), TensorProto.INT8: (-(2**7), 2**7 - 1),
@@ -23,7 +22,6 @@ INT_LIMITS: dict[int, tuple[int, int]] = {
     TensorProto.UINT32: (0, 2**32 - 1), TensorProto.INT32: (-(2**31), 2**31 - 1),
     TensorProto.UINT64: (0, 2**64 - 1), TensorProto.INT64: (-(2**63), 2**63 - 1),
 }  # fmt: skip
-_WIDE = 2**31 - 1  # types that hold this hold every size
 _FLOATS = frozenset((TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16))
 #: types that hold quotients of sizes: highest degree, largest odd part of a coefficient, largest constant
 _EXACT: dict[int, tuple[int, int, int]] = {
@@ -66,12 +64,12 @@ def _fit_int(d: Dim, dtype: int) -> Dim | None:
         return None
     if not has_room(d, hi):
         return None
-    if lo < 0 and hi >= _WIDE:
+    if lo < 0 and hi >= INT32_MAX:
         return d
     least, most = d.bounds()
     if least is None or least < lo:
         return None
-    return d if hi >= _WIDE or (most is not None and most <= hi) else None
+    return d if hi >= INT32_MAX or (most is not None and most <= hi) else None
 
 
 def has_room(d: Dim, hi: int) -> bool:
@@ -84,7 +82,7 @@ def has_room(d: Dim, hi: int) -> bool:
         return abs(d.const) <= hi + 1
     if abs(d.const) > hi // 2:
         return False
-    if hi < _WIDE:
+    if hi < INT32_MAX:
         return True
     digits = hi.bit_length()
     for mono, c in d.terms:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ..expr import TRUE, Cond, Dim, Shape, all_of, constant, eq, le
 from ..model import Graph, Model
+from ..model.limits import MAX_NESTING
 from .attributes import InvalidNode
 from .declared import declared_known
 from .operators import Operators
@@ -17,9 +18,6 @@ from .semantics import Semantics
 from .statements import Statements
 from .types import Known, Tensor
 from .values import FLOAT_TYPES, Elem, Ratio, Value
-
-#: subgraphs and function bodies inside each other
-MAX_DEPTH = 256
 
 
 class Scopes(Statements):
@@ -171,8 +169,8 @@ class Scopes(Statements):
 
     def under(self, scope: Scope, prefix: str, guard: Cond = TRUE) -> Scope:
         """A scope inside `scope`."""
-        if scope.depth >= MAX_DEPTH:
-            raise InvalidNode(f"subgraphs are nested more than {MAX_DEPTH} deep")
+        if scope.depth >= MAX_NESTING:
+            raise InvalidNode(f"subgraphs are nested more than {MAX_NESTING} deep")
         inner = Scope(prefix, scope.opsets, parent=scope, attrs=scope.attrs)
         inner.guard = all_of((scope.guard, guard))
         inner.depth, inner.repeats = scope.depth + 1, scope.repeats

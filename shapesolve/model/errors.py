@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-_LONGEST_NAME = 200
+from ..expr.limits import MAX_NAME
+
 _TEXT = frozenset((str,))
 
 
@@ -16,8 +17,8 @@ class ModelError(ValueError):
 def quoted(name: object) -> str:
     """A name from an untrusted model, fit for one line of a message: escaped and not too long."""
     text = str(name)
-    if len(text) > _LONGEST_NAME:
-        text = text[:_LONGEST_NAME] + "…"
+    if len(text) > MAX_NAME:
+        text = text[:MAX_NAME] + "…"
     return repr(text)
 
 

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 _UNREAD: Any = object()
 _EXTERNAL: int = onnx.TensorProto.EXTERNAL
 _NO_ATTRIBUTES: Mapping[str, Any] = MappingProxyType({})
-# A key holds the attributes as bytes. Bounds in elements of a tensor and in bytes of an attribute.
-_LARGEST_TENSOR_IN_KEY = 64
-LARGEST_IN_KEY = 4096
 
 _FIELD_KINDS = {
     "f": AttributeProto.FLOAT,
@@ -244,7 +241,7 @@ def fits_in_key(attribute: AttributeProto) -> bool:
 
 
 def _is_small(tensor: onnx.TensorProto) -> bool:
-    return math.prod(tensor.dims[:]) <= _LARGEST_TENSOR_IN_KEY and tensor.data_location != _EXTERNAL
+    return math.prod(tensor.dims[:]) <= 64 and tensor.data_location != _EXTERNAL
 
 
 def _text(value: bytes) -> str | bytes:

@@ -9,17 +9,7 @@ https://protobuf.dev/programming-guides/encoding/
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-# The first bytes of the fields of a NodeProto, which are all texts or messages: the field's number, times 8, plus 2.
-_INPUT: Final = 1 << 3 | 2
-_OUTPUT: Final = 2 << 3 | 2
-_NAME: Final = 3 << 3 | 2
-_OP_TYPE: Final = 4 << 3 | 2
-_ATTRIBUTE: Final = 5 << 3 | 2
-_DOMAIN: Final = 7 << 3 | 2
-_OVERLOAD: Final = 8 << 3 | 2
-_LAST: Final = 10 << 3 | 2
+from typing import Any
 
 
 class NodeRecord:
@@ -43,8 +33,9 @@ def read_record(data: bytes, texts: dict[bytes, Any]) -> NodeRecord | None:
     since, until = 0, 0  # of what is said, the last stretch
     at, end = 0, len(data)
     while at < end:
-        tag = data[at]
-        if tag & 7 != 2 or tag > _LAST:
+        # the number of a field, times 8, plus 2: all are texts or messages
+        field, kind = data[at] >> 3, data[at] & 7
+        if kind != 2 or field > 10:
             return None
         length, start = data[at + 1], at + 2
         if length > 127:
@@ -58,13 +49,13 @@ def read_record(data: bytes, texts: dict[bytes, Any]) -> NodeRecord | None:
                     break
                 shift += 7
         after = start + length
-        if tag == _INPUT:
+        if field == 1:  # input
             inputs.append(_text(data[start:after], texts))
-        elif tag == _OUTPUT:
+        elif field == 2:  # output
             outputs.append(_text(data[start:after], texts))
-        elif tag == _NAME:
+        elif field == 3:  # name
             name = _text(data[start:after], None)
-        elif tag in (_OP_TYPE, _ATTRIBUTE, _DOMAIN, _OVERLOAD):
+        elif field in (4, 5, 7, 8):  # op_type, attribute, domain, overload
             if at != until:
                 if until > since:
                     said.append(data[since:until])

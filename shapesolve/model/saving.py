@@ -12,14 +12,12 @@ from typing import IO, TYPE_CHECKING
 import onnx
 from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
 
+from .limits import MAX_CHUNK, MAX_PROTOBUF
 from .wire import Piece, inline_data, pieces
 
 if TYPE_CHECKING:
     from .external import OwnFile
     from .graph import Model
-
-_LARGEST_PROTOBUF = 2**31 - 1
-_CHUNK = 1 << 22
 
 
 def with_weights(proto: onnx.ModelProto, model: Model) -> onnx.ModelProto:
@@ -32,7 +30,7 @@ def with_weights(proto: onnx.ModelProto, model: Model) -> onnx.ModelProto:
     if model.own_file is None:
         return proto
     parts = pieces(_serialized(proto))
-    if _length(parts) > _LARGEST_PROTOBUF:
+    if _length(parts) > MAX_PROTOBUF:
         raise ValueError(_TOO_LARGE)
     out = bytearray()
     with _unchanged(model.own_file) as source:
@@ -78,7 +76,7 @@ def _serialized(model: onnx.ModelProto) -> bytes:
         data: bytes = model.SerializeToString()
     except (EncodeError, ValueError):  # which of them depends on the version of protobuf
         data = b""
-    if not data or len(data) > _LARGEST_PROTOBUF:
+    if not data or len(data) > MAX_PROTOBUF:
         raise ValueError(_TOO_LARGE)
     return data
 
@@ -106,7 +104,7 @@ def _copy(source: IO[bytes], target: IO[bytes], offset: int, left: int) -> None:
         except OSError:  # between these file systems it cannot
             copy = None
             source.seek(offset)
-            done = os.write(target.fileno(), source.read(min(left, _CHUNK)))
+            done = os.write(target.fileno(), source.read(min(left, MAX_CHUNK)))
         if not done:
             raise ValueError(f"{source.name} has changed since it was read")
         offset += done

@@ -19,21 +19,11 @@ from .constant import Constant, SparseConstant, check_dims
 from .errors import ModelError, check_text, quoted
 from .external import DataFolder
 from .graph import Graph
-from .node import (
-    LARGEST_IN_KEY,
-    PLAIN_KINDS,
-    Node,
-    attribute_kind,
-    fits_in_key,
-    presence,
-)
+from .limits import MAX_COPIED, MAX_IN_KEY, MAX_NESTING
+from .node import PLAIN_KINDS, Node, attribute_kind, fits_in_key, presence
 from .order import topological_order
 from .record import NodeRecord, read_record
 from .types import TensorType, TypeReader, ValueType, type_name
-
-DEEPEST_NESTING = 256
-#: max bytes of a copied node: operators with a larger one are read field by field, so that weights are not copied
-LARGEST_COPIED = 1 << 16
 
 #: operator, domain, overload
 Kind = tuple[str, str, str]
@@ -199,7 +189,7 @@ class ScopeReader:
         op_type, copied = said.kind[0], self.reading.copied
         if record is None:
             copied.setdefault(op_type, not said.holds_graphs)
-        elif len(record.said) > LARGEST_COPIED or said.holds_graphs:
+        elif len(record.said) > MAX_COPIED or said.holds_graphs:
             copied[op_type] = False
         elif said.key is not None:
             self.reading.said[record.said] = said
@@ -280,7 +270,7 @@ class ScopeReader:
                 self._check_rich_attribute(node, attribute)
             if parts is not None:
                 part = attribute.SerializeToString() if fits_in_key(attribute) else b""
-                if refers or not part or len(part) > LARGEST_IN_KEY:
+                if refers or not part or len(part) > MAX_IN_KEY:
                     parts = None
                 else:
                     parts.append(part)
@@ -310,8 +300,8 @@ class ScopeReader:
                 self.reading.types.read(declared, label)
 
     def _add_child(self, node: Node, name: str, proto: onnx.GraphProto) -> None:
-        if self.depth >= DEEPEST_NESTING:
-            raise ModelError(f"node {quoted(node.label)} is nested in more than {DEEPEST_NESTING} subgraphs")
+        if self.depth >= MAX_NESTING:
+            raise ModelError(f"node {quoted(node.label)} is nested in more than {MAX_NESTING} subgraphs")
         owner = f"subgraph {quoted(f'{node.label}.{name}')}"
         self.children.append((node, name, ScopeReader(self.reading, proto, owner, self)))
 

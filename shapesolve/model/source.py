@@ -14,17 +14,15 @@ from google.protobuf.message import DecodeError, EncodeError  # type: ignore[imp
 from ..expr.nearest import did_you_mean, near
 from .errors import ModelError, quoted
 from .external import OwnFile
+from .limits import LARGE_FILE, MAX_PROTOBUF, MAX_TEXT
 from .wire import NotPlain, without_weights
 
-_LARGEST_PROTOBUF = 2**31 - 1
 #: endings of text formats, as `onnx.load` reads them
 _TEXT_FORMS = {
     **dict.fromkeys((".textproto", ".prototxt", ".txtpb", ".pbtxt"), "textproto"),
     **dict.fromkeys((".onnxjson", ".json"), "json"),
     **dict.fromkeys((".onnxtxt", ".onnxtext"), "onnxtxt"),
 }
-#: bytes of the largest model in a text format: one is read into several times its size
-_LARGEST_TEXT = 1 << 28
 #: the first bytes, in lower case, of other kinds of files that are taken for models
 _OTHER_FILES = {
     b"\x1f\x8b": "compressed by gzip: unpack it first",
@@ -32,9 +30,6 @@ _OTHER_FILES = {
     b"<!doctype": "an HTML page: was a web page saved in place of the file?",
     b"<html": "an HTML page: was a web page saved in place of the file?",
 }
-
-#: bytes of a file from which on it is read without its weights
-_LARGE_FILE = 1 << 20
 
 
 def load_proto(source: object) -> tuple[onnx.ModelProto, Path | None, OwnFile | None]:
@@ -81,11 +76,11 @@ def _read_file(path: Path) -> tuple[bytes, OwnFile | None]:
         if not path.is_file():
             raise ModelError(f"{name} is not a file" if path.exists() else no_file(path))
         found = path.stat()
-        if found.st_size >= _LARGE_FILE:
+        if found.st_size >= LARGE_FILE:
             data = _without_weights(path)
             if data is not None:
                 return data, OwnFile.of(path, found)
-        if found.st_size > _LARGEST_PROTOBUF:
+        if found.st_size > MAX_PROTOBUF:
             raise ModelError(
                 f"{name} has {found.st_size:,} bytes, more than the 2 GiB that protobuf can hold,"
                 " and is damaged or not an ONNX model"
@@ -114,7 +109,7 @@ def _without_weights(path: Path) -> bytes | None:
 def _parse(data: bytes, name: str) -> onnx.ModelProto:
     if not data:
         raise ModelError(f"{name} is empty")
-    if len(data) > _LARGEST_PROTOBUF:
+    if len(data) > MAX_PROTOBUF:
         raise ModelError(f"{name} is larger than the 2 GiB that protobuf can hold")
     if data.startswith(b"version https://git-lfs.github.com/spec/"):
         raise ModelError(f"{name} is a Git LFS pointer, not the model itself: run git lfs pull")
@@ -144,8 +139,8 @@ def _parse(data: bytes, name: str) -> onnx.ModelProto:
 
 def _parse_text(data: bytes, form: str, name: str) -> onnx.ModelProto:
     """A model in one of onnx's text formats: ``textproto``, ``json`` or ``onnxtxt``."""
-    if len(data) > _LARGEST_TEXT:
-        raise ModelError(f"{name} has {len(data):,} bytes, more than {_LARGEST_TEXT:,} of text that are read")
+    if len(data) > MAX_TEXT:
+        raise ModelError(f"{name} has {len(data):,} bytes, more than {MAX_TEXT:,} of text that are read")
     from onnx import serialization
 
     try:
@@ -169,7 +164,7 @@ def _missing_bytes(data: bytes) -> int:
             return 0
         value, at = _varint(data, at)
         if wire == 2:
-            if value > _LARGEST_PROTOBUF:
+            if value > MAX_PROTOBUF:
                 return 0
             at += value
     return at - len(data)

@@ -13,9 +13,7 @@ from typing import TypeAlias
 import onnx
 
 from .errors import ModelError, check_text, quoted
-
-LONGEST_DIM_PARAM = 1_000
-DEEPEST_TYPE = 32
+from .limits import MAX_DIM_PARAM, MAX_TYPE_DEPTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +89,8 @@ def value_type(proto: onnx.TypeProto) -> ValueType | None:
 
 
 def _read_type(proto: onnx.TypeProto, owner: str, depth: int) -> ValueType | None:
-    if depth > DEEPEST_TYPE:
-        raise ModelError(f"the type of {quoted(owner)} is nested more than {DEEPEST_TYPE} levels deep")
+    if depth > MAX_TYPE_DEPTH:
+        raise ModelError(f"the type of {quoted(owner)} is nested more than {MAX_TYPE_DEPTH} levels deep")
     kind = proto.WhichOneof("value")
     if kind == "tensor_type":
         return _read_tensor(proto.tensor_type, owner, sparse=False)
@@ -123,9 +121,9 @@ def _read_dim(proto: onnx.TensorShapeProto.Dimension, owner: str) -> int | str |
     if kind != "dim_param" or not proto.dim_param:
         return None
     check_text([proto.dim_param], f"the shape of {quoted(owner)}")
-    if len(proto.dim_param) > LONGEST_DIM_PARAM:
+    if len(proto.dim_param) > MAX_DIM_PARAM:
         raise ModelError(
             f"a dim_param of {quoted(owner)} is {len(proto.dim_param):,} characters long,"
-            f" more than the {LONGEST_DIM_PARAM:,} that are read"
+            f" more than the {MAX_DIM_PARAM:,} that are read"
         )
     return proto.dim_param

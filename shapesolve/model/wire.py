@@ -14,13 +14,11 @@ from typing import Any
 
 import onnx
 
-#: bytes of one field of a tensor from which on they are left in the file
-LARGE = 1 << 14
+from .limits import LARGE, MAX_DEPTH
+
 #: key of the entry of `external_data` that tells where the data of a tensor lies in the model's own file
 INLINE = "shapesolve.inline"
 _MARK = INLINE.encode()
-#: messages inside each other that the walk looks into; protobuf itself reads 100
-_MAX_DEPTH = 90
 
 _MODEL, _GRAPH, _NODE, _ATTRIBUTE, _TENSOR, _SPARSE, _FUNCTION, _TRAINING = range(8)
 #: the fields of a message that may hold tensors: number -> kind of message
@@ -45,9 +43,16 @@ _SINGLE: list[frozenset[int]] = [
     frozenset(),
     frozenset((1, 2)),
 ]
-_DATA_TYPE, _FLOAT_DATA, _RAW_DATA, _DOUBLE_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 2, 4, 9, 10, 13, 14
+_NUMBERS: dict[str, int] = {field.name: field.number for field in onnx.TensorProto.DESCRIPTOR.fields}
+#: fields that hold large data as it lies in memory: number -> name
+_LARGE_DATA = {_NUMBERS[field]: field for field in ("raw_data", "float_data", "double_data")}
 #: fields of a tensor other than its name, dims, type, text and metadata: with one of these, large data is not plain
-_OTHER_DATA = frozenset((3, 5, 6, 7, 11, _EXTERNAL_DATA, _DATA_LOCATION))
+_OTHER_DATA = frozenset(
+    _NUMBERS[field]
+    for field in (
+        "segment", "int32_data", "string_data", "int64_data", "uint64_data", "external_data", "data_location",
+    )
+)  # fmt: skip
 
 #: bytes, or the offset and length of a part of the model's file
 Piece = bytes | tuple[int, int]
@@ -140,7 +145,7 @@ def _strip(data: memoryview, start: int, end: int, kind: int, depth: int, left: 
     """The message of this kind that lies there, without large data, whose offsets are added to `left`."""
     if kind == _TENSOR:
         return _strip_tensor(data, start, end, left)
-    if depth > _MAX_DEPTH:
+    if depth > MAX_DEPTH:
         raise NotPlain
     hold, single = _HOLD[kind], _SINGLE[kind]
     seen: set[int] = set()
@@ -171,9 +176,9 @@ def _strip_tensor(data: memoryview, start: int, end: int, left: list[int]) -> li
     dtype, large, others = 0, (0, 0, 0, 0), False
     while at < end:
         number, wire, inner, after = _record(data, at, end)
-        if number == _DATA_TYPE and wire == 0:
+        if number == _NUMBERS["data_type"] and wire == 0:
             dtype, _ = _varint(data, inner, end)
-        elif number in (_RAW_DATA, _FLOAT_DATA, _DOUBLE_DATA):
+        elif number in _LARGE_DATA:
             if large[0] or wire != 2 or after - inner <= LARGE:
                 others = True
             large = number, at, inner, after
@@ -184,8 +189,7 @@ def _strip_tensor(data: memoryview, start: int, end: int, left: list[int]) -> li
     if others or not number or not _is_raw(number, dtype, after - inner):
         return [bytes(data[start:end])]
     entry = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL)
-    field = {_RAW_DATA: "raw_data", _FLOAT_DATA: "float_data", _DOUBLE_DATA: "double_data"}[number]
-    entry.external_data.add(key=INLINE, value=f"{inner} {after - inner} {field}")
+    entry.external_data.add(key=INLINE, value=f"{inner} {after - inner} {_LARGE_DATA[number]}")
     told: bytes = entry.SerializeToString()
     left.append(inner)
     return [bytes(data[start:before]), told, bytes(data[after:end])]
@@ -193,9 +197,9 @@ def _strip_tensor(data: memoryview, start: int, end: int, left: list[int]) -> li
 
 def _is_raw(number: int, dtype: int, length: int) -> bool:
     """True if the content of this field is the elements as raw data has them."""
-    if number == _FLOAT_DATA:
+    if _LARGE_DATA[number] == "float_data":
         return dtype == onnx.TensorProto.FLOAT and length % 4 == 0
-    if number == _DOUBLE_DATA:
+    if _LARGE_DATA[number] == "double_data":
         return dtype == onnx.TensorProto.DOUBLE and length % 8 == 0
     return True
 
@@ -232,7 +236,7 @@ def _restore_tensor(data: memoryview, start: int, end: int) -> tuple[list[Piece]
     if found is None:  # the mark stands somewhere else, in a doc string
         return [bytes(data[start:end])], end - start
     offset, length, field = found
-    number = {"raw_data": _RAW_DATA, "float_data": _FLOAT_DATA, "double_data": _DOUBLE_DATA}[field]
+    number = _NUMBERS[field]
     tensor.ClearField("external_data")
     tensor.ClearField("data_location")
     head: bytes = tensor.SerializeToString() + _encoded(number << 3 | 2) + _encoded(length)

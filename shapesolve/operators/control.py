@@ -25,6 +25,7 @@ from ..expr import (
     minimum,
 )
 from ..expr.canonical import pos
+from ..expr.limits import SAFE
 from ..expr.traverse import atoms_of
 from ..lower.join import Choice, by_rank
 from ..lower.needed import need_inside
@@ -41,8 +42,6 @@ from ..model.types import type_name
 from .iteration import Carried
 
 _INT64, _BOOL = 7, 9
-#: a bound of the trips that says "no bound"
-_ENDLESS = 2**62
 #: trips that are lowered one by one, and nodes in all of them
 _MAX_TRIPS, _MAX_UNROLLED = 8, 256
 #: loops inside loops whose carried values are followed; deeper ones are left open
@@ -191,7 +190,7 @@ def loop(op: Op) -> Steps:
     limit = op.scalar(0)
     if limit is None and op.has(0):  # there is one, which nobody knows
         limit = op.walk.fresh(f"the number of trips that {op.name_of(0)} allows", "value")
-    if limit is not None and limit.value is not None and limit.const >= _ENDLESS:
+    if limit is not None and limit.value is not None and limit.const >= SAFE:
         limit = None
     starts = truth_of(op, 1) if op.has(1) else TRUE
     if limit is not None and limit.value is not None and limit.const <= 1:

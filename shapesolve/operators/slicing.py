@@ -27,6 +27,7 @@ from ..expr import (
     total,
 )
 from ..expr.canonical import pos
+from ..expr.limits import INT32_MAX, INT64_MAX
 from ..lower.axes import Links, axis_of, dims, links_kept, made, numbers, own, plain, rank, sizes
 from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
 from ..lower.reads import AXES, ENDS, PADS, PARTS, STARTS, between
@@ -38,11 +39,6 @@ from ..lower.values import MAX_ELEMENTS, Array, Value
 from ..lower.work import MOVES, Outputs
 from .layout import held, hull, is_empty, zero_of
 from .reshaping import multiple_of
-
-#: a start or end this large means 'to the end' (exporters write INT32_MAX or INT64_MAX)
-_END = 2**31 - 1
-#: ends by which onnxruntime understands 'all the rest', in either direction
-_MARKERS = (2**31 - 1, 2**63 - 1)
 
 # ---------------------------------------------------------------------- Slice
 # https://onnx.ai/onnx/operators/onnx__Slice.html
@@ -167,10 +163,10 @@ def span(op: Op, d: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
         first, stop = _clamped(op, start, d), _clamped(op, end, d)
         return first, ceil_div(pos(stop - first), constant(step))
     last = d - 1
-    if op.as_onnxruntime("slice-end") and end.value in _MARKERS:
-        end = constant(-_END)
+    if op.as_onnxruntime("slice-end") and end.value in (INT32_MAX, INT64_MAX):
+        end = constant(-INT32_MAX)
     first = minimum(_clamped(op, start, d), last)
-    stop = _clamped(op, end + 1 if end.value is None or abs(end.const) < _END else end, d, back=True) - 1
+    stop = _clamped(op, end + 1 if end.value is None or abs(end.const) < INT32_MAX else end, d, back=True) - 1
     return first, ceil_div(pos(first - stop), constant(-step))
 
 
@@ -185,9 +181,9 @@ def _clamped(op: Op, v: Dim, d: Dim, back: bool = False) -> Dim:
     With `back`, `v` is one more than the end of a slice that runs down: the sign is that of ``v - 1``.
     """
     if v.value is not None:
-        if v.const >= _END:
+        if v.const >= INT32_MAX:
             return d
-        if v.const <= -_END:
+        if v.const <= -INT32_MAX:
             return ZERO
     edge = 1 if back else 0
     if held(op, ge(v, edge)):

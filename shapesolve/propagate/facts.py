@@ -30,14 +30,12 @@ from ..expr import (
 from ..expr.bounds import Interval, KnownIntervals, Memo, bounds
 from ..expr.canonical import multiple_in
 from ..expr.core import apply
-from ..expr.limits import MAX_DEPTH
+from ..expr.limits import MAX_DEPTH, MAX_ELEM_SIZE
 from ..expr.traverse import atoms_of, nesting, outgrows
 
 Causes = frozenset[int]
 _NONE: Causes = frozenset()
 _MAX_ROUNDS = 200
-#: size of the largest expression that replaces a symbol: beyond it, what is given a name keeps it
-_LARGEST = 1000
 #: max nesting depth of an expression in which symbols are replaced: reading it is recursive
 _DEEPEST = 2 * MAX_DEPTH
 
@@ -322,7 +320,7 @@ class Facts:
         """True if the symbol may be replaced by `to`. Author's names are not replaced by generated symbols, nor any name by
         an expression over the limit.
         """
-        if outgrows(to, _LARGEST):
+        if outgrows(to, MAX_ELEM_SIZE):
             return False
         return symbol.made or not any(atom.made for atom in atoms_of(to))
 

@@ -28,6 +28,7 @@ from ..expr import (
 )
 from ..expr.cond import symbols_in
 from ..expr.core import from_terms, make_dim
+from ..expr.limits import MAX_DIM_SIZE
 from ..expr.traverse import outgrows
 from ..propagate.facts import Facts
 from ..propagate.log import Stated, all_rows, need
@@ -35,7 +36,6 @@ from ..propagate.log import Stated, all_rows, need
 Numbers = tuple[int, ...]
 #: bounds on what is projected: conditions on one symbol, cases of a symbol with few values, the size of what they make
 _MOST_CONDS, _MOST_CASES, _LARGEST = 48, 8, 2_000
-_LARGE = 400  # expressions that are not written out
 _MOST_PAIRS, _MOST_CHOICES = 64, 32
 
 
@@ -153,7 +153,7 @@ class _Projection:
                 to = known[name].subs({n: form for n, (form, _) in mine.items()})
             except (ZeroDivisionError, DimTooLarge):
                 continue
-            if not outgrows(to, _LARGE):
+            if not outgrows(to, MAX_DIM_SIZE):
                 forms[name] = to, {name}.union(*(others for _, others in mine.values()))
             elif self.inputs.issuperset(to.free):
                 self.derived[name] = to
@@ -217,7 +217,7 @@ class _Projection:
             if solved is None or solved[0].args[0] != name:
                 continue
             to = solved[1]
-            if outgrows(to, _LARGE) and self.inputs.issuperset(to.free):
+            if outgrows(to, MAX_DIM_SIZE) and self.inputs.issuperset(to.free):
                 self.derived[name] = to
                 self.inputs |= {name}
                 found = {c: ns for c, ns in conds.items() if c is not cond}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..expr import Atom, Cond, Dim
+from ..expr.limits import SAFE
 from ..expr.visit import visit
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 Sizes: TypeAlias = "NDArray[np.int64]"
 Truth: TypeAlias = "NDArray[np.bool_]"
-_SAFE = 1 << 62
 
 
 class Inexact(ArithmeticError):
@@ -117,6 +117,6 @@ def peak(values: Any) -> int:
 
 def fit(value: int) -> int:
     """`value`, if 64 bits hold it with room to spare; raises `Inexact`."""
-    if abs(value) >= _SAFE:
+    if abs(value) >= SAFE:
         raise Inexact(str(value))
     return value

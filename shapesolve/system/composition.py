@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..expr import Cond, Dim, DimTooLarge, Substitution, eq, implies
+from ..expr.limits import MAX_DIM_SIZE
 from ..lower.local import Definition
 from ..lower.records import Entry
 
 Row = Entry | Definition
-#: max size of a dim: a larger one stays a variable, and its definition is kept
-_LARGEST = 200
 
 
 class Composition:
@@ -31,7 +30,7 @@ class Composition:
         if name in self.sizes or not self.cond(row.numbers).is_true:
             return
         dim = self.dim(row.dim)
-        if dim.size <= _LARGEST and name not in dim.free:
+        if dim.size <= MAX_DIM_SIZE and name not in dim.free:
             self.sizes[name] = dim
 
     def dim(self, d: Dim) -> Dim:

@@ -33,7 +33,8 @@ from shapesolve.expr import (
     symbol,
 )
 from shapesolve.expr import cond as cond_module
-from shapesolve.expr.pool import _LEAST, drop_unused
+from shapesolve.expr.limits import MIN_DROPPED
+from shapesolve.expr.pool import drop_unused
 
 from .trees import build, condition_trees, trees
 
@@ -176,10 +177,10 @@ def test_unreachable_forms_are_forgotten():
 def test_pools_do_not_grow_with_what_was_used_once():
     drop_unused()
     before = len(core._DIMS.settled)  # what other tests hold, or left to the collector
-    for i in range(5 * _LEAST):
+    for i in range(5 * MIN_DROPPED):
         symbol(f"once{i}")
     assert len(core._DIMS.recent) <= core._DIMS.limit
-    assert len(core._DIMS.settled) <= before + 3 * _LEAST
+    assert len(core._DIMS.settled) <= before + 3 * MIN_DROPPED
 
 
 def test_the_order_of_terms_is_the_same_in_every_process():

@@ -70,7 +70,7 @@ def model() -> onnx.ModelProto:
 
 @pytest.fixture
 def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "_LARGE_FILE", 1)
+    monkeypatch.setattr(source, "LARGE_FILE", 1)
 
 
 def restored(path: Path) -> onnx.ModelProto:
@@ -136,9 +136,9 @@ def test_damaged_files_are_judged_as_before(tmp_path: Path, monkeypatch: pytest.
             if at < len(data):
                 data[at] = rng.randrange(256)
         path.write_bytes(data)
-        monkeypatch.setattr(source, "_LARGE_FILE", 1 << 60)
+        monkeypatch.setattr(source, "LARGE_FILE", 1 << 60)
         expected = outcome(path)
-        monkeypatch.setattr(source, "_LARGE_FILE", 1)
+        monkeypatch.setattr(source, "LARGE_FILE", 1)
         assert outcome(path) == expected, k
 
 

@@ -216,7 +216,7 @@ def test_weights_outside_of_the_folder_are_not_taken_along(tmp_path: Path) -> No
 
 
 def test_what_protobuf_cannot_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shapesolve.model.saving._LARGEST_PROTOBUF", 100)
+    monkeypatch.setattr("shapesolve.model.saving.MAX_PROTOBUF", 100)
     with pytest.raises(ValueError, match="larger than the 2 GiB"):
         save_annotated(ss.analyze(ROOT / "examples/unet.onnx"), tmp_path / "out.onnx")
     assert list(tmp_path.iterdir()) == []

@@ -8,13 +8,12 @@ Sequences of different lengths stand in one row of tokens; cumulative offsets (o
 from __future__ import annotations
 
 from ...expr import ONE, Dim, Shape, all_of, constant, eq, floor_div, ge, ite, le
+from ...expr.limits import INT32_MAX
 from ...lower.op import MalformedNode, Op
 from ...lower.types import Known
 from .attention import match, need_rank
 from .cache import MOST_STATES, state_window
 from .contrib import ms_function, no_cpu, no_cpu_function
-
-_INT_MAX = 2**31 - 1
 
 
 def captured(op: Op, i: int, batch: Dim | None) -> int:
@@ -247,14 +246,14 @@ def _indexer(op: Op, merging: dict[int, str]) -> bool:
     policy, ratio = op.text_attr("policy_mode", ""), op.int_attr("compress_ratio", 0)
     if policy not in ("qsa", "csa"):
         raise MalformedNode(f"policy_mode {policy!r} is neither qsa nor csa")
-    if not 0 < ratio <= _INT_MAX:
+    if not 0 < ratio <= INT32_MAX:
         raise MalformedNode(f"compress_ratio must be positive, it is {ratio}")
     csa = policy == "csa"
     count, others = (
         ("index_topk", ("token_budget",)) if csa else ("token_budget", ("index_topk", "head_weight_scale"))
     )
     n = op.int_attr(count, 0)
-    if n < 1 or _selected(op, csa) > _INT_MAX or (not csa and n % ratio):
+    if n < 1 or _selected(op, csa) > INT32_MAX or (not csa and n % ratio):
         raise MalformedNode(
             f"{count} {n} must be positive, and a multiple of compress_ratio with the policy qsa"
         )

@@ -13,13 +13,12 @@ from math import gcd
 import numpy as np
 
 from ...expr import FALSE, Cond, Dim, all_of, any_of, eq, ge, le
+from ...expr.limits import SAFE
 from ...propagate import budget
 from ..engine import Engine
 from ..search import symbol_of
 from ..tables import Inexact, Sizes, Table, Truth, truth_table
 
-#: largest size in a table
-_LARGEST = 2**62
 #: sizes per symbol in a table that shows that conditions on several symbols cannot be separated
 _GRID = {2: 96, 3: 20, 4: 9}
 #: sizes of each symbol at which suggested forms are tried together before they are proved
@@ -90,7 +89,7 @@ def _all_hold(names: Sequence[str], samples: Sequence[Sequence[int]], conds: Seq
 def _allowed(name: str, model: Mapping[str, int], conds: Sequence[Cond]) -> list[int] | None:
     """The sizes of a table that `conds` allow of one symbol, the others fixed."""
     sizes: Sizes = np.arange(budget.TABLE_SIZES + 1, dtype=np.int64)
-    if any(abs(v) > _LARGEST for v in model.values()):
+    if any(abs(v) > SAFE for v in model.values()):
         return None
     columns = {n: sizes if n == name else np.array(v, dtype=np.int64) for n, v in model.items()}
     held: Truth = np.ones(sizes.shape, dtype=np.bool_)

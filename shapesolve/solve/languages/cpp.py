@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ...expr.code import Syntax
+from ...expr.limits import INT64_MAX
 from ..program import Templates
-from .language import INFIX, WIDEST, Language, apart, escaped
+from .language import INFIX, Language, apart, escaped
 
 
 def _cpp_literal(text: str) -> str:
@@ -30,7 +31,7 @@ CPP = Language(
         compared={sign: f"({text})" for sign, text in INFIX.items()},
         joined={"and": " & ", "or": " | "},
         truth={"true": "Truth{true, true}", "false": "Truth{false, true}"},
-        widest=WIDEST,
+        widest=INT64_MAX,
     ),
     templates=Templates(
         size="    const Int {name} = {value};",

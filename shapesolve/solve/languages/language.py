@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from ...expr.code import Syntax
 from ..program import Identifiers, Program, Templates, lines_of
 
-#: the largest number of languages that count in 64 bits
-WIDEST = 2**63 - 1
 #: a relation, by its sign
 INFIX = {sign: f"{{0}} {sign} {{1}}" for sign in ("==", "!=", ">=", "<=")}
 
