@@ -11,7 +11,7 @@ from ..expr.sizes import sizes_text
 from ..lower.fixpoint import lower_model
 from ..lower.request import Request
 from ..model import TensorType
-from ..solve.stale_shapes import LARGEST
+from ..propagate import budget
 from .finding import Finding
 from .solved import Solved
 from .wording import is_short
@@ -88,7 +88,7 @@ def opposed_by(law: Solved) -> Iterator[Opposed]:
         size = opposed.size.name or ""
         ties = [] if free.stuck else [c for c in free.accepted.conds if _is_tie(c, size)]
         at_said = all_of(ties).subs({size: said})
-        near = [bound for d in free.symbols.values() for bound in (ge(d, 2), le(d, LARGEST))]
+        near = [bound for d in free.symbols.values() for bound in (ge(d, 2), le(d, budget.SMALL_DOMAINS[1]))]
         if not ties or at_said.is_true:
             continue
         found = free.prover.engine.satisfiable([~at_said, *free.accepted.conds, *near])

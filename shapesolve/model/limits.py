@@ -13,9 +13,7 @@ MAX_NESTING: Final = 256  # subgraphs and function bodies inside each other
 MAX_TYPE_DEPTH: Final = 32  # sequences, maps and optionals inside each other in a type
 MAX_DIM_PARAM: Final = 1_000  # characters of the name of a dim
 MAX_IN_KEY: Final = 4096  # bytes of an attribute that tells equal nodes
-MAX_COPIED: Final = (
-    1 << 16
-)  # bytes of a copied node: a larger one is read field by field, without its weights
+MAX_COPIED: Final = 1 << 16  # bytes of a node that is copied; a larger one is read by field
 MAX_CHUNK: Final = 1 << 22  # bytes that are copied at once
 MAX_CYCLE: Final = 12  # nodes of a cycle that a message lists
 # not `Final`: tests lower them

@@ -236,7 +236,7 @@ def _restore_tensor(data: memoryview, start: int, end: int) -> tuple[list[Piece]
     if found is None:  # the mark stands somewhere else, in a doc string
         return [bytes(data[start:end])], end - start
     offset, length, field = found
-    number = _NUMBERS[field]
+    number = {name: number for number, name in _LARGE_DATA.items()}[field]
     tensor.ClearField("external_data")
     tensor.ClearField("data_location")
     head: bytes = tensor.SerializeToString() + _encoded(number << 3 | 2) + _encoded(length)

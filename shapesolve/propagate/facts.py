@@ -32,10 +32,10 @@ from ..expr.canonical import multiple_in
 from ..expr.core import apply
 from ..expr.limits import MAX_DEPTH, MAX_ELEM_SIZE
 from ..expr.traverse import atoms_of, nesting, outgrows
+from . import budget
 
 Causes = frozenset[int]
 _NONE: Causes = frozenset()
-_MAX_ROUNDS = 200
 #: max nesting depth of an expression in which symbols are replaced: reading it is recursive
 _DEEPEST = 2 * MAX_DEPTH
 
@@ -251,7 +251,7 @@ class Facts:
     def assume(self, cond: Cond, cause: int) -> bool:
         """Take `cond` for granted. False when it contradicts the facts (which then stay as they were before it)."""
         self._queue.append((cond, frozenset((cause,))))
-        for step in range(_MAX_ROUNDS):
+        for step in range(budget.MAX_ROUNDS):
             if not self._queue:
                 self._wake()
             if not self._queue:

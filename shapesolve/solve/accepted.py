@@ -30,13 +30,11 @@ from ..expr.cond import symbols_in
 from ..expr.core import from_terms, make_dim
 from ..expr.limits import MAX_DIM_SIZE
 from ..expr.traverse import outgrows
+from ..propagate import budget
 from ..propagate.facts import Facts
 from ..propagate.log import Stated, all_rows, need
 
 Numbers = tuple[int, ...]
-#: bounds on what is projected: conditions on one symbol, cases of a symbol with few values, the size of what they make
-_MOST_CONDS, _MOST_CASES, _LARGEST = 48, 8, 2_000
-_MOST_PAIRS, _MOST_CHOICES = 64, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +177,7 @@ class _Projection:
         for cond, numbers in conds.items():
             add(cond, numbers)
         names = dict.fromkeys(sorted(sorted(about), key=lambda n: len(about[n])))
-        large = sum(c.size for c in left) > _LARGEST
+        large = sum(c.size for c in left) > budget.MAX_PROJECTED
         while names:
             # where there is much, what replaces a symbol must not grow: first those that inputs express
             while large and expressed and expressed[-1] not in names:
@@ -236,7 +234,7 @@ class _Projection:
     def _by_choices(self, x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers] | None:
         """By trying the members of alternatives one by one, where these are few."""
         alternatives = [c for c in conds if c.kind == "or"]
-        if not alternatives or prod(len(c.args) for c in alternatives) > _MOST_CHOICES:
+        if not alternatives or prod(len(c.args) for c in alternatives) > budget.MAX_COMBINED:
             return None
         all_numbers = tuple(sorted(set().union(*conds.values())))
         others = [c for c in conds if c.kind != "or"]
@@ -256,7 +254,11 @@ def _add(conds: dict[Cond, Numbers], cond: Cond, numbers: Iterable[int]) -> None
 def _by_cases(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, Numbers] | None:
     """By trying all its values, where they are few: a flag is 0 or 1."""
     values = _values(x, conds)
-    if not values or len(conds) > _MOST_CONDS or sum(c.size for c in conds) * len(values) > _LARGEST:
+    if (
+        not values
+        or len(conds) > budget.MAX_CONDS
+        or sum(c.size for c in conds) * len(values) > budget.MAX_PROJECTED
+    ):
         return None
     cases = [all_of(c.subs({name: value}) for c in conds) for value in values]
     return {any_of(cases): tuple(sorted(set().union(*conds.values())))}
@@ -266,8 +268,8 @@ def _by_small_cases(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Co
     """Elimination of the symbol from the conditions that are small enough. The result is weaker, and never wrong."""
     values = _values(x, conds)
     kept: dict[Cond, Numbers] = {}
-    left = _LARGEST
-    for cond in sorted(conds, key=lambda c: c.size)[:_MOST_CONDS]:
+    left = budget.MAX_PROJECTED
+    for cond in sorted(conds, key=lambda c: c.size)[: budget.MAX_CONDS]:
         left -= cond.size * len(values)
         if left >= 0:
             kept[cond] = conds[cond]
@@ -277,7 +279,7 @@ def _by_small_cases(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Co
 def _values(x: Dim, conds: Collection[Cond]) -> range:
     """All values of a size, where they are few; empty where they are not."""
     tops = [c.args[0].const for c in conds if c.kind == ">=" and c.args[0] + x is constant(c.args[0].const)]
-    if not tops or x.lo is None or min(tops) - x.lo >= _MOST_CASES:
+    if not tops or x.lo is None or min(tops) - x.lo >= budget.MAX_CASES:
         return range(0)
     return range(x.lo, min(tops) + 1)
 
@@ -300,7 +302,7 @@ def _by_bounds(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, N
                     highs.append((floor_div(rest, constant(-k)), numbers))
             else:
                 _add(found, _at_most(said, name), numbers)
-    for (low, below), (high, above) in list(product(lows, highs))[:_MOST_PAIRS]:
+    for (low, below), (high, above) in list(product(lows, highs))[: budget.MAX_COMBINED]:
         _add(found, ge(high, low), (*below, *above))
     return found
 

@@ -16,10 +16,6 @@ from .contract.forms import short_form
 from .engine import Engine
 from .search import Model
 
-#: max open pairs with a size in common that are compared, as one may settle the next
-_MOST_EARLIER = 8
-#: symbols of a pair that is looked at for being equal always
-_MOST_SYMBOLS = 3
 #: two dims that a node broadcasts against each other, the node's label and its operator
 OpenPair = tuple[Dim, Dim, str, str]
 
@@ -89,7 +85,9 @@ def find_ambiguities(
         cases = _possible_cases(a, b, residue, links, engine, examples)
         if len(cases) > 1 and not _always_equal(a, b, engine):
             names = a.free | b.free
-            near = dict.fromkeys(k for name in sorted(names) for k in about.get(name, ())[:_MOST_EARLIER])
+            near = dict.fromkeys(
+                k for name in sorted(names) for k in about.get(name, ())[: budget.MAX_PROOFS]
+            )
             root = next((k for k in near if _settles(found[k], a, b)), None)
             if root is not None:
                 sites[root].update(sites[key])
@@ -104,7 +102,7 @@ def _always_equal(a: Dim, b: Dim, engine: Engine) -> bool:
     """True if two sizes, of them at least one a choice, are proved equal at all sizes of few symbols."""
     cond = eq(a, b)
     chosen = any(atom.kind == "ite" for atom in atoms_of(cond))
-    return chosen and len(cond.free) <= _MOST_SYMBOLS and short_form(cond, engine).is_true
+    return chosen and len(cond.free) <= 3 and short_form(cond, engine).is_true
 
 
 def _settles(earlier: Ambiguity, a: Dim, b: Dim) -> bool:

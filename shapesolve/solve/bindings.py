@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arguments import checked
 from ..expr import Cond, Dim, ne, symbol
+from ..propagate import budget
 from ..propagate.facts import Facts
 from ..propagate.log import ConstraintSet, Stated
 from ..propagate.residual import Residue
 
 if TYPE_CHECKING:
     from ..propagate.constraint import Constraint
-
-_MAX_CHAIN = 8
 
 
 class Reason(NamedTuple):
@@ -58,7 +57,7 @@ class Bindings(Mapping[str, int]):
                 causes = facts.why((name,))
                 self._bind(name, value, causes, self._granted(causes))
         open_conds = [(c, causes) for c, causes in residue.conds.items() if not c.is_false]
-        for _ in range(_MAX_CHAIN):
+        for _ in range(budget.MAX_ROUNDS):
             if not self._chain(open_conds, set(wanted), mode):
                 break
         self._inherit(wanted)

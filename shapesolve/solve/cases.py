@@ -35,7 +35,7 @@ def decide(conds: Sequence[Cond], residue: Residue, regular: Regular) -> Model |
 class _Cases:
     def __init__(self, regular: Regular) -> None:
         self.regular = regular
-        self.cases, self.size = budget.MAX_CASES, budget.MAX_CASE_SIZE
+        self.cases, self.size = budget.MAX_CASES, budget.MAX_CHEAP_SIZE
 
     def model(self, residue: Residue, names: Iterable[str]) -> Model | None:
         """A model of what the facts and their residue say, with sizes for these names. Raises `Contradiction`."""

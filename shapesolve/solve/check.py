@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from ..expr import Cond
 from ..expr.closures import Compiler, Test
 from ..expr.cond import symbols_in
+from ..expr.limits import MAX_CACHED
 from ..propagate.constraint import Constraint
 from ..propagate.facts import Facts
 from ..propagate.log import Stated, all_rows
 from .accepted import Accepted, find_accepted
-
-#: input sizes for which it is remembered what they break
-_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ class Checker:
         key = tuple([sizes.get(name) for name in self._names])
         found = self._found.get(key)
         if found is None:
-            if len(self._found) >= _KEPT:
+            if len(self._found) >= MAX_CACHED:
                 self.forget()
             found = self._found[key] = self._after(key, sizes)
         self._last = key

@@ -53,13 +53,13 @@ def nearby(
     met = set(edge)
     found: dict[Cond, None] = {}
     while edge and len(found) < most:
-        close = (c for name in sorted(edge) for c in links.get(name, ())[: 4 * budget.MAX_MET])
+        close = (c for name in sorted(edge) for c in links.get(name, ())[: 4 * budget.MAX_LINKED])
         step = {c: None for c in close if c not in found}
         if found and len(found) + len(step) > most:
             break
-        if len(step) > budget.MAX_MET:
+        if len(step) > budget.MAX_LINKED:
             ranked = sorted(step, key=lambda c: (len(c.free - first), c.order))
-            step = dict.fromkeys(ranked[: budget.MAX_MET])
+            step = dict.fromkeys(ranked[: budget.MAX_LINKED])
         found.update(step)
         edge = set().union(*(c.free for c in step)) - met
         met |= edge

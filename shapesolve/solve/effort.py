@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-#: cost of a query, and of each relation in it, in nodes that are lowered in the same time
-_PER_QUESTION, _PER_RELATION = 150, 8
-
 
 class Effort:
     """Counts the questions that had to be answered by engines which share it.
@@ -18,4 +15,4 @@ class Effort:
 
     def count(self, relations: int) -> None:
         """Counts a query with this number of relations."""
-        self.spent += _PER_QUESTION + _PER_RELATION * relations
+        self.spent += 150 + 8 * relations  # as measured

@@ -115,7 +115,7 @@ class Engine:
             return Verdict("unknown", reason=_TOO_MANY)
         negated = ~goal
         linked = cone(negated.free, given)
-        partly = cheap and len(linked) > budget.MAX_CHEAP
+        partly = cheap and len(linked) > budget.MAX_LINKED
         if partly:
             linked = nearby(negated.free, by_symbol(linked))
         answer = self._component([negated, *linked], cheap)
@@ -240,7 +240,7 @@ class Engine:
     def _without_z3(self, conds: Sequence[Cond]) -> Model | None:
         """A model at a few likely sizes, then by cases, then at more sizes. Raises `Contradiction` when there is none."""
         search = Search(conds)
-        model = search.model(budget.FIRST_TRIES)
+        model = search.model(budget.SEARCH_TRIES // 10)
         if model is not None:
             return model
         residue = Residue(search.facts)

@@ -146,7 +146,7 @@ def _merge(
         kept: list[Dim] = []
         for d in sorted(group, key=lambda d: d.order):
             for other in kept:
-                if queries >= budget.MAX_EQUALITY_QUERIES or engine.is_spent:
+                if queries >= budget.MAX_QUERIES or engine.is_spent:
                     return
                 queries += 1
                 goal = residue.facts.cond(eq(d, other))

@@ -21,9 +21,6 @@ from ..expr.visit import visit
 from ..propagate import budget
 from .tables import Inexact, Sizes, Table, Truth, fit
 
-#: sizes in a table of values, at least
-_SHORTEST = 64
-
 
 class Solutions(NamedTuple):
     """The sizes that satisfy some conditions, in ascending order. They are all, or (when `endless`) the first ones."""
@@ -91,7 +88,7 @@ class Regular:
             top = max([value.start, *(f.start for f in truths)]) + 2 * period
             if top > budget.MAX_TABLE:
                 return None
-            sizes = np.arange(0, max(top, _SHORTEST), dtype=np.int64)
+            sizes = np.arange(0, max(top, 64), dtype=np.int64)
             table = Table({name: sizes})
             held: Truth = np.ones(sizes.shape, dtype=np.bool_)
             for c in conds:

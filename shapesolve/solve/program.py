@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ..expr import Cond, Dim, Shape
 from ..expr.code import CodeWriter, Syntax
+from ..expr.limits import MAX_LISTED
 
 #: an input's size on an axis
 Place = tuple[str, int]
@@ -86,10 +87,6 @@ class Identifiers:
                 return name
 
 
-#: sizes that the message of a broken condition lists
-_MOST_GOT = 6
-
-
 @dataclass(frozen=True, slots=True)
 class Templates:
     """Templates of one language for the steps of a program, for `str.format`.
@@ -146,7 +143,7 @@ def lines_of(program: Program, syntax: Syntax, templates: Templates, names: Iden
         else:
             cond = text(step.cond)
             parts, before = [], f"{step.text} (got "
-            for n in sorted(step.cond.free)[:_MOST_GOT]:
+            for n in sorted(step.cond.free)[:MAX_LISTED]:
                 parts += [
                     templates.literal(f"{before}{n} = "),
                     templates.got.format(name=identifier(n)),

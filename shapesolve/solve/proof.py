@@ -249,7 +249,7 @@ class Prover:
         if len(own) < len(used) and self.engine.entails(goal, [*given, *(conds[i] for i in own)]).proved:
             used = own
         # the weaker ones, stated first, are kept
-        for i in reversed(used) if len(used) <= budget.MAX_CORE_DELETION else ():
+        for i in reversed(used) if len(used) <= budget.MAX_CONDS else ():
             fewer = [j for j in used if j != i]
             if self.engine.entails(goal, [*given, *(conds[j] for j in fewer)]).proved:
                 used = fewer
@@ -287,7 +287,7 @@ class Prover:
 
     def _core(self, cond: Cond, goal: Cond, given: Sequence[Cond]) -> tuple[Constraint, ...]:
         used: Sequence[Cond] = given
-        if len(given) <= budget.MAX_CORE_DELETION:
+        if len(given) <= budget.MAX_CONDS:
             found = self.engine.core([~goal, *given])
             if found is not None:
                 used = [given[i - 1] for i in found if i > 0]
@@ -299,7 +299,7 @@ class Prover:
     def _fewest(self, cond: Cond, numbers: Iterable[int]) -> Sequence[int]:
         """Those constraints from which `cond` still follows, as few as the budget finds."""
         ordered = sorted(numbers)
-        if len(ordered) > budget.MAX_CORE_DELETION:
+        if len(ordered) > budget.MAX_CONDS:
             return ordered
         core = self.engine.core([~cond, *(need(self.constraints.rows[n]) for n in ordered)])
         return ordered if core is None else [ordered[i - 1] for i in core if i > 0]

@@ -18,12 +18,6 @@ from .search import Model, satisfies
 DISTINCT = (2, 5, 7, 11, 13, 17, 19, 23)
 #: sizes to draw from: small primes show relations, powers of two suit windows and strides
 LIKELY = (2, 3, 4, 5, 7, 8, 9, 12, 16, 24, 32, 48, 64, 96, 128, 224)
-#: sizes at which it shows whether a condition is about special ones
-SMALL = (0, 1, 2, 3, 5, 8)
-#: max distance of tried sizes from a size, when one of them is changed and when two are
-_FAR, _NEAR = 64, 8
-#: sizes near to others that are tried: all pairs of 12 names
-_TRIED = 20_000
 
 
 def distinct(names: Iterable[str]) -> Model:
@@ -98,7 +92,7 @@ class SizeFinder:
         others = reached(cond.free, self.links) if linked else self.conds
         others = [c for c in others if c is not cond]
         names = cond.free.union(*(c.free for c in others), start or ())
-        asked = others if len(others) <= budget.MAX_CHEAP else nearby(cond.free, by_symbol(others))
+        asked = others if len(others) <= budget.MAX_LINKED else nearby(cond.free, by_symbol(others))
         found = self.engine.satisfiable([*asked, ~cond], cheap=True).model
         if found is None:
             return None
@@ -124,7 +118,7 @@ class SizeFinder:
         """By changing one size of `start`, or two."""
         near = self._about(cond.free, cond)
         names = cond.free.union(*(c.free for c in near)) & start.keys()
-        tries = budget.MAX_NEAR_WORK // sum(c.size for c in (cond, *near))
+        tries = budget.MAX_AROUND_WORK // sum(c.size for c in (cond, *near))
         for changed in islice(around({n: start[n] for n in names}, sorted(cond.free & names)), tries):
             if cond.evaluate(changed) is not False:
                 continue
@@ -172,15 +166,17 @@ def nearer(model: Model, start: Model, good: Callable[[Model, str], bool]) -> Mo
 
 def around(start: Model, names: Sequence[str]) -> Iterator[Model]:
     """`start` with one size changed, then with two, the small changes first. Their number is bounded."""
-    return islice(_around(start, names), _TRIED)
+    return islice(_around(start, names), budget.MAX_TRIED)
 
 
 def _around(start: Model, names: Sequence[str]) -> Iterator[Model]:
-    for name, size in _moves(names, _FAR):
+    for name, size in _moves(names, budget.FAR):
         if start[name] + size >= 0:
             yield {**start, name: start[name] + size}
     for pair in combinations(names, 2):
-        for first, second in sorted(product(_steps(_NEAR), repeat=2), key=lambda m: abs(m[0]) + abs(m[1])):
+        for first, second in sorted(
+            product(_steps(budget.NEAR), repeat=2), key=lambda m: abs(m[0]) + abs(m[1])
+        ):
             moved = {**start, pair[0]: start[pair[0]] + first, pair[1]: start[pair[1]] + second}
             if min(moved[n] for n in pair) >= 0:
                 yield moved

@@ -10,15 +10,13 @@ from collections.abc import Collection, Iterable, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import Cond, eq, ge, le, symbol
+from ..propagate import budget
 
 if TYPE_CHECKING:
     from ..propagate.constraint import Constraint, Site
     from ..propagate.facts import Facts
     from .contract.contract import Contract
     from .engine import Engine
-
-#: conditions that are asked about, and the largest size at which one that fails is worth a word
-_MOST, LARGEST = 16, 4_096
 
 
 class StaleShape(NamedTuple):
@@ -46,8 +44,8 @@ def find_stale_shapes(
             rows.setdefault(cond, []).append(row)
     known = [t.cond for t in (*contract.terms, *contract.assumed)]
     known += [eq(symbol(name), dim) for name, dim in contract.derived]
-    near = [bound for d in map(symbol, names) for bound in (ge(d, 1), le(d, LARGEST))]
-    asked = list(rows)[:_MOST]
+    near = [bound for d in map(symbol, names) for bound in (ge(d, 1), le(d, budget.SMALL_DOMAINS[1]))]
+    asked = list(rows)[: budget.MAX_QUERIES]
     return [StaleShape(c, rows[c]) for c in asked if engine.satisfiable([~c, *known, *near]).sat]
 
 

@@ -11,13 +11,6 @@ from ...propagate import budget
 from ..cone_of_influence import by_symbol, reached
 from ..search import Contradiction, Model, find_model
 
-_POINTS = 24
-_ELSEWHERE = 2  # the size of symbols that no condition is about
-_ROUNDS = 8  # searches for sizes at which what was found holds, and the term does not
-_EACH, _MOST = 8, 40  # what it costs to learn a condition at least, and the size up to which it costs more
-_BESIDE = 8  # how far sizes are that lie next to each other
-_NEAR = (1, -1, 2, -2, 3, 5, 7, 8, 16, 32)
-
 
 def needed_by(
     terms: Sequence[Cond], needs: Sequence[Cond], given: Sequence[Cond], granted: Mapping[str, Cond]
@@ -45,7 +38,7 @@ def needed_by(
         others = sorted((c for c in around if c is not term), key=position.__getitem__)
         others += [c for n, c in granted.items() if n in names and c is not term]
         work += _work(others)
-        if work > budget.MAX_WITNESS_WORK:
+        if work > budget.MAX_WORKED_ON:
             break
         for c in asked:
             if c not in tests:
@@ -53,12 +46,12 @@ def needed_by(
         near = {c: tests[c] for c in asked}
         hits: list[tuple[Model, list[Cond]]] = []
         for point in _points(term, others):
-            full = {**dict.fromkeys(beside, _ELSEWHERE), **point}
+            full = {**dict.fromkeys(beside, 2), **point}  # no condition is about these
             hits.append((full, _broken(near, full)))
-        for _ in range(_ROUNDS if any(broken for _, broken in hits) else 0):
+        for _ in range(8 if any(broken for _, broken in hits) else 0):
             work += _work(others)
             rest = _model([~term, *others, *(c for _, broken in hits for c in broken)])
-            full = {**dict.fromkeys(beside, _ELSEWHERE), **rest} if rest else {}
+            full = {**dict.fromkeys(beside, 2), **rest} if rest else {}
             more = _broken(near, full) if rest else []
             if not more:
                 break
@@ -85,7 +78,7 @@ def _enough(term: Cond, hits: Sequence[tuple[Model, list[Cond]]], tests: Sequenc
 def _is_next(point: Model, term: Cond, tests: Sequence[Test]) -> bool:
     """True if a size of `term` that differs by little from this point is accepted, others as they are."""
     for name in sorted(term.free):
-        for move in range(-_BESIDE, _BESIDE + 1):
+        for move in range(-budget.NEAR, budget.NEAR + 1):
             there = {**point, name: max(point.get(name, 1) + move, 0)}
             try:
                 if term.evaluate(there) and all(test(there) for test in tests):
@@ -97,7 +90,7 @@ def _is_next(point: Model, term: Cond, tests: Sequence[Test]) -> bool:
 
 def _work(conds: Sequence[Cond]) -> int:
     """Cost of a search. Even a small condition must be learned, and of a large one most parts are shared."""
-    return sum(min(c.size, _MOST) + _EACH for c in conds)
+    return sum(min(c.size, 40) + 8 for c in conds)
 
 
 def _broken(tests: Mapping[Cond, Test], point: Model) -> list[Cond]:
@@ -145,14 +138,15 @@ def _points(term: Cond, others: Sequence[Cond]) -> Iterator[Model]:
                     given += 1
             except (KeyError, ZeroDivisionError):
                 continue
-            if given >= _POINTS:
+            if given >= budget.MAX_POINTS:
                 break
 
 
 def _variations(start: Model, term: Cond) -> Iterator[Model]:
     yield start
+    moves = (1, -1, 2, -2, 3, 5, 7, 8, 16, 32)
     for name in sorted(term.free):
         value = start.get(name, 1)
-        for size in (*range(1, 20), *(value + d for d in _NEAR), value * 2, 100, 1000, 5000):
+        for size in (*range(1, 20), *(value + d for d in moves), value * 2, 100, 1000, 5000):
             if size >= 0:
                 yield {**start, name: size}

@@ -183,7 +183,7 @@ class _Builder:
     ) -> dict[Cond, tuple[str, ...]]:
         """The fewest of what is granted that each new term rests on, as far as that is cheap to find out."""
         implied = Implications(Engine(self.rlimit, effort=self.effort))
-        left = budget.MAX_ASSUMPTION_QUERIES
+        left = budget.MAX_QUERIES
         found = {}
         for cond in new:
             used = list(granted)

@@ -150,7 +150,7 @@ class Conjunction:
         """The conditions nearest to one that its form may rest on. One that divides by 0 says nothing there."""
         small = [c for c in self.conds if c is not cond and c.size <= budget.MAX_READ]
         others = [any_of((c, *(~d for d in defined_where(c)))) for c in small]
-        return nearby(cond.free, by_symbol([*others, *self.given]), budget.MAX_BESIDE)
+        return nearby(cond.free, by_symbol([*others, *self.given]), budget.MAX_NEAR)
 
 
 def bounds_of(cond: Cond, given: Iterable[Cond]) -> tuple[Cond, ...]:

@@ -31,15 +31,10 @@ from ...expr.plain import factors_paired, is_plain
 from ...expr.traverse import atoms_of
 from ...propagate import budget
 from ..engine import Engine
-from ..simplify.cost import MORE, cost, is_small
+from ..simplify.cost import cost, is_small
 from ..simplify.domain import Domain, defined_where
 from ..simplify.simplifier import Simplifier
 from .ranges import separated
-
-#: forms that are looked at, and of these compared by proof
-_MOST_FORMS, _MOST_PROOFS = 60, 3
-#: max number of operators of a short condition
-_SHORT = 3
 
 
 def short_form(cond: Cond, engine: Engine) -> Cond:
@@ -57,7 +52,7 @@ def is_short(cond: Cond) -> bool:
 
     A division by a quotient, as in ``h % (h//4)``, is not.
     """
-    plain = is_plain(cond) and cost(cond).operators <= max(_SHORT, len(cond.free))
+    plain = is_plain(cond) and cost(cond).operators <= max(3, len(cond.free))
     quotients = [a for a in atoms_of(cond) if a.kind == "//"] if plain else []
     return plain and not any(isinstance(a.args[1], Dim) and _has_quotient(a.args[1]) for a in quotients)
 
@@ -150,11 +145,13 @@ class Forms:
             (self._by_expressions, True),
         ):
             small = (
-                c for c in islice(source(cond), _MOST_FORMS) if c is not cond and c.size <= cond.size + MORE
+                c
+                for c in islice(source(cond), budget.MAX_FORMS)
+                if c is not cond and c.size <= cond.size + budget.LONGER
             )
             forms = {c: cost(c) for c in small}
             cheaper = sorted((c for c in forms if forms[c] < price), key=lambda c: forms[c])
-            for form in cheaper[:_MOST_PROOFS]:
+            for form in cheaper[: budget.MAX_PROOFS]:
                 if self._has_value(form) and (is_proof or self.equivalent(cond, form)):
                     return form
         return None

@@ -108,7 +108,7 @@ class Implications:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._facts_left = budget.MAX_TOLD
+        self._facts_left = budget.MAX_CHEAP_WORK
 
     def follows(self, cond: Cond, held: Held) -> bool:
         """True if `cond` is shown to hold wherever all that is `held` does."""

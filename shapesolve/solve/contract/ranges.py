@@ -21,8 +21,6 @@ from ..tables import Inexact, Sizes, Table, Truth, truth_table
 
 #: sizes per symbol in a table that shows that conditions on several symbols cannot be separated
 _GRID = {2: 96, 3: 20, 4: 9}
-#: sizes of each symbol at which suggested forms are tried together before they are proved
-_SAMPLED = 4
 
 
 def separated(conds: Sequence[Cond], engine: Engine) -> list[Cond] | None:
@@ -44,7 +42,7 @@ def separated(conds: Sequence[Cond], engine: Engine) -> list[Cond] | None:
         if form is None or sizes is None:
             return None
         found.append(form)
-        samples.append(sizes[:: max(len(sizes) // 3, 1)][:_SAMPLED])
+        samples.append(sizes[:: max(len(sizes) // 3, 1)][:4])
     if not alone and not _all_hold(names, samples, conds):
         return None
     if alone:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...expr import Atom, Cond, Dim
+from ...expr.limits import MAX_DEPTH
 from ...expr.presentation import pieces_of
 from ...expr.traverse import atoms_in, atoms_of, nesting
-
-#: expressions that are larger, or nested more deeply, are left as they are
-MAX_SIZE, MAX_NESTING = 6000, 80
-#: by how much the size of a cheaper form may exceed that of what it replaces: ``x % k`` is kept as ``x - k*(x//k)``
-MORE = 16
+from ...propagate import budget
 
 
 class Cost(NamedTuple):
@@ -39,7 +36,7 @@ def mentions(node: Dim | Cond) -> int:
 
 def is_small(*nodes: Dim | Cond) -> bool:
     """True if it is small enough to be worked on."""
-    return all(node.size <= MAX_SIZE and nesting(node) <= MAX_NESTING for node in nodes)
+    return all(node.size <= budget.MAX_SIMPLIFIED and nesting(node) <= 2 * MAX_DEPTH for node in nodes)
 
 
 def operators(node: Dim | Cond) -> int:

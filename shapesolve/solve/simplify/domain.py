@@ -23,7 +23,6 @@ from ..tables import Inexact, Sizes, Table
 
 #: values per symbol in a table of accepted sizes, by the number of symbols
 _POOL = {1: 64, 2: 64, 3: 14, 4: 8}
-_MOST_POINTS = 4096
 
 Points = Mapping[str, Sizes]
 
@@ -189,7 +188,9 @@ class Domain:
 def _picks(lengths: tuple[int, ...]) -> Sizes:
     """Indices of the points of a table that is too large for all of them. There is a row for each pool of these lengths."""
     random = Random(len(lengths))
-    return np.array([random.choices(range(length), k=_MOST_POINTS) for length in lengths], dtype=np.int64)
+    return np.array(
+        [random.choices(range(length), k=budget.TABLE_SIZES) for length in lengths], dtype=np.int64
+    )
 
 
 def defined_where(node: Dim | Cond) -> list[Cond]:

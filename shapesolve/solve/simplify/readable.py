@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ...expr import Cond, Dim, Shape
+from ...propagate import budget
 from ...propagate.facts import Facts
 from ...propagate.residual import divisors, intervals
 from ..contract.contract import Contract
 from .cost import is_small
 from .simplifier import Simplifier, is_linear
 from .strides import Strides
-
-#: a dim with more characters is shown as it is for large sizes
-LONG = 40
 
 
 def accepted(contract: Contract, facts: Facts, inputs: Collection[str]) -> list[Cond]:
@@ -65,7 +63,7 @@ class Readable(Mapping[str, Shape]):
         shape, bounds = self[tensor], dict[Cond, None]()
         dims = list(shape)
         for i, d in enumerate(dims):
-            if len(str(d)) > LONG and is_small(d):
+            if len(str(d)) > budget.MAX_CHARACTERS and is_small(d):
                 dims[i], needed = self._on_accepted().usual(d)
                 bounds.update(dict.fromkeys(needed))
         return (Shape(dims), list(bounds)) if bounds else (shape, [])

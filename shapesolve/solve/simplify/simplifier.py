@@ -9,15 +9,13 @@ from ...expr import ZERO, Atom, Cond, Dim, DimTooLarge, constant, exact_quotient
 from ...expr.core import apply, from_terms
 from ...expr.structure import Monomial
 from ...expr.traverse import atoms_of
+from ...propagate import budget
 from ..tables import Inexact, Table
-from .cost import MORE, cost, is_small
+from .cost import cost, is_small
 from .domain import Domain, is_size
 from .rules import of_atoms, rewritten
 from .strides import Strides
 from .univariate import eventually, fits
-
-#: candidates of one kind whose cost is looked at, the small ones first, and of these compared by proof
-_MOST_COSTS, _MOST_PROOFS = 16, 8
 
 
 class Simplifier:
@@ -142,10 +140,10 @@ class Simplifier:
     def _cheapest(self, d: Dim, candidates: Iterator[Dim]) -> Dim:
         """The cheapest of the candidates that costs less than `d` and is proved equal to it; else `d`."""
         price = cost(d)
-        small = {c: None for c in candidates if c is not d and c.size <= d.size + MORE}
-        nearly = sorted(small, key=lambda c: c.size)[:_MOST_COSTS]
+        small = {c: None for c in candidates if c is not d and c.size <= d.size + budget.LONGER}
+        nearly = sorted(small, key=lambda c: c.size)[: budget.MAX_FORMS]
         prices = {c: cost(c) for c in nearly}
-        for candidate in sorted(nearly, key=lambda c: prices[c])[:_MOST_PROOFS]:
+        for candidate in sorted(nearly, key=lambda c: prices[c])[: budget.MAX_PROOFS]:
             if prices[candidate] < price and self.domain.equal(d, candidate):
                 return candidate
         return d

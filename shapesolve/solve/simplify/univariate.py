@@ -14,13 +14,9 @@ import numpy as np
 
 from ...expr import Dim, constant, eq, floor_div, ge, ite, le, maximum, minimum
 from ...expr.traverse import atoms_of
+from ...propagate import budget
 from ..tables import Sizes
 from .domain import Domain
-
-_MOST_SLOPES = 12
-#: values for small sizes that a form may list before it becomes a floor
-_MOST_PIECES = 3
-_LARGEST = 2**40
 
 
 class Samples(NamedTuple):
@@ -43,7 +39,7 @@ def fits(dim: Dim, x: Dim, domain: Domain) -> Iterator[Dim]:
     """Expressions of the symbol `x` that have the values of `dim` at accepted sizes; not proved."""
     assert x.name is not None
     found = domain.regular.values(dim, domain.alone(x.name), x.name)
-    if found is None or len(found[0]) < 2 or int(abs(found[1]).max()) > _LARGEST:
+    if found is None or len(found[0]) < 2 or int(abs(found[1]).max()) > budget.LARGEST_BOUND:
         return
     sizes, values = found[0], found[1]
     samples = Samples(sizes, values, _slopes(sizes, values, found[2], dim))
@@ -68,7 +64,7 @@ def eventually(dim: Dim, x: Dim, domain: Domain) -> tuple[Dim, int] | None:
     """
     assert x.name is not None
     found = domain.regular.values(dim, domain.alone(x.name), x.name)
-    if found is None or len(found[0]) < 8 or int(abs(found[1]).max()) > _LARGEST or not found[2]:
+    if found is None or len(found[0]) < 8 or int(abs(found[1]).max()) > budget.LARGEST_BOUND or not found[2]:
         return None
     sizes, values = found[0], found[1]
     samples, slope = Samples(sizes, values, [found[2]]), found[2]
@@ -96,7 +92,7 @@ def _slopes(sizes: Sizes, values: Sizes, last: Fraction, dim: Dim) -> list[Fract
     for atom in atoms_of(dim):
         if atom.kind == "//" and atom.args[1].value:
             found += [Fraction(c, atom.args[1].const) for _, c in atom.args[0].terms]
-    return list(dict.fromkeys(s for s in found if s and s.denominator <= 4096))[:_MOST_SLOPES]
+    return list(dict.fromkeys(s for s in found if s and s.denominator <= 4096))[: budget.MAX_FORMS]
 
 
 def _floors(samples: Samples, x: Dim) -> Iterator[Dim]:
@@ -141,7 +137,7 @@ def _apart(samples: Samples, x: Dim, slope: Fraction) -> Iterator[Dim]:
     """One floor from some size on, which may be clamped from below, and other values for smaller sizes."""
     pieces: list[tuple[int, int]] = []  # the value up to a size
     rest = samples
-    while len(pieces) < _MOST_PIECES:
+    while len(pieces) < 3:  # else it becomes a floor
         first = int(rest.values[0])
         ends = int(np.argmax(rest.values != first))
         if not ends:
