@@ -20,19 +20,13 @@ from ..lower.reason import BROADCAST, reason_id
 from ..lower.records import Entry
 from ..model import Node
 from ..propagate.constraint import Site
+from .limits import HUGE, MAX_CONE, MAX_SIZE, MAX_TRIED
 from .operands import IDLE, SiteTracer, input_sites, sites_of, size_at
 from .trace import Link
 from .wording import declared_dim
 
 if TYPE_CHECKING:
     from .solved import Solved
-
-#: a size that no model has; a restriction that excludes all sizes above leaves a few only
-_HUGE = 1 << 20
-#: sizes tried below an accepted one, and the largest condition that is looked at
-_MOST_TRIED, LARGEST = 512, 200
-#: tensors that are looked at between a target and the constants that it is made of
-_MOST_FED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +113,7 @@ class Baked:
     def _fed(self, tensor: str) -> Iterator[str]:
         """Constants that a tensor's elements are computed from and that hold a number that can be a size."""
         waiting, seen = [tensor], {tensor}
-        while waiting and len(seen) < _MOST_FED:
+        while waiting and len(seen) < MAX_CONE:
             name = waiting.pop(0)
             made = self.lowered.walk.state.producers.get(name)
             value = self.lowered.values.get(name)
@@ -203,32 +197,32 @@ class Baked:
         """
         found = self._few.get(cond)
         if found is None:
-            found = self._few[cond] = cond.size <= LARGEST and self._leaves_few(cond)
+            found = self._few[cond] = cond.size <= MAX_SIZE and self._leaves_few(cond)
         return found
 
     def _leaves_few(self, cond: Cond) -> bool:
         if cond.kind == "or" and all(_is_number(c) or self.few_sizes(c) for c in cond.args):
             return True
         names = sorted(cond.free)
-        large = [ge(symbol(name), _HUGE) for name in names]
+        large = [ge(symbol(name), HUGE) for name in names]
         if len(names) > 1 and self.engine.satisfiable([cond, *large], cheap=True).model is not None:
             return False  # no symbol is held small
         asked = [cond, *(ge(symbol(name), 1) for name in names)]
         return any(self._is_few(cond, name, asked) for name in names)
 
     def _is_few(self, cond: Cond, name: str, asked: Sequence[Cond]) -> bool:
-        if self.engine.is_spent or cond.evaluate({name: _HUGE}) is True:
+        if self.engine.is_spent or cond.evaluate({name: HUGE}) is True:
             return False
         found = self.engine.satisfiable([*asked, ge(symbol(name), 2)], cheap=True).model
         gap = None if found is None else self._gap(cond, name, found)
         if gap is None or not self.engine.satisfiable([*asked, ge(symbol(name), gap)], cheap=True).sat:
             return False
-        return self.engine.satisfiable([*asked, ge(symbol(name), _HUGE)], cheap=True).unsat
+        return self.engine.satisfiable([*asked, ge(symbol(name), HUGE)], cheap=True).unsat
 
     def _gap(self, cond: Cond, name: str, at: Mapping[str, int]) -> int | None:
         """The smallest size of a symbol that a condition excludes, of those that are tried."""
-        sizes = range(1, min(at[name] + 2, _MOST_TRIED))
-        below = range(max(at[name] - _MOST_TRIED, 1), at[name] + 2)
+        sizes = range(1, min(at[name] + 2, MAX_TRIED))
+        below = range(max(at[name] - MAX_TRIED, 1), at[name] + 2)
         return next((n for n in chain(sizes, below) if cond.evaluate({**at, name: n}) is False), None)
 
     def mixes_rows(self, entry: Entry, names: Collection[str]) -> bool:

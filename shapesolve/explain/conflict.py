@@ -12,6 +12,7 @@ from ..lower.records import Clash, Entry
 from ..propagate.constraint import Constraint, Site
 from ..propagate.facts import Facts
 from .finding import Conflict, Finding, Step
+from .limits import MAX_CONFLICTS, MAX_SHOWN_STEPS
 from .operands import SiteTracer, input_sites, sides_of, sites_of
 from .repair import Place, Repair, Repairs, place_of
 from .wording import (
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from ..lower.request import Request
     from ..system.cores import Cores
 
-MAX_CONFLICTS = 100
-_MAX_STEPS = 12
 _NEVER, _NOT_SO = "no input size makes this model run", "the sizes that are stated do not make this model run"
 
 
@@ -241,9 +240,9 @@ def _steps_and_nodes(
     last = lowered.constraints[meeting]
     text = need_text(last, lowered.walk.state.log[meeting], lowered)
     kept = [s for s in steps.values() if s.text != text]
-    if len(kept) > _MAX_STEPS:
-        left = len(kept) - _MAX_STEPS
-        kept[_MAX_STEPS:] = [
+    if len(kept) > MAX_SHOWN_STEPS:
+        left = len(kept) - MAX_SHOWN_STEPS
+        kept[MAX_SHOWN_STEPS:] = [
             Step("", "", "", f"and {left} more {'steps' if left > 1 else 'step'} like these")
         ]
     return (*kept, _stated(last, text)), tuple(nodes)

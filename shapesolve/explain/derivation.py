@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..expr import ZERO, Dim, Shape
 from .claim import no_tensor
+from .limits import MAX_PLACES
 from .trace import Link, Tracer
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
-
-#: places on the way of a dim; a chain goes through every layer of a model
-_MOST = 20_000
 
 
 class Source(NamedTuple):
@@ -136,7 +134,7 @@ def explain(lowered: Lowered, tensor: str, axis: int | None = None, depth: int |
 def _axis(
     tracer: Tracer, tensor: str, dim: Dim, axis: int, order: Mapping[str, int], depth: int | None
 ) -> AxisDerivation:
-    links = tracer.chain(tensor, axis, to_inputs=True, most=_MOST)
+    links = tracer.chain(tensor, axis, to_inputs=True, most=MAX_PLACES)
     links = sorted(links, key=lambda link: order.get(link.tensor, -1))
     kept = links if depth is None else [n for n in links if n.node is not None][-depth:]
     steps = [

@@ -17,6 +17,7 @@ from ..propagate.constraint import Constraint
 from . import declared, restriction, specialised
 from .conflict import find_contradiction
 from .finding import CODES, Conflict, Finding, Severity
+from .limits import MAX_LISTED
 from .operands import SiteTracer, sides_of
 from .wording import is_short, operand_rows, quoted_conditions
 
@@ -35,7 +36,6 @@ _NOTE_CODES = {
     "rule": "SS105",
     "load": "SS206",
 }
-_MAX_REASONS = 4
 _DEAD = "`shapesolve simplify` removes the branch"
 #: reason that a node is not reached, by the kind of the graphs around it
 _WAYS_ROUND: dict[Bodies, str] = {
@@ -91,7 +91,7 @@ def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
         nodes = tuple(dict.fromkeys(n for f in (first, *others) for n in f.nodes))
         notes = first.notes
         if elsewhere:
-            shown = ", ".join(elsewhere[:_MAX_REASONS]) + (" …" if len(elsewhere) > _MAX_REASONS else "")
+            shown = ", ".join(elsewhere[:MAX_LISTED]) + (" …" if len(elsewhere) > MAX_LISTED else "")
             more = f"{len(elsewhere)} more {'nodes' if len(elsewhere) > 1 else 'node'}"
             notes = (*notes, f"and at {more}: {shown}")
         yield replace(first, nodes=nodes, notes=notes) if others else first
@@ -124,7 +124,7 @@ def _merged(conflicts: Iterable[Conflict]) -> Iterator[Finding]:
 
 
 def _for_the_same_cause(nodes: Sequence[str]) -> str:
-    shown = ", ".join(nodes[:_MAX_REASONS]) + (" …" if len(nodes) > _MAX_REASONS else "")
+    shown = ", ".join(nodes[:MAX_LISTED]) + (" …" if len(nodes) > MAX_LISTED else "")
     return f"{len(nodes)} more {'nodes fail' if len(nodes) > 1 else 'node fails'} for the same cause: {shown}"
 
 
@@ -274,7 +274,7 @@ def _undecided(analysis: Solved) -> Iterator[Finding]:
             node,
             op_type,
             tuple(dict.fromkeys((node, *(n for term in terms for n in term.nodes)))),
-            notes=(rule, *named)[:_MAX_REASONS],
+            notes=(rule, *named)[:MAX_LISTED],
         )
 
 

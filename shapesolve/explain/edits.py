@@ -20,15 +20,12 @@ from ..expr import Dim, constant
 from ..lower.request import OtherShape
 from ..lower.types import Tensor
 from ..model import Model, Node
+from .limits import MAX_CONE, MAX_NUMBERS, MAX_RANK
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
     from ..lower.values import Elem
 
-#: nodes of a cone that are edited, elements of one tensor that are freed, and the highest rank whose axes are reordered
-_MAX_NODES, _MAX_ELEMENTS, _MAX_RANK = 48, 8, 5
-#: first opset in which the axes of Unsqueeze are an input
-_AXES_ARE_AN_INPUT = 13
 #: elements of a stored shape that are no size: computed, copied, or there anyway
 _IDLE = frozenset((-1, 0, 1))
 
@@ -87,7 +84,7 @@ def edits(node: Node, lowered: Lowered, *, by_itself: bool = False) -> Iterator[
 def _cone(node: Node, lowered: Lowered) -> Iterator[Node]:
     """Nodes behind a node, nearest first."""
     waiting, seen, count = deque(node.inputs), set(node.inputs), 0
-    while waiting and count < _MAX_NODES:
+    while waiting and count < MAX_CONE:
         made = lowered.walk.state.producers.get(waiting.popleft())
         if made is None or made[1] or made[0].is_constant:
             continue
@@ -111,7 +108,7 @@ def _attributes(node: Node, lowered: Lowered, types: Sequence[int]) -> Iterator[
     """Edits of attributes: another axis order, another axis, another element type, or a flag inverted."""
     found = node.attributes
     perm, axis, to = found.get("perm"), found.get("axis"), found.get("to")
-    if isinstance(perm, tuple) and 1 < len(perm) <= _MAX_RANK:
+    if isinstance(perm, tuple) and 1 < len(perm) <= MAX_RANK:
         for i, j in combinations(range(len(perm)), 2):
             other = list(perm)
             other[i], other[j] = other[j], other[i]
@@ -158,7 +155,7 @@ def _elements(node: Node, lowered: Lowered) -> Iterator[Edit]:
         name = node.inputs[i] if i < len(node.inputs) else ""
         value = lowered.values.get(name) if name and lowered.is_stored(name) else None
         held = None if value is None else value.elems
-        if not held or len(held) > _MAX_ELEMENTS or not all(isinstance(e, Dim) and not e.terms for e in held):
+        if not held or len(held) > MAX_NUMBERS or not all(isinstance(e, Dim) and not e.terms for e in held):
             continue
         numbers = [e.const for e in held if isinstance(e, Dim)]
         rule = lowered.rule(node, "")
@@ -187,7 +184,7 @@ def _sizes(node: Node, lowered: Lowered) -> Iterator[Edit]:
     alike: dict[tuple[int, ...], list[str]] = {}
     for i, name in enumerate(node.inputs):
         shape = lowered.shapes.get(name) if name and i not in data and lowered.is_stored(name) else None
-        if shape is not None and 0 < len(shape) <= _MAX_RANK:
+        if shape is not None and 0 < len(shape) <= MAX_RANK:
             alike.setdefault(tuple([d.const for d in shape]), []).append(name)
     for dims, names in alike.items():
         for together in (*([n] for n in names), *([names] if len(names) > 1 else ())):
@@ -221,7 +218,7 @@ def _beside(node: Node, lowered: Lowered, by_itself: bool) -> Iterator[Edit]:
 
 def _orders(rank: int) -> Iterator[list[int]]:
     """Axis orders that exports get wrong: channels last and channels first, and any two exchanged."""
-    if not 1 < rank <= _MAX_RANK:
+    if not 1 < rank <= MAX_RANK:
         return
     if rank > 3:
         yield [0, rank - 1, *range(1, rank - 1)]
@@ -244,7 +241,7 @@ def _between(
     made: list[onnx.NodeProto] = []
     if axes is None:
         made.append(helper.make_node("Transpose", [name], [result], perm=list(perm)))
-    elif lowered.model.opsets.get("", 1) < _AXES_ARE_AN_INPUT:
+    elif lowered.model.opsets.get("", 1) < 13:  # axes as an attribute
         made.append(helper.make_node("Unsqueeze", [name], [result], axes=[axes]))
     else:
         made.append(helper.make_node("Constant", [], [f"{result}_axes"], value_ints=[axes]))
@@ -277,7 +274,7 @@ def _read(proto: onnx.NodeProto) -> Node:
 
 def _rank(node: Node, lowered: Lowered) -> int:
     shapes = [lowered.shapes[n] for n in node.inputs if n in lowered.shapes]
-    return min(max((len(s) for s in shapes), default=0), _MAX_RANK)
+    return min(max((len(s) for s in shapes), default=0), MAX_RANK)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..expr import Dim
 from ..lower.local import Definition
 from ..lower.types import Tensor
-from .operands import MAX_LISTED
+from .limits import MAX_NUMBERS
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
@@ -51,7 +51,7 @@ class GivenSizes:
         value = known.value if isinstance(known, Tensor) else None
         elems = () if value is None or value.elems is None else value.elems
         dims = [e for e in elems if isinstance(e, Dim)]
-        if value is None or not dims or len(dims) < len(elems) or len(dims) > MAX_LISTED:
+        if value is None or not dims or len(dims) < len(elems) or len(dims) > MAX_NUMBERS:
             return ""
         self._find(n for d in dims for n in sorted(d.free))
         sizes = [d.evaluate(self._found) for d in dims]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from ..expr import Cond, Dim, DimSyntaxError, eq, parse_cond
 from ..solve.proof import Proof, Proved, Refuted, Sides, Unknown, compared_at, sides_said
 from .claim import compared, no_dim, read_dim, resolve_references, unknown_names
+from .limits import MAX_LISTED, MAX_STATED
 
 if TYPE_CHECKING:
     from .solved import Solved
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NOTHING_RUNS = "no input size is accepted"
-#: conditions and defaults that are left out one by one to see which ones a proof needs
-_MAX_GRANTED = 6
-#: max generated symbols named in an answer if the claim itself has none
-_MOST_NAMED = 3
 
 
 class Claim:
@@ -109,7 +106,7 @@ def _needed(a: Solved, holds: Callable[[Solved], bool]) -> tuple[str, ...]:
     if holds(free):
         return ()
     needed: list[Cond | str] = [*granted, *a.defaults]
-    if len(needed) <= _MAX_GRANTED and all(c.free <= free.symbols.keys() for c in granted):
+    if len(needed) <= MAX_STATED and all(c.free <= free.symbols.keys() for c in granted):
         for one in list(needed):
             fewer = [n for n in needed if n is not one]
             if holds(_granting(a, fewer)):
@@ -233,7 +230,7 @@ def _refuted_at(a: Solved, claim: Claim, sizes: Mapping[str, int]) -> Proof | No
 def _not_accepted(a: Solved, claim: Claim, proof: Refuted) -> str:
     """Message: no counterexample is accepted once it is bound, with the generated symbols that decide it."""
     made = [n for n in proof.counterexample if n in a.walk.state.reasons]
-    names = [n for n in made if n in claim.cond.free] or made[:_MOST_NAMED]
+    names = [n for n in made if n in claim.cond.free] or made[:MAX_LISTED]
     told = "no counterexample was found that the model accepts"
     return f"{told}; {_undecided(names, a)}" if names else told
 

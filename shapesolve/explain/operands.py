@@ -9,15 +9,14 @@ from ..lazy import cached_property
 from ..lower.records import Entry, Open
 from ..model import Node
 from ..propagate.constraint import Site
-from .trace import MAX_LINKS, Link, Tracer
+from .limits import MAX_LINKS, MAX_LISTED, MAX_NUMBERS
+from .trace import Link, Tracer
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
     from ..lower.rule import Bodies
     from ..lower.values import Value
 
-#: max numbers of one tensor that are listed, and max tensors of one condition
-MAX_LISTED, _MAX_SIDES = 8, 5
 #: elements of a target that say nothing of a size: -1 is computed, 0 is copied, 1 is there anyway
 IDLE = frozenset((-1, 0, 1))
 
@@ -71,7 +70,7 @@ def sides_of(entry: Entry | Open, lowered: Lowered, also: Site | None = None) ->
     if len({s.tensor for s in sites}) < 2 and entry.node is not None:
         sites = (*sites, *input_sites(entry.node, entry.prefix, lowered))
     told = {s.tensor: s for s in sites}
-    shown = list(told.values())[:_MAX_SIDES]
+    shown = list(told.values())[:MAX_LISTED]
     return tuple(shown if also is None or also.tensor in {s.tensor for s in shown} else [*shown, also])
 
 
@@ -80,7 +79,7 @@ def held_text(value: Value | None) -> str:
     if value is None:
         return ""
     elems = value.elems
-    if elems is not None and len(elems) <= MAX_LISTED and any(e is not None for e in elems):
+    if elems is not None and len(elems) <= MAX_NUMBERS and any(e is not None for e in elems):
         listed = ", ".join("?" if e is None else str(e) for e in elems)
         return listed if value.shape == () else f"[{listed}]"
     lo, hi = value.bounds

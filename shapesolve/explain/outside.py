@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING
 
 from ..expr import Cond, eq, parse_cond
 from .finding import Conflict, Finding
+from .limits import MAX_EXAMPLES, MAX_LISTED, MAX_TESTED, MAX_TRIED
 
 if TYPE_CHECKING:
     from ..solve.contract.contract import Term
     from .solved import Solved
-
-_MAX_NODES = 4
-#: search radius around a size, max candidates tested for one symbol, max working sizes reported
-_FURTHEST, _MOST_TRIED, _MOST_TOLD = 4096, 24, 2
 
 
 def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:
@@ -75,8 +72,8 @@ def _is_about(conflict: Conflict, stated: Sequence[Cond]) -> bool:
 
 
 def _needed(term: Term) -> Sequence[str]:
-    shown = ", ".join(term.nodes[:_MAX_NODES])
-    more = len(term.nodes) - _MAX_NODES
+    shown = ", ".join(term.nodes[:MAX_LISTED])
+    more = len(term.nodes) - MAX_LISTED
     rule = next((c.origin.rule for c in term.constraints if c.role == "requirement"), "")
     return (f"{rule}: {shown}" + (f" and {more} more" if more > 0 else ""),) if rule and shown else ()
 
@@ -93,10 +90,10 @@ def _would_do(term: Term, free: Solved, bound: Solved, sizes: Mapping[str, int])
     told = False
     for name, size in sizes.items():
         others = {n: at for n, at in kept.items() if n != name}
-        near = (n for step in range(1, _FURTHEST) for n in (size - step, size + step) if n >= 0)
+        near = (n for step in range(1, MAX_TRIED) for n in (size - step, size + step) if n >= 0)
         possible = (n for n in near if _possible(free, {**others, name: n}))
-        tried = ((n, _accepted(free, bound, {**others, name: n})) for n in islice(possible, _MOST_TRIED))
-        found = islice(((n, full) for n, full in tried if full is not None), _MOST_TOLD)
+        tried = ((n, _accepted(free, bound, {**others, name: n})) for n in islice(possible, MAX_TESTED))
+        found = islice(((n, full) for n, full in tried if full is not None), MAX_EXAMPLES)
         texts = [
             f"{name} = {n}{_with(term, others, name, full)}" for n, full in sorted(found, key=itemgetter(0))
         ]

@@ -24,16 +24,13 @@ from ..model import Node
 from ..propagate.constraint import Constraint
 from ..solve.bindings import listed_sizes
 from .edits import Edit, edits
+from .limits import MAX_EXAMPLES, MAX_FOR_LIMITS, MAX_LOWERED, MAX_STATED
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
     from ..lower.request import Request
     from ..lower.values import Elem
 
-#: nodes that all trials of an analysis lower together: for conflicts, and for limits of a model that runs
-MAX_LOWERED, MAX_FOR_LIMITS = 40_000, 3_000
-#: max equally good repairs reported, and max user conditions left out one by one (a lowering each)
-_MAX_TOLD, _MAX_STATED = 2, 8
 #: kinds of conditions that tie sizes; bounds and multiples leave many
 _TYING = ("==", "or")
 
@@ -138,7 +135,7 @@ class Repairs:
         for key, repair in found:
             if key[:5] == found[0][0][:5]:
                 best.setdefault(repair.edit.subject, repair)
-        return tuple(best.values())[:_MAX_TOLD]
+        return tuple(best.values())[:MAX_EXAMPLES]
 
     def _tried(self, edit: Edit) -> tuple[Edit | None, Lowered]:
         """The edit with its freed sizes settled, and the model lowered with it. None if they cannot be settled."""
@@ -213,7 +210,7 @@ class Repairs:
     def _without_each(self) -> dict[int, set[Place]]:
         """Places that fail without one of the user's conditions, by its number in the log."""
         request, symbols = self.request, self.lowered.symbols
-        if len(request.bind) + len(request.assume) > _MAX_STATED:
+        if len(request.bind) + len(request.assume) > MAX_STATED:
             return {}
         fewer: dict[Cond, Request] = {}
         for name, size in request.bind.items():

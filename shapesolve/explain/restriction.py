@@ -17,8 +17,9 @@ from ..lower.records import Entry
 from ..propagate import budget
 from ..solve.check import Checker
 from ..solve.sizes import SizeFinder, around, nearer
-from .baked import LARGEST, Baked, Stored
+from .baked import Baked, Stored
 from .finding import Finding
+from .limits import MAX_SAMPLES, MAX_SIZE, MAX_TRIED
 from .operands import sides_of
 from .repair import Repair, Repairs
 from .wording import is_short, limit_help, operand_rows, requirement_text
@@ -32,10 +33,6 @@ Sizes = Mapping[str, int]
 _PLAINEST = (False, False, 1)
 #: kinds of terms that may leave a few sizes, and examples that are looked at for the constant behind them
 _MAY_BE_FEW, _SAMPLES = ("equality", "alternative", "other"), 16
-#: max samples searched for one that breaks a single condition
-_MOST_COMPARED = 64
-#: sizes that differ by more than this factor are no usual example; equal sizes are looked for up to this one
-_UNLIKE, _LARGEST_ALIKE = 16, 1024
 
 
 class _Cause(NamedTuple):
@@ -244,7 +241,7 @@ class _Teller:
         Where several nodes fail, the first of them need not be the one that needs the term.
         """
         found, looked_at = self._failing(term), list[_Sample]()
-        for sample in islice(found, _MOST_COMPARED):
+        for sample in islice(found, MAX_SAMPLES):
             looked_at.append(sample)
             if len(self.checker.broken(sample.fails)) == 1:
                 break
@@ -252,7 +249,7 @@ class _Teller:
         yield from found
 
     def _failing(self, term: Term) -> Iterator[_Sample]:
-        if term.cond.size > LARGEST or not self.runs or self._left <= 0 or not self._runs(self.runs):
+        if term.cond.size > MAX_SIZE or not self.runs or self._left <= 0 or not self._runs(self.runs):
             return
         runs = self._alike(term)
         alone = self.near.breaking(term.cond, runs)
@@ -269,7 +266,7 @@ class _Teller:
         (name,) = changed
         runs, fails = sample.runs[name], sample.fails[name]
         step = 1 if fails > runs else -1
-        for size in islice(range(runs + step, fails, step), _MOST_COMPARED):
+        for size in islice(range(runs + step, fails, step), MAX_SAMPLES):
             at = {**sample.fails, name: size}
             broken = [b.cond for b in self.checker.broken(at)] if cond.evaluate(at) is False else []
             if broken and (cause is None or cause in broken):
@@ -289,8 +286,8 @@ class _Teller:
     def _alike(self, term: Term) -> dict[str, int]:
         """Accepted sizes of all inputs. If a term's sizes differ widely, equal sizes if these are accepted."""
         own = {n: self.runs[n] for n in term.symbols if n in self.runs}
-        unlike = len(own) > 1 and max(own.values()) > _UNLIKE * max(min(own.values()), 1)
-        for size in range(1, _LARGEST_ALIKE) if unlike else ():
+        unlike = len(own) > 1 and max(own.values()) > 16 * max(min(own.values()), 1)
+        for size in range(1, MAX_TRIED) if unlike else ():
             self._left -= term.cond.size
             sizes = {**self.runs, **dict.fromkeys(own, size)}
             if self._left < 0 or (term.cond.evaluate(sizes) is True and self._runs(sizes)):

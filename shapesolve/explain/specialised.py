@@ -11,14 +11,13 @@ from ..propagate.constraint import Constraint
 from ..propagate.log import need
 from .baked import Baked, Stored
 from .finding import Finding, Operand
+from .limits import MAX_LISTED
 from .operands import sides_of
 from .repair import Repairs
 from .wording import limit_help, operand_rows
 
 if TYPE_CHECKING:
     from .solved import Solved
-
-_MAX_REASONS = 4
 
 
 class _Fixed(NamedTuple):
@@ -111,8 +110,8 @@ def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:
         dict.fromkeys(f"{c.origin.node} needs {c.cond}: {c.origin.rule}" for c in causes if c.origin.node)
     )
     told.reverse()
-    rest = len(told) - _MAX_REASONS
-    return (*told[:_MAX_REASONS], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
+    rest = len(told) - MAX_LISTED
+    return (*told[:MAX_LISTED], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
 
 
 def _help(fixed: _Fixed, is_feature: bool, repairs: Repairs, baked: Baked) -> str:

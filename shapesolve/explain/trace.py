@@ -15,15 +15,13 @@ from ..expr import Dim, Shape, symbol
 from ..lower.types import Known, Tensor
 from ..lower.values import Value
 from ..model import Node
+from .limits import MAX_LINKS, MAX_PROBES
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
 
 #: probe symbol that replaces a size to see which results depend on it
 _PROBE = symbol("size in question", 1, made=True)
-#: max computing links followed (those that pass a dim on are not counted); max places of an equal number that are
-#: distinguished at one node, and by one tracer in all
-MAX_LINKS, _MAX_PROBES, _MAX_PROBED = 400, 6, 200
 #: a tensor that carries a dim, as the size of an axis or (None) as an element
 Carrier: TypeAlias = tuple[str, int | None, Dim]
 
@@ -128,10 +126,10 @@ class Tracer:
         names = {self.lowered.full_name(n, prefix): n for n in node.inputs if n}
         output = next((n for n in node.outputs if n and tensor.endswith(n)), "")
         found = []
-        for carrier in carriers[:_MAX_PROBES]:
+        for carrier in carriers[:6]:
             name = names.get(carrier[0], "")
             known = inputs.get(name)
-            if self._probes >= _MAX_PROBED or not isinstance(known, Tensor):
+            if self._probes >= MAX_PROBES or not isinstance(known, Tensor):
                 break
             self._probes += 1
             changed = self._with_probe(known, carrier)

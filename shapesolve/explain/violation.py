@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from .finding import Conflict
     from .given import GivenSizes
 
-#: a size for a symbol that no condition is about
-_ANY = 2
-
 
 class Sizes(dict[str, tuple[int, ...]]):
     """Shapes of tensors by name at given sizes. Empty, with `violations`, if these are not accepted."""
@@ -151,7 +148,7 @@ class InputChecker:
             if found is None:
                 return None
             full.update({n: found[n] for n in missing if n in found})
-        full.update({n: _ANY for n in missing if n not in full})
+        full.update({n: 2 for n in missing if n not in full})  # no condition is about them
         return None if self.checker.broken(full) else {n: full[n] for n in self.lowered.symbols}
 
     def at(self, sizes: Mapping[str, int]) -> list[Violation]:

@@ -15,6 +15,7 @@ from ..lower.types import Tensor
 from ..model import Node
 from ..propagate.constraint import Constraint, Site
 from .finding import Operand, Step
+from .limits import MAX_EXAMPLES, MAX_LISTED, MAX_NUMBERS, MAX_QUOTED
 from .operands import held_text, holding_text, input_sites, sites_of, size_at
 from .trace import Link
 
@@ -23,11 +24,6 @@ if TYPE_CHECKING:
     from .given import GivenSizes
     from .repair import Repair
 
-_MAX_ATTRIBUTES = 6
-_MAX_ELEMENTS_SHOWN = 6
-_MAX_MADE_OF = 2
-#: conditions that a title quotes, and characters of each; longer ones are nothing to read
-_MOST_QUOTED, _MAX_QUOTED = 4, 160
 _COMPARISON, _CHOICE = re.compile(r" (<=|>=|==|!=|<|>) "), re.compile(r" (and|or|if|not) ")
 _REMAINDER = re.compile(r"(?:([\w.]+)|\(([^()]*)\)) % ([\w.]+)")
 _RELATIONS = {
@@ -60,17 +56,15 @@ def attributes_text(node: Node) -> tuple[str, ...]:
         if isinstance(value, (int, str)) and len(str(value)) <= 40:
             told.append(f"{name} = {value}")
         elif (
-            isinstance(value, tuple)
-            and len(value) <= _MAX_ELEMENTS_SHOWN
-            and all(isinstance(v, int) for v in value)
+            isinstance(value, tuple) and len(value) <= MAX_NUMBERS and all(isinstance(v, int) for v in value)
         ):
             told.append(f"{name} = [{', '.join(map(str, value))}]")
-    return (f"with {', '.join(told[:_MAX_ATTRIBUTES])}",) if told else ()
+    return (f"with {', '.join(told[:MAX_NUMBERS])}",) if told else ()
 
 
 def quoted_conditions(texts: Sequence[str], quote: str = "`") -> str:
     """Conditions for a title or a note: the first that can be read there, and how many others there are."""
-    told = [f"{quote}{text}{quote}" for text in texts if is_short(text)][:_MOST_QUOTED]
+    told = [f"{quote}{text}{quote}" for text in texts if is_short(text)][:MAX_LISTED]
     rest = len(texts) - len(told)
     if rest:
         count = f"{rest} more" if told else "a" if rest == 1 else str(rest)
@@ -81,7 +75,7 @@ def quoted_conditions(texts: Sequence[str], quote: str = "`") -> str:
 
 def is_short(text: str) -> bool:
     """True if the text is short enough (at most 160 characters) for a title."""
-    return len(text) <= _MAX_QUOTED
+    return len(text) <= MAX_QUOTED
 
 
 def requirement_text(text: str) -> str:
@@ -185,7 +179,7 @@ def _made_of(source: Link, lowered: Lowered) -> str:
     assert source.node is not None
     given = {s.tensor: s for s in input_sites(source.node, source.prefix, lowered)}
     known = [s for n, s in given.items() if n in lowered.shapes and len(lowered.shapes[n]) > 0]
-    told = [_given(s, lowered) for s in known[:_MAX_MADE_OF]]
+    told = [_given(s, lowered) for s in known[:MAX_EXAMPLES]]
     return f" from {' and '.join(told)}" if told else ""
 
 

@@ -1,0 +1,30 @@
+"""Limits on conflicts, repairs, traces and findings, each with its quantity and unit."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# work
+MAX_CONFLICTS: Final = 100  # conflicts that are explained
+MAX_LOWERED = 40_000  # nodes that all trials for conflicts lower together; not `Final`: tests lower it
+MAX_FOR_LIMITS: Final = 3_000  # nodes that all trials for limits of a model that runs lower together
+MAX_STATED: Final = 8  # conditions of the user, or defaults, that are left out one by one
+MAX_CONE: Final = 64  # nodes that lead to an operand and are edited or searched for constants
+MAX_RANK: Final = 5  # axes that are reordered
+MAX_LINKS: Final = 400  # computing links of a trace; those that pass a dim on are not counted
+MAX_PLACES: Final = 20_000  # links of a derivation, which goes through every layer of a model
+MAX_PROBES: Final = 200  # places of equal numbers that one tracer distinguishes
+MAX_SIZE: Final = 200  # size of a condition that is looked at
+MAX_TRIED: Final = 4096  # sizes tried by evaluation around a size
+MAX_SAMPLES: Final = 64  # sizes tried by evaluation for one that breaks a single condition
+MAX_TESTED: Final = 24  # sizes tried by the solver for one symbol
+HUGE: Final = 1 << 20  # a size that no model has
+
+# messages
+MAX_LISTED: Final = 4  # nodes, reasons, conditions, symbols or operands that a message lists
+MAX_NUMBERS: Final = (
+    8  # attributes of a node, and numbers of one tensor, that a message lists or an edit frees
+)
+MAX_EXAMPLES: Final = 2  # sizes that run, equally good repairs, or operands of a link that a message lists
+MAX_SHOWN_STEPS: Final = 12  # steps of a trace that a message lists
+MAX_QUOTED: Final = 160  # characters of a condition in a title
