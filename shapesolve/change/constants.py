@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import helper
 
+from ..lower.limits import MAX_ELEMENTS, MAX_FLOATS
 from ..model import Constant
-from .knowledge import MAX_FLOATS, MAX_INTS
 from .site import Change, Site, Store, numbers
 
 Array = NDArray[Any]
@@ -32,7 +32,7 @@ def folded_float(site: Site) -> Change | None:
     given: list[Array] = []
     for name in site.node.inputs:
         array = site.known.array(name)
-        if array is None or array.size > MAX_INTS:
+        if array is None or array.size > MAX_ELEMENTS:
             return None
         given.append(array)
     out = site.out

@@ -18,13 +18,12 @@ from onnx import helper
 
 from ..analysis import Analysis
 from ..expr import Cond, Dim, constant, symbol
+from ..lower.limits import MAX_ELEMENTS, MAX_FLOATS
 from ..model import AttrRef, Constant, Function
 from .draft import Draft, DraftGraph, DraftNode
 
 #: calls of one function that are looked at; of one with more nothing is known
 _MAX_CALLS = 64
-#: longest constants that are folded, in elements
-MAX_INTS, MAX_FLOATS = 1024, 128
 #: element types of integers and booleans, whose values an analysis follows exactly
 _WHOLE = frozenset((2, 3, 4, 5, 6, 7, 9, 12, 13))
 _FLOATS = frozenset((1, 10, 11))
@@ -193,7 +192,7 @@ class Knowledge:
         if value is None or dtype not in _WHOLE or value.shape is None:
             return None
         flat = value.concrete
-        if flat is None or len(flat) > MAX_INTS:
+        if flat is None or len(flat) > MAX_ELEMENTS:
             return None
         made = helper.tensor_dtype_to_np_dtype(dtype)
         if made.kind != "b" and flat:

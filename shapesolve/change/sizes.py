@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
+from onnx import TensorProto
+
 from ..expr import Dim, constant
 from .arithmetic import Arithmetic
 from .draft import DraftGraph, DraftNode, as_array
 from .knowledge import Dims, Knowledge
 from .views import target_entries
 
-_INT64, _INT32 = 7, 6
 #: opset since which Shape takes a part of the axes
 _SHAPE_PARTS = 15
 #: longest vector that is computed anew
@@ -165,7 +166,7 @@ def _wanted(known: Knowledge, stays: Callable[[DraftNode], bool]) -> Iterator[Pl
 
 def _is_vector(known: Knowledge, name: str) -> bool:
     """True if it is a short vector of known sizes."""
-    if known.dtype(name) not in (_INT64, _INT32):
+    if known.dtype(name) not in (TensorProto.INT64, TensorProto.INT32):
         return False
     sizes = known.sizes(name)
     return sizes is not None and len(sizes) <= _LONGEST
@@ -262,9 +263,11 @@ class _Builder(Arithmetic):
             name = self._memo(("scalar", entries), lambda: self._scalar(entries[0]))
         else:
             name = self._memo(("vector", entries), lambda: self.joined(entries))
-        if name is not None and dtype == _INT32:
+        if name is not None and dtype == TensorProto.INT32:
             whole = name
-            name = self._memo(("int32", whole), lambda: self._add("Cast", [whole], None, to=_INT32))
+            name = self._memo(
+                ("int32", whole), lambda: self._add("Cast", [whole], None, to=TensorProto.INT32)
+            )
         return name if name is not None and self.positions[name] < reader else None
 
     def _scalar(self, d: Dim) -> str | None:
@@ -373,6 +376,6 @@ class _Builder(Arithmetic):
         name = node.outputs[0]
         self.positions[name] = max((self.positions.get(i, -1) for i in inputs), default=-1)
         self.nodes.append((self.positions[name], node))
-        to = attributes.get("to", _INT64)
+        to = attributes.get("to", TensorProto.INT64)
         self.known.tell(name, to, self.known.shape(inputs[0]) if shape is None else shape)
         return name

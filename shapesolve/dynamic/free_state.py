@@ -20,10 +20,11 @@ from ..change.draft import Draft, DraftNode
 from ..change.refused import Refused
 from ..expr import Dim, Shape, constant, ge, symbol
 from ..lower.fixpoint import lower_model
+from ..lower.limits import MAX_ELEMENTS
 from ..lower.request import Request as LowerRequest
 from ..lower.rule import Rule
 from ..lower.types import Known, Tensor
-from ..lower.values import MAX_ELEMENTS, Value
+from ..lower.values import Value
 from ..model import Model, Node
 from ..operators import with_built_in
 from .generalize_match import constant_of

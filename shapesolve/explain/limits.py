@@ -22,9 +22,7 @@ HUGE: Final = 1 << 20  # a size that no model has
 
 # messages
 MAX_LISTED: Final = 4  # nodes, reasons, conditions, symbols or operands that a message lists
-MAX_NUMBERS: Final = (
-    8  # attributes of a node, and numbers of one tensor, that a message lists or an edit frees
-)
+MAX_NUMBERS: Final = 8  # attributes of a node, and numbers of a tensor, that are listed or freed
 MAX_EXAMPLES: Final = 2  # sizes that run, equally good repairs, or operands of a link that a message lists
 MAX_SHOWN_STEPS: Final = 12  # steps of a trace that a message lists
 MAX_QUOTED: Final = 160  # characters of a condition in a title

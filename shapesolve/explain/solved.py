@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 from ..expr import Dim
 from ..lazy import cached_property
 from ..lower.fixpoint import lower_model
+from ..lower.limits import MAX_BROADCAST
 from ..lower.lowered import Lowered
-from ..lower.op import MAX_BROADCAST
 from ..lower.request import Request
 from ..propagate.log import ConstraintSet
 from ..solve.bindings import Bindings, find_bindings

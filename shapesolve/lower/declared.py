@@ -6,9 +6,9 @@ from __future__ import annotations
 from ..expr import Dim, Shape, constant, symbol
 from ..expr.parse import dim_from_param
 from ..model import MapType, OptionalType, SequenceType, TensorType, ValueType
+from .limits import MAX_RANK
 from .statements import Statements
 from .types import OPEN, Known, Map, Optional, Sequence
-from .values import MAX_RANK
 
 
 def declared_known(walk: Statements, declared: ValueType | None, name: str = "") -> Known | None:

@@ -12,9 +12,10 @@ import numpy as np
 from ..expr import ONE, ZERO, Dim, maximum, minimum, trunc_div
 from ..expr.limits import INT32_MAX
 from .arith import Function
+from .limits import MAX_ELEMENTS
 from .op import Op
 from .precision import INT_LIMITS, exact, has_room
-from .values import MAX_ELEMENTS, Array, Elem, Ratio, Value
+from .values import Array, Elem, Ratio, Value
 
 #: bounds of integer elements, None where there is none
 DimRange = tuple[Dim | None, Dim | None]

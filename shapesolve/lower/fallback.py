@@ -24,17 +24,13 @@ from ..model import (
     value_type,
 )
 from .declared import declared_known
+from .limits import MAX_EXPANDED
 from .needed import need_inside
 from .op import InvalidNode, MalformedNode, Op
 from .records import Body, Scope, Steps
 from .schema import find_schema
 from .scopes import Scopes
 from .types import Known, Sequence, Tensor
-
-#: nodes of function bodies lowered in one walk: functions that call the one before twice would double them each
-_MAX_EXPANDED = 100_000
-#: weight of an operator that runs in some cases only, since these cases are kept apart
-_GUARDED = 20
 
 
 def lower_unregistered(op: Op, scope: Scope) -> Steps:
@@ -79,8 +75,9 @@ def lower_function(op: Op, scope: Scope, function: Function) -> Steps:
     """Lower the body of a function in a scope of its own, named after the calling node."""
     walk, node = op.walk, op.node
     op.pure = False
-    walk.expanded += len(function.nodes) * (1 if scope.guard.is_true else _GUARDED)
-    if walk.expanded > _MAX_EXPANDED:
+    # under a condition a node weighs more: cases are kept apart
+    walk.expanded += len(function.nodes) * (1 if scope.guard.is_true else 20)
+    if walk.expanded > MAX_EXPANDED:
         walk.note("open", "functions call each other too often: this call is not followed", node, scope)
         return [None] * op.n_out
     inner = walk.under(scope, f"{scope.prefix}{node.label}/")

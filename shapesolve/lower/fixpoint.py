@@ -13,11 +13,12 @@ from ..model import Graph, Model, Node, TensorType, ValueType
 from ..propagate.facts import Facts
 from . import Known
 from .declared import declared_known, unnamed_dim
+from .limits import MAX_ROUNDS
 from .lowered import Lowered, symbols_of
 from .request import Request
 from .rule import Ranks
 from .types import Tensor
-from .walk import MAX_ROUNDS, Walk
+from .walk import Walk
 
 
 def lower_model(read: Model, request: Request, progress: Callable[[int, int], None] | None = None) -> Lowered:

@@ -17,14 +17,12 @@ from ..expr import (
     maximum,
     minimum,
 )
+from .limits import MAX_CHOICE
 from .needed import axes, rank_need
 from .op import Op
 from .statements import Kind
 from .types import OPEN, Known, Map, Optional, Sequence, Tensor
 from .values import Elem, Value
-
-#: a choice larger than this is given a name
-_MAX_CHOICE = 60
 
 
 def same_known(a: Known | None, b: Known | None) -> bool:
@@ -211,7 +209,7 @@ class Choice:
         if a is b:
             return a
         choice = ite(self.cond, a, b)
-        if choice is a or choice is b or (not self.by_data and choice.size <= _MAX_CHOICE):
+        if choice is a or choice is b or (not self.by_data and choice.size <= MAX_CHOICE):
             return choice
         walk = self.op.walk
         named = walk.state.chosen.get(choice)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from onnx import TensorProto
+
 from ..expr import FALSE, TRUE, Cond, Dim, Shape, Substitution, all_of, eq, symbol
 from ..model import Graph, Model, Node
 from ..propagate.facts import Facts
@@ -24,9 +26,8 @@ from .walk import Call, Walk
 if TYPE_CHECKING:
     from ..propagate.constraint import Role
 
-_BOOL = 9
 #: elements of these types may be sizes, axes or conditions: rules read them one by one
-_READ = INT_TYPES | {_BOOL}
+_READ = INT_TYPES | {TensorProto.BOOL}
 Inputs = tuple[Known | None, ...]
 
 

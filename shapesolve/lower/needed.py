@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence as Seq
 
 from ..expr import Dim, eq
-from .op import MAX_BROADCAST, Op
+from .limits import MAX_BROADCAST
+from .op import Op
 from .records import Place
 
 

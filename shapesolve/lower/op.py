@@ -33,6 +33,7 @@ from ..model import Node
 from .attributes import Attributes
 from .attributes import InvalidNode as InvalidNode
 from .attributes import MalformedNode as MalformedNode
+from .limits import MAX_BROADCAST, MAX_RANK, MAX_UNKNOWN
 from .precision import tried
 from .reason import BROADCAST
 from .records import Place, Requirement
@@ -41,12 +42,7 @@ from .schema import dtype_of, output_types
 from .scopes import Scopes
 from .semantics import DIFFERENCES
 from .types import Known, Sequence, Tensor
-from .values import MAX_RANK, Value
-
-#: elements of an unknown integer input that are worth a symbol each
-MAX_UNKNOWN = 16
-#: different sizes on one axis that a broadcast compares; what more of them make is not followed
-MAX_BROADCAST = 8
+from .values import Value
 
 
 class Op(Attributes):

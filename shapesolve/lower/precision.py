@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 from ..expr import Cond, Dim, constant, le
 from ..expr.limits import INT32_MAX, MAX_ELEM_SIZE
+from .limits import MAX_DENOMINATOR, MAX_TRIED
 from .values import Elem, Ratio
 
 #: smallest and largest number of each integer type
@@ -29,14 +30,6 @@ _EXACT: dict[int, tuple[int, int, int]] = {
     TensorProto.DOUBLE: (3, 2**16, 2**31),
 }
 
-#: factors of a product of sizes that is followed, and the digits that each repeated one takes
-_FACTORS, _POWER = 5, 15
-#: sizes are below two to this power where floats are made of them: a float32 holds no larger ones exactly
-_SIZE_BITS = 24
-#: sizes for which a factor is tried in its float type before it is taken for a simple fraction
-_TRIED = 1 << 17
-#: largest denominator of a simple fraction
-SIMPLE = 512
 
 #: an exact quotient: numerator and denominator
 Pair = tuple[Dim, int]
@@ -86,9 +79,9 @@ def has_room(d: Dim, hi: int) -> bool:
         return True
     digits = hi.bit_length()
     for mono, c in d.terms:
-        left = digits // 2
+        left = digits // 2  # of a product, 15 digits for each repeated factor, a fifth of all for each factor
         if len(mono) > 1:
-            left = max(left + _POWER * (len(mono) - len(set(mono))), digits // _FACTORS * len(mono))
+            left = max(left + 15 * (len(mono) - len(set(mono))), digits // 5 * len(mono))
         if abs(c) > 1 << digits >> left:
             return False
     return True
@@ -153,10 +146,10 @@ def stands_for(factor: float, dtype: int, *roundings: str) -> Fraction | None:
     made = float_type(dtype)
     if made is None or not math.isfinite(factor):
         return None
-    simple = Fraction(factor).limit_denominator(SIMPLE)
+    simple = Fraction(factor).limit_denominator(MAX_DENOMINATOR)
     if not 0 < simple.numerator < 1 << 24:
         return None
-    sizes = np.arange(_TRIED, dtype=np.int64)
+    sizes = np.arange(MAX_TRIED, dtype=np.int64)
     products, top, bottom = sizes.astype(made) * made(factor), sizes * simple.numerator, simple.denominator
     nearest = (2 * top + bottom) // (2 * bottom)
     ties_odd = ((2 * top + bottom) % (2 * bottom) == 0) & (nearest % 2 == 1)
@@ -167,7 +160,7 @@ def stands_for(factor: float, dtype: int, *roundings: str) -> Fraction | None:
 
 def scaled(num: Dim, den: int, factor: float, dtype: int) -> Ratio | None:
     """``num / den * factor`` for a factor of many digits, where it rounds as a simple fraction does."""
-    if den & (den - 1) or len(num.terms) != 1 or abs(num.const) > _TRIED // 2:
+    if den & (den - 1) or len(num.terms) != 1 or abs(num.const) > MAX_TRIED // 2:
         return None
     ((mono, coefficient),) = num.terms
     if len(mono) != 1 or abs(coefficient) != 1:
@@ -180,7 +173,7 @@ def scaled(num: Dim, den: int, factor: float, dtype: int) -> Ratio | None:
 
 def tried(num: Dim) -> Cond:
     """That a size, or what is computed of it, is one of those for which `stands_for` was tried."""
-    return le(num, _TRIED - 1)
+    return le(num, MAX_TRIED - 1)
 
 
 def _reach(d: Dim) -> int | None:
@@ -190,7 +183,7 @@ def _reach(d: Dim) -> int | None:
         most = abs(c)
         for atom in mono:
             if atom.kind == "sym" and atom.args[1] is not None:
-                most <<= _SIZE_BITS
+                most <<= 24  # a float32 holds no larger size exactly
             elif atom.kind == "pos" or (atom.kind == "//" and atom.args[1].value):
                 inner = _reach(atom.args[0])
                 if inner is None:

@@ -11,6 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Dim, IntoDim, Shape, constant, minimum
+from .limits import MAX_DIVISOR
 from .rule import Pick, Reading, Sizes
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ INDICES = "indices"
 #: every input passes its elements on
 EVERY = range(1 << 31)
 
-#: divisors that are looked for in a number of elements
-_LARGE = 1 << 12
 
 #: of the inputs of a node
 _Shapes = Seq["Shape | None"]
@@ -146,7 +145,7 @@ def _regrouped(rng: Random, _attributes: Mapping[str, Any], sizes: Sizes, count:
     out = [1] * count
     places = rng.sample(range(count), count)
     for i in places[:-1]:
-        out[i] = rng.choice([d for d in range(1, min(total, _LARGE) + 1) if total % d == 0])
+        out[i] = rng.choice([d for d in range(1, min(total, MAX_DIVISOR) + 1) if total % d == 0])
         total //= out[i]
     out[places[-1]] = total
     if rng.random() < 0.5:

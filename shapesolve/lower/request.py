@@ -8,12 +8,13 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..expr import Cond, Dim
+from ..propagate import budget
 from .rule import Rules
 from .semantics import Semantics
 from .values import Elem
 
 #: Z3 work per query (see `propagate.budget`); deterministic, unlike seconds
-DEFAULT_RLIMIT = 1_000_000
+DEFAULT_RLIMIT = budget.RLIMIT
 
 
 class OtherShape(NamedTuple):

@@ -13,6 +13,7 @@ from math import prod
 import onnx
 
 from ..model import Model, Node
+from .limits import MAX_ELEMENTS
 from .op import Op
 from .records import Sizes, Standard
 from .scopes import Scopes
@@ -20,8 +21,6 @@ from .scopes import Scopes
 #: error texts for a declaration that differs from the inferred type, which onnxruntime lets pass
 _MERGE = re.compile("existing (shape|type)|elem type")
 _REFUSED = (RuntimeError, ValueError, onnx.shape_inference.InferenceError)
-#: elements of an initializer that inference may read; larger ones count by their type and dims only
-_READ = 1024
 
 
 def standard_size(op: Op, i: int, axis: int) -> int | None:
@@ -122,7 +121,7 @@ def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
     copy.graph.value_info.extend(graph.value_info)
     for stored in graph.initializer:
         inside = stored.data_location != onnx.TensorProto.EXTERNAL
-        if inside and prod(stored.dims) <= _READ:
+        if inside and prod(stored.dims) <= MAX_ELEMENTS:
             copy.graph.initializer.append(stored)
         elif stored.name not in listed:
             info = onnx.helper.make_tensor_value_info(stored.name, stored.data_type, list(stored.dims))

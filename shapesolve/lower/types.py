@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..expr import Cond, Dim, Shape, symbol
-from .values import INT_TYPES, MAX_RANK, Value
+from .limits import MAX_RANK
+from .values import INT_TYPES, Value
 
 #: a size without a name, or that differs between the elements of a sequence: each element gets a symbol of its own for it
 OPEN = symbol("?", made=True)

@@ -17,18 +17,11 @@ import numpy as np
 
 from ..expr import Cond, Dim, constant, maximum, minimum, truth
 from ..model import Constant
+from .limits import MAX_BOUNDED, MAX_ELEMENTS, MAX_EXTREMES, MAX_FLOATS, MAX_RANK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: most elements that are followed one by one
-MAX_ELEMENTS = 1024
-#: axes of a tensor that are followed: as many as NumPy can hold, so that no other tensor can be given or looked at
-MAX_RANK = 64
-#: floats matter as scales and limits of shapes only: longer vectors are weights
-MAX_FLOATS = 128
-#: largest stored integer tensor that is read to bound its elements
-MAX_BOUNDED = 1 << 20
 
 Array: TypeAlias = "NDArray[np.object_]"
 
@@ -160,7 +153,7 @@ class Value:
         if self._of is not None:
             return self
         elems = self.elems
-        if not elems or len(elems) > _FEW or not all(type(e) is Dim for e in elems):
+        if not elems or len(elems) > MAX_EXTREMES or not all(type(e) is Dim for e in elems):
             return Value.between(*self.bounds)
         return self._loosened()
 
@@ -225,7 +218,7 @@ class Value:
         known = [d.const for d in dims if not d.terms]
         if len(known) == len(dims):
             return constant(min(known)), constant(max(known))
-        if len(dims) > _FEW:
+        if len(dims) > MAX_EXTREMES:
             return None, None
         return minimum(*dims), maximum(*dims)
 
@@ -304,7 +297,7 @@ class Value:
 def span(lows: Iterable[Dim | None], highs: Iterable[Dim | None], reached: bool) -> Value | None:
     """Bounds of all of these bounds: numbers where they are many, which no element needs to reach."""
     low, high = list(dict.fromkeys(lows)), list(dict.fromkeys(highs))
-    few = all(sum(d is not None and bool(d.terms) for d in side) <= _FEW for side in (low, high))
+    few = all(sum(d is not None and bool(d.terms) for d in side) <= MAX_EXTREMES for side in (low, high))
     least = [d if d is None or few else _number(d.bounds()[0]) for d in low]
     most = [d if d is None or few else _number(d.bounds()[1]) for d in high]
     below, above = [d for d in least if d is not None], [d for d in most if d is not None]
@@ -319,7 +312,6 @@ def _number(bound: int | None) -> Dim | None:
 
 _NO_NAMES: frozenset[str] = frozenset()
 #: most distinct elements, some of them symbolic, whose least and greatest are written down
-_FEW = 32
 FLOAT_TYPES = frozenset((1, 10, 11, 16))  # TensorProto float, float16, double, bfloat16
 INT_TYPES = frozenset((2, 3, 4, 5, 6, 7, 12, 13))  # TensorProto uint8 .. uint64
 

@@ -14,7 +14,8 @@ from ..expr import DimTooLarge, Shape
 from ..model import Model, Node
 from .fallback import inferred_by_schema, lower_unregistered
 from .interface import misranked, mistyped, unchosen
-from .op import MAX_UNKNOWN, InvalidNode, MalformedNode, Op
+from .limits import MAX_DERIVED, MAX_UNKNOWN
+from .op import InvalidNode, MalformedNode, Op
 from .reconcile import reconcile
 from .records import Body, Entry, FactStore, LoweredNode, Open, Scope, Steps
 from .rule import Rules
@@ -23,11 +24,6 @@ from .semantics import Semantics
 from .speculate import rehearsal
 from .types import KINDS, Known, Tensor
 from .values import INT_TYPES, Elem
-
-#: nodes in a row whose integers are computed of those that they read
-MAX_DERIVED = 32
-#: walks over the graph: a node whose rank became known by a later one is lowered again
-MAX_ROUNDS = 3
 
 
 class Call:

@@ -178,10 +178,6 @@ def _past(op: Op, batch: Dim, heads: Dim, size: Dim, value_size: Dim) -> Dim | N
     return past[2] if past is not None and len(past) == 4 else key[2]
 
 
-#: first version that onnxruntime has no kernel for: it runs the body, whose additions broadcast
-_BODY = 25
-
-
 def _mask(op: Op, scores: Shape) -> None:
     """Requires that the mask broadcasts to the scores. From version 24 on it may end before the keys do (but see "attention-
     mask").
@@ -195,7 +191,7 @@ def _mask(op: Op, scores: Shape) -> None:
     for k, (d, need) in enumerate(zip(mask, scores[4 - len(mask) :], strict=True)):
         axis = k + 4 - len(mask)
         if axis >= 2 and op.as_onnxruntime("attention-mask"):
-            if op.version >= _BODY:
+            if op.version >= 25:  # no kernel of onnxruntime: it runs the body, whose additions broadcast
                 if axis == 2:
                     op.require(any_of((eq(d, need), eq(d, 1))), why, (3, k))
                 continue  # the body pads a mask that ends early, and cuts one that is too long

@@ -6,6 +6,8 @@ from collections.abc import Generator
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
+from onnx import TensorProto
+
 from ..expr import (
     FALSE,
     ONE,
@@ -40,14 +42,7 @@ from ..lower.values import Elem, Value
 from ..model import TensorType, ValueType
 from ..model.types import type_name
 from .iteration import Carried
-
-_INT64, _BOOL = 7, 9
-#: trips that are lowered one by one, and nodes in all of them
-_MAX_TRIPS, _MAX_UNROLLED = 8, 256
-#: loops inside loops whose carried values are followed; deeper ones are left open
-_MAX_REHEARSING = 3
-#: bodies that deep inside others are rehearsed only where nothing else is: the work of a nest must not multiply
-_DEEP = 5
+from .limits import DEEP, MAX_REHEARSING, MAX_TRIPS, MAX_UNROLLED
 
 
 def lower_inside(
@@ -240,8 +235,8 @@ def _unrolled(
     """The carried values after a few trips, each lowered in turn, and how many there were. None where these are too many,
     where data decides whether there is another one, or where sizes come up that only the body knows.
     """
-    most = _MAX_UNROLLED // max(len(op.graph_attr("body").nodes), 1)
-    if limit.value is None or limit.const > min(most, _MAX_TRIPS) or op.walk.state.trials:
+    most = MAX_UNROLLED // max(len(op.graph_attr("body").nodes), 1)
+    if limit.value is None or limit.const > min(most, MAX_TRIPS) or op.walk.state.trials:
         return None
     carried, made = list(first), 0
     while made < limit.const:
@@ -259,14 +254,14 @@ def _unrolled(
 
 def _given(op: Op, trip: Dim, carried: Seq[Known | None]) -> list[Known | None]:
     """Inputs of a loop's body: the trip, the condition (true when the body runs), the carried values."""
-    scalars: tuple[tuple[int, Elem], ...] = ((_INT64, trip), (_BOOL, TRUE))
+    scalars: tuple[tuple[int, Elem], ...] = ((TensorProto.INT64, trip), (TensorProto.BOOL, TRUE))
     given: list[Known | None] = []
     for (dtype, elem), (_, declared) in zip(scalars, op.graph_attr("body").inputs, strict=False):
         vector = isinstance(declared, TensorType) and declared.dims is not None and len(declared.dims) == 1
         shape = (1,) if vector else ()
         said = declared.dtype if isinstance(declared, TensorType) else 0
         free = (
-            dtype == _BOOL and not op.has(1) and said not in (0, dtype)
+            dtype == TensorProto.BOOL and not op.has(1) and said not in (0, dtype)
         )  # without a condition it has any type
         value = None if free else Value(shape, (elem,))
         given.append(op.walk.interner.tensor(said if free else dtype, Shape(shape), value))
@@ -276,7 +271,7 @@ def _given(op: Op, trip: Dim, carried: Seq[Known | None]) -> list[Known | None]:
 def _rehearse(op: Op, carried: Carried, trip: Dim) -> Generator[Body, None, Cond | None]:
     """Find carried values that the body keeps up; the condition that it gives then."""
     walk = op.walk
-    if walk.state.trials >= (_MAX_REHEARSING if walk.scope.depth < _DEEP else 1):
+    if walk.state.trials >= (MAX_REHEARSING if walk.scope.depth < DEEP else 1):
         carried.give_up()
         return None
     while True:

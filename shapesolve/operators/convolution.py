@@ -32,6 +32,7 @@ from ..lower.reason import EMPTY_POOL, WINDOW, channels
 from ..lower.registry import lower
 from ..lower.types import Known, Tensor
 from ..lower.work import MOVES, POOLS, reads, slides, spreads
+from .limits import STACKED
 from .linear import per_tensor
 from .window import (
     Window,
@@ -236,10 +237,6 @@ def deform_conv(op: Op) -> Known:
 # ---------------------------------------------------------------------- pools
 
 
-#: the size of an expression that pools stacked on each other have made: one floor and its exceptions says the same
-_STACKED = 24
-
-
 def _only_batch_empty(op: Op, x: int, shape: Shape, axis: int, always: bool = False) -> None:
     """Requires that only the batch of a pool is empty, as onnxruntime does. With `always`, an empty input is refused even
     then.
@@ -288,7 +285,7 @@ def _pooled(op: Op, x: int, shape: Shape, w: Window, i: int, ceil_mode: bool) ->
         return maximum(full, 1)
     _require_pool(op, x, i, free, stride)
     made = maximum(full, 1) - floor_div(maximum(-free, 0), constant(stride))
-    return _simplified(made) if made.size > _STACKED and len(made.free) == 1 else made
+    return _simplified(made) if made.size > STACKED and len(made.free) == 1 else made
 
 
 @lru_cache(maxsize=128)  # a model is analyzed more than once, with sizes bound or to try advice

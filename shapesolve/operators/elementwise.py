@@ -18,13 +18,14 @@ from ..lower import arith, elements
 from ..lower.arith import Function
 from ..lower.axes import EACH, FIRST, SAME, Links, along_axis, links_along, rank
 from ..lower.elements import OnRanges
+from ..lower.limits import MAX_ELEMENTS
 from ..lower.op import InvalidNode, Op
 from ..lower.precision import INT_LIMITS
 from ..lower.reads import DIVISORS, one_of
 from ..lower.registry import lower, signature
 from ..lower.signature import Signature
 from ..lower.types import Known
-from ..lower.values import MAX_ELEMENTS, Elem, Value
+from ..lower.values import Elem, Value
 from ..lower.work import VIEW, Operations, Outputs, Work, each, joins, per
 
 # ---------------------------------------------------------------------- one input, same shape

@@ -14,13 +14,14 @@ from onnx import TensorProto
 from ..expr import ONE, ZERO, Dim, ceil_div, constant, eq, ge, maximum, minimum, ne, pos
 from ..lower import arith
 from ..lower.axes import Links, Uniform, made, own, plain, rank
+from ..lower.limits import MAX_ELEMENTS
 from ..lower.needed import rank_made
 from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
 from ..lower.precision import INT_LIMITS, exact, fit, rounded
 from ..lower.reads import between
 from ..lower.registry import lower
 from ..lower.types import Known
-from ..lower.values import MAX_ELEMENTS, Elem, Ratio, Value
+from ..lower.values import Elem, Ratio, Value
 from ..lower.work import MOVES, Outputs
 from ..model import Constant, SparseConstant
 

@@ -16,10 +16,7 @@ from ..lower.join import change_sizes, closed, common_elem, same_items, same_kno
 from ..lower.op import Op
 from ..lower.types import Known, Optional, Sequence, Tensor
 from ..lower.values import Elem, Value
-
-#: trials of the body before what still changes is left open
-_MAX_TRIALS = 12
-_STEP, _BEFORE, _AGAIN, _OPEN = 1, 2, 3, 4
+from .limits import MAX_TRIALS
 
 
 def kind_only(op: Op, known: Known | None) -> Known | None:
@@ -56,7 +53,7 @@ class Carried:
         if self._given_up:
             return True
         self._trials += 1
-        if self._trials > _MAX_TRIALS:
+        if self._trials > MAX_TRIALS:
             self.give_up()
             return False
         triples = zip(self.first, self.guess, outs, strict=True)
@@ -157,13 +154,13 @@ class Carried:
 
     def _wider(self, path: Hashable, first: Dim, out: Dim) -> Dim | None:
         stage = self._stages.get(path, 0)
-        while stage < _OPEN:
+        while stage < 4:  # 4 leaves the value open
             stage = self._stages[path] = stage + 1
-            if stage == _STEP:
+            if stage == 1:  # a step that is the same in each trip
                 step = out - first
                 if step.free <= self.visible:
                     return first + step * self.trip
-            elif stage in (_BEFORE, _AGAIN) and out.free <= self.visible | {self._name}:
+            elif stage in (2, 3) and out.free <= self.visible | {self._name}:
                 return ite(eq(self.trip, 0), first, out.subs({self._name: self.trip - 1}))
         return None
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..expr import Dim, Shape, all_of, any_of, eq, ge, ite, maximum, total
 from ..lower.axes import Axes, Label, Links, axis_of, own, plain, rank
+from ..lower.limits import MAX_ELEMENTS, MAX_RANK
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import EVERY
 from ..lower.reason import JOIN
@@ -24,7 +25,7 @@ from ..lower.records import Place
 from ..lower.registry import lower
 from ..lower.standard import standard_rank, standard_size
 from ..lower.types import Known
-from ..lower.values import MAX_ELEMENTS, MAX_RANK, Elem, Value
+from ..lower.values import Elem, Value
 from ..lower.work import MOVES, Outputs
 from .layout import held, hull, is_empty
 
@@ -215,10 +216,6 @@ def _excusing(
     return dims
 
 
-#: elements of an unknown vector that count one by one
-_FEW_UNKNOWN = 64
-
-
 def _joined(values: list[Value | None], along: Seq[Dim], axis: int, rank: int, last: Dim) -> Value | None:
     """Data of joined tensors: one by one, or bounds (apart for each index of the last axis, joined there)."""
     row = _row(values, along) if rank == 1 else None
@@ -255,7 +252,7 @@ def _row(values: list[Value | None], along: Seq[Dim]) -> tuple[Elem, ...] | None
     for v, n in zip(values, along, strict=True):
         if v is not None and v.elems is not None:
             row += v.elems
-        elif n.terms or n.const > _FEW_UNKNOWN:
+        elif n.terms or n.const > MAX_RANK:
             return None
         else:
             row += (None,) * n.const

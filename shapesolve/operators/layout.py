@@ -31,12 +31,13 @@ from ..expr import (
     total,
 )
 from ..lower.axes import Links, Unfollowed, Uniform, dims, links_along, made, own, plain, rank, regroup, sizes
+from ..lower.limits import MAX_ELEMENTS
 from ..lower.needed import rank_made
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import AXES, LENGTHS, NEW_AXES, SPREAD, between
 from ..lower.registry import lower, signature
 from ..lower.types import Known
-from ..lower.values import MAX_ELEMENTS, Array, Value, span
+from ..lower.values import Array, Value, span
 from ..lower.work import MOVES, VIEW, Outputs
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from onnx import TensorProto
+
 from ..expr import ONE, Cond, Dim, Shape, constant, eq, ge, le, product
 from ..lower.axes import SAME, Links, mixes, own, plain
 from ..lower.op import InvalidNode, MalformedNode, Op
@@ -19,7 +21,7 @@ from ..lower.work import MOVES, Operations, Outputs, Work, each, last_of, produc
 from ..model import Constant
 
 ML = "ai.onnx.ml"
-FLOAT, INT64, STRING = 1, 7, 8
+FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 
 same_shape = partial(signature, dims="*S -> *S", domain=ML, axes="=")
 #: one row of results for each sample
@@ -163,7 +165,8 @@ def one_hot_encoder(op: Op) -> Known:
 # https://onnx.ai/onnx/operators/onnx_aionnxml_CategoryMapper.html
 def swap_strings(op: Op) -> Known:
     """Strings become integers, integers strings."""
-    return op.out(op.shape(0), {STRING: INT64, INT64: STRING}.get(op.dtype(0), 0))
+    other: dict[int, int] = {STRING: INT64, INT64: STRING}
+    return op.out(op.shape(0), other.get(op.dtype(0), 0))
 
 
 @ml("CategoryMapper", work=MOVES, axes=SAME)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from onnx import TensorProto
+
 from ..expr import ONE, Shape, any_of, ceil_div, constant, eq, ge
 from ..lower.axes import Links, axis_of, mixes, own, plain, rank, sizes
 from ..lower.op import InvalidNode, MalformedNode, Op
@@ -9,8 +11,6 @@ from ..lower.records import Place
 from ..lower.registry import lower, signature
 from ..lower.types import Known
 from ..lower.work import Outputs, makes, reads
-
-_UINT8 = 2
 
 # https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html
 signature(
@@ -97,7 +97,7 @@ def quantize_linear(op: Op) -> Known:
         for k in range(axis % len(x), len(x)):
             op.require(ge(x[k], 1), "blocks cannot be quantized on an empty axis", (0, k))
     chosen = op.int_attr("output_dtype", 0)
-    dtype = op.dtype(2) if op.has(2) else chosen or _UINT8
+    dtype = op.dtype(2) if op.has(2) else chosen or TensorProto.UINT8
     if chosen and dtype and dtype != chosen:
         raise MalformedNode("output_dtype and the zero point ask for two different element types")
     return op.out(op.shape(0), dtype)

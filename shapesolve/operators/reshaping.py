@@ -42,13 +42,10 @@ from ..lower.registry import lower
 from ..lower.types import Known
 from ..lower.work import VIEW
 from .layout import held, same_elements
+from .limits import MAX_CASES
 
 # ---------------------------------------------------------------------- Reshape
 # https://onnx.ai/onnx/operators/onnx__Reshape.html
-
-
-#: max number of followed cases of open target entries
-_MAX_CASES = 8
 
 
 class Outcome(NamedTuple):
@@ -196,7 +193,7 @@ def _split_cases(
     """
     copies = not op.int_attr("allowzero", 0)
     meanings = [_meanings(op, target[k], copies) for k in open_at]
-    if prod(map(len, meanings)) > _MAX_CASES:
+    if prod(map(len, meanings)) > MAX_CASES:
         return None
     found: list[tuple[Cond, list[Dim]]] = []
     needs = followed = TRUE

@@ -15,8 +15,9 @@ from onnx import TensorProto
 
 from ..expr import TRUE, Cond, Dim, Shape, all_of, any_of, constant, eq, floor_div, ge, le, truth
 from ..lower.axes import Links, Unfollowed, links_kept, made, sizes
+from ..lower.limits import MAX_DENOMINATOR
 from ..lower.op import InvalidNode, MalformedNode, Op
-from ..lower.precision import SIMPLE, stands_for
+from ..lower.precision import stands_for
 from ..lower.reads import NEW_SIZES, SCALES, one_of
 from ..lower.registry import lower
 from ..lower.types import Known
@@ -30,7 +31,7 @@ def scaled(op: Op, size: Dim, scale: Elem, axis: int) -> Dim:
     """``floor(size * scale)`` as float32 computes it; a new symbol where that is not known exactly."""
     what = f"axis {axis} of {op.name_of(0)} resized"
     if isinstance(scale, Ratio):
-        if scale.rounded or scale.den > SIMPLE or scale.den & (scale.den - 1):
+        if scale.rounded or scale.den > MAX_DENOMINATOR or scale.den & (scale.den - 1):
             return op.fresh(what)
         return floor_div(size * scale.num, constant(scale.den))
     if not isinstance(scale, float):
@@ -40,7 +41,7 @@ def scaled(op: Op, size: Dim, scale: Elem, axis: int) -> Dim:
     if size.value is not None:
         return constant(int(np.float32(size.const) * np.float32(scale)))
     ratio = Fraction(float(np.float32(scale)))
-    exact = ratio.denominator <= SIMPLE  # a short binary fraction: the product is exact below 2**24
+    exact = ratio.denominator <= MAX_DENOMINATOR  # a short binary fraction: the product is exact below 2**24
     simple = ratio if exact else stands_for(float(ratio), TensorProto.FLOAT, "floor")
     if simple is not None and (exact or op.sizes_below(size)):
         return floor_div(size * simple.numerator, constant(simple.denominator))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 
+from onnx import TensorProto
+
 from ..expr import FALSE, TRUE, ZERO, Dim, any_of, eq, ge, lt
 from ..lower.join import change_sizes
 from ..lower.op import InvalidNode, MalformedNode, Op
@@ -13,8 +15,6 @@ from ..lower.types import Known, Tensor
 from ..lower.values import Value
 from ..model import TensorType
 from .control import Trips, lower_inside, require_room, rows_of, visible_symbols
-
-_BOOL = 9
 
 
 # https://onnx.ai/onnx/operators/onnx__Scan.html
@@ -105,7 +105,9 @@ def _slices(op: Op, scans: list[int], axes: Seq[int], skip: int) -> tuple[Dim, l
             at = (i, k)
             rest = shape[skip:k] + shape[k + 1 :]
         value = op.value(i)
-        bounds = Value.between(*value.bounds) if value is not None and op.dtype(i) != _BOOL else None
+        bounds = (
+            Value.between(*value.bounds) if value is not None and op.dtype(i) != TensorProto.BOOL else None
+        )
         slices.append(op.walk.interner.tensor(op.dtype(i), rest, bounds))
     return op.fresh("the length of a scan", 1) if length is None else length, slices
 

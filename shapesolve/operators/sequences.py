@@ -26,6 +26,7 @@ from ..expr import (
 from ..lower.axes import Links, Unfollowed, axis_of, own, plain, rank
 from ..lower.declared import declared_known
 from ..lower.join import closed, common, element
+from ..lower.limits import MAX_ELEMENTS
 from ..lower.op import InvalidNode, Op
 from ..lower.reads import PARTS, between
 from ..lower.reason import JOIN_ELEMENTS
@@ -33,15 +34,11 @@ from ..lower.records import Body, Steps
 from ..lower.registry import lower, lower_bodies
 from ..lower.speculate import rehearsal
 from ..lower.types import OPEN, Known, Optional, Sequence, Tensor
-from ..lower.values import MAX_ELEMENTS, Value
+from ..lower.values import Value
 from ..lower.work import MOVES, Outputs
 from .control import lower_inside, visible_symbols
 from .joining import joined_sizes, sizes_if_all_empty
-
-#: elements of a sequence that are mapped one by one
-_MAX_MAPPED = 16
-#: elements of a sequence that are kept one by one
-_MAX_ITEMS = 256
+from .limits import MAX_ITEMS, MAX_TRIPS
 
 
 def _any(op: Op, i: int) -> Known:
@@ -52,7 +49,7 @@ def _any(op: Op, i: int) -> Known:
 def _of_items(op: Op, items: tuple[Known, ...], dtype: int = 0) -> Sequence:
     """The sequence of these elements."""
     elem = common(op, items) if items else op.walk.interner.tensor(dtype, None)
-    return Sequence(elem, constant(len(items)), items if len(items) <= _MAX_ITEMS else None)
+    return Sequence(elem, constant(len(items)), items if len(items) <= MAX_ITEMS else None)
 
 
 def _elem_type(seq: Sequence) -> int:
@@ -176,7 +173,7 @@ def split(op: Op) -> Known:
     if not op.has(1):
         one = part(ONE, op.int_attr("keepdims", 1) != 0)
         return Sequence(
-            one, size, (one,) * size.const if size.value is not None and size.const <= _MAX_ITEMS else None
+            one, size, (one,) * size.const if size.value is not None and size.const <= MAX_ITEMS else None
         )
     rank = op.rank(1)
     if rank is None:
@@ -203,7 +200,7 @@ def _chunks(op: Op, size: Dim, part: Callable[[Dim], Tensor]) -> Sequence:
     if chunk.value is not None and chunk.const < 1:
         return Sequence(part(OPEN))
     n = ceil_div(size, chunk)
-    if chunk.value is not None and size.value is not None and n.const <= _MAX_ITEMS:
+    if chunk.value is not None and size.value is not None and n.const <= MAX_ITEMS:
         rest = [min(chunk.const, size.const - k * chunk.const) for k in range(n.const)]
         return _of_items(op, tuple(part(constant(d)) for d in rest), op.dtype(0))
     whole = exact_quotient(size, chunk) is not None
@@ -316,7 +313,7 @@ def sequence_map(op: Op) -> Steps:
 
 def _mapped_one_by_one(op: Op, length: Dim) -> Generator[Body, None, list[list[Known | None]] | None]:
     """The body's results for each element, when the elements are known and few."""
-    if length.value is None or length.const > _MAX_MAPPED:
+    if length.value is None or length.const > MAX_TRIPS:
         return None
     sequences = {i: s.items for i in range(op.n_in) if (s := op.sequence(i)) is not None}
     if any(items is None or len(items) < length.const for items in sequences.values()):

@@ -29,13 +29,14 @@ from ..expr import (
 from ..expr.canonical import pos
 from ..expr.limits import INT32_MAX, INT64_MAX
 from ..lower.axes import Links, axis_of, dims, links_kept, made, numbers, own, plain, rank, sizes
+from ..lower.limits import MAX_ELEMENTS
 from ..lower.op import InvalidNode, MalformedNode, Op, const_dims
 from ..lower.reads import AXES, ENDS, PADS, PARTS, STARTS, between
 from ..lower.reason import CROP
 from ..lower.registry import lower
 from ..lower.standard import standard_size
 from ..lower.types import Known
-from ..lower.values import MAX_ELEMENTS, Array, Value
+from ..lower.values import Array, Value
 from ..lower.work import MOVES, Outputs
 from .layout import held, hull, is_empty, zero_of
 from .reshaping import multiple_of

@@ -9,19 +9,17 @@ from collections.abc import Mapping
 from collections.abc import Sequence as Seq
 from typing import Any
 
+from onnx import TensorProto
+
 from ...expr import ZERO, Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
 from ...lower.axes import batch_first
 from ...lower.op import InvalidNode, MalformedNode, Op
 from ...lower.rule import Reading
 from ...lower.types import Known
 from ...lower.work import Operations, Outputs, Work, attend
+from ..limits import MAX_STATES
 from .attention import heads, match, match_bias, need_rank
 from .contrib import ms_function, no_cpu_function
-
-INT32, BFLOAT16 = 6, 16
-
-#: most states of a token sequence that an operator keeps apart
-MOST_STATES = 8
 
 
 def grouped(op: Op, query: Shape, key: int = 1) -> tuple[int, int, Dim]:
@@ -166,7 +164,7 @@ def dynamic_sparse_attention(op: Op) -> list[Known | None]:
     together(op, 1, 2, "key and value")
     n, few, head = grouped(op, q)
     one_number(op, 10)
-    dtype = BFLOAT16 if op.int_attr("output_bf16", 0) else op.dtype(0)
+    dtype = TensorProto.BFLOAT16 if op.int_attr("output_bf16", 0) else op.dtype(0)
     output = op.out([q[0], q[1], head.scale(n)], dtype)
     caches: list[Known | None] = []
     for i in (3, 4):
@@ -177,7 +175,7 @@ def dynamic_sparse_attention(op: Op) -> list[Known | None]:
             total = op.scalar(10)
             length = op.fresh("the length of the cache") if total is None else total
             caches.append(op.out([q[0], few, length, head]))
-    return [output, *caches, op.out(None, INT32)]
+    return [output, *caches, op.out(None, TensorProto.INT32)]
 
 
 def together(op: Op, a: int, b: int, what: str) -> None:
@@ -239,8 +237,8 @@ def _latent(op: Op, q: Shape, cache: Shape | None) -> Dim:
 def state_window(op: Op) -> int:
     """Number of states that are kept apart; 0 for the last one alone."""
     window = op.int_attr("state_window", 0)
-    if not 0 <= window <= MOST_STATES:
-        raise MalformedNode(f"state_window must lie in [0, {MOST_STATES}], it is {window}")
+    if not 0 <= window <= MAX_STATES:
+        raise MalformedNode(f"state_window must lie in [0, {MAX_STATES}], it is {window}")
     return window
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from onnx import TensorProto
+
 from ...expr import ONE, Dim, Shape, all_of, any_of, constant, eq, ge, le, maximum
 from ...lower.axes import EACH, Links, first_axes, others, plain, rank, sizes
 from ...lower.op import InvalidNode, MalformedNode, Op
@@ -26,7 +28,6 @@ no_cpu = partial(signature, domain=MICROSOFT)
 no_cpu_function = partial(lower, domain=MICROSOFT)
 ms = partial(no_cpu, runtime=("kernel",))
 ms_function = partial(no_cpu_function, runtime=("kernel",))
-_FLOAT = 1
 
 # ---------------------------------------------------------------------- element by element
 
@@ -45,7 +46,7 @@ _fast_gelu = Signature("*S C, C -> *S C", (), {})
 
 @ms_function("FastGelu", needs="r", work=each(1, 1), axes=EACH)
 def fast_gelu(op: Op) -> Known | list[Known | None]:
-    if op.dtype(0) not in (0, _FLOAT) and op.as_onnxruntime("fastgelu-body"):
+    if op.dtype(0) not in (0, TensorProto.FLOAT) and op.as_onnxruntime("fastgelu-body"):
         return op.out(op.broadcast())
     return _fast_gelu(op)
 

@@ -5,12 +5,12 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.
 
 from __future__ import annotations
 
+from onnx import TensorProto
+
 from ...expr import Dim, constant
 from ...lower.op import Op
 from ...lower.types import Known
 from .contrib import ms_function
-
-FLOAT = 1
 
 
 def batch_of(op: Op) -> Dim:
@@ -52,7 +52,7 @@ def sampling(op: Op) -> list[Known | None]:
 )
 def beam_search(op: Op) -> list[Known | None]:
     """Sequences, their scores, and the scores of all tokens at each step."""
-    kind = op.dtype(5) or op.dtype(6) or FLOAT
+    kind = op.dtype(5) or op.dtype(6) or TensorProto.FLOAT
     batch, beams = batch_of(op), number(op, 3, "the number of beams")
     returned, longest = number(op, 4, "the number of returned sequences"), number(op, 1, "the maximum length")
     steps = None
@@ -63,6 +63,6 @@ def beam_search(op: Op) -> list[Known | None]:
         op.out([batch, returned, longest]),
         op.out([batch, returned], kind),
         steps,
-        op.out(None, FLOAT),
+        op.out(None, TensorProto.FLOAT),
         speechless,
     ]

@@ -7,6 +7,8 @@ How many bytes a packed row takes depends on its format; that is judged where on
 
 from __future__ import annotations
 
+from onnx import TensorProto
+
 from ...expr import ONE, Cond, Dim, Shape, all_of, constant, eq, ge, le
 from ...lower.op import MalformedNode, Op
 from ...lower.signature import Signature
@@ -15,7 +17,7 @@ from ...lower.work import number, product_of
 from .attention import match
 from .contrib import ms_function, no_cpu, no_cpu_function
 
-FLOAT, FLOAT16, BFLOAT16 = 1, 10, 16
+FLOAT, FLOAT16, BFLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 
 no_cpu(
     "MatMulPacked", "*S K, N _, ? -> *S N", K="K", N="N", needs="rr K N packed_type",

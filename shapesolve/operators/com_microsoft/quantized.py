@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from onnx import TensorProto
+
 from ...expr import Dim, Shape, constant
 from ...lower.axes import along_axis, mixes
 from ...lower.op import InvalidNode, MalformedNode, Op
@@ -20,7 +22,13 @@ from ..rewiring import lower_as
 from .attention import match, need_rank
 from .contrib import ms, ms_function, no_cpu, no_cpu_function
 
-FLOAT, UINT8, INT32, UINT16, UINT32 = 1, 2, 6, 4, 12
+FLOAT, UINT8, INT32, UINT16, UINT32 = (
+    TensorProto.FLOAT,
+    TensorProto.UINT8,
+    TensorProto.INT32,
+    TensorProto.UINT16,
+    TensorProto.UINT32,
+)
 
 # ---------------------------------------------------------------------- matrix products
 

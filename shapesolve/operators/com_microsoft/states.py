@@ -11,16 +11,17 @@ from ...expr import ONE, Dim, Shape, all_of, constant, eq, floor_div, ge, ite, l
 from ...expr.limits import INT32_MAX
 from ...lower.op import MalformedNode, Op
 from ...lower.types import Known
+from ..limits import MAX_STATES
 from .attention import match, need_rank
-from .cache import MOST_STATES, state_window
+from .cache import state_window
 from .contrib import ms_function, no_cpu, no_cpu_function
 
 
 def captured(op: Op, i: int, batch: Dim | None) -> int:
     """Number of kept updates of the state; if it is positive, input `i` counts them for each sequence."""
     capacity = op.int_attr("state_update_capacity", 0)
-    if not 0 <= capacity <= MOST_STATES:
-        raise MalformedNode(f"state_update_capacity must lie in [0, {MOST_STATES}], it is {capacity}")
+    if not 0 <= capacity <= MAX_STATES:
+        raise MalformedNode(f"state_update_capacity must lie in [0, {MAX_STATES}], it is {capacity}")
     if op.has(i) != (capacity > 0):
         raise MalformedNode("capture_count is there exactly when state_update_capacity is positive")
     match(op, i, (batch,), "there must be a capture_count for each sequence")
@@ -232,8 +233,8 @@ def _packed_outputs(op: Op, csa: bool) -> int:
             f"{op.node.op_type} has 6 to 9 outputs, present_gate_buffer only with the policy csa"
         )
     capacity = op.int_attr("state_update_capacity", 0)
-    if op.int_attr("state_capacity", 0) < 1 or not 0 <= capacity <= MOST_STATES:
-        raise MalformedNode(f"state_capacity must be positive, state_update_capacity in [0, {MOST_STATES}]")
+    if op.int_attr("state_capacity", 0) < 1 or not 0 <= capacity <= MAX_STATES:
+        raise MalformedNode(f"state_capacity must be positive, state_update_capacity in [0, {MAX_STATES}]")
     if csa and (capacity or op.has(16) or op.wants(6)):
         raise MalformedNode("updates of the state are captured only with the policy qsa")
     if capacity and not op.has(16):
