@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .system.constraints import ConstraintSystem
 
 #: Z3 work per question of an audit, which is about a whole model
-AUDIT_RLIMIT = 3_000_000
+AUDIT_RLIMIT = 3 * DEFAULT_RLIMIT
 BroadcastMode = Literal["strict", "named", "equal"]
 
 #: output formats of an analysis, and the functions of the report room that write them (loaded when used)

@@ -8,9 +8,6 @@ from collections.abc import Iterable, Sequence
 from ..expr import Atom, Dim, of_atom
 from ..expr.structure import Monomial
 
-#: opset since which Max takes integers
-_MAX_INTS = 12
-
 
 class Arithmetic(ABC):
     """Computes sizes in one graph. Subclasses define the sources of sizes, and the storage and names of results.
@@ -64,7 +61,7 @@ class Arithmetic(ABC):
         return self._sum(d) if d.atom is None else self._atom(d.atom)
 
     def _atom(self, atom: Atom) -> str | None:
-        if atom.kind == "pos" and self.opset >= _MAX_INTS:
+        if atom.kind == "pos" and self.opset >= 12:  # Max takes integers
             inner = self.size(atom.args[0])
             return None if inner is None else self.node("Max", [inner, self.number([0])], 1)
         if atom.kind == "//" and self.rounds_down(*atom.args):

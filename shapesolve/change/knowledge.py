@@ -21,9 +21,8 @@ from ..expr import Cond, Dim, constant, symbol
 from ..lower.limits import MAX_ELEMENTS, MAX_FLOATS
 from ..model import AttrRef, Constant, Function
 from .draft import Draft, DraftGraph, DraftNode
+from .limits import MAX_CALLS
 
-#: calls of one function that are looked at; of one with more nothing is known
-_MAX_CALLS = 64
 #: element types of integers and booleans, whose values an analysis follows exactly
 _WHOLE = frozenset((2, 3, 4, 5, 6, 7, 9, 12, 13))
 _FLOATS = frozenset((1, 10, 11))
@@ -234,7 +233,7 @@ def bodies(analysis: Analysis, draft: Draft) -> Iterator[Knowledge]:
     yield from _inside(main, clear)
     for key, body in draft.functions.items():
         scopes = calls.get(key, [])
-        known = scopes if len(scopes) <= _MAX_CALLS and all(scope in clear for scope in scopes) else []
+        known = scopes if len(scopes) <= MAX_CALLS and all(scope in clear for scope in scopes) else []
         knowledge = Knowledge(analysis, body, known)
         yield knowledge
         yield from _inside(knowledge, clear)
@@ -262,7 +261,7 @@ def _calls(draft: Draft) -> dict[Any, list[str]]:
             if key in draft.functions:
                 scopes = found.setdefault(key, [])
                 scopes.append(f"{scope}{node.label}/")
-                if len(scopes) <= _MAX_CALLS:
+                if len(scopes) <= MAX_CALLS:
                     waiting.append((draft.functions[key], scopes[-1]))
             for attribute, inner in node.graphs.items():
                 waiting.append((inner, f"{scope}{node.label}/{attribute}/"))

@@ -7,9 +7,6 @@ from ..expr.limits import INT64_MAX
 from .knowledge import Dims
 from .site import Become, Change, Site, Use, same
 
-#: opset since which Slice takes its bounds as inputs, Pad its pads, and elementwise operators broadcast both ways
-_SLICE_INPUTS, _PAD_INPUTS, _BROADCASTS = 10, 11, 7
-
 
 def same_layout(site: Site) -> Change | None:
     """The output has the shape of the first input."""
@@ -59,7 +56,7 @@ def expand_of_expand(site: Site) -> Change | None:
 
 def expand_before_broadcast(site: Site) -> Change | None:
     """An operand need not be expanded where the others broadcast it."""
-    if site.opset < _BROADCASTS or site.out is None:
+    if site.opset < 7 or site.out is None:  # one way only
         return None
     names = list(site.node.inputs)
     for i in range(len(names)):
@@ -87,7 +84,7 @@ def _reaches(shapes: list[Dims | None], out: Dims) -> bool:
 def _slice_axes(site: Site) -> tuple[int, ...] | None:
     """The axes that a Slice cuts, counted from the front."""
     shape, starts = site.shape(0), site.known.sizes(site.input(1))
-    if shape is None or starts is None or site.opset < _SLICE_INPUTS:
+    if shape is None or starts is None or site.opset < 10:  # bounds as attributes
         return None
     axes = site.ints(3) if site.has(3) else tuple(range(len(starts)))
     if axes is None or len(axes) != len(starts) or not all(-len(shape) <= a < len(shape) for a in axes):
@@ -150,7 +147,7 @@ def slice_of_slice(site: Site) -> Change | None:
 def pad_of_pad(site: Site) -> Change | None:
     """Two in a row with the same constant."""
     inner = site.producer(0, "Pad")
-    if inner is None or site.opset < _PAD_INPUTS or not site.read_once(0):
+    if inner is None or site.opset < 11 or not site.read_once(0):  # pads as attributes
         return None
     modes = [at.node.attribute("mode", "constant") for at in (inner, site)]
     pads = [at.ints(1) for at in (inner, site)]

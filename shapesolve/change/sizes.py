@@ -15,17 +15,11 @@ from typing import Any, NamedTuple
 from onnx import TensorProto
 
 from ..expr import Dim, constant
+from ..lower.limits import MAX_RANK
 from .arithmetic import Arithmetic
 from .draft import DraftGraph, DraftNode, as_array
 from .knowledge import Dims, Knowledge
 from .views import target_entries
-
-#: opset since which Shape takes a part of the axes
-_SHAPE_PARTS = 15
-#: longest vector that is computed anew
-_LONGEST = 64
-#: extra cost of a Shape: compilers and accelerators handle it worse than a Gather of two numbers
-_SHAPE_COST = 2
 
 
 class Way(NamedTuple):
@@ -107,7 +101,8 @@ class _Needed:
         begin = [maker for name in read if (maker := made.get(name) or self._makers.get(name))]
         more, shapes = self._follow(begin, set(), made)
         live = self._always[0] + more
-        return live + _SHAPE_COST * (self._always[1] + shapes), live
+        # compilers handle a Shape worse than a Gather of two numbers
+        return live + 2 * (self._always[1] + shapes), live
 
     def _follow(
         self, waiting: list[DraftNode], seen: set[int], made: Mapping[str, DraftNode]
@@ -169,7 +164,7 @@ def _is_vector(known: Knowledge, name: str) -> bool:
     if known.dtype(name) not in (TensorProto.INT64, TensorProto.INT32):
         return False
     sizes = known.sizes(name)
-    return sizes is not None and len(sizes) <= _LONGEST
+    return sizes is not None and len(sizes) <= MAX_RANK
 
 
 def _sufficient(known: Knowledge, node: DraftNode, i: int) -> Dims | None:
@@ -283,7 +278,7 @@ class _Builder(Arithmetic):
 
     @property
     def _is_gathered(self) -> bool:
-        return self.way.whole or self.opset < _SHAPE_PARTS
+        return self.way.whole or self.opset < 15  # a Shape of all axes only
 
     def piece(self, entries: Sequence[Dim], k: int) -> tuple[str | None, int]:
         """Axes in a row from one tensor, or a size by itself."""

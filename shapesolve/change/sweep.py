@@ -15,14 +15,10 @@ from ..model import Constant
 from .branches import inlined
 from .draft import Draft, DraftGraph, DraftNode
 from .knowledge import Knowledge, bodies
+from .limits import MAX_CHANGES, MAX_SWEEPS
 from .rules import Rule, rules_by_operator
 from .site import Become, Change, Looked, Site, Store, Use
 from .sizes import compute_sizes_once
-
-#: sweeps over one graph; what a later one would find is small
-_MAX_SWEEPS = 6
-#: changes of one node in one sweep
-_MAX_CHANGES = 16
 
 
 class Sweeps:
@@ -57,7 +53,7 @@ class Sweeps:
 
     def _until_settled(self, known: Knowledge) -> None:
         self.compared = False
-        for _ in range(_MAX_SWEEPS):
+        for _ in range(MAX_SWEEPS):
             reads: Counter[str] = Counter()
             known.graph.drop_dead(self.stays, reads)
             sweep = Sweep(self, known, None, reads)
@@ -170,7 +166,7 @@ class Sweep:
         if self.whole.stays(node):
             return True
         self.whole.settled.pop(node, None)
-        for _ in range(_MAX_CHANGES):
+        for _ in range(MAX_CHANGES):
             looked = Looked()
             found = self._first_change(node, looked)
             if found is None:

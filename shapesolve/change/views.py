@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..expr import ONE
+from ..lower.limits import MAX_DERIVED
 from .knowledge import Dims
 from .site import Become, Change, Site, Use, same
 
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
-_LONGEST_CHAIN = 32
-#: opset since which Reshape takes its target as an input
-_TARGET_IS_INPUT = 5
 
 
 def undone(site: Site) -> Change | None:
@@ -24,7 +22,7 @@ def undone(site: Site) -> Change | None:
 
 def chain(site: Site) -> Change | None:
     """A chain of views is one Reshape of what it begins with."""
-    if site.opset < _TARGET_IS_INPUT or not site.read_once(0):
+    if site.opset < 5 or not site.read_once(0):  # the target as an attribute
         return None
     best = None
     for name, shape in _roots(site):
@@ -38,7 +36,7 @@ def chain(site: Site) -> Change | None:
 
 def constant_target(site: Site) -> Change | None:
     """The target of a Reshape as numbers, 0 and -1."""
-    if site.opset < _TARGET_IS_INPUT or site.ints(1) is not None:
+    if site.opset < 5 or site.ints(1) is not None:
         return None
     target = reshape_target(site, site.shape(0), site.out)
     return None if target is None else _reshape(site, site.input(0), target)
@@ -80,7 +78,7 @@ def _reshape(site: Site, name: str, target: list[int]) -> Change:
 def _roots(site: Site) -> Iterator[tuple[str, Dims | None]]:
     """Sources of the chain of views before a node, nearest first."""
     at: Site | None = site
-    for _ in range(_LONGEST_CHAIN):
+    for _ in range(MAX_DERIVED):
         assert at is not None
         at = at.producer(0, *_VIEWS)
         if at is None or (at.node.op_type == "Transpose" and not _keeps_order(at)):

@@ -18,8 +18,6 @@ from .draft import Draft, DraftGraph, DraftNode
 _REWRITTEN = frozenset(("node", "initializer", "sparse_initializer", "value_info", "quantization_annotation"))
 #: keys of metadata that describe the model before the change
 _OWN_METADATA = "shapesolve."
-#: IR version since which an initializer need not be an input as well
-_FREE_INITIALIZERS = 4
 
 
 def write(draft: Draft) -> onnx.ModelProto:
@@ -79,7 +77,7 @@ def _finish_graph(
     used = _read(graph) | {info.name for info in source.input}
     _copy(source, target, except_for=_REWRITTEN)
     # before IR version 4 an initializer had to be an input as well, and inputs stay what they are
-    as_nodes = graph.draft.model.ir_version < _FREE_INITIALIZERS
+    as_nodes = graph.draft.model.ir_version < 4  # an initializer is an input as well
     added = _added(graph, used)
     target.node.extend([*_constant_nodes(added), *nodes] if as_nodes else nodes)
     target.initializer.extend([t for t in source.initializer if t.name in used])

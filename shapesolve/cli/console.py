@@ -9,18 +9,14 @@ from enum import StrEnum
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from .limits import MAX_ERROR, PATIENCE, REDRAWN
+
 if TYPE_CHECKING:
     from ..expr import DimSyntaxError
     from ..report.lines import Printed
 
 #: exit codes: nothing wrong; something was found or refuted; the input is unusable; neither proved nor refuted
-OK, FOUND, UNUSABLE, UNDECIDED = 0, 1, 2, 3
-
-_LONGEST_ERROR = 2000
-#: max characters shown on either side of an error in an expression
-_BEFORE = 40
-#: seconds before progress is shown, and between two drawings of it
-_PATIENCE, _REDRAWN = 1.0, 0.2
+OK, FOUND, UNUSABLE, UNDECIDED = range(4)
 
 
 class Format(StrEnum):
@@ -56,8 +52,8 @@ def complain(message: str) -> None:
     from ..report.lines import line, visible
 
     text = visible(" ".join(message.split("\n")))
-    if len(text) > _LONGEST_ERROR:
-        text = f"{text[:_LONGEST_ERROR]} … ({len(text):,} characters)"
+    if len(text) > MAX_ERROR:
+        text = f"{text[:MAX_ERROR]} … ({len(text):,} characters)"
     if not sys.stderr.isatty():
         print(f"error: {text}", file=sys.stderr)
         return
@@ -79,9 +75,9 @@ def fail_at(error: DimSyntaxError) -> NoReturn:
     if not 0 <= error.position <= len(error.text):
         fail(str(error))
     complain(error.problem)
-    start = max(0, error.position - _BEFORE)
+    start = max(0, error.position - 40)
     before = ("… " if start else "") + visible(error.text[start : error.position])
-    after = visible(clipped(error.text[error.position :], _BEFORE))
+    after = visible(clipped(error.text[error.position :], 40))
     print(f"  {before}{after}\n  {' ' * len(before)}^", file=sys.stderr)
     raise SystemExit(UNUSABLE)
 
@@ -152,7 +148,7 @@ class Progress:
         self._counts = done, total
 
     def _draw(self) -> None:
-        if not self._end.wait(_PATIENCE):
+        if not self._end.wait(PATIENCE):
             from .progress import draw
 
-            draw(self.what, self._end, _REDRAWN, lambda: self._counts)
+            draw(self.what, self._end, REDRAWN, lambda: self._counts)

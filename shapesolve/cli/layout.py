@@ -14,22 +14,17 @@ from rich.table import Table
 from rich.text import Text
 
 from ..report.lines import GAP, Line, Printed, Row, clipped, tables
+from .limits import MAX_EXPRESSION, UNLIMITED
 
 _STYLES = {
     "bold": "bold", "dim": "dim", "error": "bold red", "warning": "bold yellow", "info": "bold cyan",
     "good": "green", "shape": "cyan", "name": "", "code": "magenta", "prose": "", "": "",
 }  # fmt: skip
-#: width of a pipe: no wrapping
-_UNLIMITED = 1_000_000
-#: max characters of an expression on a terminal (a pipe and JSON are not cut)
-_LONGEST = 600
-#: the longest beginning of a line that what follows is lined up behind, when it is wrapped
-_MARK = 16
 
 
 def print_styled(printed: Iterable[Printed], *, terminal: bool, stderr: bool = False) -> None:
     """Print in the width of the terminal; a pipe (``terminal=False``) gets lines as long as they are."""
-    width = None if terminal else _UNLIMITED
+    width = None if terminal else UNLIMITED
     console = Console(highlight=False, width=width, soft_wrap=False, stderr=stderr, color_system=colours())
     for part in tables(printed):
         if not isinstance(part, list):
@@ -45,7 +40,7 @@ def colours() -> Literal["auto"] | None:
     return None if os.environ.get("NO_COLOR") else "auto"
 
 
-def _text(pieces: Line, width: int = _UNLIMITED) -> Text:
+def _text(pieces: Line, width: int = UNLIMITED) -> Text:
     """The text with its styles, in lines of this width."""
     parts = ((text if style == "prose" else _short(text), _STYLES[style]) for style, text in pieces)
     made = Text.assemble(*parts, overflow="fold")
@@ -62,7 +57,11 @@ def _in_lines(text: Text, width: int) -> Text:
 
 def _short(text: str) -> str:
     """The text, or its beginning up to the end of a word."""
-    return text if len(text) <= _LONGEST else clipped(text, len(text[:_LONGEST].rpartition(" ")[0]) + 2)
+    return (
+        text
+        if len(text) <= MAX_EXPRESSION
+        else clipped(text, len(text[:MAX_EXPRESSION].rpartition(" ")[0]) + 2)
+    )
 
 
 def _line(pieces: Line, width: int) -> RenderableType:
@@ -71,7 +70,7 @@ def _line(pieces: Line, width: int) -> RenderableType:
     if text.cell_len <= width:
         return text
     first = pieces[0][1]
-    if len(pieces) > 1 and first.endswith(" ") and len(first) <= _MARK:
+    if len(pieces) > 1 and first.endswith(" ") and len(first) <= 16:
         grid = Table.grid()
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")
@@ -112,7 +111,7 @@ def _as_line(r: Row, width: int) -> RenderableType:
 def _cell(pieces: Line, width: int | None) -> Text:
     """A cell in lines of this width; the first of a row (None) stays as it is."""
     if width is not None or len(pieces) != 1:
-        return _text(pieces, width or _UNLIMITED)
+        return _text(pieces, width or UNLIMITED)
     (style, text) = pieces[0]
     return Text(text, _STYLES[style], overflow="fold")  # with the blanks that indent it
 
@@ -121,8 +120,6 @@ def _cell(pieces: Line, width: int | None) -> Text:
 _JOINTS = re.compile("[/._]")
 _BLANKS = re.compile(" +")
 _OPERATORS = frozenset(("+", "-", "*", "**", "/", "//", "%", "=", "==", "!=", "<", "<=", ">", ">="))
-#: cost of a break inside a bracket, in units of a break next to an operator
-_DEPTH = 2
 
 
 def lines_of(text: str, width: int) -> list[tuple[int, int]]:
@@ -154,6 +151,6 @@ def _end(text: str, width: int) -> int | None:
         if before:
             depth = sum(map(before.count, "([")) - sum(map(before.count, ")]"))
             beside = before.rpartition(" ")[2] in _OPERATORS or after.partition(" ")[0] in _OPERATORS
-            ends.append((_DEPTH * depth + beside, blanks.end() - 1))
+            ends.append((2 * depth + beside, blanks.end() - 1))
     late = [(cost, -at) for cost, at in ends if at >= width // 2]
     return -min(late)[1] if late else max((at for _, at in ends), default=None)

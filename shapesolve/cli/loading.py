@@ -14,9 +14,6 @@ from threading import RLock
 from types import ModuleType
 from typing import Any
 
-#: allocations between two collections, and collections between two of older objects: few commands reach them, and
-#: imported objects are not garbage (the numbers are mypy's)
-_YOUNG, _OLDER = 200_000, 30
 #: modules that are executed when something of theirs is used
 _LATER = frozenset(
     (
@@ -89,7 +86,8 @@ class _Later(MetaPathFinder, Loader):
 
 def start_light() -> None:
     """Leave for later what may not be needed."""
-    gc.set_threshold(_YOUNG, _OLDER, _OLDER)
+    # few commands allocate so much, and what is imported is no garbage; the numbers are those of mypy
+    gc.set_threshold(200_000, 30, 30)
     sys.meta_path.insert(0, _Later())
 
 

@@ -19,7 +19,6 @@ from click.testing import CliRunner
 from ..explain.diagnose import CODES
 from .app import app
 
-_WIDTH = 100
 #: command -> what to say of the example, and its lines; files are written to an empty folder
 EXAMPLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "analyze": (
@@ -150,7 +149,7 @@ def _help(name: str) -> str:
         app,
         [name, "--help"],
         prog_name="shapesolve",
-        terminal_width=_WIDTH,
+        terminal_width=100,
         env={"COLUMNS": "100", "NO_COLOR": "1"},
     )
     return "\n".join(line.rstrip() for line in result.stdout.strip().splitlines())

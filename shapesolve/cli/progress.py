@@ -11,8 +11,6 @@ from rich.text import Text
 
 from .layout import colours
 
-_BAR = 24
-
 
 class _Left(TimeRemainingColumn):
     """Column with the remaining time, if it can be estimated."""
@@ -26,7 +24,7 @@ class _Left(TimeRemainingColumn):
 
 def draw(what: str, end: Event, every: float, counts: Callable[[], tuple[int, int] | None]) -> None:
     """Draw until the end, with how many of how many are done where that is counted; then remove it."""
-    columns = (BarColumn(_BAR), TextColumn("{task.description}"), TimeElapsedColumn(), _Left(compact=True))
+    columns = (BarColumn(24), TextColumn("{task.description}"), TimeElapsedColumn(), _Left(compact=True))
     with Progress(
         *columns,
         console=Console(stderr=True, highlight=False, color_system=colours()),

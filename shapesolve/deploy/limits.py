@@ -26,7 +26,7 @@ MAX_TRIED: Final = 200_000  # sizes, or boxes of sizes, tried for one list of th
 OLDEST_OPSET: Final = 7  # opset of a guard whose operators have kernels in onnxruntime
 
 # buckets
-MAX_FILE: Final = 1 << 28  # bytes of a file of observed sizes
+MAX_FILE: Final = 1 << 28  # bytes of a text file that is read: observed sizes, a baseline
 MAX_COUNT: Final = 1 << 31  # an observed size, and the sum of their counts
 MAX_SYMBOLS: Final = 3  # symbols with buckets
 MAX_PADDED: Final = 20_000  # different sizes to pad to, of one symbol

@@ -18,11 +18,9 @@ from ..lower.axes import Links, picks
 from ..lower.reads import AXES, INDICES, NEW_AXES, NEW_SIZES, TARGET
 from ..model import Constant, Node
 from .free_state import Freeing
-from .sizes import ALLOW_ZERO, placements, target_of
+from .sizes import placements, target_of
 
 _SECOND_EXPORT = "One export cannot show what follows it: `shapesolve generalize` learns that from an export at another size"
-#: opset since which GatherND has batch_dims
-_BATCH_DIMS = 12
 #: attributes that name axes, types and weights, and never hold a size of the input
 _HARMLESS = frozenset((
     "allowzero", "axes", "axis", "direction", "dtype", "epsilon", "group", "hidden_size", "keepdims", "momentum",
@@ -30,8 +28,6 @@ _HARMLESS = frozenset((
 ))  # fmt: skip
 #: attributes of windows, which are those of the weights where these are stored
 _WINDOWS = frozenset(("dilations", "kernel_shape", "strides"))
-#: numbers that no size gives
-_NEUTRAL = (-1, 0, 1)
 
 
 def mend(freeing: Freeing, node: Node) -> Node:
@@ -114,7 +110,7 @@ def _operand(freeing: Freeing, node: Node) -> str:
 
 
 def _is_neutral(number: float) -> bool:
-    return number in _NEUTRAL or abs(number) >= INT32_MAX or not np.isfinite(number)
+    return number in (-1, 0, 1) or abs(number) >= INT32_MAX or not np.isfinite(number)
 
 
 # ---------------------------------------------------------------------- targets
@@ -144,7 +140,7 @@ def _reshape(freeing: Freeing, node: Node) -> Node:
     if target is not None:
         return freeing.with_input(node, 1, freeing.new_constant(np.array(target, np.int64), hint))
     made = freeing.vector(dims, hint)
-    if freeing.model.opsets.get("", 1) < ALLOW_ZERO or not copies:
+    if freeing.model.opsets.get("", 1) < 14 or not copies:  # no allowzero
         return freeing.with_input(node, 1, made)
     return freeing.become(node, "Reshape", [name, made], allowzero=1)
 
@@ -203,7 +199,7 @@ def _gather_nd(freeing: Freeing, node: Node) -> Node:
     if not layout or node.attributes.get("batch_dims", 0) or len(layout[0]) != 1:
         return node
     rows = layout[0][0]
-    if not _was_one_row(freeing, rows) or freeing.model.opsets.get("", 1) < _BATCH_DIMS:
+    if not _was_one_row(freeing, rows) or freeing.model.opsets.get("", 1) < 12:  # no batch_dims
         return node
     if _follows(freeing, indices):
         column = _after_row_number(freeing, indices)

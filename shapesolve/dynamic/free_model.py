@@ -23,16 +23,14 @@ from ..lower.types import Tensor
 from ..model import Graph, Model, Node, TensorType, read_model
 from ..model.saving import with_weights
 from .free_mending import check_suspects, mend
-from .free_state import ROOM, Freeing
+from .free_state import Freeing
+from .limits import MAX_CANDIDATES
 from .provenance_lists import Listing
 from .provenance_walk import trace
 from .request import Request, asked, consistent, inlined, relabelled
 
 if TYPE_CHECKING:
     import onnx
-
-#: attempts with other candidates
-_MAX_ATTEMPTS = 24
 
 
 @checked
@@ -80,7 +78,7 @@ def _attempt(model: Model, request: Request) -> onnx.ModelProto:
     """
     first: Refused | None = None
     choices: dict[str, int] | None = {}
-    for _ in range(_MAX_ATTEMPTS):
+    for _ in range(MAX_CANDIDATES):
         freeing = Freeing(model, request, choices or {})
         try:
             _run(freeing)
@@ -216,7 +214,7 @@ def _prove(changed: onnx.ModelProto, request: Request) -> None:
     for name, was in request.baked.items():
         now = analysis._solved.facts.dim(analysis.symbols[name])
         hi = analysis._solved.facts.bounds(now)[1]
-        if not now.terms or (hi is not None and hi < ROOM * was):
+        if not now.terms or (hi is not None and hi < 2 * was):
             raise Refused(f"the changed model runs only with {name} = {now}", term=f"{name} == {now}")
     _prove_rows(analysis, request)
 

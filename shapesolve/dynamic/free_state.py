@@ -28,17 +28,12 @@ from ..lower.values import Value
 from ..model import Model, Node
 from ..operators import with_built_in
 from .generalize_match import constant_of
+from .limits import MAX_STORED
 from .provenance_walk import Provenance
 from .request import Request
 from .sizes import Piece, Sizes, pieces_of
 
 Array: TypeAlias = NDArray[Any]
-#: a number of rows is at least this: a size of 1 is what baking leaves no trace of, and it broadcasts
-_LEAST = 2
-#: largest stored tensor that is looked into, in elements
-_LARGEST = 1 << 22
-#: a size that a table bounds may become this many times as large as it was
-ROOM = 2
 
 
 class Freeing:
@@ -69,7 +64,8 @@ class Freeing:
             **{name: found for name, found in made if found is not None},
         }
         empty = replace(model, graph=replace(model.graph, nodes=()))
-        least = tuple(ge(symbol(name), _LEAST if name in self.rows else 1) for name in self.baked)
+        # a size of 1 broadcasts, and baking leaves no trace of it
+        least = tuple(ge(symbol(name), 2 if name in self.rows else 1) for name in self.baked)
         lowered = lower_model(empty, LowerRequest(least, {}, "strict", with_built_in(None)))
         self.walk, self.facts, self.scope = lowered.walk, lowered.facts, lowered.walk.scope
         self.provenance = Provenance(self.rows, self.walk, self.known, self._is_told)
@@ -98,7 +94,7 @@ class Freeing:
 
     def array(self, name: str) -> Array | None:
         """The data of a constant; None for other tensors, and where it is too large or missing."""
-        return self.stored[name].array(_LARGEST) if name in self.stored else None
+        return self.stored[name].array(MAX_STORED) if name in self.stored else None
 
     def rule(self, node: Node) -> Rule | None:
         """The declared rule of a node's operator."""
@@ -214,8 +210,9 @@ class Freeing:
         now = self.facts.dim(symbol(name))
         lo, hi = self.facts.bounds(now)
         if name in self.rows:
-            return now is not symbol(name) or hi is not None or (lo is not None and lo > _LEAST)
-        return not now.terms or (hi is not None and hi < ROOM * self.baked[name])
+            return now is not symbol(name) or hi is not None or (lo is not None and lo > 2)
+        # a table may bound a size, at twice what it was or more
+        return not now.terms or (hi is not None and hi < 2 * self.baked[name])
 
 
 def _new_node(

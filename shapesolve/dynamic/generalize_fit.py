@@ -19,22 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..expr import Atom, Dim, constant, floor_div, maximum, minimum, of_atom, product, symbol
+from .limits import LARGEST_SIZE, MARGIN, MAX_CANDIDATES, MAX_DIVISOR, MAX_FACTOR, MAX_POINTS, MAX_SYMBOLS
 
 Array: TypeAlias = NDArray[Any]
 #: a number in each export, None where an export says nothing of it
 Seen: TypeAlias = "tuple[int | None, ...]"
 #: inputs of a trial model whose sizes are the generated symbols
 OPEN = "generalize_open"
-#: fits up to this much longer than the shortest are rivals
-MARGIN = 2
-#: fits that are kept of one number
-_MAX_FITS = 24
-#: largest divisor with all remainders tried, and largest divisor
-_SMALL_DIVISOR, _LARGEST_DIVISOR = 16, 64
-#: sizes at which fits are compared, and how many combinations of them
-_LARGEST_SIZE, _POINTS = 48, 96
-#: max symbols in products and sums
-_MAX_SYMBOLS = 6
 #: parts and multiples that a constant may be, and the least constant that is looked at
 _PARTS, _MULTIPLES, _TELLING = (2, 3, 4), range(2, 9), 3
 
@@ -117,7 +108,7 @@ class Fitter:
             values = self.at(dim)
             if values not in best or cost < best[values].cost:
                 best[values] = Fit(dim, cost, values)
-        return sorted(best.values(), key=lambda f: f.cost)[:_MAX_FITS]
+        return sorted(best.values(), key=lambda f: f.cost)[:MAX_CANDIDATES]
 
     def _forms(self, seen: Seen) -> Iterator[tuple[Dim, int]]:
         where = [k for k, v in enumerate(seen) if v is not None]
@@ -204,7 +195,7 @@ def _divided(k: int) -> int:
 
 def _bases(symbols: Seq[str]) -> Iterator[tuple[Dim, int]]:
     """Sizes, their sums and products, with the lengths of their descriptions."""
-    names = [symbol(name) for name in symbols[:_MAX_SYMBOLS]]
+    names = [symbol(name) for name in symbols[:MAX_SYMBOLS]]
     yield from ((symbol(name), 1) for name in symbols)
     for a, b in combinations(names, 2):
         yield a + b, 2
@@ -253,8 +244,8 @@ def _limits(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[t
 def _quotients(base: Dim, given: Seq[int], want: Seq[int], cost: int) -> Iterator[tuple[Dim, int]]:
     """Multiples of quotients and a constant, and remainders."""
     rise = max(want) - min(want)
-    for k in range(2, _LARGEST_DIVISOR + 1):
-        ups = range(k) if k <= _SMALL_DIVISOR else (0, k - 1)
+    for k in range(2, MAX_DIVISOR + 1):
+        ups = range(k) if k <= MAX_FACTOR else (0, k - 1)
         for up in ups:
             more = 0 if not up else 1 if up == k - 1 else 1 + _bits(up)
             for factor, start in filter(None, [_line([(g + up) // k for g in given], want)]):
@@ -288,8 +279,8 @@ def coincident(
 
 def _points(symbols: Seq[str], sizes: Seq[Mapping[str, int]]) -> list[dict[str, int]]:
     fixed = {name: size for name, size in sizes[0].items() if name not in symbols}
-    largest = max([_LARGEST_SIZE, *(2 * s[name] + 2 for s in sizes for name in symbols)])
+    largest = max([LARGEST_SIZE, *(2 * s[name] + 2 for s in sizes for name in symbols)])
     if len(symbols) == 1:
         return [{**fixed, symbols[0]: n} for n in range(1, largest + 1)]
     rng = random.Random(0)
-    return [{**fixed, **{name: rng.randint(1, largest) for name in symbols}} for _ in range(_POINTS)]
+    return [{**fixed, **{name: rng.randint(1, largest) for name in symbols}} for _ in range(MAX_POINTS)]

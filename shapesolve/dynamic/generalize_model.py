@@ -30,16 +30,14 @@ from ..propagate.constraint import Site
 from .generalize_fit import OPEN, Fitter, Open, Unknowns
 from .generalize_match import Place, array_of, match
 from .generalize_program import Array, Nodes, Rule
-from .generalize_settle import OPEN_AXES, Settler, check_chance
+from .generalize_settle import Settler, check_chance
 from .generalize_tables import Integers, Tables
+from .limits import MAX_ELEMENTS, OPEN_AXES
 from .request import asked, consistent, inlined, relabelled
-from .sizes import ALLOW_ZERO, Sizes, target_of
+from .sizes import Sizes, target_of
 
 if TYPE_CHECKING:
     import onnx
-
-#: max elements of an integer tensor that can be the target of a Reshape
-_FEW = 16
 
 
 @checked
@@ -122,7 +120,7 @@ class _Work:
         known: dict[tuple[object, ...], Rule] = {}
         for place in self.found.places:
             arrays, name = self._inferred(place), place.stored[0].name
-            key = (*map(id, place.stored), str(arrays) if arrays[0].size <= _FEW else "")
+            key = (*map(id, place.stored), str(arrays) if arrays[0].size <= MAX_ELEMENTS else "")
             before = len(self.unknowns.opens)
             tables.reason = ""
             rule = known.get(key) or tables.rule(arrays, f"the stored operand {name}")
@@ -232,7 +230,7 @@ class _Work:
         target = target_of(then, now, copies=True) if known else None
         if target is not None:
             node.inputs[index] = graph.constant(np.array(target, np.int64), "target")
-        elif builder.sizes.opset >= ALLOW_ZERO and -1 not in values:
+        elif builder.sizes.opset >= 14 and -1 not in values:  # allowzero
             node.own["allowzero"] = 1
         return target is not None
 

@@ -27,24 +27,13 @@ from ..expr.traverse import atoms_of
 from ..lower.reads import AXES, NEW_AXES, PADS, TARGET
 from ..lower.rule import Reading
 from ..model import Node
-from .generalize_fit import MARGIN, OPEN, Fit, Fitter, Open, coincident
+from .generalize_fit import OPEN, Fit, Fitter, Open, coincident
 from .generalize_match import Matched, Place
+from .limits import MARGIN, MAX_FACTOR, MAX_POINTS, MAX_RIVALS, MAX_TOGETHER, MAX_TRIED, OPEN_AXES
 from .provenance_walk import trace
 
 #: the use of an operand's numbers, by node and index
 Reads: TypeAlias = Callable[[Node, int], "Reading | None"]
-#: sizes next to those of an export, at which a model may not run whose padding only fits these
-_NEAR = 4
-#: max axes of a trial input
-OPEN_AXES = 8
-#: length of a size that the model has somewhere, as a fit
-_OF_THE_MODEL = 2
-#: max factor between a number and a size of the model
-_MAX_FACTOR = 16
-#: combinations of fits that are tried together, of them those that are compared by conditions, and at how many sizes
-_MAX_TRIED, _MAX_RIVALS, _MAX_POINTS = 1024, 64, 12
-#: symbols that are decided together
-_MAX_TOGETHER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +109,7 @@ class Settler:
         for cond in self._conds:
             roots = {root for name in cond.free for root in raw.get(name, ())}
             groups.append({tied for root in roots for tied in ties[root]})
-        groups = [g for g in groups if 0 < len(g) <= _MAX_TOGETHER]
+        groups = [g for g in groups if 0 < len(g) <= MAX_TOGETHER]
         counts = {root: sum(root in d.free for d in self._now.values()) for root in left}
         best = min(groups, key=len) if groups else ties[max(sorted(left), key=lambda root: counts[root])]
         return sorted(best)
@@ -131,13 +120,13 @@ class Settler:
         for d in dict.fromkeys(self.size(d) for shape in self.analysis.shapes.values() for d in shape):
             if d.terms and d.free <= self.symbols:
                 seen = tuple(self._at_exports(d))
-                found.setdefault(seen, []).append(Fit(d, _OF_THE_MODEL, self.fitter.at(d)))
+                found.setdefault(seen, []).append(Fit(d, MARGIN, self.fitter.at(d)))
         return found
 
     def _fitting(self, o: Open, pool: Mapping[tuple[int | None, ...], Seq[Fit]]) -> list[Fit]:
         """Expressions of an open number's symbol: simple ones, and multiples of sizes that the model has."""
         numbers, moved = [v + o.low for v in o.seen], []
-        for k in (k for k in range(1, _MAX_FACTOR + 1) if all(v % k == 0 for v in numbers)):
+        for k in (k for k in range(1, MAX_FACTOR + 1) if all(v % k == 0 for v in numbers)):
             for f in pool.get(tuple(v // k for v in numbers), ()):
                 cost = f.cost + (k.bit_length() + 1 if k > 1 else 0)
                 moved.append(Fit(f.dim * k - o.low, cost, tuple(v * k - o.low for v in f.values), k > 1))
@@ -159,7 +148,7 @@ class Settler:
             raise self._undecided(mine[0])
         options = [self._options(some, fitting) for some in alone]
         answers = []
-        for some in islice(product(*options), _MAX_TRIED):
+        for some in islice(product(*options), MAX_TRIED):
             to = {root: fit.dim for root, fit in zip(group, some, strict=True)}
             made = {o.name: now[o.name].subs(to) for o in whole}
             if all(self._at_exports(made[o.name]) == o.seen for o in whole):
@@ -169,7 +158,7 @@ class Settler:
             raise self._undecided(mine[0])
         answers.sort(key=lambda a: a.cost)
         limit = answers[0].cost + MARGIN * len(mine)
-        rivals = [a for a in answers if a.multiple or a.cost <= limit][:_MAX_RIVALS]
+        rivals = [a for a in answers if a.multiple or a.cost <= limit][:MAX_RIVALS]
         counts = [self._broken(a.made) for a in rivals]
         best, *others = [a for a, count in zip(rivals, counts, strict=True) if count == min(counts)]
         plain = all(self.fitter.is_plain(best.made[o.name] + o.low) for o in whole)
@@ -207,13 +196,13 @@ class Settler:
         needed = {n for c in conds for n in c.free}
         columns = {n: self.fitter.at(d) for n, d in dims.items() if n in needed}
         points = self.fitter.points
-        some = range(0, len(points), max(1, len(points) // _MAX_POINTS))
+        some = range(0, len(points), max(1, 8 * len(points) // MAX_POINTS))
         at = ({**points[k], **{n: v[k] for n, v in columns.items()}} for k in some)
         return sum(any(c.evaluate(sizes) is False for c in conds) for sizes in at)
 
     def _cost(self, dim: Dim, fits: Seq[Fit]) -> int:
         values = self.fitter.at(dim)
-        return min((f.cost for f in fits if f.values == values), default=2 * _OF_THE_MODEL + dim.size)
+        return min((f.cost for f in fits if f.values == values), default=2 * MARGIN + dim.size)
 
     def _undecided(self, o: Open, *between: Dim) -> Refused:
         if not between:
@@ -276,7 +265,9 @@ def check_chance(
             given = analysis.shapes.get(group[0].inputs[0])
             free = [n for n in first if given is None or n in given[axis].free]
             moving = [n for n in free if not _is_batch(analysis, n)]
-            others = [{**first, n: first[n] + k} for n in moving for k in range(1, _NEAR)]
+            others = [
+                {**first, n: first[n] + k} for n in moving for k in range(1, 4)
+            ]  # padding may only fit an export
             if any(at not in sizes and not analysis._solved.violations_at(at) for at in others):
                 raise Refused(f"{group[0].label} ({group[0].op_type}) {why}", node=group[0].label)
 

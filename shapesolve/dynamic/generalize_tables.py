@@ -18,15 +18,8 @@ from onnx import helper
 from ..expr import ONE, ZERO, Dim, constant, pos
 from .generalize_fit import Undecided, Unknowns
 from .generalize_program import Array, Numbers, Rule
+from .limits import MAX_DIVISOR, MAX_ELEMENTS, MAX_PARTS, MIN_EVEN
 
-#: max integers examined one by one
-_FEW_ELEMENTS = 16
-#: parts of a small fixed axis are looked at one by one
-_FEW = 4
-#: longest blocks that are looked for in masks
-_LARGEST_BLOCK = 64
-#: of so few places along an axis nothing shows that steps are even
-_EVEN = 3
 #: a number that is not whole, or not the same all along
 _BROKEN = object()
 
@@ -65,7 +58,7 @@ class Tables:
         cores, spread = [*arrays], {}
         same = all(a.shape == first.shape for a in arrays)
         finders: list[Callable[[Seq[Array], str], Rule | None]]
-        if same and first.dtype.kind == "i" and rank < 2 and first.size <= _FEW_ELEMENTS:
+        if same and first.dtype.kind == "i" and rank < 2 and first.size <= MAX_ELEMENTS:
             finders = [] if cuts else [self._elements]  # sizes, rather than a table
         else:
             for axis in range(rank):
@@ -115,7 +108,7 @@ class Tables:
     def _elements(self, arrays: Seq[Array], what: str) -> Rule | None:
         """Few whole numbers, each an expression of its own."""
         first = arrays[0]
-        few = first.ndim <= 1 and first.size <= _FEW_ELEMENTS and first.dtype.kind in "if"
+        few = first.ndim <= 1 and first.size <= MAX_ELEMENTS and first.dtype.kind in "if"
         if not few or any(a.shape != first.shape for a in arrays):
             return None
         columns = [*zip(*[map(_whole, a.reshape(-1)) for a in arrays], strict=True)]
@@ -128,7 +121,7 @@ class Tables:
         first, rank, moving = arrays[0], arrays[0].ndim, _moving(arrays)
         if first.dtype.kind not in "iuf" or not moving:
             return None
-        if any(max(a.shape[k] for a in arrays) < _EVEN and _varies(arrays, k) for k in moving):
+        if any(max(a.shape[k] for a in arrays) < MIN_EVEN and _varies(arrays, k) for k in moving):
             return None
         starts = [_whole(a.flat[0]) for a in arrays]
         steps = {k: [_step(a, k) for a in arrays] for k in moving}
@@ -151,7 +144,7 @@ class Tables:
             return None
         kinds: list[tuple[tuple[Dim, ...], int]] = [((ONE,), 1)]
         if len(moving) == 2:
-            blocks = range(1, 1 + min(_LARGEST_BLOCK, *(max(a.shape) - 1 for a in arrays)))
+            blocks = range(1, 1 + min(MAX_DIVISOR, *(max(a.shape) - 1 for a in arrays)))
             kinds = [((-ONE, ONE), block) for block in blocks]
         sizes = self._sizes(arrays, what)
         for (factors, block), high in product(kinds, (1, 0)):
@@ -187,7 +180,7 @@ class Tables:
         """The first part of the longest, or the last, along each axis."""
         longest = max(arrays, key=lambda a: a.size)
         axes = [k for k in range(longest.ndim) if _varies(arrays, k)]
-        if not axes or any(sorted(a.shape[k] for a in arrays)[-2] < _EVEN for k in axes):
+        if not axes or any(sorted(a.shape[k] for a in arrays)[-2] < MIN_EVEN for k in axes):
             return None
         if any(n > m for a in arrays for n, m in zip(a.shape, longest.shape, strict=True)):
             return None
@@ -205,7 +198,7 @@ class Tables:
     def _parts(self, arrays: Seq[Array], what: str, *, cuts: bool) -> Rule | None:
         """A rule for each part of a small axis that is the same in all exports."""
         for axis, count in enumerate(arrays[0].shape):
-            if 1 < count <= _FEW and not _varies(arrays, axis):
+            if 1 < count <= MAX_PARTS and not _varies(arrays, axis):
                 parts = ([np.take(a, [k], axis=axis) for a in arrays] for k in range(count))
                 rules = [self.rule(part, what, cuts=cuts) for part in parts]
                 found = [r for r in rules if r is not None]
@@ -322,7 +315,7 @@ def _regular(array: Array, axis: int, along: int) -> Array | None:
     lengths = [n for n in range(2, count // 2 + 1) if count % n == 0]
     for n in lengths if along == 0 else reversed(lengths):
         apart = _split(array, axis, (count // n, n))
-        but_last = apart[(slice(None),) * axis + (slice(-1),)] if count // n > _EVEN else apart
+        but_last = apart[(slice(None),) * axis + (slice(-1),)] if count // n > MIN_EVEN else apart
         some = [apart, but_last] if along == 0 else [apart]
         if any(_same_along(x, np.take(x, [0], axis=axis + along)) for x in some):
             return apart

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 Look: TypeAlias = Callable[[str], "Known | None"]
 
 _NOTHING = Origin((), {})
-#: opset since which Scan has no batch axis of its own
-_SCAN = 9
 
 
 class Provenance:
@@ -137,7 +135,7 @@ class Provenance:
             starts = zip(op.node.inputs[2:], given[2:], made, strict=False)
             ends, states = 1, [Origin(layout_of(d), {}) if self._is_empty(n) else o for n, o, d in starts]
             inputs = [_NOTHING, _NOTHING, *states]
-        elif op.version < _SCAN:
+        elif op.version < 9:  # a batch axis of its own
             return [*found]
         else:
             ends, states = 0, list(given[: len(given) - scanned])

@@ -17,6 +17,7 @@ from ..expr.nearest import meant
 from ..expr.sizes import sizes_text
 from ..model import Model, ModelError
 from ..propagate.constraint import Site
+from .limits import MAX_STORED
 
 if TYPE_CHECKING:
     import onnx
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 #: sizes of each input as declared: a number, a name, or nothing; None where the rank is not declared
 _Shapes: TypeAlias = Mapping[str, "list[int | str | None] | None"]
 #: tensors in files of their own that are looked at, in elements
-_SMALL = 1 << 16
 _PLACE = re.compile(r"(?P<name>.+)\[(?P<axis>-?\d+)\]", re.DOTALL)
 
 
@@ -221,7 +221,7 @@ def relabelled(proto: onnx.ModelProto, request: Request, original: Model) -> onn
     for tensor_ in made.graph.initializer:
         if tensor_.data_location == onnx.TensorProto.EXTERNAL:
             stored = original.graph.initializers.get(tensor_.name)
-            array = None if stored is None else stored.array(_SMALL)
+            array = None if stored is None else stored.array(MAX_STORED)
             if array is not None:
                 tensor_.CopyFrom(numpy_helper.from_array(np.array(array), tensor_.name))
     return made

@@ -19,11 +19,7 @@ from ..change.draft import Draft, DraftNode, as_array
 from ..change.refused import Refused
 from ..expr import ONE, Dim
 from ..propagate.constraint import Site
-
-#: opset since which an entry of a Reshape's target may be a size of 0
-ALLOW_ZERO = 14
-#: max candidates for the target of a Reshape
-_MAX_CANDIDATES = 24
+from .limits import MAX_CANDIDATES
 
 
 class Sizes(Arithmetic):
@@ -160,7 +156,7 @@ def placements(pieces: Seq[Piece], sizes: Seq[int], raw: Seq[int]) -> list[tuple
             following = sizes[k + 1] if k + 1 < len(sizes) else 1
             yield from ((c, (taken, *rest)) for c, rest in filled(i, head, k + 1, following, ONE, cost))
 
-    found = [*islice(filled(0, 0, 0, sizes[0] if sizes else 1, ONE, 0), _MAX_CANDIDATES)]
+    found = [*islice(filled(0, 0, 0, sizes[0] if sizes else 1, ONE, 0), MAX_CANDIDATES)]
     return list(dict.fromkeys(dims for _, dims in sorted(found, key=lambda entry: entry[0])))
 
 

@@ -17,6 +17,7 @@ from ..change.refused import Refused
 from ..change.runs import session
 from ..expr.sizes import sizes_text
 from ..model import read_model
+from .limits import ABSOLUTE, RELATIVE
 from .provenance import Origin
 from .provenance_lists import Listing
 from .provenance_walk import trace
@@ -26,11 +27,6 @@ if TYPE_CHECKING:
     import onnx
 
 Array = NDArray[Any]
-#: numbers of rows that are run besides one
-ROWS = (2, 3)
-#: value of symbols that were free before
-_OTHERS = 4
-_RELATIVE, _ABSOLUTE = 1e-3, 1e-4
 #: part of the largest number of an output by which it may differ: more rows are summed in another order
 _STEPS = {"float64": 2.0**-40, "float32": 2.0**-11, "float16": 2.0**-6, "bfloat16": 2.0**-5}
 
@@ -69,7 +65,7 @@ def verify(
     one = _feeds(analysis, old, seed)
     runs = [_compared(old, before.run(one), after.run(one), before.outputs)]
     for name in rows:
-        for count in ROWS:
+        for count in (2, 3):
             sizes = {**old, name: count}
             feeds = _feeds(analysis, sizes, seed + count)
             single = [before.run(_row(analysis, feeds, name, i)) for i in range(count)]
@@ -145,7 +141,7 @@ class _Session:
 
 def _feeds(analysis: Analysis, sizes: Mapping[str, int], seed: int) -> dict[str, Array]:
     rng = np.random.default_rng(seed)
-    every = {**dict.fromkeys(analysis.symbols, _OTHERS), **sizes}
+    every = {**dict.fromkeys(analysis.symbols, 4), **sizes}
     found: dict[str, Array] = {}
     for name in analysis.inputs:
         shape = [int(d.evaluate(every) or 0) for d in analysis.shapes[name]]
@@ -192,10 +188,10 @@ def _compared(sizes: Mapping[str, int], want: Seq[Array], got: Seq[Array], outpu
             continue
         x, y = a.astype(np.float64), b.astype(np.float64)
         largest = float(np.abs(x[np.isfinite(x)]).max(initial=0.0))
-        allowed = max(_ABSOLUTE, _STEPS.get(a.dtype.name, 0) * largest)
+        allowed = max(ABSOLUTE, _STEPS.get(a.dtype.name, 0) * largest)
         with np.errstate(invalid="ignore"):
             apart = np.nan_to_num(np.abs(x - y), nan=np.inf)
-        off = np.where(np.isclose(x, y, rtol=_RELATIVE, atol=allowed, equal_nan=True), 0.0, apart)
+        off = np.where(np.isclose(x, y, rtol=RELATIVE, atol=allowed, equal_nan=True), 0.0, apart)
         if off.any():
             at = np.unravel_index(int(off.argmax()), off.shape)
             place = f"{name}{[int(k) for k in at]}" if at else name

@@ -14,6 +14,7 @@ from model_explorer import graph_builder as gb
 
 from ..analysis import analyze
 from ..report.explorer_scopes import Scoped, Scopes, find_scopes
+from ..report.limits import MAX_LINES, MAX_TEXT
 from ..report.names import dtype_name, shape_text
 from ..report.text import counted
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 _COLOURS = {"error": "#f4b6b6", "warning": "#fbe3a6", "info": "#cfe4f7"}
 _RANKS = {"error": 0, "warning": 1, "info": 2}
-_MAX_ATTRIBUTE = 200
-_MAX_TERMS = 20
 #: more inputs (or outputs) of a graph than these are folded into one box
 _MANY_ENDS = 12
 
@@ -59,7 +58,7 @@ def _about(analysis: Analysis) -> dict[str, str]:
     if analysis.conflicts or analysis.contract.impossible:
         told = {"contract": "no input sizes run"}
     else:
-        terms = [t.text for t in analysis.contract][:_MAX_TERMS]
+        terms = [t.text for t in analysis.contract][:MAX_LINES]
         told = {f"contract {i}": text for i, text in enumerate(terms, 1)} or {"contract": "none"}
     counts = {s: sum(f.severity == s for f in analysis.diagnostics) for s in _RANKS}
     return {**told, "findings": counted(counts) or "none"}
@@ -112,7 +111,7 @@ class _Writer:
                 attrs.append(gb.KeyValue(f"input {i}", f"{name} {self._type(prefix, name)}"))
         for key, value in node.attributes.items():
             if isinstance(value, (int, float, str, tuple)):
-                attrs.append(gb.KeyValue(key, str(value)[:_MAX_ATTRIBUTE]))
+                attrs.append(gb.KeyValue(key, str(value)[:MAX_TEXT]))
         attrs += [gb.KeyValue(f.code, f"{f.title}. {f.help}" if f.help else f.title) for f in found]
         needs = dict.fromkeys(
             str(c) for c in self.analysis._solved.stated.for_node(label) if c.role == "requirement"

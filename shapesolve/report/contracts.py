@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..lower.types import Tensor
+from .limits import MAX_NAMES
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -34,8 +35,6 @@ SHOWN = (
     "unet_interp__dynamo",
     "fpn_det_topk__ts",
 )
-_MOST_INPUTS = 4
-_MOST_NODES = 2
 _HEAD = """# Contracts of real models
 
 What the input sizes of a model must satisfy for it to run, as `shapesolve contract` finds it. Written by
@@ -69,7 +68,7 @@ def _section(name: str, analysis: Analysis) -> Iterator[str]:
 
 def _inputs(analysis: Analysis) -> str:
     known = [(n, k) for n, k in analysis.inputs.items() if isinstance(k, Tensor) and k.shape is not None]
-    told = [f"`{n}` {k.shape}" for n, k in known[:_MOST_INPUTS]]
+    told = [f"`{n}` {k.shape}" for n, k in known[:MAX_NAMES]]
     more = len(known) - len(told)
     return ", ".join(told) + (f" and {more} more inputs" if more else "")
 
@@ -82,8 +81,8 @@ def _table(contract: Contract) -> Iterator[str]:
 
 
 def _nodes(term: Term) -> str:
-    shown = ", ".join(f"`{n}`" for n in term.nodes[:_MOST_NODES])
-    more = len(term.nodes) - _MOST_NODES
+    shown = ", ".join(f"`{n}`" for n in term.nodes[:MAX_NAMES])
+    more = len(term.nodes) - MAX_NAMES
     return shown + (f" and {more} more" if more > 0 else "")
 
 

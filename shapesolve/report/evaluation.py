@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..expr import Shape
 from ..expr.sizes import sizes_text
+from .limits import MAX_NAMES
 from .lines import Printed, line, row
 from .names import dtype_name, shape_text
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from ..explain.finding import Violation
     from ..solve.contract.contract import Term
     from .documents import EvaluateData
-
-_MAX_NODES = 3
 
 
 def broken_terms(analysis: Analysis, sizes: Mapping[str, int]) -> list[Term]:
@@ -98,10 +97,10 @@ def broken_lines(analysis: Analysis, sizes: Mapping[str, int]) -> Iterator[Print
         weaker = {v for v in found if v not in said and not _free(v).isdisjoint(term.symbols)}
         said |= weaker
         fail = [v for v in found if v.constraint in own or v in weaker]
-        for v in fail[:_MAX_NODES]:
+        for v in fail[:MAX_NAMES]:
             yield line(("dim", "  = "), v.place or v.message)
-        if len(fail) > _MAX_NODES:
-            more = len(fail) - _MAX_NODES
+        if len(fail) > MAX_NAMES:
+            more = len(fail) - MAX_NAMES
             yield line(("dim", "  = "), f"and {more} more nodes" if more > 1 else "and one more node")
     for v in found:
         if v not in said:

@@ -18,8 +18,9 @@ from ..propagate.log import need
 from .explorer_contents import attribute_texts, model_rows, stored_text
 from .explorer_deployment import deployment_data
 from .explorer_expressions import Expressions
-from .explorer_scopes import ALIKE, NUMBER, Scoped, find_scopes
+from .explorer_scopes import NUMBER, Scoped, find_scopes
 from .explorer_sizes import sample_sizes
+from .limits import ALIKE
 from .names import dtype_name
 
 if TYPE_CHECKING:
@@ -27,10 +28,9 @@ if TYPE_CHECKING:
     from ..model import Node
     from ..solve.contract.contract import Term
 
-FORMAT = 3
 #: kinds of tensors and of nodes in the tables
-COMPUTED, INPUT, STORED = 0, 1, 2
-OPERATOR, FOLDED, GRAPH_INPUT, GRAPH_OUTPUT, SHAPES = 0, 1, 2, 3, 4
+COMPUTED, INPUT, STORED = range(3)
+OPERATOR, FOLDED, GRAPH_INPUT, GRAPH_OUTPUT, SHAPES = range(5)
 _WHOLE = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
 
 
@@ -72,7 +72,7 @@ class _Tables:
         requirements, constraints = self._constraints()
         equal = [[self._dim(d) for d in e.members] for e in analysis.equalities]
         return {
-            "format": FORMAT,
+            "format": 3,  # of `explorer_src/src/data.ts`
             "model": {
                 "name": title or (model.path.name if model.path else model.graph.name) or "model",
                 "nodes": len(model.graph.nodes),

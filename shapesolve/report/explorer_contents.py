@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..model import ModelError
 from ..model.constant import Constant
+from .limits import MAX_ELEMENTS, MAX_TEXT
 from .names import dtype_name
 
 if TYPE_CHECKING:
     from ..model import Graph, Model, Node
-
-#: most elements of a tensor, and characters of a text, that are shown
-_ELEMENTS, _CHARACTERS = 16, 300
 
 
 def attribute_texts(node: Node) -> list[tuple[str, str]]:
@@ -23,10 +21,10 @@ def attribute_texts(node: Node) -> list[tuple[str, str]]:
 
 def stored_text(stored: Any) -> str:
     """The elements of a stored tensor that has few; empty for others and for what cannot be read."""
-    if not isinstance(stored, Constant) or stored.numel > _ELEMENTS:
+    if not isinstance(stored, Constant) or stored.numel > MAX_ELEMENTS:
         return ""
     try:
-        array = stored.array(_ELEMENTS)
+        array = stored.array(MAX_ELEMENTS)
     except (ModelError, OSError):
         return ""
     return "" if array is None else _clipped(_nested(array.tolist()))
@@ -67,7 +65,7 @@ def _text(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, tuple):
-        shown = [_text(v) for v in value[: 2 * _ELEMENTS]]
+        shown = [_text(v) for v in value[: 2 * MAX_ELEMENTS]]
         return f"[{', '.join(shown)}{', …' if len(value) > len(shown) else ''}]"
     return _number(value)
 
@@ -85,4 +83,4 @@ def _number(value: Any) -> str:
 
 
 def _clipped(text: str) -> str:
-    return text if len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 1]}…"
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"

@@ -14,19 +14,11 @@ from ..deploy.sizes import NoSizes, Sizes
 from ..expr.cond import has_value
 from .explorer_expressions import Expressions
 from .explorer_sizes import sample_sizes
+from .limits import GROWTH, MAX_DRAWN, MAX_LINES
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..expr import Dim
-
-#: accepted sizes that are listed
-_LISTED = 10
-#: factor between the example sizes and the maximum of the profile
-_REACH = 4
-#: sizes on the way of a name, the least that the last of them may be, and names that have a way
-_POINTS, _FAR, _DRAWN = 65, 64, 6
-#: names that are tried for one that grows along
-_FOLLOWERS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +60,11 @@ def deployment_of(analysis: Analysis) -> Deployment | None:
     names = tuple(name for name in analysis.symbols if name not in analysis._solved.fixed_sizes)
     usual = {name: size for name, size in sample_sizes(analysis).items() if name in names}
     try:
-        found = enumerate_sizes(analysis, _LISTED) if names else []
+        found = enumerate_sizes(analysis, MAX_LINES) if names else []
     except NoSizes:
         found = []
     profiles = _profiles(analysis, usual) if found else ()
-    ways = [_way(analysis, name, usual) for name in names[:_DRAWN]] if found else []
+    ways = [_way(analysis, name, usual) for name in names[:MAX_DRAWN]] if found else []
     return Deployment(
         names, usual, tuple(found), profiles, tuple(w for w in ways if len(w.sizes) > 1), Cost(analysis)
     )
@@ -80,7 +72,7 @@ def deployment_of(analysis: Analysis) -> Deployment | None:
 
 def _profiles(analysis: Analysis, usual: Mapping[str, int]) -> tuple[Profile, ...]:
     try:
-        most = Sizes(analysis).nearest({name: _REACH * size for name, size in usual.items()})
+        most = Sizes(analysis).nearest({name: GROWTH * size for name, size in usual.items()})
         return profile(analysis, usual, max=most, split=True)
     except (NoProfile, NoSizes, ValueError):
         try:
@@ -91,12 +83,12 @@ def _profiles(analysis: Analysis, usual: Mapping[str, int]) -> tuple[Profile, ..
 
 def _way(analysis: Analysis, name: str, usual: Mapping[str, int]) -> Way:
     """The way that goes far: alone where it can, else with a name of the same term that grows along."""
-    end = max(_REACH * usual[name], _FAR)
-    tried = sorted({1 + (end - 1) * k // (_POINTS - 1) for k in range(_POINTS)})
+    end = max(GROWTH * usual[name], 64)
+    tried = sorted({1 + (end - 1) * k // 64 for k in range(65)})
     terms = (t.cond.free for t in analysis.contract.terms if name in t.cond.free)
     tied = dict.fromkeys(n for free in terms for n in usual if n in free and n != name)
     best = Way(name, None, (), ())
-    for follows in (None, *list(tied)[:_FOLLOWERS]):
+    for follows in (None, *list(tied)[:2]):
         accepted = list(_accepted(analysis, name, follows, usual, tried))
         if accepted and accepted[-1][0] > max(best.sizes, default=0):
             values = tuple(sizes[follows] for _, sizes in accepted) if follows is not None else ()

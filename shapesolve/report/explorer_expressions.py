@@ -25,7 +25,6 @@ from ..expr import Atom, Cond, Dim
 Part: TypeAlias = "Dim | Cond | Atom"
 Row: TypeAlias = list[Any]
 
-_EXACT = 2**53
 _KINDS = {"//": "/", "pos": "p", "broadcast": "b", "ite": "?"}
 
 
@@ -90,4 +89,5 @@ def _parts(part: Part) -> list[Part]:
 
 
 def _exact(value: int) -> int | str:
-    return value if -_EXACT < value < _EXACT else str(value)
+    # JavaScript's numbers are exact below
+    return value if -(2**53) < value < 2**53 else str(value)

@@ -15,14 +15,11 @@ from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 
 from ..deploy.limits import SCOPED
+from .limits import ALIKE, MAX_LOOSE
 
 Path = tuple[str, ...]
 
-#: max loose nodes in one scope; more are cut into runs
-MAX_LOOSE = 48
-_RUN = 24
 #: scopes side by side with names alike share one from this number on
-ALIKE = 4
 NUMBER = re.compile(r"\d+")
 
 
@@ -166,8 +163,8 @@ def _runs(members: list[int], nodes: Sequence[Scoped]) -> list[list[int]]:
     runs: list[list[int]] = [[]]
     shown = 0
     for i in members:
-        apart = bool(runs[-1]) and i - runs[-1][-1] > _RUN
-        if runs[-1] and (shown >= _RUN or (apart and shown >= 4)):
+        apart = bool(runs[-1]) and i - runs[-1][-1] > MAX_LOOSE // 2
+        if runs[-1] and (shown >= MAX_LOOSE // 2 or (apart and shown >= 4)):
             runs.append([])
             shown = 0
         runs[-1].append(i)

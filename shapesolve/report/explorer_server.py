@@ -24,15 +24,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ..model import ModelError
+from ..model.limits import MAX_CHUNK
 from .html import asset
+from .limits import MAX_PAGES
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
 
 _ADDRESS = "127.0.0.1"
-#: seconds without a byte after which a connection is given up, and pages that are kept
-_PATIENCE, _PAGES = 30, 8
-_CHUNK = 1 << 20
 _TOKEN, _NAME = "X-Shapesolve-Token", "X-Shapesolve-Name"
 _UNUSUAL = re.compile(r"[^\w.-]+")
 _PAGE = """<!doctype html>
@@ -113,9 +112,9 @@ class ExplorerServer(ThreadingHTTPServer):
             text = self.analyze(file).to_html()
             (self.folder / f"{page}.html").write_text(text, "utf-8")
             self.pages.append(page)
-            for old in self.pages[:-_PAGES]:
+            for old in self.pages[:-MAX_PAGES]:
                 (self.folder / f"{old}.html").unlink(missing_ok=True)
-            del self.pages[:-_PAGES]
+            del self.pages[:-MAX_PAGES]
             return page
 
     def server_close(self) -> None:
@@ -130,7 +129,7 @@ class ExplorerServer(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: ExplorerServer
     server_version, sys_version = "shapesolve", ""
-    timeout = _PATIENCE
+    timeout = 30  # seconds without a byte
 
     def do_GET(self) -> None:
         """The page that takes files, or the explorer of one."""
@@ -204,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _receive(self, file: Path, length: int) -> None:
         with file.open("wb") as out:
             while length:
-                part = self.rfile.read(min(length, _CHUNK))
+                part = self.rfile.read(min(length, MAX_CHUNK))
                 if not part:
                     raise Refusal(HTTPStatus.BAD_REQUEST, "the file broke off")
                 out.write(part)

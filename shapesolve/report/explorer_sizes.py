@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 from ..expr import ge, symbol
 from ..solve.search import Contradiction, find_model
 from ..solve.sizes import distinct
+from .limits import MAX_DRAWN
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-
-#: names that are given a usual size one after the other where no quick search finds sizes
-_TRIED = 4
 
 
 def sample_sizes(analysis: Analysis) -> dict[str, int]:
@@ -35,7 +33,7 @@ def sample_sizes(analysis: Analysis) -> dict[str, int]:
         if found is not None:
             return {n: found.get(n, usual[n]) for n in names}
     kept: dict[str, int] = {}
-    for name in names[:_TRIED]:  # as many usual sizes as some accepted sizes have
+    for name in names[:MAX_DRAWN]:  # as many usual sizes as some accepted sizes have
         if analysis._solved.completed({**kept, name: usual[name]}) is not None:
             kept[name] = usual[name]
     return analysis._solved.completed(kept) or usual

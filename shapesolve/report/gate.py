@@ -25,6 +25,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
+from ..deploy.limits import MAX_FILE
 from ..explain.diagnose import CODES
 from ..explain.finding import Severity
 from ..model.saving import write_atomically
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 #: limits that a model has by what it is made of: they stand in its contract, and are shown on request
 NATURAL_LIMITS = "SS403"
-_BASELINE_VERSION = 1
-_LARGEST_FILE = 1 << 26
 
 
 class SettingsError(ValueError):
@@ -254,7 +253,7 @@ def _codes(given: Iterable[str], where: str) -> tuple[str, ...]:
 def read_baseline(file: Path) -> frozenset[str]:
     """Fingerprints of the findings in a baseline file. Raises `SettingsError` where it is none."""
     try:
-        if file.stat().st_size > _LARGEST_FILE:
+        if file.stat().st_size > MAX_FILE:
             raise SettingsError(f"{file} is too large for a baseline")
         data = json.loads(file.read_text("utf-8"))
         return frozenset(str(entry["fingerprint"]) for entry in data["findings"])
@@ -279,6 +278,6 @@ def write_baseline(file: Path, found: Iterable[tuple[str, Iterable[Finding]]]) -
         for place, findings in ((relative(path, file), findings) for path, findings in found)
         for f in findings
     ]
-    text = json.dumps({"version": _BASELINE_VERSION, "findings": entries}, indent=1, ensure_ascii=False)
+    text = json.dumps({"version": 1, "findings": entries}, indent=1, ensure_ascii=False)
     write_atomically(file, f"{text}\n".encode("utf-8", "surrogatepass"))
     return len(entries)

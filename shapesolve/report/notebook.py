@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..deploy.cost_text import left_out, totals
 from .explorer_deployment import deployment_of
 from .html import asset
+from .limits import MAX_NAMES, MAX_ROWS, MAX_TEXT
 from .names import dtype_name, grouped, shape_text
 from .text import model_name, shown_shapes
 
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from ..explain.finding import Finding
 
 #: most rows of the table of all tensors; the text says when there are more
-MAX_ROWS = 400
-_MAX_NODES = 3
-_MAX_TEXT = 160
 _CODE = re.compile(r"`([^`]+)`")
 _ids = count()
 
@@ -171,8 +169,8 @@ def _sizes(sizes: Mapping[str, int]) -> str:
 
 
 def _nodes(nodes: Sequence[str]) -> str:
-    return ", ".join(nodes[:_MAX_NODES]) + (
-        f" and {len(nodes) - _MAX_NODES} more" if len(nodes) > _MAX_NODES else ""
+    return ", ".join(nodes[:MAX_NAMES]) + (
+        f" and {len(nodes) - MAX_NAMES} more" if len(nodes) > MAX_NAMES else ""
     )
 
 
@@ -203,9 +201,9 @@ def _table(
 
 def _cell(text: str, code: bool) -> str:
     mark = " class='ss-code'" if code else ""
-    if len(text) <= _MAX_TEXT:
+    if len(text) <= MAX_TEXT:
         return f"<td{mark}>{_text(text)}</td>"
-    return f"<td{mark} title='{_text(text[:2000])}'>{_text(text[: _MAX_TEXT - 1])}…</td>"
+    return f"<td{mark} title='{_text(text[:2000])}'>{_text(text[: MAX_TEXT - 1])}…</td>"
 
 
 def _text(text: str) -> str:

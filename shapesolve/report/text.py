@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from .limits import MAX_LINES, MAX_NAMES
 from .lines import GAP, Line, Printed, Row, line, plain, row
 from .names import Tensors, grouped
 
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
 #: the column of labels, alone and with the gap behind it
 _WIDTH, _LABEL = 8, 8 + GAP
 _INDENT = " " * _LABEL
-_MAX_TERMS = 20
-_MAX_NODES = 3
-_MAX_LEGEND = 12
-_TERM_WIDTH = 48
 
 
 def render_text(analysis: Analysis) -> str:
@@ -95,11 +92,11 @@ def _one(analysis: Analysis, name: str) -> tuple[str, str]:
 def legend_lines(analysis: Analysis, names: Iterable[str]) -> Iterator[Printed]:
     """Definitions of generated symbols (``_d0``) in these tensors' shapes. Also the sizes from which the shapes hold."""
     told = list(_meanings(analysis, [n for n in names if n in analysis.shapes]))
-    for i, (name, meaning) in enumerate(told[:_MAX_LEGEND]):
+    for i, (name, meaning) in enumerate(told[:MAX_LINES]):
         label = "where" if i == 0 else ""
         yield row(("dim", label.ljust(_WIDTH)), ("shape", name), ("dim", meaning))
-    if len(told) > _MAX_LEGEND:
-        yield line(_INDENT, ("dim", f"and {len(told) - _MAX_LEGEND} more generated names"))
+    if len(told) > MAX_LINES:
+        yield line(_INDENT, ("dim", f"and {len(told) - MAX_LINES} more generated names"))
 
 
 def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]:
@@ -129,7 +126,7 @@ def _meanings(analysis: Analysis, names: list[str]) -> Iterator[tuple[str, str]]
                 left.append(inner)
 
 
-def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterator[Printed]:
+def contract_lines(analysis: Analysis, limit: int | None = MAX_LINES) -> Iterator[Printed]:
     """Conditions on the input sizes, and the nodes that need them."""
     for i, conflict in enumerate(analysis._solved.rejected_request):
         yield line(("dim", ("" if i else "contract").ljust(_LABEL)), ("error", conflict.message))
@@ -140,7 +137,7 @@ def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterat
             ("dim", "contract".ljust(_LABEL)), ("error", "no input sizes run: the model contradicts itself")
         )
         for conflict in analysis.conflicts if limit is None else ():  # else the findings tell
-            yield row(" " * _WIDTH, conflict.finding.title, ("dim", conflict.finding.node), most=_TERM_WIDTH)
+            yield row(" " * _WIDTH, conflict.finding.title, ("dim", conflict.finding.node), most=48)
         return
     contract = analysis.contract
     if contract.impossible:
@@ -164,7 +161,7 @@ def contract_lines(analysis: Analysis, limit: int | None = _MAX_TERMS) -> Iterat
 
 def _terms(terms: list[Term], limit: int | None) -> Iterator[Printed]:
     for term in terms[:limit]:
-        yield row(" " * _WIDTH, ("shape", term.text), ("dim", _needed_by(term.nodes)), most=_TERM_WIDTH)
+        yield row(" " * _WIDTH, ("shape", term.text), ("dim", _needed_by(term.nodes)), most=48)
     if limit is not None and len(terms) > limit:
         yield line(_INDENT, ("dim", f"and {len(terms) - limit} more: shapesolve contract"))
 
@@ -172,7 +169,7 @@ def _terms(terms: list[Term], limit: int | None) -> Iterator[Printed]:
 def _needed_by(nodes: tuple[str, ...]) -> str:
     if not nodes:
         return ""
-    shown = ", ".join(nodes[:_MAX_NODES]) + (" …" if len(nodes) > _MAX_NODES else "")
+    shown = ", ".join(nodes[:MAX_NAMES]) + (" …" if len(nodes) > MAX_NAMES else "")
     return f"needed by {len(nodes)} {'nodes' if len(nodes) > 1 else 'node '}   {shown}"
 
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from ..solve.proof import Proof, Proved, Refuted, Unknown
+from .limits import MAX_LINES
 from .lines import Line, line
 
 if TYPE_CHECKING:
     from .documents import ProveData
-
-_MAX_CORE = 12
 
 
 def verdict_lines(claim: str, proof: Proof) -> Iterator[Line]:
@@ -26,11 +25,11 @@ def verdict_lines(claim: str, proof: Proof) -> Iterator[Line]:
             )
         for text in proof.assumptions:
             yield line(("dim", "  assuming  "), ("shape", text))
-        for c in proof.core[:_MAX_CORE]:
+        for c in proof.core[:MAX_LINES]:
             where = f"{c.origin.node}: " if c.origin.node else ""
             yield line(("dim", "  since     "), ("shape", str(c)), ("dim", f"  {where}{c.origin.rule}"))
-        if len(proof.core) > _MAX_CORE:
-            yield line(("dim", f"            and {len(proof.core) - _MAX_CORE} more conditions"))
+        if len(proof.core) > MAX_LINES:
+            yield line(("dim", f"            and {len(proof.core) - MAX_LINES} more conditions"))
     elif isinstance(proof, Refuted):
         yield line(("error", "refuted"), "  ", ("shape", claim))
         if proof.at:

@@ -13,14 +13,13 @@ from ..expr.sizes import sizes_text
 from ..lower.types import Tensor
 from ..model.saving import external_locations
 from .evaluation import broken_terms
+from .limits import MAX_LINES
 from .lines import Printed, line, row
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
     from ..runtime import Verification
     from .documents import RunData
-
-_MAX_SHOWN = 20
 
 
 class CannotRun(Exception):
@@ -111,7 +110,7 @@ def verification_lines(analysis: Analysis, runs: Sequence[Verification]) -> Iter
         if run.open:
             told += f", {len(run.open)} not predicted in full"
         yield row(("name", sizes), state, ("dim", told))
-        for m in run.mismatches[:_MAX_SHOWN]:
+        for m in run.mismatches[:MAX_LINES]:
             yield line(
                 "   ",
                 ("name", m.tensor),

@@ -16,13 +16,13 @@ from typing import Any
 from ..expr import Dim, Shape
 from ..expr.sizes import sizes_text
 from ..lower.local import Definition
+from ..propagate import budget
 from ..solve.contract.contract import Contract
 from ..solve.engine import Engine, limited
 from ..solve.sizes import SizeFinder
 from .constraints import ConstraintSystem
 
 #: questions of one kind without an answer after which no more are asked
-_PATIENCE = 5
 _TACTICS = ("simplify", "propagate-values", "solve-eqs", "simplify", "smt")
 #: sizes of every tensor, as measured
 Measured = Mapping[str, Sequence[int]]
@@ -104,7 +104,7 @@ class Auditor:
             solver = self._solver([self._variable(tensor, axis) != self.terms.term(dim)], _TACTICS)
             answer = str(solver.check())
             audit.entailed[answer] += 1
-            if audit.entailed["unknown"] == _PATIENCE:
+            if audit.entailed["unknown"] == budget.CHEAP_FAILURES:
                 break
             if answer == "sat":
                 at = self._sizes_of(solver.model())
@@ -138,7 +138,7 @@ class Auditor:
             other = size + random.choice([1, 2, 5, *([-1] if size else [])])
             answer = str(solver.check(self._variable(tensor, axis) == other))
             audit.changed[answer] += 1
-            if audit.changed["unknown"] == _PATIENCE:
+            if audit.changed["unknown"] == budget.CHEAP_FAILURES:
                 break
             if answer == "sat":
                 audit.wrong.append(f"at {dict(sizes)} {tensor}[{axis}] is {size}, the system allows {other}")

@@ -16,6 +16,7 @@ from ..propagate.constraint import Constraint, Role
 from ..propagate.log import ConstraintSet
 from ..report.lines import clipped, visible
 from .content import Content
+from .limits import MAX_ROWS, MAX_TEXT
 
 _ORDER: tuple[Role, ...] = ("input", "definition", "requirement", "declared", "assumption", "user")
 _PLURALS = {"input": "input sizes", "declared": "declared sizes", "user": "conditions of the user"}
@@ -182,9 +183,6 @@ def constraint_system(model: Model, inputs: Mapping[str, Known], analysed: Analy
 
 
 #: most rows that a table shows, of a text and of a notebook
-_MOST, _MOST_HTML = 200, 1000
-_LONGEST = 400
-_WIDTH = 140
 _HEADS = ("#", "role", "node", "constraint", "over the inputs")
 
 
@@ -195,7 +193,7 @@ def render_text(system: ConstraintSystem) -> str:
     page = StringIO()
     console = Console(
         file=page,
-        width=_WIDTH,
+        width=140,
         highlight=False,
         force_terminal=False,
         force_jupyter=False,
@@ -211,12 +209,12 @@ def rich_table(system: ConstraintSystem) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    left = len(system) - _MOST
+    left = len(system) - MAX_ROWS
     caption = f"and {left:,} more: select by role, for_node, for_tensor, for_symbol" if left > 0 else None
     table = Table(box=SIMPLE_HEAD, caption=caption, caption_justify="left", padding=(0, 1))
     for head in _HEADS:
         table.add_column(head, justify="right" if head == "#" else "left", overflow="fold")
-    for cells in _rows(system, _MOST):
+    for cells in _rows(system, MAX_ROWS):
         table.add_row(*map(Text, cells))
     return table
 
@@ -226,9 +224,9 @@ def render_html(system: ConstraintSystem) -> str:
     heads = "".join(f"<th style='text-align:left'>{head}</th>" for head in _HEADS)
     body = "".join(
         "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
-        for cells in _rows(system, _MOST_HTML)
+        for cells in _rows(system, MAX_ROWS)
     )
-    left = len(system) - _MOST_HTML
+    left = len(system) - MAX_ROWS
     more = f"<p>and {left:,} more</p>" if left > 0 else ""
     title = html.escape(repr(system).strip("<>"))
     return f"<p>{title}</p><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{more}"
@@ -242,4 +240,4 @@ def _rows(system: ConstraintSystem, most: int) -> Iterator[tuple[str, ...]]:
 
 
 def _shown(text: str) -> str:
-    return visible(clipped(text, _LONGEST))
+    return visible(clipped(text, MAX_TEXT))

@@ -15,11 +15,10 @@ from ..solve.contract.contract import Term
 from ..solve.engine import Engine
 from .composition import Row
 from .constraints import ConstraintSystem
+from .limits import MAX_TOGETHER
 
 #: place of a requirement: a node by identity and scope, and the rule in words
 Place = tuple[int, str, str]
-#: most requirements that are tried together
-_MANY = 2000
 
 
 class Cores:
@@ -104,9 +103,9 @@ class Cores:
         close = [
             n for n in self._needs if n in known or not names.isdisjoint(self.content.over_inputs(n).free)
         ]
-        if near != close and len(close) <= _MANY:
+        if near != close and len(close) <= MAX_TOGETHER:
             yield close
-        if len(close) != len(self._needs) <= _MANY:
+        if len(close) != len(self._needs) <= MAX_TOGETHER:
             yield self._needs
 
     @cached_property

@@ -24,8 +24,8 @@ class Terminal(io.StringIO):
 
 
 def drawn(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, wait: float) -> str:
-    monkeypatch.setattr(console, "_PATIENCE", wait)
-    monkeypatch.setattr(console, "_REDRAWN", 0.02)
+    monkeypatch.setattr(console, "PATIENCE", wait)
+    monkeypatch.setattr(console, "REDRAWN", 0.02)
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("TERM", "xterm-256color")
     with console.Progress("models") as progress:

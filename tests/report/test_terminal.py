@@ -171,5 +171,5 @@ def test_one_axis_and_the_last_nodes_of_a_way() -> None:
 
 def test_layout_leaves_long_expressions_to_pipes(monkeypatch: pytest.MonkeyPatch) -> None:
     long = "a + " * 1000
-    assert len(shown([line(("shape", long))], 80, monkeypatch)) < layout._LONGEST * 2
+    assert len(shown([line(("shape", long))], 80, monkeypatch)) < layout.MAX_EXPRESSION * 2
     assert shown([line(("shape", long))], 80, monkeypatch, tty=False).strip() == long.strip()

@@ -1,0 +1,9 @@
+"""Limits on the changes of a model, each with its quantity and unit."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAX_CALLS: Final = 64  # calls of one function that are looked at; of one with more nothing is known
+MAX_SWEEPS: Final = 6  # sweeps over one graph
+MAX_CHANGES: Final = 16  # changes of one node in one sweep
