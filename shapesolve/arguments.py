@@ -21,7 +21,6 @@ from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args
 _CONTAINERS = (Mapping, dict, Set, Iterable, Sequence, Collection, list, tuple)
 P = ParamSpec("P")
 T = TypeVar("T")
-_LONGEST = 80
 _LISTS = (Iterable, Sequence, Collection, list, tuple)
 _SAID = {
     NoneType: "None",
@@ -121,7 +120,7 @@ def checked_where_it_fails(function: Callable[P, T]) -> Callable[P, T]:
 def wrong(taken: str, given: object) -> TypeError:
     """The error for an argument, raised by functions that cannot use `checked`, mainly compiled ones."""
     said = repr(given)
-    return TypeError(f"{taken}, not {said if len(said) <= _LONGEST else f'{said[:_LONGEST]}…'}")
+    return TypeError(f"{taken}, not {said if len(said) <= 80 else f'{said[:80]}…'}")
 
 
 def _check(function: Any, kinds: Mapping[str, _Kind], given: Mapping[str, Any], *, inside: bool) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from ..expr.sizes import sizes_text
 from ..report.lines import GAP, Line, Printed, line, row
+from .limits import MAX_ROWS
 
 if TYPE_CHECKING:
     from .diff import ContractComparison, Diff, OutputComparison
 
-_MAX_ROWS = 40
 _LABEL = 14
 _VERDICTS = {
     "same": ("good", "same shape and type, proved"),
@@ -97,11 +97,11 @@ def _value_lines(diff: Diff) -> Iterator[Line]:
 def _tensor_lines(diff: Diff) -> Iterator[Line]:
     if not diff.changed:
         yield line(_label("tensors"), "shapes unchanged" if diff.shared else "the models share no tensor")
-    for i, change in enumerate(diff.changed[:_MAX_ROWS]):
+    for i, change in enumerate(diff.changed[:MAX_ROWS]):
         yield line(_label("tensors" if not i else ""), ("name", change.name))
         yield from _signed((change.before,), (change.after,))
-    if len(diff.changed) > _MAX_ROWS:
-        yield line(_label(""), ("dim", f"and {len(diff.changed) - _MAX_ROWS} more"))
+    if len(diff.changed) > MAX_ROWS:
+        yield line(_label(""), ("dim", f"and {len(diff.changed) - MAX_ROWS} more"))
 
 
 def _sides(title: str, removed: Iterable[str], added: Iterable[str]) -> Iterator[Line]:
@@ -112,7 +112,7 @@ def _sides(title: str, removed: Iterable[str], added: Iterable[str]) -> Iterator
 
 def _signed(removed: Iterable[str], added: Iterable[str]) -> Iterator[Line]:
     rows = [*(("error", "- ", t) for t in removed), *(("good", "+ ", t) for t in added)]
-    for style, mark, text in rows[:_MAX_ROWS]:
+    for style, mark, text in rows[:MAX_ROWS]:
         yield line(_label(""), (style, mark), text)
-    if len(rows) > _MAX_ROWS:
-        yield line(_label(""), ("dim", f"and {len(rows) - _MAX_ROWS} more"))
+    if len(rows) > MAX_ROWS:
+        yield line(_label(""), ("dim", f"and {len(rows) - MAX_ROWS} more"))

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
+
 import numpy as np
+from onnx import TensorProto
 
 from .site import Become, Change, Site, Use, same
 
 #: element types by how they nest: each holds every value of those to the left in its row exactly
 _WIDER = (
-    (9, 3, 5, 6, 7), (9, 2, 4, 12, 13), (9, 2, 5, 6, 7), (9, 2, 4, 6, 7), (9, 2, 4, 12, 7),
-    (9, 10, 1, 11), (9, 16, 1, 11), (3, 10), (2, 10), (3, 5, 1), (2, 4, 1), (5, 1, 11), (4, 1), (6, 11), (12, 11),
+    "BOOL INT8 INT16 INT32 INT64", "BOOL UINT8 UINT16 UINT32 UINT64", "BOOL UINT8 INT16 INT32 INT64",
+    "BOOL UINT8 UINT16 INT32 INT64", "BOOL UINT8 UINT16 UINT32 INT64", "BOOL FLOAT16 FLOAT DOUBLE",
+    "BOOL BFLOAT16 FLOAT DOUBLE", "INT8 FLOAT16", "UINT8 FLOAT16", "INT8 INT16 FLOAT", "UINT8 UINT16 FLOAT",
+    "INT16 FLOAT DOUBLE", "UINT16 FLOAT", "INT32 DOUBLE", "UINT32 DOUBLE",
 )  # fmt: skip
-_EXACT = frozenset((a, b) for row in _WIDER for i, a in enumerate(row) for b in row[i:])
+_EXACT = frozenset(
+    tuple(map(TensorProto.DataType.Value, pair))
+    for row in _WIDER
+    for pair in combinations_with_replacement(row.split(), 2)
+)
 _FLOATS = frozenset((1, 10, 11, 16))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-_CLOSE = 1e-3
+from .limits import RELATIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def _difference(x: Any, y: Any) -> tuple[float, str]:
     with np.errstate(all="ignore"):
         both = np.isfinite(a) & np.isfinite(b)
         largest = float(np.abs(a - b)[both].max(initial=0.0))
-        same = bool(np.allclose(a, b, rtol=_CLOSE, atol=_CLOSE * _CLOSE, equal_nan=True))
+        same = bool(np.allclose(a, b, rtol=RELATIVE, atol=RELATIVE**2, equal_nan=True))
     return largest, "" if same else f"values differ by up to {largest:.3g}"
 
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from ..expr import eq, ge
 from ..expr.closures import Compiler, compiled_truth
+from ..expr.limits import SAFE
 from ..expr.sizes import sizes_text
-from .limits import BOUND_STEPS, MAX_ASKED, MAX_BOXES, MAX_JOINED, MAX_TRIED, MAX_WORK, NO_FIT
+from .limits import BOUND_STEPS, MAX_ASKED, MAX_BOXES, MAX_TRIED, MAX_WORK
 from .sizes import NoSizes, Sizes
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 Box = tuple[int, ...]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+#: cost of a box that does not hold a size, above all sums of costs
+NO_FIT = SAFE // 4
 
 
 class SmallestBoxes:
@@ -131,9 +134,9 @@ def chosen_boxes(counts: dict[Box, int], k: int, smallest: SmallestBoxes) -> tup
         item = box if smallest.apart else size  # what holds a size then holds the smallest box around it
         merged[item] = merged.get(item, 0) + count
     items = sorted(merged)
-    if len(items) > MAX_JOINED:
+    if len(items) > MAX_BOXES:
         raise ValueError(
-            f"{len(items):,} different sizes to pad to are more than {MAX_JOINED:,}: round what was seen"
+            f"{len(items):,} different sizes to pad to are more than {MAX_BOXES:,}: round what was seen"
         )
     boxes, whole = _candidates(items, smallest)
     worst = max(map(prod, boxes)) * sum(merged.values())

@@ -17,11 +17,12 @@ from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..expr import Cond, ge, le
 from ..expr.closures import Compiler, compiled_truth
+from ..model.limits import MAX_TEXT
 from ..solve.cone_of_influence import cone
 from ..solve.engine import Engine
 from .boxes import SmallestBoxes, chosen_boxes
 from .profiles import Profile, point_profile
-from .limits import MAX_COUNT, MAX_FILE, MAX_PADDED, MAX_SIZE, MAX_SYMBOLS
+from .limits import MAX_COUNT, MAX_PADDED, MAX_SIZE, MAX_SYMBOLS
 from .sizes import NoSizes, Sizes
 
 
@@ -183,8 +184,8 @@ def read_sizes(path: str | Path, *symbols: str) -> Counter[Any]:
     Raises `ValueError` for what is no size, with its line; `OSError` where the file cannot be read.
     """
     file = Path(path)
-    if file.stat().st_size > MAX_FILE:
-        raise ValueError(f"{path} is larger than {MAX_FILE >> 20} MiB")
+    if file.stat().st_size > MAX_TEXT:
+        raise ValueError(f"{path} is larger than {MAX_TEXT >> 20} MiB")
     found: Counter[Any] = Counter()
     with file.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
         columns, count = list(range(len(symbols))), -1

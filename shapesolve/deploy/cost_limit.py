@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..lazy import cached_property
-from .limits import MAX_DIPS, MAX_GAP
+from ..propagate import budget
+from .limits import MAX_DIPS
 from .sizes import NoSizes, Sizes
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Line:
     def next(self, size: int, step: int = 1) -> int | None:
         """The first accepted size from `size` on, upwards or (`step` -1) downwards; None within reach."""
         low, high = self.bounds
-        for n in range(size, size + step * MAX_GAP, step):
+        for n in range(size, size + step * budget.MAX_AHEAD, step):
             if n < low or (high is not None and n > high):
                 return None
             if self.accepted(n) is not None:

@@ -20,11 +20,12 @@ from onnx import numpy_helper
 from ..analysis import Analysis
 from ..expr import Cond, Dim, eq, ge, le, symbol
 from ..lazy import cached_property
+from ..lower.limits import MAX_ELEMENTS as MAX_FOLLOWED
 from ..lower.types import Tensor
 from ..model import Constant
 from ..solve.engine import Engine
 from .computed import ComputedIndices
-from .limits import MAX_DRAWS, MAX_ELEMENTS, MAX_LIST, MAX_TRIAL_NODES, MAX_TRIALS, MIN_TRIALS
+from .limits import MAX_DRAWS, MAX_ELEMENTS, MAX_TRIAL_NODES, MAX_TRIALS
 from .values import Use, deciding_inputs
 
 if TYPE_CHECKING:
@@ -60,17 +61,20 @@ class Deciding:
         """Values of these inputs with which the analysis accepts these sizes, or None if none were found. The first values
         are drawn again if no later ones fit.
         """
-        names = [name for name in self.names if prod(shapes[name]) <= MAX_LIST]
+        names = [name for name in self.names if prod(shapes[name]) <= MAX_FOLLOWED]
         if not names:
             self.trial = self.analysis
             return {}
-        most = min(MAX_TRIALS, MAX_TRIAL_NODES // (len(self.analysis.model.graph.nodes) + 1))
+        least, most = (
+            MAX_TRIALS // 25,
+            min(MAX_TRIALS, MAX_TRIAL_NODES // (len(self.analysis.model.graph.nodes) + 1)),
+        )
         # half as many after each draw without a result, three times at most
-        self.trials = begun = max(MIN_TRIALS, most >> min(self.failed, 3))
+        self.trials = begun = max(least, most >> min(self.failed, 3))
         asked = False
         while self.trials > 0:
             found = self._drawn(names, at, shapes, rng)
-            if found is None and not asked and self.trials <= begun - MIN_TRIALS:
+            if found is None and not asked and self.trials <= begun - least:
                 asked = True
                 if self._is_impossible(at):
                     break

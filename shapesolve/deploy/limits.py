@@ -7,16 +7,12 @@ from typing import Final
 # sizes and inputs
 MAX_SIZE: Final = 1 << 20  # largest size of a search one by one, and sizes that are tried in one
 FARTHEST: Final = 1 << 24  # largest move of a size that the solver looks for
-MAX_MOVE: Final = 256  # largest move of one size before the solver is called
-MAX_JOINT_MOVE: Final = 6  # the same for two sizes at once
 MAX_DRAWS: Final = 18  # draws in a row without a new result
 MAX_ELEMENTS: Final = 1 << 26  # elements of one tensor, and of all inputs, that can be run
 MAX_COMPUTED: Final = 1 << 18  # elements of a tensor between an input and an index
 MAX_NODES: Final = 100  # nodes between an input and an index
 MAX_STEPS: Final = 5_000  # steps forward from one input
-MAX_LIST: Final = 1 << 12  # elements of an input whose numbers decide sizes
-MIN_TRIALS: Final = 6  # analyses for one draw of numbers, at least
-MAX_TRIALS: Final = 150  # analyses for one draw of numbers, at most
+MAX_TRIALS: Final = 150  # analyses for one draw of numbers; a 25th at least
 MAX_TRIAL_NODES: Final = 40_000  # nodes in all analyses for one draw of numbers
 
 # profiles and guards
@@ -26,18 +22,14 @@ MAX_TRIED: Final = 200_000  # sizes, or boxes of sizes, tried for one list of th
 OLDEST_OPSET: Final = 7  # opset of a guard whose operators have kernels in onnxruntime
 
 # buckets
-MAX_FILE: Final = 1 << 28  # bytes of a text file that is read: observed sizes, a baseline
 MAX_COUNT: Final = 1 << 31  # an observed size, and the sum of their counts
 MAX_SYMBOLS: Final = 3  # symbols with buckets
 MAX_PADDED: Final = 20_000  # different sizes to pad to, of one symbol
-MAX_JOINED: Final = 2_000  # different sizes to pad to, of several symbols
-MAX_BOXES: Final = 3_000  # candidate boxes
+MAX_BOXES: Final = 3_000  # candidate boxes, and different sizes to pad to, of several symbols
 MAX_ASKED: Final = 400  # boxes that the solver looks for
 BOUND_STEPS: Final = 480  # steps of the first lower bound; later ones take an eighth
 MAX_WORK: Final = 1_000_000_000  # entries of the matrix of costs that all steps read
-NO_FIT: Final = 1 << 60  # cost of a box that does not hold a size, above all sums of costs
 
 # costs
-MAX_GAP: Final = 4096  # distance to the next accepted size
 MAX_DIPS: Final = 64  # times that memory shrinks as a size grows
 SCOPED: Final = 0.3  # share of nodes with scopes in their names from which on names are trusted

@@ -17,9 +17,10 @@ from ..expr.sizes import sizes_text
 from ..lazy import cached_property
 from ..lower.reads import TARGET
 from ..lower.types import Tensor
+from ..propagate import budget
 from ..solve.engine import Engine
 from ..solve.sizes import LIKELY
-from .limits import FARTHEST, MAX_DRAWS, MAX_ELEMENTS, MAX_JOINT_MOVE, MAX_MOVE
+from .limits import FARTHEST, MAX_DRAWS, MAX_ELEMENTS
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -233,7 +234,7 @@ class Sizes:
             return self._line(start, movers[0], side)
         if len(movers) != 2:
             return None
-        for reach in range(1, MAX_JOINT_MOVE + 1):
+        for reach in range(1, budget.NEAR + 1):
             best: tuple[int, dict[str, int]] | None = None
             for moves in product(*[_steps(reach, side)] * len(movers)):
                 if max(map(abs, moves)) != reach:
@@ -276,7 +277,7 @@ class Sizes:
         return self.nearest(start)
 
     def _line(self, start: Mapping[str, int], name: str, side: Side) -> dict[str, int] | None:
-        for reach in range(1, MAX_MOVE + 1):
+        for reach in range(1, budget.FAR + 1):
             for move in (reach, -reach):
                 size = start[name] + move
                 if (

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..expr import Atom, Dim, constant, floor_div, maximum, minimum, of_atom, product, symbol
-from .limits import LARGEST_SIZE, MARGIN, MAX_CANDIDATES, MAX_DIVISOR, MAX_FACTOR, MAX_POINTS, MAX_SYMBOLS
+from .limits import MARGIN, MAX_CANDIDATES, MAX_DIVISOR, MAX_FACTOR, MAX_POINTS, MAX_SYMBOLS
 
 Array: TypeAlias = NDArray[Any]
 #: a number in each export, None where an export says nothing of it
@@ -279,7 +279,7 @@ def coincident(
 
 def _points(symbols: Seq[str], sizes: Seq[Mapping[str, int]]) -> list[dict[str, int]]:
     fixed = {name: size for name, size in sizes[0].items() if name not in symbols}
-    largest = max([LARGEST_SIZE, *(2 * s[name] + 2 for s in sizes for name in symbols)])
+    largest = max([MAX_POINTS // 2, *(2 * s[name] + 2 for s in sizes for name in symbols)])
     if len(symbols) == 1:
         return [{**fixed, symbols[0]: n} for n in range(1, largest + 1)]
     rng = random.Random(0)

@@ -15,8 +15,8 @@ from onnx import TensorProto, numpy_helper
 
 from ..change.draft import DraftGraph, DraftNode
 from ..change.refused import Refused
+from ..lower.limits import MAX_UNKNOWN
 from ..model import Constant, Graph, Model, Node
-from .limits import MAX_ELEMENTS
 
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 #: attributes of a Constant node that hold numbers themselves, with their types
@@ -159,7 +159,7 @@ class _Match:
             tensors = tuple(s for s in stored if isinstance(s, Constant))
             if tensors and not all(equal(tensors[0], s) for s in tensors[1:]):
                 self.found.places.append(Place(draft, node, i, tensors, group))
-            elif tensors and tensors[0].dtype in _INTEGERS and tensors[0].numel <= MAX_ELEMENTS:
+            elif tensors and tensors[0].dtype in _INTEGERS and tensors[0].numel <= MAX_UNKNOWN:
                 self.found.same.append(Place(draft, node, i, tensors, group))
         if draft.parent is None:
             self.found.nodes.append(group)

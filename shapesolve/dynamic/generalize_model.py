@@ -22,6 +22,7 @@ from ..change.simplify import simplified
 from ..change.writing import write
 from ..expr import Dim
 from ..expr.sizes import sizes_text
+from ..lower.limits import MAX_UNKNOWN
 from ..lower.reads import ENDS, NEW_SIZES, TARGET
 from ..lower.rule import Reading
 from ..model import Model, Node, read_model
@@ -32,7 +33,7 @@ from .generalize_match import Place, array_of, match
 from .generalize_program import Array, Nodes, Rule
 from .generalize_settle import Settler, check_chance
 from .generalize_tables import Integers, Tables
-from .limits import MAX_ELEMENTS, OPEN_AXES
+from .limits import OPEN_AXES
 from .request import asked, consistent, inlined, relabelled
 from .sizes import Sizes, target_of
 
@@ -120,7 +121,7 @@ class _Work:
         known: dict[tuple[object, ...], Rule] = {}
         for place in self.found.places:
             arrays, name = self._inferred(place), place.stored[0].name
-            key = (*map(id, place.stored), str(arrays) if arrays[0].size <= MAX_ELEMENTS else "")
+            key = (*map(id, place.stored), str(arrays) if arrays[0].size <= MAX_UNKNOWN else "")
             before = len(self.unknowns.opens)
             tables.reason = ""
             rule = known.get(key) or tables.rule(arrays, f"the stored operand {name}")

@@ -16,9 +16,10 @@ import numpy as np
 from onnx import helper
 
 from ..expr import ONE, ZERO, Dim, constant, pos
+from ..lower.limits import MAX_UNKNOWN
 from .generalize_fit import Undecided, Unknowns
 from .generalize_program import Array, Numbers, Rule
-from .limits import MAX_DIVISOR, MAX_ELEMENTS, MAX_PARTS, MIN_EVEN
+from .limits import MAX_DIVISOR, MAX_PARTS, MIN_EVEN
 
 #: a number that is not whole, or not the same all along
 _BROKEN = object()
@@ -58,7 +59,7 @@ class Tables:
         cores, spread = [*arrays], {}
         same = all(a.shape == first.shape for a in arrays)
         finders: list[Callable[[Seq[Array], str], Rule | None]]
-        if same and first.dtype.kind == "i" and rank < 2 and first.size <= MAX_ELEMENTS:
+        if same and first.dtype.kind == "i" and rank < 2 and first.size <= MAX_UNKNOWN:
             finders = [] if cuts else [self._elements]  # sizes, rather than a table
         else:
             for axis in range(rank):
@@ -108,7 +109,7 @@ class Tables:
     def _elements(self, arrays: Seq[Array], what: str) -> Rule | None:
         """Few whole numbers, each an expression of its own."""
         first = arrays[0]
-        few = first.ndim <= 1 and first.size <= MAX_ELEMENTS and first.dtype.kind in "if"
+        few = first.ndim <= 1 and first.size <= MAX_UNKNOWN and first.dtype.kind in "if"
         if not few or any(a.shape != first.shape for a in arrays):
             return None
         columns = [*zip(*[map(_whole, a.reshape(-1)) for a in arrays], strict=True)]

@@ -6,7 +6,6 @@ from typing import Final
 
 MAX_CANDIDATES: Final = 24  # fits of one number, targets of one Reshape, or attempts at one model
 MAX_STORED: Final = 1 << 22  # elements of a stored tensor that is looked into
-MAX_ELEMENTS: Final = 16  # elements of an integer tensor that are examined one by one
 MAX_PARTS: Final = 4  # parts of a small fixed axis that get a rule each
 MIN_EVEN: Final = 3  # places along an axis that show that steps are even
 MAX_FACTOR: Final = 16  # factor of a size in a number, and divisor of a size with every remainder
@@ -16,8 +15,6 @@ MAX_TOGETHER: Final = 3  # symbols that are decided together
 MAX_TRIED: Final = 1024  # combinations of fits that are tried together
 MAX_RIVALS: Final = 64  # combinations of fits that are compared by conditions
 MARGIN: Final = 2  # length by which a rival fit may exceed the shortest, and of a size that the model has
-MAX_POINTS: Final = 96  # sizes at which fits are compared; conditions take an eighth
-LARGEST_SIZE: Final = 48  # largest size at which fits are compared
+MAX_POINTS: Final = 96  # sizes at which fits are compared, up to half of it; conditions take an eighth
 OPEN_AXES: Final = 8  # axes of a trial input
-RELATIVE: Final = 1e-3  # relative difference of outputs that count as equal
 ABSOLUTE: Final = 1e-4  # absolute difference of outputs that count as equal

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from ..analysis import Analysis, analyze
+from ..change.limits import RELATIVE
 from ..change.refused import Refused
 from ..change.runs import session
 from ..expr.sizes import sizes_text
 from ..model import read_model
-from .limits import ABSOLUTE, RELATIVE
+from .limits import ABSOLUTE
 from .provenance import Origin
 from .provenance_lists import Listing
 from .provenance_walk import trace

@@ -19,8 +19,9 @@ from ..lazy import cached_property
 from ..lower.reason import BROADCAST, reason_id
 from ..lower.records import Entry
 from ..model import Node
+from ..propagate import budget
 from ..propagate.constraint import Site
-from .limits import HUGE, MAX_CONE, MAX_SIZE, MAX_TRIED
+from .limits import HUGE, MAX_CONE, MAX_SIZE
 from .operands import IDLE, SiteTracer, input_sites, sites_of, size_at
 from .trace import Link
 from .wording import declared_dim
@@ -221,8 +222,8 @@ class Baked:
 
     def _gap(self, cond: Cond, name: str, at: Mapping[str, int]) -> int | None:
         """The smallest size of a symbol that a condition excludes, of those that are tried."""
-        sizes = range(1, min(at[name] + 2, MAX_TRIED))
-        below = range(max(at[name] - MAX_TRIED, 1), at[name] + 2)
+        sizes = range(1, min(at[name] + 2, budget.MAX_AHEAD))
+        below = range(max(at[name] - budget.MAX_AHEAD, 1), at[name] + 2)
         return next((n for n in chain(sizes, below) if cond.evaluate({**at, name: n}) is False), None)
 
     def mixes_rows(self, entry: Entry, names: Collection[str]) -> bool:

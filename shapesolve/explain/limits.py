@@ -15,7 +15,6 @@ MAX_LINKS: Final = 400  # computing links of a trace; those that pass a dim on a
 MAX_PLACES: Final = 20_000  # links of a derivation, which goes through every layer of a model
 MAX_PROBES: Final = 200  # places of equal numbers that one tracer distinguishes
 MAX_SIZE: Final = 200  # size of a condition that is looked at
-MAX_TRIED: Final = 4096  # sizes tried by evaluation around a size
 MAX_SAMPLES: Final = 64  # sizes tried by evaluation for one that breaks a single condition
 MAX_TESTED: Final = 24  # sizes tried by the solver for one symbol
 HUGE: Final = 1 << 20  # a size that no model has

@@ -13,8 +13,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ..expr import Cond, eq, parse_cond
+from ..propagate import budget
 from .finding import Conflict, Finding
-from .limits import MAX_EXAMPLES, MAX_LISTED, MAX_TESTED, MAX_TRIED
+from .limits import MAX_EXAMPLES, MAX_LISTED, MAX_TESTED
 
 if TYPE_CHECKING:
     from ..solve.contract.contract import Term
@@ -90,7 +91,7 @@ def _would_do(term: Term, free: Solved, bound: Solved, sizes: Mapping[str, int])
     told = False
     for name, size in sizes.items():
         others = {n: at for n, at in kept.items() if n != name}
-        near = (n for step in range(1, MAX_TRIED) for n in (size - step, size + step) if n >= 0)
+        near = (n for step in range(1, budget.MAX_AHEAD) for n in (size - step, size + step) if n >= 0)
         possible = (n for n in near if _possible(free, {**others, name: n}))
         tried = ((n, _accepted(free, bound, {**others, name: n})) for n in islice(possible, MAX_TESTED))
         found = islice(((n, full) for n, full in tried if full is not None), MAX_EXAMPLES)

@@ -19,7 +19,7 @@ from ..solve.check import Checker
 from ..solve.sizes import SizeFinder, around, nearer
 from .baked import Baked, Stored
 from .finding import Finding
-from .limits import MAX_SAMPLES, MAX_SIZE, MAX_TRIED
+from .limits import MAX_SAMPLES, MAX_SIZE
 from .operands import sides_of
 from .repair import Repair, Repairs
 from .wording import is_short, limit_help, operand_rows, requirement_text
@@ -287,7 +287,7 @@ class _Teller:
         """Accepted sizes of all inputs. If a term's sizes differ widely, equal sizes if these are accepted."""
         own = {n: self.runs[n] for n in term.symbols if n in self.runs}
         unlike = len(own) > 1 and max(own.values()) > 16 * max(min(own.values()), 1)
-        for size in range(1, MAX_TRIED) if unlike else ():
+        for size in range(1, budget.MAX_AHEAD) if unlike else ():
             self._left -= term.cond.size
             sizes = {**self.runs, **dict.fromkeys(own, size)}
             if self._left < 0 or (term.cond.evaluate(sizes) is True and self._runs(sizes)):

@@ -6,7 +6,7 @@ from typing import Final
 
 INT32_MAX: Final = 2**31 - 1  # largest int32
 INT64_MAX: Final = 2**63 - 1  # largest int64
-SAFE: Final = 2**62  # magnitude up to which sums in int64 do not overflow
+SAFE: Final = INT64_MAX // 2 + 1  # magnitude up to which sums in int64 do not overflow
 
 # expressions
 MAX_DEPTH: Final = 32  # nesting depth of quotients, maxima, choices and broadcasts in a size that is followed
@@ -20,8 +20,7 @@ MIN_DROPPED: Final = 10_000  # new objects in a pool after which unused ones are
 # texts, which are untrusted
 MAX_LENGTH: Final = 10_000  # characters of a text that is read
 MAX_NESTING: Final = 200  # parentheses, and operators other than + - * inside one another
-MAX_EXPONENT: Final = 16  # exponent in a text
-MAX_DEGREE: Final = 64  # factors of a monomial that a text, or SymPy, makes
+MAX_DEGREE: Final = 64  # factors of a monomial, and exponent, in a text or from SymPy
 MAX_COEFFICIENT: Final = 2**1024  # magnitude of a coefficient that a text makes
 MAX_READ_SIZE: Final = 20_000  # size of an expression that a text makes
 MAX_PARAM_LENGTH: Final = 512  # characters of a text that stands in a model file in place of a name
@@ -30,7 +29,7 @@ MAX_SUMMANDS: Final = 48  # summands in one line of generated code
 
 # messages
 MAX_NAME: Final = 200  # characters of a name that is shown or compared
-MAX_LISTED: Final = 8  # known names that a message lists
+MAX_LISTED: Final = 8  # items that a message lists
 MAX_MEANT: Final = 3  # similar names that a message lists
 MAX_COMPARED: Final = 20_000  # names that an unknown one is compared with
 

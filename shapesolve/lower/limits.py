@@ -15,7 +15,6 @@ MAX_BROADCAST: Final = 8  # different sizes on one axis that a broadcast compare
 MAX_CHOICE: Final = 60  # size of a choice between two sizes, beyond which it is given a name
 MAX_DENOMINATOR: Final = 512  # denominator of a simple fraction
 MAX_TRIED: Final = 1 << 17  # sizes for which a factor is tried in its float type
-MAX_DIVISOR: Final = 1 << 12  # divisors of a number of elements that a target is drawn from
 
 # walks
 MAX_ROUNDS: Final = 3  # walks over the graph, for ranks that become known by a later one

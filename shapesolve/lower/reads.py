@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Dim, IntoDim, Shape, constant, minimum
-from .limits import MAX_DIVISOR
+from ..propagate import budget
 from .rule import Pick, Reading, Sizes
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _regrouped(rng: Random, _attributes: Mapping[str, Any], sizes: Sizes, count:
     out = [1] * count
     places = rng.sample(range(count), count)
     for i in places[:-1]:
-        out[i] = rng.choice([d for d in range(1, min(total, MAX_DIVISOR) + 1) if total % d == 0])
+        out[i] = rng.choice([d for d in range(1, min(total, budget.MAX_AHEAD) + 1) if total % d == 0])
         total //= out[i]
     out[places[-1]] = total
     if rng.random() < 0.5:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _COLOURS = {"error": "#f4b6b6", "warning": "#fbe3a6", "info": "#cfe4f7"}
 _RANKS = {"error": 0, "warning": 1, "info": 2}
-#: more inputs (or outputs) of a graph than these are folded into one box
-_MANY_ENDS = 12
 
 
 class ShapesolveAdapter(Adapter):  # type: ignore[misc]
@@ -79,14 +77,14 @@ class _Writer:
         self.graphs.append(out)
         sources: dict[str, tuple[str, str]] = {}
         inputs = [name for name, _ in graph.inputs if name not in graph.initializers]
-        folder = "inputs" if len(inputs) > _MANY_ENDS else ""
+        folder = "inputs" if len(inputs) > MAX_LINES else ""
         for name in inputs:
             sources[name] = self._end(out, f"input {name}", folder, [prefix + name], []), "0"
         for node, namespace in zip(graph.nodes, _namespaces(graph)):
             ident = f"#{node.index}"
             out.nodes.append(self._node(node, ident, namespace, prefix, sources))
             sources.update({name: (ident, str(i)) for i, name in enumerate(node.outputs) if name})
-        folder = "outputs" if len(graph.outputs) > _MANY_ENDS else ""
+        folder = "outputs" if len(graph.outputs) > MAX_LINES else ""
         for name, _ in graph.outputs:
             self._end(out, f"output {name}", folder, [], [sources[name]] if name in sources else [])
         return title

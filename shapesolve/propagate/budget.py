@@ -33,6 +33,7 @@ SMALL_DOMAINS = (16, 4096)  # largest sizes of a counterexample that is easy to 
 SHRINK_TRIES: Final = 40  # smaller values tried per symbol of a counterexample
 FAR: Final = 64  # largest move of one size that is tried near known ones
 NEAR: Final = 8  # the same for two sizes at once, and for sizes next to each other
+MAX_AHEAD: Final = 4096  # sizes, or divisors, tried one by one from one on
 MAX_TRIED: Final = 20_000  # sizes tried near known ones: all pairs of 12 names
 MAX_AROUND_WORK: Final = 1_000_000  # size of conditions times the sizes near known ones
 MAX_EXAMPLE_WORK: Final = 100_000  # conditions that all examples of open broadcasts together are tried at

@@ -25,9 +25,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from ..deploy.limits import MAX_FILE
 from ..explain.diagnose import CODES
 from ..explain.finding import Severity
+from ..model.limits import MAX_TEXT
 from ..model.saving import write_atomically
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def _codes(given: Iterable[str], where: str) -> tuple[str, ...]:
 def read_baseline(file: Path) -> frozenset[str]:
     """Fingerprints of the findings in a baseline file. Raises `SettingsError` where it is none."""
     try:
-        if file.stat().st_size > MAX_FILE:
+        if file.stat().st_size > MAX_TEXT:
             raise SettingsError(f"{file} is too large for a baseline")
         data = json.loads(file.read_text("utf-8"))
         return frozenset(str(entry["fingerprint"]) for entry in data["findings"])
