@@ -17,12 +17,13 @@ from ..analysis import Analysis, analyze
 from ..arguments import checked
 from ..expr import Cond, ge, le
 from ..expr.closures import Compiler, compiled_truth
+from ..expr.limits import INT32_MAX
 from ..model.limits import MAX_TEXT
 from ..solve.cone_of_influence import cone
 from ..solve.engine import Engine
 from .boxes import SmallestBoxes, chosen_boxes
 from .profiles import Profile, point_profile
-from .limits import MAX_COUNT, MAX_PADDED, MAX_SIZE, MAX_SYMBOLS
+from .limits import MAX_PADDED, MAX_SIZE, MAX_SYMBOLS
 from .sizes import NoSizes, Sizes
 
 
@@ -220,11 +221,11 @@ def _counted(seen: Mapping[int, int] | Iterable[int]) -> dict[int, int]:
         raise ValueError("no sizes were given")
     if (
         min(counts) < 0
-        or max(counts) >= MAX_COUNT
+        or max(counts) > INT32_MAX
         or min(counts.values()) < 0
-        or sum(counts.values()) >= MAX_COUNT
+        or sum(counts.values()) > INT32_MAX
     ):
-        raise ValueError(f"sizes and counts lie from 0 to {MAX_COUNT - 1}")
+        raise ValueError(f"sizes and counts lie from 0 to {INT32_MAX}")
     return counts
 
 
@@ -286,7 +287,7 @@ class SizesOfOne:
                 tops.append(tops[-1])
                 continue
             top = self._next(size)
-            if top is None or top >= MAX_COUNT:
+            if top is None or top > INT32_MAX:
                 contract = self.analysis.contract
                 about = [t.text for t in (*contract.terms, *contract.assumed) if self.name in t.symbols]
                 raise NoSizes(f"no accepted size of {self.name} is {size} or more: {', '.join(about)}")

@@ -22,7 +22,6 @@ MAX_TRIED: Final = 200_000  # sizes, or boxes of sizes, tried for one list of th
 OLDEST_OPSET: Final = 7  # opset of a guard whose operators have kernels in onnxruntime
 
 # buckets
-MAX_COUNT: Final = 1 << 31  # an observed size, and the sum of their counts
 MAX_SYMBOLS: Final = 3  # symbols with buckets
 MAX_PADDED: Final = 20_000  # different sizes to pad to, of one symbol
 MAX_BOXES: Final = 3_000  # candidate boxes, and different sizes to pad to, of several symbols

@@ -12,31 +12,27 @@ RLIMIT: Final = 1_000_000  # Z3 resources per query and encoding, 0.2 s; `analyz
 CHEAP_RLIMIT: Final = 50_000  # the same of cheap queries, whose answer is only nice to have
 CHEAP_FAILURES: Final = 4  # cheap queries without an answer, after which no more are asked
 TIMEOUT_MS: Final = 4_000  # milliseconds of a query, where Z3 does not count its work
-MAX_QUERIES: Final = 48  # queries of one purpose
+MAX_QUERIES: Final = 48  # queries of one purpose, and contract terms that are compared with each other
 MAX_PAIRS: Final = 2000  # pairs of sizes that broadcasts compare in one query; one with more has no answer
 MAX_LINKED: Final = 64  # conditions of a cheap query, and direct neighbours in each step of its cone
 MAX_NEAR: Final = 32  # conditions of a cheap query that has more, the nearest ones
 MAX_CHEAP_SIZE: Final = 600  # size of the conditions of a cheap query, and of all cases of a query
 MAX_CHEAP_ASKED: Final = 4000  # size of the conditions in all cheap queries to Z3 of one purpose
 MAX_CHEAP_WORK: Final = 10_000  # size of the conditions in all cheap queries of one purpose
-MAX_CASES: Final = 16  # cases that a query is taken apart into, or values that a symbol is replaced by
-MAX_BRANCHES: Final = 24  # values of one symbol, or members of an alternative, that are worth a case each
+MAX_CASES: Final = 16  # cases of a query: values of a symbol, or members of an alternative, taken apart
 MAX_FACTORED: Final = 1 << 20  # a number whose factors are tried
-MAX_LINEAR_ROWS: Final = 64  # inequalities kept while unknowns are eliminated
 MAX_ROUNDS: Final = 200  # rounds of a fixpoint
 LARGEST_BOUND: Final = 2**40  # bounds and values of a dim that are looked for
 
 # search for sizes
 SEARCH_TRIES: Final = 240  # assignments tried before Z3 is asked; a tenth before cases are taken apart
-MAX_SEARCH_WORK: Final = 50_000  # tries times the symbols and conditions of a query
-SMALL_DOMAINS = (16, 4096)  # largest sizes of a counterexample that is easy to read, and of a usual one
-SHRINK_TRIES: Final = 40  # smaller values tried per symbol of a counterexample
-FAR: Final = 64  # largest move of one size that is tried near known ones
+MAX_SEARCH_WORK: Final = 50_000  # tries times conditions, of one query or of all examples of open broadcasts
+SMALL_DOMAINS: Final = (16, 4096)  # largest sizes that are easy to read, and that are usual
+FAR: Final = 64  # largest move of one size near known ones, and smaller values of a counterexample
 NEAR: Final = 8  # the same for two sizes at once, and for sizes next to each other
 MAX_AHEAD: Final = 4096  # sizes, or divisors, tried one by one from one on
 MAX_TRIED: Final = 20_000  # sizes tried near known ones: all pairs of 12 names
 MAX_AROUND_WORK: Final = 1_000_000  # size of conditions times the sizes near known ones
-MAX_EXAMPLE_WORK: Final = 100_000  # conditions that all examples of open broadcasts together are tried at
 
 # forms of conditions and sizes
 TABLE_SIZES: Final = 5000  # sizes at which a condition is tabulated to guess its simple form
@@ -51,7 +47,6 @@ MAX_CHARACTERS: Final = 40  # characters of a dim that is shown for all sizes, n
 
 # contracts
 MAX_WORKED_ON: Final = 20_000  # size of the terms that are compared, each times those before it
-MAX_REDUNDANCY: Final = 80  # contract terms that Z3 compares with each other
 MAX_SHORTENED: Final = 16  # contract terms that a shorter form is looked for
 MAX_READ: Final = 150  # size of a term that is shortened, and of all terms of a contract that are
 MAX_NAMING: Final = 17  # size of a term whose nodes and assumptions are told exactly; a larger one names all
@@ -59,4 +54,4 @@ MAX_POINTS: Final = 24  # sizes that break one contract term alone
 MAX_CONDS: Final = 48  # constraints of a proof, or conditions on a symbol, that are left out one by one
 MAX_CORE_NODES: Final = 64  # nodes of the search tree that lists several minimal cores
 MAX_PROJECTED: Final = 2_000  # size of the conditions that remain when a symbol is eliminated
-MAX_COMBINED: Final = 64  # combinations of bounds, or of members of alternatives, when a symbol is eliminated
+MAX_COMBINED: Final = 64  # inequalities, or combinations of alternatives, when a symbol is eliminated

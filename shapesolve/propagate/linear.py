@@ -63,7 +63,7 @@ def _eliminated(rows: dict[Terms, int]) -> bool:
                 (above if c > 0 else below).append((table, abs(c), const))
             else:
                 left[form] = const
-        if len(left) + len(below) * len(above) > budget.MAX_LINEAR_ROWS:
+        if len(left) + len(below) * len(above) > budget.MAX_COMBINED:
             return False
         for first, a, p in above:
             for second, b, q in below:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 MAX_NAMES: Final = 3  # nodes or inputs that a line lists
-MAX_LINES: Final = (
-    20  # terms, conditions, sizes or mismatches that a list has, and ends of a graph in the explorer
-)
+MAX_LINES: Final = 20  # items of a list, and inputs or outputs of a graph that stand alone
 MAX_ROWS: Final = 400  # rows of the table of all tensors in a notebook
 MAX_ELEMENTS: Final = 16  # elements of a tensor that is shown
 MAX_TEXT: Final = 200  # characters of a cell or of an attribute

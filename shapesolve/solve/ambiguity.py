@@ -140,7 +140,7 @@ class _Examples:
     """Sizes that no constraint excludes, for as many cases as is cheap."""
 
     def __init__(self, residue: Residue) -> None:
-        self.residue, self.left = residue, budget.MAX_EXAMPLE_WORK
+        self.residue, self.left = residue, budget.MAX_SEARCH_WORK
 
     def checked(self, model: Model) -> Mapping[str, int]:
         """All sizes that follow from a model, nothing where these break a constraint."""

@@ -160,7 +160,7 @@ def _branches(
     options += [split for c in several if (split := factor_pairs(c, facts)) is not None]
     for name in sorted(frozenset[str]().union(*(c.free for c in several))):
         known = found.get(name)
-        if known is not None and not known.endless and len(known.sizes) <= budget.MAX_BRANCHES:
+        if known is not None and not known.endless and len(known.sizes) <= budget.MAX_CASES:
             options.append([eq(symbol_of(name, several), int(size)) for size in known.sizes])
     if not options or min(map(len, options)) > 2:
         options += [split for c in several for split in _choices(c)]

@@ -132,7 +132,7 @@ def shrink(model: Model, conds: Sequence[Cond]) -> Model:
     tries = budget.MAX_SEARCH_WORK // max(sum(c.size for c in conds), 1)
     for name in sorted(best):
         value = best[name]
-        for smaller in range(min(abs(value), budget.SHRINK_TRIES, max(tries, 0))):
+        for smaller in range(min(abs(value), budget.FAR, max(tries, 0))):
             tries -= 1
             trial = {**best, name: smaller}
             if satisfies(trial, conds):

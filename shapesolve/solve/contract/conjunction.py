@@ -101,7 +101,7 @@ class Conjunction:
 
     def leave_out_implied(self) -> None:
         """Leave out conditions that follow from the others, the longer ones first."""
-        for cond in sorted(self.conds, key=_by_size, reverse=True)[: budget.MAX_REDUNDANCY]:
+        for cond in sorted(self.conds, key=_by_size, reverse=True)[: budget.MAX_QUERIES]:
             if self.held.was_last(cond):
                 continue  # when it was added it did not follow, and nothing about its sizes was added later
             if self._follows(cond, cond):
