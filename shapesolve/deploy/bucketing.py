@@ -22,8 +22,8 @@ from ..model.limits import MAX_TEXT
 from ..solve.cone_of_influence import cone
 from ..solve.engine import Engine
 from .boxes import SmallestBoxes, chosen_boxes
-from .profiles import Profile, point_profile
 from .limits import MAX_PADDED, MAX_SIZE, MAX_SYMBOLS
+from .profiles import Profile, point_profile
 from .sizes import NoSizes, Sizes
 
 

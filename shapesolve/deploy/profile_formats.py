@@ -218,8 +218,8 @@ def _coreml(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     points = [one.opt for one in profiles]
     if len(points) > 1 and all(one.min == one.max for one in profiles):  # one list of all
         parts: list[tuple[Profile, Sequence[Mapping[str, int]]]] = [(profiles[0], points)]
-        if len(points) > _MOST_ENUMERATED:
-            raise ValueError(f"Core ML takes at most {_MOST_ENUMERATED} shapes, not {len(points)}")
+        if len(points) > MAX_COREML:
+            raise ValueError(f"Core ML takes at most {MAX_COREML} shapes, not {len(points)}")
     else:
         parts = [(one, _listed(analysis, one) if one.conditions else []) for one in profiles]
     for k, (one, sizes) in enumerate(parts):
