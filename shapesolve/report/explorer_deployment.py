@@ -60,7 +60,7 @@ def deployment_of(analysis: Analysis) -> Deployment | None:
     names = tuple(name for name in analysis.symbols if name not in analysis._solved.fixed_sizes)
     usual = {name: size for name, size in sample_sizes(analysis).items() if name in names}
     try:
-        found = enumerate_sizes(analysis, MAX_LINES) if names else []
+        found = enumerate_sizes(analysis, MAX_LINES // 2) if names else []
     except NoSizes:
         found = []
     profiles = _profiles(analysis, usual) if found else ()
