@@ -20,7 +20,8 @@ MIN_DROPPED: Final = 10_000  # new objects in a pool after which unused ones are
 # texts, which are untrusted
 MAX_LENGTH: Final = 10_000  # characters of a text that is read
 MAX_NESTING: Final = 200  # parentheses, and operators other than + - * inside one another
-MAX_DEGREE: Final = 64  # factors of a monomial, and exponent, in a text or from SymPy
+MAX_EXPONENT: Final = 16  # exponent in a text
+MAX_DEGREE: Final = 64  # factors of a monomial that a text, or SymPy, makes
 MAX_COEFFICIENT: Final = 2**1024  # magnitude of a coefficient that a text makes
 MAX_READ_SIZE: Final = 20_000  # size of an expression that a text makes
 MAX_PARAM_LENGTH: Final = 512  # characters of a text that stands in a model file in place of a name

@@ -22,7 +22,15 @@ from .grammar import (
     tokens_of,
     unquoted_name,
 )
-from .limits import INT64_MAX, MAX_COEFFICIENT, MAX_DEGREE, MAX_NESTING, MAX_READ_SIZE, DimTooLarge
+from .limits import (
+    INT64_MAX,
+    MAX_COEFFICIENT,
+    MAX_DEGREE,
+    MAX_EXPONENT,
+    MAX_NESTING,
+    MAX_READ_SIZE,
+    DimTooLarge,
+)
 from .quotient import Quotient
 from .structure import Monomial
 
@@ -294,8 +302,8 @@ class Reader:
 
     def _power(self, base: Dim, exponent: Dim, at: int) -> Dim:
         n = exponent.value
-        if n is None or not 0 <= n <= MAX_DEGREE:
-            raise self._error(f"an exponent must be an integer from 0 to {MAX_DEGREE}", at)
+        if n is None or not 0 <= n <= MAX_EXPONENT:
+            raise self._error(f"an exponent must be an integer from 0 to {MAX_EXPONENT}", at)
         result = ONE
         for _ in range(n):
             result = result * base
