@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-MAX_TRIPS: Final = 16  # trips of a loop, or elements of a mapped sequence, that are lowered one by one
+MAX_TRIPS: Final = 8  # trips of a loop, or elements of a mapped sequence, that are lowered one by one
 MAX_UNROLLED: Final = 256  # nodes in all trips of a loop that are lowered one by one
 MAX_TRIALS: Final = 12  # trials of a loop's body before what still changes is left open
 MAX_REHEARSING: Final = 3  # loops inside loops whose carried values are followed
