@@ -17,7 +17,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 #: most lines of a file, which is read in one sitting
 MAX_FILE = 450
 #: numbers with a name at the top of a module
-MAX_CONSTANTS = 209
+MAX_CONSTANTS = 210
 #: numbers with a name that limit nothing: they stand outside of the tables
 NO_LIMITS = {
     "change/diff_text.py _LABEL": "a column of a text",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from ..expr.limits import MAX_LISTED
 from .errors import ModelError, quoted
+from .limits import MAX_CYCLE
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -74,8 +74,8 @@ def find_cycle(edges: Mapping[_Key, Iterable[_Key]]) -> list[_Key]:
 def render_cycle(labels: Sequence[str]) -> str:
     """`'a' -> 'b' -> 'a'`, with the middle of a long cycle left out."""
     names = [quoted(label) for label in (*labels, labels[0])]
-    if len(names) > MAX_LISTED:
-        half = MAX_LISTED // 2
+    if len(names) > MAX_CYCLE:
+        half = MAX_CYCLE // 2
         left_out = len(names) - 2 * half
         names = [*names[:half], f"({left_out:,} more)", *names[-half:]]
     return " -> ".join(names)
