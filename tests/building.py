@@ -22,6 +22,11 @@ EVERYTHING = bool(os.environ.get("SHAPESOLVE_ALL"))
 ort.set_default_logger_severity(4)
 
 
+def seeds(first: int, end: int, step: int = 1) -> range:
+    """Seeds of random cases: a fixed third of them, all with `EVERYTHING`."""
+    return range(first, end if EVERYTHING else first + max((end - first) // 3, step), step)
+
+
 def corpus_files(*kinds: str) -> list[Path]:
     """Model files of the corpus (``models`` and ``broken``, or the kinds named): a fixed tenth, all with `EVERYTHING`."""
     found = sorted(f for kind in kinds or ("models", "broken") for f in (CORPUS / kind).glob("*/model.onnx"))

@@ -9,6 +9,7 @@ import pytest
 import shapesolve
 from shapesolve.report.contracts import SHOWN, contracts_page, write_contracts
 from shapesolve.solve.proof import Proved, Refuted
+from tests.building import seeds
 
 from ..fuzz.model import drawn_model
 from .test_two_layers import models
@@ -97,7 +98,7 @@ def test_contract_and_check_agree_on_models(path):
     agrees(shapesolve.analyze(path), path.parent.name, 300)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(0, 40))
 def test_contract_and_check_agree_on_random_graphs(seed):
     agrees(shapesolve.analyze(drawn_model(seed).model), seed, 9)
 

@@ -9,6 +9,8 @@ from random import Random
 
 import pytest
 
+from tests.building import seeds
+
 from ..fuzz.judge import Judge
 from ..fuzz.model import drawn_model
 
@@ -22,7 +24,7 @@ DECIDED = frozenset(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("first", range(0, 400, 20))
+@pytest.mark.parametrize("first", seeds(0, 400, 20))
 def test_predictions_hold(first: int) -> None:
     wrong, ran = [], 0
     for seed in range(first, first + 20):

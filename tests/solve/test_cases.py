@@ -16,6 +16,7 @@ from shapesolve.solve.engine import Engine
 from shapesolve.solve.periods import Regular
 from shapesolve.solve.search import Contradiction, learned, satisfies
 from shapesolve.solve.tables import Table
+from tests.building import seeds
 
 # Questions of real contracts: goal, what is given.
 WITHOUT_Z3 = [
@@ -155,7 +156,7 @@ def _random_cond(random, depth, names):
     return make(_random_dim(random, depth, names), random.randint(-6, 30))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(0, 60))
 def test_tables_of_one_symbol_are_the_whole_truth(seed):
     random = Random(seed)
     conds = [_random_cond(random, 2, ["x"]) for _ in range(random.randint(1, 3))]
@@ -196,7 +197,7 @@ def test_most_conditions_of_one_symbol_are_regular():
     assert sum(regular.solutions([c], "x", 0) is None for c in conds if c.free) <= 15
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", seeds(0, 80))
 def test_what_is_refuted_has_no_model(seed):
     random, names = Random(1000 + seed), ["x", "y", "z"][: 2 + seed % 2]
     conds = [_random_cond(random, 1 + seed % 2, names) for _ in range(random.randint(2, 6))]

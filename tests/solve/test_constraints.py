@@ -12,6 +12,7 @@ from shapesolve.solve.check import Checker
 from shapesolve.solve.cone_of_influence import legal_broadcasts
 from shapesolve.solve.core import minimal_cores
 from shapesolve.solve.engine import Engine
+from tests.building import seeds
 
 from .building import random_system, system
 
@@ -47,7 +48,7 @@ def test_constraints_are_made_when_they_are_looked_at():
 # ---------------------------------------------------------------------- checker
 
 
-@pytest.mark.parametrize("seed", range(800, 860))
+@pytest.mark.parametrize("seed", seeds(800, 860))
 def test_the_checker_is_exact(seed):
     s = random_system(seed, "ab")
     checker = Checker(s.constraints, s.facts if s.clash is None else None)
@@ -124,7 +125,7 @@ def test_a_condition_stated_twice_counts_once():
     assert minimal_cores(s, range(3)) == [(0, 2)]
 
 
-@pytest.mark.parametrize("seed", range(900, 960))
+@pytest.mark.parametrize("seed", seeds(900, 960))
 def test_cores_are_irreducible(seed):
     s = random_system(seed, "ab", 5)
     engine = Engine(200_000)

@@ -8,6 +8,7 @@ from shapesolve.expr import FALSE, constant, divides, eq, ge, le, parse_cond, sy
 from shapesolve.propagate.facts import Facts
 from shapesolve.propagate.residual import Residue, unsimplified
 from shapesolve.solve.engine import Engine
+from tests.building import seeds
 
 from .building import random_dim, random_system, system
 
@@ -29,7 +30,7 @@ def _concluded(s):
     yield from facts.pending()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(0, 60))
 def test_z3_proves_what_the_facts_conclude(seed):
     s = random_system(seed)
     if s.clash is not None:
@@ -40,7 +41,7 @@ def test_z3_proves_what_the_facts_conclude(seed):
         assert not verdict.refuted, (cond, s.needs, verdict.model)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(0, 60))
 def test_z3_proves_what_the_facts_simplify(seed):
     from random import Random
 
@@ -56,7 +57,7 @@ def test_z3_proves_what_the_facts_simplify(seed):
             assert not verdict.refuted, (dim, now, s.needs, verdict.model)
 
 
-@pytest.mark.parametrize("seed", range(100, 220))
+@pytest.mark.parametrize("seed", seeds(100, 220))
 def test_facts_and_residue_say_what_the_constraints_say(seed):
     s = random_system(seed, "ab")
     concluded = [FALSE] if s.clash is not None else [*_concluded(s), *Residue(s.facts).conds]
