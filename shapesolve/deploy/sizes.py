@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Literal
 
@@ -17,9 +16,8 @@ from ..expr.sizes import sizes_text
 from ..lazy import cached_property
 from ..lower.reads import TARGET
 from ..lower.types import Tensor
-from ..propagate import budget
 from ..solve.engine import Engine
-from ..solve.sizes import LIKELY
+from ..solve.sizes import LIKELY, SizeFinder
 from .limits import FARTHEST, MAX_DRAWS, MAX_ELEMENTS
 
 if TYPE_CHECKING:
@@ -208,9 +206,7 @@ class Sizes:
         if self.accepted(start):
             return start
         open_names = [n for n in self.names if n not in wanted and n not in self.fixed]
-        found = None if open_names else self._small_move(start, side)
-        if found is None:
-            found = self._solved(start, side, open_names)
+        found = self._solved(start, side, open_names)
         if found is None:
             alone = self._broken_terms(self.fixed)  # whatever the others are
             told = "; ".join((_must_hold(alone) or self.broken(start))[:3])
@@ -228,68 +224,17 @@ class Sizes:
         """Names whose size is not the wanted one, whatever is done."""
         return {n: self.fixed[n] for n, size in wanted.items() if self.fixed.get(n, size) != size}
 
-    def _small_move(self, start: Mapping[str, int], side: Side) -> dict[str, int] | None:
-        movers = self._movers(start)
-        if len(movers) == 1:
-            return self._line(start, movers[0], side)
-        if len(movers) != 2:
-            return None
-        for reach in range(1, budget.NEAR + 1):
-            best: tuple[int, dict[str, int]] | None = None
-            for moves in product(*[_steps(reach, side)] * len(movers)):
-                if max(map(abs, moves)) != reach:
-                    continue
-                trial = {**start, **{n: start[n] + m for n, m in zip(movers, moves)}}
-                total = sum(map(abs, moves))
-                if (
-                    self._may_be_near(trial, start)
-                    and (best is None or total < best[0])
-                    and self.accepted(trial)
-                ):
-                    best = total, trial
-            if best is not None:
-                return best[1]
-        return None
-
-    def _may_be_near(self, sizes: Mapping[str, int], start: Mapping[str, int]) -> bool:
-        return all(size >= min(self.least, start[n]) for n, size in sizes.items())
-
-    def _movers(self, start: Mapping[str, int]) -> list[str]:
-        """The names that broken conditions speak of."""
-        conds = [t.cond for t in self._broken_terms(start)]
-        conds += [cond for cond in self.also if cond.evaluate(start) is False]
-        shapes = None if conds else self.shapes(start)
-        if shapes is not None:  # slower: a violation is traced to its nodes
-            broken = self.analysis.check_inputs(shapes)
-            conds = [v.constraint.cond for v in broken if v.constraint is not None]
-        names = dict.fromkeys(n for c in conds for n in sorted(c.free) if n in start and n not in self.fixed)
-        return list(names) or [n for n in self.names if n not in self.fixed]
-
     def near(self, wanted: Mapping[str, int]) -> dict[str, int]:
-        """Accepted sizes near those wanted, where one that moves alone does; else the nearest. Raises `NoSizes`."""
+        """Accepted sizes near those wanted; the nearest where a search found none that are accepted. Raises `NoSizes`."""
         start = self._start(wanted)
         if self.accepted(start):
             return start
-        for name in self._movers(start):
-            found = self._line(start, name, "both")
-            if found is not None:
-                return found
-        return self.nearest(start)
-
-    def _line(self, start: Mapping[str, int], name: str, side: Side) -> dict[str, int] | None:
-        for reach in range(1, budget.FAR + 1):
-            for move in (reach, -reach):
-                size = start[name] + move
-                if (
-                    size < min(self.least, start[name])
-                    or (side == "above" and move < 0)
-                    or (side == "below" and move > 0)
-                ):
-                    continue
-                trial = {**start, name: size}
-                if self.accepted(trial):
-                    return trial
-        return None
+        free = {n: size for n, size in start.items() if n not in self.fixed}
+        conds = [cond.subs(self.fixed) for cond in self.contract]
+        conds += [ge(symbol(n), min(self.least, size)) for n, size in free.items()]
+        moved = SizeFinder(c for c in conds if not c.is_true).near(free)
+        found = None if moved is None else {n: moved.get(n, start[n]) for n in self.names}
+        return found if found is not None and self.accepted(found) else self.nearest(start)
 
     def completed(self, wanted: Mapping[str, int]) -> dict[str, int] | None:
         """Accepted sizes that are as wanted, those left out as small as will do; None where none are found."""
@@ -402,10 +347,6 @@ class Sizes:
                     continue
             if sizes is not None and fresh({**sizes, **self.fixed}):
                 yield {**sizes, **self.fixed}
-
-
-def _steps(reach: int, side: Side) -> range:
-    return range(0 if side == "above" else -reach, 1 if side == "below" else reach + 1)
 
 
 def _must_hold(terms: Iterable[Term]) -> list[str]:
