@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch._dynamo.exc import UserError
 from torch.export import AdditionalInputs
 from torch.export import Dim as TorchDim
 
@@ -24,7 +25,7 @@ from .declared import (
     resolved,
     spec_text,
 )
-from .exporting import Files, Written, captured, written
+from .exporting import Files, Function, Written, as_module, captured, written
 from .guards import find_guards, sizes_of_call
 from .outcome import SizeOutcome, outcomes
 from .places import SourceFinding
@@ -57,8 +58,9 @@ def check(
         print(report)
 
     Args:
-        module: a `torch.nn.Module` (or what `torch.export.export` takes), a `torch.export.ExportedProgram`, an `ONNXProgram`,
-            or an exported model (path, bytes, `onnx.ModelProto`), also one of the TorchScript-based exporter.
+        module: a `torch.nn.Module` or a function of tensors (of a compiled one the original is checked), a
+            `torch.export.ExportedProgram`, an `ONNXProgram`, or an exported model (path, bytes, `onnx.ModelProto`), also one of
+            the TorchScript-based exporter.
         args: example arguments, as for `torch.export.export`; not needed for what is exported already.
         kwargs: example keyword arguments.
         dynamic_shapes: the declaration, as for `torch.export.export`; names as text are taken as dims. With None the report
@@ -93,6 +95,7 @@ def check(
         not callable(module) or hasattr(module, "to_model_proto")
     ):
         return _of_model(module, settings)
+    module = as_module(module)
     call = Call(module, given, named, dynamic_shapes, Files(opset))
     extra: tuple[SourceFinding, ...] = ()
     if dynamic_axes:
@@ -175,15 +178,11 @@ def _of_module(
     numbers: tuple[SizeOutcome, ...] = (),
 ) -> Report:
     module, args, kwargs = call.module, call.args, call.kwargs
-    name = (
-        type(module).__qualname__
-        if isinstance(module, torch.nn.Module)
-        else str(getattr(module, "__name__", module))
-    )
+    name = module.name if isinstance(module, Function) else type(module).__qualname__
     found = captured(module, args, kwargs, call.spec, strict=settings.strict, free=True)
     try:
         declaration = read_declaration(module, args, kwargs, call.spec)
-    except Exception:
+    except (UserError, TypeError):
         if found.program is not None:  # an error of this package, not of the call
             raise
         declaration = Declaration()

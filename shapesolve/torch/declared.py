@@ -138,7 +138,7 @@ class _Reader:
             leaf = self.by_id[id(value)]
         for index, entry in entries:
             found = self.entry(entry, self.paths[leaf], index % len(shape) if len(shape) else index)
-            if found is not None:
+            if found is not None and -len(shape) <= index < len(shape):
                 size, quoted = found
                 axis = Axis(leaf, self.paths[leaf], index % len(shape), size, int(shape[index]), quoted)
                 self.axes.append(axis)

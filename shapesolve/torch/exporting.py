@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import linecache
 import logging
@@ -10,7 +11,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +67,7 @@ class Watch:
 
         def noting(env: Any, *args: Any, **kwargs: Any) -> Any:
             location = make(env, *args, **kwargs)
-            with _own_errors():
+            with own_errors():
                 self._seen[id(location)] = (location, self._look())
             return location
 
@@ -116,6 +117,32 @@ def _is_plumbing(file: str) -> bool:
     return file.endswith((*ends, "exporting.py")) or file.startswith("<")
 
 
+# ---------------------------------------------------------------------- the module
+
+
+class Function(torch.nn.Module):  # type: ignore[misc]  # PyTorch is not installed where types are checked
+    """A function as a module. The module that a method belongs to is a part of it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, torch.nn.Module):
+            self.owner = owner
+        self.name = str(getattr(function, "__name__", "function"))
+        self.forward = function
+        try:
+            inspect.signature(function)
+        except ValueError:  # a function that is not written in Python
+            self.forward = lambda *args, **kwargs: function(*args, **kwargs)
+
+
+def as_module(module: Any) -> Any:
+    """The module to export: the original of a compiled one, and a function as a module."""
+    for compiled in ("_orig_mod", "_torchdynamo_orig_callable"):
+        module = getattr(module, compiled, module)
+    return module if isinstance(module, torch.nn.Module) else Function(module)
+
+
 # ---------------------------------------------------------------------- the capture
 
 
@@ -132,13 +159,30 @@ class _Stop(BaseException):
     """Ends an export of torch.onnx, which takes every exception for a reason to try something else."""
 
 
+class _OwnError(BaseException):
+    """An error of this package, on its way through code that takes every exception for one of a module."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
 @contextlib.contextmanager
-def _own_errors() -> Iterator[None]:
-    """Lets errors of this package through an export: they are not the exporter's."""
+def own_errors() -> Iterator[None]:
+    """Marks errors of this package inside of calls by PyTorch."""
     try:
         yield
     except Exception as error:
-        raise _Stop from error
+        raise _OwnError(error) from error
+
+
+@contextlib.contextmanager
+def own_errors_raised() -> Iterator[None]:
+    """Raises the marked errors of this package as they were."""
+    try:
+        yield
+    except _OwnError as marked:
+        raise marked.error from None
 
 
 #: functions of PyTorch are replaced by one thread at a time, and for this thread only: the others find them as they were
@@ -182,9 +226,10 @@ def captured(
         error = sys.exc_info()[1]
         refusals.extend([error] if isinstance(error, Exception) else [])
         if free:  # TorchDynamo has no program then: it goes on with all sizes left to torch.export
-            return relaxed(shapes)
+            with own_errors():
+                return relaxed(shapes)
         found = refine(message, shapes)
-        with _own_errors():
+        with own_errors():
             if len(read_declaration(module, args, kwargs, found).axes) < declared:
                 raise _Stop
         return found
@@ -200,15 +245,13 @@ def captured(
             failed += [*refusals[:1], result.exception]
         return Captured(None, watch, failed[0])
 
-    with _REPLACING, quiet(), watch.active(), _fresh_kernels():
+    with own_errors_raised(), _REPLACING, quiet(), watch.active(), _fresh_kernels():
         dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes = refined
         _trace.produce_guards_and_solve_constraints = holding
         onnx_flags.PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS = deferred and not free
         try:
             found: Captured = _flags.set_onnx_exporting_flag(run)()
-        except _Stop as stop:
-            if stop.__cause__ is not None:
-                raise stop.__cause__ from None
+        except _Stop:
             return Captured(None, watch, refusals[0])
         finally:
             dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes = refine

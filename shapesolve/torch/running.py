@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..expr import Dim
 from .declared import Declaration
-from .exporting import quiet
+from .exporting import own_errors, own_errors_raised, quiet
 from .places import NOWHERE, Origin, Place, is_foreign
 from .refusal import own_words
 
@@ -65,13 +65,16 @@ class _Limits(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not instal
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        self.calls += 1
-        if _possible((args, kwargs)) > _SMALL and self.made + _foreseen(func, args, kwargs) > _MAX_ELEMENTS:
-            raise _Beyond
+        with own_errors():
+            self.calls += 1
+            much = _possible((args, kwargs)) > _SMALL
+            if much and self.made + _foreseen(func, args, kwargs) > _MAX_ELEMENTS:
+                raise _Beyond
         out = func(*args, **kwargs)
-        self.made += _elements(out)
-        if self.made > _MAX_ELEMENTS or self.calls > _MAX_CALLS:
-            raise _Beyond
+        with own_errors():
+            self.made += _elements(out)
+            if self.made > _MAX_ELEMENTS or self.calls > _MAX_CALLS:
+                raise _Beyond
         return out
 
 
@@ -84,13 +87,14 @@ def _possible(given: Any) -> int:
 
 def _foreseen(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """The number of elements that an operator will make, found on the meta device. 0 if it is unknown."""
+    tensors = any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(args))
+    options = kwargs if tensors and "device" not in kwargs else {**kwargs, "device": torch.device("meta")}
     try:
-        given, options = pytree.tree_map_only(torch.Tensor, _meta, (args, kwargs))
-        if "device" in options or not any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(args)):
-            options = {**options, "device": torch.device("meta")}
-        return _elements(func(*given, **options))
-    except Exception:  # an operator without a shape function, or one that fails: the run itself tells
+        given, options = pytree.tree_map_only(torch.Tensor, _meta, (args, options))
+        out = func(*given, **options)
+    except Exception:  # PyTorch has no shape function for it, or it fails: the run itself tells
         return 0
+    return _elements(out)
 
 
 def _meta(tensor: torch.Tensor) -> torch.Tensor:
@@ -102,12 +106,17 @@ def _elements(out: Any) -> int:
 
 
 @contextlib.contextmanager
-def steady() -> Iterator[None]:
-    """Runs PyTorch on one thread: in small runs, thread synchronisation takes longer than the work."""
+def seeded() -> Iterator[None]:
+    """Runs PyTorch without gradients and messages, with seeded data, and on one thread.
+
+    In small runs, thread synchronisation takes longer than the work.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with quiet(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            yield
     finally:
         torch.set_num_threads(before)
 
@@ -162,7 +171,8 @@ class Runs:
     def _try_all(self, sizes: Sizes) -> Ran:
         failed: list[Ran] = []
         for fill in ("tiled", "fitted", "ones", "zeros") if self._has_integers() else ("tiled",):
-            ran = self._run(sizes, fill)
+            with own_errors_raised():
+                ran = self._run(sizes, fill)
             if ran.state != "fails":
                 return ran
             failed.append(ran)
@@ -173,14 +183,16 @@ class Runs:
         key = tuple(sizes.items())
         try:
             leaves = self._leaves(sizes, fill)
+        except (RuntimeError, MemoryError):  # PyTorch cannot make them
+            return Ran(key, "unknown")
+        try:
             module = _copied(self.module)
-        except Exception:  # what cannot be made or copied is not run
+        except Exception:  # the module cannot be copied
             return Ran(key, "unknown")
         args, kwargs = self._call([_own(x) for x in leaves])
         limits = _Limits()
         try:
-            with quiet(), steady(), torch.no_grad(), torch.random.fork_rng(devices=[]), limits:
-                torch.manual_seed(0)
+            with seeded(), limits:
                 out = module(*args, **kwargs)
         except (_Beyond, MemoryError):
             return Ran(key, "unknown")

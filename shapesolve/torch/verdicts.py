@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import re
 from collections.abc import Callable, Sequence
@@ -17,11 +16,11 @@ from torch.utils import _pytree as pytree
 from ..expr import Cond
 from ..expr.sizes import sizes_text
 from .declared import Declaration
-from .exporting import Written, is_check, quiet
+from .exporting import Written, is_check, own_errors, own_errors_raised
 from .guards import input_names
 from .outcome import Restriction, holds_at
 from .places import NOWHERE, Origin, Place, SourceFinding, Verdict, read_trace
-from .running import Ran, Runs, Sizes, probes, same, steady, violating
+from .running import Ran, Runs, Sizes, probes, same, seeded, violating
 
 #: sizes at which a condition is tried, declared sizes at which the module is, and at which the graph is too
 _TRIES, _MAX_PROBES, _COMPARED = 10, 24, 4
@@ -94,9 +93,8 @@ class _Step:
         """True if it gives the outputs of this run of the module. None if the run has none."""
         if ran.state != "runs" or ran.outputs is None:
             return None
-        try:
-            found = self.way.outputs(self.runs.in_order(ran.leaves))
-        except Exception:  # it does not run at this size
+        found = self.way.outputs(self.runs.in_order(ran.leaves))
+        if isinstance(found, Exception):
             return False
         wanted = [o for o in ran.outputs if isinstance(o, torch.Tensor) or not self.way.tensors_only]
         return len(found) == len(wanted) and all(map(same, wanted, found))
@@ -110,8 +108,10 @@ class _Interpreted:
     def __init__(self, program: Any) -> None:
         self.program = program
 
-    def outputs(self, leaves: Sequence[Any], interpreter: _Interpreter | None = None) -> list[Any]:
-        """The outputs for the inputs of a call."""
+    def outputs(
+        self, leaves: Sequence[Any], interpreter: _Interpreter | None = None
+    ) -> list[Any] | Exception:
+        """The outputs for the inputs of a call, or the error of an operator that does not run."""
         interpreter = interpreter or _Interpreter(self.program.graph_module)
         given = iter(leaves)
         signature, state = self.program.graph_signature, self.program.state_dict
@@ -123,17 +123,19 @@ class _Interpreted:
                 value = state.get(spec.target, self.program.constants.get(spec.target))
             keep = spec.kind.name == "PARAMETER" or not isinstance(value, torch.Tensor)
             values.append(value if keep else value.clone())
-        with quiet(), steady(), torch.no_grad(), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            out = pytree.tree_leaves(interpreter.run(*values))
+        with own_errors_raised():
+            try:
+                with seeded():
+                    out = pytree.tree_leaves(interpreter.run(*values))
+            except Exception as error:
+                return error
         kept = [o for o, s in zip(out, signature.output_specs) if s.kind.name == "USER_OUTPUT"]
         return kept if len(out) == len(signature.output_specs) else out
 
     def lines(self, leaves: Sequence[Any]) -> dict[tuple[Place, ...], Any]:
         """Per line of the module the last tensor that is made there, as far as the graph runs."""
         interpreter = _Interpreter(self.program.graph_module)
-        with contextlib.suppress(Exception):  # the graph does not run at this size
-            self.outputs(leaves, interpreter)
+        self.outputs(leaves, interpreter)
         return interpreter.made
 
 
@@ -146,14 +148,17 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # PyTorch is no
     def run_node(self, n: Any) -> Any:
         """Run a node, and keep what it makes for its line."""
         out = super().run_node(n)
-        trace = read_trace(n.meta.get("stack_trace", "") or "")
-        if trace and isinstance(out, torch.Tensor):
-            self.made[trace] = out
+        with own_errors():
+            trace = read_trace(n.meta.get("stack_trace", "") or "")
+            if trace and isinstance(out, torch.Tensor):
+                self.made[trace] = out
         return out
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call an operator, unless all it does is to check."""
-        return None if is_check(target) else super().call_function(target, args, kwargs)
+        with own_errors():
+            check = is_check(target)
+        return None if check else super().call_function(target, args, kwargs)
 
 
 class _InRuntime:
@@ -165,33 +170,38 @@ class _InRuntime:
         self.proto, self.names = proto, names
         self._session: Any = None
 
-    def outputs(self, leaves: Sequence[Any]) -> list[torch.Tensor]:
-        """The outputs for the inputs of a call. Raises whatever onnxruntime raises, and if it is not there."""
+    def outputs(self, leaves: Sequence[Any]) -> list[torch.Tensor] | Exception:
+        """The outputs for the inputs of a call, or the error of onnxruntime, also if it is not there."""
         if self._session is None:
+            if find_spec("onnxruntime") is None or self.proto.ByteSize() > _MAX_BYTES:
+                return NotImplementedError()
             self._session = self._loaded()
+        if isinstance(self._session, Exception):
+            return self._session
         by_name = dict(zip(self.names, leaves))
-        given = {i.name: by_name[i.name].contiguous().numpy() for i in self._session.get_inputs()}
-        return [torch.as_tensor(found) for found in self._session.run(None, given)]
+        given = {i.name: by_name[i.name].contiguous() for i in self._session.get_inputs()}
+        try:
+            arrays = {name: value.numpy() for name, value in given.items()}
+            return [torch.as_tensor(found) for found in self._session.run(None, arrays)]
+        except Exception as error:  # it does not run, or numpy lacks an element type
+            return error
 
     def _loaded(self) -> Any:
-        if find_spec("onnxruntime") is None or self.proto.ByteSize() > _MAX_BYTES:
-            raise NotImplementedError
         import onnxruntime as ort
 
         options = ort.SessionOptions()
         options.log_severity_level, options.intra_op_num_threads = 4, 1
-        return ort.InferenceSession(
-            self.proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        model = self.proto.SerializeToString()
+        try:
+            return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime does not take the file
+            return error
 
     def failing_node(self, leaves: Sequence[Any]) -> str:
         """Name of the node at which a run with onnxruntime fails. Empty if it succeeds or the error names none."""
-        try:
-            self.outputs(leaves)
-        except Exception as error:
-            found = _NODE.search(str(error))
-            return found[1] if found else ""
-        return ""
+        found = self.outputs(leaves)
+        named = _NODE.search(str(found)) if isinstance(found, Exception) else None
+        return named[1] if named else ""
 
 
 # ---------------------------------------------------------------------- a condition

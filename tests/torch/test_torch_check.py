@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -202,6 +203,46 @@ def test_formats_land_on_the_python_line() -> None:
     assert data["ok"] is False
     assert data["findings"][0]["place"]["line"] == place.line
     assert data["declared"][0]["state"] == "restricted"
+
+
+def rows(x, scale=2.0):
+    y = x * scale
+    return y.view(2, -1, 8)
+
+
+class Encoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def encode(self, x):
+        self.calls += 1
+        return self.linear(x).view(x.shape[0], -1)
+
+
+def test_a_function_is_judged_like_a_module() -> None:
+    shapes = {"x": {0: Dim("batch", min=1, max=64)}}
+    x = (torch.zeros(2, 5, 8),)
+    report = check(rows, x, dynamic_shapes=shapes)
+    assert report.name == "rows"
+    (finding,) = report.errors
+    assert finding.place is not None
+    assert "y.view(2, -1, 8)" in finding.place.code
+    assert dict(finding.counterexample)["batch"] % 2
+    for function in (lambda x: x.relu(), partial(rows, scale=3.0), Encoder().encode):
+        assert check(function, (torch.zeros(2, 2, 8),), dynamic_shapes={"x": {}}).ok
+    encoder = Encoder()
+    assert not check(encoder.encode, x, dynamic_shapes=shapes).findings
+    assert float(encoder.calls) == 0
+    assert not check(torch.relu, x, dynamic_shapes={"args": ({0: Dim("batch")},)}).findings
+
+
+def test_of_what_is_compiled_the_original_is_judged() -> None:
+    shapes = {"x": {0: Dim("batch", min=1, max=64)}}
+    for make in (HardCodedBatch, lambda: rows):
+        plain = check(make(), X, dynamic_shapes=shapes)
+        assert str(check(torch.compile(make()), X, dynamic_shapes=shapes)) == str(plain)
 
 
 def test_assert_exportable() -> None:

@@ -121,7 +121,16 @@ def test_one_name_is_one_size_unless_the_example_has_two() -> None:
     assert [f.code for f in same.findings] == ["SS613"], str(same)
 
 
-@pytest.mark.parametrize("place", ["declared._Reader.read", "exporting.Watch._look"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "declared._Reader.read",
+        "exporting.Watch._look",
+        "running._elements",
+        "running._filled",
+        "verdicts.same",
+    ],
+)
 def test_an_error_of_this_package_is_not_reported_as_the_exporters(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +139,7 @@ def test_an_error_of_this_package_is_not_reported_as_the_exporters(
 
     monkeypatch.setattr(f"shapesolve.torch.{place}", broken)
     with pytest.raises(KeyError, match="of our own"):
-        check(LengthsMustAgree(), (torch.zeros(2, 5, 8),) * 2, dynamic_shapes={"x": {1: Dim("t")}, "y": None})
+        check(ViewFromShape(), (torch.zeros(2, 5, 8),), dynamic_shapes={"x": {1: Dim("t")}})
 
 
 def test_sizes_left_to_torch_export_that_come_out_equal_are_no_error() -> None:
