@@ -103,14 +103,20 @@ class Built:
 
     def fails(self, sizes: Sizes) -> Failure | None:
         """How eager PyTorch fails at these sizes."""
-        module = self.module()
         try:
-            with torch.no_grad():
-                module(*self.args(sizes))
+            self.outputs(sizes)
         except Exception as error:
-            lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == self.file]
+            lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if self.is_own(f.filename)]
             return Failure(dict(sizes), lines[-1] or 0, str(error).partition("\n")[0])
         return None
+
+    def outputs(self, sizes: Sizes) -> Any:
+        """What eager PyTorch gives at these sizes."""
+        with torch.no_grad():
+            return self.module()(*self.args(sizes))
+
+    def is_own(self, file: str) -> bool:
+        return file == self.file
 
     @cached_property
     def failures(self) -> tuple[Failure, ...]:
@@ -174,6 +180,8 @@ def _drawn(text: str, sizes: Sizes, draw: torch.Generator) -> torch.Tensor:
     shape = [_value(t, sizes) for t in _terms(text)]
     if text.startswith("int:"):
         return torch.randint(0, 50, shape, generator=draw)
+    if text.startswith("mask:"):
+        return torch.ones(shape, dtype=torch.int64)
     if text.startswith("bool:"):
         return torch.rand(shape, generator=draw) < 0.7
     return torch.randn(shape, generator=draw)
