@@ -227,44 +227,47 @@ class Judged:
     exported: float
 
     def __str__(self) -> str:
-        findings = "; ".join(
-            f"{f.severity} {f.code} {f.place} {f.title[:120]}" for f in self.report.findings
-        )
+        findings = "; ".join(f"{f.severity} {f.code} {f.place} {f.title[:120]}" for f in self.report.findings)
         times = f"{self.checked:5.1f} s of {self.exported:5.1f} s"
         return f"{self.verdict:14} {self.case.name:22} {times} {sorted(self.case.lines)} {findings}"
 
 
-def verdict(case: Case, report: Report) -> str:
-    """`silent` is right of a correct declaration, `right line` of a mistake."""
+def verdict(case: Case, report: Report, refused: bool) -> str:
+    """`silent` is right of a correct declaration, `right line` of a mistake; `not written` if the exporter refuses it."""
     if not case.failures:
         if not report.findings:
             return "silent"
         if not report.errors:
             return "warned"
+        if refused and all(f.verdict == "export" and f.place for f in report.errors):
+            return "not written"
         graph = all(f.verdict == "graph" for f in report.errors)
         return "graph astray" if graph and astray(case, report, *case.tried()) else "false alarm"
-    lines = {f.place.line if f.place else 0 for f in report.errors}
+    own = [f for f in report.errors if f.code not in ("SS608", "SS611")] or report.errors
+    lines = {f.place.line if f.place else 0 for f in own}
     return "missed" if not lines else "right line" if lines <= case.lines else "wrong line"
 
 
-def exported(case: Case) -> float:
-    """Seconds of the export alone. The time of a refusal counts too."""
-    module, started = case.module(), time.perf_counter()
+def exported(case: Case) -> tuple[float, bool]:
+    """Seconds of the export alone, and if it is refused."""
+    module, started, refused = case.module(), time.perf_counter(), False
     try:
         with quiet():
             torch.onnx.export(
                 module, (), kwargs=case.kwargs, dynamic_shapes=case.dynamic_shapes, verbose=False
             )
-    except Exception:  # the mistake may be what the exporter refuses
-        pass
-    return time.perf_counter() - started
+    except Exception:  # whatever the exporter raises
+        refused = True
+    return time.perf_counter() - started, refused
 
 
 def judged(case: Case) -> Judged:
-    alone = exported(case)
+    """Checks a declaration, and holds the report against what eager PyTorch does."""
+    alone, refused = exported(case)
     started = time.perf_counter()
     report = check(case.module(), (), case.kwargs, case.dynamic_shapes)
-    return Judged(case, report, verdict(case, report), time.perf_counter() - started, alone)
+    seconds = time.perf_counter() - started
+    return Judged(case, report, verdict(case, report, refused), seconds, alone)
 
 
 def run(names: list[str]) -> Iterator[Judged]:
@@ -284,8 +287,11 @@ def main(names: list[str]) -> None:
         print(one, flush=True)
         if names:
             print(one.report)
-    right = {False: ("silent",), True: ("right line",)}
-    for wrong, what in ((False, "correct declarations without a finding"), (True, "mistakes on the right line")):
+    right = {False: ("silent", "not written"), True: ("right line",)}
+    for wrong, what in (
+        (False, "correct declarations without a false finding"),
+        (True, "mistakes on the right line"),
+    ):
         of = [one for one in done if bool(one.case.failures) is wrong]
         print(f"{sum(one.verdict in right[wrong] for one in of)} of {len(of)} {what}")
     slow = [one for one in done if one.checked > 2.5 * one.exported + 1]

@@ -121,8 +121,8 @@ def _at(proof: Proof) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    """The assertions of `shapesolve.torch`, loaded when they are asked for: PyTorch is optional."""
-    if name in ("assert_exports", "assert_exportable"):
+    """The assertion of `shapesolve.torch`, loaded when it is asked for: PyTorch is optional."""
+    if name == "assert_exports":
         import importlib
 
         return getattr(importlib.import_module("shapesolve.torch"), name)

@@ -19,6 +19,7 @@ from torch.export import Dim
 
 from shapesolve.expr import parse_cond
 from shapesolve.torch import Report, check
+from shapesolve.torch.declared import bounds_of, derivation
 
 from . import attention, blocks, idioms, images, parts, places, sequences, signals, streams
 from .built import Built
@@ -79,8 +80,7 @@ def _of_correct(case: Built, report: Report) -> str:
         told = all(astray(case, report, dict(f.counterexample)) for f in report.errors)
         return "graph astray" if told else "false alarm"
     told = () if report.corrected else [parse_cond(f.term) for f in report.findings if f.term]
-    fixed = {s.root.name: s.constant for s in report.sizes if s.constant is not None}
-    tried = [t for t in case.tried() if all(c.evaluate(t) for c in told) and {**t, **fixed} == t]
+    tried = [t for t in case.tried() if all(c.evaluate(t) for c in told)]
     return "graph missed" if astray(case, report, *tried[:: len(tried) // 8 + 1]) else _quiet(report)
 
 
@@ -143,6 +143,47 @@ def _after(case: Built, report: Report) -> str:
     return "next" if lines <= case.lines and terms.isdisjoint(f.term for f in again.errors) else "again"
 
 
+def suggestion(case: Built, report: Report) -> str:
+    """`holds`: what is suggested is exported by torch.onnx.export, and its file follows the module at two sizes.
+
+    Else `fails`; `untried` if the report says so; empty without a suggestion.
+    """
+    if not report.corrected or not report.tried:
+        return "untried" if report.corrected else ""
+    shapes = pasted(report.corrected)
+    try:
+        made = torch.onnx.export(case.module(), case.args(), dynamic_shapes=shapes, verbose=False)
+    except Exception:
+        return "fails"
+    model = made.model_proto.SerializeToString()
+    session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    allowed = [t for t in case.tried() if _allows(shapes, case, t) and case.fails(t) is None]
+    others = [t for t in allowed if t != case.example] or allowed
+    return "fails" if any(_differs(case, session, t) for t in (others[0], others[-1])) else "holds"
+
+
+def _allows(shapes: Any, case: Built, sizes: dict[str, int]) -> bool:
+    """Are these sizes within a declaration?"""
+    roots: dict[str, int] = {}
+    given = zip(case.inputs, case.args(), case.args(sizes), strict=True)
+    for entries, example, now in ((shapes.get(name) or {}, a, b) for name, a, b in given):
+        for axis, size in enumerate(now.shape):
+            entry = entries.get(axis) if isinstance(entries, dict) else entries[axis]
+            if entry is None and size != example.shape[axis]:
+                return False
+            low, high = bounds_of(entry) if entry is not None else (None, None)
+            if isinstance(entry, Dim):
+                root, form = derivation(entry)
+                least, step = (form.evaluate({root.__name__: n}) for n in (0, 1))
+                value, rest = divmod(size - least, step - least)
+                if rest or roots.setdefault(root.__name__, value) != value:
+                    return False
+                size, (low, high) = value, bounds_of(root)
+            if (low is not None and size < low) or (high is not None and size > high):
+                return False
+    return True
+
+
 def run(names: list[str]) -> Iterator[Judged]:
     for case in CASES:
         if not names or case.name in names:
@@ -156,6 +197,7 @@ def main(names: list[str]) -> None:
         kind = "mistake" if one.case.failures else "correct"
         counts[f"{kind}: {one.verdict}"] += 1
         counts[f"corrected declaration: {one.after or 'none'}"] += 1
+        counts[f"suggestion: {suggestion(one.case, one.report) or 'none'}"] += 1
         print(f"{kind} {one}", flush=True)
         if names:
             print(one.report)

@@ -10,12 +10,12 @@ try:
 except ImportError as error:  # pragma: no cover - the core needs no PyTorch
     raise ImportError('shapesolve.torch needs PyTorch: pip install "shapesolve[torch]"') from error
 
-from .checking import assert_exportable, assert_exports, check
+from .checking import assert_exports, check
 from .exporting import dynamic
 from .outcome import SizeOutcome
 from .places import Place, SourceFinding
 from .report import Report
 
 __all__ = [
-    "Place", "Report", "SizeOutcome", "SourceFinding", "assert_exportable", "assert_exports", "check", "dynamic",
+    "Place", "Report", "SizeOutcome", "SourceFinding", "assert_exports", "check", "dynamic",
 ]  # fmt: skip

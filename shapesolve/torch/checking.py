@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,13 +26,14 @@ from .declared import (
     spec_text,
 )
 from .exporting import Files, Function, Written, as_module, captured, written
-from .guards import find_guards, sizes_of_call
-from .outcome import SizeOutcome, outcomes
+from .outcome import UNKNOWN, outcomes
 from .places import SourceFinding
-from .programs import declared_by_model, declared_by_program
-from .refusal import blamed_call, own_words, refused, seen_to_run, unwritable
+from .programs import declared_by_model, declared_by_program, find_guards
+from .refusal import own_words, refused, seen_to_run, unwritable
 from .report import Report
 from .running import Runs
+
+_INFER = "`infer=True` finds out what can be declared"
 
 
 def check(
@@ -43,7 +44,6 @@ def check(
     assume: Iterable[str | Cond] = (),
     broadcast: BroadcastMode = "named",
     *,
-    strict: bool = False,
     opset: int | None = None,
     rlimit: int = DEFAULT_RLIMIT,
     confirm: bool = True,
@@ -67,7 +67,6 @@ def check(
             says that every size is fixed, and gives a declaration to paste; ``{}`` declares that they all are.
         assume: conditions that hold for your inputs, as for `shapesolve.analyze`.
         broadcast: as for `shapesolve.analyze`.
-        strict: export with TorchDynamo (``torch.export.export(strict=True)``).
         opset: the ONNX opset to export to; the exporter's default when None.
         rlimit: bound of Z3's work per query.
         confirm: run the module at sizes of a refutation before it is reported (a copy of it, without gradients, on seeded
@@ -80,7 +79,7 @@ def check(
     A refusal of torch.export does not raise: it is what the report is about. Raises `ModelError` for an ONNX model that
     cannot be read, and what `shapesolve.analyze` raises for `assume`.
     """
-    settings = Settings(tuple(assume), broadcast, rlimit, opset, confirm, strict, infer)
+    settings = Settings(tuple(assume), broadcast, rlimit, confirm, infer)
     given = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     named = dict(kwargs or {})
     if isinstance(module, torch.export.ExportedProgram):
@@ -88,7 +87,7 @@ def check(
             module
         )
         known = Conclusion("ExportedProgram", declaration, settings, find_guards(module, declaration), module)
-        return _concluded(known, lambda: written(module, opset))
+        return _concluded(known, written(module, opset))
     if hasattr(module, "model_proto"):
         return _of_onnx_program(module, given, named, dynamic_shapes, settings)
     if not isinstance(module, torch.nn.Module) and (
@@ -138,15 +137,16 @@ def _undeclared(call: Call, settings: Settings) -> Report:
     declaration = read_declaration(call.module, call.args, call.kwargs, None)
     if report.program is None or not declaration.paths:
         return report
-    found = _inferred(call, settings).corrected if settings.confirm else ""
-    text = (
-        f"declare what is to change (tried):\n{found}"
-        if found
-        else "`infer=True` finds out what can be declared"
-    )
+    found = _inferred(call, settings) if settings.confirm else report
+    text = f"declare what is to change ({_tried(found)}):\n{found.corrected}" if found.corrected else _INFER
     title = "no size is declared dynamic: the file takes the sizes of the example only"
     finding = SourceFinding("SS612", title, help=text)
-    return replace(report, findings=ranked([*report.findings, finding]), corrected=found)
+    return replace(
+        report,
+        findings=ranked([*report.findings, finding]),
+        corrected=found.corrected,
+        tried=found.tried,
+    )
 
 
 def _inferred(call: Call, settings: Settings) -> Report:
@@ -162,24 +162,22 @@ def _inferred(call: Call, settings: Settings) -> Report:
     report = _of_module(replace(call, spec=spec), replace(settings, infer=True))
     if not report.corrected:
         return report
-    tried = "tried" if settings.confirm else "not tried"
-    text = f"declare ({tried}):\n{report.corrected}"
+    text = f"declare ({_tried(report)}):\n{report.corrected}"
     finding = SourceFinding("SS613", "a declaration that fits the example", help=text)
     return replace(report, findings=(finding,), inferred=True)
+
+
+def _tried(report: Report) -> str:
+    return "tried" if report.tried else "not tried"
 
 
 # ---------------------------------------------------------------------- modules
 
 
-def _of_module(
-    call: Call,
-    settings: Settings,
-    extra: tuple[SourceFinding, ...] = (),
-    numbers: tuple[SizeOutcome, ...] = (),
-) -> Report:
+def _of_module(call: Call, settings: Settings, extra: tuple[SourceFinding, ...] = ()) -> Report:
     module, args, kwargs = call.module, call.args, call.kwargs
     name = module.name if isinstance(module, Function) else type(module).__qualname__
-    found = captured(module, args, kwargs, call.spec, strict=settings.strict, free=True)
+    found = captured(module, args, kwargs, call.spec, free=True)
     try:
         declaration = read_declaration(module, args, kwargs, call.spec)
     except (UserError, TypeError):
@@ -194,23 +192,16 @@ def _of_module(
         return _refused(name, declaration, call, found.refusal)
     guards = find_guards(found.program, declaration, found.watch)
     if found.refusal is not None:  # the exporter may take it all the same
-        taken = captured(module, args, kwargs, call.spec, strict=settings.strict)
+        taken = captured(module, args, kwargs, call.spec)
         found = taken if taken.program is not None else found
-    known = Conclusion(
-        name, declaration, settings, guards, found.program, found.refusal, call, extra, numbers
-    )
-    return _concluded(known, lambda: call.files.of(found.program))
+    known = Conclusion(name, declaration, settings, guards, found.program, found.refusal, call, extra)
+    return _concluded(known, call.files.of(found.program))
 
 
-def _concluded(known: Conclusion, write: Callable[[], Written]) -> Report:
-    file = write()
-    if file.proto is None and not known.numbers:
-        report = _with_numbers(known, file)
-        if report is not None:
-            return report
+def _concluded(known: Conclusion, file: Written) -> Report:
     known.hear(file)
     if file.failed is not None:
-        known.extra += (unwritable(file.failed, known.program, _runs_text(known), file.change),)
+        known.extra += (unwritable(file, _runs_text(known)),)
     return known.report()
 
 
@@ -221,36 +212,11 @@ def _runs_text(known: Conclusion) -> str:
     return seen_to_run([sizes_text(s) for s in known.runs.seen()])
 
 
-def _with_numbers(known: Conclusion, file: Written) -> Report | None:
-    """The report with some sizes fixed, as attributes of ONNX must be numbers."""
-    runs, call, error, declaration = known.runs, known.call, file.failed, known.declaration
-    if runs is None or call is None or error is None:
-        return None
-    names = sizes_of_call(blamed_call(error, file.source), file.source, declaration)
-    if not names:
-        return None
-    sizes = {n: runs.example[n] for n in names}
-    correction = Correction(declaration, fixed=sizes)
-    change = f"leave {_listed([f'`{n}`' for n in sizes])} at {_listed(sizes.values())}, as in the example"
-    seen = seen_to_run([sizes_text(s) for s in runs.seen()])
-    finding = unwritable(error, file.source, seen, change, correction.text)
-    roots, quote = declaration.roots, declaration.quote
-    numbers = tuple(SizeOutcome(roots[n], quote(n), "fixed", constant=v) for n, v in sizes.items())
-    report = _of_module(replace(call, spec=correction.spec), known.settings, (finding,), numbers)
-    return report if report.model is not None else None
-
-
-def _listed(words: Iterable[object]) -> str:
-    *first, last = map(str, words)
-    return f"{', '.join(first)} and {last}" if first else last
-
-
 def _refused(name: str, declaration: Declaration, call: Call, error: Exception) -> Report:
     """Nothing was exported."""
     known = Conclusion(name, declaration, Settings(), call=call)
-    runs = _runs_text(known)
-    finding = refused(error, call.module, call.args, call.kwargs, runs=runs)
-    sizes = outcomes(declaration, (), known=False)
+    finding = refused(error, call.module, call.args, call.kwargs, _runs_text(known))
+    sizes = outcomes(declaration, (), UNKNOWN, {})
     return Report(name, ranked([*known.failing, finding]), declaration, sizes, refusal=own_words(error))
 
 
@@ -265,7 +231,7 @@ def _of_onnx_program(
         return _of_model(proto, settings, name="ONNXProgram")
     declaration = _declaration(program.module(), args, kwargs, spec) or declared_by_program(program, proto)
     known = Conclusion("ONNXProgram", declaration, settings, find_guards(program, declaration), program)
-    return _concluded(known, lambda: Written(program, program, proto))
+    return _concluded(known, Written(program, program, proto))
 
 
 def _of_model(source: Any, settings: Settings, name: str = "") -> Report:
@@ -277,36 +243,13 @@ def _of_model(source: Any, settings: Settings, name: str = "") -> Report:
     return known.report()
 
 
-# ---------------------------------------------------------------------- assertions
-
-
-def assert_exportable(
+def assert_exports(
     module: Any,
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
-    *,
+    example: Sequence[Any] = (),
     dynamic_shapes: Any = None,
-    assume: Iterable[str] = (),
-    broadcast: BroadcastMode = "named",
+    *,
     warnings: bool = False,
     **options: Any,
-) -> Report:
-    """Asserts that a module can be exported as declared: `check` finds no error. With ``warnings=True`` no warning either.
-
-        def test_export() -> None:
-            assert_exportable(Net(), (torch.zeros(2, 16),), dynamic_shapes={"x": {0: Dim("batch", max=64)}})
-
-    Returns the report; raises `AssertionError` with the report as its message.
-    """
-    report = check(module, args, kwargs, dynamic_shapes, assume, broadcast, **options)
-    bad = [f for f in report.findings if f.severity == "error" or (warnings and f.severity == "warning")]
-    if bad:
-        raise AssertionError(f"{report.name} cannot be exported as declared\n\n{report}")
-    return report
-
-
-def assert_exports(
-    module: Any, example: Sequence[Any] = (), dynamic_shapes: Any = None, **options: Any
 ) -> Report:
     """Asserts that ``torch.onnx.export`` with these arguments gives a file that follows the module.
 
@@ -317,8 +260,13 @@ def assert_exports(
         module: as for `check`.
         example: example arguments.
         dynamic_shapes: the declaration.
-        options: as for `assert_exportable`.
+        warnings: fail on a warning too.
+        options: as for `check`.
 
     Returns the report; raises `AssertionError` with the report as its message.
     """
-    return assert_exportable(module, example, dynamic_shapes=dynamic_shapes, **options)
+    report = check(module, example, dynamic_shapes=dynamic_shapes, **options)
+    bad = [f for f in report.findings if f.severity == "error" or (warnings and f.severity == "warning")]
+    if bad:
+        raise AssertionError(f"{report.name} cannot be exported as declared\n\n{report}")
+    return report

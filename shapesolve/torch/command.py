@@ -13,7 +13,7 @@ from .checking import check
 from .report import Report
 
 _ARGUMENTS = (
-    "module", "args", "kwargs", "dynamic_shapes", "assume", "broadcast", "strict", "opset", "infer", "examples",
+    "module", "args", "kwargs", "dynamic_shapes", "assume", "broadcast", "opset", "infer", "examples",
     "dynamic_axes", "input_names",
 )  # fmt: skip
 
@@ -33,12 +33,8 @@ def check_target(
     Raises `UnusableTarget` when there is no such factory, it fails, or gives something else.
     """
     made = _made(target)
-    if isinstance(made, Mapping):
-        given = dict(made)
-    elif isinstance(made, tuple) and made:
-        given = dict(zip(_ARGUMENTS, made))
-    else:
-        given = {"module": made}
+    by_place = made if isinstance(made, tuple) else (made,)
+    given = dict(made if isinstance(made, Mapping) else zip(_ARGUMENTS, by_place))
     strange = sorted(map(str, given.keys() - set(_ARGUMENTS)))
     if "module" not in given or strange:
         raise UnusableTarget(
@@ -61,7 +57,7 @@ def _made(target: str) -> Any:
     try:
         found: Any = importlib.import_module(module_name)
     except Exception as error:  # importing is running somebody's code: whatever goes wrong there ends here
-        raise UnusableTarget(f"cannot import {module_name!r}: {_words(error)}") from error
+        raise UnusableTarget(f"cannot import {module_name!r}: {type(error).__name__}: {error}") from error
     for name in path.split("."):
         found = getattr(found, name, None)
         if found is None:
@@ -69,9 +65,4 @@ def _made(target: str) -> Any:
     try:
         return found()
     except Exception as error:
-        raise UnusableTarget(f"{target} fails: {_words(error)}") from error
-
-
-def _words(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+        raise UnusableTarget(f"{target} fails: {type(error).__name__}: {error}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import onnx
@@ -15,22 +15,22 @@ from ..expr import Cond, Dim, eq, ge, le
 from ..expr.sizes import sizes_text
 from ..expr.traverse import atoms_of
 from ..solve.contract.contract import Term
-from .correction import Advice, Correction, Trials
-from .declared import Axis, Declaration
+from .correction import Advice, Correction, holds
+from .declared import Declaration
 from .exporting import Files, Written
-from .guards import (
+from .judge import Judge
+from .outcome import FREE, UNKNOWN, Comparison, Restriction, graph_terms, holds_at, outcomes
+from .places import Origin, Origins, SourceFinding, located, read_trace
+from .programs import (
     Guard,
     axis_symbols,
-    fixed_axes,
+    dim_names,
+    equal_sizes,
     guard_contract,
     input_names,
+    renamed,
     shape_env,
-    tied_axes,
 )
-from .judge import Judge
-from .outcome import Comparison, Restriction, SizeOutcome, graph_terms, holds_at, outcomes
-from .places import Origin, Origins, SourceFinding, located, read_trace
-from .programs import dim_names, renamed
 from .refusal import own_words, untold
 from .report import Report
 from .running import Runs, Sizes
@@ -39,6 +39,7 @@ from .verdicts import UNTRIED, Confirmed, Graph, confirmed, probed
 _RANK = {"error": 0, "warning": 1, "info": 2}
 #: codes that running the module and its file reports better than the analysis, and declarations of the exporter
 _REPORTED_BETTER = ("SS102", "SS3", "SS4")
+_TRACED = "the module runs as declared; torch.export's trace keeps to "
 _Found = list[tuple[Restriction, Confirmed]]
 
 
@@ -49,9 +50,7 @@ class Settings:
     assume: tuple[str | Cond, ...] = ()
     broadcast: BroadcastMode = "named"
     rlimit: int = DEFAULT_RLIMIT
-    opset: int | None = None
     confirm: bool = True
-    strict: bool = False
     infer: bool = False
 
 
@@ -79,20 +78,15 @@ class Conclusion:
     refusal: Exception | None = None
     call: Call | None = None
     extra: tuple[SourceFinding, ...] = ()
-    numbers: tuple[SizeOutcome, ...] = ()
     analysis: Analysis | None = None
     found: _Found = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.runs = self.call.runs if self.call is not None else None
         self.graph: Graph | None = None
-        self.fixed: dict[str, Axis] = {}
-        self.tied: list[tuple[Axis, Axis]] = []
-        self.constants: dict[str, int] = {}
+        self.unwritten = False
         # asked before anything is written: the exporter may still make a size a number
-        if self.program is not None:
-            self.fixed = fixed_axes(self.program, self.declaration)
-            self.tied = tied_axes(self.program, self.declaration)
+        self.equal = equal_sizes(self.program, self.declaration) if self.program is not None else []
 
     # ------------------------------------------------------------------ what came out
 
@@ -109,6 +103,7 @@ class Conclusion:
 
     def hear(self, file: Written) -> None:
         """Holds the guards, and the conditions of the written model, against the declaration."""
+        self.unwritten = file.failed is not None
         if self.runs is not None:
             self.graph = Graph(self.runs, self.program, file)
         roots = list(self.declaration.roots)
@@ -118,13 +113,8 @@ class Conclusion:
         contract = guard_contract(self.guards, roots, self.settings.rlimit) if self.guards else ()
         found = comparison.restrictions(contract, guarded=True)
         in_terms = {name for r in found for name in r.roots}
-        constants = {n: axis for n, axis in self.fixed.items() if n not in in_terms}
-        terms = [_equal(axis.size, axis.example) for axis in constants.values()]
-        terms += [
-            _equal(a.size, b.size) for a, b in self.tied if not {*a.size.free, *b.size.free} <= in_terms
-        ]
+        terms = [_equal(a, b) for a, b in self.equal if not eq(a, b).free <= in_terms]
         found += comparison.restrictions(terms, guarded=True)
-        self.constants = {n: a.example for n, a in constants.items()}
         self.found = self._tried(found)
         if file.proto is not None:
             self.hear_graph(self._analyzed(file.proto, contract))
@@ -168,9 +158,7 @@ class Conclusion:
         conds = [r.term.cond for r, _ in self.found]
         astray = any(c.verdict == "graph" for _, c in self.found)
         graph = None if astray else self.graph
-        return probed(
-            self.declaration, self.runs, graph, lambda sizes: not all(holds_at(c, sizes) for c in conds)
-        )
+        return probed(self.declaration, self.runs, graph, lambda sizes: not _all_hold(conds, sizes))
 
     def report(self) -> Report:
         """The report: all findings, the outcome per size and the correction."""
@@ -179,7 +167,7 @@ class Conclusion:
         advice = self._advice(real, traced)
         nodes = self.analysis.model.graph.nodes if self.analysis is not None else ()
         origins = Origins(nodes)
-        judge = Judge(self.declaration, self.guards, self.program, origins, refused=self.refusal is not None)
+        judge = Judge(self.declaration, self.guards, origins, refused=self.refusal is not None)
         findings = [*self.extra, *(self._placed(judge.finding(r, advice, c)) for r, c in real)]
         if not any(f.severity == "error" for f in findings):
             findings += [judge.ruled_out(r, advice, c) for r, c in traced]
@@ -191,24 +179,20 @@ class Conclusion:
         if self.analysis is not None:
             mine = (f for f in self.analysis.diagnostics if not f.code.startswith(_REPORTED_BETTER))
             findings += [located(f, origins.of(f.node)) for f in mine]
-        sizes = outcomes(
-            self.declaration,
-            [r for r, _ in real],
-            {n: v for n, v in self.constants.items() if any(n in r.roots for r, _ in real)},
-            known=not unclear,
-            ruled_out={n: r for r, _ in traced for n in r.roots},
-            failing={n: _failing_text(f) for f in failing for n, _ in f.counterexample},
-        )
+        seen = {n: ("traced", _TRACED + r.term.text) for r, _ in traced for n in r.roots}
+        seen |= {n: ("failing", _failing_text(f)) for f in failing for n, _ in f.counterexample}
+        sizes = outcomes(self.declaration, [r for r, _ in real], UNKNOWN if unclear else FREE, seen)
         return Report(
             self.name,
             ranked(findings),
             self.declaration,
-            self.numbers + sizes,
+            sizes,
             advice.text,
             own_words(self.refusal) if self.refusal is not None else "",
             self.analysis,
             self.program,
             self.analysis.model.proto if self.analysis is not None else None,
+            tried=advice.state == "tried",
         )
 
     def _placed(self, finding: SourceFinding) -> SourceFinding:
@@ -223,22 +207,22 @@ class Conclusion:
         """The first declaration that fits what came out and that is seen to hold."""
         first = Correction(self.declaration, [r for r, _ in real])
         infer = self.settings.infer
-        if self.runs is None or self.call is None or not (real or traced or self.failing or infer):
+        nothing = not (real or traced or self.failing or infer)
+        if self.runs is None or self.call is None or self.unwritten or nothing:
             return Advice(first, "untried" if (first.changed or infer) and not first.elsewhere else "")
-        trials = Trials(self.runs, self.call.files, self.settings.strict)
         speechless = set(first.left_out)
+        tried: set[str] = set()
         for trial, whole in self._trials(real, traced, speechless):
             skipped = speechless if whole else ()
             # callers keep to what the module needs; where it runs, a file has to follow
             conds = [r.term.cond for r, c in real if c.verdict != "graph" and str(r.term.cond) not in skipped]
-
-            def allowed(sizes: Sizes, conds: Sequence[Cond] = conds) -> bool:
-                return all(holds_at(c, sizes) for c in conds)
-
-            wanted = [dict(c.sizes) for _, c in traced if c.verdict == "tracer"]
-            if (trial.changed or infer) and trials.holds(trial, allowed, () if trial.given else wanted):
-                return Advice(trial, "tried")
-        return Advice(first, "elsewhere" if first.elsewhere else "refused")
+            allowed = partial(_all_hold, conds)
+            wanted = [dict(c.sizes) for _, c in traced if c.verdict == "tracer" and not trial.given]
+            if (trial.changed or infer) and trial.text not in tried:
+                if holds(trial, self.runs, self.call.files, allowed, wanted):
+                    return Advice(trial, "tried")
+                tried.add(trial.text)
+        return Advice(first)
 
     def _trials(
         self, real: _Found, traced: _Found, speechless: set[str]
@@ -304,6 +288,10 @@ class Conclusion:
             good, far = (middle, far) if state == "runs" else (good, middle)
         dim = self.declaration.roots[name].dim
         return le(dim, good) if fails > good else ge(dim, good)
+
+
+def _all_hold(conds: Iterable[Cond], sizes: Sizes) -> bool:
+    return all(holds_at(c, sizes) for c in conds)
 
 
 def _failing_text(finding: SourceFinding) -> str:

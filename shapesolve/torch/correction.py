@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from torch.export import Dim as TorchDim
 
 from ..expr import Cond, Dim, constant, solve_for_symbol, symbol
-from ..expr.sizes import sizes_text
 from .declared import Axis, Declaration, dim_lines, python_name, read_declaration, spec_text
 from .exporting import Files, Written, captured
-from .guards import input_names
+from .limits import COMPARED_SUGGESTION, MAX_DIVISOR
 from .outcome import Restriction
+from .programs import input_names
 from .running import Runs, Sizes, example_sizes, probes, root_size
 from .verdicts import Graph
-
-_MAX_DIVISOR = 4096
-#: sizes at which the file of a suggestion is held against the module
-_COMPARED = 6
 
 
 @dataclass
@@ -75,15 +71,11 @@ class Correction:
         return any(f.changed for f in self.fits.values())
 
     @property
-    def elsewhere(self) -> tuple[tuple[str, int], ...]:
-        """Required numbers that the example does not have. A declaration without them means the example's."""
-        fixed = [(n, f.fixed) for n, f in self.fits.items() if f.fixed is not None]
-        axes = self.declaration.axes_of
-        return tuple(
-            (n, v)
-            for n, v in fixed
-            if any(a.size.subs({n: v}).value not in (None, a.example) for a in axes(n))
-        )
+    def elsewhere(self) -> bool:
+        """True if a required number is not the example's. A declaration without that size means the example's."""
+        fixed = {n: f.fixed for n, f in self.fits.items() if f.fixed is not None}
+        sizes = ((a.size.subs(fixed).value, a.example) for a in self.declaration.axes)
+        return any(size not in (None, example) for size, example in sizes)
 
     # ------------------------------------------------------------------ from conditions to fits
 
@@ -123,7 +115,7 @@ class Correction:
     def _residue(self, cond: Cond, name: str) -> bool:
         divisors = {a.args[1].value for mono, _ in cond.args[0].terms for a in mono if a.kind == "//"}
         (step, *others) = divisors or {None}
-        if step is None or others or not 1 < step <= _MAX_DIVISOR:
+        if step is None or others or not 1 < step <= MAX_DIVISOR:
             return False
         rests = [r for r in range(step) if cond.evaluate({name: 16 * step + r})]
         if len(rests) != 1:
@@ -248,10 +240,7 @@ _ORDER = {"range": 0, "restricted": 1, "tied": 2, "fixed": 3}
 
 @dataclass(frozen=True)
 class Advice:
-    """A declaration to suggest, and its state: tried, untried, refused or elsewhere.
-
-    It is refused when none holds, and elsewhere when the graph is right only for sizes that the example has not.
-    """
+    """A declaration to suggest, and its state: tried, untried, or empty when none holds."""
 
     correction: Correction
     state: str = ""
@@ -259,58 +248,44 @@ class Advice:
     @property
     def text(self) -> str:
         """Python to paste; empty if there is nothing to suggest."""
-        return self.correction.text if self.state in ("tried", "untried") else ""
+        return self.correction.text if self.state else ""
+
+    @property
+    def kept(self) -> str:
+        """The sizes that the declaration leaves at those of the example, in words; empty if there are none."""
+        sizes = ", ".join(f"`{n}` at {v}" for n, v in self.correction.given.items())
+        return f"leave {sizes}, as in the example" if sizes else ""
 
     def after(self, way: str) -> str:
         """A way out in words, and the declaration."""
-        if self.state == "elsewhere":
-            sizes = sizes_text(self.correction.elsewhere)
-            only = f"the exported graph is right for {sizes} only, which the example is not"
-            return f"mend the line: {only}, and no declaration helps"
         if not self.text:
             return f"{way}: no declaration of these sizes that was tried gives a file that follows the module"
         return f"{way}{' (not tried)' if self.state == 'untried' else ''}:\n{self.text}"
 
 
-@dataclass
-class Trials:
-    """Exports declarations as the reader would, and runs their files. None is tried twice."""
+def holds(
+    trial: Correction, runs: Runs, files: Files, allowed: Callable[[Sizes], bool], wanted: Iterable[Sizes]
+) -> bool:
+    """True if the exporter takes a declaration as the reader would give it, and the file follows the module.
 
-    runs: Runs
-    files: Files
-    strict: bool = False
-    _known: dict[str, bool] = field(default_factory=dict)
-
-    def holds(
-        self, trial: Correction, allowed: Callable[[Sizes], bool], wanted: Iterable[Sizes] = ()
-    ) -> bool:
-        """True if the exporter takes a declaration, and the file follows the module.
-
-        It is run at sizes that the declaration promises and that are `allowed`, and at those `wanted`.
-        """
-        if trial.text not in self._known:
-            self._known[trial.text] = not trial.elsewhere and self._holds(trial, allowed, wanted)
-        return self._known[trial.text]
-
-    def _holds(self, trial: Correction, allowed: Callable[[Sizes], bool], wanted: Iterable[Sizes]) -> bool:
-        args, kwargs = self.runs.inputs({})
-        program = captured(self.runs.module, args, kwargs, trial.spec, strict=self.strict).program
-        if program is None:
+    It is run at sizes that the declaration promises and that are `allowed`, and at those `wanted`.
+    """
+    args, kwargs = runs.inputs({})
+    program = None if trial.elsewhere else captured(runs.module, args, kwargs, trial.spec).program
+    if program is None:
+        return False
+    file = files.of(program)
+    if file.failed is not None or numbers(file, read_declaration(runs.module, args, kwargs, trial.spec)):
+        return False
+    graph, ran = Graph(runs, program, file), 0
+    for sizes in itertools.chain(wanted, trial.promised(runs)):
+        state = runs.at(sizes).state if allowed(sizes) else "unknown"
+        if state == "fails" or (state == "runs" and graph.agrees(sizes) is False):
             return False
-        found = self.files.of(program)
-        if found.failed is not None or numbers(
-            found, read_declaration(self.runs.module, args, kwargs, trial.spec)
-        ):
-            return False
-        graph, ran = Graph(self.runs, program, found), 0
-        for sizes in itertools.chain(wanted, trial.promised(self.runs)):
-            state = self.runs.at(sizes).state if allowed(sizes) else "unknown"
-            if state == "fails" or (state == "runs" and graph.agrees(sizes) is False):
-                return False
-            ran += state == "runs"
-            if ran == _COMPARED:
-                break
-        return True
+        ran += state == "runs"
+        if ran == COMPARED_SUGGESTION:
+            break
+    return True
 
 
 def numbers(found: Written, declaration: Declaration) -> set[str]:

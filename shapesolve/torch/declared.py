@@ -42,10 +42,10 @@ class Root:
         return low + ([le(self.dim, self.high)] if self.high is not None else [])
 
     def __str__(self) -> str:
-        bounds = [f"{k}={v}" for k, v in (("min", self.low), ("max", self.high)) if v is not None]
+        bounds = bounds_text(self.low, self.high)
         if self.hint:
-            return f"Dim.{self.hint}" + (f"({', '.join(bounds)})" if bounds else "")
-        return f"Dim({', '.join([repr(self.name), *bounds])})"
+            return f"Dim.{self.hint}({bounds})" if bounds else f"Dim.{self.hint}"
+        return f"Dim({self.name!r}{', ' if bounds else ''}{bounds})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +173,11 @@ class _Reader:
         return name
 
 
+def bounds_text(low: int | None, high: int | None) -> str:
+    """``min=1, max=64``: the bounds that are stated."""
+    return ", ".join(f"{k}={v}" for k, v in (("min", low), ("max", high)) if v is not None)
+
+
 def bounds_of(dim: Any) -> tuple[int | None, int | None]:
     """The bounds that a ``Dim`` states; None for one that it does not."""
     low, high = (int(v) if isinstance(v, int) and 0 < v < 2**62 else None for v in (dim.min, dim.max))
@@ -182,44 +187,25 @@ def bounds_of(dim: Any) -> tuple[int | None, int | None]:
 # ---------------------------------------------------------------------- dynamic_shapes made
 
 
-def mapped(spec: Any, change: Callable[[Any], Any]) -> Any:
-    """``dynamic_shapes`` with every entry changed, its structure kept."""
-    if isinstance(spec, dict):
-        return {key: mapped(value, change) for key, value in spec.items()}
-    if isinstance(spec, (list, tuple)):
-        return type(spec)([mapped(value, change) for value in spec])
-    return change(spec)
-
-
 def resolved(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Any) -> Any:
     """``dynamic_shapes`` in plain containers, with dims for names."""
-    if hasattr(spec, "dynamic_shapes"):  # torch.export.ShapesCollection, AdditionalInputs
-        spec = _plain(spec.dynamic_shapes(module, args, kwargs))
-    return mapped(spec, lambda entry: TorchDim(entry) if isinstance(entry, str) else entry)
+    collected = hasattr(spec, "dynamic_shapes")  # torch.export.ShapesCollection, AdditionalInputs
+    return _plain(spec.dynamic_shapes(module, args, kwargs) if collected else spec)
 
 
 def _plain(spec: Any) -> Any:
     if isinstance(spec, dict):
         return {k: _plain(v) for k, v in spec.items()}
     children = _children(spec)
-    kind = tuple if isinstance(spec, tuple) else list
-    return spec if children is None else kind(map(_plain, children))
+    if children is not None:
+        return (tuple if isinstance(spec, tuple) else list)(map(_plain, children))
+    return TorchDim(spec) if isinstance(spec, str) else spec
 
 
 def _children(value: Any) -> list[Any] | None:
     """The parts of a container, one level down; None for a leaf."""
     found = pytree.tree_flatten(value, is_leaf=lambda part: part is not value)[0]
     return None if len(found) == 1 and found[0] is value else found
-
-
-def relaxed(spec: Any) -> Any:
-    """Every dynamic entry left to torch.export, so that it says what came out instead of refusing."""
-    return mapped(spec, _relaxed)
-
-
-def _relaxed(entry: Any) -> Any:
-    dynamic = isinstance(entry, TorchDim) and not hasattr(entry, "value")
-    return TorchDim.AUTO if dynamic or hint_of(entry) == "DYNAMIC" else entry
 
 
 def hint_of(entry: Any) -> str:
@@ -299,8 +285,9 @@ def dim_lines(dims: Iterable[Any]) -> list[str]:
     """``batch = Dim("batch", max=64)``, one line a dim."""
     found = []
     for dim in dims:
-        bounds = "".join(f", {k}={v}" for k, v in zip(("min", "max"), bounds_of(dim)) if v is not None)
-        found.append(f'{python_name(dim.__name__)} = Dim("{dim.__name__}"{bounds})')
+        bounds = bounds_text(*bounds_of(dim))
+        more = f", {bounds}" if bounds else ""
+        found.append(f'{python_name(dim.__name__)} = Dim("{dim.__name__}"{more})')
     return found
 
 
@@ -315,8 +302,7 @@ def _text(spec: Any, dims: dict[str, Any]) -> str:
         dims.setdefault(root.__name__, root)
         return str(size.subs({root.__name__: symbol(python_name(root.__name__))}))
     if hint_of(spec):
-        bounds = ", ".join(f"{k}={v}" for k, v in (("min", spec.min), ("max", spec.max)) if v is not None)
-        return f"Dim.{hint_of(spec)}" + (f"({bounds})" if bounds else "")
+        return str(Root("", spec.min, spec.max, hint_of(spec)))
     return repr(spec)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import io
-import linecache
 import logging
 import re
 import sys
@@ -18,7 +18,6 @@ from typing import Any
 import onnx
 import torch
 from torch._dynamo.exc import UserError, UserErrorType
-from torch._guards import TracingContext
 from torch.export import _trace, dynamic_shapes
 from torch.fx.experimental.symbolic_shapes import ConstraintViolationError, ShapeEnv
 from torch.onnx import _flags as onnx_flags
@@ -27,18 +26,9 @@ from torch.utils._sympy.value_ranges import ValueRangeError
 
 from ..dynamic.generalize_model import generalize
 from ..dynamic.verify import verify_exports
-from .declared import read_declaration, relaxed
-from .places import NOWHERE, Origin, Place, is_foreign
-
-_MAX_FRAMES = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """Origin of a guard, and if the module's own code asked for it (not an operator of PyTorch)."""
-
-    origin: Origin
-    asked: bool
+from .declared import read_declaration
+from .limits import MAX_FRAMES
+from .places import NOWHERE, Origin, Place, is_foreign, module_names, place_of
 
 
 class Watch:
@@ -48,22 +38,18 @@ class Watch:
     """
 
     def __init__(self, module: Any) -> None:
-        modules = module.named_modules() if isinstance(module, torch.nn.Module) else ()
-        self._names = {id(m): (name, type(m).__qualname__) for name, m in modules}
-        self._seen: dict[int, tuple[Any, Seen]] = {}
+        self._names = module_names(module)
+        self._seen: dict[int, tuple[Any, Origin]] = {}
 
-    def of(self, location: Any) -> Seen | None:
-        """The record made when PyTorch created this location, if that was watched."""
+    def of(self, location: Any) -> Origin:
+        """The origin of a guard of this location, if that was watched."""
         found = self._seen.get(id(location))
-        return found[1] if found is not None and found[0] is location else None
+        return found[1] if found is not None and found[0] is location else NOWHERE
 
     @contextlib.contextmanager
     def active(self) -> Iterator[Watch]:
         """Watch inside of a ``with`` block."""
-        make = getattr(ShapeEnv, "_get_sloc", None)
-        if make is None:  # another version of PyTorch: guards are reported without their lines
-            yield self
-            return
+        make = ShapeEnv._get_sloc
 
         def noting(env: Any, *args: Any, **kwargs: Any) -> Any:
             location = make(env, *args, **kwargs)
@@ -77,44 +63,21 @@ class Watch:
         finally:
             ShapeEnv._get_sloc = make
 
-    def _look(self) -> Seen:
+    def _look(self) -> Origin:
         """The frames of the module's own code, and the innermost module, from the running stack."""
         frame: Any = sys._getframe(2)
         trace: list[Place] = []
-        module, asked, counted = None, None, 0
-        while frame is not None and counted < _MAX_FRAMES:
+        module, counted = None, 0
+        while frame is not None and counted < MAX_FRAMES and frame.f_code is not captured.__code__:
             code = frame.f_code
-            if code is captured.__code__:
-                break
-            foreign = is_foreign(code.co_filename)
-            if not foreign:
-                text = linecache.getline(code.co_filename, frame.f_lineno, frame.f_globals).strip()
-                trace.append(Place(code.co_filename, frame.f_lineno, code.co_name, text))
-            if asked is None and not _is_plumbing(code.co_filename):
-                asked = not foreign
+            if not is_foreign(code.co_filename):
+                trace.append(place_of(frame, frame.f_lineno))
             name = self._names.get(id(frame.f_locals.get("self"))) if code.co_name != "_call_impl" else None
-            if name is not None:
-                module = module or name
-                if name[0] == "" and code.co_name == "forward":
-                    break
+            module = module or name
+            if name is not None and name[0] == "" and code.co_name == "forward":
+                break
             frame, counted = frame.f_back, counted + 1
-        trace = _dynamo_stack() or trace[::-1]
-        path, kind = module or ("", "")
-        return Seen(Origin(tuple(trace), path, kind) if trace else NOWHERE, bool(asked))
-
-
-def _dynamo_stack() -> list[Place]:
-    """The module's own lines when TorchDynamo traces (``strict=True``): it runs no frames of the module."""
-    places = (
-        Place(f.filename, f.lineno or 0, f.name, f.line or "") for f in TracingContext.extract_stack() or ()
-    )
-    return [p for p in places if not is_foreign(p.file)]
-
-
-def _is_plumbing(file: str) -> bool:
-    """Frames between a size and whoever asks for it: symbolic integers and their environment."""
-    ends = ("symbolic_shapes.py", "sym_node.py", "torch/__init__.py", "recording.py", "torch/torch.py")
-    return file.endswith((*ends, "exporting.py")) or file.startswith("<")
+        return Origin(tuple(reversed(trace)), *(module or ("", ""))) if trace else NOWHERE
 
 
 # ---------------------------------------------------------------------- the module
@@ -195,7 +158,6 @@ def captured(
     kwargs: dict[str, Any],
     spec: Any,
     *,
-    strict: bool = False,
     free: bool = False,
 ) -> Captured:
     """The program that `torch.onnx.export` captures of a module, with its own settings.
@@ -225,9 +187,6 @@ def captured(
             return refine(message, shapes)
         error = sys.exc_info()[1]
         refusals.extend([error] if isinstance(error, Exception) else [])
-        if free:  # TorchDynamo has no program then: it goes on with all sizes left to torch.export
-            with own_errors():
-                return relaxed(shapes)
         found = refine(message, shapes)
         with own_errors():
             if len(read_declaration(module, args, kwargs, found).axes) < declared:
@@ -235,9 +194,8 @@ def captured(
         return found
 
     def run() -> Captured:
-        strategies = _capture_strategies.CAPTURE_STRATEGIES
         failed: list[Exception] = []
-        for strategy in strategies[1:2] if strict else strategies:
+        for strategy in _capture_strategies.CAPTURE_STRATEGIES:
             refusals.clear()
             result = strategy(verbose=False)(module, args, kwargs, spec)
             if result.exported_program is not None:
@@ -356,33 +314,15 @@ class Files:
 
 
 def _calls(program: Any) -> str:
-    """The inputs and calls of a program without its checks. Sizes are written as they are computed, symbols are numbered."""
+    """The inputs and calls of a program without its checks, with numbers for symbols."""
+    graph = copy.deepcopy(program.graph)
+    for node in reversed([n for n in graph.nodes if n.op == "call_function" and is_check(n.target)]):
+        graph.erase_node(node)
+    graph.eliminate_dead_code()
+    values = (node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder")
+    shapes = [tuple(value.shape) for value in values if isinstance(value, torch.Tensor)]
     symbols: dict[str, str] = {}
-    text: dict[Any, str] = {}
-    rows: list[str] = []
-    for node in program.graph.nodes:
-        if node.op == "call_function" and is_check(node.target):
-            continue
-        given = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: _Name(text.get(n, "")))
-        value = node.meta.get("val")
-        text[node] = f"({node.target} {given})"
-        if node.op != "call_function" or not isinstance(
-            value, (int, torch.SymInt, torch.SymBool, torch.SymFloat)
-        ):
-            shape = tuple(value.shape) if node.op == "placeholder" and isinstance(value, torch.Tensor) else ""
-            named = _SYMBOL.sub(lambda m: symbols.setdefault(m[0], f"s{len(symbols)}"), str(shape))
-            rows.append(f"{node.op} {text[node]} {named}")
-            text[node] = f"%{len(rows)}"
-    return "\n".join(rows)
-
-
-class _Name(str):
-    """A name as text, shown without quotes."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
+    return _SYMBOL.sub(lambda m: symbols.setdefault(m[0], f"s{len(symbols)}"), f"{shapes} {graph}")
 
 
 _CHECKS = ("_assert", "sym_constrain_range", "_check")

@@ -57,23 +57,11 @@ class SizeOutcome:
     root: Root
     declared: str
     state: str
+    text: str
     restrictions: tuple[Restriction, ...] = field(default=(), repr=False)
-    constant: int | None = None
-    ruled_out: str = ""
-    """The condition that torch.export's trace makes although the module runs elsewhere too."""
-    failing: str = ""
-    """What was seen to fail at which sizes, where no condition says why."""
 
     def __str__(self) -> str:
-        came = ", ".join(r.term.text for r in self.restrictions)
-        if self.constant is not None:
-            came = f"the constant {self.constant}"
-        free = "free, as declared" if self.state == "free" else "not known: torch.export gives up before"
-        if self.failing and not came:
-            free = self.failing
-        elif self.ruled_out and not came:
-            free = f"the module runs as declared; torch.export's trace keeps to {self.ruled_out}"
-        return f"{self.declared}: {came or free}"
+        return f"{self.declared}: {self.text}"
 
 
 class Comparison:
@@ -84,32 +72,25 @@ class Comparison:
 
     def restrictions(self, terms: Iterable[Term], *, guarded: bool) -> list[Restriction]:
         """The terms that the declaration (with the conditions `given`) does not imply."""
-        found = [self._restriction(t, guarded=guarded) for t in terms]
-        return [r for r in found if r is not None]
+        found: list[Restriction] = []
+        for term in terms:
+            roots = tuple(n for n in term.symbols if n in self.declaration.roots)
+            if not roots or len(roots) < len(term.symbols):
+                continue
+            proof, kind = self._prover.prove(term.cond), classify(term.cond)
+            if not proof:
+                beyond = kind == "range" and self._beyond(term.cond)
+                found.append(Restriction(term, kind, roots, proof, beyond, guarded))
+        return found
 
     def implied(self, cond: Cond) -> bool:
         """True if a condition holds at all declared sizes."""
         return bool(self._prover.prove(cond))
 
-    def _restriction(self, term: Term, *, guarded: bool) -> Restriction | None:
-        roots = tuple(n for n in term.symbols if n in self.declaration.roots)
-        if not roots or len(roots) < len(term.symbols):
-            return None
-        proof = self._prover.prove(term.cond)
-        if proof:
-            return None
-        kind = classify(term.cond)
-        return Restriction(term, kind, roots, proof, self._beyond(term.cond, kind), guarded)
-
-    def _beyond(self, cond: Cond, kind: Kind) -> bool:
-        if kind != "range":
-            return False
+    def _beyond(self, cond: Cond) -> bool:
         bounded = [bound_sides(c) for c in (cond.args if cond.kind == "and" else (cond,))]
-        return any(not self._states(name, side) for sides in bounded for name, side in sides.items())
-
-    def _states(self, name: str, side: str) -> bool:
-        root = self.declaration.roots[name]
-        return (root.low if side == "low" else root.high) is not None
+        roots = self.declaration.roots
+        return any(getattr(roots[name], side) is None for sides in bounded for name, side in sides.items())
 
     @cached_property
     def _prover(self) -> Prover:
@@ -150,29 +131,27 @@ def bound_sides(cond: Cond) -> dict[str, str]:
 def outcomes(
     declaration: Declaration,
     restrictions: Sequence[Restriction],
-    constants: Mapping[str, int] | None = None,
-    *,
-    known: bool = True,
-    ruled_out: Mapping[str, Restriction] | None = None,
-    failing: Mapping[str, str] | None = None,
+    default: tuple[str, str],
+    seen: Mapping[str, tuple[str, str]],
 ) -> tuple[SizeOutcome, ...]:
-    """One outcome per declared size, in the order of declaration; `constants` came out as numbers.
+    """One outcome per declared size, in the order of declaration.
 
-    When the reason of a refusal is not `known`, a size that nothing is said of may be anything but free.
+    Of a size without restriction, the state and text are those `seen`, or else the default.
     """
     found: list[SizeOutcome] = []
-    order = ("fixed", "tied", "restricted", "range")
     for name, root in declaration.roots.items():
         own = tuple(r for r in restrictions if name in r.roots)
-        state = next((k for k in order if any(r.kind == k for r in own)), "free" if known else "unknown")
-        constant = (constants or {}).get(name)
-        state = state if constant is None else "fixed"
-        traced, failed = (ruled_out or {}).get(name), (failing or {}).get(name, "")
-        if not own and constant is None and (traced or failed):
-            state = "failing" if failed else "traced"
-        text = traced.term.text if traced is not None else ""
-        found.append(SizeOutcome(root, declaration.quote(name), state, own, constant, text, failed))
+        state, text = seen.get(name, default)
+        if own:
+            state = next(k for k in ("fixed", "tied", "restricted", "range") if any(r.kind == k for r in own))
+            text = ", ".join(r.term.text for r in own)
+        found.append(SizeOutcome(root, declaration.quote(name), state, text, own))
     return tuple(found)
+
+
+#: state and text of a size that nothing restricts, and of one of which nothing is known
+FREE = ("free", "free, as declared")
+UNKNOWN = ("unknown", "not known: torch.export gives up before")
 
 
 def graph_terms(analysis: Analysis) -> Sequence[Term]:

@@ -1,34 +1,35 @@
 """Python lines: origins of nodes from stack traces and name scopes, and findings with their line.
 
 The torch.export-based exporter writes ``pkg.torch.onnx.stack_trace``, ``name_scopes`` and ``class_hierarchy`` into a
-node's metadata; the TorchScript-based one leaves the scope in the node's name and, when verbose, the stack in its
-documentation. https://docs.pytorch.org/docs/stable/onnx_export.html
+node's metadata. https://docs.pytorch.org/docs/stable/onnx_export.html
 """
 
 from __future__ import annotations
 
 import ast
+import linecache
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from traceback import walk_tb
+from types import FrameType
 from typing import Any, Literal
 
 import torch
 
 from ..explain.finding import Finding
 from ..model import Node
+from .limits import MAX_READ
 
 _PREFIX = "pkg.torch.onnx."
 #: the entry of a node's metadata that has its stack
 STACK_TRACE = f"{_PREFIX}stack_trace"
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)(?:\n[ \t]+([^\n]*))?')
-_TS_FRAME = re.compile(r"^(?:# )?([^\s#(][^(\n]*\.py)(?:\((\d+)\): (\S+)|:(\d+):\d+)", re.MULTILINE)
 _TORCH = str(Path(torch.__file__).parent) + "/"
 _OURS = str(Path(__file__).parent) + "/"
 #: packages that PyTorch's exporter uses
 _EXPORTER = tuple(f"/site-packages/{name}/" for name in ("onnxscript", "onnx_ir", "onnx", "sympy"))
-_LONGEST = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,32 @@ def own_frames(places: Iterable[Place]) -> tuple[Place, ...]:
     return tuple(p for p in places if not is_foreign(p.file))
 
 
+def place_of(frame: FrameType, line: int) -> Place:
+    """The line at which a frame is."""
+    code = frame.f_code
+    text = linecache.getline(code.co_filename, line, frame.f_globals).strip()
+    return Place(code.co_filename, line, code.co_name, text)
+
+
+def module_names(module: Any) -> dict[int, tuple[str, str]]:
+    """The path and the class of each module in a module, by its identity."""
+    return {id(m): (name, type(m).__qualname__) for name, m in module.named_modules()}
+
+
+def origin_of_error(error: BaseException, names: Mapping[int, tuple[str, str]] = {}) -> Origin:
+    """The module's own lines on the way to an error, and the innermost of the modules that are named."""
+    trace: list[Place] = []
+    found = ("", "")
+    for frame, line in walk_tb(error.__traceback__):
+        if not is_foreign(frame.f_code.co_filename):
+            trace.append(place_of(frame, line))
+        found = names.get(id(frame.f_locals.get("self")), found)
+    return Origin(tuple(trace), *found) if trace else NOWHERE
+
+
 def read_trace(text: str) -> tuple[Place, ...]:
     """The frames of a stack trace that Python printed, without those of PyTorch."""
-    found = (Place(f, int(n), fn, (code or "").strip()) for f, n, fn, code in _FRAME.findall(text[:_LONGEST]))
+    found = (Place(f, int(n), fn, (code or "").strip()) for f, n, fn, code in _FRAME.findall(text[:MAX_READ]))
     return own_frames(found)
 
 
@@ -96,14 +120,12 @@ def origin_of(node: Node) -> Origin:
     kinds = _names(meta.get(f"{_PREFIX}class_hierarchy", ""))
     if scopes:
         return Origin(trace, scopes[-2] if len(scopes) > 1 else "", kinds[-2] if len(kinds) > 1 else "")
-    if trace:
-        return Origin(trace)
-    return Origin(_legacy_trace(node.proto.doc_string), legacy_module(node.name))
+    return Origin(trace)
 
 
 def _names(text: str) -> list[str]:
     """A list of names that the exporter printed as Python."""
-    if not text or len(text) > _LONGEST:
+    if not text or len(text) > MAX_READ:
         return []
     try:
         value = ast.literal_eval(text)
@@ -112,62 +134,19 @@ def _names(text: str) -> list[str]:
     return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
 
 
-def _legacy_trace(text: str) -> tuple[Place, ...]:
-    """Frames of a TorchScript export's doc string, which has the innermost first."""
-    found = [
-        Place(file, int(line or other), function)
-        for file, line, function, other in _TS_FRAME.findall(text[:_LONGEST])
-    ]
-    return own_frames(reversed(found))
-
-
-def legacy_module(name: str) -> str:
-    """The module path in a TorchScript node's name. ``/encoder/layers.0/fc/MatMul`` is of ``encoder.layers.0.fc``."""
-    parts = name.split("/")
-    if len(parts) < 3 or parts[0]:
-        return ""
-    path: list[str] = []
-    for part in parts[1:-1]:
-        if path and part.startswith(f"{path[-1]}."):
-            path[-1] = part  # a ModuleList's member repeats the list's name: /layers/layers.0
-        else:
-            path.append(part)
-    return ".".join(path)
-
-
 class Origins:
-    """Origins by node label. A node that the exporter recorded no origin for inherits from its neighbours."""
+    """Origins by node label."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._nodes: dict[str, Node] = {}
-        self._readers: dict[str, list[Node]] = {}
-        self._makers: dict[str, Node] = {}
         for node in walk(nodes):
             self._nodes.setdefault(node.label, node)
-            for name in node.outputs:
-                self._makers.setdefault(name, node)
-            for name in node.inputs:
-                self._readers.setdefault(name, []).append(node)
 
     def of(self, label: str) -> Origin:
         """The origin of a node, by its label (with or without the scope it is in)."""
-        node = self._nodes.get(label)
-        while node is None and "/" in label:
+        while label not in self._nodes and "/" in label:
             label = label.partition("/")[2]
-            node = self._nodes.get(label)
-        if node is None:
-            return NOWHERE
-        own = origin_of(node)
-        if own.trace:
-            return own
-        return next((o for o in map(origin_of, self._near(node)) if o.trace), own)
-
-    def _near(self, node: Node) -> Iterator[Node]:
-        for name in node.outputs:
-            yield from self._readers.get(name, ())
-        for name in node.inputs:
-            if name in self._makers:
-                yield self._makers[name]
+        return origin_of(self._nodes[label]) if label in self._nodes else NOWHERE
 
 
 def walk(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -190,8 +169,7 @@ class SourceFinding(Finding):
     """A finding with the Python code it belongs to.
 
     Attributes:
-        origin: the line that caused it and the module path; empty when the exporter left no trace.
-        met: the line where it shows, when that is not the line that caused it.
+        origin: the line that fails or that asked for it, and the module path; empty when the exporter left no trace.
         declared: the words that declared the dim, where the finding is about a declaration.
         term: the condition that came out instead.
         counterexample: sizes within the declaration that do not run.
@@ -199,7 +177,6 @@ class SourceFinding(Finding):
     """
 
     origin: Origin = NOWHERE
-    met: Place | None = None
     declared: str = ""
     term: str = ""
     counterexample: tuple[tuple[str, int], ...] = ()

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 
 from ..report.lines import clipped
-from .exporting import quiet
-from .places import NOWHERE, Origin, Place, SourceFinding, own_frames, read_trace
+from .exporting import Written, quiet
+from .limits import MAX_LINE, MAX_MESSAGE, MAX_SHOWN
+from .places import NOWHERE, Origin, SourceFinding, origin_of_error, read_trace
 
 #: standing advice on logging, sentence by sentence
 _NOISE = re.compile(
@@ -20,10 +21,6 @@ _NOISE = re.compile(
 )
 _BLANK = re.compile(r"\n{3,}")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_LONGEST = 4000
-_MAX_SHOWN = 4
-#: max errors shown behind a failure, and max characters of each line
-_MAX_CAUSES, _LONGEST_LINE = 3, 160
 #: names of calls in the exporter's errors: the first two of torch.onnx, the last of onnxscript's optimizer
 _BLAMED = re.compile(r"translating node %(\w+)|%(\w+) :|for node '(?:node_)?(\w+)'")
 
@@ -31,63 +28,39 @@ _BLAMED = re.compile(r"translating node %(\w+)|%(\w+) :|for node '(?:node_)?(\w+
 def own_words(error: BaseException) -> str:
     """The exporter's message without its standing advice on logging."""
     text = _BLANK.sub("\n\n", _NOISE.sub("", _COLOUR.sub("", str(error)))).strip()
-    return text[:_LONGEST] or type(error).__name__
+    return text[:MAX_MESSAGE] or type(error).__name__
 
 
 def seen_to_run(sizes: Sequence[str]) -> str:
     """A note on a module that failed at none of the sizes that were tried."""
-    some = f": {shown(sizes)}" if sizes else ""
+    some = f": {'; '.join(sizes[:MAX_SHOWN])}{', …' if len(sizes) > MAX_SHOWN else ''}" if sizes else ""
     return f"the module itself runs on the example, and at the declared sizes that were tried{some}"
 
 
-def shown(sizes: Sequence[str]) -> str:
-    """The first of these sizes."""
-    return "; ".join(sizes[:_MAX_SHOWN]) + (", …" if len(sizes) > _MAX_SHOWN else "")
-
-
-def origin_of_error(error: BaseException) -> Origin:
+def _origin_of(error: BaseException) -> Origin:
     """The lines of the module's own code on the way to an error; its causes are searched too."""
-    for cause in chain(error):
-        frames = traceback.extract_tb(cause.__traceback__)
-        places = [Place(f.filename, f.lineno or 0, f.name, (f.line or "").strip()) for f in frames]
-        inside = _after_export(places)
-        if inside:
-            return Origin(inside)
-    return NOWHERE
-
-
-def _after_export(places: list[Place]) -> tuple[Place, ...]:
-    """The own frames below the last entry into PyTorch's tracing: what stands above called us."""
-    first = next((i for i, p in enumerate(places) if "torch" in p.file and not own_frames([p])), None)
-    return () if first is None else own_frames(places[first:])
+    return next(filter(None, map(origin_of_error, chain(error))), NOWHERE)
 
 
 def refused(
-    error: BaseException, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, runs: str = ""
+    error: BaseException, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], runs: str
 ) -> SourceFinding:
-    """A refusal that is not about declared dims, as a finding. `runs` is text about sizes that run."""
-    words = own_words(error)
+    """A refusal after which there is no program. `runs` is text about sizes that run."""
     eager = _eager_failure(module, args, kwargs)
-    if eager is not None:
-        return SourceFinding(
-            "SS607",
-            f"the module fails on the example arguments, before any export: {first_line(own_words(eager))}",
-            notes=(own_words(eager),),
-            origin=origin_of_error(eager),
-            verdict="module",
-        )
-    title = _translated(error, words)
-    title = f"the module runs, and {title}" if runs else title
-    notes = (words, runs) if runs else (words,)
-    return SourceFinding("SS607", title, notes=notes, origin=origin_of_error(error), verdict="export")
+    if eager is None:
+        return untold(error, runs)
+    words = own_words(eager)
+    title = f"the module fails on the example arguments, before any export: {first_line(words)}"
+    return SourceFinding("SS607", title, notes=(words,), origin=_origin_of(eager), verdict="module")
 
 
-def untold(refusal: Exception) -> SourceFinding:
+def untold(error: BaseException, runs: str = "") -> SourceFinding:
     """A refusal that no condition on the sizes is behind, in torch.export's own words."""
-    words = own_words(refusal)
-    title = f"torch.export refuses the declaration: {first_line(words)}"
-    origin = origin_of_error(refusal) or Origin(read_trace(words))
-    return SourceFinding("SS607", title, notes=(words,), origin=origin, verdict="export")
+    words = own_words(error)
+    title = f"{'the module runs, and ' if runs else ''}{_translated(error, words)}"
+    notes = (words, runs) if runs else (words,)
+    origin = _origin_of(error) or Origin(read_trace(words))
+    return SourceFinding("SS607", title, notes=notes, origin=origin, verdict="export")
 
 
 def _translated(error: BaseException, words: str) -> str:
@@ -128,31 +101,28 @@ def first_line(words: str) -> str:
 # ---------------------------------------------------------------------- the exporter's refusals
 
 
-def unwritable(
-    error: BaseException, program: Any, runs: str = "", change: str = "", paste: str = ""
-) -> SourceFinding:
+def unwritable(file: Written, runs: str = "") -> SourceFinding:
     """The exporter failed after torch.export succeeded; `runs` tells where the module was seen to run.
 
-    A `change` of the call helped, and `paste` is that change as Python.
+    If a change of the call helped, the finding tells it.
     """
-    notes = (*_causes(error), runs) if runs else _causes(error)
-    if not change:
-        title = f"{'the module runs, and ' if runs else ''}the exporter cannot write {_what(error)}"
-        return SourceFinding("SS608", title, notes=notes, origin=_origin(error, program), verdict="export")
+    error = file.failed
+    assert error is not None
+    title = f"the exporter cannot write {_what(error)}"
     return SourceFinding(
-        "SS611",
-        f"the exporter cannot write {_what(error)}",
-        notes=notes,
-        help=f"{change}; tried: that writes the file which is judged here" + (f":\n{paste}" if paste else ""),
-        origin=_origin(error, program),
+        "SS611" if file.change else "SS608",
+        f"the module runs, and {title}" if runs and not file.change else title,
+        notes=(*_causes(error), runs) if runs else _causes(error),
+        help=f"{file.change}; tried: that writes the file which is judged here" if file.change else "",
+        origin=_origin(error, file.source),
         verdict="export",
     )
 
 
 def _causes(error: BaseException) -> tuple[str, ...]:
     """The errors that led to one another, the first one first, a line of each."""
-    lines = [clipped(f"{type(e).__name__}: {first_line(own_words(e))}", _LONGEST_LINE) for e in chain(error)]
-    return tuple(dict.fromkeys(lines[::-1]))[:_MAX_CAUSES]
+    lines = [clipped(f"{type(e).__name__}: {first_line(own_words(e))}", MAX_LINE) for e in chain(error)]
+    return tuple(dict.fromkeys(lines[::-1]))[:MAX_SHOWN]
 
 
 def _what(error: BaseException) -> str:
@@ -169,12 +139,12 @@ def _what(error: BaseException) -> str:
 def _origin(error: BaseException, program: Any) -> Origin:
     trace = read_trace(own_words(error))
     if not trace:
-        node = blamed_call(error, program)
+        node = _blamed_call(error, program)
         trace = read_trace(node.meta.get("stack_trace", "") or "") if node is not None else ()
-    return Origin(trace) if trace else origin_of_error(error)
+    return Origin(trace) if trace else _origin_of(error)
 
 
-def blamed_call(error: BaseException, program: Any) -> Any:
+def _blamed_call(error: BaseException, program: Any) -> Any:
     """The call named by an exporter error, in the program or in the exporter's decomposed program."""
     return next(filter(None, (_blamed_in(p, error) for p in (program, *_decomposed(error)))), None)
 
@@ -191,7 +161,7 @@ def _blamed_in(program: Any, error: BaseException) -> Any:
     """The call that an error speaks of, by its own name or by that of a parameter it takes."""
     nodes = {node.name: node for node in program.graph.nodes}
     parameters = {s.target: s.arg.name for s in program.graph_signature.input_specs if s.target}
-    for words in (str(e)[:_LONGEST] for e in chain(error)):
+    for words in (str(e)[:MAX_MESSAGE] for e in chain(error)):
         for names in _BLAMED.findall(words):
             node = nodes.get(next(filter(None, names)))
             if node is not None and node.op == "call_function":

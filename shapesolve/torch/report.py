@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..analysis import Analysis
-from ..explain.finding import Finding
 from ..report.github import annotation_lines
 from ..report.json import VERSION, finding_data
 from ..report.json import report_data as analysis_data
@@ -15,10 +14,9 @@ from ..report.lines import Printed, json_text, line, plain
 from ..report.sarif import sarif_text
 from ..report.text import counted, finding_lines
 from .declared import Declaration
+from .limits import MAX_CALLERS
 from .outcome import SizeOutcome
 from .places import SourceFinding, shown_path
-
-_MAX_TRACE = 6
 
 
 @dataclass(frozen=True)
@@ -29,6 +27,7 @@ class Report:
         findings: everything found, errors first, each with its Python line where the exporter left one.
         sizes: per declared size what came out (`SizeOutcome`).
         corrected: ``dynamic_shapes`` to paste, or empty when the declaration is right as it is.
+        tried: `corrected` was exported, and its file was run at sizes that it promises.
         refusal: torch.export's own words when it refused; empty when it did not.
         analysis: the `Analysis` of the exported model, or None when there is none to analyze.
         program: the `ExportedProgram`; when torch.export refused the declaration, the one in which it was free to choose.
@@ -46,6 +45,7 @@ class Report:
     program: Any = field(default=None, repr=False)
     model: Any = field(default=None, repr=False)
     inferred: bool = False
+    tried: bool = False
 
     @property
     def ok(self) -> bool:
@@ -59,14 +59,6 @@ class Report:
     def errors(self) -> tuple[SourceFinding, ...]:
         """The findings of error level."""
         return tuple(f for f in self.findings if f.severity == "error")
-
-    def at(self, file: str, number: int) -> tuple[SourceFinding, ...]:
-        """The findings on a line of a file (its path may be given from the end)."""
-        return tuple(
-            f
-            for f in self.findings
-            if f.place is not None and f.place.line == number and f.place.file.endswith(file)
-        )
 
     # ------------------------------------------------------------------ media
 
@@ -90,12 +82,8 @@ class Report:
         if self.analysis is None:
             return "not exported"
         count = len(self.analysis.model.graph.nodes)
-        how = (
-            "torch.export refused the declaration; exported with sizes left free"
-            if self.refusal
-            else "exported"
-        )
-        return f"{how} · {count:,} node{'s' if count != 1 else ''}"
+        refused = "torch.export refused the declaration; exported with sizes left free"
+        return f"{refused if self.refusal else 'exported'} · {count:,} node{'s' if count != 1 else ''}"
 
     def __str__(self) -> str:
         return plain(self.lines())
@@ -120,9 +108,10 @@ class Report:
         return str(path) if path is not None else ""
 
 
-def source_lines(finding: SourceFinding, shown: set[str] | None = None) -> Iterator[Printed]:
+def source_lines(finding: SourceFinding, shown: set[str]) -> Iterator[Printed]:
     """Lines of one finding, with its Python line first. `shown` are help texts that were printed."""
-    first, *rest = finding_lines(_without_help(finding))
+    notes = tuple(row for note in finding.notes for row in note.splitlines() if row.strip())
+    first, *rest = finding_lines(replace(finding, help="", notes=notes))
     yield first
     place = finding.place
     if place is not None:
@@ -132,30 +121,18 @@ def source_lines(finding: SourceFinding, shown: set[str] | None = None) -> Itera
         if place.code:
             yield line(("dim", "   |  "), ("code", place.code))
         above = [p for p in reversed(finding.origin.trace[:-1]) if str(p) != str(place)]
-        for caller in above[:_MAX_TRACE]:
+        for caller in above[:MAX_CALLERS]:
             yield line(("dim", "   |  called from "), f"{caller}", ("dim", f"  {caller.code}"))
     elif finding.origin.module:
         yield line(("dim", "  --> "), f"module {finding.origin.module}")
     yield from rest
-    text = finding.help
-    if not text:
-        return
-    head, _, paste = text.partition("\n")
-    if paste and shown is not None and paste in shown:
+    head, _, paste = finding.help.partition("\n")
+    if paste and paste in shown:
         yield line(("good", "help: "), head.rstrip(":"), ("dim", " (as above)"))
-        return
-    if paste and shown is not None:
+    elif head:
         shown.add(paste)
-    yield line(("good", "help: "), head)
-    for row in paste.splitlines():
-        yield line("      ", ("code", row))
-
-
-def _without_help(finding: SourceFinding) -> Finding:
-    return Finding(
-        finding.code, finding.title, finding.node, finding.op_type, finding.nodes,
-        finding.operands, finding.steps, tuple(row for note in finding.notes for row in note.splitlines() if row.strip()),
-    )  # fmt: skip
+        yield line(("good", "help: "), head)
+        yield from (line("      ", ("code", row)) for row in paste.splitlines())
 
 
 def report_data(report: Report) -> dict[str, Any]:

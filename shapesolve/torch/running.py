@@ -8,7 +8,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Literal
 
 import torch
@@ -19,20 +18,27 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ..expr import Dim
 from .declared import Declaration
 from .exporting import own_errors, own_errors_raised, quiet
-from .places import NOWHERE, Origin, Place, is_foreign
+from .limits import (
+    FEW_RUNS,
+    MANY_CALLS,
+    MAX_CALLS,
+    MAX_ELEMENTS,
+    MAX_KEPT,
+    MAX_RUNS,
+    MAX_UNFORESEEN,
+    MUCH_MADE,
+    PER_SIZE,
+    TOGETHER,
+)
+from .places import NOWHERE, Origin, module_names, origin_of_error
 from .refusal import own_words
 
 State = Literal["runs", "fails", "unknown"]
 Sizes = Mapping[str, int]
+SizeItems = tuple[tuple[str, int], ...]
 
-#: elements that the operators of one run may make, and operators that it may call
-_MAX_ELEMENTS, _MAX_CALLS = 1 << 27, 100_000
-#: an operator that cannot make more elements than this is run without asking first how many it makes
-_SMALL = 1 << 22
-_MAX_KEPT = 1 << 20
-_MAX_RUNS = 400
-#: max runs of a module after more elements, or more calls of operators, than these
-_FEW_RUNS, _MUCH_MADE, _MANY_CALLS = 12, 1 << 29, 20_000
+#: sizes near an example of this many, and others, in the order in which they are tried
+_STEPS, _USUAL = (5, 3, -2, 4, -3), (1, 2, 3, 7, 16, 33, 64)
 #: relative perturbation of the example's values
 _SPREAD = 0.05
 _CLOSE = {"rtol": 1e-3, "atol": 1e-4}
@@ -42,7 +48,7 @@ _CLOSE = {"rtol": 1e-3, "atol": 1e-4}
 class Ran:
     """Result of one run: `state`, the failing line and PyTorch's message, or the outputs. Large outputs are None."""
 
-    sizes: tuple[tuple[str, int], ...]
+    sizes: SizeItems
     state: State
     words: str = ""
     origin: Origin = NOWHERE
@@ -67,13 +73,13 @@ class _Limits(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not instal
         kwargs = kwargs or {}
         with own_errors():
             self.calls += 1
-            much = _possible((args, kwargs)) > _SMALL
-            if much and self.made + _foreseen(func, args, kwargs) > _MAX_ELEMENTS:
+            much = _possible((args, kwargs)) > MAX_UNFORESEEN
+            if much and self.made + _foreseen(func, args, kwargs) > MAX_ELEMENTS:
                 raise _Beyond
         out = func(*args, **kwargs)
         with own_errors():
             self.made += _elements(out)
-            if self.made > _MAX_ELEMENTS or self.calls > _MAX_CALLS:
+            if self.made > MAX_ELEMENTS or self.calls > MAX_CALLS:
                 raise _Beyond
         return out
 
@@ -132,7 +138,7 @@ class Runs:
         self._flat: list[Any] = flat
         self._place = _places_of_call(module, self._tree, len(flat))
         self.example = example_sizes(declaration)
-        self._known: dict[tuple[tuple[str, int], ...], Ran] = {}
+        self._known: dict[SizeItems, Ran] = {}
         self._made, self._calls = 0, 0  # elements and operators of all runs so far
 
     @property
@@ -148,23 +154,24 @@ class Runs:
         """Run at these sizes (all others are the example's). It fails when it does for each way of filling integers."""
         key = tuple(self.complete(sizes).items())
         if key not in self._known:
-            much = self._made > _MUCH_MADE or self._calls > _MANY_CALLS
-            if len(self._known) >= (_FEW_RUNS if much else _MAX_RUNS):
+            much = self._made > MUCH_MADE or self._calls > MANY_CALLS
+            if len(self._known) >= (FEW_RUNS if much else MAX_RUNS):
                 return Ran(key, "unknown")
             self._known[key] = self._try_all(dict(key))
         return self._known[key]
 
-    def seen(self) -> list[tuple[tuple[str, int], ...]]:
+    def seen(self) -> list[SizeItems]:
         """Sizes at which the module ran, without those equal to the example's."""
         return [s for r in self._known.values() if r.state == "runs" and (s := self.changed(r))]
 
-    def changed(self, ran: Ran) -> tuple[tuple[str, int], ...]:
+    def changed(self, ran: Ran) -> SizeItems:
         """The sizes of a run that are not the example's."""
         return tuple((n, v) for n, v in ran.sizes if self.example[n] != v)
 
     def inputs(self, sizes: Sizes, fill: str = "tiled") -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments of these sizes."""
-        return self._call(self._leaves(self.complete(sizes), fill))
+        args, kwargs = pytree.tree_unflatten(self._leaves(self.complete(sizes), fill), self._tree)
+        return args, kwargs
 
     # ------------------------------------------------------------------ one run
 
@@ -189,7 +196,9 @@ class Runs:
             module = _copied(self.module)
         except Exception:  # the module cannot be copied
             return Ran(key, "unknown")
-        args, kwargs = self._call([_own(x) for x in leaves])
+        args, kwargs = pytree.tree_unflatten(
+            [x.clone() if isinstance(x, torch.Tensor) else x for x in leaves], self._tree
+        )
         limits = _Limits()
         try:
             with seeded(), limits:
@@ -199,11 +208,11 @@ class Runs:
         except Exception as error:  # whatever the module raises is what we want to know
             if "allocate" in str(error):
                 return Ran(key, "unknown")
-            return Ran(key, "fails", own_words(error), _origin(error.__traceback__, module))
+            return Ran(key, "fails", own_words(error), origin_of_error(error, module_names(module)))
         finally:
             self._made, self._calls = self._made + limits.made, self._calls + limits.calls
         outputs = tuple(pytree.tree_leaves(out))
-        small = _elements(outputs) <= _MAX_KEPT
+        small = _elements(outputs) <= MAX_KEPT
         return Ran(key, "runs", "", NOWHERE, outputs if small else None, tuple(leaves) if small else ())
 
     # ------------------------------------------------------------------ arguments
@@ -211,10 +220,6 @@ class Runs:
     def in_order(self, leaves: Sequence[Any]) -> list[Any]:
         """The leaves of a call in the order of the declaration's inputs."""
         return [x for _, x in sorted(zip(self._place, leaves), key=lambda pair: pair[0])]
-
-    def _call(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        args, kwargs = pytree.tree_unflatten(list(leaves), self._tree)
-        return args, kwargs
 
     def _has_integers(self) -> bool:
         return any(isinstance(x, torch.Tensor) and _whole(x) for x in self._flat)
@@ -274,19 +279,19 @@ def _filled(leaf: torch.Tensor, shape: list[int], fill: str, swaps: Mapping[int,
     """A tensor like the example's, of another shape. Integers that are a size of the example become the new size."""
     if 0 in leaf.shape:
         return torch.zeros(shape, dtype=leaf.dtype, device=leaf.device)
-    if _whole(leaf):
-        if fill in ("ones", "zeros"):
-            return torch.full(shape, int(fill == "ones"), dtype=leaf.dtype, device=leaf.device)
-        tiled = _tiled(leaf, shape)
-        return tiled if fill == "tiled" or list(leaf.shape) == shape else _fitted(tiled, swaps)
-    if leaf.is_floating_point() and bool((leaf == leaf.flatten()[0]).all()):
-        draw = torch.Generator().manual_seed(0)
-        return torch.randn(shape, generator=draw).to(leaf.dtype).to(leaf.device)
+    if _whole(leaf) and fill in ("ones", "zeros"):
+        return torch.full(shape, int(fill == "ones"), dtype=leaf.dtype, device=leaf.device)
     tiled = _tiled(leaf, shape)
-    if not leaf.is_floating_point() or list(leaf.shape) == shape:
+    if list(leaf.shape) != shape and _whole(leaf) and fill == "fitted":
+        return _fitted(tiled, swaps)
+    if not leaf.is_floating_point():
+        return tiled
+    draw = torch.Generator().manual_seed(0)
+    if bool((leaf == leaf.flatten()[0]).all()):
+        return torch.randn(shape, generator=draw).to(leaf.dtype).to(leaf.device)
+    if list(leaf.shape) == shape:
         return tiled
     # rows that repeat are told apart: what ranks equal values may rank them in any order
-    draw = torch.Generator().manual_seed(0)
     return tiled * (1 + _SPREAD * torch.rand(shape, generator=draw).to(leaf.dtype).to(leaf.device))
 
 
@@ -307,35 +312,9 @@ def _fitted(values: torch.Tensor, swaps: Mapping[int, int]) -> torch.Tensor:
     return out
 
 
-def _own(leaf: Any) -> Any:
-    return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
-
-
 def _copied(module: Any) -> Any:
     """A copy with its own state. Parameters are shared, because a run without gradients does not change them."""
-    if not isinstance(module, torch.nn.Module):
-        return module
     return copy.deepcopy(module, {id(p): p for p in module.parameters()})
-
-
-def _origin(traceback: TracebackType | None, module: Any) -> Origin:
-    """The module's own lines on the way to an error, and the innermost module."""
-    import linecache
-
-    names: dict[int, tuple[str, str]] = {}
-    if isinstance(module, torch.nn.Module):
-        names = {id(m): (name, type(m).__qualname__) for name, m in module.named_modules()}
-    trace: list[Place] = []
-    path, kind = "", ""
-    while traceback is not None:
-        frame, number = traceback.tb_frame, traceback.tb_lineno
-        code = frame.f_code
-        if not is_foreign(code.co_filename):
-            text = linecache.getline(code.co_filename, number, frame.f_globals).strip()
-            trace.append(Place(code.co_filename, number, code.co_name, text))
-        path, kind = names.get(id(frame.f_locals.get("self")), (path, kind))
-        traceback = traceback.tb_next
-    return Origin(tuple(trace), path, kind) if trace else NOWHERE
 
 
 def same(a: Any, b: Any) -> bool:
@@ -351,52 +330,38 @@ def same(a: Any, b: Any) -> bool:
 
 # ---------------------------------------------------------------------- sizes to try
 
-#: sizes near an example of this many, and others, in the order in which they are tried
-_STEPS, _USUAL = (5, 3, -2, 4, -3), (1, 2, 3, 7, 16, 33, 64)
-_MAX_SCANNED, _PER_SIZE, _TOGETHER = 4096, 6, 2
 
-
-def near(low: int | None, high: int | None, example: int) -> list[int]:
-    """Sizes of a range to run at: its ends, and some around the example."""
-    least, most = low if low is not None else min(2, example), high if high is not None else 4 * example + 1
-    first = (example + 1, example - 1, example + 2, least, 2 * example + 1, 2 * example, least + 1, least + 2)
-    wanted = (*first, *(example + step for step in _STEPS), *_USUAL, most, most - 1)
-    return [v for v in dict.fromkeys(wanted) if least <= v <= most and v != example and v >= 1]
+def near(low: int, high: int, example: int) -> list[int]:
+    """Sizes of a range to run at: around the example and its ends first."""
+    first = (example + 1, example - 1, low, high, example + 2, 2 * example + 1, 2 * example, low + 1, low + 2)
+    wanted = (*first, *(example + step for step in _STEPS), *_USUAL, high - 1)
+    return [v for v in dict.fromkeys(wanted) if low <= v <= high and v != example and v >= 1]
 
 
 def violating(
     declaration: Declaration, example: Sizes, holds: Callable[[Sizes], bool], roots: Sequence[str]
 ) -> Iterator[dict[str, int]]:
-    """Declared sizes at which a condition on some roots does not hold: one size changed, then all of them.
-
-    Of a single size the first and the last one come early: that is where a bound is off by one.
-    """
-    choices = {r: near(declaration.roots[r].low, declaration.roots[r].high, example[r]) for r in roots}
-    if len(roots) == 1:
-        (name,) = roots
-        root = declaration.roots[name]
-        edge = range(max(root.low or 1, 1), min(root.high or 4 * example[name], _MAX_SCANNED) + 1)
-        out = [v for v in edge if not holds({**example, name: v})]
-        choices[name] = list(dict.fromkeys([*out[:1], *choices[name][:2], *out[-1:], *choices[name]]))
+    """Declared sizes at which a condition on some roots does not hold: one size changed, then all of them."""
+    choices = {}
+    for name in roots:
+        root, size = declaration.roots[name], example[name]
+        low, high = min(2, size) if root.low is None else root.low, root.high or 4 * size + 1
+        choices[name] = near(low, high, size)
     alone = ({r: v} for r in roots for v in choices[r])
-    joint = itertools.islice(zip(*(choices[r] for r in roots)), 8) if len(roots) > 1 else ()
+    joint = itertools.islice(zip(*choices.values()), 8) if len(roots) > 1 else ()
     return (s for s in (*alone, *(dict(zip(roots, v)) for v in joint)) if not holds({**example, **s}))
 
 
 def probes(declaration: Declaration, example: Sizes) -> Iterator[dict[str, int]]:
-    """Declared sizes: all of them changed, then one at a time, the nearest and the ends first."""
-    choices = {name: _choices(root.low, root.high, example[name]) for name, root in declaration.roots.items()}
-    for place in range(_TOGETHER):
+    """Declared sizes: all of them changed, then one at a time. An undeclared end of a range is next to the example."""
+    choices = {}
+    for name, root in declaration.roots.items():
+        size = example[name]
+        low, high = max(2, size - 1) if root.low is None else root.low, root.high or size + 1
+        choices[name] = near(low, high, size)[:PER_SIZE]
+    for place in range(TOGETHER):
         together = {n: v[(place + i) % len(v)] for i, (n, v) in enumerate(choices.items()) if v}
         if len(together) > 1:
             yield together
-    for place in range(_PER_SIZE):
+    for place in range(PER_SIZE):
         yield from ({n: v[place]} for n, v in choices.items() if place < len(v))
-
-
-def _choices(low: int | None, high: int | None, example: int) -> list[int]:
-    """Sizes to run at for one name. An undeclared end of the range is next to the example."""
-    least, most = low if low is not None else max(2, example - 1), high if high is not None else example + 1
-    found = near(least, most, example)
-    first = [v for v in (example + 1, example - 1, least, most) if v in found]
-    return list(dict.fromkeys([*first, *found]))[:_PER_SIZE]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,86 +16,49 @@ from ..expr import Cond
 from ..expr.sizes import sizes_text
 from .declared import Declaration
 from .exporting import Written, is_check, own_errors, own_errors_raised
-from .guards import input_names
+from .limits import COMPARED, MAX_BYTES, MAX_PROBES, MAX_SHOWN, MAX_TRIED
 from .outcome import Restriction, holds_at
-from .places import NOWHERE, Origin, Place, SourceFinding, Verdict, read_trace
-from .running import Ran, Runs, Sizes, probes, same, seeded, violating
-
-#: sizes at which a condition is tried, declared sizes at which the module is, and at which the graph is too
-_TRIES, _MAX_PROBES, _COMPARED = 10, 24, 4
-_MAX_SHOWN = 4
-#: larger files are not loaded, bytes
-_MAX_BYTES = 1 << 26
-_NODE = re.compile(r"Name:'([^']+)'")
+from .places import SourceFinding, Verdict
+from .programs import input_names
+from .running import Ran, Runs, SizeItems, Sizes, probes, same, seeded, violating
 
 # ---------------------------------------------------------------------- the exported graph
 
 
 class Graph:
-    """The exported graph: torch.export's program, its decomposition, and the file.
+    """The exported graph: torch.export's program, and the file.
 
-    A step that does not give at the example what the module gives says nothing of other sizes.
+    A way to compute it that does not give at the example what the module gives says nothing of other sizes.
     """
 
     def __init__(self, runs: Runs, program: Any, written: Written) -> None:
-        self.runs = runs
-        self.source, self.decomposed, self.file = _Interpreted(program), None, None
-        ways: list[_Interpreted | _InRuntime] = [self.source]
+        self.runs, self.source = runs, _Interpreted(program)
+        self.file: _InRuntime | None = None
         if written.proto is not None:
-            self.decomposed = _Interpreted(written.program)
             self.file = _InRuntime(written.proto, input_names(written.program))
-            ways += [self.decomposed, self.file]
-        self.steps = [_Step(runs, way) for way in ways]
+        self._trusted: dict[Any, bool] = {}
 
     def agrees(self, sizes: Sizes) -> bool | None:
         """True if the file gives the module's outputs at these sizes; the program, where no file runs. None if unknown."""
         ran = self.runs.at(sizes)
-        last = next((step for step in reversed(self.steps) if step.trusted), None)
-        return last.agrees(ran) if last is not None else None
+        return next((self._same(way, ran) for way in reversed(self._ways()) if self._is_trusted(way)), None)
 
-    def difference(self, sizes: Sizes) -> tuple[str, str, Origin]:
-        """The first step that differs from the module, in words, with the node or the line where it is known."""
-        ran = self.runs.at(sizes)
-        leaves = self.runs.in_order(ran.leaves)
-        wrong = next((s.way for s in self.steps if s.trusted and s.agrees(ran) is False), None)
-        program = "torch.export's program follows the module"
-        if self.file is not None and wrong is self.file:
-            node = self.file.failing_node(leaves)
-            what = f"{node} fails in onnxruntime" if node else "onnxruntime computes something else"
-            return f"{program}; in the file that is written of it, {what}", node, NOWHERE
-        if self.decomposed is not None and wrong is self.decomposed:
-            right, other = self.source.lines(leaves), self.decomposed.lines(leaves)
-            differing = (Origin(t) for t, v in right.items() if t in other and not same(v, other[t]))
-            line = next(differing, NOWHERE)
-            if line:
-                why = "what the exporter makes of this line holds for the example's sizes"
-                return f"{program}; {why}", "", line
-        why = "a size or a value became a number while the module was traced"
-        return f"at the example's sizes they agree: {why}", "", NOWHERE
+    def _ways(self) -> list[Any]:
+        return [self.source] if self.file is None else [self.source, self.file]
 
+    def _is_trusted(self, way: Any) -> bool:
+        if way not in self._trusted:
+            self._trusted[way] = self._same(way, self.runs.at({})) is True
+        return self._trusted[way]
 
-class _Step:
-    """One way to compute the outputs of a run."""
-
-    def __init__(self, runs: Runs, way: _Interpreted | _InRuntime) -> None:
-        self.runs, self.way = runs, way
-        self._trusted: bool | None = None
-
-    @property
-    def trusted(self) -> bool:
-        """True if it gives what the module gives on the example."""
-        if self._trusted is None:
-            self._trusted = self.agrees(self.runs.at({})) is True
-        return self._trusted
-
-    def agrees(self, ran: Ran) -> bool | None:
+    def _same(self, way: Any, ran: Ran) -> bool | None:
         """True if it gives the outputs of this run of the module. None if the run has none."""
         if ran.state != "runs" or ran.outputs is None:
             return None
-        found = self.way.outputs(self.runs.in_order(ran.leaves))
+        found = way.outputs(self.runs.in_order(ran.leaves))
         if isinstance(found, Exception):
             return False
-        wanted = [o for o in ran.outputs if isinstance(o, torch.Tensor) or not self.way.tensors_only]
+        wanted = [o for o in ran.outputs if isinstance(o, torch.Tensor) or not way.tensors_only]
         return len(found) == len(wanted) and all(map(same, wanted, found))
 
 
@@ -108,11 +70,9 @@ class _Interpreted:
     def __init__(self, program: Any) -> None:
         self.program = program
 
-    def outputs(
-        self, leaves: Sequence[Any], interpreter: _Interpreter | None = None
-    ) -> list[Any] | Exception:
+    def outputs(self, leaves: Sequence[Any]) -> list[Any] | Exception:
         """The outputs for the inputs of a call, or the error of an operator that does not run."""
-        interpreter = interpreter or _Interpreter(self.program.graph_module)
+        interpreter = _Interpreter(self.program.graph_module)
         given = iter(leaves)
         signature, state = self.program.graph_signature, self.program.state_dict
         values: list[Any] = []
@@ -132,27 +92,9 @@ class _Interpreted:
         kept = [o for o, s in zip(out, signature.output_specs) if s.kind.name == "USER_OUTPUT"]
         return kept if len(out) == len(signature.output_specs) else out
 
-    def lines(self, leaves: Sequence[Any]) -> dict[tuple[Place, ...], Any]:
-        """Per line of the module the last tensor that is made there, as far as the graph runs."""
-        interpreter = _Interpreter(self.program.graph_module)
-        self.outputs(leaves, interpreter)
-        return interpreter.made
-
 
 class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]  # PyTorch is not installed where types are checked
-    def __init__(self, module: Any) -> None:
-        super().__init__(module)
-        self.extra_traceback = False
-        self.made: dict[tuple[Place, ...], Any] = {}
-
-    def run_node(self, n: Any) -> Any:
-        """Run a node, and keep what it makes for its line."""
-        out = super().run_node(n)
-        with own_errors():
-            trace = read_trace(n.meta.get("stack_trace", "") or "")
-            if trace and isinstance(out, torch.Tensor):
-                self.made[trace] = out
-        return out
+    extra_traceback = False
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call an operator, unless all it does is to check."""
@@ -173,7 +115,7 @@ class _InRuntime:
     def outputs(self, leaves: Sequence[Any]) -> list[torch.Tensor] | Exception:
         """The outputs for the inputs of a call, or the error of onnxruntime, also if it is not there."""
         if self._session is None:
-            if find_spec("onnxruntime") is None or self.proto.ByteSize() > _MAX_BYTES:
+            if find_spec("onnxruntime") is None or self.proto.ByteSize() > MAX_BYTES:
                 return NotImplementedError()
             self._session = self._loaded()
         if isinstance(self._session, Exception):
@@ -197,12 +139,6 @@ class _InRuntime:
         except Exception as error:  # onnxruntime does not take the file
             return error
 
-    def failing_node(self, leaves: Sequence[Any]) -> str:
-        """Name of the node at which a run with onnxruntime fails. Empty if it succeeds or the error names none."""
-        found = self.outputs(leaves)
-        named = _NODE.search(str(found)) if isinstance(found, Exception) else None
-        return named[1] if named else ""
-
 
 # ---------------------------------------------------------------------- a condition
 
@@ -216,14 +152,12 @@ class Confirmed:
         sizes: the sizes at which it shows, all others as in the example.
         failed: the run that failed, with its line, when the module does.
         runs: ruled out by the condition, and the module runs there all the same.
-        follows: the ones among them where the exported graph gives what the module gives.
     """
 
     verdict: Verdict
-    sizes: tuple[tuple[str, int], ...] = ()
+    sizes: SizeItems = ()
     failed: Ran | None = None
-    runs: tuple[tuple[tuple[str, int], ...], ...] = ()
-    follows: tuple[tuple[tuple[str, int], ...], ...] = ()
+    runs: tuple[SizeItems, ...] = ()
 
 
 UNTRIED = Confirmed("unknown")
@@ -240,30 +174,30 @@ def confirmed(
     cond, example = restriction.term.cond, runs.example
     given = [dict(restriction.counterexample)] if restriction.counterexample else []
     own = violating(declaration, example, lambda sizes: holds_at(cond, sizes), restriction.roots)
-    tried: list[tuple[dict[str, int], Ran]] = []
+    tried: dict[SizeItems, Ran] = {}
     for sizes in itertools.chain(given, own):
         whole = runs.complete(sizes)
-        fits = not holds_at(cond, whole) and all(holds_at(c, whole) for c in others)
-        if fits and all(sizes != s for s, _ in tried) and (ran := runs.at(sizes)).state != "unknown":
-            tried.append((sizes, ran))
-        if len(tried) == _TRIES:
+        if not holds_at(cond, whole) and all(holds_at(c, whole) for c in others):
+            ran = runs.at(sizes)
+            tried |= {tuple(sizes.items()): ran} if ran.state != "unknown" else {}
+        if len(tried) == MAX_TRIED:
             break
     if not tried:  # conditions that always break together are tried together
         return confirmed(restriction, declaration, runs, graph, ()) if others else UNTRIED
-    ran_there = tuple(tuple(s.items()) for s, r in tried if r.state == "runs")
-    failing = [(s, r) for s, r in tried if r.state == "fails"]
-    places = [r.origin.place for _, r in failing]  # another line may fail at the very ends of a range
-    failed = max(failing, key=lambda pair: places.count(pair[1].origin.place), default=None)
-    if failed is not None:
-        return Confirmed("module", tuple(failed[0].items()), failed[1], ran_there)
+    ran_there = tuple(s for s, r in tried.items() if r.state == "runs")
+    failing = [s for s, r in tried.items() if r.state == "fails"]
+    if failing:
+        places = [tried[s].origin.place for s in failing]  # another line may fail at the very ends of a range
+        first = max(failing, key=lambda s: places.count(tried[s].origin.place))
+        return Confirmed("module", first, tried[first], ran_there)
     if not restriction.guarded:  # what the analysis proves of the graph holds
         return Confirmed("graph", ran_there[0], None, ran_there)
     agrees = {s: graph.agrees(dict(s)) if graph is not None else None for s in ran_there}
-    right = tuple(s for s, same in agrees.items() if same)
-    wrong = next((s for s, same in agrees.items() if same is False), None)
-    if wrong is not None:
-        return Confirmed("graph", wrong, None, ran_there, right)
-    return Confirmed("tracer" if right else "unknown", (*right, *ran_there)[0], None, ran_there, right)
+    verdicts: dict[Verdict, bool] = {"graph": False, "tracer": True}
+    for verdict, state in verdicts.items():
+        if found := next((s for s, same in agrees.items() if same is state), None):
+            return Confirmed(verdict, found, None, ran_there)
+    return Confirmed("unknown", ran_there[0], None, ran_there)
 
 
 # ---------------------------------------------------------------------- the declared sizes
@@ -276,56 +210,40 @@ def probed(
 
     Sizes that are `known` to are left out.
     """
-    tried = itertools.islice(probes(declaration, runs.example), _MAX_PROBES)
+    tried = itertools.islice(probes(declaration, runs.example), MAX_PROBES)
     found = [runs.at(sizes) for sizes in tried if not known(runs.complete(sizes))]
     failed, ran = ([r for r in found if r.state == state] for state in ("fails", "runs"))
     lines = dict.fromkeys(r.origin.place for r in failed)
     findings = [_failing(runs, [r for r in failed if r.origin.place == line], ran) for line in lines]
     if not findings and graph is not None:
-        differing = (r for r in ran[:_COMPARED] if graph.agrees(dict(r.sizes)) is False)
-        findings += [_differing(runs, r, graph) for r in itertools.islice(differing, 1)]
+        differing = (r for r in ran[:COMPARED] if graph.agrees(dict(r.sizes)) is False)
+        findings += [_differing(runs, r) for r in itertools.islice(differing, 1)]
     return findings
 
 
 def _failing(runs: Runs, failed: Sequence[Ran], ran: Sequence[Ran]) -> SourceFinding:
-    first = min(failed, key=lambda r: len(runs.changed(r)))
+    first, *also = sorted(failed, key=lambda r: len(runs.changed(r)))
     sizes = runs.changed(first)
     names = {n for n, _ in sizes}
-    like = [r for r in ran if {n for n, _ in runs.changed(r)} <= names][:_MAX_SHOWN]
-    also = [r for r in failed if r is not first][: _MAX_SHOWN - 1]
+    like = [c for c in map(runs.changed, ran) if {n for n, _ in c} <= names][:MAX_SHOWN]
     notes = [f"the module fails at {sizes_text(sizes)}: {first.words.partition(chr(10))[0]}"]
-    notes += [f"it fails at {sizes_text(runs.changed(r))} too" for r in also]
-    notes += [f"it runs at {'; '.join(sizes_text(runs.changed(r)) for r in like)}"] if like else []
-    title = f"the module fails at {sizes_text(sizes)}, which is declared"
-    return _found(runs, title, sizes, notes, "module", first.origin)
+    notes += [f"it fails at {sizes_text(runs.changed(r))} too" for r in also[: MAX_SHOWN - 1]]
+    notes += [f"it runs at {'; '.join(map(sizes_text, like))}"] if like else []
+    finding = _found(runs, sizes, f"the module fails at {sizes_text(sizes)}, which is declared", notes)
+    return replace(finding, origin=first.origin, verdict="module")
 
 
-def _differing(runs: Runs, ran: Ran, graph: Graph) -> SourceFinding:
+def _differing(runs: Runs, ran: Ran) -> SourceFinding:
     sizes = runs.changed(ran)
-    why, node, line = graph.difference(dict(ran.sizes))
-    what = "file" if why.startswith("torch") and not line else "graph"
-    title = f"the exported {what} does not compute what the module computes at {sizes_text(sizes)}"
-    notes = [f"tried: both were run there on the same data; {why}"]
-    return _found(runs, title, sizes, notes, "graph", line, node)
-
-
-def _found(
-    runs: Runs,
-    title: str,
-    sizes: tuple[tuple[str, int], ...],
-    notes: Sequence[str],
-    verdict: Verdict,
-    origin: Origin,
-    node: str = "",
-) -> SourceFinding:
-    declared = [runs.declaration.quote(n) for n, _ in sizes]
-    return SourceFinding(
-        "SS609",
-        title,
-        node,
-        notes=(*(f"declared: {d}" for d in declared), *notes),
-        origin=origin,
-        declared="; ".join(declared),
-        counterexample=sizes,
-        verdict=verdict,
+    title = f"the exported graph does not compute what the module computes at {sizes_text(sizes)}"
+    why = "a size or a value became a number while the module was exported"
+    return replace(
+        _found(runs, sizes, title, [f"tried: both were run there on the same data; {why}"]), verdict="graph"
     )
+
+
+def _found(runs: Runs, sizes: SizeItems, title: str, notes: Sequence[str]) -> SourceFinding:
+    declared = [runs.declaration.quote(n) for n, _ in sizes]
+    notes = [*(f"declared: {d}" for d in declared), *notes]
+    text = "; ".join(declared)
+    return SourceFinding("SS609", title, notes=tuple(notes), declared=text, counterexample=sizes)
