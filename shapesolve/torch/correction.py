@@ -266,7 +266,7 @@ class Advice:
 def holds(
     trial: Correction, runs: Runs, files: Files, allowed: Callable[[Sizes], bool], wanted: Iterable[Sizes]
 ) -> bool:
-    """True if the exporter takes a declaration as the reader would give it, and the file follows the module.
+    """True if the exporter takes a declaration, and the file follows the module.
 
     It is run at sizes that the declaration promises and that are `allowed`, and at those `wanted`.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 #: elements that the operators of one run may make together
 MAX_ELEMENTS = 1 << 27
-#: operators that one run may call
+#: calls of operators in one run
 MAX_CALLS = 100_000
 #: elements up to which the output of an operator is not foreseen before it runs
 MAX_UNFORESEEN = 1 << 22

@@ -149,7 +149,7 @@ def outcomes(
     return tuple(found)
 
 
-#: state and text of a size that nothing restricts, and of one of which nothing is known
+#: state and text of an unrestricted size, and of an unknown one
 FREE = ("free", "free, as declared")
 UNKNOWN = ("unknown", "not known: torch.export gives up before")
 

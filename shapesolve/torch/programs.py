@@ -1,4 +1,4 @@
-"""What an exported program says of its sizes: guards as conditions on declared sizes, symbols, its own declaration."""
+"""Sizes of an exported program: its guards as conditions, its symbols, its own declaration."""
 
 from __future__ import annotations
 
