@@ -119,10 +119,9 @@ class OriginData(TypedDict):
 
 
 class SourceFindingData(FindingData):
-    """A finding on a line of Python; `met` is where it shows, `term` what came out in place of `declared`."""
+    """A finding on a line of Python; `term` is what came out in place of `declared`."""
 
     place: LineData | None
-    met: LineData | None
     origin: OriginData
     declared: str
     term: str
