@@ -118,6 +118,7 @@ class OriginData(TypedDict):
     kind: str
 
 
+@carries(Finding)
 class SourceFindingData(FindingData):
     """A finding on a line of Python; `term` is what came out in place of `declared`."""
 
