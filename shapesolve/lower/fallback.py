@@ -24,7 +24,6 @@ from ..model import (
     value_type,
 )
 from .declared import declared_known
-from .limits import MAX_EXPANDED
 from .needed import need_inside
 from .op import InvalidNode, MalformedNode, Op
 from .records import Body, Scope, Steps
@@ -76,8 +75,8 @@ def lower_function(op: Op, scope: Scope, function: Function) -> Steps:
     walk, node = op.walk, op.node
     op.pure = False
     # under a condition a node weighs more: cases are kept apart
-    walk.expanded += len(function.nodes) * (1 if scope.guard.is_true else 20)
-    if walk.expanded > MAX_EXPANDED:
+    walk.expandable -= len(function.nodes) * (1 if scope.guard.is_true else 20)
+    if walk.expandable < 0:
         walk.note("open", "functions call each other too often: this call is not followed", node, scope)
         return [None] * op.n_out
     inner = walk.under(scope, f"{scope.prefix}{node.label}/")

@@ -19,4 +19,4 @@ MAX_TRIED: Final = 1 << 17  # sizes for which a factor is tried in its float typ
 # walks
 MAX_ROUNDS: Final = 3  # walks over the graph, for ranks that become known by a later one
 MAX_DERIVED: Final = 32  # nodes in a row whose integers are computed of those that they read
-MAX_EXPANDED: Final = 100_000  # nodes of function bodies in one walk, those under a condition times 20
+MAX_EXPANDED: Final = 20_000  # nodes of function bodies in one walk, and 20 for each node of the file

@@ -10,6 +10,7 @@ from ..model import Graph, Model
 from ..model.limits import MAX_NESTING
 from .attributes import InvalidNode
 from .declared import declared_known
+from .limits import MAX_EXPANDED
 from .operators import Operators
 from .records import Body, FactStore, Scope, Standard
 from .request import OtherShape
@@ -37,7 +38,8 @@ class Scopes(Statements):
         self.semantics = semantics
         self.operators = Operators(model, registry, semantics)
         self.standard: Standard | None = None  # what onnx's own inference knows, once somebody asked
-        self.expanded = 0  # nodes of function bodies lowered so far
+        written = len(model.graph.nodes) + sum(len(f.nodes) for f in model.functions.values())
+        self.expandable = MAX_EXPANDED + 20 * written  # nodes of function bodies that may still be lowered
         self.instead: Mapping[
             str, tuple[Elem, ...] | OtherShape
         ] = {}  # elements of stored tensors, in place of their own
