@@ -35,6 +35,7 @@ class Z3Scope:
         self.definitions: list[Any] = []
         self.symbols: dict[str, Any] = {}
         self._atoms: dict[Atom, Any] = {}
+        self._products: dict[tuple[Atom, ...], Any] = {}
         self._defined: dict[Atom, Any] = {}  # when an atom has a value; None: always
         self._asserted: set[Dim | Cond] = set()
 
@@ -177,7 +178,9 @@ class Z3Scope:
     def _polynomial(self, dim: Dim) -> Any:
         parts = []
         for mono, c in dim.terms:
-            product = reduce(lambda a, b: a * b, (self._atoms[a] for a in mono))
+            product = self._products.get(mono)
+            if product is None:  # powers and sums of the same sizes come again and again
+                product = self._products[mono] = reduce(lambda a, b: a * b, (self._atoms[a] for a in mono))
             parts.append(product if c == 1 else product * c)
         if dim.const or not parts:
             parts.append(z3.IntVal(dim.const, self.ctx))
