@@ -167,7 +167,7 @@ class Conclusion:
         advice = self._advice(real, traced)
         nodes = self.analysis.model.graph.nodes if self.analysis is not None else ()
         origins = Origins(nodes)
-        judge = Judge(self.declaration, self.guards, origins, refused=self.refusal is not None)
+        judge = Judge(self.declaration, self.guards, self.program, origins, refused=self.refusal is not None)
         findings = [*self.extra, *(self._placed(judge.finding(r, advice, c)) for r, c in real)]
         if not any(f.severity == "error" for f in findings):
             findings += [judge.ruled_out(r, advice, c) for r, c in traced]

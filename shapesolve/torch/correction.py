@@ -11,9 +11,10 @@ from typing import Any
 from torch.export import Dim as TorchDim
 
 from ..expr import Cond, Dim, constant, solve_for_symbol, symbol
+from ..propagate.budget import MAX_AHEAD
 from .declared import Axis, Declaration, dim_lines, python_name, read_declaration, spec_text
 from .exporting import Files, Written, captured
-from .limits import COMPARED_SUGGESTION, MAX_DIVISOR
+from .limits import COMPARED
 from .outcome import Restriction
 from .programs import input_names
 from .running import Runs, Sizes, example_sizes, probes, root_size
@@ -115,7 +116,7 @@ class Correction:
     def _residue(self, cond: Cond, name: str) -> bool:
         divisors = {a.args[1].value for mono, _ in cond.args[0].terms for a in mono if a.kind == "//"}
         (step, *others) = divisors or {None}
-        if step is None or others or not 1 < step <= MAX_DIVISOR:
+        if step is None or others or not 1 < step <= MAX_AHEAD:
             return False
         rests = [r for r in range(step) if cond.evaluate({name: 16 * step + r})]
         if len(rests) != 1:
@@ -283,7 +284,7 @@ def holds(
         if state == "fails" or (state == "runs" and graph.agrees(sizes) is False):
             return False
         ran += state == "runs"
-        if ran == COMPARED_SUGGESTION:
+        if ran == COMPARED:
             break
     return True
 

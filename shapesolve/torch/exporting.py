@@ -27,7 +27,7 @@ from torch.utils._sympy.value_ranges import ValueRangeError
 from ..dynamic.generalize_model import generalize
 from ..dynamic.verify import verify_exports
 from .declared import read_declaration
-from .limits import MAX_FRAMES
+from .limits import MAX_GUARDS
 from .places import NOWHERE, Origin, Place, is_foreign, module_names, place_of
 
 
@@ -68,7 +68,7 @@ class Watch:
         frame: Any = sys._getframe(2)
         trace: list[Place] = []
         module, counted = None, 0
-        while frame is not None and counted < MAX_FRAMES and frame.f_code is not captured.__code__:
+        while frame is not None and counted < MAX_GUARDS and frame.f_code is not captured.__code__:
             code = frame.f_code
             if not is_foreign(code.co_filename):
                 trace.append(place_of(frame, frame.f_lineno))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..expr.sizes import sizes_text
+from .causes import cause_of
 from .correction import Advice
 from .declared import Declaration
 from .limits import MAX_SHOWN
@@ -25,11 +27,13 @@ class Judge:
         self,
         declaration: Declaration,
         guards: Sequence[Guard],
+        program: Any,
         origins: Origins,
         *,
         refused: bool,
     ) -> None:
-        self.declaration, self.guards, self.origins, self.refused = declaration, guards, origins, refused
+        self.declaration, self.guards, self.program = declaration, guards, program
+        self.origins, self.refused = origins, refused
 
     def finding(self, restriction: Restriction, advice: Advice, tried: Confirmed) -> SourceFinding:
         """The finding of one restriction. `tried` is the result of testing it."""
@@ -43,6 +47,11 @@ class Judge:
             notes += _refuted(restriction, sizes, tried)
         else:
             notes.append(f"not decided: {restriction.proof!r}")
+        cause = cause_of(restriction.term.cond, origin, self.program) if restriction.kind == "fixed" else None
+        if cause is not None:
+            notes.append(
+                f"it meets the declared size at {origin.place}: {origin.place.code if origin.place else ''}"
+            )
         return SourceFinding(
             code,
             self._title(restriction, tried),
@@ -50,7 +59,7 @@ class Judge:
             nodes=nodes,
             notes=tuple(notes),
             help=self._help(restriction, advice, tried),
-            origin=origin,
+            origin=cause or origin,
             declared="; ".join(self.declaration.quote(r.name) for r in roots),
             term=restriction.term.text,
             counterexample=sizes,

@@ -21,11 +21,8 @@ from ..solve.contract.contract import Contract
 from ..solve.simplify.domain import defined_where
 from .declared import Axis, Declaration, Root
 from .exporting import Watch
-from .limits import MAX_GUARDS
+from .limits import LEAST, MAX_GUARDS
 from .places import NOWHERE, Origin
-
-#: torch.export's own lower bound of a dynamic size
-_LEAST = 2
 
 # ---------------------------------------------------------------------- guards
 
@@ -218,9 +215,9 @@ def _stated(
             for root in sorted(size.free):
                 low, high = ranges.get(root, (None, None))
                 # torch.export's own lower bound says nothing of the declaration
-                roots.setdefault(root, Root(root, low if low is not None and low > _LEAST else None, high))
+                roots.setdefault(root, Root(root, low if low is not None and low > LEAST else None, high))
             bounds = [str(c) for c in roots[size.name].conditions()] if size.name else []
-            axes.append(Axis(leaf, name, index, size, _LEAST, ", ".join(bounds) or str(size)))
+            axes.append(Axis(leaf, name, index, size, LEAST, ", ".join(bounds) or str(size)))
     return Declaration(roots, tuple(axes), tuple(shapes), tuple(shapes))
 
 

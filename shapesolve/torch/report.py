@@ -14,7 +14,7 @@ from ..report.lines import Printed, json_text, line, plain
 from ..report.sarif import sarif_text
 from ..report.text import counted, finding_lines
 from .declared import Declaration
-from .limits import MAX_CALLERS
+from .limits import MAX_SHOWN
 from .outcome import SizeOutcome
 from .places import SourceFinding, shown_path
 
@@ -121,7 +121,7 @@ def source_lines(finding: SourceFinding, shown: set[str]) -> Iterator[Printed]:
         if place.code:
             yield line(("dim", "   |  "), ("code", place.code))
         above = [p for p in reversed(finding.origin.trace[:-1]) if str(p) != str(place)]
-        for caller in above[:MAX_CALLERS]:
+        for caller in above[:MAX_SHOWN]:
             yield line(("dim", "   |  called from "), f"{caller}", ("dim", f"  {caller.code}"))
     elif finding.origin.module:
         yield line(("dim", "  --> "), f"module {finding.origin.module}")

@@ -25,10 +25,12 @@ from .limits import (
     MAX_ELEMENTS,
     MAX_KEPT,
     MAX_RUNS,
-    MAX_UNFORESEEN,
     MUCH_MADE,
     PER_SIZE,
+    SPREAD,
+    STEPS,
     TOGETHER,
+    USUAL,
 )
 from .places import NOWHERE, Origin, module_names, origin_of_error
 from .refusal import own_words
@@ -37,10 +39,6 @@ State = Literal["runs", "fails", "unknown"]
 Sizes = Mapping[str, int]
 SizeItems = tuple[tuple[str, int], ...]
 
-#: sizes near an example of this many, and others, in the order in which they are tried
-_STEPS, _USUAL = (5, 3, -2, 4, -3), (1, 2, 3, 7, 16, 33, 64)
-#: relative perturbation of the example's values
-_SPREAD = 0.05
 _CLOSE = {"rtol": 1e-3, "atol": 1e-4}
 
 
@@ -73,7 +71,7 @@ class _Limits(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not instal
         kwargs = kwargs or {}
         with own_errors():
             self.calls += 1
-            much = _possible((args, kwargs)) > MAX_UNFORESEEN
+            much = _possible((args, kwargs)) > MAX_KEPT
             if much and self.made + _foreseen(func, args, kwargs) > MAX_ELEMENTS:
                 raise _Beyond
         out = func(*args, **kwargs)
@@ -292,7 +290,7 @@ def _filled(leaf: torch.Tensor, shape: list[int], fill: str, swaps: Mapping[int,
     if list(leaf.shape) == shape:
         return tiled
     # rows that repeat are told apart: what ranks equal values may rank them in any order
-    return tiled * (1 + _SPREAD * torch.rand(shape, generator=draw).to(leaf.dtype).to(leaf.device))
+    return tiled * (1 + SPREAD * torch.rand(shape, generator=draw).to(leaf.dtype).to(leaf.device))
 
 
 def _tiled(leaf: torch.Tensor, shape: list[int]) -> torch.Tensor:
@@ -334,7 +332,7 @@ def same(a: Any, b: Any) -> bool:
 def near(low: int, high: int, example: int) -> list[int]:
     """Sizes of a range to run at: around the example and its ends first."""
     first = (example + 1, example - 1, low, high, example + 2, 2 * example + 1, 2 * example, low + 1, low + 2)
-    wanted = (*first, *(example + step for step in _STEPS), *_USUAL, high - 1)
+    wanted = (*first, *(example + step for step in STEPS), *USUAL, high - 1)
     return [v for v in dict.fromkeys(wanted) if low <= v <= high and v != example and v >= 1]
 
 

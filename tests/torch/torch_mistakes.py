@@ -46,8 +46,8 @@ class ArangeOfConstant(nn.Module):
         self.table = nn.Embedding(64, 8)
 
     def forward(self, x):
-        positions = torch.arange(10)
-        return x + self.table(positions)  # the mistake
+        positions = torch.arange(10)  # the mistake
+        return x + self.table(positions)
 
 
 @bench.add(lambda: (zeros(2, 10, 8),), {"x": {0: batch, 1: seq}}, "SS601")
@@ -69,8 +69,8 @@ class ExpandToExample(nn.Module):
         self.token = nn.Parameter(zeros(1, 1, 8))
 
     def forward(self, x):
-        token = self.token.expand(2, 1, 8)
-        return torch.cat([token, x], dim=1)  # the mistake
+        token = self.token.expand(2, 1, 8)  # the mistake
+        return torch.cat([token, x], dim=1)
 
 
 @bench.add(lambda: (tokens(2, 10),), {"ids": {0: batch, 1: seq}}, "SS604")
@@ -210,8 +210,8 @@ class StateOfExampleBatch(nn.Module):
         self.gru = nn.GRU(8, 8, batch_first=True)
 
     def forward(self, x):
-        h0 = torch.zeros(1, 2, 8)
-        y, _ = self.gru(x, h0)  # the mistake
+        h0 = torch.zeros(1, 2, 8)  # the mistake
+        y, _ = self.gru(x, h0)
         return y
 
 
@@ -295,8 +295,8 @@ class RotaryTableTooShort(nn.Module):
 @bench.add(lambda: (zeros(2, 10, 8),), {"x": {0: batch, 1: seq}}, "SS601")
 class OnesOfExample(nn.Module):
     def forward(self, x):
-        ones = torch.ones(2, 1, 8)
-        y = torch.cat([ones, x], dim=1)  # the mistake
+        ones = torch.ones(2, 1, 8)  # the mistake
+        y = torch.cat([ones, x], dim=1)
         return y.mean(1)
 
 
