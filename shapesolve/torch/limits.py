@@ -6,9 +6,7 @@ from typing import Final
 
 MAX_ELEMENTS: Final = 1 << 27  # elements that the operators of one run make together
 MAX_CALLS: Final = 100_000  # calls of operators in one run
-MAX_KEPT: Final = (
-    1 << 22
-)  # elements of outputs kept of a run, and of an operator's output that need not be foreseen
+MAX_KEPT: Final = 1 << 22  # elements of outputs that are kept, or made without being foreseen
 MAX_RUNS: Final = 400  # runs of one module
 FEW_RUNS: Final = 12  # runs of one module after `MUCH_MADE` elements or `MANY_CALLS` calls in all its runs
 MUCH_MADE: Final = 1 << 29  # elements
