@@ -17,10 +17,9 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 #: most lines of a file, which is read in one sitting
 MAX_FILE = 450
 #: numbers with a name at the top of a module
-MAX_CONSTANTS = 200
+MAX_CONSTANTS = 198
 #: numbers with a name that limit nothing: they stand outside of the tables
 NO_LIMITS = {
-    "change/diff_text.py _LABEL": "a column of a text",
     "expr/grammar.py CHOICE": "precedence of an operator",
     "report/json.py VERSION": "version of a layout",
     "report/lines.py GAP": "blanks between columns",

@@ -7,130 +7,26 @@ assumed about broadcasts. A difference of sizes comes with sizes at which it was
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from ..analysis import Analysis, analyze
 from ..explain.judge import bare
 from ..expr import Cond, Dim, Shape, any_of, eq, symbol
 from ..expr.sizes import sizes_text
 from ..lower.types import Known, Tensor
+from ..report.differences import (
+    ContractComparison,
+    Diff,
+    OutputComparison,
+    Relation,
+    TensorChange,
+    Verdict,
+)
 from ..report.names import dtype_name, shape_text
 from ..solve.check import Checker
 from ..solve.contract.contract import text_of
 from ..solve.proof import Proved, Prover, Refuted
-from .runs import Runs
-
-#: an output of both models: provably of one shape, provably not, or not decided
-Verdict = Literal["same", "differs", "open"]
-#: relation of the sizes that the second model accepts to those of the first
-Relation = Literal["equal", "wider", "narrower", "neither", "open", "none", "unrelated"]
-
-
-@dataclass(frozen=True, slots=True)
-class TensorChange:
-    """A tensor of both models whose type or shape reads differently."""
-
-    name: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
-class OutputComparison:
-    """An output of both models, and its name in each; `why` is a counterexample or a reason.
-
-    `values` is ``equal`` where its values are proved the same, ``not known`` elsewhere, and empty if that was not asked.
-    """
-
-    name: str
-    other: str
-    verdict: Verdict
-    before: str
-    after: str
-    why: str = ""
-    values: Literal["", "equal", "not known"] = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ContractComparison:
-    """The accepted sizes of two models as sets, and terms of the contracts that only one has.
-
-    `relation` is that of the second to the first: ``none`` where no size runs either of them, ``unrelated`` where they have no
-    input in common. `only_first` are sizes that the first accepts and the second does not, if there are any; `left_out`
-    counts conditions on data, which are not compared.
-    """
-
-    relation: Relation
-    only_first: Mapping[str, int] | None
-    only_second: Mapping[str, int] | None
-    left_out: int
-    removed: tuple[str, ...]
-    added: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Diff:
-    """Differences of two models. `renamed`: symbol of the second -> that of the first.
-
-    `removed` and `added` are inputs and outputs that only one model has, `requirements_removed` and `requirements_added`
-    conditions of nodes, `shared` counts the tensors of both, `conflicts` those of each model. `runs` is None if none were made.
-    """
-
-    before: str
-    after: str
-    outputs: tuple[OutputComparison, ...]
-    contract: ContractComparison
-    changed: tuple[TensorChange, ...]
-    shared: int
-    removed: tuple[str, ...]
-    added: tuple[str, ...]
-    requirements_removed: tuple[str, ...]
-    requirements_added: tuple[str, ...]
-    conflicts: tuple[int, int]
-    renamed: Mapping[str, str]
-    runs: Runs | None = None
-
-    def __str__(self) -> str:
-        from ..report.lines import plain
-        from .diff_text import diff_lines
-
-        return plain(diff_lines(self))
-
-    @property
-    def same(self) -> bool:
-        """True if inputs, outputs and accepted sizes are provably the same."""
-        return self.replaces and self.contract.relation == "equal" and not self.changed_inputs
-
-    @property
-    def replaces(self) -> bool:
-        """True if the second can replace the first: same outputs, accepted sizes equal or wider.
-
-        No run differs, and values that were asked for are proved the same.
-        """
-        alike = all(o.verdict == "same" and o.values != "not known" for o in self.outputs)
-        runs = not (self.runs and self.runs.faults)
-        return alike and runs and not self._ends and self.contract.relation in ("equal", "wider")
-
-    @property
-    def decided(self) -> bool:
-        """True if a difference is known, or nothing is open: no output and not the accepted sizes.
-
-        Models that no size runs are not the same.
-        """
-        verdicts = {o.verdict for o in self.outputs}
-        known = self._ends or "differs" in verdicts or (self.runs and self.runs.faults)
-        nothing_runs = self.contract.relation == "none"
-        return bool(known or nothing_runs or self.contract.only_first) or self.replaces
-
-    @property
-    def _ends(self) -> bool:
-        return bool(self.removed or self.added)
-
-    @property
-    def changed_inputs(self) -> tuple[TensorChange, ...]:
-        """Inputs that are declared differently."""
-        return tuple(c for c in self.changed if c.name.startswith("input "))
 
 
 class _Side:

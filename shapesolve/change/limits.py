@@ -8,4 +8,3 @@ MAX_CALLS: Final = 64  # calls of one function that are looked at; of one with m
 MAX_SWEEPS: Final = 6  # sweeps over one graph
 MAX_CHANGES: Final = 16  # changes of one node in one sweep
 RELATIVE: Final = 1e-3  # relative difference of outputs that count as equal
-MAX_ROWS: Final = 40  # tensors, conditions or outputs that a comparison lists

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..report.differences import Runs
 from .limits import RELATIVE
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """Results of runs with onnxruntime: their number, the largest difference of values, and the faults."""
-
-    count: int
-    largest: float
-    faults: tuple[str, ...]
 
 
 def run_both(first: Any, second: Any, feeds: Sequence[Mapping[str, Any]], names: tuple[Any, Any]) -> Runs:

@@ -12,8 +12,7 @@ from .parameters import Argument, Option
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
-    from ..change.diff import Diff
-    from ..change.runs import Runs
+    from ..report.differences import Diff, Runs
 
 
 @app.command()
@@ -50,7 +49,7 @@ def diff(
     from dataclasses import replace
 
     from ..change.diff import diff
-    from ..change.diff_text import diff_lines
+    from ..report.differences import diff_lines
 
     models = load(before, broadcast="strict"), load(after, broadcast="strict")
     with Progress("comparison"):

@@ -7,27 +7,90 @@ are Lagrangian, in integers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..expr import eq, ge
+from ..analysis import Analysis
+from ..expr import Cond, eq, ge, le
 from ..expr.closures import Compiler, compiled_truth
-from ..expr.limits import SAFE
+from ..expr.limits import INT32_MAX, SAFE
 from ..expr.sizes import sizes_text
-from .limits import BOUND_STEPS, MAX_ASKED, MAX_BOXES, MAX_TRIED, MAX_WORK
+from ..solve.cone_of_influence import cone
+from ..solve.engine import Engine
+from .limits import BOUND_STEPS, MAX_ASKED, MAX_BOXES, MAX_SIZE, MAX_TRIED, MAX_WORK
 from .sizes import NoSizes, Sizes
-
-if TYPE_CHECKING:
-    from .bucketing import SizesOfOne
 
 Box = tuple[int, ...]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 #: cost of a box that does not hold a size, above all sums of costs
 NO_FIT = SAFE // 4
+
+
+class SizesOfOne:
+    """Accepted sizes of one symbol."""
+
+    def __init__(self, analysis: Analysis, name: str, bind: Mapping[str, int] | None) -> None:
+        self.analysis, self.name, self.bind = analysis, name, dict(bind or {})
+        self.any = Sizes(analysis, bind)
+        self.any.known([name])
+        self.symbol = analysis.symbols[name]
+        self.proved = True
+        self.engine = Engine(analysis._solved.rlimit)
+        fixed = {n: v for n, v in self.any.fixed.items() if n != name or n in self.bind}
+        conds = [c.subs(fixed) for c in self.any.contract]
+        if any(c.is_false for c in conds):
+            raise NoSizes(
+                f"no sizes are accepted with {fixed}: {'; '.join(self.any.broken(self._some(fixed)))}"
+            )
+        parts = [p for c in conds for p in (c.args if c.kind == "and" else (c,)) if isinstance(p, Cond)]
+        self.conds: list[Cond] = list(cone([name], parts))
+        self.tests = [(Compiler().test(c), c) for c in self.conds]
+
+    def _some(self, fixed: Mapping[str, int]) -> dict[str, int]:
+        return {n: fixed.get(n, 1) for n in self.any.names}
+
+    def at_least(self, sizes: Sequence[int]) -> list[int]:
+        """For each of the growing sizes the smallest accepted one that is not less. Raises `NoSizes` where there is none."""
+        tops: list[int] = []
+        for size in sizes:
+            if tops and tops[-1] >= size:
+                tops.append(tops[-1])
+                continue
+            top = self._next(size)
+            if top is None or top > INT32_MAX:
+                contract = self.analysis.contract
+                about = [t.text for t in (*contract.terms, *contract.assumed) if self.name in t.symbols]
+                raise NoSizes(f"no accepted size of {self.name} is {size} or more: {', '.join(about)}")
+            tops.append(top)
+        return tops
+
+    def _next(self, size: int) -> int | None:
+        if all(c.free <= {self.name} for c in self.conds):
+            for tried in range(size, size + MAX_SIZE):
+                if all(
+                    compiled_truth(test, cond, {self.name: tried}) is not False for test, cond in self.tests
+                ):
+                    return tried
+        return self._solved(size)
+
+    def _solved(self, size: int) -> int | None:
+        low, high = size, self._model([ge(self.symbol, size)])
+        while high is not None and low < high:
+            middle = (low + high) // 2
+            found = self._model([ge(self.symbol, size), le(self.symbol, middle)])
+            low, high = (low, found) if found is not None else (middle + 1, high)
+        return high
+
+    def _model(self, conds: list[Cond]) -> int | None:
+        answer = self.engine.satisfiable([*self.conds, *conds])
+        if answer.sat and answer.model is not None:
+            return answer.model.get(self.name)
+        self.proved = self.proved and answer.unsat
+        return None
 
 
 class SmallestBoxes:

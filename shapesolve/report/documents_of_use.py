@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from ..change.diff import Diff as Differences
+from .differences import Diff as Differences
 from .documents import FindingData, Sizes, carries
 
 

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 import shapesolve as ss
 from shapesolve.change.diff import diff
-from shapesolve.change.diff_text import diff_lines
 from shapesolve.cli import app, console, layout
 from shapesolve.explain.diagnose import CODES
 from shapesolve.report.derivation import derivation_lines
+from shapesolve.report.differences import diff_lines
 from shapesolve.report.evaluation import evaluation_lines
 from shapesolve.report.lines import Printed, line, plain, row
 from shapesolve.report.rules import rule_lines, rule_page
