@@ -50,7 +50,7 @@ class Knowledge:
             self.opset = around.opset
         self._own = graph.given | {name for node in graph.nodes for name in node.outputs}
         self._elsewhere: dict[str, tuple[Knowledge, str]] = {}
-        self._told: dict[str, tuple[int, Dims | None]] = {}
+        self._added: dict[str, tuple[int, Dims | None]] = {}
         self._arrays: dict[str, NDArray[Any] | None] = {}
         self._joint: dict[Dims, Dim] = {}
         self._drawing: dict[tuple[str, str], bool] = {}
@@ -59,8 +59,8 @@ class Knowledge:
 
     def shape(self, name: str) -> Dims | None:
         """The shape of a tensor; None when its rank is not known (or not the same in all calls)."""
-        if name in self._told:
-            return self._told[name][1]
+        if name in self._added:
+            return self._added[name][1]
         place = self._place(name)
         if place is not None:
             return place[0].shape(place[1])
@@ -75,8 +75,8 @@ class Knowledge:
 
     def dtype(self, name: str) -> int:
         """The element type of a tensor, 0 when it is not known."""
-        if name in self._told:
-            return self._told[name][0]
+        if name in self._added:
+            return self._added[name][0]
         place = self._place(name)
         if place is not None:
             return place[0].dtype(place[1])
@@ -128,7 +128,7 @@ class Knowledge:
 
     def tell(self, name: str, dtype: int, shape: Dims | None) -> None:
         """The type and shape of a tensor that the changes add."""
-        self._told[name] = dtype, shape
+        self._added[name] = dtype, shape
 
     def tell_array(self, name: str, array: NDArray[Any]) -> None:
         """The data of a constant."""
@@ -148,7 +148,7 @@ class Knowledge:
 
     def is_own(self, name: str) -> bool:
         """True if it is a tensor of this graph, not of an outer one."""
-        return name in self._own or name in self._told or name in self._elsewhere
+        return name in self._own or name in self._added or name in self._elsewhere
 
     def draws(self, node: DraftNode) -> bool:
         """True if the node's operator is declared nondeterministic."""
@@ -164,7 +164,7 @@ class Knowledge:
         """The scope and name under which a tensor of another graph is known."""
         if name in self._elsewhere:
             return self._elsewhere[name]
-        if self.around is not None and name not in self._own and name not in self._told:
+        if self.around is not None and name not in self._own and name not in self._added:
             return self.around, name
         return None
 

@@ -39,7 +39,7 @@ class Formatter(click.HelpFormatter):
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         """Names and what they mean."""
-        super().write_dl([(_typed(name), said) for name, said in rows], col_max, col_spacing)
+        super().write_dl([(_typed(name), meaning) for name, meaning in rows], col_max, col_spacing)
 
 
 class Context(click.Context):

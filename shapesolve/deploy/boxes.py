@@ -132,7 +132,10 @@ class SmallestBoxes:
         return None if known[size] < 0 else known[size]
 
     def _searched(self, low: Box) -> Box | None:
-        """By growing volume, up to that of an accepted box which the solver gives."""
+        """The accepted box of least volume around `low`: boxes around it are tested in order of volume.
+
+        After `MAX_TRIED` tests it is the box that the solver finds, and `proved` turns False.
+        """
         engine, symbols = self.searches[0].engine, [one.symbol for one in self.searches]
         above = [*self.conds, *map(ge, symbols, low)]
         if engine.satisfiable(above).unsat:
@@ -192,8 +195,8 @@ def chosen_boxes(counts: dict[Box, int], k: int, smallest: SmallestBoxes) -> tup
     for size, count in counts.items():
         box = smallest.above(size)
         if box is None:
-            told = sizes_text(dict(zip(smallest.names, size, strict=True)))
-            raise NoSizes(f"no accepted sizes are as large as {told}")
+            wanted = sizes_text(dict(zip(smallest.names, size, strict=True)))
+            raise NoSizes(f"no accepted sizes are as large as {wanted}")
         item = box if smallest.apart else size  # what holds a size then holds the smallest box around it
         merged[item] = merged.get(item, 0) + count
     items = sorted(merged)

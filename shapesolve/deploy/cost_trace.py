@@ -196,8 +196,8 @@ class Tracer:
             work = Operations(work.macs * trips, work.other * trips)
         if (body.plain.free | body.reused.free) <= outside:
             return Body(work, body.plain, body.reused, instead=False)
-        told = f"what is held inside {prefix}{op.node.label} differs from trip to trip and is left out"
-        self.remarks[told] = None
+        remark = f"what is held inside {prefix}{op.node.label} differs from trip to trip and is left out"
+        self.remarks[remark] = None
         return Body(work, instead=False)
 
     def _names(self, op: Op, prefix: str) -> frozenset[str]:

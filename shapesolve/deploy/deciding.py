@@ -280,9 +280,9 @@ class Deciding:
         return f"no numbers were found for input {some} with which the model runs: give them yourself"
 
     @cached_property
-    def told(self) -> dict[str, str]:
+    def purposes(self) -> dict[str, str]:
         """Text per input: the use of its numbers, and the nodes that read them."""
-        return {name: _told(self.uses.get(name, ())) for name in self.names}
+        return {name: _purpose(self.uses.get(name, ())) for name in self.names}
 
 
 def _offsets(rng: random.Random, count: int, last: int) -> list[int]:
@@ -290,7 +290,7 @@ def _offsets(rng: random.Random, count: int, last: int) -> list[int]:
     return [0, *sorted(rng.randint(0, last) for _ in range(count - 2)), last]
 
 
-def _told(uses: Sequence[Use]) -> str:
+def _purpose(uses: Sequence[Use]) -> str:
     use = next(iter(uses), None)
     what = f"{use.what} for {use.node}" if use is not None else "numbers that decide sizes"
     return f"{what}, drawn until the analysis found nothing against them"

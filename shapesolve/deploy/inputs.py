@@ -231,7 +231,7 @@ class _Filler:
         if numbers is None:
             return None
         for name in numbers:
-            self._guess(name, self.deciding.told[name])
+            self._guess(name, self.deciding.purposes[name])
         trial = self.deciding.trial  # it knows what the numbers make: the tables into which others point
         uses = uses_of_inputs(trial) if numbers else self.uses
         return {

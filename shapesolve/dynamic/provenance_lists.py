@@ -89,14 +89,14 @@ def _listed(op: Op, lists: Lists, what: Links | str, data: Origin, name: str) ->
     inner, shape = _rows_outside(data, name), op.shape(0)
     if inner is None or shape is None:
         return {}
-    told = str(what).format(symbol=name)
+    purpose = str(what).format(symbol=name)
     if lists == "items":
-        return {0: Listing(op.node.label, op.node.op_type, told, 0, None, ())} if inner is ONE else {}
+        return {0: Listing(op.node.label, op.node.op_type, purpose, 0, None, ())} if inner is ONE else {}
     sizes = (inner, *shape[1:])
     places = [(symbol(f"place{k}", made=True), size) for k, size in enumerate(sizes)]
     elems = (_ROW * inner + places[0][0], *(place for place, _ in places[1:]))
     entry = Tensor(TensorProto.INT64, Shape([len(shape), 1]), Value((len(shape), 1), elems))
-    return {0: Listing(op.node.label, op.node.op_type, told, 1, entry, tuple(places))}
+    return {0: Listing(op.node.label, op.node.op_type, purpose, 1, entry, tuple(places))}
 
 
 def _carried(

@@ -28,8 +28,8 @@ def no_tensor(name: str, lowered: Lowered) -> str:
     close = [n for n in names if name and name in n]
     if close:
         return f"the model has no tensor {name!r}; did you mean {' or '.join(close[:MAX_MEANT])}?"
-    said = like(name, names) or meant(name, [n for n, _ in lowered.model.graph.outputs], "its outputs are")
-    return f"the model has no tensor {name!r}{said}"
+    hint = like(name, names) or meant(name, [n for n, _ in lowered.model.graph.outputs], "its outputs are")
+    return f"the model has no tensor {name!r}{hint}"
 
 
 def known_names(lowered: Lowered) -> AbstractSet[str]:

@@ -27,17 +27,17 @@ _NOTHING_RUNS = "no input size is accepted"
 class Claim:
     """A user's claim about sizes: a condition (as text or parsed), or two dims claimed to be equal.
 
-    It is read anew for each analysis that is to judge it; symbols of ours are found there by the places where the
-    analysis that it was said to (`meant`) has them.
+    It is read anew for each analysis that judges it. Generated symbols are found there by the places that they have in
+    `meant`, the analysis that the user asked.
     """
 
-    def __init__(self, said: str | Cond | tuple[Dim, Dim], meant: Solved) -> None:
-        self.said, self.meant = said, meant
+    def __init__(self, claim: str | Cond | tuple[Dim, Dim], meant: Solved) -> None:
+        self.claim, self.meant = claim, meant
         self.cond, self.sides = self._read(meant, {})
         for name in unknown_names(self.cond.free, meant.lowered):
             raise ValueError(no_dim(name, meant.lowered))
-        self._ours = self.cond.free - meant.symbols.keys()
-        self._places = dict(_places(meant, self._ours)) if self._ours else {}
+        self._generated = self.cond.free - meant.symbols.keys()
+        self._places = dict(_places(meant, self._generated)) if self._generated else {}
 
     def at(self, other: Solved) -> tuple[Cond, Sides | None] | None:
         """The claim in terms of `other`, and the dims it compares. None if `other` lacks a dim or symbol of it."""
@@ -45,25 +45,25 @@ class Claim:
         there = {
             n: shape[axis] for n, (shape, axis) in shapes.items() if axis < len(shape)
         }  # ranks may differ there
-        if isinstance(self.said, str):
+        if isinstance(self.claim, str):
             try:
                 return self._read(other, there)
-            except (LookupError, ValueError):  # the rank of a tensor, or a symbol of ours
+            except (LookupError, ValueError):  # the rank of a tensor, or a generated symbol
                 return None
-        return self._read(other, there) if self._ours <= there.keys() else None
+        return self._read(other, there) if self._generated <= there.keys() else None
 
     def _read(self, a: Solved, there: Mapping[str, Dim]) -> tuple[Cond, Sides | None]:
-        said, names = self.said, {**a.walk.state.made, **there}
-        if isinstance(said, Cond):
-            return said.subs(names), None
-        if isinstance(said, tuple):
-            x, y = (d.subs(names) for d in said)
+        claim, names = self.claim, {**a.walk.state.made, **there}
+        if isinstance(claim, Cond):
+            return claim.subs(names), None
+        if isinstance(claim, tuple):
+            x, y = (d.subs(names) for d in claim)
             return eq(x, y), (x, "==", y)
-        text, table = resolve_references(said, a.lowered, there)
+        text, table = resolve_references(claim, a.lowered, there)
         try:
             return parse_cond(text, table), compared(text, table)
-        except DimSyntaxError as e:  # what it says of places holds for the text as it was written
-            raise DimSyntaxError(e.problem, said, e.position) from e
+        except DimSyntaxError as e:  # its position is the same in the text of the user
+            raise DimSyntaxError(e.problem, claim, e.position) from e
 
 
 def _places(a: Solved, names: Iterable[str]) -> Iterator[tuple[str, tuple[str, int]]]:
@@ -76,9 +76,9 @@ def _places(a: Solved, names: Iterable[str]) -> Iterator[tuple[str, tuple[str, i
                 yield d.name, (tensor, axis)
 
 
-def judge(a: Solved, said: str | Cond | tuple[Dim, Dim]) -> Proof:
+def judge(a: Solved, stated: str | Cond | tuple[Dim, Dim]) -> Proof:
     """Judges if the claim is true for every input that the model accepts."""
-    claim = Claim(said, a)
+    claim = Claim(stated, a)
     if a.stuck:
         return Unknown(reason=_NOTHING_RUNS)
     proof = a.prover.prove(claim.cond, claim.sides)
@@ -157,28 +157,26 @@ class Divisor(int):
         return made
 
 
-def bounds_of(a: Solved, said: str | Dim) -> Bounds:
+def bounds_of(a: Solved, dim: str | Dim) -> Bounds:
     """Bounds of a dim for all accepted inputs."""
-    return Bounds(*_quantity(a, said, lambda there, d: there.prover.bounds(d)))
+    return Bounds(*_quantity(a, dim, lambda there, d: there.prover.bounds(d)))
 
 
-def divisor_of(a: Solved, said: str | Dim) -> Divisor:
+def divisor_of(a: Solved, dim: str | Dim) -> Divisor:
     """The largest number that divides a dim for all accepted inputs."""
-    return Divisor(*_quantity(a, said, lambda there, d: there.prover.divisor(d)))
+    return Divisor(*_quantity(a, dim, lambda there, d: there.prover.divisor(d)))
 
 
-def _quantity(a: Solved, said: str | Dim, ask: Callable[[Solved, Dim], T]) -> tuple[T, tuple[str, ...]]:
+def _quantity(a: Solved, dim: str | Dim, ask: Callable[[Solved, Dim], T]) -> tuple[T, tuple[str, ...]]:
     """The quantity of a dim that `ask` returns, and the names of the assumptions it depends on."""
-    found = ask(a, read_dim(said, a.lowered))
+    found = ask(a, read_dim(dim, a.lowered))
 
     def same(other: Solved) -> bool:
-        if (
-            isinstance(said, Dim) and not said.free <= a.symbols.keys()
-        ):  # a symbol of ours may be another there
-            return False
+        if isinstance(dim, Dim) and not dim.free <= a.symbols.keys():
+            return False  # a generated symbol may be another there
         try:
-            return ask(other, read_dim(said, other.lowered)) == found
-        except (LookupError, ValueError):  # the rank of a tensor, or a symbol of ours
+            return ask(other, read_dim(dim, other.lowered)) == found
+        except (LookupError, ValueError):  # the rank of a tensor, or a generated symbol
             return False
 
     return found, _needed(a, same)
@@ -190,9 +188,9 @@ def _quantity(a: Solved, said: str | Dim, ask: Callable[[Solved, Dim], T]) -> tu
 def _confirmed(a: Solved, claim: Claim, proof: Refuted) -> Proof:
     """The refutation with sizes of all inputs. They must be accepted and refute the claim when they are bound.
 
-    Where symbols of ours take part, other sizes are tried too: what the solver chose for these may never occur.
+    Where generated symbols take part, other sizes are tried too: what the solver chose for these may never occur.
     """
-    ours = claim.cond.free - a.symbols.keys()
+    generated = claim.cond.free - a.symbols.keys()
     found = {n: v for n, v in proof.counterexample.items() if n in a.symbols}
     answer: Proof | None = None
     for given in (found, *(dict.fromkeys(a.symbols, n) for n in (3, 0, 1, 8))):
@@ -201,7 +199,7 @@ def _confirmed(a: Solved, claim: Claim, proof: Refuted) -> Proof:
         if isinstance(tried, Refuted):
             return tried
         answer = tried if answer is None else answer
-        if answer is not None and not ours:
+        if answer is not None and not generated:
             break
     return answer or Unknown(reason=_not_accepted(a, claim, proof))
 
@@ -231,12 +229,12 @@ def _not_accepted(a: Solved, claim: Claim, proof: Refuted) -> str:
     """Message: no counterexample is accepted once it is bound, with the generated symbols that decide it."""
     made = [n for n in proof.counterexample if n in a.walk.state.reasons]
     names = [n for n in made if n in claim.cond.free] or made[:MAX_LISTED]
-    told = "no counterexample was found that the model accepts"
-    return f"{told}; {_undecided(names, a)}" if names else told
+    reason = "no counterexample was found that the model accepts"
+    return f"{reason}; {_undecided(names, a)}" if names else reason
 
 
 def _undecided(names: Iterable[str], a: Solved) -> str:
     """Message: the answer depends on these data-dependent symbols, with their definitions."""
-    told = [f"{n} ({a.walk.state.reasons[n]})" if n in a.walk.state.reasons else n for n in sorted(names)]
-    verb = "decide" if len(told) > 1 else "decides"
-    return f"{' and '.join(told) or 'data'} {verb}, which the sizes of the inputs do not settle"
+    named = [f"{n} ({a.walk.state.reasons[n]})" if n in a.walk.state.reasons else n for n in sorted(names)]
+    verb = "decide" if len(named) > 1 else "decides"
+    return f"{' and '.join(named) or 'data'} {verb}, which the sizes of the inputs do not settle"

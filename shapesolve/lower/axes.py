@@ -265,7 +265,10 @@ def regroup(op: Op, _: Outputs) -> Links:
 
 
 def picks(links: Links) -> Picks:
-    """Selection from the first input by the second. It is by places along an `axis`, coordinates of `corners`, or neither."""
+    """The kind of index that input 1 holds for input 0, from the links of an operator.
+
+    It is ``"axis"`` for indices along one axis, ``"corners"`` for coordinates in several, and ``""`` for anything else.
+    """
     data, index = ([*(labels or ())] for labels in (*links.inputs[:2], None)[:2])
     carried = {label for items in links.outputs for parts in items or () for label in parts}
     if not data or not set(data).isdisjoint(index) or not carried.issuperset(index[:-1]):

@@ -213,8 +213,8 @@ class LocalWalk(Walk):
                 self._with_numbers(node, scope, attempt)
                 return
             if refused:
-                said = refused[-1].message
-                self.rows.append(Entry(FALSE, "requirement", node, scope.prefix, said, (), scope.guard))
+                message = refused[-1].message
+                self.rows.append(Entry(FALSE, "requirement", node, scope.prefix, message, (), scope.guard))
             elif poor:
                 outputs = self._restated(node, scope, outputs, poor)
             self._complete(node, scope.prefix, attempt.rows)
@@ -293,8 +293,8 @@ class LocalWalk(Walk):
         scope.env.update(captured)
         if used:
             self.numbered.append(f"{scope.prefix}{node.label}")
-            told = all_of(eq(symbol(n), used[n]) for n in sorted(used) if n not in self._fixed)
-            self.rows[begin:] = [_under(row, told) for row in self.rows[begin:]]
+            given = all_of(eq(symbol(n), used[n]) for n in sorted(used) if n not in self._fixed)
+            self.rows[begin:] = [_under(row, given) for row in self.rows[begin:]]
 
     def _run(self, call: Call) -> None:
         """Lower the bodies that a call runs."""
@@ -322,8 +322,8 @@ class LocalWalk(Walk):
         """Add what the analysis stated by rules that had nothing to say here, where less is known of data."""
         logged = self._logged(node, prefix)
         if logged:
-            said = {row.why for row in self.rows[begin:] if row.node is node}
-            missing = [entry for entry in logged if entry.why not in said]
+            stated = {row.why for row in self.rows[begin:] if row.node is node}
+            missing = [entry for entry in logged if entry.why not in stated]
             if missing:
                 self.rows += missing
                 self.restated.append(f"{prefix}{node.label}")

@@ -17,7 +17,7 @@ from .rule import Pick, Reading, Sizes
 if TYPE_CHECKING:
     from random import Random
 
-#: purpose of a read of places in a table
+#: purpose of a read of indices into a table
 INDICES = "indices"
 #: every input passes its elements on
 EVERY = range(1 << 31)
@@ -32,7 +32,10 @@ def _shape(shapes: _Shapes, i: int) -> Shape | None:
 
 
 def along(axis: str | int) -> Reading:
-    """Places along an axis of input 0: this one, or the one that an attribute names (0 by default)."""
+    """The range of indices along an axis of input 0: 0 to its size - 1.
+
+    `axis` is its number, or the attribute that holds it (0 by default).
+    """
 
     def limits(attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[int, Dim] | None:
         shape = _shape(shapes, 0)
@@ -45,7 +48,7 @@ def along(axis: str | int) -> Reading:
 
 
 def rows(i: int) -> Reading:
-    """Places along the first axis of input `i`."""
+    """The range of indices along the first axis of input `i`: 0 to its size - 1."""
 
     def limits(_attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[int, Dim] | None:
         shape = _shape(shapes, i)
@@ -55,7 +58,10 @@ def rows(i: int) -> Reading:
 
 
 def positions(i: int, at: int) -> Reading:
-    """Rows of the table at input `i`, one for each token, when input `at` has rank 2. Else it is the row of the first token."""
+    """The range of position ids: rows of the table at input `i`.
+
+    Input `at` has rank 2 where it holds a row for each token; otherwise it holds that of the first token, which is 0.
+    """
 
     def limits(_attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[int, Dim] | None:
         table, given = _shape(shapes, i), _shape(shapes, at)
@@ -67,7 +73,10 @@ def positions(i: int, at: int) -> Reading:
 
 
 def corners(batch: str = "") -> Reading:
-    """Places in as many axes of input 0 as input 1 has columns. They come after those that the attribute `batch` counts."""
+    """The ranges of coordinates in input 0: one range for each column of input 1.
+
+    The axes follow those that the attribute `batch` counts.
+    """
 
     def limits(attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[int, Dim, *tuple[Dim, ...]] | None:
         shape, indices = _shape(shapes, 0), _shape(shapes, 1)
@@ -82,7 +91,7 @@ def corners(batch: str = "") -> Reading:
 
 
 def up_to(i: int, axis: int, least: int, what: str) -> Reading:
-    """From `least`, if the size allows, up to the size of an axis of input `i`."""
+    """The range from `least` to the size of an axis of input `i`; from that size if it is below `least`."""
 
     def limits(_attributes: Mapping[str, Any], shapes: _Shapes) -> tuple[IntoDim, Dim] | None:
         shape = _shape(shapes, i)
@@ -94,7 +103,7 @@ def up_to(i: int, axis: int, least: int, what: str) -> Reading:
 
 
 def between(least: int, greatest: int, what: str) -> Reading:
-    """Small numbers that run wherever any do."""
+    """The range from `least` to `greatest`, the same for all sizes."""
     limits = least, constant(greatest)
     return Reading(what, lambda _attributes, _shapes: limits)
 
@@ -110,7 +119,10 @@ def one_of(numbers: Seq[float], what: str) -> Reading:
 
 
 def _of_axes(what: str, one: Callable[[Random, int], int], least: int = 0) -> Reading:
-    """A number for an axis of input 0, drawn by its size. It is for the last axes, where there are fewer numbers than axes."""
+    """Numbers for the axes of input 0, each drawn from the size of its axis.
+
+    Where there are fewer numbers than axes, they are for the last axes.
+    """
 
     def pick(rng: Random, _attributes: Mapping[str, Any], sizes: Sizes, count: int) -> list[int] | None:
         data = sizes[0]

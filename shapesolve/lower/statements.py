@@ -47,9 +47,9 @@ class Statements:
         self.of_inputs.update(names)
         self.state.taken.update(self.of_inputs)
 
-    def is_taken(self, said: Dim) -> bool:
+    def is_taken(self, declared: Dim) -> bool:
         """True if all names of a declared size are those of inputs, or given to a size before."""
-        return said.free <= self.state.taken
+        return declared.free <= self.state.taken
 
     def fresh(self, what: str, kind: Kind = "size") -> Dim:
         """A new symbol: ``_d0``, ``_d1`` ... for sizes, ``_v0`` ... for data, which may be any integer."""
@@ -174,21 +174,21 @@ class Statements:
         """Keep a remark about a node, or about the tensor `subject`."""
         self.state.notes.append(Note(kind, message, node, scope.prefix, subject))
 
-    def declare(self, inferred: Dim, said: Dim, tensor: str, axis: int, node: Node, scope: Scope) -> None:
+    def declare(self, inferred: Dim, declared: Dim, tensor: str, axis: int, node: Node, scope: Scope) -> None:
         """States a model's declaration of the size of an inferred dim, an axis of an output of `node`.
 
         A new name becomes the name of a generated size. What is not known for want of knowledge (`unknown`) is taken to be
         as declared, which is an assumption; anything else is kept to be checked.
         """
-        cond, what = eq(inferred, said), f"{tensor}[{axis}]"
-        name, why = said.name, f"{what} is declared as {said}"
+        cond, what = eq(inferred, declared), f"{tensor}[{axis}]"
+        name, why = declared.name, f"{what} is declared as {declared}"
         generated = inferred.name is not None and inferred.name in self.state.reasons
         if generated and name is not None and name not in self.state.taken:
             self.state.taken.add(name)  # the author's name for a size that we had to invent one for
             self.facts.introduce(name)
             self.define(cond, why, node, everywhere=True)
             return
-        if inferred.name in self.state.unknown and self.is_taken(said):
+        if inferred.name in self.state.unknown and self.is_taken(declared):
             if self.granted:
                 self.define(cond, why, node, "assumption", everywhere=True)
             return

@@ -256,8 +256,8 @@ class Walk(Scopes):
     def _report_rule(self, call: Call, what: str) -> None:
         node, op = call.op.node, call.op
         domain = f"{node.domain}." if node.domain else ""
-        told = f"the rule of {domain}{node.op_type} {what}"[:500]
-        self.note("rule", f"{told}: nothing is known of the outputs", node, call.scope)
+        problem = f"the rule of {domain}{node.op_type} {what}"[:500]
+        self.note("rule", f"{problem}: nothing is known of the outputs", node, call.scope)
         op.pure = False
         op.requirements, op.ambiguous = [], []
 

@@ -190,9 +190,9 @@ def _strip_tensor(data: memoryview, start: int, end: int, left: list[int]) -> li
         return [bytes(data[start:end])]
     entry = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL)
     entry.external_data.add(key=INLINE, value=f"{inner} {after - inner} {_LARGE_DATA[number]}")
-    told: bytes = entry.SerializeToString()
+    replacement: bytes = entry.SerializeToString()
     left.append(inner)
-    return [bytes(data[start:before]), told, bytes(data[after:end])]
+    return [bytes(data[start:before]), replacement, bytes(data[after:end])]
 
 
 def _is_raw(number: int, dtype: int, length: int) -> bool:

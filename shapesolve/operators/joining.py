@@ -217,7 +217,10 @@ def _excusing(
 
 
 def _joined(values: list[Value | None], along: Seq[Dim], axis: int, rank: int, last: Dim) -> Value | None:
-    """Data of joined tensors: one by one, or bounds (apart for each index of the last axis, joined there)."""
+    """Data of a concatenation: its elements, or else their bounds.
+
+    Bounds are also kept for each index of the last axis (`parts`), along whichever axis the tensors are joined.
+    """
     row = _row(values, along) if rank == 1 else None
     if row is not None:
         return Value.vector(row)

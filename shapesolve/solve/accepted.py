@@ -116,9 +116,8 @@ class _Projection:
                     pass
             used.update(dict.fromkeys(sorted(replaced)))
             if not now.is_true:
-                if replaced and self.definitions.issuperset(
-                    numbers
-                ):  # what told the size needs what follows from it
+                if replaced and self.definitions.issuperset(numbers):
+                    # sizes that a definition gives depend on the conditions that follow from them
                     numbers = (*numbers, *self.facts.why(replaced))
                 _add(found, now, numbers)
         for name in (*used, *self.derived):  # what replaces a size is one, too
@@ -292,25 +291,25 @@ def _by_bounds(x: Dim, name: str, conds: Mapping[Cond, Numbers]) -> dict[Cond, N
     found: dict[Cond, Numbers] = {}
     for cond, numbers in conds.items():
         for sign in {">=": (1,), "==": (1, -1)}.get(cond.kind, ()):
-            said = cond.args[0].scale(sign)
-            k = dict(said.terms).get(mono, 0)
-            rest = said - x.scale(k)
+            left = cond.args[0].scale(sign)
+            k = dict(left.terms).get(mono, 0)
+            rest = left - x.scale(k)
             if k and name not in rest.free:
                 if k > 0:
                     lows.append((ceil_div(-rest, constant(k)), numbers))
                 else:
                     highs.append((floor_div(rest, constant(-k)), numbers))
             else:
-                _add(found, _at_most(said, name), numbers)
+                _add(found, _at_most(left, name), numbers)
     for (low, below), (high, above) in list(product(lows, highs))[: budget.MAX_COMBINED]:
         _add(found, ge(high, low), (*below, *above))
     return found
 
 
-def _at_most(said: Dim, name: str) -> Cond:
+def _at_most(dim: Dim, name: str) -> Cond:
     """Necessary condition for a term >= 0 on the other symbols. It uses the upper bound of the summands with `name` in them."""
-    inside = from_terms({m: c for m, c in said.terms if name in make_dim(((m, 1),), 0).free}, 0)
-    return TRUE if inside.hi is None else ge(said - inside + inside.hi, 0)
+    inside = from_terms({m: c for m, c in dim.terms if name in make_dim(((m, 1),), 0).free}, 0)
+    return TRUE if inside.hi is None else ge(dim - inside + inside.hi, 0)
 
 
 def _linked(conds: Mapping[Cond, Numbers], inputs: frozenset[str]) -> Iterator[dict[Cond, Numbers]]:

@@ -120,13 +120,13 @@ class _Reading:
         self.places: dict[str, Place] = {}
         for name, shape in declared.items():
             for axis, d in enumerate(shape):
-                said = f"{quoted_name(name)}[{axis}]"
-                place = said
+                text = f"{quoted_name(name)}[{axis}]"
+                place = text
                 while place in names:
                     place += "'"
                 names.add(place)
                 self.places[place] = name, axis
-                self.declared.append((symbol(place, None), d, said))
+                self.declared.append((symbol(place, None), d, text))
         self.known: dict[str, int] = {}
 
     def steps(self) -> Iterator[Step]:
@@ -139,18 +139,18 @@ class _Reading:
                 yield Define(d.name, place)
         while found := self._solvable():
             i, name, size, conds = found
-            place, d, said = self.declared[i]
+            place, d, text = self.declared[i]
             first[i] = None
             self.known[name] = i
             yield Define(name, size)
-            yield Check(all_of([*conds, unless_defined(eq(place, d))]), f"{said} == {d}")
-        for i, (place, d, said) in enumerate(self.declared):
+            yield Check(all_of([*conds, unless_defined(eq(place, d))]), f"{text} == {d}")
+        for i, (place, d, text) in enumerate(self.declared):
             if i in first:
                 continue
             if not d.free <= self.known.keys():
                 name = min(d.free - self.known.keys())
                 raise ValueError(f"the shapes of the inputs do not determine the size {quoted_name(name)}")
-            yield Check(unless_defined(eq(place, d)), f"{said} == {d}")
+            yield Check(unless_defined(eq(place, d)), f"{text} == {d}")
 
     def _solvable(self) -> tuple[int, str, Dim, list[Cond]] | None:
         for i, (place, d, _) in enumerate(self.declared):

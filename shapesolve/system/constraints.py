@@ -146,8 +146,8 @@ class ConstraintSystem(Sequence[Constraint]):
         return {role: found[role] for role in _ORDER if found[role]}
 
     def __repr__(self) -> str:
-        told = ", ".join(_counted(count, role) for role, count in self.counts.items())
-        return f"<ConstraintSystem of {len(self)}{': ' + told if told else ''}>"
+        listed = ", ".join(_counted(count, role) for role, count in self.counts.items())
+        return f"<ConstraintSystem of {len(self)}{': ' + listed if listed else ''}>"
 
     def __str__(self) -> str:
         from .constraints import render_text
