@@ -28,7 +28,7 @@ Select = Annotated[
 ]
 Ignore = Annotated[list[str] | None, Option("--ignore", metavar="CODES", help="None of these codes.")]
 Limits = Annotated[
-    bool, Option("--limits", help="Show natural limits too, such as the length of a table (SS403).")
+    bool, Option("--limits", help="Show size limits too, such as the length of a table (SS403).")
 ]
 Baseline = Annotated[
     Path | None,

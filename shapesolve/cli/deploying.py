@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from ..expr.sizes import sizes_text
+from ..expr.sizes import answer_text, sizes_text
 from .app import app
 from .console import FOUND, fail, refuse, say, show, tell
 from .options import AsJson, Assume, Bind, Model, find, listed_sizes, load, sizes_of
@@ -142,6 +142,7 @@ def sizes(
     find(a, findings=False)
     from ..deploy import NoSizes, profile_text
 
+    wanted: dict[str, int] = {}
     against: list[Printed] = []
     try:
         if enumerate is not None:
@@ -151,7 +152,8 @@ def sizes(
             text = profile_text(a, made.profiles(a), tool) if tool else ""
             told = made.to_json()
         else:
-            told, against = _near(a, listed_sizes(near or "", "--near"), sizes_of(bind), least)
+            wanted = listed_sizes(near or "", "--near")
+            told, against = _near(a, wanted, sizes_of(bind), least)
     except NoSizes as e:
         refuse("sizes", str(e), json, lead=f"{model}: ")
     except ValueError as e:
@@ -171,7 +173,7 @@ def sizes(
     else:
         if against:
             show(against)
-        tell("\n".join(_near_lines(told)))
+        tell("\n".join(_near_lines(told, wanted)))
     raise SystemExit(FOUND if against else 0)
 
 
@@ -247,9 +249,9 @@ def _none_text(limits: dict[str, int], side: Literal["above", "below", "both"]) 
     return f"none: {told} in every run" if told else "none found"
 
 
-def _near_lines(told: dict[str, Any]) -> Iterator[str]:
+def _near_lines(told: dict[str, Any], wanted: dict[str, int]) -> Iterator[str]:
     for side in _SIDES if not told["accepted"] else ():
-        at = sizes_text(told[side]) if told[side] else _none_text(told["limits"][side], side)
+        at = answer_text(told[side], wanted) if told[side] else _none_text(told["limits"][side], side)
         yield f"{side if side != 'both' else 'nearest':<8} {at}"
     if told["accepted"]:
-        yield f"accepted as they are: {sizes_text(told['sizes'])}"
+        yield f"accepted as they are: {answer_text(told['sizes'], wanted)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ..expr.sizes import sizes_text
+from ..expr.sizes import answer_text
 from .app import app
 from .console import FOUND, fail, refuse, say, show
 from .options import AsJson, Assume, Model, find, listed_sizes, load
@@ -56,16 +56,18 @@ def why(
         told: dict[str, Any] = {"runs": full is not None, "sizes": full, "near": near}
         say(envelope("why", {**told, "findings": [finding_data(f) for f in (*causes, *held)]}))
     else:
-        show(_lines(full, causes, held, near))
+        show(_lines(wanted, full, causes, held, near))
     raise SystemExit(0 if full is not None else FOUND)
 
 
 def _causes(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
-    """The errors of the model at these sizes."""
+    """The errors of the model at these sizes; else the terms of its contract that these sizes break."""
     from ..analysis import analyze
+    from ..explain.outside import find_outside
 
     bound = analyze(free.model, bind=wanted, assume=free._solved.request.assume)
-    return [f for f in bound.diagnostics if f.severity == "error"]
+    errors = [f for f in bound.diagnostics if f.severity == "error"]
+    return errors or [c.finding for c in find_outside(free._solved, bound._solved)]
 
 
 def _held(free: Analysis, wanted: dict[str, int]) -> list[Finding]:
@@ -92,16 +94,20 @@ def _nearest(free: Analysis, wanted: dict[str, int]) -> dict[str, dict[str, int]
 
 
 def _lines(
-    full: dict[str, int] | None, causes: list[Finding], held: list[Finding], near: dict[str, Any]
+    wanted: dict[str, int],
+    full: dict[str, int] | None,
+    causes: list[Finding],
+    held: list[Finding],
+    near: dict[str, Any],
 ) -> Iterator[Printed]:
     from ..report.lines import line
     from ..report.text import finding_lines
 
     if full is not None:
-        yield line(("good", "runs"), f"  {sizes_text(full) or 'at every size'}")
+        yield line(("good", "runs"), f"  {answer_text(full, wanted) or 'at every size'}")
         return
     for finding in (*causes, *held):
         yield from finding_lines(finding)
         yield line()
-    sides = [f"{sizes_text(at)} ({side})" for side, at in near.items() if at]
+    sides = [f"{answer_text(at, wanted)} ({side})" for side, at in near.items() if at]
     yield line(("bold", "nearest sizes that run: "), " or ".join(sides) or "none were found")

@@ -1,7 +1,7 @@
 """Sizes and assumptions of the user that violate the contract: one finding per violated term.
 
 They are judged against the contract of the model as it is, before anything is concluded from them: what would follow
-from sizes that never run is not worth telling.
+from sizes that never run helps nobody.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def find_outside(free: Solved, bound: Solved) -> tuple[Conflict, ...]:
 
 
 def _stated(free: Solved, bound: Solved) -> Iterator[tuple[Cond, str]]:
-    """The conditions that the user stated, each with how to call it."""
+    """The conditions that the user stated, each with its text."""
     symbols = free.symbols
     for name, size in bound.request.bind.items():
         if name in symbols:
@@ -48,12 +48,12 @@ def _conflict(term: Term, stated: Mapping[Cond, str], free: Solved, bound: Solve
         if engine.satisfiable([term.cond, *fewer]).unsat:
             guilty = fewer
     verb = "is" if len(guilty) == 1 else "are"
-    told = f"{' and '.join(stated[c] for c in guilty)} {verb} not accepted: {term.text} is needed"
+    title = f"{' and '.join(stated[c] for c in guilty)} {verb} not accepted: {term.text} is needed"
     story = next((c.finding for c in bound.conflicts if _is_about(c, guilty) and c.nodes), None)
     sizes = {n: bound.request.bind[n] for c in guilty for n in c.free if n in bound.request.bind}
     finding = Finding(
         "SS203",
-        told,
+        title,
         story.node if story else next(iter(term.nodes), ""),
         story.op_type if story else term.constraints[0].origin.op_type if term.constraints else "",
         term.nodes,
@@ -64,7 +64,7 @@ def _conflict(term: Term, stated: Mapping[Cond, str], free: Solved, bound: Solve
     rows = map(free.walk.state.log.__getitem__, term.numbers)
     places = frozenset((id(row.node), row.prefix, row.why) for row in rows)
     find = partial(bound.cores.of_contradiction, places)  # of a system that holds what the user stated
-    return Conflict(term.constraints, told, term.nodes, finding, find)
+    return Conflict(term.constraints, title, term.nodes, finding, find)
 
 
 def _is_about(conflict: Conflict, stated: Sequence[Cond]) -> bool:
@@ -76,19 +76,20 @@ def _needed(term: Term) -> Sequence[str]:
     shown = ", ".join(term.nodes[:MAX_LISTED])
     more = len(term.nodes) - MAX_LISTED
     rule = next((c.origin.rule for c in term.constraints if c.role == "requirement"), "")
-    return (f"{rule}: {shown}" + (f" and {more} more" if more > 0 else ""),) if rule and shown else ()
+    nodes = shown + (f" and {more} more" if more > 0 else "")
+    return (f"needed by {nodes}: {rule}",) if rule and shown else ()
 
 
 def _would_do(term: Term, free: Solved, bound: Solved, sizes: Mapping[str, int]) -> Iterator[str]:
     """Accepted sizes near the given ones, with the other bound sizes unchanged. Each was tested.
 
-    Sizes that are not bound, or that break another term and are told of there, are solved for.
+    Sizes that are not bound, or that break another term and are in its finding, are solved for.
     """
     given = {n: size for n, size in bound.request.bind.items() if n in free.symbols}
     wrong = [t.cond for t in free.contract if t is not term and t.cond.evaluate(given) is False]
     elsewhere = frozenset[str]().union(*(c.free for c in wrong)) - sizes.keys()
     kept = {n: size for n, size in given.items() if n not in elsewhere}
-    told = False
+    found_one = False
     for name, size in sizes.items():
         others = {n: at for n, at in kept.items() if n != name}
         near = (n for step in range(1, budget.MAX_AHEAD) for n in (size - step, size + step) if n >= 0)
@@ -99,10 +100,10 @@ def _would_do(term: Term, free: Solved, bound: Solved, sizes: Mapping[str, int])
             f"{name} = {n}{_with(term, others, name, full)}" for n, full in sorted(found, key=itemgetter(0))
         ]
         if texts:
-            told = True
+            found_one = True
             yield f"{' or '.join(texts)} would do"
     tied = [n for n in term.symbols if n in kept]
-    if not told and len(tied) > 1:
+    if not found_one and len(tied) > 1:
         full = _accepted(free, bound, {n: at for n, at in kept.items() if n not in tied})
         if full is not None:
             yield f"{' and '.join(f'{n} = {full[n]}' for n in tied)} together would do"

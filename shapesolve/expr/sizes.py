@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 
 def sizes_text(
@@ -11,3 +11,9 @@ def sizes_text(
     """``n = 3, m = 5``: all sizes, or those of `names` that have one, in this order."""
     sizes = dict(sizes)
     return ", ".join(f"{n} = {sizes[n]}" for n in (sizes if names is None else names) if n in sizes)
+
+
+def answer_text(sizes: Mapping[str, object], asked: Collection[str]) -> str:
+    """``n = 3, with m = 1``: the sizes that were asked about, then those that complete them."""
+    rest = sizes_text(sizes, [n for n in sizes if n not in asked])
+    return ", with ".join(part for part in (sizes_text(sizes, asked), rest) if part)

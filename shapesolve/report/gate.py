@@ -4,7 +4,7 @@
     fail-on = "warning"             # error (default), warning, info
     select = ["SS2", "SS4"]         # codes or their beginnings; all when left out
     ignore = ["SS302"]
-    limits = true                   # show natural limits, such as the length of a table
+    limits = true                   # show size limits, such as the length of a table
     baseline = "shapes.baseline.json"
 
     [tool.shapesolve.models."exports/*.onnx"]
@@ -43,7 +43,7 @@ class SettingsError(ValueError):
 
 
 class Sifted(NamedTuple):
-    """The shown findings of a model, and the numbers of hidden natural limits and baseline findings."""
+    """The shown findings of a model, and the numbers of hidden size limits and baseline findings."""
 
     shown: tuple[Finding, ...]
     limits: int = 0
@@ -58,7 +58,7 @@ class Gate:
         fail_on: the least severity that fails.
         select: beginnings of the codes that are shown; all when empty.
         ignore: beginnings of codes that are not shown, whatever `select` says.
-        limits: show natural limits too; so does ``fail_on="info"``, and selecting their code.
+        limits: show size limits too; so does ``fail_on="info"``, and selecting their code.
         known: fingerprints of findings that a baseline holds.
         expect: conditions by pattern of the model's path, as ``expect`` in the settings.
     """

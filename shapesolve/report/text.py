@@ -201,7 +201,7 @@ def closing_line(sifted: Sequence[Sifted], unusable: int = 0) -> Printed:
         parts.append(f"{unusable} unusable")
     text = f"{_plural(total, 'model')}: {', '.join(parts)}"
     if limits or known:
-        hidden = [_plural(limits, "natural limit")] if limits else []
+        hidden = [_plural(limits, "size limit")] if limits else []
         hidden += [f"{known} known"] if known else []
         text += f"; {' and '.join(hidden)} hidden" + (" (--limits shows limits)" if limits else "")
     return line(("dim", text))

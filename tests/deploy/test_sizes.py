@@ -78,7 +78,7 @@ def test_the_command_says_what_is_broken() -> None:
     done = CliRunner().invoke(app, ["sizes", unet, "--near", "height=1080,width=1920"])
     assert (done.exit_code, done.output.strip()) == (
         0,
-        "accepted as they are: batch = 1, height = 1080, width = 1920",
+        "accepted as they are: height = 1080, width = 1920, with batch = 1",
     )
     done = CliRunner().invoke(app, ["sizes", unet, "--near", "hight=8"])
     assert done.exit_code == 2

@@ -1,11 +1,16 @@
-"""Where equal numbers meet, `explain` and conflicts name the one that the size follows."""
+"""`explain` and conflicts name the number that a size follows where equal ones meet; `why` names the node that fails."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import onnx
 import pytest
+from click.testing import CliRunner
 
 import shapesolve as ss
+from shapesolve.cli import app
 
 from ..building import parsed
 
@@ -39,3 +44,19 @@ def test_a_conflict_names_the_weight_and_not_the_input(w: tuple[int, int], bad: 
     text = f"g (float[n, {w[0]}] x) => (y) {{ a = MatMul(x, w1)  b = MatMul(a, w2)  y = MatMul(b, w3) }}"
     (finding,) = ss.analyze(parsed(text, w1=w, w2=w, w3=bad)).diagnostics
     assert f"b[1] is {w[1]}: initializer w2" in finding.steps[0].text
+
+
+@pytest.mark.parametrize("seq", [65, 200])
+def test_why_names_the_node_that_a_size_breaks_whatever_the_others_are(seq: int, tmp_path: Path) -> None:
+    text = """g (int64[2, seq] ids, float[past] cache) => (y) {
+        p = Size(cache)  n = Shape<start = 1, end = 2>(ids)  k = Squeeze(n)  end = Add(p, k)
+        one = Constant<value_int = 1>()  at = Range(p, end, one)  shape = Shape(ids)
+        places = Expand(at, shape)
+        [read] y = Gather(table, places)
+    }"""
+    onnx.save(parsed(text, table=[64, 4]), tmp_path / "m.onnx")
+    done = CliRunner().invoke(app, ["why", str(tmp_path / "m.onnx"), f"seq={seq}"])
+    assert done.exit_code == 1
+    assert "past + seq <= 64 is needed" in done.output
+    assert "--> read" in done.output
+    assert "nearest sizes that run: seq = 63, with past = 1 (below)" in done.output

@@ -121,7 +121,7 @@ def test_natural_limits_are_shown_on_request(project: Path) -> None:
     shutil.copy(ROOT / "examples/unet.onnx", "unet.onnx")
     hidden = run("check", "unet.onnx")
     assert "SS403" not in hidden.stdout
-    assert hidden.stdout.endswith("1 model: no findings; 2 natural limits hidden (--limits shows limits)\n")
+    assert hidden.stdout.endswith("1 model: no findings; 2 size limits hidden (--limits shows limits)\n")
     for option in (["--limits"], ["--fail-on", "info"], ["--select", "SS403"]):
         shown = run("check", "unet.onnx", *option)
         assert shown.stdout.count("SS403") == 2

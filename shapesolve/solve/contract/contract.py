@@ -204,13 +204,13 @@ class Contract(Sequence[Term]):
 
     @property
     def premise(self) -> str:
-        """The premise given by its assumptions, in words: ``for non-empty inputs``."""
+        """Heading above the terms, with the inputs that they hold for: ``for non-empty inputs``."""
         sizes = {f"{s} >= 1" for s in (*self.symbols, *(a.partition(" ")[0] for a in self.assumptions))}
         usual = [a for a in self.assumptions if a not in sizes]
-        told = [f"when {text}" for text in usual]
+        parts = [f"when {text}" for text in usual]
         if len(usual) < len(self.assumptions):
-            told.insert(0, "for non-empty inputs")
-        return ", ".join(told) or "for all inputs"
+            parts.insert(0, "for non-empty inputs")
+        return ", ".join(parts) or "input sizes must satisfy"
 
     @property
     def nothing(self) -> str:
