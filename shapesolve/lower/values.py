@@ -214,13 +214,11 @@ class Value:
             return constant(int(a.min())), constant(int(a.max()))
         if not self.elems or not all(isinstance(e, Dim) for e in self.elems):
             return None, None
-        dims: list[Dim] = list(dict.fromkeys(e for e in self.elems if isinstance(e, Dim)))
-        known = [d.const for d in dims if not d.terms]
-        if len(known) == len(dims):
-            return constant(min(known)), constant(max(known))
-        if len(dims) > MAX_EXTREMES:
+        dims = [e for e in self.elems if isinstance(e, Dim)]
+        low, high = _ends(dims, min), _ends(dims, max)
+        if len(low) > MAX_EXTREMES:
             return None, None
-        return minimum(*dims), maximum(*dims)
+        return minimum(*[d for d in low if d is not None]), maximum(*[d for d in high if d is not None])
 
     @property
     def concrete(self) -> list[Any] | None:
@@ -296,7 +294,7 @@ class Value:
 
 def span(lows: Iterable[Dim | None], highs: Iterable[Dim | None], reached: bool) -> Value | None:
     """Bounds of all of these bounds: numbers where they are many, which no element needs to reach."""
-    low, high = list(dict.fromkeys(lows)), list(dict.fromkeys(highs))
+    low, high = _ends(lows, min), _ends(highs, max)
     few = all(sum(d is not None and bool(d.terms) for d in side) <= MAX_EXTREMES for side in (low, high))
     least = [d if d is None or few else _number(d.bounds()[0]) for d in low]
     most = [d if d is None or few else _number(d.bounds()[1]) for d in high]
@@ -304,6 +302,17 @@ def span(lows: Iterable[Dim | None], highs: Iterable[Dim | None], reached: bool)
     lo = minimum(*below) if below and len(below) == len(least) else None
     hi = maximum(*above) if above and len(above) == len(most) else None
     return Value.between(lo, hi, reached=reached and few)
+
+
+def _ends(dims: Iterable[Dim | None], pick: Callable[[int, int], int]) -> list[Dim | None]:
+    """Those of the dims that can be the least, or the greatest: of ``n``, ``n + 1`` ... one."""
+    found: dict[Any, Dim | None] = {}
+    for d in dims:
+        terms = None if d is None else d.terms
+        known = found.get(terms)
+        if known is None or d is None or pick(known.const, d.const) != known.const:
+            found[terms] = d
+    return list(found.values())
 
 
 def _number(bound: int | None) -> Dim | None:

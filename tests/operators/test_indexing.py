@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx.parser
 import pytest
 
 import shapesolve
+from tests.building import session
 
 from .conftest import BOOL, FLOAT, INT64, agrees, one, shapes, text, value
 
@@ -351,3 +353,33 @@ def test_gather_nd_by_an_unknown_number_of_components() -> None:
         {"x1": lambda at: np.zeros(at["E"], np.int64)},
         E=range(5),
     )
+
+
+OFFSETS = {
+    "range": "at = Range(p, end, one)",
+    "range_and_its_negative": "r = Range(p, end, one) m = Neg(r) k = Neg(m) at = Concat<axis = 0>(r, k)",
+    "shifted": "zero = Constant<value_int = 0>() r = Range(zero, n, one) at = Add(r, p)",
+    "of_two": "r = Range(p, end, one) q = Shape(cache) at = Concat<axis = 0>(q, r)",
+    "tiled": "r = Range(p, end, one) two = Constant<value_ints = [2]>() at = Tile(r, two)",
+}
+
+
+@pytest.mark.parametrize("name", OFFSETS)
+@pytest.mark.parametrize("new", [3, 31, 33, 40])
+def test_many_indices_at_a_bound_size_keep_their_bounds(name: str, new: int) -> None:
+    """The table of 64 positions holds what is past and what is new, however many indices that are."""
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["": 18]>
+        g (float[new] ids, float[past] cache) => (y) {{
+            table = Constant<value = float[64] {{{", ".join(["0"] * 64)}}}>()
+            one = Constant<value_int = 1>() p = Size(cache) n = Size(ids) end = Add(p, n)
+            {OFFSETS[name]} y = Gather(table, at) }}""")
+    runner = session(model, optimized=False)  # optimized, a Gather of a Range is a Slice, which fails nowhere
+    bound = shapesolve.analyze(model, bind={"new": new})
+    for past in (0, 1, 63 - new, 64 - new, 65 - new, 80):
+        feeds = {"ids": np.zeros(new, np.float32), "cache": np.zeros(past, np.float32)}
+        try:
+            runs = bool(runner.run(None, feeds))
+        except Exception:
+            runs = False
+        assert (not bound.check_inputs({"ids": (new,), "cache": (past,)})) == runs, past
+        assert bound.contract.holds({"new": new, "past": past}) == runs, past
