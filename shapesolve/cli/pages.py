@@ -62,10 +62,11 @@ EXAMPLES: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "profile": (
-        "Ranges for TensorRT; a corner that the model does not accept is refused.",
+        "Ranges for TensorRT; a corner that the model does not accept is refused. Then the tools that it writes for.",
         (
             "profile examples/unet.onnx --opt batch=1,height=64,width=64 --max batch=8,height=512,width=512 --for trtexec",
             "profile examples/unet.onnx --opt height=64 --max height=130",
+            "profile examples/unet.onnx --for list",
         ),
     ),
     "cost": (
