@@ -16,6 +16,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from ..change.rules import BEYOND_NODES, RULES
 from ..explain.diagnose import CODES
 from .app import app
 
@@ -204,13 +205,25 @@ def render_nav(docs: Path) -> str:
     return re.sub(r"(?:      - findings/SS\d+\.md\n)+", findings, text)
 
 
+def render_rules(docs: Path) -> str:
+    """``guides/simplify.md`` with a row for each rule of `simplify`."""
+    text = (docs / "guides/simplify.md").read_text("utf-8")
+    rows = [(r.pattern, r.obligation, r.replacement) for r in RULES]
+    table = "".join(f"| {' | '.join(row)} |\n" for row in (*rows, *BEYOND_NODES))
+    head, line, rest = text.partition(
+        "| what is there | what is proved | what comes instead |\n|---|---|---|\n"
+    )
+    return head + line + table + re.sub(r"\A(?:\|.*\n)*", "", rest)
+
+
 def write_pages(docs: Path) -> None:
-    """Write the pages of commands and findings, and their entries in the navigation."""
+    """Write the pages of commands and findings, their entries in the navigation, and the rules of `simplify`."""
     for folder, pages in (("cli", render_pages(Path())), ("findings", render_findings(docs))):
         (docs / folder).mkdir(parents=True, exist_ok=True)
         for name, text in pages.items():
             (docs / folder / name).write_text(text, "utf-8")
     (docs / "mkdocs.yml").write_text(render_nav(docs), "utf-8")
+    (docs / "guides/simplify.md").write_text(render_rules(docs), "utf-8")
 
 
 if __name__ == "__main__":
