@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from onnx import TensorProto, helper
 
+from tests.building import seeds
+
 from .builder import untyped
 from .graphs import Campaign, culprit, judged
 from .isolate import Worker
@@ -24,7 +26,7 @@ from .runtime import Failed, Session
 from .script import script_text
 from .shrink import shrunk
 
-COUNT = 200
+COUNT = len(seeds(0, 200))
 
 
 def test_what_is_said_is_so() -> None:

@@ -10,12 +10,13 @@ import pytest
 
 import shapesolve
 from shapesolve import ModelError
+from tests.building import seeds
 
 from .hostile import MUTATIONS, campaign, damaged, original, tried
 from .isolate import Worker, answers
 from .test_solver import run
 
-COUNT = 200
+COUNT = len(seeds(0, 200))
 
 
 def test_damaged_files_are_analyzed_or_refused_in_a_sentence() -> None:
