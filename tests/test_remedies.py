@@ -182,7 +182,7 @@ def declared_as_told(source: Any, original: onnx.ModelProto, given: tuple[str, .
 def test_small_models_run_with_dims_declared_as_told(name: str) -> None:
     proto, given = CASES[name]
     done = declared_as_told(proto, proto, tuple(given))
-    assert done or name not in ("matmul_swapped", "specialised_dim", "same_dim_twice", "fixed_channels")
+    assert done or name not in ("specialised_dim", "same_dim_twice", "fixed_channels")
 
 
 @pytest.mark.parametrize("path", [p for p in files() if "broken" in str(p)], ids=lambda p: p.parent.name)

@@ -45,6 +45,7 @@ class Edit:
         cost: 1 for a value in place of another, 2 for a Transpose more, 3 for an axis more.
         node: the node of the main graph that `nodes` replace, if any.
         stored: what stored tensors hold instead of their own elements, or their shape.
+        is_of_type: True if an element type is changed.
         computed: the tensor whose shape has the freed element as a size, where the reader of a -1 computes it.
     """
 
@@ -55,6 +56,7 @@ class Edit:
     nodes: tuple[onnx.NodeProto, ...] = ()
     stored: Stored = field(default_factory=dict)
     computed: str = ""
+    is_of_type: bool = False
 
     def applied(self, model: Model) -> Model:
         """The model with its nodes changed; elements and shapes of stored tensors go into the `Request`."""
@@ -76,19 +78,22 @@ def edits(node: Node, lowered: Lowered, *, by_itself: bool = False) -> Iterator[
     read = [lowered.dtypes[n] for n in node.inputs if lowered.dtypes.get(n)]
     yield from _at_node(node, lowered, read)
     yield from _beside(node, lowered, by_itself)
+    count = 0
     for other in _cone(node, lowered):
-        if id(other) in own:
-            yield from _at_node(other, lowered, read)
+        found = list(_at_node(other, lowered, read)) if id(other) in own else []
+        count += bool(found)
+        if count > MAX_CONE:
+            break
+        yield from found
 
 
 def _cone(node: Node, lowered: Lowered) -> Iterator[Node]:
     """Nodes behind a node, nearest first."""
-    waiting, seen, count = deque(node.inputs), set(node.inputs), 0
-    while waiting and count < MAX_CONE:
+    waiting, seen = deque(node.inputs), set(node.inputs)
+    while waiting:
         made = lowered.walk.state.producers.get(waiting.popleft())
         if made is None or made[1] or made[0].is_constant:
             continue
-        count += 1
         yield made[0]
         for name in made[0].inputs:
             if name and name not in seen:
@@ -115,8 +120,11 @@ def _attributes(node: Node, lowered: Lowered, types: Sequence[int]) -> Iterator[
             yield _with(node, "perm", other, f"perm = {other} (now {list(perm)})")
     if isinstance(axis, int):
         rank = _rank(node, lowered)
+        alike = (n.attributes.get("axis") for n in lowered.model.graph.nodes if n.op_type == node.op_type)
+        used = set(alike)
         for k in range(rank):
             if k not in (axis, axis + rank):
+                k -= rank if k - rank in used and k not in used else 0  # as other nodes count it
                 yield _with(node, "axis", k, f"axis = {k} (now {axis})")
     if isinstance(to, int) and to in _TYPES:
         for kind in dict.fromkeys((*types, *_types_around(node, lowered))):
@@ -257,7 +265,8 @@ def _with(node: Node, name: str, value: object, text: str) -> Edit:
     kept = [a for a in proto.attribute if a.name != name]
     del proto.attribute[:]
     proto.attribute.extend([*kept, helper.make_attribute(name, value)])
-    return Edit(node.label, f"the model runs if {node.label} has {text}", 1, node, (proto,))
+    text = f"the model runs if {node.label} has {text}"
+    return Edit(node.label, text, 1, node, (proto,), is_of_type=name == "to")
 
 
 def _copy(node: Node) -> onnx.NodeProto:

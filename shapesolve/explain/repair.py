@@ -9,19 +9,20 @@ siblings before what makes it a stranger, near before far.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import onnx
 
-from ..expr import Cond, Dim, constant, eq, parse_cond
+from ..expr import Cond, Dim, constant, eq, ge, parse_cond
 from ..lazy import cached_property
 from ..lower.fixpoint import lower_model
-from ..lower.records import Clash
+from ..lower.records import Clash, Entry
 from ..lower.request import OtherShape
 from ..model import Node
 from ..propagate.constraint import Constraint
+from ..propagate.facts import Facts
 from ..solve.bindings import listed_sizes
 from .edits import Edit, edits
 from .limits import MAX_EXAMPLES, MAX_FOR_LIMITS, MAX_LOWERED, MAX_STATED
@@ -74,14 +75,16 @@ class Repairs:
 
         return self._best(clash.node, clash.prefix, mended, by_itself=clash.entry is None)
 
-    def of_limit(self, node: Node, prefix: str, names: Iterable[str]) -> tuple[Repair, ...]:
-        """The best repairs with which nothing ties these names to a number or to each other any more.
+    def of_limit(self, entry: Entry, names: Iterable[str]) -> tuple[Repair, ...]:
+        """The best repairs that remove a condition which ties these names to a number or to each other.
 
-        One size may be what the model is for. An edit counts only if it computes a constant from sizes, makes its node like
-        its siblings, or, where it puts in a node, if nothing at all is asked of any size with it that was not before.
+        One size may be what the model is for. An edit counts only if it asks nothing of any size that was not asked before,
+        and if it computes a constant from sizes, gives its node as many siblings as before, changes a node that has none, or
+        puts in a node. No size follows an element type.
         """
-        self._left = min(self._left, MAX_FOR_LIMITS)
-        tied = {c for c in self._asked if not c.free.isdisjoint(names)}
+        tied = {c for c in self._asked if c is entry.cond} or {
+            c for c in self._asked if not c.free.isdisjoint(names)
+        }
 
         def mended(after: Lowered) -> bool:
             if after.walk.state.clashes or not after.facts.substitution.keys().isdisjoint(names):
@@ -90,11 +93,14 @@ class Repairs:
             return left <= self._asked and (not tied or not tied <= left)
 
         def rank(edit: Edit) -> int | None:
-            alike = edit.cost == 1 and edit.node is not None and self._siblings(edit) > 0
-            return 0 if alike else 1 if edit.cost > 1 or edit.stored else None
+            if edit.is_of_type:
+                return None
+            if not self._place(edit):
+                return 0
+            return 2 if edit.cost > 1 or edit.stored else 1 if self._is_known(edit) else None
 
-        found = self._best(node, prefix, mended, rank=rank)
-        return tuple(r for r in found if r.edit.cost > 1 or r.derives or self._siblings(r.edit) > 0)
+        found = self._best(entry.node, entry.prefix, mended, rank=rank)
+        return tuple(r for r in found if r.derives or rank(r.edit) != 2 or not r.edit.stored)
 
     def _best(
         self,
@@ -107,15 +113,14 @@ class Repairs:
     ) -> tuple[Repair, ...]:
         if node is None or prefix or node not in self.lowered.model.graph.nodes:
             return ()
-        found: list[tuple[tuple[int, int, int, int, int, int], Repair]] = []
-        candidates: Iterable[Edit] = edits(node, self.lowered, by_itself=by_itself)
-        if (
-            rank is not None
-        ):  # what makes a node like its siblings is tried first, what would not count is not tried
-            ranked = [(place, e) for e in candidates if (place := rank(e)) is not None]
-            candidates = [e for _, e in sorted(ranked, key=lambda pair: pair[0])]
-        for number, edit in enumerate(candidates):
-            if self._left < len(self.lowered.model.graph.nodes):
+        found: list[tuple[tuple[int, int, int, int, int, int, int], Repair]] = []
+        candidates = []
+        for number, edit in enumerate(edits(node, self.lowered, by_itself=by_itself)):
+            place = self._place(edit) if rank is None else rank(edit)
+            if place is not None:
+                candidates.append((place, number, edit))
+        for place, number, edit in sorted(candidates, key=lambda c: c[:2]):
+            if self._left < len(self.lowered.model.graph.nodes) or (place > 1 and self._is_late):
                 break
             settled, after = self._tried(edit)
             if settled is None or not mended(after):
@@ -128,14 +133,20 @@ class Repairs:
             broken = {place_of(c, after) for c in after.walk.state.clashes}
             asked = len(self._needs(after) - self._asked)
             alike = self._siblings(settled)
-            key = (len(broken), here, edit.cost, -alike, asked, number)
+            changed = max(len(edit.stored), 1)
+            key = (len(broken), here, edit.cost, changed, -alike, asked, number)
             found.append((key, Repair(settled, frozenset(self._known - broken), len(broken))))
         found.sort(key=lambda pair: pair[0])
         best: dict[str, Repair] = {}
         for key, repair in found:
-            if key[:5] == found[0][0][:5]:
+            if key[:6] == found[0][0][:6]:
                 best.setdefault(repair.edit.subject, repair)
         return tuple(best.values())[:MAX_EXAMPLES]
+
+    @property
+    def _is_late(self) -> bool:
+        """True if the trials lowered as many nodes as all those for limits may."""
+        return MAX_LOWERED - self._left >= MAX_FOR_LIMITS
 
     def _tried(self, edit: Edit) -> tuple[Edit | None, Lowered]:
         """The edit with its freed sizes settled, and the model lowered with it. None if they cannot be settled."""
@@ -162,6 +173,16 @@ class Repairs:
                     found.add(e.cond)
         return found
 
+    def _place(self, edit: Edit) -> int:
+        """Rank of an edit for trials: 0 if it leaves its place with at least as many equal places, else 1."""
+        return int(edit.cost > 1 or self._siblings(edit) < 0)
+
+    def _is_known(self, edit: Edit) -> bool:
+        """True if other nodes are as the edited one is afterwards, or it is the only one of its kind."""
+        assert edit.node is not None
+        after, before = (self._alike[self._signature(n)] for n in (edit.nodes[-1], edit.node.proto))
+        return after > 0 or before == 1
+
     def _siblings(self, edit: Edit) -> int:
         """Places of the model that are as the edited one is afterwards, less those that are as it is now."""
         if edit.node is not None and edit.cost == 1:
@@ -170,10 +191,24 @@ class Repairs:
             )
         for name, now in edit.stored.items():
             if isinstance(now, OtherShape):
-                own_dims = tuple([d.const for d in self.lowered.shapes[name]])
-                return self._alike[now.dims] - self._alike[own_dims]
-            return self._alike[now] - self._alike[self.lowered.values[name].elems]
+                own: object = tuple([d.const for d in self.lowered.shapes[name]])
+                return self._count(now.dims, own) - self._alike[own]
+            own = self.lowered.values[name].elems
+            wanted = tuple([None if e == constant(-1) else e for e in now]) if edit.computed else now
+            return self._count(wanted, own) - self._alike[own]
         return 0
+
+    def _count(self, wanted: tuple[object, ...], own: object) -> int:
+        """Count of stored tensors with these sizes or elements. None matches any, if the whole differs from its own."""
+        if None not in wanted:
+            return self._alike[wanted]
+        fits = (
+            count
+            for held, count in self._alike.items()
+            if held != own and isinstance(held, tuple) and len(held) == len(wanted)
+            if all(w is None or w == h for w, h in zip(wanted, held, strict=True))
+        )
+        return max(fits, default=0)
 
     @cached_property
     def _alike(self) -> Counter[object]:
@@ -288,10 +323,22 @@ def _only(size: Dim, lowered: Lowered) -> Dim | None:
     name = size.name
     if name is None:
         return None
-    needed = (e.cond for e in lowered.walk.state.log if e.role == "requirement" and e.cond.free == {name})
-    listed = [sizes for c in needed if (sizes := listed_sizes(c, name)) is not None]
+    several = Facts()  # 0 and 1 stand for other sizes in targets, and 1 in broadcasts
+    several.assume(ge(size, 2), 0)
+    some = {s: n for n, s in enumerate(sorted(lowered.symbols), 7)}  # the next trial shows if others do
+    needed = (e.cond for e in lowered.walk.state.log if e.role == "requirement" and name in e.cond.free)
+    alone = (_at(c, some) for c in needed if c.free - some.keys() == {name})
+    listed = [sizes for c in alone if (sizes := listed_sizes(several.cond(c), name)) is not None]
     left = set.intersection(*listed) - {1} if listed else set()
     return constant(left.pop()) if len(left) == 1 else None
+
+
+def _at(cond: Cond, sizes: Mapping[str, int]) -> Cond:
+    """The condition at these sizes; as it is where it divides by 0."""
+    try:
+        return cond.subs(sizes)
+    except ZeroDivisionError:
+        return cond
 
 
 __all__ = ["MAX_LOWERED", "Place", "Repair", "Repairs", "place_of"]

@@ -137,9 +137,12 @@ class _Teller:
         if cause is None:
             title = _title(code, term)
             return Finding(code, title, nodes=term.nodes, notes=notes, runs=runs, fails=fails)
-        found = self._repairs(term, cause) if code != "SS403" or term.kind == "equality" else ()
+        tied = _is_tie(term) or self.baked.few_sizes(cause.cond)
+        found = self._repairs(term, cause) if code != "SS403" or tied else ()
+        if code == "SS403" and term.kind != "equality":
+            found = tuple(r for r in found if r.edit.cost == 1)
         if code == "SS403" and found:  # no limit of what the model is for: an edit takes it away
-            code = "SS402"
+            code = "SS402" if term.kind == "equality" else "SS404"
         origin = self.analysis.stated[cause.number].origin
         same = [c.origin.node for c in term.constraints if c.origin.rule == origin.rule and c.origin.node]
         meant = code in ("SS402", "SS403") or constant is None
@@ -184,8 +187,7 @@ class _Teller:
         return _Empty([t.cond for t in shown], said)
 
     def _repairs(self, term: Term, cause: _Cause) -> tuple[Repair, ...]:
-        entry = self._entry(cause)
-        return () if entry.node is None else self.repairs.of_limit(entry.node, entry.prefix, term.symbols)
+        return self.repairs.of_limit(self._entry(cause), term.symbols)
 
     def _help(self, term: Term, cause: _Cause, constant: Stored | None, found: Sequence[Repair]) -> str:
         named = self.baked.named(constant, cause.cond)
@@ -349,6 +351,12 @@ class _Teller:
         (name,) = term.symbols
         most = sample.fails[name] - 1
         return self.baked.ends_early(entry, most) if sample.runs[name] <= most else None
+
+
+def _is_tie(term: Term) -> bool:
+    """True if the term is an equality of sizes, or a choice between equalities."""
+    parts = term.cond.args if term.cond.kind == "or" else (term.cond,)
+    return term.kind != "divisibility" and all(isinstance(c, Cond) and c.kind == "==" for c in parts)
 
 
 def _only_size(term: Term) -> int | None:

@@ -13,7 +13,7 @@ from .baked import Baked, Stored
 from .finding import Finding, Operand
 from .limits import MAX_LISTED
 from .operands import sides_of
-from .repair import Repairs
+from .repair import Repair, Repairs
 from .wording import limit_help, operand_rows
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def findings(analysis: Solved) -> Iterator[Finding]:
             continue  # nobody declared it as a size of its own
         if to.terms:
             title = f"`{name}` is declared as a dim of its own, but only {name} == {to} runs"
-            told = f"declare the dim as {to}"
+            found = repairs.of_limit(fixed.entry, [name])
+            told = ". Or: ".join(map(str, found)) or f"declare the dim as {to}"
             sides = _sides(fixed, None, analysis)
             yield Finding(
                 "SS402", title, first.node, first.op_type, fixed.nodes, sides, notes=reasons, help=told
@@ -53,7 +54,8 @@ def findings(analysis: Solved) -> Iterator[Finding]:
         title = f"`{name}` is declared dynamic, but {to} is the only size that runs"
         if not to.const:
             title = f"`{name}` must be 0: the model runs on empty inputs only"
-        is_feature = baked.is_feature(fixed.entry, name, to.const)
+        found = repairs.of_limit(fixed.entry, [name])
+        is_feature = not found and baked.is_feature(fixed.entry, name, to.const)
         yield Finding(
             "SS405" if is_feature else "SS401",
             title,
@@ -62,7 +64,7 @@ def findings(analysis: Solved) -> Iterator[Finding]:
             fixed.nodes,
             _sides(fixed, fixed.constant, analysis),
             notes=reasons,
-            help=_help(fixed, is_feature, repairs, baked),
+            help=_help(fixed, is_feature, found, baked),
             constants=tuple(filter(None, [baked.named(fixed.constant, fixed.entry.cond)])),
         )
 
@@ -114,11 +116,9 @@ def _reasons(causes: Iterable[Constraint]) -> tuple[str, ...]:
     return (*told[:MAX_LISTED], *((f"and {rest} conditions more of this kind",) if rest > 0 else ()))
 
 
-def _help(fixed: _Fixed, is_feature: bool, repairs: Repairs, baked: Baked) -> str:
-    if not fixed.to.const:
+def _help(fixed: _Fixed, is_feature: bool, found: Sequence[Repair], baked: Baked) -> str:
+    if not fixed.to.const and not found:
         return f"{fixed.causes[-1].origin.node} fails for every other size: look there first"
-    entry = fixed.entry
-    found = () if entry.node is None else repairs.of_limit(entry.node, entry.prefix, [fixed.name])
-    if is_feature and not found:
+    if is_feature:
         return f"declare `{fixed.name}` as {fixed.to}"
-    return limit_help([fixed.name], fixed.to.const, baked.named(fixed.constant, entry.cond), found)
+    return limit_help([fixed.name], fixed.to.const, baked.named(fixed.constant, fixed.entry.cond), found)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import numpy as np
 import onnx
@@ -60,3 +63,43 @@ def test_why_names_the_node_that_a_size_breaks_whatever_the_others_are(seq: int,
     assert "past + seq <= 64 is needed" in done.output
     assert "--> read" in done.output
     assert "nearest sizes that run: seq = 63, with past = 1 (below)" in done.output
+
+
+#: a stored operand of a square chain: text of its node, its shape for the width k, and the axis that the width before it meets
+CHAINED = {
+    "product": ("{v} = MatMul({x}, {w})", "kk", 0),
+    "Gemm": ("{v} = Gemm({x}, {w})", "kk", 0),
+    "Gemm of a transposed weight": ("{v} = Gemm<transB = 1>({x}, {w})", "kk", 1),
+    "turned": ("{v}a = Transpose({x})  {v}b = MatMul({w}, {v}a)  {v} = Transpose({v}b)", "kk", 1),
+    "rows below": ("{v} = Concat<axis = 0>({x}, {w})", "kk", 1),
+    "sum": ("{v} = Add({x}, {w})", "k", 0),
+    "target": ("{v} = Reshape({x}, {w})", "target", 1),
+}
+
+
+def chain_with_a_bad_weight(random: Random) -> tuple[str, dict[str, Any], str]:
+    """A chain of square weights, of which one has a size that no other has. The last node is a product."""
+    width, kinds = random.choice((4, 8, 16)), [*random.choices(list(CHAINED), k=4), "product"]
+    lines, weights, x = [], {}, "x"
+    bad = random.randrange(5)
+    for i, kind in enumerate(kinds):
+        text, shape, axis = CHAINED[kind]
+        v, w = f"v{i}", f"w{i}"
+        lines.append(text.format(x=x, v=v, w=w))
+        dims, x = [-1, width] if shape == "target" else [width] * len(shape), v
+        if i == bad:
+            dims[axis] += random.choice((-1, 1, 3))
+            if kind in ("product", "Gemm") and random.random() < 0.5:
+                dims = [dims[0], width - 3]
+        weights[w] = ints(*dims) if shape == "target" else tuple(dims)
+    return f"g (float[n, {width}] x) => ({x}) {{ {'  '.join(lines)} }}", weights, f"w{bad}"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_weight_that_is_not_square_is_named_and_no_other_is_to_change(seed: int) -> None:
+    text, weights, bad = chain_with_a_bad_weight(Random(seed))
+    finding = next(iter(ss.analyze(parsed(text, **weights)).diagnostics))
+    assert finding.severity == "error"
+    assert any(re.search(rf"\b{bad}\b", s) for s in (*[step.text for step in finding.steps], finding.help))
+    first, _, _ = finding.help.partition(". Or: ")  # a model with two square weights may have an equal repair
+    assert set(re.findall(r"\bw\d\b", first)) <= {bad}
