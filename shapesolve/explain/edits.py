@@ -58,6 +58,12 @@ class Edit:
     computed: str = ""
     is_of_type: bool = False
 
+    @property
+    def is_open(self) -> bool:
+        """True if it frees a number, for the constraints to fix."""
+        freed = (now.dims if isinstance(now, OtherShape) else now for now in self.stored.values())
+        return bool(self.computed) or any(None in now for now in freed)
+
     def applied(self, model: Model) -> Model:
         """The model with its nodes changed; elements and shapes of stored tensors go into the `Request`."""
         if self.node is None:

@@ -96,7 +96,7 @@ class Repairs:
             if edit.is_of_type:
                 return None
             if not self._place(edit):
-                return 0
+                return int(edit.is_open)
             return 2 if edit.cost > 1 or edit.stored else 1 if self._is_known(edit) else None
 
         found = self._best(entry.node, entry.prefix, mended, rank=rank)
@@ -120,7 +120,9 @@ class Repairs:
             if place is not None:
                 candidates.append((place, number, edit))
         for place, number, edit in sorted(candidates, key=lambda c: c[:2]):
-            if self._left < len(self.lowered.model.graph.nodes) or (place > 1 and self._is_late):
+            if self._left < len(self.lowered.model.graph.nodes) or (
+                rank is not None and self._is_late(place)
+            ):
                 break
             settled, after = self._tried(edit)
             if settled is None or not mended(after):
@@ -143,10 +145,9 @@ class Repairs:
                 best.setdefault(repair.edit.subject, repair)
         return tuple(best.values())[:MAX_EXAMPLES]
 
-    @property
-    def _is_late(self) -> bool:
-        """True if the trials lowered as many nodes as all those for limits may."""
-        return MAX_LOWERED - self._left >= MAX_FOR_LIMITS
+    def _is_late(self, place: int) -> bool:
+        """True if the trials lowered as many nodes as those of edits of this rank may for limits."""
+        return (MAX_LOWERED - self._left) * (4 if place > 1 else 1) >= MAX_FOR_LIMITS
 
     def _tried(self, edit: Edit) -> tuple[Edit | None, Lowered]:
         """The edit with its freed sizes settled, and the model lowered with it. None if they cannot be settled."""

@@ -137,7 +137,7 @@ class _Teller:
         if cause is None:
             title = _title(code, term)
             return Finding(code, title, nodes=term.nodes, notes=notes, runs=runs, fails=fails)
-        tied = _is_tie(term) or self.baked.few_sizes(cause.cond)
+        tied = is_short(term.text) and (_is_tie(term) or self.baked.few_sizes(cause.cond))
         found = self._repairs(term, cause) if code != "SS403" or tied else ()
         if code == "SS403" and term.kind != "equality":
             found = tuple(r for r in found if r.edit.cost == 1)
