@@ -212,32 +212,6 @@ def _registration(node: Node) -> str:
     )
 
 
-@finds(SS301=("warning", "a broadcast of two sizes is open"))
-def _ambiguities(analysis: Solved) -> Iterator[Finding]:
-    opens = {f"{o.prefix}{o.node.label}": o for o in reversed(analysis.walk.state.opens)}
-    for a in analysis.ambiguities:
-        left, right = a.pair
-        if not analysis.walk.state.poisoned.isdisjoint(left.free | right.free):
-            continue  # what follows from a node that cannot run is not worth a finding of its own
-        first = a.sites[0]
-        sites = len(a.sites)
-        where = "" if sites == 1 else f" ({sites} nodes, this one first)"
-        yield Finding(
-            "SS301",
-            f"it is not known whether {_told_size(left)} equals {_told_size(right)} in a broadcast{where}",
-            first,
-            opens[first].node.op_type,
-            tuple(a.sites),
-            operand_rows(sides_of(opens[first], analysis.lowered), analysis.lowered),
-            notes=(
-                "it runs if one of these holds: " + quoted_conditions([str(c) for c in a.cases], quote=""),
-            ),
-            help=f"--assume {_quoted(a.suggestion)} if that is meant"
-            if _may_be_assumed(a.suggestion, analysis)
-            else "",
-        )
-
-
 def _told_size(size: Dim) -> str:
     """A side of a broadcast, for a title."""
     text = str(size)
@@ -327,6 +301,32 @@ def _of_the_model(found: Iterable[Finding], analysis: Solved) -> Iterator[Findin
             told = {n for f in _restricted(unbound) for n in f.nodes}
         if not finding.nodes or not told.isdisjoint(finding.nodes):
             yield finding
+
+
+@finds(SS301=("warning", "a broadcast of two sizes is open"))
+def _ambiguities(analysis: Solved) -> Iterator[Finding]:
+    opens = {f"{o.prefix}{o.node.label}": o for o in reversed(analysis.walk.state.opens)}
+    for a in analysis.ambiguities:
+        left, right = a.pair
+        if not analysis.walk.state.poisoned.isdisjoint(left.free | right.free):
+            continue  # what follows from a node that cannot run is not worth a finding of its own
+        first = a.sites[0]
+        sites = len(a.sites)
+        where = "" if sites == 1 else f" ({sites} nodes, this one first)"
+        yield Finding(
+            "SS301",
+            f"it is not known whether {_told_size(left)} equals {_told_size(right)} in a broadcast{where}",
+            first,
+            opens[first].node.op_type,
+            tuple(a.sites),
+            operand_rows(sides_of(opens[first], analysis.lowered), analysis.lowered),
+            notes=(
+                "it runs if one of these holds: " + quoted_conditions([str(c) for c in a.cases], quote=""),
+            ),
+            help=f"--assume {_quoted(a.suggestion)} if that is meant"
+            if _may_be_assumed(a.suggestion, analysis)
+            else "",
+        )
 
 
 @finds(SS407=("info", "an input is read by no node"))
