@@ -9,9 +9,9 @@ siblings before what makes it a stranger, near before far.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import onnx
 
@@ -25,7 +25,7 @@ from ..propagate.constraint import Constraint
 from ..propagate.facts import Facts
 from ..solve.bindings import listed_sizes
 from .edits import Edit, edits
-from .limits import MAX_EXAMPLES, MAX_FOR_LIMITS, MAX_LOWERED, MAX_STATED
+from .limits import MAX_EXAMPLES, MAX_FOR_LIMITS, MAX_LISTED, MAX_LOWERED, MAX_STATED
 
 if TYPE_CHECKING:
     from ..lower.lowered import Lowered
@@ -124,8 +124,10 @@ class Repairs:
                 rank is not None and self._is_late(place)
             ):
                 break
-            settled, after = self._tried(edit)
-            if settled is None or not mended(after):
+            settled, after = next(
+                (pair for pair in self._tried(edit) if mended(pair[1])), (None, self.lowered)
+            )
+            if settled is None:
                 continue
             if not self._fixed >= (after.facts.substitution.keys() & after.symbols.keys()):
                 continue
@@ -149,13 +151,30 @@ class Repairs:
         """True if the trials lowered as many nodes as those of edits of this rank may for limits."""
         return (MAX_LOWERED - self._left) * (4 if place > 1 else 1) >= MAX_FOR_LIMITS
 
-    def _tried(self, edit: Edit) -> tuple[Edit | None, Lowered]:
-        """The edit with its freed sizes settled, and the model lowered with it. None if they cannot be settled."""
+    def _tried(self, edit: Edit) -> Iterator[tuple[Edit, Lowered]]:
+        """The edit with its freed sizes settled, and the model lowered with it; a weight also as each of its siblings."""
         after = self._lowered(edit)
         settled = _settled(edit, after, self.lowered)
-        if settled is None or settled is edit:
-            return settled, after
-        return settled, self._lowered(settled)
+        if settled is edit:
+            yield edit, after
+        else:
+            for one in self._as_siblings(edit) if settled is None else (settled,):
+                yield one, self._lowered(one)
+
+    def _as_siblings(self, edit: Edit) -> Iterator[Edit]:
+        """The edit of one weight with the sizes of weights that differ from it in nothing else, most frequent first."""
+        for name, now in edit.stored.items():
+            if (
+                len(edit.stored) == 1
+                and isinstance(now, OtherShape)
+                and len(now.dims) > 1
+                and None in now.dims
+            ):
+                own = tuple([d.const for d in self.lowered.shapes[name]])
+                found = sorted(self._fitting(now.dims, own), key=lambda pair: -pair[1])
+                for dims, _ in found[:MAX_LISTED]:
+                    text = edit.text.format(dims[now.dims.index(None)])
+                    yield replace(edit, text=text, stored={name: OtherShape(dims)})
 
     def _lowered(self, edit: Edit) -> Lowered:
         self._left -= len(self.lowered.model.graph.nodes)
@@ -203,13 +222,15 @@ class Repairs:
         """Count of stored tensors with these sizes or elements. None matches any, if the whole differs from its own."""
         if None not in wanted:
             return self._alike[wanted]
-        fits = (
-            count
-            for held, count in self._alike.items()
-            if held != own and isinstance(held, tuple) and len(held) == len(wanted)
-            if all(w is None or w == h for w, h in zip(wanted, held, strict=True))
-        )
-        return max(fits, default=0)
+        return max((count for _, count in self._fitting(wanted, own)), default=0)
+
+    def _fitting(self, wanted: tuple[object, ...], own: object) -> Iterator[tuple[Any, int]]:
+        """Sizes or elements of stored tensors that match, other than its own, with their counts."""
+        for held, count in self._alike.items():
+            if held == own or not isinstance(held, tuple) or len(held) != len(wanted):
+                continue
+            if all(w is None or w == h for w, h in zip(wanted, held, strict=True)):
+                yield held, count
 
     @cached_property
     def _alike(self) -> Counter[object]:

@@ -105,6 +105,7 @@ class _Teller:
     def __init__(self, analysis: Solved) -> None:
         self.analysis, self.lowered, self.baked = analysis, analysis.lowered, Baked(analysis)
         self._told: dict[Cond, _Told] = {}
+        self._repaired: dict[Cond, tuple[Repair, ...]] = {}
         #: size of the conditions that may still be evaluated at samples; beyond, terms have none
         self._left = budget.MAX_AROUND_WORK
         self._cost = sum(c.size for c in analysis.accepted.conds)
@@ -180,14 +181,18 @@ class _Teller:
         nodes = dict.fromkeys((told.node, *(n for t in shown for n in t.nodes)))
         text = " and ".join(t.text for t in shown)
         title = "the model runs on empty inputs only" + (f": {text} is needed" if is_short(text) else "")
-        help_ = (
+        look = (
             f"look at {told.node} first, which fails at the sizes shown" if told.node and told.fails else ""
         )
+        cause = self.told(shown[0]).cause
+        help_ = ". Or: ".join(map(str, () if cause is None else self._repairs(shown[0], cause))) or look
         said = replace(told, code="SS406", title=title, nodes=tuple(filter(None, nodes)), help=help_)
         return _Empty([t.cond for t in shown], said)
 
     def _repairs(self, term: Term, cause: _Cause) -> tuple[Repair, ...]:
-        return self.repairs.of_limit(self._entry(cause), term.symbols)
+        if term.cond not in self._repaired:
+            self._repaired[term.cond] = self.repairs.of_limit(self._entry(cause), term.symbols)
+        return self._repaired[term.cond]
 
     def _help(self, term: Term, cause: _Cause, constant: Stored | None, found: Sequence[Repair]) -> str:
         named = self.baked.named(constant, cause.cond)
