@@ -2,8 +2,8 @@
 
 Each candidate of `edits` is lowered once with the whole model. One is a repair when no node fails, or only nodes that fail
 for another reason, and no input gets a size or a relation that it had not. Numbers that an edit frees must come out as
-one number. Of several repairs the one is told that changes least: a value before a node, what makes a node like its
-siblings before what makes it a stranger, near before far.
+one number; a weight may have the size of a sibling. Of several repairs the one is told that changes least: a value before a
+node, one tensor before several, what makes a node like its siblings before what makes it a stranger, near before far.
 """
 
 from __future__ import annotations
@@ -152,7 +152,10 @@ class Repairs:
         return (MAX_LOWERED - self._left) * (4 if place > 1 else 1) >= MAX_FOR_LIMITS
 
     def _tried(self, edit: Edit) -> Iterator[tuple[Edit, Lowered]]:
-        """The edit with its freed sizes settled, and the model lowered with it; a weight also as each of its siblings."""
+        """The edit with its freed sizes settled, and the model lowered with it.
+
+        A weight whose size the constraints leave open is tried with the sizes of its siblings.
+        """
         after = self._lowered(edit)
         settled = _settled(edit, after, self.lowered)
         if settled is edit:
@@ -162,7 +165,7 @@ class Repairs:
                 yield one, self._lowered(one)
 
     def _as_siblings(self, edit: Edit) -> Iterator[Edit]:
-        """The edit of one weight with the sizes of weights that differ from it in nothing else, most frequent first."""
+        """The edit of one weight with sizes of weights that differ in this axis alone, most frequent first."""
         for name, now in edit.stored.items():
             if (
                 len(edit.stored) == 1
@@ -219,7 +222,7 @@ class Repairs:
         return 0
 
     def _count(self, wanted: tuple[object, ...], own: object) -> int:
-        """Count of stored tensors with these sizes or elements. None matches any, if the whole differs from its own."""
+        """Count of stored tensors with these sizes or elements, other than its own where None matches any."""
         if None not in wanted:
             return self._alike[wanted]
         return max((count for _, count in self._fitting(wanted, own)), default=0)
