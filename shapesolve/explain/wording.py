@@ -192,7 +192,7 @@ def need_text(constraint: Constraint, entry: Entry, lowered: Lowered) -> str:
     """One constraint as a sentence without its full stop."""
     origin = constraint.origin
     if constraint.role == "user":
-        return f"{constraint.cond} was stated as an assumption"
+        return f"{constraint.cond} is given"
     if constraint.role == "assumption":
         named = constraint.assumption
         return f"it is assumed that {named}" if named is origin.rule else f"{named} is assumed: {origin.rule}"
