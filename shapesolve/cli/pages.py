@@ -217,7 +217,7 @@ def render_rules(docs: Path) -> str:
 
 
 def write_pages(docs: Path) -> None:
-    """Write the pages of commands and findings, their entries in the navigation, and the rules of `simplify`."""
+    """Write the pages of commands and findings, the navigation, and the rules of `simplify`."""
     for folder, pages in (("cli", render_pages(Path())), ("findings", render_findings(docs))):
         (docs / folder).mkdir(parents=True, exist_ok=True)
         for name, text in pages.items():

@@ -118,7 +118,7 @@ def _declaration(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spe
 
 
 def _plain(call: Call) -> Call:
-    """The call with its declaration in plain containers."""
+    """The call with its `dynamic_shapes` in dicts and tuples. The arguments stay as they are."""
     try:
         return replace(call, spec=resolved(call.module, call.args, call.kwargs, call.spec))
     except ValueError:  # a collection that does not fit the call: torch.export says so

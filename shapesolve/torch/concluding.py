@@ -145,7 +145,10 @@ class Conclusion:
     # ------------------------------------------------------------------ the report
 
     def _only_traced(self, restriction: Restriction, tried: Confirmed) -> bool:
-        """True if only the tracer rules the sizes out. An untested restriction counts if a test was intended."""
+        """True if a guard of the tracer rules the sizes out, and the module runs there.
+
+        So too if it was not run, after an export that was refused.
+        """
         if not restriction.guarded or self.runs is None:
             return False
         return tried.verdict == "tracer" or (tried.verdict == "unknown" and self.refusal is not None)
