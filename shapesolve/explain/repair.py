@@ -114,12 +114,14 @@ class Repairs:
         if node is None or prefix or node not in self.lowered.model.graph.nodes:
             return ()
         found: list[tuple[tuple[int, int, int, int, int, int, int], Repair]] = []
-        candidates = []
+        candidates: list[tuple[int, int, int, Edit]] = []
+        turns: Counter[int] = Counter()
         for number, edit in enumerate(edits(node, self.lowered, by_itself=by_itself)):
             place = self._place(edit) if rank is None else rank(edit)
-            if place is not None:
-                candidates.append((place, number, edit))
-        for place, number, edit in sorted(candidates, key=lambda c: c[:2]):
+            if place is not None:  # where something fails, the nearest edits of each rank take turns
+                candidates.append((turns[place] if rank is None else place, place, number, edit))
+                turns[place] += 1
+        for _, place, number, edit in sorted(candidates, key=lambda c: c[:3]):
             if self._left < len(self.lowered.model.graph.nodes) or (
                 rank is not None and self._is_late(place)
             ):
@@ -197,8 +199,8 @@ class Repairs:
         return found
 
     def _place(self, edit: Edit) -> int:
-        """Rank of an edit for trials: 0 if it leaves its place with at least as many equal places, else 1."""
-        return int(edit.cost > 1 or self._siblings(edit) < 0)
+        """Rank of an edit for trials: 0 if it leaves as many siblings, 1 if fewer, 2 for a new node."""
+        return 2 if edit.cost > 1 else int(self._siblings(edit) < 0)
 
     def _is_known(self, edit: Edit) -> bool:
         """True if other nodes are as the edited one is afterwards, or it is the only one of its kind."""
