@@ -144,7 +144,7 @@ class _Corners:
     # ------------------------------------------------------------------ the three corners
 
     def opt(self) -> dict[str, int]:
-        """The usual sizes."""
+        """Accepted sizes of the corner `opt`: those asked for, the others as near to 1 as they can be."""
         lows, highs = self.asked["min"], self.asked["max"]
         start = {n: min(max(1, lows.get(n, 0)), highs.get(n, 1)) for n in self.any.names}
         return self._nearest("opt", start, lows, highs)

@@ -246,7 +246,7 @@ def _follows(freeing: Freeing, name: str) -> bool:
 
 
 def _together(freeing: Freeing, node: Node, picked: str, dims: Seq[Dim]) -> Node:
-    """Elements picked per row, reshaped as the node's output for one row (`dims`). The node becomes that Reshape."""
+    """Turn `node` into a Reshape of `picked`, with the rows kept apart; `dims` is its shape for one row."""
     pieces, sizes = freeing.pieces(picked), freeing.old_shape(dims)
     candidates = placements(pieces, sizes, sizes) if pieces is not None and sizes is not None else []
     if not candidates:

@@ -64,7 +64,7 @@ class Statements:
         return made
 
     def told(self, cond: Cond) -> str:
-        """A condition as text, with the expressions behind its generated symbols."""
+        """A condition as text, and in brackets the meaning of each generated symbol in it."""
         named = [f"{n}: {self.state.reasons[n]}" for n in sorted(cond.free) if n in self.state.reasons]
         return f"{cond} ({', '.join(named)})" if named else str(cond)
 

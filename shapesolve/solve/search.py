@@ -46,7 +46,7 @@ class Search:
         self._trials = self._sizes()
 
     def model(self, tries: int) -> Model | None:
-        """The next model among that many tries."""
+        """The next model in up to `tries` more trial assignments, after those of earlier calls; or None."""
         return next((m for m in islice(self._trials, tries) if m is not None), None)
 
     def _sizes(self) -> Iterator[Model | None]:

@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"#(\d+)\Z")
 
 
 def stated(content: Content, numbers: Sequence[int], *, tensors: bool) -> Iterator[tuple[int, Cond]]:
-    """Numbers and conditions that say all that these rows say.
+    """Pairs (row number, condition) that together say all that the rows with these numbers say.
 
     Without `tensors`, definitions are put into the other conditions, and stated only where that cannot be done.
     """

@@ -290,7 +290,7 @@ def holds(
 
 
 def numbers(found: Written, declaration: Declaration) -> set[str]:
-    """The declared sizes that are numbers in a file's inputs."""
+    """Names of the declared sizes that the exported file has as fixed numbers in its inputs."""
     assert found.proto is not None
     inputs = {v.name: v.type.tensor_type.shape.dim for v in found.proto.graph.input}
     given = [inputs.get(name, ()) for name in input_names(found.program)]

@@ -20,7 +20,7 @@ def batch_of(op: Op) -> Dim:
 
 
 def number(op: Op, i: int, what: str) -> Dim:
-    """The value of a scalar input."""
+    """The value of scalar input `i`; a new symbol where it is not known."""
     value = op.scalar(i)
     return value if value is not None else op.fresh(what)
 

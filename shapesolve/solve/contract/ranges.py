@@ -75,7 +75,7 @@ def _is_joint(names: Sequence[str], conds: Sequence[Cond]) -> bool:
 
 
 def _all_hold(names: Sequence[str], samples: Sequence[Sequence[int]], conds: Sequence[Cond]) -> bool:
-    """True if `conds` hold at every choice of one of the samples for each symbol, as far as a table tells."""
+    """True unless a combination of samples breaks `conds`; also where a value does not fit 64 bits."""
     columns = [np.array(sizes, dtype=np.int64) for sizes in samples]
     table = Table(dict(zip(names, np.meshgrid(*columns, indexing="ij"), strict=True)))
     try:
