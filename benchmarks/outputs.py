@@ -62,7 +62,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no model after this time")
     options = parser.parse_args()
     begun, models, total, failed = time.perf_counter(), 0, 0, list[str]()
-    for file in model_files(default_corpus(), options.pattern):
+    for file in sorted(model_files(default_corpus(), options.pattern), key=lambda f: f.stat().st_size):
         if time.perf_counter() - begun > options.seconds:
             print(f"stopped before {file.parent.name}")
             break
