@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from .lower import DEFAULT, InvalidNode, Op, Registry, Rule
     from .model import ModelError
+    from .model.devices import devices
     from .propagate.constraint import Constraint
     from .report.annotate import annotate
     from .solve.contract.contract import Contract, Term
@@ -70,6 +71,7 @@ _ROOMS = {
     **dict.fromkeys(("InvalidNode", "Op", "Registry", "Rule"), "lower"),
     "Constraint": "propagate.constraint",
     "ModelError": "model",
+    "devices": "model.devices",
     "fix": "change.fix",
     "Refused": "change.refused",
     "simplify": "change.simplify",
@@ -140,6 +142,7 @@ __all__ = [
     "broadcast_shapes",
     "buckets",
     "cost",
+    "devices",
     "diff",
     "enumerate_sizes",
     "fix",

@@ -1,0 +1,53 @@
+"""Device propagation: the devices that nodes state (IR version 11), for all tensors.
+
+https://github.com/onnx/onnx/blob/main/docs/proposals/ONNXMultiDeviceProposal.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .node import Node
+from .read import read_model
+
+
+def devices(model: Any, configuration: str = "") -> dict[str, tuple[int, ...]]:
+    """Devices of each tensor of the outer graph, as indices into a device configuration of the model.
+
+    A sharding spec of a node says it of a tensor. The other outputs of a node are where all its specs agree, or, if it has
+    none, where all its inputs agree. Tensors of which nothing follows are left out.
+
+    Args:
+        model: a path or a `ModelProto`.
+        configuration: name of the device configuration; default: the first of the model.
+
+    Raises:
+        ModelError: the model cannot be read.
+        ValueError: it has no configuration of that name.
+    """
+    read = read_model(model)
+    names = [c.name for c in read.proto.configuration]
+    if configuration and configuration not in names:
+        raise ValueError(
+            f"there is no device configuration {configuration!r}; there are {', '.join(names) or 'none'}"
+        )
+    wanted = configuration or next(iter(names), "")
+    found: dict[str, tuple[int, ...]] = {}
+    for node in read.graph.nodes if wanted else ():
+        stated = dict(_stated(node, wanted))
+        known = [*stated.values()] or [found[name] for name in node.inputs if name in found]
+        found.update(stated)
+        if known and all(one == known[0] for one in known):
+            found.update((name, known[0]) for name in node.outputs if name and name not in stated)
+    return found
+
+
+def _stated(node: Node, configuration: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Tensors of the sharding specs of a node, with their devices. A group's key is its members."""
+    for stated in node.proto.device_configurations:
+        if stated.configuration_id != configuration:
+            continue
+        for spec in stated.sharding_spec:
+            groups = {group.key: tuple(group.value) for group in spec.index_to_device_group_map}
+            yield spec.tensor_name, tuple(d for i in spec.device for d in groups.get(i, (i,)))
