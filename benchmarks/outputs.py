@@ -23,6 +23,10 @@ from .latency import with_weights
 Shapes = Mapping[str, tuple[int, ...]]
 
 
+class NotLoaded(Exception):
+    """A model that onnxruntime has no kernels for."""
+
+
 def judge(file: Path, count: int) -> tuple[int, list[str], str]:
     """Number of compared runs, the differences, and what was left out."""
     a = ss.analyze(file)
@@ -30,7 +34,10 @@ def judge(file: Path, count: int) -> tuple[int, list[str], str]:
     exec(ss.guard(a, outputs=True), space)  # noqa: S102  (it is what is judged)
     output_shapes: Callable[[Mapping[str, Any]], Shapes] = space["output_shapes"]
     names = [name for name, _ in a.model.graph.outputs]
-    runner = session(with_weights(file).SerializeToString())
+    try:
+        runner = session(with_weights(file).SerializeToString())
+    except Exception as error:  # onnxruntime has classes of its own for each reason
+        raise NotLoaded(str(error)[:120]) from error
     compared, wrong, missing = 0, list[str](), set[str]()
     seen: set[tuple[tuple[int, ...], ...]] = set()
     for feeds in islice(ss.generate_inputs(a, count=count), count):
@@ -68,8 +75,8 @@ def main() -> int:
             break
         try:
             compared, wrong, missing = judge(file, options.sizes)
-        except Exception as error:  # no sizes, or onnxruntime has no kernel
-            print(f"{file.parent.name}: not judged: {str(error)[:120]}", flush=True)
+        except (ss.NoSizes, NotLoaded) as error:
+            print(f"{file.parent.name}: not judged: {error}", flush=True)
             continue
         models, total = models + 1, total + compared
         failed += [f"{file.parent.name}: {text}" for text in wrong]
