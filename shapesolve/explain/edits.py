@@ -1,4 +1,4 @@
-"""Edits: small changes of a model, one place each, that can undo an export error.
+"""Edits of an ONNX model: the small changes, in one place each, that may undo an export error.
 
 Candidates lie in the cone of influence of a failing node: an attribute (an order of axes, an axis, an element type), an
 element of a stored shape or bound, a size of a weight, the order of two operands, an axis more or less. What a number has to
