@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from onnx import TensorProto
 
@@ -17,6 +17,7 @@ from .profiles import Profile, Range
 from .sizes import Sizes
 from .values import unread_inputs
 
+_Part = TypeVar("_Part")
 Corner = Literal["min", "opt", "max"]
 _CORNERS: tuple[Corner, ...] = ("min", "opt", "max")
 Writer = Callable[[Analysis, Sequence[Profile]], str]
@@ -152,17 +153,15 @@ def _polygraphy(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
 )
 def _migraphx(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://rocm.docs.amd.com/projects/AMDMIGraphX/en/latest/reference/MIGraphX-cli.html
-    lines = []
-    for one in profiles:
-        words = []
+    def words(one: Profile) -> Iterator[str]:
         for name, shapes in one.inputs.items():
             dims = [
                 str(low) if low == high else f"{{min:{low},max:{high},optimals:[{usual}]}}"
                 for low, usual, high in zip(shapes.min, shapes.opt, shapes.max, strict=True)
             ]
-            words += ["--dyn-input-dim", f"@{name}", f"[{','.join(dims)}]"]
-        lines.append(shlex.join(words))
-    return "\n".join(lines)
+            yield from ("--dyn-input-dim", f"@{name}", f"[{','.join(dims)}]")
+
+    return "\n".join(shlex.join(words(one)) for one in profiles)
 
 
 @target(
@@ -172,23 +171,22 @@ def _migraphx(_analysis: Analysis, profiles: Sequence[Profile]) -> str:
 )
 def _qnn(analysis: Analysis, profiles: Sequence[Profile]) -> str:
     # https://docs.qualcomm.com/bundle/publicresource/topics/80-63442-50/tools.html
-    lines = []
-    for one in profiles:
-        words = []
+    def words(one: Profile) -> Iterator[str]:
         for name in analysis.inputs:
             shape = one.inputs[name].opt if name in one.inputs else _fixed(analysis, name)
-            words += ["--input_dim", name, ",".join(map(str, shape))]
-        lines.append(shlex.join(words))
-    return "\n".join(lines)
+            yield from ("--input_dim", name, ",".join(map(str, shape)))
+
+    return "\n".join(shlex.join(words(one)) for one in profiles)
 
 
 def _fixed(analysis: Analysis, name: str) -> list[int]:
     return [d.const for d in analysis.shapes[name]]
 
 
-def _named(profiles: Sequence[Profile], name: str) -> Iterator[tuple[str, Profile]]:
-    for k, one in enumerate(profiles):
-        yield (name if len(profiles) == 1 else f"{name}_{k}"), one
+def _named(parts: Sequence[_Part], name: str) -> Iterator[tuple[str, _Part]]:
+    """Each part with a name of its own: ``name``, or ``name_0``, ``name_1`` ... where there are several."""
+    for k, one in enumerate(parts):
+        yield (name if len(parts) == 1 else f"{name}_{k}"), one
 
 
 @target("openvino", "Python text: the argument of openvino.Model.reshape", commented=True)
@@ -222,8 +220,7 @@ def _coreml(analysis: Analysis, profiles: Sequence[Profile]) -> str:
             raise ValueError(f"Core ML takes at most {MAX_COREML} shapes, not {len(points)}")
     else:
         parts = [(one, _listed(analysis, one) if one.conditions else []) for one in profiles]
-    for k, (one, sizes) in enumerate(parts):
-        variable = "inputs" if len(parts) == 1 else f"inputs_{k}"
+    for variable, (one, sizes) in _named(parts, "inputs"):
         lines.append(f"{variable} = [")
         for name, shapes in one.inputs.items():
             shape = _enumerated(analysis, one, name, sizes) if sizes else _ranges(shapes)
